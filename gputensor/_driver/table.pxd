@@ -1,0 +1,112 @@
+# The driver table: the only way in which the library talks to a device.
+#
+# One `Driver` is one open device. Every entry takes `self` (the filler's own state) first, never
+# raises, never needs the GIL and returns a CUDA status number; the host device returns the same
+# numbers for the same mistakes. Handles are integers: 0 is "none", stream 0 is the default stream.
+# A failed call creates nothing and leaves its outputs untouched. The contract of each entry is in
+# DESIGN.md; tests/conformance holds both fillers to it.
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+ctypedef int status_t
+
+cdef enum:
+    STATUS_OK = 0
+    STATUS_INVALID_VALUE = 1
+    STATUS_OUT_OF_MEMORY = 2
+    STATUS_NOT_INITIALIZED = 3
+    STATUS_NO_DEVICE = 100
+    STATUS_INVALID_DEVICE = 101
+    STATUS_INVALID_CONTEXT = 201
+    STATUS_INVALID_HANDLE = 400
+    STATUS_NOT_FOUND = 500
+    STATUS_NOT_READY = 600
+    STATUS_ILLEGAL_ADDRESS = 700
+    STATUS_LAUNCH_FAILED = 719
+    STATUS_NOT_SUPPORTED = 801
+    STATUS_CAPTURE_UNSUPPORTED = 900
+    STATUS_CAPTURE_INVALIDATED = 901
+    STATUS_UNKNOWN = 999
+
+# Device numbers: CUDA ordinals are >= 0; host devices are -1 (the embedded device), -2, ... (made
+# by tests and by the simulator). Arrays for each device are indexed with `device + HOST_DEVICES`.
+cdef enum:
+    HOST_DEVICES = 32
+    MAX_DEVICES = 64
+    HOST_DEVICE = -1
+
+cdef enum:
+    EVENT_TIMING = 1        # flags of event_create: the event keeps a time stamp
+
+ctypedef void (*host_function_t)(void* argument) noexcept nogil
+
+cdef struct Driver:
+    void* self
+    const char* name                # "cuda", "host"
+    int device                      # the device number above
+    size_t page_granularity         # bytes; sizes of pages are multiples of it. 0: no virtual memory
+
+    # Memory of one call.
+    status_t (*mem_alloc)(void* self, uint64_t* ptr, size_t nbytes) noexcept nogil
+    status_t (*mem_free)(void* self, uint64_t ptr) noexcept nogil
+    status_t (*mem_info)(void* self, size_t* free, size_t* total) noexcept nogil
+    status_t (*pinned_alloc)(void* self, uint64_t* ptr, size_t nbytes) noexcept nogil
+    status_t (*pinned_free)(void* self, uint64_t ptr) noexcept nogil
+    status_t (*pinned_register)(void* self, uint64_t ptr, size_t nbytes) noexcept nogil
+    status_t (*pinned_unregister)(void* self, uint64_t ptr) noexcept nogil
+    # The driver's own stream-ordered pool (backend:cudaMallocAsync).
+    status_t (*async_alloc)(void* self, uint64_t* ptr, size_t nbytes,
+                            uint64_t stream) noexcept nogil
+    status_t (*async_free)(void* self, uint64_t ptr, uint64_t stream) noexcept nogil
+    status_t (*async_trim)(void* self, size_t keep) noexcept nogil
+
+    # Virtual memory. page_map maps one whole page at va and makes it accessible to this device;
+    # page_unmap takes a range that covers whole mapped pages (one call may cover several).
+    status_t (*va_reserve)(void* self, uint64_t* va, size_t nbytes, size_t alignment) noexcept nogil
+    status_t (*va_release)(void* self, uint64_t va, size_t nbytes) noexcept nogil
+    status_t (*page_create)(void* self, uint64_t* page, size_t nbytes) noexcept nogil
+    status_t (*page_destroy)(void* self, uint64_t page) noexcept nogil
+    status_t (*page_map)(void* self, uint64_t va, size_t nbytes, uint64_t page) noexcept nogil
+    status_t (*page_unmap)(void* self, uint64_t va, size_t nbytes) noexcept nogil
+
+    # Streams and events. *_query gives OK or NOT_READY. An event never recorded is complete.
+    status_t (*stream_create)(void* self, uint64_t* stream, int priority) noexcept nogil
+    status_t (*stream_destroy)(void* self, uint64_t stream) noexcept nogil
+    status_t (*stream_query)(void* self, uint64_t stream) noexcept nogil
+    status_t (*stream_synchronize)(void* self, uint64_t stream) noexcept nogil
+    status_t (*stream_wait_event)(void* self, uint64_t stream, uint64_t event) noexcept nogil
+    status_t (*stream_priority_range)(void* self, int* least, int* greatest) noexcept nogil
+    status_t (*event_create)(void* self, uint64_t* event, uint32_t flags) noexcept nogil
+    status_t (*event_destroy)(void* self, uint64_t event) noexcept nogil
+    status_t (*event_record)(void* self, uint64_t event, uint64_t stream) noexcept nogil
+    status_t (*event_query)(void* self, uint64_t event) noexcept nogil
+    status_t (*event_synchronize)(void* self, uint64_t event) noexcept nogil
+    status_t (*event_elapsed)(void* self, float* milliseconds, uint64_t start,
+                              uint64_t end) noexcept nogil
+    status_t (*synchronize)(void* self) noexcept nogil
+
+    # Capture and graphs. mode: 0 global, 1 thread-local, 2 relaxed. capture_info gives active 1
+    # while the stream captures, and an id that is unique to the capture.
+    status_t (*capture_begin)(void* self, uint64_t stream, int mode) noexcept nogil
+    status_t (*capture_end)(void* self, uint64_t stream, uint64_t* graph) noexcept nogil
+    status_t (*capture_info)(void* self, uint64_t stream, int* active,
+                             uint64_t* capture_id) noexcept nogil
+    status_t (*graph_instantiate)(void* self, uint64_t graph, uint64_t* executable) noexcept nogil
+    status_t (*graph_launch)(void* self, uint64_t executable, uint64_t stream) noexcept nogil
+    status_t (*graph_destroy)(void* self, uint64_t graph) noexcept nogil
+    status_t (*graph_executable_destroy)(void* self, uint64_t executable) noexcept nogil
+
+    # Work in a stream. Addresses are unified: copy_async finds the direction itself. fill_async
+    # writes `count` elements of `width` (1, 2 or 4) bytes. host_launch runs a C function when the
+    # stream reaches it. kernel_launch takes the handle of a loaded device function; the host device
+    # has none and answers NOT_SUPPORTED: its kernels are host functions.
+    status_t (*copy_async)(void* self, uint64_t dst, uint64_t src, size_t nbytes,
+                           uint64_t stream) noexcept nogil
+    status_t (*fill_async)(void* self, uint64_t dst, uint32_t value, int width, size_t count,
+                           uint64_t stream) noexcept nogil
+    status_t (*host_launch)(void* self, host_function_t function, void* argument,
+                            uint64_t stream) noexcept nogil
+    status_t (*kernel_launch)(void* self, uint64_t function, uint32_t grid_x, uint32_t grid_y,
+                              uint32_t grid_z, uint32_t block_x, uint32_t block_y,
+                              uint32_t block_z, uint32_t shared_nbytes, uint64_t stream,
+                              void** parameters) noexcept nogil
