@@ -1,0 +1,33 @@
+# The memory history: one ring of fixed-size records for each device. No function here allocates,
+# waits or needs the GIL; any lock may be held. The model is described in history.pyx.
+
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+
+cdef enum:
+    HISTORY_ALLOC = 0
+    HISTORY_FREE_REQUESTED = 1
+    HISTORY_FREE_COMPLETED = 2
+    HISTORY_SEGMENT_ALLOC = 3
+    HISTORY_SEGMENT_FREE = 4
+    HISTORY_SEGMENT_MAP = 5
+    HISTORY_SEGMENT_UNMAP = 6
+    HISTORY_SNAPSHOT = 7
+    HISTORY_OOM = 8             # ptr carries the bytes free on the device
+
+cdef enum:
+    HISTORY_TRACE = 1           # events go to the ring: call history_record
+    HISTORY_STACK_ALLOC = 2     # allocations (and segments, oom) carry a stack: kept on the block too
+    HISTORY_STACK_FREE = 4      # frees carry a stack
+
+# What is wanted, as HISTORY_* bits; 0 when history is off. One load of a global.
+cdef int history_enabled(int device) noexcept nogil
+
+# Adds one record (nothing when HISTORY_TRACE is off). Lock-free; callable under any lock.
+cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
+                         uint32_t stack, uint64_t pool_id) noexcept nogil
+
+# The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is on
+# and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
+cdef uint32_t stack_capture_if(int wanted) noexcept nogil
+# The same for allocations.
+cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil
