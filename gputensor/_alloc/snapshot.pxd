@@ -9,9 +9,9 @@
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 cdef enum:
-    BLOCK_INACTIVE = 0
-    BLOCK_ALLOCATED = 1
-    BLOCK_PENDING_FREE = 2      # freed by its owner, waits for a stream
+    RECORD_INACTIVE = 0
+    RECORD_ALLOCATED = 1
+    RECORD_PENDING_FREE = 2      # freed by its owner, waits for a stream
 
 # One segment; of an expandable segment one record for each contiguous mapped range.
 cdef struct SegmentRecord:
@@ -32,5 +32,5 @@ cdef struct BlockRecord:
     uint64_t nbytes
     uint64_t requested          # 0 for an inactive block
     uint32_t stack              # where it was allocated; 0: unknown
-    uint8_t state               # BLOCK_*
+    uint8_t state               # RECORD_*
     uint8_t reserved[3]

@@ -7,7 +7,7 @@ counters in the order of :data:`STATISTICS_KEYS`; an index is computed, never lo
     OVERSIZE_FIRST + kind * 4 + field                  # oversize allocations, oversize segments
     SCALAR_FIRST + scalar
 
-``statistics_names.pxd`` holds the same numbers as C constants; a test compares the two.
+``StatType`` in model.pxd holds the same order as C constants.
 """
 
 STATISTIC_TYPES = (
