@@ -1,0 +1,259 @@
+"""The device and the stream that each thread works on, and what a device argument means.
+
+The choice is plain data in C thread-local storage (thread_state.h). The streams that are current
+are kept alive by one Python object for each thread, `ThreadStreams`, which also holds the frames
+of the `with` blocks that the thread is in; the thread's dictionary owns it, so it goes when the
+thread ends. A thread that never chose anything has no such object.
+
+The default device is found once in a process, at the first use and never at import:
+GPUTENSOR_DEVICE, else CUDA device 0 when there is one, else the embedded host device.
+"""
+
+import os
+import threading
+
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, realloc
+
+from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES
+
+cdef extern from "gputensor/streams/thread_state.h":
+    ThreadState* thread_state() noexcept nogil
+
+ctypedef struct Frame:
+    int device                  # the thread's device before the frame
+    int stream_device           # the device whose stream the frame replaced, or NO_DEVICE
+    uint64_t stream
+    PyObject* stream_object     # owned; NULL for the default stream
+
+cdef int default_device = NO_DEVICE
+cdef object thread_storage = threading.local()
+
+
+cdef class ThreadStreams:
+    """Owns what one thread's ThreadState refers to."""
+
+    cdef PyObject* objects[64]      # owned; the Stream that is current on device d at [d + 32]
+    cdef Frame* frames
+    cdef int frame_count
+    cdef int frame_capacity
+
+    def __dealloc__(self):
+        cdef ThreadState* state = thread_state()
+        cdef int index
+        if state.owner == <void*>self:
+            state.owner = NULL
+            for index in range(MAX_DEVICES):
+                state.streams[index] = 0
+        for index in range(MAX_DEVICES):
+            Py_XDECREF(self.objects[index])
+        for index in range(self.frame_count):
+            Py_XDECREF(self.frames[index].stream_object)
+        free(self.frames)
+
+    cdef int push(self, int device, int stream_device, uint64_t stream,
+                  PyObject* stream_object) except -1:
+        cdef int capacity
+        cdef Frame* frames
+        if self.frame_count == self.frame_capacity:
+            capacity = 2 * self.frame_capacity + 8
+            frames = <Frame*>realloc(self.frames, capacity * sizeof(Frame))
+            if frames == NULL:
+                raise MemoryError
+            self.frames = frames
+            self.frame_capacity = capacity
+        self.frames[self.frame_count] = Frame(device, stream_device, stream, stream_object)
+        Py_XINCREF(stream_object)
+        self.frame_count += 1
+        return 0
+
+
+cdef ThreadStreams own_streams():
+    cdef ThreadState* state = thread_state()
+    cdef ThreadStreams owner
+    if state.owner != NULL:
+        return <ThreadStreams>state.owner
+    owner = ThreadStreams()
+    thread_storage.owner = owner
+    state.owner = <void*>owner
+    return owner
+
+
+# ---- the current device ----
+
+cdef int find_default_device() except? -1000:
+    global default_device
+    cdef str name
+    cdef int device
+    if default_device != NO_DEVICE:
+        return default_device
+    name = os.environ.get("GPUTENSOR_DEVICE", "")
+    if name:
+        try:
+            device = parse_text(name, 0)
+        except ValueError:
+            raise ValueError(
+                f"GPUTENSOR_DEVICE is {name!r}; it must be 'cuda', 'cuda:N' or 'host'"
+            ) from None
+    else:
+        device = 0 if cuda_count() > 0 else HOST_DEVICE
+    driver_open(device)
+    default_device = device
+    return device
+
+
+cdef int cuda_count() except -1:
+    from gputensor._driver import cuda_device_count
+
+    return cuda_device_count()
+
+
+cdef int current_device() except? -1000:
+    cdef int device = thread_state().device
+    return device if device != NO_DEVICE else find_default_device()
+
+
+cdef int make_device_current(int device) except -1:
+    if driver_get(device) == NULL:
+        driver_open(device)
+    thread_state().device = device
+    return 0
+
+
+# ---- the current stream ----
+
+cdef uint64_t current_stream(int device) noexcept nogil:
+    return thread_state().streams[device + HOST_DEVICES]
+
+
+cdef object current_stream_object(int device):
+    cdef ThreadState* state = thread_state()
+    cdef PyObject* kept
+    if state.owner == NULL:
+        return None
+    kept = (<ThreadStreams>state.owner).objects[device + HOST_DEVICES]
+    return None if kept == NULL else <object>kept
+
+
+cdef void put_stream(ThreadStreams owner, int device, uint64_t stream,
+                     PyObject* stream_object) noexcept:
+    # Takes over the caller's reference to stream_object.
+    cdef int index = device + HOST_DEVICES
+    cdef PyObject* former = owner.objects[index]
+    owner.objects[index] = stream_object
+    thread_state().streams[index] = stream
+    Py_XDECREF(former)
+
+
+cdef int make_stream_current(int device, uint64_t stream, object stream_object) except -1:
+    cdef PyObject* kept = NULL
+    cdef ThreadStreams owner = own_streams()
+    if stream_object is not None:
+        Py_INCREF(stream_object)
+        kept = <PyObject*>stream_object
+    put_stream(owner, device, stream, kept)
+    return 0
+
+
+# ---- with blocks ----
+
+cdef int enter_device(int device) except -1:
+    cdef ThreadState* state = thread_state()
+    if driver_get(device) == NULL:
+        driver_open(device)
+    own_streams().push(state.device, NO_DEVICE, 0, NULL)
+    state.device = device
+    return 0
+
+
+cdef int enter_stream(int device, uint64_t stream, object stream_object) except -1:
+    cdef ThreadState* state = thread_state()
+    cdef ThreadStreams owner = own_streams()
+    cdef int index = device + HOST_DEVICES
+    owner.push(state.device, device, state.streams[index], owner.objects[index])
+    make_stream_current(device, stream, stream_object)
+    state.device = device
+    return 0
+
+
+cdef int leave() except -1:
+    cdef ThreadState* state = thread_state()
+    cdef ThreadStreams owner = own_streams()
+    cdef Frame frame
+    if owner.frame_count == 0:
+        raise RuntimeError("this thread leaves a device or stream block that it did not enter")
+    owner.frame_count -= 1
+    frame = owner.frames[owner.frame_count]
+    state.device = frame.device
+    if frame.stream_device != NO_DEVICE:
+        put_stream(owner, frame.stream_device, frame.stream, frame.stream_object)
+    return 0
+
+
+# ---- device arguments ----
+
+cdef int parse_text(str text, int index_without_number) except? -1000:
+    cdef str kind, number
+    cdef int index
+    kind, _, number = text.partition(":")
+    if number:
+        if not (number.isascii() and number.isdigit()) or len(number) > 3:
+            kind = ""
+        else:
+            index = int(number)
+    elif text.endswith(":"):
+        kind = ""
+    else:
+        index = index_without_number if kind == "cuda" else 0
+    if kind == "cuda" and index < MAX_DEVICES - HOST_DEVICES:
+        return index
+    if kind == "host" and index < HOST_DEVICES:
+        return HOST_DEVICE - index
+    raise ValueError(f"device is {text!r}; it must be 'cuda', 'cuda:N' or 'host'")
+
+
+cdef int cuda_index_now() except? -1000:
+    cdef int device = current_device()
+    return device if device >= 0 else 0
+
+
+cdef int parse_device(object device) except? -1000:
+    cdef object index, kind
+    if device is None:
+        return current_device()
+    if isinstance(device, str):
+        if device == "cuda":
+            return cuda_index_now()
+        return parse_text(device, 0)
+    if isinstance(device, int) and not isinstance(device, bool):
+        if -HOST_DEVICES <= device < MAX_DEVICES - HOST_DEVICES:
+            return device
+        raise ValueError(
+            f"device is {device}; a device number is at least 0 and below "
+            f"{MAX_DEVICES - HOST_DEVICES} (CUDA), or negative (host devices)"
+        )
+    kind = getattr(device, "type", None)
+    if isinstance(kind, str) and hasattr(device, "index"):
+        index = device.index
+        if index is None:
+            return parse_device(kind)
+        return parse_text(f"{kind}:{index}", 0)
+    raise TypeError(
+        f"device is a {type(device).__name__}; it must be None, a str, an int or a device"
+    )
+
+
+cdef int resolve_device(object device) except? -1000:
+    cdef int number = parse_device(device)
+    if driver_get(number) == NULL:
+        driver_open(number)
+    return number
+
+
+cdef str device_text(int device):
+    if device >= 0:
+        return f"cuda:{device}"
+    return "host" if device == HOST_DEVICE else f"host:{HOST_DEVICE - device}"

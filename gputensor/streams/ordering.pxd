@@ -1,0 +1,48 @@
+# Automatic ordering: a use of memory on one stream waits for the uses on other streams that it
+# depends on. DESIGN.md describes the model.
+#
+# Callers hold the GIL from the order_* call until the work is queued: between the two, no other
+# thread may use the same memory. All allocations of an operation come before its order_* calls.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.block cimport Block
+from gputensor._driver.table cimport status_t
+
+# One stream that has used the memory. is_live: it has read since the last write, and is ordered
+# after that write.
+cdef struct Use:
+    uint64_t stream
+    uint64_t is_live
+
+# Embedded in a tensor's storage.
+#   only == writer      every use since the last write, and the write, was on this stream
+#   only == ~0          other streams have read since; those are the live entries of `uses`
+cdef struct UseLog:
+    uint64_t only
+    uint64_t writer         # the stream of the last write (at first: of the allocation)
+    Use* uses               # streams that came after the first one; heap, kept across writes
+    int count
+    int capacity
+    int device
+    int writer_reads        # the writer's stream has read since another stream's first read
+    int lock
+
+# `stream`: where the memory was allocated, or is safe to use without a wait (foreign memory).
+cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil
+# Frees what the log holds; queues nothing.
+cdef void use_log_drop(UseLog* log) noexcept nogil
+# `block` is NULL for memory that the allocator does not own. Gives a status; raise_for_order makes
+# the exception.
+cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil
+cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil
+cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
+
+# Work queued on `waiter` from now on starts after the work queued on `other` so far. One event
+# from the device's pool; no allocation when the pool has one.
+cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil
+
+# Events without time stamps, shared by the whole library. A returned event may be handed out again
+# at once: a queued wait refers to the record that was made before it.
+cdef status_t event_take(int device, uint64_t* event) noexcept nogil
+cdef void event_return(int device, uint64_t event) noexcept nogil

@@ -1,0 +1,307 @@
+"""Automatic ordering of uses of one memory on several streams, and the pool of events behind it.
+
+Each storage has a UseLog: the stream of the last write, and which streams have read since. A read
+on another stream waits for the writer, a write for the writer and the readers; a stream that
+waited is known to be ordered until the next write. The event of a wait is recorded when the wait
+is made, not when the memory is used: a program on one stream makes no driver call for ordering.
+
+Nothing here needs the GIL. A log's lock protects its list; the callers' rule in ordering.pxd makes
+the order of uses of one memory the order of their work.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, realloc
+
+from gputensor._alloc.allocator cimport allocator_record_stream
+from gputensor._alloc.block cimport Block
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICES,
+    STATUS_NOT_READY,
+    STATUS_OK,
+    STATUS_OUT_OF_MEMORY,
+    Driver,
+    status_t,
+)
+from gputensor.streams.current cimport device_text
+
+from gputensor.errors import raise_for_status
+
+cdef extern from "gputensor/streams/spin_lock.h":
+    void spin_acquire(int* lock) noexcept nogil
+    void spin_release(int* lock) noexcept nogil
+
+cdef extern from *:
+    """
+    static thread_local int gputensor_manual_ordering = 0;
+    static inline int manual_ordering() { return gputensor_manual_ordering; }
+    static inline void set_manual_ordering(int manual) { gputensor_manual_ordering = manual; }
+    """
+    int manual_ordering() noexcept nogil
+    void set_manual_ordering(int manual) noexcept nogil
+
+cdef enum:
+    STATUS_CAPTURE_ISOLATION = 905
+    STATUS_CAPTURE_IMPLICIT = 906
+
+# No stream's handle: two streams or more have used the memory since its last write.
+cdef uint64_t SEVERAL = <uint64_t>-1
+
+
+cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil:
+    log.only = log.writer = stream
+    log.uses = NULL
+    log.count = log.capacity = 0
+    log.device = device
+    log.writer_reads = 0
+    log.lock = 0
+
+
+cdef void use_log_drop(UseLog* log) noexcept nogil:
+    free(log.uses)
+    log.uses = NULL
+    log.count = log.capacity = 0
+
+
+cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
+    if log.only == stream:
+        return STATUS_OK
+    return order_read_among(log, block, stream)
+
+
+cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
+    if log.only == stream:
+        return STATUS_OK
+    return order_write_among(log, block, stream)
+
+
+cdef status_t order_read_among(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
+    cdef status_t status = STATUS_OK
+    cdef Use* use
+    spin_acquire(&log.lock)
+    if log.writer == stream:
+        log.writer_reads = 1
+    else:
+        use = use_of(log, block, stream, &status)
+        if use != NULL and not use.is_live:
+            status = wait_for_use(log.device, stream, log.writer, True)
+            if status == STATUS_OK:
+                use.is_live = 1
+                log.only = SEVERAL
+    spin_release(&log.lock)
+    return status
+
+
+cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
+    cdef status_t status = STATUS_OK
+    cdef Use* use = NULL
+    cdef int i
+    spin_acquire(&log.lock)
+    if log.writer != stream:
+        use = use_of(log, block, stream, &status)
+        # A reader has waited for all that the writer did, unless the writer read afterwards.
+        if status == STATUS_OK and (not use.is_live or log.writer_reads):
+            status = wait_for_use(log.device, stream, log.writer, True)
+    for i in range(log.count):
+        if status != STATUS_OK:
+            break
+        if log.uses[i].is_live and log.uses[i].stream != stream:
+            status = wait_for_use(log.device, stream, log.uses[i].stream, False)
+    if status == STATUS_OK:
+        for i in range(log.count):
+            log.uses[i].is_live = 0
+        log.writer = log.only = stream
+        log.writer_reads = 0
+    spin_release(&log.lock)
+    return status
+
+
+cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) noexcept nogil:
+    # Finds the stream's entry or adds it; a new stream is made known to the allocator first.
+    cdef Use* uses
+    cdef int i, capacity
+    for i in range(log.count):
+        if log.uses[i].stream == stream:
+            return &log.uses[i]
+    if log.count == log.capacity:
+        capacity = 2 * log.capacity + 4
+        uses = <Use*>realloc(log.uses, capacity * sizeof(Use))
+        if uses == NULL:
+            status[0] = STATUS_OUT_OF_MEMORY
+            return NULL
+        log.uses = uses
+        log.capacity = capacity
+    if block != NULL and block.stream != stream:
+        status[0] = allocator_record_stream(block, stream)
+        if status[0] != STATUS_OK:
+            return NULL
+    log.uses[log.count] = Use(stream, 0)
+    log.count += 1
+    return &log.uses[log.count - 1]
+
+
+# ---- waits ----
+
+cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other,
+                           bint other_wrote) noexcept nogil:
+    # Orders `waiter` after the work of `other`, as far as the capture of either allows it.
+    cdef Driver* driver = driver_get(device)
+    cdef int waiter_captures, other_captures
+    cdef uint64_t waiter_capture, other_capture
+    cdef status_t status
+    if manual_ordering():
+        return STATUS_OK
+    status = capture_of(driver, waiter, &waiter_captures, &waiter_capture)
+    if status == STATUS_OK:
+        status = capture_of(driver, other, &other_captures, &other_capture)
+    if status != STATUS_OK:
+        return status
+    if waiter_captures and not other_captures:
+        # An event of a stream outside would break the capture. It is not needed when that
+        # stream's work is done, and there is no way to have it when it is not.
+        status = driver.stream_query(driver.self, other)
+        return STATUS_CAPTURE_ISOLATION if status == STATUS_NOT_READY else status
+    if other_captures and not waiter_captures:
+        # What `other` wrote exists only when the graph runs; what it read has not run.
+        return STATUS_CAPTURE_ISOLATION if other_wrote else STATUS_OK
+    if waiter_captures and waiter_capture != other_capture:
+        return STATUS_CAPTURE_ISOLATION
+    return stream_wait_stream(device, waiter, other)
+
+
+cdef status_t capture_of(Driver* driver, uint64_t stream, int* captures,
+                         uint64_t* capture) noexcept nogil:
+    cdef status_t status
+    captures[0] = 0
+    capture[0] = 0
+    status = driver.capture_info(driver.self, stream, captures, capture)
+    # The legacy default stream cannot capture; the driver says so while another stream does.
+    return STATUS_OK if status == STATUS_CAPTURE_IMPLICIT and stream == 0 else status
+
+
+cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t event
+    cdef status_t status
+    if waiter == other:
+        return STATUS_OK
+    status = event_take(device, &event)
+    if status != STATUS_OK:
+        return status
+    status = driver.event_record(driver.self, event, other)
+    if status == STATUS_OK:
+        status = driver.stream_wait_event(driver.self, waiter, event)
+    event_return(device, event)
+    return status
+
+
+cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1:
+    if status == STATUS_OK:
+        return 0
+    if status == STATUS_CAPTURE_ISOLATION:
+        facts = (
+            f"ordering stream {stream:#x} of {device_text(device)}: memory is used inside and "
+            "outside of a graph capture, and the work on it outside is not done (synchronize "
+            "before the capture, or let both streams take part in it)"
+        )
+    else:
+        facts = f"ordering stream {stream:#x} of {device_text(device)}"
+    raise_for_status(status, "stream_wait_event", facts)
+    return 0
+
+
+# ---- the pool of events ----
+
+cdef struct EventPool:
+    uint64_t* events
+    int count
+    int capacity
+    int lock
+
+cdef EventPool pools[64]
+
+
+cdef status_t event_take(int device, uint64_t* event) noexcept nogil:
+    cdef EventPool* pool = &pools[device + HOST_DEVICES]
+    cdef Driver* driver
+    spin_acquire(&pool.lock)
+    if pool.count:
+        pool.count -= 1
+        event[0] = pool.events[pool.count]
+        spin_release(&pool.lock)
+        return STATUS_OK
+    spin_release(&pool.lock)
+    driver = driver_get(device)
+    return driver.event_create(driver.self, event, 0)
+
+
+cdef void event_return(int device, uint64_t event) noexcept nogil:
+    cdef EventPool* pool = &pools[device + HOST_DEVICES]
+    cdef uint64_t* events
+    cdef Driver* driver
+    cdef int capacity
+    spin_acquire(&pool.lock)
+    if pool.count == pool.capacity:
+        capacity = 2 * pool.capacity + 16
+        events = <uint64_t*>realloc(pool.events, capacity * sizeof(uint64_t))
+        if events == NULL:
+            spin_release(&pool.lock)
+            driver = driver_get(device)
+            driver.event_destroy(driver.self, event)
+            return
+        pool.events = events
+        pool.capacity = capacity
+    pool.events[pool.count] = event
+    pool.count += 1
+    spin_release(&pool.lock)
+
+
+# ---- the mode ----
+
+cdef class ordering:
+    """Choose who orders work on different streams, for this thread.
+
+    Parameters
+    ----------
+    mode : {"auto", "manual"}
+        ``"auto"`` (the default of every thread): an operation waits for what other streams did to
+        its arguments. ``"manual"``: no wait is inserted; the program orders its streams itself
+        with :meth:`Stream.wait_stream` and events. Memory stays safe in both modes: it is not
+        reused before the work of every stream that used it.
+
+    Notes
+    -----
+    The mode changes when the object is made, so a plain call sets it; used in a ``with``
+    statement, the former mode comes back at the end, also upon an exception.
+
+    Examples
+    --------
+    >>> with ordering("manual"):
+    ...     ordering_mode()
+    'manual'
+    >>> ordering_mode()
+    'auto'
+    """
+
+    cdef int former
+
+    def __cinit__(self, mode):
+        if mode not in ("auto", "manual"):
+            raise ValueError(f"mode is {mode!r}; it must be 'auto' or 'manual'")
+        self.former = manual_ordering()
+        set_manual_ordering(mode == "manual")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        set_manual_ordering(self.former)
+
+
+def ordering_mode():
+    """Return the ordering mode of this thread, ``"auto"`` or ``"manual"``.
+
+    >>> ordering_mode()
+    'auto'
+    """
+    return "manual" if manual_ordering() else "auto"
