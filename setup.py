@@ -1,24 +1,41 @@
 """Build logic only: every .pyx below gputensor/ becomes one C++17 extension.
 
 No CUDA toolkit and no CUDA header is needed: the driver, cuBLAS and NVRTC are found at run time.
-Project metadata lives in pyproject.toml.
+Project metadata lives in pyproject.toml. Setuptools and Cython rebuild what is older than its
+sources, so `python setup.py build_ext --inplace` after an edit compiles one module.
 
 Environment, for developers:
-    GPUTENSOR_BUILD_ONLY   comma-separated packages to build (``_alloc,blas``); default: all
+    GPUTENSOR_BUILD_ONLY   comma-separated packages to build (``_alloc,blas``), or ``none``
+    GPUTENSOR_BUILD_JOBS   compilers to run at once; default: the number of usable cores
     GPUTENSOR_BUILD_DEBUG  ``1``: no optimisation, and the core re-checks its invariants
     GPUTENSOR_SANITIZE     ``address`` or ``thread``: build the extensions with that sanitizer
 """
 
 import os
+import shlex
+import shutil
+import sysconfig
 from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 
-ROOT = Path(__file__).parent
+ROOT = Path(__file__).resolve().parent
 ONLY = [name for name in os.environ.get("GPUTENSOR_BUILD_ONLY", "").split(",") if name]
+JOBS = int(os.environ.get("GPUTENSOR_BUILD_JOBS", "0")) or len(os.sched_getaffinity(0))
 DEBUG = os.environ.get("GPUTENSOR_BUILD_DEBUG", "0") == "1"
 SANITIZER = os.environ.get("GPUTENSOR_SANITIZE", "")
+
+
+def choose_compiler():
+    """Name a C++ compiler that exists when the one Python was built with does not."""
+    built_with = shlex.split(os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++")
+    if shutil.which(built_with[0]):
+        return
+    found = next((name for name in ("c++", "g++", "clang++") if shutil.which(name)), None)
+    if found is None:
+        raise SystemExit("gputensor needs a C++17 compiler: none of c++, g++, clang++ was found")
+    os.environ["CC"] = os.environ["CXX"] = found
 
 
 def compile_args():
@@ -55,19 +72,29 @@ def extensions():
         )
 
 
-setup(
-    ext_modules=cythonize(
-        list(extensions()),
-        build_dir="build/cython",
-        nthreads=0,
-        compiler_directives={
-            "language_level": 3,
-            "boundscheck": False,
-            "wraparound": False,
-            "cdivision": True,
-            "initializedcheck": False,
-            "embedsignature": True,
-            "freethreading_compatible": False,
-        },
-    ),
-)
+def main():
+    os.chdir(ROOT)
+    modules = list(extensions())
+    if modules:
+        choose_compiler()
+    setup(
+        ext_modules=cythonize(
+            modules,
+            build_dir="build/cython",
+            nthreads=JOBS if JOBS > 1 and len(modules) > 1 else 0,
+            compiler_directives={
+                "language_level": 3,
+                "boundscheck": False,
+                "wraparound": False,
+                "cdivision": True,
+                "initializedcheck": False,
+                "embedsignature": True,
+            },
+        ),
+        options={"build_ext": {"parallel": JOBS}},
+    )
+
+
+# The guard matters: cythonize's worker processes may import this file again.
+if __name__ == "__main__":
+    main()

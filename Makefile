@@ -1,0 +1,147 @@
+# Two commands do everything on a fresh machine that has Python 3.10+ and a C++ compiler:
+#
+#   make demo     its own environment, the build, the digits example, one replayed trace
+#   make test     the same environment and build, then the tests
+#
+# A second run reuses what is there: the environment while its requirements are unchanged, the
+# extensions while their sources are. `make help` lists the rest.
+#
+# PYTHON=...   the Python to make the environment with (default: python3)
+# CUDA=...     the extra to install beside the tests: cuda12, cuda13 or nothing; default: cuda12
+#              where there is an NVIDIA device
+# PY=...       an interpreter to use as it is: nothing is installed, only the extensions are built
+
+PYTHON ?= python3
+VENV := .venv
+CUDA ?= $(if $(wildcard /dev/nvidiactl),cuda12)
+JOBS ?= $(shell nproc 2>/dev/null || echo 2)
+TRACE ?= benchmarks/traces/gpt2_train.npz
+PYTEST_FLAGS ?= --timeout=600
+# The same list as build-system.requires of pyproject.toml; a test compares them.
+BUILD_NEEDS := "setuptools>=77" "wheel" "cython>=3.0.10"
+LINT_NEEDS := "ruff>=0.6" "cython-lint>=0.16" "mypy>=1.10" "codespell>=2.3"
+
+# What an earlier shell left behind must not decide what is built and imported here.
+unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
+unexport GPUTENSOR_BUILD_ONLY GPUTENSOR_BUILD_DEBUG GPUTENSOR_SANITIZE
+export GPUTENSOR_BUILD_JOBS := $(JOBS)
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+SHELL := /bin/sh
+.DEFAULT_GOAL := help
+.PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan \
+        environment build lint-environment clean
+
+ifdef PY
+OWN_ENVIRONMENT :=
+else
+override PY := $(VENV)/bin/python
+OWN_ENVIRONMENT := environment
+endif
+
+help:
+	@echo "make demo         build, run the digits example, replay a recorded trace"
+	@echo "make test         build, run the tests (no GPU needed)"
+	@echo "make test-gpu     the tests that need a GPU; fails where there is none"
+	@echo "make bench        the benchmarks; JSON goes to benchmarks/results/"
+	@echo "make import-time  what 'import gputensor' costs beside 'import numpy'"
+	@echo "make lint         ruff, cython-lint, mypy, codespell"
+	@echo "make check-asan   the simulation under AddressSanitizer"
+	@echo "make check-tsan   the simulation under ThreadSanitizer"
+	@echo "make clean        remove the environment and everything built"
+
+demo: build
+	$(PY) examples/digits.py
+	$(PY) -m gputensor.cli.main memory replay $(TRACE)
+
+test: build
+	$(PY) -m pytest $(PYTEST_FLAGS) tests
+
+test-gpu: build
+	@$(PY) -c "import sys, gputensor as gt; n = gt.device_count(); \
+	print('CUDA devices:', n); sys.exit(0 if n else 'make test-gpu needs a GPU: found none')"
+	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs tests/conformance tests/gpu
+
+bench: build
+	@for program in benchmarks/*.py; do \
+	  case $$program in */report.py|*/_*) continue;; esac; \
+	  echo "== $$program"; $(PY) $$program || exit 1; \
+	done
+
+import-time: build
+	$(PY) benchmarks/import_time.py
+
+lint: lint-environment
+	$(PY) -m ruff check .
+	$(PY) -m ruff format --check .
+	$(PY) -m cython_lint gputensor
+	$(PY) -m mypy gputensor
+	$(PY) -m codespell_lib gputensor tests benchmarks examples docs *.md setup.py Makefile
+
+# The sanitized extensions are built in a copy of the tree, so that they never mix with the others.
+check-asan: SANITIZER := address
+check-asan: SANITIZER_LIBRARY := asan
+check-asan: build
+	$(run_sanitized)
+
+check-tsan: SANITIZER := thread
+check-tsan: SANITIZER_LIBRARY := tsan
+check-tsan: build
+	$(run_sanitized)
+
+define run_sanitized
+GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath $(PY))
+endef
+
+# The environment is made again when its Python is gone, the tree has moved, or the requirements
+# have changed; otherwise this costs one comparison.
+environment_key = $$( { cat pyproject.toml; echo "$(CURDIR) $(CUDA)"; "$(PYTHON)" -VV; } | sha256sum)
+
+environment:
+	@if [ -x $(VENV)/bin/python ] && $(VENV)/bin/python -c pass 2>/dev/null \
+	    && [ "$$(cat $(VENV)/key 2>/dev/null)" = "$(environment_key)" ]; then exit 0; fi; \
+	set -e; \
+	command -v "$(PYTHON)" >/dev/null \
+	  || { echo "'$(PYTHON)' was not found; name a Python: make PYTHON=/path/to/python3" >&2; exit 1; }; \
+	"$(PYTHON)" -c 'import sys; sys.exit(sys.version_info < (3, 10))' \
+	  || { echo "$(PYTHON) is $$("$(PYTHON)" -V), and Python 3.10 or newer is needed: make PYTHON=/path/to/python3" >&2; exit 1; }; \
+	"$(PYTHON)" -c 'import venv, ensurepip' 2>/dev/null \
+	  || { echo "$(PYTHON) cannot make virtual environments (on Debian and Ubuntu: install python3-venv)" >&2; exit 1; }; \
+	echo "making $(VENV) with $$("$(PYTHON)" -V)"; \
+	rm -rf $(VENV); \
+	"$(PYTHON)" -m venv $(VENV); \
+	$(VENV)/bin/python -m pip install -q $(BUILD_NEEDS); \
+	GPUTENSOR_BUILD_ONLY=none $(VENV)/bin/python -m pip install -q --no-build-isolation \
+	  -e ".[test$(if $(CUDA),$(comma)$(CUDA))]"; \
+	echo "$(environment_key)" > $(VENV)/key
+
+comma := ,
+
+# Extensions are built in place. The key is the content of their sources, so that a checkout that
+# only touches time stamps costs nothing; what changed is found by setuptools and Cython. An
+# extension whose source is gone is removed: it would shadow its successor.
+build_key = $$( { "$(PY)" -VV; find gputensor setup.py -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \
+	-o -name setup.py | LC_ALL=C sort | xargs sha256sum; } | sha256sum)
+extension_suffix = $$("$(PY)" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
+
+build: $(OWN_ENVIRONMENT)
+	@set -e; suffix="$(extension_suffix)"; whole=1; \
+	for built in $$(find gputensor -name "*$$suffix"); do \
+	  [ -e "$${built%$$suffix}.pyx" ] || rm -f "$$built"; done; \
+	for source in $$(find gputensor -name '*.pyx'); do \
+	  [ -e "$${source%.pyx}$$suffix" ] || whole=0; done; \
+	key="$(build_key)"; \
+	if [ $$whole = 1 ] && [ "$$(cat build/key 2>/dev/null)" = "$$key" ]; then exit 0; fi; \
+	echo "building the extensions with $(JOBS) jobs (a first build takes minutes)"; \
+	mkdir -p build; rm -f build/key; \
+	"$(PY)" setup.py -q build_ext --inplace >build/log 2>&1 \
+	  || { cat build/log >&2; echo "the build failed; its output is above and in build/log" >&2; exit 1; }; \
+	echo "$$key" > build/key
+
+lint-environment: $(OWN_ENVIRONMENT)
+	@$(PY) -c 'import ruff, cython_lint, mypy, codespell_lib' 2>/dev/null \
+	  || $(PY) -m pip install -q $(LINT_NEEDS)
+
+clean:
+	rm -rf $(VENV) build dist out gputensor.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
+	find gputensor -name '*.so' -delete
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,76 @@
+"""The `gputensor` command: builds the argument parser and hands over to one module for each verb.
+
+Every other module of this package is one command. It has ``register(subparsers)``, which adds its
+parser and sets ``run``: a function of the parsed arguments that returns the exit code. Modules
+import the library inside ``run``, so that ``gputensor --help`` and argument errors touch no device.
+
+Exit codes: 0 done; 1 a well-formed request that could not be carried out; 2 bad arguments or bad
+input. Errors are one line on standard error, starting with the command's name.
+"""
+
+import argparse
+import importlib
+import pkgutil
+import sys
+
+import gputensor.cli as commands
+from gputensor.errors import GpuTensorError
+
+__all__ = ["InputError", "build_parser", "main"]
+
+
+class InputError(Exception):
+    """The arguments or the files that they name cannot be used; the message is one line."""
+
+
+def build_parser():
+    """Return the parser of the whole command, with every module of this package registered.
+
+    >>> sorted(build_parser().parse_args(["devices", "--json"]).__dict__)
+    ['command', 'json', 'run']
+    """
+    parser = argparse.ArgumentParser(
+        prog="gputensor", description="A GPU tensor library: devices, memory and tuning."
+    )
+    subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for module in sorted(module.name for module in pkgutil.iter_modules(commands.__path__)):
+        if module != "main":
+            importlib.import_module(f"gputensor.cli.{module}").register(subparsers)
+    return parser
+
+
+def main(arguments=None):
+    """Run the command line and return its exit code.
+
+    Parameters
+    ----------
+    arguments : list of str, optional
+        The words after the command's name; by default those of the process.
+
+    >>> import contextlib, io
+    >>> with contextlib.redirect_stderr(io.StringIO()) as errors:
+    ...     main(["memory", "replay", "no-such-trace.npz"])
+    2
+    >>> print(errors.getvalue().strip())
+    gputensor: no-such-trace.npz: no such file
+    """
+    options = build_parser().parse_args(arguments)
+    try:
+        return options.run(options)
+    except InputError as error:
+        return fail(error, 2)
+    except GpuTensorError as error:
+        return fail(error, 1)
+    except BrokenPipeError:
+        # The reader of the output has gone away; there is nobody left to tell.
+        sys.stderr.close()
+        return 1
+
+
+def fail(error, code):
+    print(f"gputensor: {' '.join(str(error).split())}", file=sys.stderr)
+    return code
+
+
+if __name__ == "__main__":
+    sys.exit(main())
