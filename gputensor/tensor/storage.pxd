@@ -1,23 +1,24 @@
 # A Storage owns the memory that tensors view: a block of the allocator, or memory of a foreign
 # owner. Views share one Storage, so they share its UseLog and are ordered against each other.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from gputensor._alloc.block cimport Block
 from gputensor.streams.ordering cimport UseLog
 
 cdef class Storage:
     cdef Block* block           # NULL: foreign memory, or no bytes at all
-    cdef UseLog uses            # last writer and readers, by stream
+    cdef UseLog uses            # who wrote and read it last, by stream
     cdef uint64_t ptr           # address of the first byte; 0 when nbytes is 0
     cdef size_t nbytes
     cdef int device             # device number (see _driver/table.pxd)
     cdef bint is_readonly       # foreign memory that must not be written
     cdef object owner           # keeps foreign memory alive; None when the block is ours
 
-# New memory of `nbytes` on the device's current stream. Raises OutOfMemoryError; creates nothing
-# when it fails.
+# New memory of `nbytes` on the device's current stream. Raises OutOfMemoryError and creates
+# nothing when the device has not enough.
 cdef Storage storage_new(int device, size_t nbytes)
-# Memory of somebody else, alive as long as `owner` is.
+# Memory of somebody else, alive as long as `owner` is. Work queued on `stream` may use it without
+# a wait.
 cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object owner,
-                             bint is_readonly)
+                             bint is_readonly, uint64_t stream)

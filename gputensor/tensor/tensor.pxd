@@ -15,6 +15,7 @@ cdef class Tensor:
     cdef int64_t size_              # number of elements
     cdef int64_t shape_[16]
     cdef int64_t strides_[16]       # in elements; 0 or negative in views
+    cdef object __weakref__
 
     # What kernels and products take. The operand is valid while the tensor lives.
     cdef int fill_operand(self, Operand* out) except -1
@@ -32,8 +33,7 @@ cdef Tensor view_tensor(Tensor base, uint64_t ptr, int ndim, const int64_t* shap
 # The same for any storage and dtype (imported memory, reinterpreted memory).
 cdef Tensor tensor_over(Storage storage, uint64_t ptr, int dtype, int ndim, const int64_t* shape,
                         const int64_t* strides)
-# The device number of a tensor (storage.device), and of operands that must share one: raises
-# ValueError naming both devices when they do not.
+# The device that two operands share: raises ValueError naming both devices when they do not.
 cdef int common_device(Tensor a, Tensor b, str function) except? -1000
-# A row-major copy on the same device, or the tensor itself when it is row-major already.
-cdef Tensor contiguous_tensor(Tensor a)
+# The bytes that a tensor can touch, as [first, last); (ptr, ptr) for an empty one.
+cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept
