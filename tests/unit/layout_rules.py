@@ -1,0 +1,197 @@
+"""The house rules that a program can check, as functions from a tree of files to its faults.
+
+Text only: nothing here imports the library, so the rules hold for sources that do not build and for
+code that no test runs. Each function takes the root of a tree and yields one line for each fault;
+test_layout.py applies them to this repository, and to small trees that break them on purpose.
+"""
+
+import re
+from pathlib import Path
+
+# Who may import whom: a module imports from layers to its left only, and from its own package.
+LAYERS = (
+    ("errors",),
+    ("_driver",),
+    ("_alloc",),
+    ("streams",),
+    ("_kernels",),
+    ("blas",),
+    ("tensor",),
+    ("memory", "device", "graphs"),
+    ("cli",),
+    ("__init__", "__main__"),
+)
+RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
+PACKAGES = ("_driver", "_alloc", "streams", "_kernels", "blas", "tensor", "cli")
+CODE = (".py", ".pyx", ".pxd", ".pyi", ".h", ".cpp", ".cu")
+TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")
+FOLDERS = ("gputensor", "tests", "benchmarks", "examples", "docs", ".ci")
+VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
+MAX_LINES = 500
+
+TRIPLE_QUOTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
+IMPORT = re.compile(
+    r"^[ \t]*(?:from[ \t]+(?P<source>[\w.]+)[ \t]+c?import[ \t]*(?P<names>\([^)]*\)|[^\n]*)"
+    r"|c?import[ \t]+(?P<modules>[\w., \t]+))",
+    re.MULTILINE,
+)
+BY_NAME = re.compile(r"import_module\(\s*f?[\"']([\w.]+)")
+PUBLIC = re.compile(
+    r"^(?:def[ \t]+([a-z]\w*)|cpdef\b[^(\n]*?(\w+)\(|(?:cdef[ \t]+)?class[ \t]+([A-Z]\w*))", re.M
+)
+# The brackets keep this line from breaking its own rule.
+MACHINE_PATHS = re.compile("/(?:r[o]ot|w[o]rk|[o]pt|h[o]me)/")
+
+
+def files(root, suffixes, folders=FOLDERS):
+    """Yield the files of the tree with one of the suffixes, leaving out what builds produce."""
+    for folder in folders:
+        for path in sorted((root / folder).rglob("*")):
+            if path.suffix in suffixes and path.is_file() and "__pycache__" not in path.parts:
+                yield path
+    if folders is FOLDERS:
+        yield from sorted(p for p in root.iterdir() if p.suffix in suffixes and p.is_file())
+
+
+def code_of(path):
+    """The text of a source without docstrings and comments; line numbers do not survive."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix in (".h", ".cpp", ".cu"):
+        return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
+    # Verbatim C in a .pyx is a triple-quoted string after `cdef extern`: that is code.
+    verbatim = re.findall(r"cdef extern from \*:\s*(\"\"\".*?\"\"\")", text, re.DOTALL)
+    text = re.sub(r"(^|[^\"'])#[^\n\"']*$", r"\1", TRIPLE_QUOTED.sub("", text), flags=re.M)
+    return text + "\n".join(part.replace('"""', "") for part in verbatim)
+
+
+def imported_modules(path, root):
+    """Yield the dotted names that a source imports or cimports, relative ones resolved.
+
+    ``from gputensor import x`` and ``from . import x`` count as importing ``x``: that is how a
+    module reaches a sibling.
+    """
+    text = code_of(path)
+    package = ".".join(path.relative_to(root).parent.parts)
+    for match in IMPORT.finditer(text):
+        if match["modules"]:
+            yield from (name.split()[0] for name in match["modules"].split(",") if name.strip())
+            continue
+        source = resolved(match["source"], package)
+        names = re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", match["names"]))
+        if source == "gputensor" or not match["source"].strip("."):
+            yield from (f"{source}.{name}" for name in names)
+        else:
+            yield source
+    yield from BY_NAME.findall(text)
+
+
+def resolved(name, package):
+    """An absolute dotted name for one that may start with dots."""
+    dots = len(name) - len(name.lstrip("."))
+    if not dots:
+        return name
+    parts = package.split(".")
+    return ".".join([*parts[: len(parts) - dots + 1], *filter(None, [name[dots:]])])
+
+
+def layer_of(path, root):
+    """The name in LAYERS that a file of gputensor/ belongs to."""
+    parts = path.relative_to(root / "gputensor").parts
+    return parts[0] if len(parts) > 1 else parts[0].split(".")[0]
+
+
+def imports_to_the_right(root):
+    """Imports of gputensor/ that do not point to the left, or that leave for the tests."""
+    for path in files(root, (".py", ".pyx", ".pxd", ".pyi"), ("gputensor",)):
+        place, layer = path.relative_to(root), layer_of(path, root)
+        if layer not in RANK:
+            yield f"{place}: '{layer}' has no place in the order of layers"
+            continue
+        for module in imported_modules(path, root):
+            parts = module.split(".")
+            if parts[0] == "tests":
+                yield f"{place}: imports {module}; the library knows no tests"
+            if parts[0] != "gputensor":
+                continue
+            target = parts[1] if len(parts) > 1 else "__init__"
+            if target != layer and RANK.get(target, len(LAYERS)) >= RANK[layer]:
+                yield f"{place}: imports {module}, which is not to the left of {layer}"
+
+
+def foreign_names(root):
+    """Sources that name libcuda or cuBLAS outside the one place that may."""
+    for path in files(root, CODE, ("gputensor",)):
+        place = path.relative_to(root)
+        code = code_of(path)
+        if re.search(r"libcuda\b", code) and place != Path("gputensor/_driver/cuda.pyx"):
+            yield f"{place}: names libcuda; only gputensor/_driver/cuda.pyx does"
+        if re.search(r"cublas", code) and layer_of(path, root) != "blas":
+            yield f"{place}: names cublas; only gputensor/blas does"
+
+
+def long_files(root):
+    """Sources above the limit, to be split by data structure."""
+    for path in files(root, (*CODE, ".md")):
+        lines = len(path.read_text(encoding="utf-8").splitlines())
+        if lines > MAX_LINES:
+            yield f"{path.relative_to(root)}: {lines} lines, at most {MAX_LINES} are allowed"
+
+
+def vague_names(root):
+    """Files and folders named after nothing."""
+    for path in files(root, (*CODE, ".md")):
+        words = {part.split(".")[0].strip("_") for part in path.relative_to(root).parts}
+        for name in sorted(words & VAGUE_NAMES):
+            yield f"{path.relative_to(root)}: '{name}' does not say what the file owns"
+
+
+def missing_stubs(root):
+    """Extension modules with public Python names and no .pyi beside them."""
+    for path in files(root, (".pyx",), ("gputensor",)):
+        names = sorted({"".join(found) for found in PUBLIC.findall(code_of(path))})
+        if names and not path.with_suffix(".pyi").exists():
+            yield f"{path.relative_to(root)}: no .pyi for {', '.join(names[:5])}"
+
+
+def missing_designs(root):
+    """Packages without a DESIGN.md that says what was decided against."""
+    for package in PACKAGES:
+        design = root / "gputensor" / package / "DESIGN.md"
+        if not design.exists():
+            yield f"gputensor/{package}: no DESIGN.md"
+        elif not re.search(r"^#+ .*why not", design.read_text(encoding="utf-8"), re.I | re.M):
+            yield f"{design.relative_to(root)}: no heading 'Why not ...'"
+
+
+def missing_openings(root):
+    """Sources that do not open with a comment or docstring. An empty __init__.py needs none."""
+    for path in files(root, CODE):
+        text = path.read_text(encoding="utf-8").lstrip()
+        lines = [line for line in text.splitlines() if not line.startswith(("#!", "# cython:"))]
+        lines = [line for line in lines if line != "#pragma once" and line.strip()]
+        if not lines or path.suffix == ".pyi":
+            continue
+        if not lines[0].startswith(('"""', 'r"""', "# ", "//", "/*")):
+            yield f"{path.relative_to(root)}: does not open with what it owns"
+
+
+def machine_paths(root):
+    """Texts that name a path of somebody's machine."""
+    for path in [*files(root, TEXT), *(root / name for name in ("Makefile", ".ci/run"))]:
+        if not path.exists():
+            continue
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if found := MACHINE_PATHS.search(line):
+                yield f"{path.relative_to(root)}:{number}: names the machine path '{found[0]}'"
+
+
+RULES = (
+    imports_to_the_right,
+    foreign_names,
+    long_files,
+    vague_names,
+    missing_stubs,
+    missing_designs,
+    missing_openings,
+    machine_paths,
+)
