@@ -1,0 +1,147 @@
+"""`gputensor memory replay`: what the allocator would reserve for a recorded trace.
+
+The trace runs through the allocator's own code: on a phantom host device of any capacity (addresses
+with no memory behind them, driver calls charged with the times measured on a GPU), or on a real
+GPU. The reader of traces is _alloc/trace_file.py, the engine _alloc/replay.pyx; this module holds
+the arguments and the two forms of the answer.
+"""
+
+import json
+import os
+import re
+
+from gputensor.cli.main import InputError
+
+__all__ = ["register"]
+
+UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+# A phantom device has no memory to run out of; this leaves the trace unlimited in practice.
+DEFAULT_CAPACITY = 2**40
+MAX_CAPACITY = 2**46
+
+
+def register(subparsers):
+    """Add ``memory`` and its verbs to the command line."""
+    verbs = subparsers.add_parser(
+        "memory", help="what the allocator does with a recorded trace"
+    ).add_subparsers(dest="verb", metavar="VERB", required=True)
+    replay = verbs.add_parser(
+        "replay",
+        help="run a recorded malloc/free trace through the allocator",
+        description="Run a recorded malloc/free trace through the allocator and print the peaks.",
+    )
+    replay.add_argument("trace", metavar="TRACE", help="an .npz file (see benchmarks/traces)")
+    replay.add_argument(
+        "--conf", metavar="CONF", help="allocator options, as in GPUTENSOR_ALLOC_CONF"
+    )
+    replay.add_argument(
+        "--capacity",
+        type=parse_capacity,
+        metavar="BYTES",
+        help="memory of the phantom device; K, M, G and T may follow (default: 1T)",
+    )
+    replay.add_argument(
+        "--device",
+        choices=("host", "cuda"),
+        default="host",
+        help="host: a phantom device with modelled driver times (default); cuda: for real",
+    )
+    replay.add_argument("--json", action="store_true", help="print one JSON object")
+    replay.set_defaults(run=run_replay)
+
+
+def parse_capacity(text):
+    """Return the bytes that a text such as ``80G`` names.
+
+    >>> parse_capacity("80G"), parse_capacity("85899345920")
+    (85899345920, 85899345920)
+    """
+    match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)(?:i?B)?", text)
+    nbytes = int(match[1]) * UNITS[match[2]] if match else 0
+    if not 0 < nbytes <= MAX_CAPACITY:
+        # argparse prints the message of this one type in its own one-line form.
+        from argparse import ArgumentTypeError
+
+        raise ArgumentTypeError(f"'{text}' is not a number of bytes from 1 to {MAX_CAPACITY}")
+    return nbytes
+
+
+def run_replay(options):
+    """Replay a trace and print the result. Returns the exit code."""
+    from gputensor._alloc.trace_file import TraceFileError, read_trace
+
+    if options.capacity is not None and options.device == "cuda":
+        raise InputError("--capacity is for the phantom host device; a GPU has the memory it has")
+    try:
+        trace = read_trace(options.trace)
+    except TraceFileError as error:
+        raise InputError(error) from None
+    configure(options.conf)
+    result = replay(trace, options)
+    if options.json:
+        print(json.dumps(result))
+    else:
+        print(as_text(options.trace, trace, result))
+    return 0
+
+
+def configure(conf):
+    """Put the options of ``--conf`` in force on top of those of the environment."""
+    from gputensor._alloc import settings
+
+    try:
+        if conf is not None:
+            settings.parse(conf, source="--conf")
+            before = os.environ.get(settings.VARIABLE, "")
+            os.environ[settings.VARIABLE] = f"{before},{conf}".strip(",")
+        settings.current()
+        if conf is not None:
+            # The environment had been read already; this states the same options again.
+            settings.change(conf)
+    except ValueError as error:
+        raise InputError(error) from None
+
+
+def replay(trace, options):
+    """Run the trace on the chosen device and return the answer as one flat dict."""
+    from gputensor._alloc.replay import replay_trace
+    from gputensor._driver.registry import close_host, cuda_device_count, open_host
+
+    arrays = (trace.op, trace.id, trace.size, trace.stream)
+    if options.device == "cuda":
+        if not cuda_device_count():
+            raise InputError("--device cuda: this machine has no CUDA device")
+        result = replay_trace(*arrays, 0)
+    else:
+        device = open_host(capacity=options.capacity or DEFAULT_CAPACITY, phantom=True)
+        try:
+            result = replay_trace(*arrays, device)
+        finally:
+            close_host(device)
+    reserved = result["peak_reserved_bytes"]
+    result["events"] = trace.events
+    result["utilization"] = result["peak_requested_bytes"] / reserved if reserved else 1.0
+    return result
+
+
+def as_text(name, trace, result):
+    """Return the answer as the lines that a person reads."""
+    calls = ", ".join(f"{call} {count}" for call, count in result["driver_calls"].items() if count)
+    lines = [
+        ("trace", f"{name}: {trace.events} events"),
+        ("peak requested", in_mebibytes(result["peak_requested_bytes"])),
+        ("peak reserved", in_mebibytes(result["peak_reserved_bytes"])),
+        ("ratio", f"{result['utilization']:.4f}"),
+    ]
+    if trace.recorded.get("peak_reserved"):
+        reserved = trace.recorded["peak_reserved"]
+        ratio = trace.peak_requested / reserved
+        lines.append(("when recorded", f"{in_mebibytes(reserved)} reserved, ratio {ratio:.4f}"))
+    lines.append(("driver calls", calls or "none"))
+    lines.append(("driver time", f"{result['modelled_driver_seconds']:.4f} s, modelled"))
+    lines.append(("host time", f"{result['ns_per_event']:.0f} ns an event"))
+    return "\n".join(f"{label + ':':<16} {text}" for label, text in lines)
+
+
+def in_mebibytes(nbytes):
+    return f"{nbytes / 2**20:,.1f} MiB"
