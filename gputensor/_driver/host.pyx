@@ -1,23 +1,36 @@
-# The embedded host device behind the driver table. The device itself is C++ (host_device.h).
+# The embedded host device behind the driver table.
+#
+# The device is C++ (host_device.h and what it includes): this file makes one, puts its entries into
+# a table and takes both away again. What the device promises is in DESIGN.md.
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
-from gputensor._driver.table cimport Driver
+from gputensor._driver.table cimport STATUS_OUT_OF_MEMORY, Driver, status_t
 
 cdef extern from "gputensor/_driver/host_device.h" namespace "gputensor" nogil:
     cdef cppclass HostDevice:
         HostDevice(size_t capacity, bint phantom, bint deferred, uint64_t seed)
+        int run_all()
+        void live(uint64_t* counts)
+
     void bind_entries(Driver* table, HostDevice* device)
+    const size_t HOST_GRANULARITY "gputensor::HostMemory::GRANULARITY"
+
+# The order of HostDevice::live.
+LIVE_NAMES = ("allocations", "pages", "mappings", "va_ranges", "pinned", "registered", "streams",
+              "events", "graphs", "executables", "used_bytes")
 
 
 cdef Driver* host_open(int device, size_t capacity, bint phantom, bint deferred,
                        uint64_t seed) noexcept nogil:
     cdef Driver* table = <Driver*>calloc(1, sizeof(Driver))
+    if table == NULL:
+        return NULL
     bind_entries(table, new HostDevice(capacity, phantom, deferred, seed))
     table.name = "host"
     table.device = device
-    table.page_granularity = 2 << 20
+    table.page_granularity = HOST_GRANULARITY
     return table
 
 
@@ -25,3 +38,14 @@ cdef void host_close(Driver* table) noexcept nogil:
     cdef HostDevice* device = <HostDevice*>table.self
     del device
     free(table)
+
+
+cdef status_t host_run(Driver* table) noexcept nogil:
+    return (<HostDevice*>table.self).run_all()
+
+
+cdef dict host_live(Driver* table):
+    cdef uint64_t counts[16]
+    with nogil:
+        (<HostDevice*>table.self).live(counts)
+    return {name: counts[i] for i, name in enumerate(LIVE_NAMES)}

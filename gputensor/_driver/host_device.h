@@ -1,92 +1,281 @@
-// The embedded host device: the entries of the driver table in host memory.
+// One embedded host device: the entries of the driver table that are not about captures
+// (host_capture.h), over its memory (host_memory.h) and the schedule of its work (host_schedule.h).
+//
+// Every entry takes the device's one mutex. Handles of streams, events, graphs and executables are
+// numbers that are never used twice, so that a stale handle is always recognised.
 #pragma once
 
-#include <chrono>
-#include <mutex>
-#include <unordered_map>
-#include <unordered_set>
-
-#include "gputensor/_driver/host_memory.h"
+#include "gputensor/_driver/host_capture.h"
 
 namespace gputensor {
 
-class HostDevice {
+class HostDevice : public HostCapture {
 public:
     HostDevice(size_t capacity, bool phantom, bool deferred, uint64_t seed)
-        : memory(capacity, phantom, deferred) {}
+        : HostCapture(capacity, phantom, deferred, seed) {}
 
-    int mem_alloc(uint64_t* ptr, size_t nbytes) { Guard g(lock); return memory.mem_alloc(ptr, nbytes, false); }
-    int mem_free(uint64_t ptr) { Guard g(lock); return memory.mem_free(ptr, false); }
+    // ---- memory --------------------------------------------------------------------------------
+
+    int mem_alloc(uint64_t* ptr, size_t nbytes) {
+        Lock guard(mutex);
+        return memory.mem_alloc(ptr, nbytes, false);
+    }
+    // Freeing waits for all pending work, as cuMemFree does.
+    int mem_free(uint64_t ptr) { return free_after_all(ptr, false); }
     int mem_info(size_t* free, size_t* total) {
-        Guard g(lock); *free = memory.capacity - memory.used; *total = memory.capacity; return OK; }
-    int pinned_alloc(uint64_t* ptr, size_t nbytes) { Guard g(lock); return memory.mem_alloc(ptr, nbytes, true); }
-    int pinned_free(uint64_t ptr) { Guard g(lock); return memory.mem_free(ptr, true); }
-    int pinned_register(uint64_t ptr, size_t nbytes) { Guard g(lock); return memory.pinned_register(ptr, nbytes); }
-    int pinned_unregister(uint64_t ptr) { Guard g(lock); return memory.pinned_unregister(ptr); }
-    int async_alloc(uint64_t* ptr, size_t nbytes, uint64_t) { return mem_alloc(ptr, nbytes); }
-    int async_free(uint64_t ptr, uint64_t) { return mem_free(ptr); }
+        Lock guard(mutex);
+        *free = memory.capacity - memory.used;
+        *total = memory.capacity;
+        return OK;
+    }
+    int pinned_alloc(uint64_t* ptr, size_t nbytes) {
+        Lock guard(mutex);
+        return memory.mem_alloc(ptr, nbytes, true);
+    }
+    int pinned_free(uint64_t ptr) { return free_after_all(ptr, true); }
+    int pinned_register(uint64_t ptr, size_t nbytes) {
+        Lock guard(mutex);
+        return memory.pinned_register(ptr, nbytes);
+    }
+    int pinned_unregister(uint64_t ptr) {
+        Lock guard(mutex);
+        int status = schedule.finish_all(guard);
+        return status ? status : memory.pinned_unregister(ptr);
+    }
+    int async_alloc(uint64_t* ptr, size_t nbytes, uint64_t stream) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (found->capture) return NOT_SUPPORTED;
+        return memory.mem_alloc(ptr, nbytes, false);
+    }
+    int async_free(uint64_t ptr, uint64_t stream) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (found->capture) return NOT_SUPPORTED;
+        if (!memory.is_allocation(ptr) || !freeing.insert(ptr).second) return INVALID_VALUE;
+        Work work{Work::FREE};
+        work.dst = ptr;
+        work.freeing = &freeing;
+        return schedule.enqueue(guard, found, work);
+    }
     int async_trim(size_t) { return OK; }
-    int va_reserve(uint64_t* va, size_t nbytes, size_t alignment) { Guard g(lock); return memory.va_reserve(va, nbytes, alignment); }
-    int va_release(uint64_t va, size_t nbytes) { Guard g(lock); return memory.va_release(va, nbytes); }
-    int page_create(uint64_t* page, size_t nbytes) { Guard g(lock); return memory.page_create(page, nbytes); }
-    int page_destroy(uint64_t page) { Guard g(lock); return memory.page_destroy(page); }
-    int page_map(uint64_t va, size_t nbytes, uint64_t page) { Guard g(lock); return memory.page_map(va, nbytes, page); }
-    int page_unmap(uint64_t va, size_t nbytes) { Guard g(lock); return memory.page_unmap(va, nbytes); }
+    int va_reserve(uint64_t* va, size_t nbytes, size_t alignment) {
+        Lock guard(mutex);
+        return memory.va_reserve(va, nbytes, alignment);
+    }
+    int va_release(uint64_t va, size_t nbytes) {
+        Lock guard(mutex);
+        return memory.va_release(va, nbytes);
+    }
+    int page_create(uint64_t* page, size_t nbytes) {
+        Lock guard(mutex);
+        return memory.page_create(page, nbytes);
+    }
+    int page_destroy(uint64_t page) {
+        Lock guard(mutex);
+        return memory.page_destroy(page);
+    }
+    int page_map(uint64_t va, size_t nbytes, uint64_t page) {
+        Lock guard(mutex);
+        return memory.page_map(va, nbytes, page);
+    }
+    int page_unmap(uint64_t va, size_t nbytes) {
+        Lock guard(mutex);
+        return memory.page_unmap(va, nbytes);
+    }
 
-    int stream_create(uint64_t* stream, int) { Guard g(lock); *stream = ++last; streams.insert(last); return OK; }
-    int stream_destroy(uint64_t stream) { Guard g(lock); return streams.erase(stream) ? OK : INVALID_HANDLE; }
-    int stream_query(uint64_t stream) { return known(stream); }
-    int stream_synchronize(uint64_t stream) { return known(stream); }
-    int stream_wait_event(uint64_t stream, uint64_t) { return known(stream); }
-    int stream_priority_range(int* least, int* greatest) { *least = 0; *greatest = -5; return OK; }
-    int event_create(uint64_t* event, uint32_t) { Guard g(lock); *event = ++last; events[last] = 0; return OK; }
-    int event_destroy(uint64_t event) { Guard g(lock); return events.erase(event) ? OK : INVALID_HANDLE; }
+    // ---- streams and events --------------------------------------------------------------------
+
+    int stream_create(uint64_t* stream, int) {
+        Lock guard(mutex);
+        schedule.create(++last_handle);
+        *stream = last_handle;
+        return OK;
+    }
+    int stream_destroy(uint64_t stream) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found || !stream) return INVALID_HANDLE;
+        if (found->capture) invalidate(*found->capture);
+        schedule.destroy(found);
+        return OK;
+    }
+    int stream_query(uint64_t stream) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (found->capture) return invalidate(*found->capture);
+        schedule.advance(guard);
+        if (schedule.fault) return schedule.fault;
+        return found->queue.empty() ? OK : NOT_READY;
+    }
+    int stream_synchronize(uint64_t stream) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (found->capture) return invalidate(*found->capture);
+        int status = schedule.finish_stream(guard, found);
+        return status ? status : schedule.fault;
+    }
+    int stream_priority_range(int* least, int* greatest) {
+        *least = 0;
+        *greatest = -5;
+        return OK;
+    }
+    int stream_wait_event(uint64_t stream, uint64_t event) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        auto recorded = events.find(event);
+        if (!found || recorded == events.end()) return INVALID_HANDLE;
+        auto mark = recorded->second.mark;
+        if (found->capture || (mark && mark->capture)) return capture_wait(found, mark);
+        if (!mark || mark->done) return OK;
+        Work work{Work::WAIT};
+        work.mark = mark;
+        return schedule.enqueue(guard, found, work);
+    }
+    int event_create(uint64_t* event, uint32_t flags) {
+        if (flags & ~EVENT_TIMING) return INVALID_VALUE;
+        Lock guard(mutex);
+        events[++last_handle].timed = flags & EVENT_TIMING;
+        *event = last_handle;
+        return OK;
+    }
+    int event_destroy(uint64_t event) {
+        Lock guard(mutex);
+        return events.erase(event) ? OK : INVALID_HANDLE;
+    }
     int event_record(uint64_t event, uint64_t stream) {
-        Guard g(lock);
-        if (!events.count(event) || (stream && !streams.count(stream))) return INVALID_HANDLE;
-        events[event] = std::chrono::duration<double, std::milli>(
-            std::chrono::steady_clock::now().time_since_epoch()).count();
-        return OK; }
-    int event_query(uint64_t event) { Guard g(lock); return events.count(event) ? OK : INVALID_HANDLE; }
-    int event_synchronize(uint64_t event) { return event_query(event); }
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        auto recorded = events.find(event);
+        if (!found || recorded == events.end()) return INVALID_HANDLE;
+        auto mark = std::make_shared<Mark>();
+        mark->stream = stream;
+        mark->timed = recorded->second.timed;
+        if (found->capture) {
+            if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+            mark->capture = found->capture;
+            mark->frontier = found->frontier;
+            recorded->second.mark = mark;
+            return OK;
+        }
+        recorded->second.mark = mark;
+        Work work{Work::RECORD};
+        work.mark = mark;
+        return schedule.enqueue(guard, found, work);
+    }
+    int event_query(uint64_t event) { return event_state(event, false); }
+    int event_synchronize(uint64_t event) { return event_state(event, true); }
     int event_elapsed(float* milliseconds, uint64_t start, uint64_t end) {
-        Guard g(lock);
-        if (!events.count(start) || !events.count(end)) return INVALID_HANDLE;
-        *milliseconds = float(events[end] - events[start]); return OK; }
-    int synchronize() { return OK; }
-    int capture_begin(uint64_t, int) { return NOT_SUPPORTED; }
-    int capture_end(uint64_t, uint64_t*) { return NOT_SUPPORTED; }
-    int capture_info(uint64_t, int* active, uint64_t* id) { *active = 0; *id = 0; return OK; }
-    int graph_instantiate(uint64_t, uint64_t*) { return NOT_SUPPORTED; }
-    int graph_launch(uint64_t, uint64_t) { return NOT_SUPPORTED; }
-    int graph_destroy(uint64_t) { return NOT_SUPPORTED; }
-    int graph_executable_destroy(uint64_t) { return NOT_SUPPORTED; }
+        Lock guard(mutex);
+        auto first = events.find(start), second = events.find(end);
+        if (first == events.end() || second == events.end()) return INVALID_HANDLE;
+        auto from = first->second.mark, to = second->second.mark;
+        if (!from || !to || !from->timed || !to->timed) return INVALID_HANDLE;
+        if (from->capture || to->capture) return CAPTURED_EVENT;
+        schedule.advance(guard);
+        if (!from->done || !to->done) return NOT_READY;
+        *milliseconds = float(to->milliseconds - from->milliseconds);
+        return OK;
+    }
+    int synchronize() {
+        Lock guard(mutex);
+        if (invalidate_all()) return CAPTURE_UNSUPPORTED;
+        int status = schedule.finish_all(guard);
+        return status ? status : schedule.fault;
+    }
+
+    // ---- work ----------------------------------------------------------------------------------
+
     int copy_async(uint64_t dst, uint64_t src, size_t nbytes, uint64_t stream) {
-        int status = known(stream);
-        if (!status && !memory.phantom) memmove((void*)dst, (const void*)src, nbytes);
-        return status; }
+        if (nbytes && (!dst || !src)) return INVALID_VALUE;
+        Work work{Work::COPY};
+        work.dst = dst;
+        work.src = src;
+        work.nbytes = nbytes;
+        return submit(work, stream, nbytes != 0);
+    }
     int fill_async(uint64_t dst, uint32_t value, int width, size_t count, uint64_t stream) {
         if (width != 1 && width != 2 && width != 4) return INVALID_VALUE;
-        int status = known(stream);
-        if (status || memory.phantom) return status;
-        for (size_t i = 0; i < count; i++) memcpy((char*)dst + i * width, &value, width);
-        return OK; }
-    int host_launch(void (*function)(void*), void* argument, uint64_t stream) {
-        int status = known(stream);
-        if (!status) function(argument);
-        return status; }
+        if (dst % uint64_t(width) || (count && !dst)) return INVALID_VALUE;
+        Work work{Work::FILL};
+        work.dst = dst;
+        work.value = value;
+        work.width = width;
+        work.nbytes = count * size_t(width);
+        return submit(work, stream, count != 0);
+    }
+    int host_launch(HostFunction function, void* argument, uint64_t stream) {
+        if (!function) return INVALID_VALUE;
+        Work work{Work::FUNCTION};
+        work.function = function;
+        work.argument = argument;
+        return submit(work, stream, true);
+    }
     int kernel_launch(uint64_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
-                      uint32_t, uint64_t, void**) { return NOT_SUPPORTED; }
+                      uint32_t, uint64_t, void**) {
+        return NOT_SUPPORTED;
+    }
 
-    HostMemory memory;
+    // ---- for tests -----------------------------------------------------------------------------
+
+    int run_all() {
+        Lock guard(mutex);
+        return schedule.finish_all(guard);
+    }
+
+    // What is live, in the order of LIVE_NAMES in host.pyx.
+    void live(uint64_t* counts) {
+        Lock guard(mutex);
+        uint64_t found[] = {memory.allocation_count, memory.page_count, memory.mapping_count(),
+                            memory.reservation_count, memory.pinned_count,
+                            memory.registered_count(), schedule.live_streams, events.size(),
+                            graphs.size(), executables.size(), memory.used};
+        std::copy(std::begin(found), std::end(found), counts);
+    }
 
 private:
-    using Guard = std::lock_guard<std::mutex>;
-    int known(uint64_t stream) { Guard g(lock); return !stream || streams.count(stream) ? OK : INVALID_HANDLE; }
-    std::mutex lock;
-    std::unordered_set<uint64_t> streams;
-    std::unordered_map<uint64_t, double> events;
-    uint64_t last = 0;
+    static constexpr uint32_t EVENT_TIMING = 1;
+
+    int free_after_all(uint64_t ptr, bool pinned) {
+        Lock guard(mutex);
+        if (freeing.count(ptr)) return INVALID_VALUE;
+        int status = schedule.finish_all(guard);
+        return status ? status : memory.mem_free(ptr, pinned);
+    }
+
+    int submit(const Work& work, uint64_t stream, bool some) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (found->capture) return some ? capture_add(*found, work) : OK;
+        return some ? schedule.enqueue(guard, found, work) : OK;
+    }
+
+    int event_state(uint64_t event, bool finish) {
+        Lock guard(mutex);
+        auto found = events.find(event);
+        if (found == events.end()) return INVALID_HANDLE;
+        auto mark = found->second.mark;
+        if (!mark) return OK;
+        if (mark->capture) {
+            invalidate(*mark->capture);
+            return CAPTURED_EVENT;
+        }
+        int status = OK;
+        if (finish) {
+            status = schedule.finish_mark(guard, mark);
+        } else {
+            schedule.advance(guard);
+        }
+        if (!status) status = schedule.fault;
+        return status ? status : mark->done ? OK : NOT_READY;
+    }
+
+    std::set<uint64_t> freeing;  // given to async_free, and not yet free
 };
 
 }  // namespace gputensor

@@ -67,6 +67,11 @@ public:
         return OK;
     }
 
+    bool is_allocation(uint64_t ptr) const {
+        auto range = ranges.find(ptr);
+        return range != ranges.end() && range->second.kind == ALLOCATION;
+    }
+
     int pinned_register(uint64_t ptr, size_t nbytes) {
         if (!ptr || !nbytes) return INVALID_VALUE;
         auto next = registered.lower_bound(ptr);

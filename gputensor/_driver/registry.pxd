@@ -7,5 +7,6 @@ from gputensor._driver.table cimport Driver
 cdef Driver* driver_get(int device) noexcept nogil
 # Opens the device when needed. Raises gputensor.errors.DeviceError when there is none.
 cdef Driver* driver_open(int device) except NULL
-# Puts another table (a wrapper around the present one) in front of an open device.
+# Puts another table (a wrapper around the present one) in front of an open device. Who holds the
+# former table goes on using it, so replace before a device is used.
 cdef void driver_replace(int device, Driver* table) noexcept nogil

@@ -1,15 +1,65 @@
 # Open devices by number, and the Python functions that open, close and observe them.
+#
+# A slot for each device number holds the outermost table of the device. Host devices always have
+# their layers (layer.h) in front, so counts, injected failures, traces and modelled time work at any
+# moment; a CUDA device gets them from `observe`. Slots change under the GIL only. Nothing is opened
+# at import: the first caller who needs a device opens it.
 
 import os
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
+from libcpp.vector cimport vector
 
-from gputensor._driver.host cimport host_close, host_open
+from gputensor._driver.cuda cimport cuda_open
+from gputensor._driver.host cimport host_close, host_live, host_open, host_run
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, Driver
 
-from gputensor.errors import DeviceError
+from gputensor._driver.cuda import cuda_device_count
+from gputensor._driver.settings import host_capacity
+from gputensor.errors import DeviceError, raise_for_status
+
+cdef extern from "gputensor/_driver/layer.h" namespace "gputensor" nogil:
+    const int ENTRY_COUNT "gputensor::DRIVER_ENTRY_COUNT"
+    const char* entry_name(int entry)
+
+    cdef struct Call "gputensor::TracePolicy::Call":
+        int entry
+        int status
+        int argument_count
+        uint64_t arguments[4]
+
+    cdef cppclass Stack[Table]:
+        Stack(Table* device)
+        Table* outermost()
+        Table* device()
+        uint64_t count(int entry)
+        void reset_counts()
+        void fail(int64_t k, int status, int entry)
+        uint64_t modelled_nanoseconds()
+        void start_trace()
+        vector[Call] take_trace()
+
+__all__ = [
+    "before_close",
+    "close_host",
+    "counts",
+    "cuda_device_count",
+    "device_name",
+    "fail_call",
+    "host_run_all",
+    "leaks",
+    "modelled_seconds",
+    "observe",
+    "open_host",
+    "reset_counts",
+    "start_trace",
+    "table_address",
+    "take_trace",
+]
 
 cdef Driver* tables[MAX_DEVICES]
+cdef Stack[Driver]* stacks[MAX_DEVICES]
+cdef list close_hooks = []
 
 
 cdef Driver* driver_get(int device) noexcept nogil:
@@ -22,39 +72,210 @@ cdef Driver* driver_open(int device) except NULL:
     cdef Driver* table = driver_get(device)
     if table != NULL:
         return table
-    if device != HOST_DEVICE:
-        raise DeviceError(f"device {device} is not open")
-    table = host_open(device, os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2,
-                      False, False, 0)
-    tables[device + HOST_DEVICES] = table
-    return table
+    if device == HOST_DEVICE:
+        open_host_at(device, host_capacity(), None, False)
+    elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
+        tables[device + HOST_DEVICES] = cuda_open(device)
+        if os.environ.get("GPUTENSOR_OBSERVE_DRIVER", "0") == "1":
+            observe(device)
+    else:
+        raise DeviceError(f"device {device} is not open: host devices below -1 come from open_host")
+    return driver_get(device)
 
 
 cdef void driver_replace(int device, Driver* table) noexcept nogil:
     tables[device + HOST_DEVICES] = table
 
 
-def cuda_device_count():
-    """Return the number of CUDA devices; 0 without a driver library."""
+cdef int open_host_at(int device, size_t capacity, object seed, bint phantom) except -1:
+    cdef uint64_t seed_bits = 0 if seed is None else (<object>seed) & 0xFFFFFFFFFFFFFFFF
+    cdef Driver* table = host_open(device, capacity, phantom, seed is not None, seed_bits)
+    if table == NULL:
+        raise MemoryError
+    tables[device + HOST_DEVICES] = table
+    observe(device)
     return 0
 
 
+cdef Stack[Driver]* stack_of(int device) except NULL:
+    driver_open(device)
+    if stacks[device + HOST_DEVICES] == NULL:
+        raise DeviceError(f"device {device} is not observed: call observe({device}) before its use")
+    return stacks[device + HOST_DEVICES]
+
+
+cdef Driver* host_table(int device) except NULL:
+    if device >= 0:
+        raise ValueError(f"device is {device}, a CUDA device; only a host device can do this")
+    return stack_of(device).device()
+
+
+cdef int entry_number(object name) except -2:
+    cdef int entry
+    if name is None:
+        return -1
+    for entry in range(ENTRY_COUNT):
+        if entry_name(entry).decode() == name:
+            return entry
+    raise ValueError(f"name is {name!r}, which is not an entry of the driver table")
+
+
 def open_host(capacity=None, seed=None, phantom=False):
-    """Open a further host device and return its number."""
+    """Open a further host device and return its number (-2, -3, ...).
+
+    Parameters
+    ----------
+    capacity : int, optional
+        Bytes of device memory; default as for device -1 (``GPUTENSOR_HOST_MEMORY``, else half of
+        the physical memory).
+    seed : int, optional
+        Defer work, and run it in an order that follows from this seed. Without it work runs at
+        once.
+    phantom : bool
+        Keep the books only: addresses are real and inaccessible, work is dropped.
+
+    Examples
+    --------
+    >>> device = open_host(capacity=1 << 30, seed=7)
+    >>> close_host(device)
+    """
     cdef int device
     for device in range(-2, -HOST_DEVICES - 1, -1):
         if driver_get(device) == NULL:
-            break
-    else:
-        raise DeviceError("too many host devices are open")
-    if capacity is None:
-        capacity = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    tables[device + HOST_DEVICES] = host_open(device, capacity, phantom, seed is not None,
-                                              seed or 0)
-    return device
+            open_host_at(device, host_capacity() if capacity is None else capacity, seed, phantom)
+            return device
+    raise DeviceError(f"all {HOST_DEVICES - 1} further host devices are open: close_host one first")
 
 
 def close_host(int device):
-    """Close a host device that `open_host` made."""
-    host_close(driver_get(device))
+    """Close a device that `open_host` made and free all that it holds, live or not.
+
+    Runs the `before_close` functions first. Nobody may use the device during or after this call.
+    """
+    if device >= HOST_DEVICE:
+        raise ValueError(f"device is {device}; only devices that open_host made can be closed")
+    if driver_get(device) == NULL:
+        raise DeviceError(f"device {device} is not open")
+    for function in list(close_hooks):
+        function(device)
+    cdef Driver* table = host_table(device)
+    cdef Stack[Driver]* stack = stacks[device + HOST_DEVICES]
     tables[device + HOST_DEVICES] = NULL
+    stacks[device + HOST_DEVICES] = NULL
+    del stack
+    host_close(table)
+
+
+def before_close(function):
+    """Have ``function(device)`` called whenever a host device is about to close.
+
+    For those who keep something for each device: numbers of closed devices are given out again.
+    """
+    close_hooks.append(function)
+    return function
+
+
+def observe(int device):
+    """Put the layers in front of an open or openable device: counts, failures, trace, cost.
+
+    Host devices have them from the start. On a CUDA device, call this before anything else uses
+    it: those who already hold its table stay unobserved. ``GPUTENSOR_OBSERVE_DRIVER=1`` does it
+    when a device opens.
+    """
+    cdef Driver* table = driver_get(device)
+    if table == NULL:
+        table = driver_open(device)
+    if stacks[device + HOST_DEVICES] == NULL:
+        stacks[device + HOST_DEVICES] = new Stack[Driver](table)
+        driver_replace(device, stacks[device + HOST_DEVICES].outermost())
+
+
+def device_name(int device):
+    """Return the name of the filler of a device: ``"cuda"`` or ``"host"``.
+
+    >>> device_name(-1)
+    'host'
+    """
+    return driver_open(device).name.decode()
+
+
+def table_address(int device):
+    """Return the address of a device's `struct Driver`, for callers in C and for ctypes."""
+    return <size_t>driver_open(device)
+
+
+def counts(int device):
+    """Return how often each entry was called since the last reset, as a dict of all entries."""
+    cdef Stack[Driver]* stack = stack_of(device)
+    return {entry_name(entry).decode(): stack.count(entry) for entry in range(ENTRY_COUNT)}
+
+
+def reset_counts(int device):
+    """Set all counts, and the modelled time, of a device to 0."""
+    stack_of(device).reset_counts()
+
+
+def fail_call(int device, k, status=2, name=None):
+    """Make one driver call fail: the `k`-th from now.
+
+    Parameters
+    ----------
+    device : int
+        An observed device.
+    k : int
+        1 is the next call; 0 turns the failure off. It happens once.
+    status : int
+        What the call returns instead of being made; default out of memory.
+    name : str, optional
+        Count only calls of this entry; default: of every entry.
+    """
+    if k < 0:
+        raise ValueError(f"k is {k}; it counts calls from 1, and 0 turns the failure off")
+    cdef int entry = entry_number(name)
+    stack_of(device).fail(k, status, entry)
+
+
+def modelled_seconds(int device):
+    """Return the time that the calls since the last reset would have cost on a GPU.
+
+    The model is in the package's DESIGN.md.
+    """
+    return stack_of(device).modelled_nanoseconds() * 1e-9
+
+
+def start_trace(int device):
+    """Begin to record every call of a device; what an earlier trace left is dropped."""
+    stack_of(device).start_trace()
+
+
+def take_trace(int device):
+    """Stop recording and return the calls since `start_trace`.
+
+    Returns
+    -------
+    list of tuple
+        ``(name, status, arguments)``: `arguments` are the first four as integers, an output as
+        what it was set to (0 when the call failed).
+    """
+    cdef vector[Call] calls = stack_of(device).take_trace()
+    cdef Call call
+    return [(entry_name(call.entry).decode(), call.status,
+             tuple(call.arguments[i] for i in range(call.argument_count))) for call in calls]
+
+
+def leaks(int device):
+    """Return what is live on a host device, as a dict of name to count.
+
+    The names: ``allocations``, ``pages``, ``mappings``, ``va_ranges``, ``pinned``, ``registered``,
+    ``streams``, ``events``, ``graphs``, ``executables``, and ``used_bytes``.
+    """
+    return host_live(host_table(device))
+
+
+def host_run_all(int device):
+    """Run all pending work of a deferred host device, in an order that its seed gives."""
+    cdef Driver* table = host_table(device)
+    cdef int status
+    with nogil:
+        status = host_run(table)
+    raise_for_status(status, "host_run_all")

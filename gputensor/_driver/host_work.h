@@ -1,0 +1,129 @@
+// What a host device's streams hold: pieces of work, marks, and the graphs they are captured into.
+//
+// A mark is one recording of an event. Recording again makes a new mark, so a wait keeps the
+// recording that was the latest when the wait was called, as in CUDA. A mark recorded while
+// capturing stands for places in the graph instead of a moment.
+//
+// A graph holds work and, for each piece, the pieces that come before it. Work is appended in call
+// order, so the order of the nodes is always one that respects the dependencies.
+#pragma once
+
+#include <algorithm>
+#include <deque>
+#include <memory>
+#include <set>
+#include <thread>
+#include <vector>
+
+#include "gputensor/_driver/entries.h"
+
+namespace gputensor {
+
+using HostFunction = void (*)(void*);
+
+struct Capture;
+struct GraphRun;
+
+struct Mark {
+    uint64_t stream = 0;
+    bool done = false;
+    bool timed = false;
+    double milliseconds = 0;           // when it was reached, if timed
+    std::shared_ptr<Capture> capture;  // recorded while capturing: never done
+    std::set<int> frontier;            // the nodes that it stands for in that capture
+};
+
+struct Work {
+    enum Kind { COPY, FILL, FUNCTION, FREE, RECORD, WAIT, GRAPH };
+    Kind kind;
+    uint64_t dst = 0, src = 0;  // FREE: dst is what to free
+    size_t nbytes = 0;
+    uint32_t value = 0;         // FILL
+    int width = 0;              // FILL: bytes of one element
+    HostFunction function = nullptr;
+    void* argument = nullptr;
+    std::shared_ptr<Mark> mark;     // RECORD, WAIT
+    std::shared_ptr<GraphRun> run;  // GRAPH
+    std::set<uint64_t>* freeing = nullptr;  // FREE: the device's list of what is being freed
+};
+
+struct Graph {
+    std::vector<Work> nodes;
+    std::vector<std::set<int>> before;  // for each node, the nodes it depends on
+
+    int add(const Work& work, const std::set<int>& after) {
+        nodes.push_back(work);
+        before.push_back(after);
+        return int(nodes.size()) - 1;
+    }
+
+    // The nodes that nothing depends on.
+    std::set<int> ends() const {
+        std::set<int> found;
+        for (size_t i = 0; i < nodes.size(); i++) found.insert(int(i));
+        for (auto& edges : before)
+            for (int node : edges) found.erase(node);
+        return found;
+    }
+};
+
+// One launch of a graph on its way: which nodes may run next.
+struct GraphRun {
+    explicit GraphRun(std::shared_ptr<const Graph> source) : graph(std::move(source)) {
+        for (size_t i = 0; i < graph->nodes.size(); i++) {
+            missing.push_back(graph->before[i].size());
+            if (!missing[i]) ready.push_back(int(i));
+        }
+        left = missing.size();
+    }
+
+    int take(size_t choice) {
+        int node = ready[choice];
+        ready.erase(ready.begin() + long(choice));
+        return node;
+    }
+
+    void finish(int node) {
+        left--;
+        for (size_t i = 0; i < missing.size(); i++)
+            if (graph->before[i].count(node) && --missing[i] == 0) ready.push_back(int(i));
+    }
+
+    std::shared_ptr<const Graph> graph;
+    std::vector<size_t> missing;  // for each node, how many it still waits for
+    std::vector<int> ready;
+    size_t left;
+};
+
+struct Executable {
+    std::shared_ptr<const Graph> graph;
+    std::shared_ptr<Mark> last;  // the end of its latest launch: launches do not overlap
+};
+
+struct Capture {
+    uint64_t id = 0;
+    uint64_t origin = 0;
+    int mode = 0;
+    std::thread::id thread;
+    bool ended = false;
+    bool invalidated = false;
+    std::shared_ptr<Graph> graph = std::make_shared<Graph>();
+};
+
+struct Stream {
+    uint64_t handle = 0;
+    bool live = true;        // false: destroyed, and kept until its work is done
+    bool busy = false;       // a thread runs its first piece of work
+    uint64_t queued = 0;     // pieces ever enqueued
+    uint64_t finished = 0;   // pieces done: queued - finished == queue.size()
+    std::deque<Work> queue;
+    std::shared_ptr<Capture> capture;  // set while the stream captures
+    std::set<int> frontier;            // capturing: the nodes that its next node comes after
+};
+
+struct Event {
+    bool timed = false;
+    std::shared_ptr<Mark> mark;  // the latest recording; empty: never recorded
+};
+
+}  // namespace gputensor

@@ -1,0 +1,50 @@
+"""What the environment says about devices: the capacity of the embedded host device.
+
+Read when a device opens, never at import.
+"""
+
+import os
+import re
+
+__all__ = ["host_capacity", "parse_nbytes"]
+
+UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
+
+
+def parse_nbytes(text, name="value"):
+    """Return the bytes that a text such as ``"4G"`` or ``"123456"`` says.
+
+    Parameters
+    ----------
+    text : str
+        A whole number, optionally followed by ``K``, ``M``, ``G`` or ``T`` (powers of 1024), and
+        then optionally by ``B`` or ``iB``.
+    name : str
+        What the text is the value of, for the message.
+
+    Raises
+    ------
+    ValueError
+        The text is anything else.
+
+    Examples
+    --------
+    >>> parse_nbytes("4G") == 4 << 30
+    True
+    """
+    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    if match is None:
+        raise ValueError(f"{name} is {text!r}; allowed is a number of bytes such as 4294967296 or 4G")
+    return int(match[1]) * UNITS[match[2].upper()]
+
+
+def host_capacity():
+    """Return the bytes of a host device: ``GPUTENSOR_HOST_MEMORY``, else half the physical memory.
+
+    >>> host_capacity() > 0
+    True
+    """
+    text = os.environ.get("GPUTENSOR_HOST_MEMORY")
+    if text is not None:
+        return parse_nbytes(text, "GPUTENSOR_HOST_MEMORY")
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
