@@ -1,4 +1,4 @@
-"""What every benchmark shares: timing by medians, the facts of the machine, a table and a JSON file.
+"""What every benchmark shares: timing by medians, facts of the machine, a table, a JSON file.
 
 A benchmark adds rows (plain dicts) to a `Report` and calls `finish()`: the rows are printed as a
 table and written to benchmarks/results/NAME.json with the device, driver and versions beside them,

@@ -1,4 +1,4 @@
-"""Reads handwriting: nearest neighbours on the digits that scikit-learn carries, in four precisions.
+"""Reads handwriting by nearest neighbours in four precisions, on the digits of scikit-learn.
 
 The 1,797 digits of the UCI set (8x8 pixels) are split in two with a fixed seed. Each test digit
 gets the label of the training digit at the least squared distance, |a|^2 - 2 a.b + |b|^2, computed

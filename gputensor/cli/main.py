@@ -1,8 +1,9 @@
 """The `gputensor` command: builds the argument parser and hands over to one module for each verb.
 
-Every other module of this package is one command. It has ``register(subparsers)``, which adds its
-parser and sets ``run``: a function of the parsed arguments that returns the exit code. Modules
-import the library inside ``run``, so that ``gputensor --help`` and argument errors touch no device.
+Every other module of this package (but InputError's) is one command. It has
+``register(subparsers)``, which adds its parser and sets ``run``: a function of the parsed arguments
+that returns the exit code. Modules import the rest of the library inside ``run``, so that
+``gputensor --help`` and argument errors touch no device.
 
 Exit codes: 0 done; 1 a well-formed request that could not be carried out; 2 bad arguments or bad
 input. Errors are one line on standard error, starting with the command's name.
@@ -14,13 +15,12 @@ import pkgutil
 import sys
 
 import gputensor.cli as commands
+from gputensor.cli.input_error import InputError
 from gputensor.errors import GpuTensorError
 
-__all__ = ["InputError", "build_parser", "main"]
+__all__ = ["build_parser", "main"]
 
-
-class InputError(Exception):
-    """The arguments or the files that they name cannot be used; the message is one line."""
+NOT_COMMANDS = ("main", "input_error")
 
 
 def build_parser():
@@ -34,7 +34,7 @@ def build_parser():
     )
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in sorted(module.name for module in pkgutil.iter_modules(commands.__path__)):
-        if module != "main":
+        if module not in NOT_COMMANDS:
             importlib.import_module(f"gputensor.cli.{module}").register(subparsers)
     return parser
 

@@ -9,8 +9,9 @@ the arguments and the two forms of the answer.
 import json
 import os
 import re
+from argparse import ArgumentTypeError
 
-from gputensor.cli.main import InputError
+from gputensor.cli.input_error import InputError
 
 __all__ = ["register"]
 
@@ -59,9 +60,6 @@ def parse_capacity(text):
     match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)(?:i?B)?", text)
     nbytes = int(match[1]) * UNITS[match[2]] if match else 0
     if not 0 < nbytes <= MAX_CAPACITY:
-        # argparse prints the message of this one type in its own one-line form.
-        from argparse import ArgumentTypeError
-
         raise ArgumentTypeError(f"'{text}' is not a number of bytes from 1 to {MAX_CAPACITY}")
     return nbytes
 

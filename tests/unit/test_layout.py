@@ -76,7 +76,11 @@ def test_import_to_the_left_passes(tmp_path, name, text):
     [
         ("_driver/host.pyx", 'path = "libcuda.so.1"', 1),
         ("_driver/cuda.pyx", 'path = "libcuda.so.1"', 0),
-        ("tensor/tensor.pyx", 'cdef extern from *:\n    """\n    dlopen("libcuda.so");\n    """', 1),
+        (
+            "tensor/tensor.pyx",
+            'cdef extern from *:\n    """\n    dlopen("libcuda.so");\n    """',
+            1,
+        ),
         ("tensor/tensor.pyx", "cublasCreate_v2(&handle)", 1),
         ("tensor/native.h", "int x = cublasCreate_v2;", 1),
         ("blas/plan.pyx", "cublasCreate_v2(&handle)", 0),
