@@ -28,7 +28,6 @@ cdef struct AllocatorConfig:
     int pinned_register_threads
     size_t pinned_reserve_segment   # one segment reserved up front. 0: none
     size_t pinned_max_cached        # cached (free) pinned bytes kept. SIZE_MAX: no limit
-    size_t pinned_max_round         # segments above this are not rounded up. SIZE_MAX: no limit
 
 # Fills the struct from a settings.Settings.
 cdef int settings_to_struct(object settings, AllocatorConfig* config) except -1

@@ -1,7 +1,7 @@
-# The memory history: one ring of fixed-size records for each device. No function here allocates,
-# waits or needs the GIL; any lock may be held. The model is described in history.pyx.
+# The memory history: one ring of fixed-size records for each device. No function here waits or
+# allocates host memory; any lock may be held. The model is described in history.pyx.
 
-from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 cdef enum:
     HISTORY_ALLOC = 0
@@ -13,16 +13,17 @@ cdef enum:
     HISTORY_SEGMENT_UNMAP = 6
     HISTORY_SNAPSHOT = 7
     HISTORY_OOM = 8             # ptr carries the bytes free on the device
+    HISTORY_ACTIONS = 9
 
 cdef enum:
     HISTORY_TRACE = 1           # events go to the ring: call history_record
-    HISTORY_STACK_ALLOC = 2     # allocations (and segments, oom) carry a stack: kept on the block too
-    HISTORY_STACK_FREE = 4      # frees carry a stack
+    HISTORY_STACK_ALLOC = 2     # allocations, segments and OOMs want a stack, kept on the block too
+    HISTORY_STACK_FREE = 4      # frees want a stack
 
 # What is wanted, as HISTORY_* bits; 0 when history is off. One load of a global.
 cdef int history_enabled(int device) noexcept nogil
 
-# Adds one record (nothing when HISTORY_TRACE is off). Lock-free; callable under any lock.
+# Adds one record (nothing when HISTORY_TRACE is off). Lock-free.
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil
 
@@ -31,3 +32,6 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil
 # The same for allocations.
 cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil
+
+# The entries of a device for a snapshot, oldest first, as a list of dicts in PyTorch's schema.
+cdef list history_entries(int device, object formatter)

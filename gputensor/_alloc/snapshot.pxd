@@ -24,8 +24,7 @@ cdef struct SegmentRecord:
     int32_t device
     uint8_t is_large
     uint8_t is_expandable
-    uint8_t pool_is_user        # 1: pool_id was made by MemPool -> (0, id); 0: by capture -> (id, 0)
-    uint8_t reserved
+    uint8_t reserved[2]
 
 cdef struct BlockRecord:
     uint64_t address

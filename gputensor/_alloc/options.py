@@ -1,0 +1,203 @@
+"""The options of the allocator: for each its name, default, check and one line of documentation.
+
+The names are those of ``PYTORCH_CUDA_ALLOC_CONF`` where the option has a meaning here; those of
+ours come last. A converter takes the text of a value and returns the value or raises ``ValueError``
+with what is allowed. Nothing here knows where a text came from: settings.py does.
+"""
+
+import re
+from dataclasses import dataclass
+
+__all__ = ["OPTIONS", "REJECTED", "Option", "roundup_table"]
+
+ROUNDUP_INTERVALS = 16
+LARGEST_MB = 1 << 40  # bytes stay below 2**60
+
+
+def _power_of_two(value):
+    return value > 0 and value & (value - 1) == 0
+
+
+def _boolean(text):
+    if text not in ("True", "False"):
+        raise ValueError("True or False")
+    return text == "True"
+
+
+def _integer(lowest, highest=LARGEST_MB):
+    def convert(text):
+        if not re.fullmatch(r"[0-9]{1,20}", text) or not lowest <= int(text) <= highest:
+            raise ValueError(f"an integer from {lowest} to {highest}")
+        return int(text)
+
+    return convert
+
+
+def _page_size(text):
+    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) % 2 or not 2 <= int(text) <= 1024:
+        raise ValueError("an even integer from 2 to 1024")
+    return int(text)
+
+
+def _number(text, lowest, highest, open_interval):
+    allowed = f"a number {'above' if open_interval else 'from'} {lowest} "
+    allowed += f"{'and below' if open_interval else 'to'} {highest}"
+    if not re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", text):
+        raise ValueError(allowed)
+    value = float(text)
+    inside = lowest < value < highest if open_interval else lowest <= value <= highest
+    if not inside:
+        raise ValueError(allowed)
+    return value
+
+
+def _threshold(text):
+    return _number(text, 0, 1, open_interval=True)
+
+
+def _fraction(text):
+    return _number(text, 0, 1, open_interval=False)
+
+
+def _backend(text):
+    if text not in ("native", "cudaMallocAsync"):
+        raise ValueError("native or cudaMallocAsync")
+    return text
+
+
+def _register_threads(text):
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not (
+        _power_of_two(int(text)) and int(text) <= 128
+    ):
+        raise ValueError("a power of 2 from 1 to 128")
+    return int(text)
+
+
+ROUNDUP_ALLOWED = (
+    "0 or a power of 2, or a list such as [256:1,512:2,1024:4,>:8] whose sizes (MB) are rising "
+    "powers of 2 and whose divisions are 0 or powers of 2"
+)
+
+
+def _division(text):
+    if not re.fullmatch(r"[0-9]{1,9}", text):
+        raise ValueError(ROUNDUP_ALLOWED)
+    value = int(text)
+    if value and not _power_of_two(value):
+        raise ValueError(ROUNDUP_ALLOWED)
+    return value
+
+
+def roundup_table(text):
+    """Return the 16 divisions that a value of ``roundup_power2_divisions`` stands for.
+
+    Entry `i` holds for sizes from ``2**i`` MiB to below ``2**(i + 1)`` MiB (entry 0 also for
+    smaller ones, entry 15 also for larger ones), as in PyTorch: the first size of a list also
+    covers all sizes below it, ``>`` covers all above the last size, and a size that a list leaves
+    out gets 0, no rounding to divisions.
+
+    >>> roundup_table("4")[:3], roundup_table("[2:1,8:4,>:16]")[:6]
+    ((4, 4, 4), (1, 1, 0, 4, 16, 16))
+    """
+    if not text.startswith("["):
+        return (_division(text),) * ROUNDUP_INTERVALS
+    if not text.endswith("]"):
+        raise ValueError(ROUNDUP_ALLOWED)
+    table = [0] * ROUNDUP_INTERVALS
+    last = None
+    entries = text[1:-1].split(",")
+    for position, entry in enumerate(entries):
+        size, colon, division = entry.partition(":")
+        value = _division(division)
+        if size == ">":
+            if not colon or position != len(entries) - 1:
+                raise ValueError(ROUNDUP_ALLOWED)
+            first = 0 if last is None else last + 1
+            table[first:] = [value] * (ROUNDUP_INTERVALS - first)
+            break
+        if not re.fullmatch(r"[0-9]{1,9}", size) or not _power_of_two(int(size)):
+            raise ValueError(ROUNDUP_ALLOWED)
+        index = min(int(size).bit_length() - 1, ROUNDUP_INTERVALS - 1)
+        if last is None:
+            table[:index] = [value] * index
+        elif index <= last:
+            raise ValueError(ROUNDUP_ALLOWED)
+        table[index] = value
+        last = index
+    return tuple(table)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One option: `convert` turns its text into a value; `default` is the value without it."""
+
+    name: str
+    default: object
+    convert: object
+    doc: str
+
+
+OPTIONS = {
+    option.name: option
+    for option in (
+        Option("backend", "native", _backend,
+               "native: this allocator. cudaMallocAsync: the driver's stream-ordered pool. Fixed "
+               "once a device has been used."),
+        Option("large_segment_size_mb", 20, _integer(11),
+               "Segment, or step of growth, for requests between 1 and 10 MiB."),
+        Option("max_split_size_mb", None, _integer(1),
+               "Blocks of at least this size are not split. Must be at least "
+               "large_segment_size_mb. Default: no limit."),
+        Option("max_non_split_rounding_mb", None, _integer(1),
+               "How much larger than the request an unsplit block may be. Must be at least "
+               "large_segment_size_mb, which is its default."),
+        Option("garbage_collection_threshold", 0.0, _threshold,
+               "Share of the allowed memory above which segments cached for long go back to the "
+               "device. Default: off."),
+        Option("roundup_power2_divisions", (0,) * ROUNDUP_INTERVALS, roundup_table,
+               "Round sizes up to a division of the interval between powers of 2: a number, or "
+               "one for each interval. 0 and 1: round to 512 bytes only."),
+        Option("expandable_segments", True, _boolean,
+               "Segments grow page by page in reserved address space (PyTorch's default: False)."),
+        Option("release_lock_on_cudamalloc", True, _boolean,
+               "Accepted without effect: no lock is ever held during a driver call here."),
+        Option("graph_capture_record_stream_reuse", False, _boolean,
+               "During capture, reuse blocks used on several streams once the graph orders it."),
+        Option("per_process_memory_fraction", 1.0, _fraction,
+               "Share of a device's memory that the process may reserve."),
+        Option("throw_on_cudamalloc_oom", False, _boolean,
+               "Refuse a request beyond per_process_memory_fraction at once, without releasing "
+               "anything."),
+        Option("pinned_use_cuda_host_register", False, _boolean,
+               "Make pinned memory by registering ordinary pages, touched by several threads."),
+        Option("pinned_num_register_threads", 1, _register_threads,
+               "Threads that touch the pages for pinned_use_cuda_host_register."),
+        Option("pinned_use_background_threads", False, _boolean,
+               "Accepted without effect: events are looked at only when something waits for "
+               "them, so there is nothing for a thread to poll."),
+        Option("pinned_reserve_segment_size_mb", 0, _integer(1),
+               "Pinned memory taken from the system in one piece at first use. Default: none."),
+        Option("pinned_max_round_threshold_mb", None, _integer(0),
+               "Accepted without effect: pinned sizes are never rounded to powers of 2 here."),
+        Option("pinned_max_cached_size_mb", None, _integer(0),
+               "Free pinned segments beyond this sum go back to the system. Default: no limit."),
+        Option("page_size_mb", 20, _page_size,
+               "Large page of virtual memory: the unit of growth of segments for large blocks."),
+        Option("page_reuse", True, _boolean,
+               "Free pages of any segment and stream back growth anywhere."),
+        Option("thread_cache", True, _boolean,
+               "Each thread keeps a few free blocks in front of the pools."),
+        Option("memory_limit_mb", 0, _integer(0),
+               "Hard limit of reserved memory on each device. 0: none."),
+        Option("history_max_entries", 1_000_000, _integer(1, 1 << 28),
+               "Entries kept for each device by record_memory_history."),
+    )
+}  # fmt: skip
+
+# Options of PyTorch that have no meaning here, and why.
+REJECTED = {
+    "expandable_segments_reserve": "the address space to reserve is chosen for each segment",
+    "expandable_segments_reserve_by_class": "segments have no classes here",
+    "pinned_free_catch_all": "an error while freeing pinned memory is never hidden",
+    "release_lock_on_hipmalloc": "ROCm is not supported; see release_lock_on_cudamalloc",
+}
