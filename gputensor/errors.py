@@ -6,6 +6,7 @@ the call and the facts that the caller knows. Nothing else in the library makes 
 """
 
 __all__ = [
+    "BlasError",
     "DeviceError",
     "DriverError",
     "GpuTensorError",
@@ -62,6 +63,23 @@ class DriverError(GpuTensorError, RuntimeError):
         The entry that failed, for example ``"page_create"``.
     status : int
         The CUDA status number (``CUresult``).
+    """
+
+    def __init__(self, message, call="", status=0):
+        super().__init__(message)
+        self.call = call
+        self.status = status
+
+
+class BlasError(GpuTensorError, RuntimeError):
+    """A call into cuBLAS or cuBLASLt failed.
+
+    Attributes
+    ----------
+    call : str
+        The library function, for example ``"cublasLtMatmul"``.
+    status : int
+        The library's status number (``cublasStatus_t``).
     """
 
     def __init__(self, message, call="", status=0):

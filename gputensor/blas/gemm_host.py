@@ -1,0 +1,130 @@
+"""Products on a host device: NumPy's BLAS, with the accumulation that the GPU has.
+
+Every function takes NumPy views of device memory and runs when the stream reaches it. float16,
+bfloat16 and the fp8 types are multiplied as float32 and rounded once at the end; int8 and int16 are
+multiplied as float64, which is exact because no partial sum reaches 2**53, and wider integers with
+NumPy's integer loops, which wrap as the GPU's do. The views may have any strides; NumPy copies what
+its BLAS does not take.
+"""
+
+import math
+
+import numpy as np
+
+__all__ = ["product", "scaled_product"]
+
+# Element type -> the type that it is multiplied in. Types that are absent are their own.
+COMPUTE = {
+    "float16": np.float32,
+    "bfloat16": np.float32,
+    "float8_e4m3fn": np.float32,
+    "float8_e5m2": np.float32,
+    "int8": np.float64,
+    "uint8": np.float64,
+    "int16": np.float64,
+    "uint16": np.float64,
+}
+
+
+def _compute_dtype(a, out):
+    """The type to multiply in; integers go to the exact float only when the sums stay exact."""
+    dtype = COMPUTE.get(a.dtype.name, a.dtype)
+    if a.dtype.kind in "iu" and dtype is np.float64:
+        bits = 8 * a.dtype.itemsize
+        if a.shape[-1].bit_length() + 2 * bits > 52:
+            return out.dtype
+    return np.dtype(dtype)
+
+
+def _relu(x):
+    return np.maximum(x, 0)
+
+
+def _gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def _gelu(x):
+    erf = np.vectorize(math.erf, otypes=[np.float64])
+    return (0.5 * x * (1 + erf(x * math.sqrt(0.5)))).astype(x.dtype)
+
+
+def _silu(x):
+    return x / (1 + np.exp(-x))
+
+
+# Indexed by the ACT_* numbers of product.pxd.
+ACTIVATIONS = (None, _relu, _gelu_tanh, _gelu, _silu)
+
+
+def _cast_into(out, value):
+    """Write `value` into `out`; integers wrap and floats round to nearest even."""
+    if out.dtype.kind in "iu" and value.dtype.kind == "f":
+        value = value.astype(np.int64)
+    out[...] = value.astype(out.dtype, copy=False)
+
+
+def _times(scale, value):
+    """Scale without promoting, and without touching a value that stays as it is."""
+    if scale == 1:
+        return value
+    if value.dtype.kind != "c":
+        scale = scale.real
+    return value * value.dtype.type(scale)
+
+
+def product(out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b):
+    """Write ``activation(alpha * a @ b + beta * addend + bias)`` into `out`.
+
+    Parameters
+    ----------
+    out, a, b : numpy.ndarray
+        Views of the operands, with matmul's shapes.
+    alpha, beta : complex
+        Factors. With `beta` 0 the addend is not read.
+    addend : numpy.ndarray or None
+        None: `out` itself.
+    bias : numpy.ndarray or None
+        Broadcasts to the shape of `out`.
+    activation : int
+        An ``ACT_*`` number.
+    conj_a, conj_b : bool
+        Conjugate that operand.
+    """
+    compute = _compute_dtype(a, out)
+    left = a.astype(compute, copy=False)
+    right = b.astype(compute, copy=False)
+    if conj_a:
+        left = left.conj()
+    if conj_b:
+        right = right.conj()
+    value = np.asarray(_times(alpha, np.asarray(np.matmul(left, right))))
+    if beta != 0:
+        source = out if addend is None else addend
+        value = value + _times(beta, source.astype(value.dtype))
+    if bias is not None:
+        value = value + bias.astype(value.dtype)
+    function = ACTIVATIONS[activation]
+    if function is not None:
+        value = function(value)
+    _cast_into(out, np.asarray(value))
+
+
+def scaled_product(out, a, b, scale_a, scale_b, bias, activation):
+    """Write ``activation((a * scale_a) @ (b * scale_b) + bias)`` into `out`, for fp8 operands.
+
+    The scales are float32 and broadcast to their operand after each of their dimensions is repeated
+    to the operand's length: one number, one for each row or column, or one for each block.
+    """
+    left = a.astype(np.float32) * _spread(scale_a, a.shape)
+    right = b.astype(np.float32) * _spread(scale_b, b.shape)
+    product(out, left, right, 1.0, 0.0, None, bias, activation, False, False)
+
+
+def _spread(scale, shape):
+    """Repeat block scales along each dimension up to `shape`."""
+    for axis in range(scale.ndim):
+        have, want = scale.shape[axis], shape[axis]
+        if have not in (1, want):
+            scale = np.repeat(scale, -(-want // have), axis=axis).take(range(want), axis=axis)
+    return scale
