@@ -1,0 +1,147 @@
+"""Examples in docstrings run, and what the documents name exists."""
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputensor._alloc.options import OPTIONS
+from gputensor.cli.main import build_parser
+
+ROOT = Path(__file__).resolve().parents[2]
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("gputensor/*/*.md")])
+MODULES = sorted(
+    ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+    for suffix in ("py", "pyx")
+    for path in (ROOT / "gputensor").rglob(f"*.{suffix}")
+)
+# Runs the examples of all modules in one process, on the host device whatever the machine has.
+RUNNER = """
+import contextlib, doctest, importlib, io, json, sys
+results = {}
+for name in sys.argv[1:]:
+    output = io.StringIO()
+    with contextlib.redirect_stdout(output):
+        try:
+            module = importlib.import_module(name)
+            failed, attempted = doctest.testmod(module)
+        except Exception as error:
+            failed, attempted = 1, 0
+            print(type(error).__name__, error)
+    results[name] = failed, attempted, output.getvalue()
+print(json.dumps(results))
+"""
+
+
+@pytest.fixture(scope="module")
+def examples():
+    """Module name -> (failed, attempted, output) of its docstrings' examples."""
+    done = subprocess.run(
+        [sys.executable, "-c", RUNNER, *MODULES],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GPUTENSOR_DEVICE": "host"},
+        cwd=ROOT,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout.splitlines()[-1])
+
+
+@pytest.mark.parametrize("module", MODULES)
+def test_examples_of_the_module_hold(examples, module):
+    failed, _, output = examples[module]
+    assert failed == 0, output
+
+
+def test_examples_are_found_in_extensions_too(examples):
+    attempted = {module: count for module, (_, count, _) in examples.items()}
+    assert attempted["gputensor.errors"] > 0
+    assert sum(attempted.values()) > 100
+    compiled = {".".join(p.relative_to(ROOT).with_suffix("").parts)
+                for p in (ROOT / "gputensor").rglob("*.pyx")}  # fmt: skip
+    assert sum(attempted[module] for module in compiled) > 20
+
+
+def targets():
+    return set(re.findall(r"^([a-z][\w-]*):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+
+
+def code_blocks(document):
+    return re.findall(r"^```(\w*)\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+
+
+def shell_lines(document):
+    """The commands of a document's shell blocks, with continued lines joined."""
+    for language, block in code_blocks(document):
+        if language in ("sh", "bash", "console"):
+            for line in block.replace("\\\n", " ").splitlines():
+                yield line.removeprefix("$ ").split(" #")[0].strip()
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_commands_of_the_document_exist(document):
+    for line in shell_lines(document):
+        words = [word for word in line.split() if not re.match(r"[A-Z_]+=", word)]
+        if words[:1] == ["make"]:
+            missing = set(words[1:]) - targets()
+            assert not missing, f"{line}: the Makefile has no {missing}"
+        if words[:1] == ["gputensor"]:
+            assert build_parser().parse_args(words[1:]), line
+        for word in words[1:2]:
+            if words[0].startswith("python") and word.endswith(".py"):
+                assert (ROOT / word).exists(), line
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_links_of_the_document_lead_somewhere(document):
+    for target in re.findall(r"\]\(([^)#\s]+)", document.read_text()):
+        if not target.startswith(("http:", "https:", "mailto:")):
+            assert (document.parent / target).exists(), f"{document.name} links to {target}"
+
+
+def test_readme_opens_with_the_two_commands():
+    lines = list(shell_lines(ROOT / "README.md"))
+    assert [line.split(" ")[:2] for line in lines[:2]] == [["make", "demo"], ["make", "test"]]
+
+
+def test_python_of_the_readme_runs_on_the_host_device():
+    blocks = [block for language, block in code_blocks(ROOT / "README.md") if language == "python"]
+    assert blocks
+    for block in blocks:
+        done = subprocess.run(
+            [sys.executable, "-W", "error", "-c", block],
+            capture_output=True,
+            text=True,
+            env={**os.environ, "GPUTENSOR_DEVICE": "host"},
+            timeout=120,
+        )
+        assert done.returncode == 0, f"{block}\n{done.stderr}"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_environment_variables_of_the_document_are_read_somewhere(document):
+    sources = [*(ROOT / "gputensor").rglob("*.py*"), ROOT / "setup.py", ROOT / "Makefile"]
+    code = "\n".join(path.read_text() for path in sources if path.suffix in (".py", ".pyx", ""))
+    code += (ROOT / "Makefile").read_text()
+    for name in set(re.findall(r"\bGPUTENSOR_[A-Z_]+[A-Z]\b", document.read_text())):
+        assert name in code, f"{document.name} names {name}, which nothing reads"
+
+
+def row(option):
+    """The row of docs/memory.md that an option's definition in the code gives."""
+    default = option.default
+    if isinstance(default, tuple):
+        default = default[0]
+    return f"| `{option.name}` | {'none' if default is None else default} | {option.doc} |"
+
+
+def test_options_table_says_what_the_code_says():
+    lines = (ROOT / "docs" / "memory.md").read_text().splitlines()
+    found = [line for line in lines if re.match(r"\| `\w+` \|", line)]
+    expected = [row(option) for option in OPTIONS.values()]
+    assert found == expected, "\n".join(["docs/memory.md needs these rows:", *expected])

@@ -1,0 +1,93 @@
+"""The package is what its metadata says: few requirements, one list of build needs, light import."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PYPROJECT = (ROOT / "pyproject.toml").read_text()
+MAKEFILE = (ROOT / "Makefile").read_text()
+
+
+def listed(key):
+    """The strings of one list in pyproject.toml (Python 3.10 has no parser for it)."""
+    block = re.search(rf"^{re.escape(key)} = \[(.*?)\]", PYPROJECT, re.MULTILINE | re.DOTALL)
+    return re.findall(r'"([^"]+)"', block[1])
+
+
+def run(program, **variables):
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        env={**os.environ, **variables},
+        cwd=ROOT,
+        timeout=120,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
+
+
+def test_only_numpy_and_ml_dtypes_are_needed_at_run_time():
+    names = {re.match(r"[\w-]+", requirement)[0] for requirement in listed("dependencies")}
+    assert names == {"numpy", "ml_dtypes"}
+
+
+def test_makefile_and_metadata_name_the_same_build_needs():
+    needs = re.search(r"^BUILD_NEEDS := (.*)$", MAKEFILE, re.MULTILINE)[1]
+    assert re.findall(r'"([^"]+)"', needs) == listed("requires")
+
+
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13", "test", "docs"])
+def test_every_dependency_has_its_reason_in_the_docs(extra):
+    reasons = (ROOT / "docs" / "dependencies.md").read_text()
+    for requirement in [*listed(extra), *listed("dependencies"), *listed("requires")]:
+        name = re.match(r"[\w-]+", requirement)[0]
+        assert f"`{name}`" in reasons, f"docs/dependencies.md does not say why {name} is needed"
+
+
+def test_import_needs_nothing_beyond_numpy_and_ml_dtypes():
+    program = """
+import sys
+import importlib.abc
+class Nothing(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path, target=None):
+        if name.split('.')[0] in {'cupy', 'cuda', 'torch', 'sklearn', 'opt_einsum', 'pynvml',
+                                  'scipy', 'safetensors', 'hypothesis', 'pytest', 'Cython'}:
+            raise ImportError(name)
+sys.meta_path.insert(0, Nothing())
+import gputensor as gt
+print(gt.sum(gt.matmul(gt.ones((3, 4)), gt.ones((4, 5)))).numpy())
+"""
+    assert run(program, GPUTENSOR_DEVICE="host") == ["60.0"]
+
+
+def test_import_loads_no_driver_library_and_no_optional_package():
+    program = """
+import sys, gputensor
+maps = open('/proc/self/maps').read()
+print(any(name in maps for name in ('libcuda.so', 'libcublas', 'libnvrtc')))
+print(*({'cupy', 'cuda', 'torch', 'sklearn', 'opt_einsum', 'scipy'} & set(sys.modules)))
+"""
+    assert run(program) == ["False"]
+
+
+def test_version_of_the_module_is_that_of_the_metadata():
+    version = re.search(r'^version = "(.*)"', PYPROJECT, re.MULTILINE)[1]
+    assert run("import gputensor; print(gputensor.__version__)") == [version]
+
+
+def test_every_folder_of_sources_is_a_package():
+    folders = {path.parent for path in (ROOT / "gputensor").rglob("*.py*")}
+    folders = {folder for folder in folders if folder.name != "__pycache__"}
+    assert not [str(folder) for folder in folders if not (folder / "__init__.py").exists()]
+
+
+def test_ci_runs_the_tests_that_people_run():
+    script = ROOT / ".ci" / "run"
+    assert os.access(script, os.X_OK)
+    assert "make test" in script.read_text()
