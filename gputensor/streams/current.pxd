@@ -27,6 +27,9 @@ cdef int parse_device(object device) except? -1000
 # "cuda:1" or "host" for a device number.
 cdef str device_text(int device)
 
+# How often a device of this number was closed: what was made before belongs to another device.
+cdef int device_generation(int device) noexcept nogil
+
 # For streams/ only. `stream_object` is the Stream of `stream`, or None for the default stream; the
 # thread keeps it alive while it is current.
 cdef int make_device_current(int device) except -1

@@ -20,6 +20,8 @@ from libc.stdlib cimport free, realloc
 from gputensor._driver.registry cimport driver_get, driver_open
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES
 
+from gputensor._driver.registry import before_close, cuda_device_count
+
 cdef extern from "gputensor/streams/thread_state.h":
     ThreadState* thread_state() noexcept nogil
 
@@ -30,6 +32,7 @@ ctypedef struct Frame:
     PyObject* stream_object     # owned; NULL for the default stream
 
 cdef int default_device = NO_DEVICE
+cdef int generations[64]
 cdef object thread_storage = threading.local()
 
 
@@ -99,16 +102,10 @@ cdef int find_default_device() except? -1000:
                 f"GPUTENSOR_DEVICE is {name!r}; it must be 'cuda', 'cuda:N' or 'host'"
             ) from None
     else:
-        device = 0 if cuda_count() > 0 else HOST_DEVICE
+        device = 0 if cuda_device_count() > 0 else HOST_DEVICE
     driver_open(device)
     default_device = device
     return device
-
-
-cdef int cuda_count() except -1:
-    from gputensor._driver import cuda_device_count
-
-    return cuda_device_count()
 
 
 cdef int current_device() except? -1000:
@@ -121,6 +118,23 @@ cdef int make_device_current(int device) except -1:
         driver_open(device)
     thread_state().device = device
     return 0
+
+
+cdef int device_generation(int device) noexcept nogil:
+    return generations[device + HOST_DEVICES]
+
+
+def forget_device(int device):
+    """Let go of this thread's choices on a device that closes."""
+    cdef ThreadState* state = thread_state()
+    generations[device + HOST_DEVICES] += 1
+    if state.owner != NULL:
+        put_stream(<ThreadStreams>state.owner, device, 0, NULL)
+    if state.device == device:
+        state.device = NO_DEVICE
+
+
+before_close(forget_device)
 
 
 # ---- the current stream ----
@@ -187,9 +201,13 @@ cdef int leave() except -1:
         raise RuntimeError("this thread leaves a device or stream block that it did not enter")
     owner.frame_count -= 1
     frame = owner.frames[owner.frame_count]
-    state.device = frame.device
+    # A device that was closed inside of the block is not restored.
+    state.device = frame.device if driver_get(frame.device) != NULL else NO_DEVICE
     if frame.stream_device != NO_DEVICE:
-        put_stream(owner, frame.stream_device, frame.stream, frame.stream_object)
+        if driver_get(frame.stream_device) != NULL:
+            put_stream(owner, frame.stream_device, frame.stream, frame.stream_object)
+        else:
+            Py_XDECREF(frame.stream_object)
     return 0
 
 
@@ -197,7 +215,7 @@ cdef int leave() except -1:
 
 cdef int parse_text(str text, int index_without_number) except? -1000:
     cdef str kind, number
-    cdef int index
+    cdef int index = 0
     kind, _, number = text.partition(":")
     if number:
         if not (number.isascii() and number.isdigit()) or len(number) > 3:

@@ -23,8 +23,10 @@ from gputensor._driver.table cimport (
     Driver,
     status_t,
 )
+from gputensor.streams.capture cimport capture_joined
 from gputensor.streams.current cimport device_text
 
+from gputensor._driver.registry import before_close
 from gputensor.errors import raise_for_status
 
 cdef extern from "gputensor/streams/spin_lock.h":
@@ -107,6 +109,9 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
             break
         if log.uses[i].is_live and log.uses[i].stream != stream:
             status = wait_for_use(log.device, stream, log.uses[i].stream, False)
+    if status == STATUS_OK and log.writer != stream:
+        # The former writer stays listed, for those who must know every stream that used the memory.
+        use_of(log, block, log.writer, &status)
     if status == STATUS_OK:
         for i in range(log.count):
             log.uses[i].is_live = 0
@@ -192,6 +197,8 @@ cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) no
     if status == STATUS_OK:
         status = driver.stream_wait_event(driver.self, waiter, event)
     event_return(device, event)
+    if status == STATUS_OK:
+        capture_joined(device, waiter)
     return status
 
 
@@ -254,6 +261,18 @@ cdef void event_return(int device, uint64_t event) noexcept nogil:
     pool.events[pool.count] = event
     pool.count += 1
     spin_release(&pool.lock)
+
+
+def release_events(int device):
+    """Destroy the idle events of a device."""
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t event
+    while driver != NULL and pools[device + HOST_DEVICES].count:
+        if event_take(device, &event) == STATUS_OK:
+            driver.event_destroy(driver.self, event)
+
+
+before_close(release_events)
 
 
 # ---- the mode ----

@@ -1,0 +1,111 @@
+"""The captures under way, and the streams that take part in each.
+
+A stream joins a capture by waiting for an event of it, and the driver cannot list who joined. A
+graph wants to know: after a replay, each of these streams is made to wait for the replay, so that
+memory written in the capture is ordered like memory written by any other work (graph.pyx).
+Captures that other libraries make are not listed here.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport free, malloc, realloc
+
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport STATUS_OK, Driver
+
+cdef extern from "gputensor/streams/spin_lock.h":
+    void spin_acquire(int* lock) noexcept nogil
+    void spin_release(int* lock) noexcept nogil
+
+cdef struct Capture:
+    int device
+    uint64_t id
+    uint64_t* streams
+    int count
+    int capacity
+    Capture* next
+
+cdef Capture* captures = NULL       # guarded by lock, as is all that it leads to
+cdef int active = 0                 # the length of that list; read without the lock
+cdef int lock = 0
+
+
+cdef int captures_active() noexcept nogil:
+    return active
+
+
+cdef int capture_started(int device, uint64_t capture_id, uint64_t stream) except -1:
+    global active, captures
+    cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
+    if capture == NULL:
+        raise MemoryError
+    capture[0] = Capture(device, capture_id, NULL, 0, 0, NULL)
+    if not add_stream(capture, stream):
+        free(capture)
+        raise MemoryError
+    spin_acquire(&lock)
+    capture.next = captures
+    captures = capture
+    active += 1
+    spin_release(&lock)
+    return 0
+
+
+cdef void capture_joined(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver
+    cdef Capture* capture
+    cdef uint64_t capture_id = 0
+    cdef int is_capturing = 0
+    if not active:
+        return
+    driver = driver_get(device)
+    if driver.capture_info(driver.self, stream, &is_capturing, &capture_id) != STATUS_OK:
+        return
+    if not is_capturing:
+        return
+    spin_acquire(&lock)
+    capture = captures
+    while capture != NULL and (capture.device != device or capture.id != capture_id):
+        capture = capture.next
+    if capture != NULL:
+        # Without memory for the entry, ordering after replays on this stream is the program's.
+        add_stream(capture, stream)
+    spin_release(&lock)
+
+
+cdef bint add_stream(Capture* capture, uint64_t stream) noexcept nogil:
+    cdef uint64_t* streams
+    cdef int i
+    for i in range(capture.count):
+        if capture.streams[i] == stream:
+            return True
+    if capture.count == capture.capacity:
+        streams = <uint64_t*>realloc(capture.streams, (capture.count + 8) * sizeof(uint64_t))
+        if streams == NULL:
+            return False
+        capture.streams = streams
+        capture.capacity = capture.count + 8
+    capture.streams[capture.count] = stream
+    capture.count += 1
+    return True
+
+
+cdef list capture_finished(int device, uint64_t capture_id):
+    global active
+    cdef Capture** link = &captures
+    cdef Capture* capture
+    cdef list streams = []
+    cdef int i
+    spin_acquire(&lock)
+    while link[0] != NULL and (link[0].device != device or link[0].id != capture_id):
+        link = &link[0].next
+    capture = link[0]
+    if capture != NULL:
+        link[0] = capture.next
+        active -= 1
+    spin_release(&lock)
+    if capture != NULL:
+        for i in range(capture.count):
+            streams.append(capture.streams[i])
+        free(capture.streams)
+        free(capture)
+    return streams

@@ -1,0 +1,28 @@
+# Stream: one queue of work on one device.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._driver.table cimport Driver, status_t
+
+cdef class Stream:
+    cdef readonly int device_number
+    cdef readonly int priority
+    cdef int generation         # of the device number: another one now means it was closed
+    cdef uint64_t handle
+    cdef bint is_owned          # from the driver through us; goes to the reuse list when dropped
+    cdef object owner           # keeps the object behind an external stream alive
+
+    cdef int drop(self) except -1
+    cdef Driver* driver(self) except NULL
+    cdef int check(self, status_t status, str call) except -1
+
+# The Stream of a stream argument: a Stream, or an object with __cuda_stream__, which belongs to
+# `device`. None gives the current stream of `device`. Raises TypeError for anything else and
+# ValueError for a stream of another device.
+cdef Stream stream_argument(object stream, int device)
+# The same as a handle, without making a Stream for None.
+cdef int stream_handle(object stream, int device, uint64_t* handle) except -1
+# The Stream of a stream argument on whatever device it is; `device` is that of a foreign one.
+cdef Stream any_stream(object stream, int device)
+# Calls what on_synchronize registered; after a wait for `device` from Python.
+cdef int after_synchronize(int device) except -1
