@@ -117,25 +117,29 @@ environment:
 comma := ,
 
 # Extensions are built in place. The key is the content of their sources, so that a checkout that
-# only touches time stamps costs nothing; what changed is found by setuptools and Cython. An
-# extension whose source is gone is removed: it would shadow its successor.
-build_key = $$( { "$(PY)" -VV; find gputensor setup.py -name '*.pyx' -o -name '*.pxd' -o -name '*.h' \
-	-o -name setup.py | LC_ALL=C sort | xargs sha256sum; } | sha256sum)
+# only touches time stamps costs nothing; setuptools and Cython find which module has changed. Other
+# flags or another compiler of Cython make everything anew, which they would not notice. An extension
+# whose source is gone is removed: it would shadow its successor.
+sources_key = $$(find gputensor -name '*.pyx' -o -name '*.pxd' -o -name '*.h' | LC_ALL=C sort \
+	| xargs sha256sum | sha256sum)
+flags_key = $$( { "$(PY)" -c 'import sys, Cython; print(sys.version, Cython.__version__)'; \
+	cat setup.py; } | sha256sum)
 extension_suffix = $$("$(PY)" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 
 build: $(OWN_ENVIRONMENT)
-	@set -e; suffix="$(extension_suffix)"; whole=1; \
+	@set -e; suffix="$(extension_suffix)"; whole=1; force=; \
 	for built in $$(find gputensor -name "*$$suffix"); do \
 	  [ -e "$${built%$$suffix}.pyx" ] || rm -f "$$built"; done; \
 	for source in $$(find gputensor -name '*.pyx'); do \
 	  [ -e "$${source%.pyx}$$suffix" ] || whole=0; done; \
-	key="$(build_key)"; \
-	if [ $$whole = 1 ] && [ "$$(cat build/key 2>/dev/null)" = "$$key" ]; then exit 0; fi; \
+	sources="$(sources_key)"; flags="$(flags_key)"; \
+	if [ $$whole = 1 ] && [ "$$(cat build/key 2>/dev/null)" = "$$sources $$flags" ]; then exit 0; fi; \
 	echo "building the extensions with $(JOBS) jobs (a first build takes minutes)"; \
 	mkdir -p build; rm -f build/key; \
-	"$(PY)" setup.py -q build_ext --inplace >build/log 2>&1 \
+	if [ "$$(cat build/flags 2>/dev/null)" != "$$flags" ]; then rm -rf build/cython; force=--force; fi; \
+	"$(PY)" setup.py -q build_ext --inplace $$force >build/log 2>&1 \
 	  || { cat build/log >&2; echo "the build failed; its output is above and in build/log" >&2; exit 1; }; \
-	echo "$$key" > build/key
+	echo "$$flags" > build/flags; echo "$$sources $$flags" > build/key
 
 lint-environment: $(OWN_ENVIRONMENT)
 	@$(PY) -c 'import ruff, cython_lint, mypy, codespell_lib' 2>/dev/null \

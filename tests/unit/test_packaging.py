@@ -1,4 +1,4 @@
-"""The package is what its metadata says: few requirements, one list of build needs, light import."""
+"""The package is what its metadata says: few requirements, one list of needs, a light import."""
 
 import os
 import re
