@@ -85,22 +85,26 @@ def machine():
         "python": platform.python_version(),
         "packages": {name: found for name in PACKAGES if (found := version_of(name))},
     }
-    # Benchmarks of the start-up must not import the library here.
+    # A benchmark of the start-up does not import the library in its own process.
     if "gputensor" in sys.modules:
-        facts["device"] = device_facts(sys.modules["gputensor"])
+        facts["device"] = device_facts()
     return facts
 
 
-def device_facts(gt):
+def device_facts():
     """The device that the library uses by default, with its driver when it is a GPU."""
-    number = gt.device_count()
-    if os.environ.get("GPUTENSOR_DEVICE", "").startswith("host") or not number:
+    from gputensor._driver.cuda import cuda_device_count, device_info
+
+    if os.environ.get("GPUTENSOR_DEVICE", "").startswith("host") or not cuda_device_count():
         return {"name": "host"}
-    facts = {"name": gt.device.get_device_name(0), "cuda_devices": number}
-    version = getattr(gt.device, "driver_version", None)
-    if version is not None:
-        facts["driver"] = str(version())
-    return facts
+    info = device_info(0)
+    module = read_lines("/sys/module/nvidia/version")
+    return {
+        "name": info["name"],
+        "total_memory": info["total_memory"],
+        "driver": module[0].strip() if module else None,
+        "driver_cuda_version": ".".join(map(str, info["driver_version"])),
+    }
 
 
 def processor_name():

@@ -8,14 +8,12 @@ the arguments and the two forms of the answer.
 
 import json
 import os
-import re
 from argparse import ArgumentTypeError
 
 from gputensor.cli.input_error import InputError
 
 __all__ = ["register"]
 
-UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
 # A phantom device has no memory to run out of; this leaves the trace unlimited in practice.
 DEFAULT_CAPACITY = 2**40
 MAX_CAPACITY = 2**46
@@ -57,10 +55,14 @@ def parse_capacity(text):
     >>> parse_capacity("80G"), parse_capacity("85899345920")
     (85899345920, 85899345920)
     """
-    match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)(?:i?B)?", text)
-    nbytes = int(match[1]) * UNITS[match[2]] if match else 0
+    from gputensor._driver.settings import parse_nbytes
+
+    try:
+        nbytes = parse_nbytes(text, "BYTES")
+    except ValueError as error:
+        raise ArgumentTypeError(str(error)) from None
     if not 0 < nbytes <= MAX_CAPACITY:
-        raise ArgumentTypeError(f"'{text}' is not a number of bytes from 1 to {MAX_CAPACITY}")
+        raise ArgumentTypeError(f"BYTES is {text!r}; allowed is 1 to {MAX_CAPACITY}")
     return nbytes
 
 
@@ -103,12 +105,15 @@ def configure(conf):
 def replay(trace, options):
     """Run the trace on the chosen device and return the answer as one flat dict."""
     from gputensor._alloc.replay import replay_trace
-    from gputensor._driver.registry import close_host, cuda_device_count, open_host
+    from gputensor._driver.cuda import cuda_device_count
+    from gputensor._driver.registry import close_host, observe, open_host
 
     arrays = (trace.op, trace.id, trace.size, trace.stream)
     if options.device == "cuda":
         if not cuda_device_count():
             raise InputError("--device cuda: this machine has no CUDA device")
+        # Before the allocator holds the driver's table: afterwards its calls could not be counted.
+        observe(0)
         result = replay_trace(*arrays, 0)
     else:
         device = open_host(capacity=options.capacity or DEFAULT_CAPACITY, phantom=True)
