@@ -1,5 +1,36 @@
-# CUDA devices.
+# CUDA devices: opening one gives a filled driver table. The functions below it are for those who
+# load device code; `device` is an open CUDA device, handles are integers, the results CUDA statuses
+# (STATUS_INVALID_DEVICE when the device is not open). A failed call leaves its outputs untouched.
 
-from gputensor._driver.table cimport Driver
+from libc.stdint cimport uint64_t
 
+from gputensor._driver.table cimport Driver, status_t
+
+# Names for `function_attribute` (CUfunction_attribute).
+cdef enum:
+    FUNCTION_MAX_THREADS = 0            # threads of a block
+    FUNCTION_STATIC_SHARED_NBYTES = 1
+    FUNCTION_LOCAL_NBYTES = 3           # of one thread: spills
+    FUNCTION_REGISTERS = 4
+    FUNCTION_MAX_DYNAMIC_SHARED_NBYTES = 8
+
+# Raises DeviceError, in one sentence, when there is no such device or no way to it.
 cdef Driver* cuda_open(int ordinal) except NULL
+
+# The compute capability as one number: 90 for 9.0. Raises DeviceError as cuda_open does.
+cdef int cuda_capability(int device) except -1
+# `image`: a cubin, a fat binary, or PTX text that ends with a zero byte.
+cdef status_t module_load(int device, const void* image, uint64_t* module) noexcept nogil
+cdef status_t module_unload(int device, uint64_t module) noexcept nogil
+cdef status_t module_function(int device, uint64_t module, const char* name,
+                              uint64_t* function) noexcept nogil
+cdef status_t function_attribute(int device, uint64_t function, int attribute,
+                                 int* value) noexcept nogil
+# Allows launches with up to `nbytes` of dynamic shared memory (above 48 KiB it must be allowed).
+cdef status_t function_allow_shared(int device, uint64_t function, int nbytes) noexcept nogil
+# How many blocks of `block_size` threads one multiprocessor holds at once.
+cdef status_t function_occupancy(int device, uint64_t function, int block_size,
+                                 size_t shared_nbytes, int* blocks) noexcept nogil
+# The CUDA ordinal of the device that `ptr` lies on; -1 for memory that CUDA does not know or that
+# lies on the host. Needs no open device; -1 too when CUDA was never opened here.
+cdef int pointer_device(uint64_t ptr) noexcept nogil

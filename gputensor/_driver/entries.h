@@ -41,14 +41,13 @@ inline const char* entry_name(int entry) {
 
 // The statuses of table.pxd that C++ code returns, and those of the same family that only the
 // host device's captures and pinned memory need.
-enum : int {
+constexpr int
     OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400,
     ILLEGAL_STATE = 401, NOT_READY = 600,
     ILLEGAL_ADDRESS = 700, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_PERMITTED = 800,
     NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901,
     CAPTURE_MERGE = 902, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
-    CAPTURE_ISOLATION = 905, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
-};
+    CAPTURE_ISOLATION = 905, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908;
 
 // Turns a method of a class into the C function that a table holds: `self` is the object.
 template <auto Method> struct Bound;

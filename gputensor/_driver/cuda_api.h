@@ -1,0 +1,152 @@
+// The part of the CUDA driver's binary interface that the library calls, declared by us.
+//
+// No CUDA header is needed to build. Every signature is the one of CUDA 12.0 (ABI_VERSION), which
+// the driver keeps for ever: a CUDA 13 driver asked for the 12.0 form of a function gives exactly
+// that one. Handles are void*, device addresses uint64_t, enumerations int.
+//
+// Each line of the list: the name that cuGetProcAddress knows, the name that the library exports
+// for the same form (for drivers or tests without cuGetProcAddress), and the parameters.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+#define GPUTENSOR_CUDA_SYMBOLS(X)                                                               \
+    X(cuGetErrorName, cuGetErrorName, (int, const char**))                                      \
+    X(cuInit, cuInit, (unsigned))                                                               \
+    X(cuDriverGetVersion, cuDriverGetVersion, (int*))                                           \
+    X(cuDeviceGet, cuDeviceGet, (int*, int))                                                    \
+    X(cuDeviceGetCount, cuDeviceGetCount, (int*))                                               \
+    X(cuDeviceGetName, cuDeviceGetName, (char*, int, int))                                      \
+    X(cuDeviceGetUuid, cuDeviceGetUuid_v2, (void*, int))                                        \
+    X(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char*, int, int))                              \
+    X(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t*, int))                                    \
+    X(cuDeviceGetAttribute, cuDeviceGetAttribute, (int*, int, int))                             \
+    X(cuDeviceGetMemPool, cuDeviceGetMemPool, (void**, int))                                    \
+    X(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (void**, int))                        \
+    X(cuCtxGetCurrent, cuCtxGetCurrent, (void**))                                               \
+    X(cuCtxSetCurrent, cuCtxSetCurrent, (void*))                                                \
+    X(cuCtxSynchronize, cuCtxSynchronize, ())                                                   \
+    X(cuCtxGetStreamPriorityRange, cuCtxGetStreamPriorityRange, (int*, int*))                   \
+    X(cuMemAlloc, cuMemAlloc_v2, (uint64_t*, size_t))                                           \
+    X(cuMemFree, cuMemFree_v2, (uint64_t))                                                      \
+    X(cuMemGetInfo, cuMemGetInfo_v2, (size_t*, size_t*))                                        \
+    X(cuMemHostAlloc, cuMemHostAlloc, (void**, size_t, unsigned))                               \
+    X(cuMemFreeHost, cuMemFreeHost, (void*))                                                    \
+    X(cuMemHostRegister, cuMemHostRegister_v2, (void*, size_t, unsigned))                       \
+    X(cuMemHostUnregister, cuMemHostUnregister, (void*))                                        \
+    X(cuMemAllocAsync, cuMemAllocAsync, (uint64_t*, size_t, void*))                             \
+    X(cuMemFreeAsync, cuMemFreeAsync, (uint64_t, void*))                                        \
+    X(cuMemPoolTrimTo, cuMemPoolTrimTo, (void*, size_t))                                        \
+    X(cuMemAddressReserve, cuMemAddressReserve,                                                 \
+      (uint64_t*, size_t, size_t, uint64_t, unsigned long long))                                \
+    X(cuMemAddressFree, cuMemAddressFree, (uint64_t, size_t))                                   \
+    X(cuMemCreate, cuMemCreate,                                                                 \
+      (uint64_t*, size_t, const MemAllocationProp*, unsigned long long))                        \
+    X(cuMemRelease, cuMemRelease, (uint64_t))                                                   \
+    X(cuMemMap, cuMemMap, (uint64_t, size_t, size_t, uint64_t, unsigned long long))             \
+    X(cuMemUnmap, cuMemUnmap, (uint64_t, size_t))                                               \
+    X(cuMemSetAccess, cuMemSetAccess, (uint64_t, size_t, const MemAccessDesc*, size_t))         \
+    X(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                             \
+      (size_t*, const MemAllocationProp*, int))                                                 \
+    X(cuPointerGetAttribute, cuPointerGetAttribute, (void*, int, uint64_t))                     \
+    X(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (void**, unsigned, int))          \
+    X(cuStreamDestroy, cuStreamDestroy_v2, (void*))                                             \
+    X(cuStreamQuery, cuStreamQuery, (void*))                                                    \
+    X(cuStreamSynchronize, cuStreamSynchronize, (void*))                                        \
+    X(cuStreamWaitEvent, cuStreamWaitEvent, (void*, void*, unsigned))                           \
+    X(cuEventCreate, cuEventCreate, (void**, unsigned))                                         \
+    X(cuEventDestroy, cuEventDestroy_v2, (void*))                                               \
+    X(cuEventRecord, cuEventRecord, (void*, void*))                                             \
+    X(cuEventQuery, cuEventQuery, (void*))                                                      \
+    X(cuEventSynchronize, cuEventSynchronize, (void*))                                          \
+    X(cuEventElapsedTime, cuEventElapsedTime, (float*, void*, void*))                           \
+    X(cuThreadExchangeStreamCaptureMode, cuThreadExchangeStreamCaptureMode, (int*))             \
+    X(cuStreamBeginCapture, cuStreamBeginCapture_v2, (void*, int))                              \
+    X(cuStreamEndCapture, cuStreamEndCapture, (void*, void**))                                  \
+    X(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2,                                        \
+      (void*, int*, uint64_t*, void**, const void***, size_t*))                                 \
+    X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,                                 \
+      (void**, void*, unsigned long long))                                                      \
+    X(cuGraphLaunch, cuGraphLaunch, (void*, void*))                                             \
+    X(cuGraphDestroy, cuGraphDestroy, (void*))                                                  \
+    X(cuGraphExecDestroy, cuGraphExecDestroy, (void*))                                          \
+    X(cuMemcpyAsync, cuMemcpyAsync, (uint64_t, uint64_t, size_t, void*))                        \
+    X(cuMemsetD8Async, cuMemsetD8Async, (uint64_t, unsigned char, size_t, void*))               \
+    X(cuMemsetD16Async, cuMemsetD16Async, (uint64_t, unsigned short, size_t, void*))            \
+    X(cuMemsetD32Async, cuMemsetD32Async, (uint64_t, unsigned, size_t, void*))                  \
+    X(cuLaunchHostFunc, cuLaunchHostFunc, (void*, void (*)(void*), void*))                      \
+    X(cuLaunchKernel, cuLaunchKernel,                                                           \
+      (void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, void*,      \
+       void**, void**))                                                                         \
+    X(cuModuleLoadData, cuModuleLoadData, (void**, const void*))                                \
+    X(cuModuleUnload, cuModuleUnload, (void*))                                                  \
+    X(cuModuleGetFunction, cuModuleGetFunction, (void**, void*, const char*))                   \
+    X(cuFuncGetAttribute, cuFuncGetAttribute, (int*, int, void*))                               \
+    X(cuFuncSetAttribute, cuFuncSetAttribute, (void*, int, int))                                \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
+      (int*, void*, int, size_t))
+
+namespace gputensor {
+
+// CUmemLocation, CUmemAllocationProp and CUmemAccessDesc, field by field.
+struct MemLocation {
+    int type;  // 1: a device
+    int id;
+};
+struct MemAllocationProp {
+    int type;                  // 1: pinned
+    int requested_handle_types;  // 0: not exportable
+    MemLocation location;
+    void* win32_handle_metadata;
+    unsigned char compression_type;
+    unsigned char gpu_direct_rdma_capable;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+struct MemAccessDesc {
+    MemLocation location;
+    int flags;  // 3: read and write
+};
+static_assert(sizeof(MemAllocationProp) == 32 && sizeof(MemAccessDesc) == 12,
+              "the layout of CUmemAllocationProp or CUmemAccessDesc is not the driver's");
+
+struct CudaApi {
+#define X(name, exported, parameters) int(*name) parameters;
+    GPUTENSOR_CUDA_SYMBOLS(X)
+#undef X
+
+    static constexpr int ABI_VERSION = 12000;
+
+    // Fills the struct from a library, with its dlsym. Gives the name of the first symbol that
+    // the library lacks, or null.
+    const char* resolve(void* library, void* (*symbol_of)(void*, const char*)) {
+        get_v2 = reinterpret_cast<decltype(get_v2)>(symbol_of(library, "cuGetProcAddress_v2"));
+        get_v1 = reinterpret_cast<decltype(get_v1)>(symbol_of(library, "cuGetProcAddress"));
+#define X(name, exported, parameters)                                                     \
+    name = reinterpret_cast<decltype(name)>(find(library, symbol_of, #name, #exported)); \
+    if (!name) return #exported;
+        GPUTENSOR_CUDA_SYMBOLS(X)
+#undef X
+        return nullptr;
+    }
+
+private:
+    static constexpr uint64_t LEGACY_STREAM = 1;  // stream 0 is the legacy default stream
+
+    void* find(void* library, void* (*symbol_of)(void*, const char*), const char* name,
+               const char* exported) {
+        void* found = nullptr;
+        int answer = 0;
+        if (get_v2 && !get_v2(name, &found, ABI_VERSION, LEGACY_STREAM, &answer) && found)
+            return found;
+        if (!get_v2 && get_v1 && !get_v1(name, &found, ABI_VERSION, LEGACY_STREAM) && found)
+            return found;
+        return symbol_of(library, exported);
+    }
+
+    int (*get_v2)(const char*, void**, int, uint64_t, int*);
+    int (*get_v1)(const char*, void**, int, uint64_t);
+};
+
+}  // namespace gputensor

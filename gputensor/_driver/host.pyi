@@ -1,0 +1,1 @@
+LIVE_NAMES: tuple[str, ...]
