@@ -1,0 +1,33 @@
+"""Matrix products: precision, libraries, workspaces and plans."""
+
+from gputensor.blas.library import library_versions
+from gputensor.blas.plan import forget_plans, plan_count
+from gputensor.blas.precision import (
+    Precision,
+    allow_bf16_reduced_precision_reduction,
+    allow_fp16_accumulation,
+    allow_fp16_reduced_precision_reduction,
+    allow_tf32,
+    deterministic,
+    float32_matmul_precision,
+    precision,
+)
+from gputensor.blas.preference import preferred_blas_library
+from gputensor.blas.workspace import clear_workspaces, workspace_size
+
+__all__ = [
+    "Precision",
+    "allow_bf16_reduced_precision_reduction",
+    "allow_fp16_accumulation",
+    "allow_fp16_reduced_precision_reduction",
+    "allow_tf32",
+    "clear_workspaces",
+    "deterministic",
+    "float32_matmul_precision",
+    "forget_plans",
+    "library_versions",
+    "plan_count",
+    "precision",
+    "preferred_blas_library",
+    "workspace_size",
+]

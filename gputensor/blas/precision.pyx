@@ -228,29 +228,51 @@ def precision(**flags):
     return Precision(**flags)
 
 
+cdef class ProcessSetting(Precision):
+    """What a setter of a process default returns: nothing to do with it, or ``with`` it.
+
+    Entered as a context, the process default goes back to what it was before the call, and the
+    setting holds for this thread until the end of the block instead.
+    """
+
+    cdef uint32_t before
+
+    def __enter__(self):
+        precision_default_set((precision_default_get() & ~self.mask) | (self.before & self.mask))
+        return Precision.__enter__(self)
+
+
+cdef object set_default(dict flags):
+    cdef ProcessSetting setting = ProcessSetting(**flags)
+    setting.before = precision_default_get()
+    precision_default_set((setting.before & ~setting.mask) | setting.value)
+    return setting
+
+
 cdef object bit_flag(str name, object value):
-    cdef uint32_t bit = BITS[name]
     if value is None:
-        return bool(precision_current() & bit)
-    if boolean(name, value):
-        precision_default_set(precision_default_get() | bit)
-    else:
-        precision_default_set(precision_default_get() & ~bit)
-    return value
+        return bool(precision_current() & <uint32_t>BITS[name])
+    return set_default({name: value})
 
 
 def allow_tf32(value=None):
     """Set the process default for float32 products in TF32; without argument, give what is in force.
 
     The same setting as :func:`float32_matmul_precision`: True is ``"high"``, False ``"highest"``.
+    The result of a setter may be entered as a context; the setting then holds for this thread
+    until the end of the block, and the process default stays what it was.
 
+    >>> allow_tf32()
+    False
+    >>> with allow_tf32(True):
+    ...     allow_tf32()
+    True
     >>> allow_tf32()
     False
     """
     if value is None:
         return bool(precision_current() & FP32_MASK in (FP32_TF32, FP32_BF16))
-    float32_matmul_precision("high" if boolean("allow_tf32", value) else "highest")
-    return value
+    return set_default({"allow_tf32": value})
 
 
 def float32_matmul_precision(value=None):
@@ -265,9 +287,7 @@ def float32_matmul_precision(value=None):
     """
     if value is None:
         return FLOAT32_NAME[precision_current() & FP32_MASK]
-    precision_default_set(
-        (precision_default_get() & ~<uint32_t>FP32_MASK) | <uint32_t>float32_code(value))
-    return value
+    return set_default({"float32": value})
 
 
 def allow_fp16_reduced_precision_reduction(value=None):

@@ -205,20 +205,30 @@ cdef int merge_batch(const Operand* a, const Operand* b, const Operand* c, const
 
 
 cdef bint fold_rows(Matrix* a, Matrix* c, Matrix* d, const BatchDim* dim) noexcept nogil:
-    """Fold a batch that shares b into the rows of a, c and d, when they are stacked without a gap."""
+    """Fold a batch that shares b into the rows of a, c and d, when they are stacked without a gap.
+
+    Nothing is changed when one of the taller matrices would need a copy.
+    """
+    cdef Matrix tall_a, tall_c, tall_d
     cdef int64_t step_a = a.row_stride
     cdef int64_t step_c = c.row_stride
     cdef int64_t step_d = d.row_stride
+    cdef int64_t ld
     if dim.b != 0 or dim.a == 0:
         return False
     if d.rows == 1:
         step_a, step_c, step_d = dim.a, dim.c, dim.d
     elif (dim.a != a.rows * step_a or dim.c != c.rows * step_c or dim.d != d.rows * step_d):
         return False
-    a.rows *= dim.count
-    c.rows *= dim.count
-    d.rows *= dim.count
-    a.row_stride, c.row_stride, d.row_stride = step_a, step_c, step_d
+    tall_a, tall_c, tall_d = a[0], c[0], d[0]
+    tall_a.rows *= dim.count
+    tall_c.rows *= dim.count
+    tall_d.rows *= dim.count
+    tall_a.row_stride, tall_c.row_stride, tall_d.row_stride = step_a, step_c, step_d
+    if (order_of(&tall_a, &ld) == ORDER_NONE or order_of(&tall_c, &ld) == ORDER_NONE
+            or order_of(&tall_d, &ld) == ORDER_NONE):
+        return False
+    a[0], c[0], d[0] = tall_a, tall_c, tall_d
     return True
 
 

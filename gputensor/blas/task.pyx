@@ -1,0 +1,574 @@
+"""One product from operands to queued work (see task.pxd for the two steps and why).
+
+On a host device the whole product is one queued NumPy call. On a GPU the operands that no library
+layout describes are copied into allocator memory first, the plan is found or built, and what the
+library's epilogue does not do (a bias along rows, exact GELU, SiLU) follows as one element-wise
+kernel. A product whose plan is cached allocates nothing, raises nothing and makes one library call.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.block cimport Block
+from gputensor._driver.table cimport STATUS_OK, status_t
+from gputensor._kernels.creation cimport fill
+from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
+from gputensor._kernels.elementwise cimport (
+    OP_ADD, OP_CONJ, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MUL, OP_RELU, OP_SILU, elementwise,
+)
+from gputensor._kernels.host_call cimport host_call, host_view, is_host
+from gputensor._kernels.operand cimport (
+    DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
+)
+from gputensor.blas.context cimport context_bind
+from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
+from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
+from gputensor.blas.handle cimport load_libraries
+from gputensor.blas.library cimport (
+    BLAS_NOT_INITIALIZED, BLAS_NOT_SUPPORTED, BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
+)
+from gputensor.blas.plan cimport (
+    BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key,
+)
+from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
+from gputensor.blas.preference cimport preferred_library
+from gputensor.blas.prepare cimport (
+    COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, PREPARE_BATCH, PREPARE_INNER, PREPARE_NO_DIMENSION,
+    PREPARE_OUT_REPEATS, PREPARE_OUT_SHAPE, check_out, compact, extent_of, prepare,
+)
+from gputensor.blas.product cimport (
+    ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
+    PRODUCT_REDUCED_REDUCTION, Product,
+)
+from gputensor.blas.scale_factor cimport library_type
+from gputensor.blas.workspace cimport (
+    Workspace, workspace_configure, workspace_nbytes, workspace_return, workspace_take,
+)
+
+from gputensor.blas import gemm_host
+from gputensor.blas.overlap import may_overlap
+from gputensor.blas.status import raise_for_blas
+from gputensor._kernels.dtypes import DTYPES
+
+cdef enum:
+    TASK_NOTHING = 0            # the result has no elements
+    TASK_HOST = 1
+    TASK_NO_TERMS = 2           # K is 0: the product is zero
+    TASK_LIBRARY = 3
+
+cdef enum:
+    MAX_LT_BATCH = 65535
+
+cdef object host_product = gemm_host.product
+
+
+cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
+    options.alpha = 1
+    options.beta = options.alpha_imag = options.beta_imag = 0
+    options.precision = precision
+    options.activation = ACT_NONE
+    options.conj_a = options.conj_b = 0
+    options.addend = NULL
+    options.bias = NULL
+
+
+# ---- checks
+
+cdef str shape_text(const Operand* operand):
+    return str(tuple([operand.shape[axis] for axis in range(operand.ndim)]))
+
+
+cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
+                          const Operand* out) except -1:
+    shapes = f"{shape_text(a)} @ {shape_text(b)}"
+    if status == PREPARE_NO_DIMENSION:
+        raise ValueError(f"a product needs operands of one dimension or more: {shapes}")
+    if status == PREPARE_INNER:
+        raise ValueError(f"the inner dimensions of a product differ: {shapes}")
+    if status == PREPARE_BATCH:
+        raise ValueError(f"the batch dimensions of a product do not broadcast: {shapes}")
+    if status == PREPARE_OUT_SHAPE:
+        raise ValueError(f"out has shape {shape_text(out)}, which is not that of {shapes}")
+    if status == PREPARE_OUT_REPEATS:
+        raise ValueError("out has elements with more than one index (a stride of 0)")
+    raise ValueError(f"the product {shapes} would have too many dimensions")
+
+
+cdef int check_extents(const Operand* out, const Operand* other, str name) except -1:
+    cdef uint64_t low, high, other_low, other_high
+    extent_of(out, &low, &high)
+    extent_of(other, &other_low, &other_high)
+    if low < other_high and other_low < high:
+        if may_overlap(view_of(out), view_of(other)):
+            raise ValueError(f"out shares memory with {name}; a product cannot be written over its "
+                             f"operand")
+    return 0
+
+
+cdef tuple view_of(const Operand* operand):
+    cdef int axis
+    cdef int64_t itemsize = dtype_itemsize(operand.dtype)
+    return (
+        operand.ptr,
+        itemsize,
+        tuple([operand.shape[axis] for axis in range(operand.ndim)]),
+        tuple([operand.strides[axis] * itemsize for axis in range(operand.ndim)]),
+    )
+
+
+cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1:
+    names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
+    raise TypeError(f"no product takes and gives these element types (a, b, out): {names}")
+
+
+cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1:
+    """float16, bfloat16 (also into float32), float32, float64, complex, int8 into int32."""
+    cdef int dtype = a.dtype
+    if dtype != b.dtype:
+        raise_for_types(a, b, out)
+    if out.dtype == dtype:
+        if dtype_is_half(dtype) or dtype == DT_FLOAT32 or dtype == DT_FLOAT64:
+            return 0
+        if dtype_is_complex(dtype):
+            return 0
+    elif out.dtype == DT_FLOAT32 and dtype_is_half(dtype):
+        return 0
+    elif out.dtype == DT_INT32 and dtype == DT_INT8:
+        return 0
+    return raise_for_types(a, b, out)
+
+
+# ---- prepare
+
+cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a, const Operand* b,
+                      Operand* out, const Options* options) except -1:
+    cdef int status
+    task.device = device
+    task.stream = stream
+    task.a, task.b, task.out, task.options = a, b, out, options
+    task.temporary_count = task.copy_count = task.has_copy_back = 0
+    task.has_late_bias = 0
+    task.late_activation = ACT_NONE
+    task.plan = NULL
+    status = check_out(a, b, out)
+    if status:
+        raise_for_shapes(status, a, b, out)
+    check_extents(out, a, "the first operand")
+    check_extents(out, b, "the second operand")
+    if is_host(device):
+        task.kind = TASK_HOST
+        return 0
+    check_types(a, b, out)
+    task.kind = TASK_LIBRARY
+    if has_no_elements(out):
+        task.kind = TASK_NOTHING
+    elif a.shape[a.ndim - 1] == 0:
+        task.kind = TASK_NO_TERMS
+    else:
+        prepare_library(task)
+    return 0
+
+
+cdef inline bint has_no_elements(const Operand* operand) noexcept nogil:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
+    return False
+
+
+cdef int take_temporary(Task* task, const Operand* like, Operand* out) except -1:
+    """A row-major operand of the shape and type of `like`, in memory that the task returns."""
+    cdef int64_t size = 1
+    cdef int axis
+    cdef status_t status = STATUS_OK
+    cdef size_t nbytes
+    cdef Block* block
+    out.dtype, out.ndim, out.is_scalar = like.dtype, like.ndim, 0
+    for axis in range(like.ndim - 1, -1, -1):
+        out.shape[axis] = like.shape[axis]
+        out.strides[axis] = size
+        size *= like.shape[axis]
+    nbytes = <size_t>(size * dtype_itemsize(like.dtype))
+    block = allocator_malloc(task.device, nbytes, task.stream, &status)
+    if block is NULL:
+        raise_for_malloc(task.device, nbytes, task.stream, status)
+    task.temporaries[task.temporary_count] = block
+    task.temporary_count += 1
+    out.ptr = block.ptr
+    return 0
+
+
+cdef void add_copy(Task* task, int operation, const Operand* source,
+                   const Operand* target) noexcept nogil:
+    cdef Copy* copy = &task.copies[task.copy_count]
+    copy.operation = operation
+    copy.source = source[0]
+    copy.target = target[0]
+    task.copy_count += 1
+
+
+cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1:
+    """Have `operand` copied to row-major memory before the product, and take its place.
+
+    Dimensions of stride 0 are copied once and stay dimensions of stride 0.
+    """
+    cdef Operand small, target
+    cdef int axis
+    compact(operand, &small)
+    take_temporary(task, &small, &target)
+    add_copy(task, operation, &small, &target)
+    for axis in range(operand.ndim):
+        if small.shape[axis] != operand.shape[axis]:
+            target.shape[axis] = operand.shape[axis]
+            target.strides[axis] = 0
+    operand[0] = target
+    return 0
+
+
+cdef int materialize(Task* task, int operation, Operand* operand) except -1:
+    """The same for an operand whose matrix dimensions must not repeat."""
+    cdef Operand target
+    take_temporary(task, operand, &target)
+    add_copy(task, operation, operand, &target)
+    operand[0] = target
+    return 0
+
+
+cdef bint matrix_repeats(const Operand* operand) noexcept nogil:
+    """Whether one of the last two dimensions has stride 0 and more than one element."""
+    cdef int axis
+    cdef int first = operand.ndim - 2 if operand.ndim > 2 else 0
+    for axis in range(first, operand.ndim):
+        if operand.strides[axis] == 0 and operand.shape[axis] > 1:
+            return True
+    return False
+
+
+cdef int copy_operand(Task* task, int operation, Operand* operand) except -1:
+    if matrix_repeats(operand):
+        return materialize(task, operation, operand)
+    return replace_by_copy(task, operation, operand)
+
+
+cdef int prepare_library(Task* task) except -1:
+    cdef const Options* options = task.options
+    cdef Product* product = &task.product
+    cdef Operand a = task.a[0]
+    cdef Operand b = task.b[0]
+    cdef const Operand* addend = NULL
+    cdef int copies
+    cdef bint reads_addend = options.beta != 0 or options.beta_imag != 0
+    task.result = task.out[0]
+    if reads_addend and options.addend is not NULL:
+        addend = options.addend
+    copies = prepare(&a, &b, addend, &task.result, product)
+    if copies & COPY_A:
+        copy_operand(task, OP_COPY, &a)
+    if copies & COPY_B:
+        copy_operand(task, OP_COPY, &b)
+    if copies & COPY_OUT:
+        take_temporary(task, task.out, &task.result)
+        task.has_copy_back = 1
+        if reads_addend:
+            add_copy(task, OP_COPY, addend if addend is not NULL else task.out, &task.result)
+        addend = NULL
+    elif copies & COPY_ADDEND:
+        add_copy(task, OP_COPY, addend, &task.result)
+        addend = NULL
+    if copies:
+        prepare(&a, &b, addend, &task.result, product)
+    if options.conj_a or options.conj_b:
+        conjugate(task, &a, &b, addend)
+    fill_product(task)
+    return find_plan(task, addend)
+
+
+cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1:
+    """The library conjugates what it transposes; the rest is conjugated by a copy."""
+    cdef Product* product = &task.product
+    cdef int* op_a = &product.op_b if product.is_swapped else &product.op_a
+    cdef int* op_b = &product.op_a if product.is_swapped else &product.op_b
+    cdef bint copy_a = task.options.conj_a and op_a[0] != OP_T
+    cdef bint copy_b = task.options.conj_b and op_b[0] != OP_T
+    if copy_a:
+        materialize(task, OP_CONJ, a)
+    if copy_b:
+        materialize(task, OP_CONJ, b)
+    if copy_a or copy_b:
+        prepare(a, b, addend, &task.result, product)
+    if task.options.conj_a and not copy_a:
+        op_a[0] = OP_C
+    if task.options.conj_b and not copy_b:
+        op_b[0] = OP_C
+    return 0
+
+
+cdef void fill_product(Task* task) noexcept nogil:
+    cdef const Options* options = task.options
+    cdef Product* product = &task.product
+    product.device = task.device
+    product.compute = compute_type(product.type_a, options.precision)
+    product.flags = 0
+    if allows_reduced_reduction(product.type_a, options.precision):
+        product.flags |= PRODUCT_REDUCED_REDUCTION
+    if options.precision & DETERMINISTIC:
+        product.flags |= PRODUCT_DETERMINISTIC
+    product.alpha, product.alpha_imag = options.alpha, options.alpha_imag
+    product.beta, product.beta_imag = options.beta, options.beta_imag
+    product.activation = ACT_NONE
+    product.bias = product.scale_a = product.scale_b = 0
+    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
+    # The library adds one value to each row of D; ours is one for each column of the result.
+    if options.bias is not NULL:
+        if (product.is_swapped and options.bias.strides[0] == 1
+                and options.bias.dtype == product.type_d and not dtype_is_complex(product.type_d)):
+            product.bias = options.bias.ptr
+        else:
+            task.has_late_bias = 1
+    if options.activation == ACT_RELU or options.activation == ACT_GELU_TANH:
+        if not task.has_late_bias and not task.has_copy_back:
+            product.activation = options.activation
+    if product.activation != options.activation:
+        task.late_activation = options.activation
+
+
+# ---- plans
+
+cdef int find_plan(Task* task, const Operand* addend) except -1:
+    cdef PlanKey key
+    cdef uint64_t hash_value
+    cdef int preference = preferred_library()
+    plan_key(&task.product, preference, &key)
+    hash_value = plan_hash(&key)
+    task.plan = plan_find(&key, hash_value)
+    if task.plan is NULL:
+        task.plan = build_plan(task, &key, hash_value, preference)
+    if task.plan.backend == BACKEND_CUBLAS:
+        adapt_to_cublas(task, addend)
+    return 0
+
+
+cdef void adapt_to_cublas(Task* task, const Operand* addend) noexcept nogil:
+    """cuBLAS has no epilogue, and adds only what is in the result already."""
+    cdef Product* product = &task.product
+    if addend is not NULL:
+        add_copy(task, OP_COPY, addend, &task.result)
+        product.c, product.ldc, product.stride_c = product.d, product.ldd, product.stride_d
+    if product.bias:
+        product.bias = 0
+        task.has_late_bias = 1
+    if product.activation != ACT_NONE:
+        task.late_activation = product.activation
+        product.activation = ACT_NONE
+
+
+cdef Plan* build_plan(Task* task, const PlanKey* key, uint64_t hash_value,
+                      int preference) except NULL:
+    cdef Plan* plan
+    cdef int status
+    load_libraries(False)
+    bind_table()
+    workspace_configure(task.device)
+    if context_bind(task.device, task.stream) != STATUS_OK:
+        raise_for_blas(BLAS_NOT_INITIALIZED, "making the device current")
+    plan = <Plan*>calloc(1, sizeof(Plan))
+    if plan is NULL:
+        raise MemoryError("no memory for a plan")
+    plan.key = key[0]
+    plan.hash = hash_value
+    plan.workspace_nbytes = workspace_nbytes(task.device)
+    status = plan_backend(&task.product, preference, plan)
+    if status == BLAS_OK and plan.backend == BACKEND_CUBLAS:
+        try:
+            bind_cublas()
+        except BaseException:
+            free(plan)
+            raise
+    if status != BLAS_OK:
+        free(plan)
+        raise_for_blas(status, "planning a product", facts(&task.product))
+    plan.is_transient = not plan_insert(plan)
+    return plan
+
+
+cdef int plan_backend(Product* product, int preference, Plan* plan) noexcept nogil:
+    """Choose the library and let it plan; a library that cannot leaves the product to the other."""
+    cdef int status = BLAS_NOT_SUPPORTED
+    cdef size_t nbytes = plan.workspace_nbytes
+    cdef bint has_epilogue = product.bias != 0 or product.activation != ACT_NONE
+    plan.backend = BACKEND_LT
+    if product.batch <= MAX_LT_BATCH and (preference != LIBRARY_CUBLAS or has_epilogue):
+        status = lt_plan_build(product, nbytes, plan)
+        if status == BLAS_OK:
+            return status
+    plan.backend = BACKEND_CUBLAS
+    plan.workspace_nbytes = nbytes
+    return BLAS_OK
+
+
+cdef str facts(const Product* product):
+    names = [DTYPES[code].name for code in (product.type_a, product.type_b, product.type_d)]
+    return (
+        f"for m={product.m} n={product.n} k={product.k} batch={product.batch} "
+        f"ld=({product.lda}, {product.ldb}, {product.ldd}) of {', '.join(names)} "
+        f"on device {product.device}"
+    )
+
+
+# ---- launch
+
+cdef int task_launch(Task* task) except -1:
+    cdef int index
+    cdef Copy* copy
+    if task.kind == TASK_HOST:
+        return launch_host(task)
+    if task.kind == TASK_NOTHING:
+        return 0
+    if task.kind == TASK_NO_TERMS:
+        return launch_no_terms(task)
+    for index in range(task.copy_count):
+        copy = &task.copies[index]
+        elementwise(copy.operation, task.device, task.stream, copy.source.dtype, &copy.target, 1,
+                    &copy.source)
+    launch_library(task)
+    if task.has_late_bias or task.late_activation != ACT_NONE:
+        finish(task, &task.result)
+    if task.has_copy_back:
+        elementwise(OP_COPY, task.device, task.stream, task.out.dtype, task.out, 1, &task.result)
+    return 0
+
+
+cdef int launch_library(Task* task) except -1:
+    cdef Workspace workspace
+    cdef int status
+    cdef status_t taken = context_bind(task.device, task.stream)
+    if taken == STATUS_OK:
+        taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
+    if taken != STATUS_OK:
+        raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
+    status = run_repeated(task, &workspace)
+    workspace_return(&workspace)
+    if status != BLAS_OK:
+        name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"
+        raise_for_blas(status, name, facts(&task.product))
+    return 0
+
+
+cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
+                         uint64_t stream) noexcept nogil:
+    if plan.backend == BACKEND_LT:
+        return lt_run(plan, product, workspace.ptr, workspace.nbytes, stream)
+    return cublas_run(product, workspace.ptr, workspace.nbytes, stream)
+
+
+cdef int run_repeated(Task* task, const Workspace* workspace) noexcept nogil:
+    """Run the product for every index tuple of its outer dimensions."""
+    cdef Product* product = &task.product
+    cdef int64_t[16] index
+    cdef int axis
+    cdef int status = run_once(task.plan, product, workspace, task.stream)
+    cdef int64_t size_a, size_b, size_d
+    if product.outer_ndim == 0 or status != BLAS_OK:
+        return status
+    size_a = dtype_itemsize(product.type_a)
+    size_b = dtype_itemsize(product.type_b)
+    size_d = dtype_itemsize(product.type_d)
+    for axis in range(product.outer_ndim):
+        index[axis] = 0
+    axis = 0
+    while axis < product.outer_ndim and status == BLAS_OK:
+        index[axis] += 1
+        product.a += <uint64_t>(product.outer_a[axis] * size_a)
+        product.b += <uint64_t>(product.outer_b[axis] * size_b)
+        product.c += <uint64_t>(product.outer_c[axis] * size_d)
+        product.d += <uint64_t>(product.outer_d[axis] * size_d)
+        if index[axis] < product.outer_count[axis]:
+            status = run_once(task.plan, product, workspace, task.stream)
+            axis = 0
+            continue
+        product.a -= <uint64_t>(product.outer_count[axis] * product.outer_a[axis] * size_a)
+        product.b -= <uint64_t>(product.outer_count[axis] * product.outer_b[axis] * size_b)
+        product.c -= <uint64_t>(product.outer_count[axis] * product.outer_c[axis] * size_d)
+        product.d -= <uint64_t>(product.outer_count[axis] * product.outer_d[axis] * size_d)
+        index[axis] = 0
+        axis += 1
+    return status
+
+
+cdef int launch_no_terms(Task* task) except -1:
+    """A sum of no terms is zero: out = beta * addend, then bias and activation."""
+    cdef const Options* options = task.options
+    cdef Operand scalar
+    cdef Operand[2] inputs
+    scalar.is_scalar = 1
+    scalar.ndim = 0
+    scalar.ptr = 0
+    scalar.integer = <int64_t>options.beta
+    scalar.dtype = task.out.dtype
+    scalar.real, scalar.imag = options.beta, options.beta_imag
+    if options.beta == 0 and options.beta_imag == 0:
+        fill(task.device, task.stream, task.out, &scalar)
+    else:
+        inputs[0] = options.addend[0] if options.addend is not NULL else task.out[0]
+        inputs[1] = scalar
+        elementwise(OP_MUL, task.device, task.stream, task.out.dtype, task.out, 2, inputs)
+    task.has_late_bias = options.bias is not NULL
+    task.late_activation = options.activation
+    return finish(task, task.out)
+
+
+cdef int finish(Task* task, Operand* result) except -1:
+    """Add the bias and apply the activation in place."""
+    cdef Operand[2] inputs
+    cdef int axis
+    cdef int operation = OP_COPY
+    if task.has_late_bias:
+        inputs[0] = result[0]
+        inputs[1] = result[0]
+        inputs[1].ptr = task.options.bias.ptr
+        inputs[1].dtype = task.options.bias.dtype
+        for axis in range(result.ndim):
+            inputs[1].strides[axis] = 0
+        inputs[1].strides[result.ndim - 1] = task.options.bias.strides[0]
+        elementwise(OP_ADD, task.device, task.stream, result.dtype, result, 2, inputs)
+    if task.late_activation == ACT_NONE:
+        return 0
+    if task.late_activation == ACT_RELU:
+        operation = OP_RELU
+    elif task.late_activation == ACT_GELU_TANH:
+        operation = OP_GELU_TANH
+    elif task.late_activation == ACT_GELU:
+        operation = OP_GELU
+    elif task.late_activation == ACT_SILU:
+        operation = OP_SILU
+    inputs[0] = result[0]
+    return elementwise(operation, task.device, task.stream, result.dtype, result, 1, inputs)
+
+
+cdef int launch_host(Task* task) except -1:
+    cdef const Options* options = task.options
+    cdef object addend = None
+    cdef object bias = None
+    if options.addend is not NULL:
+        addend = host_view(<Operand*>options.addend)
+    if options.bias is not NULL:
+        bias = host_view(<Operand*>options.bias)
+    return host_call(task.device, task.stream, host_product, (
+        host_view(task.out), host_view(<Operand*>task.a), host_view(<Operand*>task.b),
+        complex(options.alpha, options.alpha_imag), complex(options.beta, options.beta_imag),
+        addend, bias, options.activation, bool(options.conj_a), bool(options.conj_b),
+    ))
+
+
+cdef void task_release(Task* task) noexcept nogil:
+    cdef int index
+    for index in range(task.temporary_count):
+        allocator_free(task.temporaries[index])
+    task.temporary_count = 0
+    if task.plan is not NULL and task.plan.is_transient:
+        if task.plan.backend == BACKEND_LT:
+            lt_plan_destroy(task.plan)
+        free(task.plan)
+    task.plan = NULL

@@ -1,0 +1,490 @@
+"""Matrix products of tensors: arguments, result, stream order, then one task of blas.
+
+Every call has the same order: check all arguments; allocate the result; plan; order the reads and
+the write after other streams; queue the work. A call that fails has changed nothing. What a product
+computes and with which precision is described in docs/blas.md.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_SMALL, dtype_kind
+from gputensor._kernels.operand cimport DT_FLOAT32, MAX_NDIM, Operand
+from gputensor.blas.precision cimport precision_current, precision_for
+from gputensor.blas.prepare cimport check_out, matmul_shape
+from gputensor.blas.product cimport (
+    ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU,
+)
+from gputensor.blas.task cimport (
+    Options, Task, check_extents, options_init, raise_for_shapes, task_launch, task_prepare,
+    task_release,
+)
+from gputensor.streams.current cimport current_stream
+from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
+from gputensor.tensor.elementwise cimport (
+    broadcast_operand, broadcast_shape, copied, number_kind, promote_codes,
+)
+from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, view_tensor
+
+from gputensor._kernels.dtypes import DTYPES
+
+__all__ = ["addmm", "baddbmm", "bmm", "dot", "linear", "matmul", "mm", "mv", "vecdot"]
+
+cdef dict ACTIVATIONS = {
+    "relu": ACT_RELU,
+    "gelu": ACT_GELU,
+    "gelu_tanh": ACT_GELU_TANH,
+    "silu": ACT_SILU,
+}
+
+
+# ---- one product
+
+cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
+    for tensor in (a, b):
+        kind = dtype_kind((<Tensor>tensor).dtype_code)
+        if kind == KIND_BOOL or kind == KIND_SMALL:
+            raise TypeError(f"{name}: {DTYPES[(<Tensor>tensor).dtype_code].name} has no product; "
+                            "convert it with astype")
+    return 0
+
+
+cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int device,
+                       const Operand* left, const Operand* right):
+    """The tensor to write: `out` after its checks, or a new one."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int ndim = 0
+    cdef int status
+    cdef Tensor result
+    if out is None:
+        status = matmul_shape(left, right, &ndim, shape)
+        if status:
+            raise_for_shapes(status, left, right, left)
+        return empty_tensor(dtype, ndim, shape, device)
+    result = tensor_argument(out, name)
+    if result.storage.device != device:
+        common_device(a, result, name)
+    if result.dtype_code != dtype:
+        raise TypeError(f"{name}: out is {DTYPES[result.dtype_code].name}; this product gives "
+                        f"{DTYPES[dtype].name} (out_dtype chooses another)")
+    return result
+
+
+cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
+                     Tensor addend, Tensor bias):
+    """activation(alpha * a @ b + beta * addend + bias), the way every product here goes.
+
+    `out_dtype` is a code, or -1 for the operands' own.
+    """
+    cdef int device = a.storage.device
+    cdef uint64_t stream
+    cdef Operand left, right, target, addend_operand, bias_operand
+    cdef Task task
+    cdef Tensor result
+    cdef int dtype
+    if b.storage.device != device:
+        common_device(a, b, name)
+    if a.dtype_code != b.dtype_code:
+        dtype = promote_codes(a.dtype_code, b.dtype_code)
+        check_element_types(name, a, b)
+        a = a if a.dtype_code == dtype else copied(a, dtype)
+        b = b if b.dtype_code == dtype else copied(b, dtype)
+    if dtype_kind(a.dtype_code) == KIND_BOOL or dtype_kind(a.dtype_code) == KIND_SMALL:
+        check_element_types(name, a, b)
+    a.fill_operand(&left)
+    b.fill_operand(&right)
+    result = result_for(name, a, b, out, a.dtype_code if out_dtype < 0 else out_dtype, device,
+                        &left, &right)
+    result.fill_operand(&target)
+    if addend is not None and not same_view(addend, result):
+        prepare_addend(name, addend, result, &left, &right, &addend_operand)
+        options.addend = &addend_operand
+    if bias is not None:
+        prepare_bias(name, bias, result, &left, &right, &bias_operand)
+        options.bias = &bias_operand
+    stream = current_stream(device)
+    try:
+        task_prepare(&task, device, stream, &left, &right, &target, options)
+        a.prepare_read(stream)
+        b.prepare_read(stream)
+        if addend is not None:
+            addend.prepare_read(stream)
+        if bias is not None:
+            bias.prepare_read(stream)
+        result.prepare_write(stream)
+        task_launch(&task)
+    finally:
+        task_release(&task)
+    return result
+
+
+cdef bint same_view(Tensor one, Tensor other):
+    cdef int axis
+    if one.ptr != other.ptr or one.ndim_ != other.ndim_ or one.dtype_code != other.dtype_code:
+        return False
+    for axis in range(one.ndim_):
+        if one.shape_[axis] != other.shape_[axis] or one.strides_[axis] != other.strides_[axis]:
+            return False
+    return True
+
+
+cdef int prepare_addend(str name, Tensor addend, Tensor result, const Operand* left,
+                        const Operand* right, Operand* operand) except -1:
+    """The addend, broadcast to the shape of the result."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int axis, ndim
+    cdef Operand target
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(addend, result, name)
+    if addend.dtype_code != result.dtype_code:
+        raise TypeError(f"{name}: input is {DTYPES[addend.dtype_code].name}; the product is "
+                        f"{DTYPES[result.dtype_code].name}")
+    for axis in range(result.ndim_):
+        shape[axis] = result.shape_[axis]
+    ndim = broadcast_shape(shape, result.ndim_, addend, name)
+    for axis in range(result.ndim_):
+        if ndim != result.ndim_ or shape[axis] != result.shape_[axis]:
+            raise ValueError(f"{name}: input of shape {addend.shape} does not broadcast to the "
+                             f"product's shape {result.shape}")
+    broadcast_operand(addend, operand, result.ndim_, result.shape_)
+    return check_extents(&target, operand, "input")
+
+
+cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
+                      const Operand* right, Operand* operand) except -1:
+    """A bias of one dimension, one value for each column of the result."""
+    cdef Operand target
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(bias, result, name)
+    if bias.dtype_code != result.dtype_code:
+        raise TypeError(f"{name}: the bias is {DTYPES[bias.dtype_code].name}; the product is "
+                        f"{DTYPES[result.dtype_code].name}")
+    if bias.ndim_ != 1 or result.ndim_ < 1 or bias.shape_[0] != result.shape_[result.ndim_ - 1]:
+        raise ValueError(f"{name}: the bias has shape {bias.shape}; one value for each of the "
+                         f"last extent of {result.shape} is needed")
+    bias.fill_operand(operand)
+    return check_extents(&target, operand, "the bias")
+
+
+# ---- arguments
+
+cdef int set_activation(str name, Options* options, object activation, Tensor a) except -1:
+    if activation is None:
+        return 0
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
+                         f"{sorted(ACTIVATIONS)}")
+    if dtype_kind(a.dtype_code) != dtype_kind(DT_FLOAT32):
+        raise TypeError(f"{name}: an activation needs a floating-point product, not "
+                        f"{DTYPES[a.dtype_code].name}")
+    options.activation = ACTIVATIONS[activation]
+    return 0
+
+
+cdef int set_factor(str name, str which, object value, double* real, double* imag) except -1:
+    cdef object number
+    if number_kind(value) < 0:
+        raise TypeError(f"{name}: {which} must be a number, not {type(value).__name__}")
+    number = complex(value)
+    real[0] = number.real
+    imag[0] = number.imag
+    return 0
+
+
+cdef int need_ndim(str name, str which, Tensor tensor, int ndim) except -1:
+    if tensor.ndim_ != ndim:
+        raise ValueError(f"{name}: {which} has {tensor.ndim_} dimensions; {ndim} are needed")
+    return 0
+
+
+cdef inline int out_code(object out, object out_dtype) except -2:
+    """The code of the result's type; -1: the operands' own.
+
+    A given `out` of a wider type than the operands is taken as the wish for it.
+    """
+    if out_dtype is not None:
+        return dtype_argument(out_dtype, -1)
+    if type(out) is Tensor:
+        return (<Tensor>out).dtype_code
+    return -1
+
+
+# ---- public
+
+def matmul(x1, x2, /, *, out=None, out_dtype=None, precision=None):
+    """Multiply matrices, batches of them, or vectors.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Of one dimension or more, on one device. A vector as `x1` is a row and as `x2` a column,
+        and that dimension is missing in the result. Dimensions before the last two are a batch and
+        broadcast. Operands of different types are promoted first.
+    out : Tensor, optional
+        Where to write the result: any strides, but no element twice, and no memory of `x1` or
+        `x2`. Its type may be that of the operands; float32 for float16 and bfloat16 operands; int32
+        for int8 operands.
+    out_dtype : dtype, optional
+        The type of the result when `out` is not given, by the same rule.
+    precision : str or Precision, optional
+        For this call; see :class:`gputensor.blas.Precision`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new row-major tensor.
+
+    Raises
+    ------
+    ValueError
+        Shapes or devices do not fit, or `out` shares memory with an operand.
+    TypeError
+        No product for the element types.
+
+    Notes
+    -----
+    Queued on the current stream of the device. Sums of float16 and bfloat16 products are taken in
+    float32 and rounded once, unless the precision flags allow less.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> a = gt.reshape(gt.arange(6, dtype=gt.float32), (2, 3))
+    >>> gt.matmul(a, gt.ones((3, 1), dtype=gt.float32)).numpy()
+    array([[ 3.],
+           [12.]], dtype=float32)
+    """
+    cdef Options options
+    if type(x1) is not Tensor:
+        tensor_argument(x1, "matmul")
+    if type(x2) is not Tensor:
+        tensor_argument(x2, "matmul")
+    options_init(&options, precision_current() if precision is None else precision_for(precision))
+    return multiply("matmul", <Tensor>x1, <Tensor>x2, out,
+                    -1 if out is None and out_dtype is None else out_code(out, out_dtype),
+                    &options, None, None)
+
+
+def mm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
+    """Multiply two matrices; like :func:`matmul` for operands of exactly two dimensions.
+
+    >>> import gputensor as gt
+    >>> gt.mm(gt.ones((2, 3)), gt.ones((3, 4))).shape
+    (2, 4)
+    """
+    need_ndim("mm", "input", tensor_argument(input, "mm"), 2)
+    need_ndim("mm", "mat2", tensor_argument(mat2, "mm"), 2)
+    return matmul(input, mat2, out=out, out_dtype=out_dtype, precision=precision)
+
+
+def bmm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
+    """Multiply two batches of matrices of equal length; no broadcasting.
+
+    >>> import gputensor as gt
+    >>> gt.bmm(gt.ones((5, 2, 3)), gt.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    cdef Tensor a = tensor_argument(input, "bmm")
+    cdef Tensor b = tensor_argument(mat2, "bmm")
+    need_ndim("bmm", "input", a, 3)
+    need_ndim("bmm", "mat2", b, 3)
+    if a.shape_[0] != b.shape_[0]:
+        raise ValueError(f"bmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
+    return matmul(a, b, out=out, out_dtype=out_dtype, precision=precision)
+
+
+def mv(input, vec, /, *, out=None, precision=None):
+    """Multiply a matrix and a vector.
+
+    >>> import gputensor as gt
+    >>> gt.mv(gt.ones((2, 3)), gt.ones((3,))).shape
+    (2,)
+    """
+    need_ndim("mv", "input", tensor_argument(input, "mv"), 2)
+    need_ndim("mv", "vec", tensor_argument(vec, "mv"), 1)
+    return matmul(input, vec, out=out, precision=precision)
+
+
+def dot(input, other, /, *, out=None, precision=None):
+    """Return the sum of products of two vectors, without conjugation.
+
+    >>> import gputensor as gt
+    >>> float(gt.dot(gt.ones((3,)), gt.ones((3,))))
+    3.0
+    """
+    need_ndim("dot", "input", tensor_argument(input, "dot"), 1)
+    need_ndim("dot", "other", tensor_argument(other, "dot"), 1)
+    return matmul(input, other, out=out, precision=precision)
+
+
+cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
+    """A view with `axis` moved to the end, as a row or as a column of one matrix more."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int64_t[MAX_NDIM] strides
+    cdef int position
+    cdef int count = 0
+    for position in range(tensor.ndim_):
+        if position != axis:
+            shape[count], strides[count] = tensor.shape_[position], tensor.strides_[position]
+            count += 1
+    shape[count + is_row] = tensor.shape_[axis]
+    strides[count + is_row] = tensor.strides_[axis]
+    shape[count + (not is_row)] = 1
+    strides[count + (not is_row)] = 1
+    return view_tensor(tensor, tensor.ptr, count + 2, shape, strides)
+
+
+def vecdot(x1, x2, /, *, axis=-1, precision=None):
+    """Sum the products of vectors along an axis, with the elements of `x1` conjugated.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Their other dimensions broadcast.
+    axis : int
+        Counted from the end (negative) after broadcasting; -1 by default.
+    precision : str or Precision, optional
+        For this call.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.vecdot(gt.ones((4, 3)), gt.ones((3,))).numpy()
+    array([3., 3., 3., 3.], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x1, "vecdot")
+    cdef Tensor b = tensor_argument(x2, "vecdot")
+    cdef Tensor result
+    cdef Options options
+    cdef int ndim = a.ndim_ if a.ndim_ > b.ndim_ else b.ndim_
+    cdef int from_end
+    if a.ndim_ < 1 or b.ndim_ < 1:
+        raise ValueError("vecdot: operands of one dimension or more are needed")
+    from_end = axis if axis < 0 else axis - ndim
+    if from_end >= 0 or from_end < -a.ndim_ or from_end < -b.ndim_:
+        raise ValueError(f"vecdot: axis {axis} is not an axis of {a.shape} and {b.shape}")
+    if ndim + 1 > MAX_NDIM:
+        raise ValueError(f"vecdot: at most {MAX_NDIM - 1} dimensions are allowed")
+    if a.shape_[a.ndim_ + from_end] != b.shape_[b.ndim_ + from_end]:
+        raise ValueError(f"vecdot: the vectors of {a.shape} and {b.shape} along axis {axis} have "
+                         "different lengths")
+    options_init(&options, precision_for(precision))
+    options.conj_a = 1
+    result = multiply("vecdot", with_matrix(a, a.ndim_ + from_end, True),
+                      with_matrix(b, b.ndim_ + from_end, False), None, -1, &options, None, None)
+    return view_tensor(result, result.ptr, result.ndim_ - 2, result.shape_, result.strides_)
+
+
+cdef Tensor transposed(Tensor matrix):
+    cdef int64_t[2] shape
+    cdef int64_t[2] strides
+    shape[0], shape[1] = matrix.shape_[1], matrix.shape_[0]
+    strides[0], strides[1] = matrix.strides_[1], matrix.strides_[0]
+    return view_tensor(matrix, matrix.ptr, 2, shape, strides)
+
+
+def linear(input, weight, bias=None, *, activation=None, out=None, out_dtype=None, precision=None):
+    """Return ``activation(input @ weight.T + bias)`` as one call.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape ``(..., in_features)``.
+    weight : Tensor
+        Of shape ``(out_features, in_features)``.
+    bias : Tensor, optional
+        Of shape ``(out_features,)``.
+    activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
+        Applied to the sum. ``"gelu"`` is the exact form.
+    out, out_dtype, precision
+        As in :func:`matmul`.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.linear(gt.ones((2, 3)), gt.ones((4, 3)), gt.ones((4,)), activation="relu").numpy()
+    array([[4., 4., 4., 4.],
+           [4., 4., 4., 4.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(input, "linear")
+    cdef Tensor w = tensor_argument(weight, "linear")
+    cdef Tensor offset = None if bias is None else tensor_argument(bias, "linear")
+    cdef Options options
+    need_ndim("linear", "weight", w, 2)
+    options_init(&options, precision_for(precision))
+    set_activation("linear", &options, activation, a)
+    return multiply("linear", a, transposed(w), out, out_code(out, out_dtype), &options, None,
+                    offset)
+
+
+cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta, object alpha,
+                        object activation, object out, object out_dtype, object precision):
+    cdef Tensor addend = tensor_argument(input, name)
+    cdef Tensor bias = None
+    cdef Options options
+    cdef bint is_bias
+    options_init(&options, precision_for(precision))
+    set_activation(name, &options, activation, a)
+    set_factor(name, "alpha", alpha, &options.alpha, &options.alpha_imag)
+    set_factor(name, "beta", beta, &options.beta, &options.beta_imag)
+    # One value for each column, taken once, is what the libraries add for free.
+    is_bias = options.beta == 1 and options.beta_imag == 0 and addend.ndim_ == 1
+    if is_bias and addend.shape_[0] == b.shape_[b.ndim_ - 1]:
+        bias = addend
+        addend = None
+        options.beta = 0
+    elif options.beta == 0 and options.beta_imag == 0:
+        addend = None
+    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, bias)
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,
+          precision=None):
+    """Return ``activation(beta * input + alpha * mat1 @ mat2)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Broadcasts to the shape of the product. With ``beta=0`` it is not read, so a NaN in it does
+        not show in the result. It may be `out`.
+    mat1, mat2 : Tensor
+        Matrices.
+    beta, alpha : number
+        Factors.
+    activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
+        Applied to the sum.
+    out, out_dtype, precision
+        As in :func:`matmul`.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.addmm(gt.ones((2,)), gt.ones((2, 3)), gt.ones((3, 2)), alpha=2).numpy()
+    array([[7., 7.],
+           [7., 7.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(mat1, "addmm")
+    cdef Tensor b = tensor_argument(mat2, "addmm")
+    need_ndim("addmm", "mat1", a, 2)
+    need_ndim("addmm", "mat2", b, 2)
+    return add_product("addmm", input, a, b, beta, alpha, activation, out, out_dtype, precision)
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,
+            precision=None):
+    """Return ``activation(beta * input + alpha * batch1 @ batch2)`` for batches of matrices.
+
+    >>> import gputensor as gt
+    >>> gt.baddbmm(gt.ones((1, 2, 2)), gt.ones((5, 2, 3)), gt.ones((5, 3, 2))).shape
+    (5, 2, 2)
+    """
+    cdef Tensor a = tensor_argument(batch1, "baddbmm")
+    cdef Tensor b = tensor_argument(batch2, "baddbmm")
+    need_ndim("baddbmm", "batch1", a, 3)
+    need_ndim("baddbmm", "batch2", b, 3)
+    if a.shape_[0] != b.shape_[0]:
+        raise ValueError(f"baddbmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
+    return add_product("baddbmm", input, a, b, beta, alpha, activation, out, out_dtype, precision)
