@@ -20,6 +20,7 @@ from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc import settings as _settings
 from gputensor._alloc.pool_names import pool_pair
+from gputensor._driver.registry import before_close
 
 cdef extern from "gputensor/_alloc/ring.h" nogil:
     ctypedef struct gt_record:
@@ -291,6 +292,16 @@ _in_force = {"enabled": None, "context": None, "stacks": "python", "max_entries"
 def history_settings():
     """Return a dict of what :func:`record_memory_history` was last given."""
     return dict(_in_force)
+
+
+def _forget(int device):
+    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
+    if ring != NULL:
+        gt_ring_clear(ring)
+
+
+# The number of a closed host device goes to the next one that is opened.
+before_close(_forget)
 
 
 def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):

@@ -1,0 +1,279 @@
+# distutils: language = c++
+"""The free pinned memory of a device: best fit in the core's bins, split and merge.
+
+Pinned memory is slow to make (the system touches and locks every page), so a segment is at least
+2 MiB and is kept when it is free. A request costs its size rounded up to 512 bytes, never to a power
+of two. Blocks tile their segment, and two neighbours are never both free, so a segment is whole
+when its block has no neighbours: only such a block can go back to the system.
+
+A block's `kind` says how its segment was made: 0 by the driver, 1 by registering ordinary pages.
+"""
+
+from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc
+from libc.string cimport memset
+
+from gputensor._alloc.bins cimport bins_best_fit, bins_insert, bins_remove
+from gputensor._alloc.block cimport block_drop, block_join_next, block_new, block_split
+from gputensor._alloc.configuration cimport AllocatorConfig, config_current, settings_to_struct
+from gputensor._alloc.model cimport (
+    BIN_COLUMNS,
+    BIN_ROWS,
+    BLOCK_ALLOCATED,
+    BLOCK_FREE,
+    UNIT,
+    Block,
+    BlockPool,
+    Stat,
+    gt_load_pointer,
+    gt_spin_lock,
+    gt_spin_unlock,
+    gt_store_pointer,
+)
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICES,
+    MAX_DEVICES,
+    STATUS_OK,
+    STATUS_OUT_OF_MEMORY,
+    Driver,
+    status_t,
+)
+
+from gputensor._alloc import settings as _settings
+
+cdef extern from "gputensor/_alloc/prefault.h" nogil:
+    uint64_t gt_touched_pages(size_t nbytes, int threads)
+    void gt_drop_pages(uint64_t ptr, size_t nbytes)
+
+cdef extern from "gputensor/_alloc/ring.h" nogil:
+    uint64_t gt_now_ns()
+
+cdef enum:
+    SEGMENT_STEP = 2 << 20
+
+cdef void* pools[MAX_DEVICES]
+cdef int32_t pools_lock = 0
+cdef AllocatorConfig config
+cdef bint is_configured = False
+
+
+cdef bint _configure() noexcept with gil:
+    global is_configured
+    try:
+        if not is_configured:
+            config_current(&config)
+            _settings.on_change(_take_over)
+            is_configured = True
+    except ValueError:
+        # The environment variable is bad: raise_for_pinned says so.
+        return False
+    return True
+
+
+def _take_over(settings):
+    settings_to_struct(settings, &config)
+
+
+cdef bint pinned_configured() noexcept nogil:
+    return is_configured or _configure()
+
+
+cdef size_t pinned_max_cached() noexcept nogil:
+    return config.pinned_max_cached
+
+
+cdef size_t pinned_reserve_segment() noexcept nogil:
+    return config.pinned_reserve_segment
+
+
+cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil:
+    return <PinnedPool*>gt_load_pointer(&pools[device + HOST_DEVICES])
+
+
+cdef PinnedPool* pinned_pool(int device) noexcept nogil:
+    cdef PinnedPool* pool = pinned_pool_peek(device)
+    if pool != NULL:
+        return pool
+    gt_spin_lock(&pools_lock)
+    pool = pinned_pool_peek(device)
+    if pool == NULL:
+        pool = <PinnedPool*>calloc(1, sizeof(PinnedPool))
+        if pool != NULL:
+            pool.device = device
+            gt_store_pointer(&pools[device + HOST_DEVICES], pool)
+    gt_spin_unlock(&pools_lock)
+    return pool
+
+
+cdef void pinned_pool_detach(PinnedPool* pool) noexcept nogil:
+    gt_spin_lock(&pool.lock)
+    pool.is_closed = True
+    gt_spin_unlock(&pool.lock)
+    gt_store_pointer(&pools[pool.device + HOST_DEVICES], NULL)
+
+
+cdef inline void _change(Stat* stat, int64_t amount) noexcept nogil:
+    stat.current += amount
+    if amount < 0:
+        stat.freed -= amount
+        return
+    stat.allocated += amount
+    if stat.current > stat.peak:
+        stat.peak = stat.current
+
+
+cdef inline void _bins_put(PinnedPool* pool, Block* block) noexcept nogil:
+    block.state = BLOCK_FREE
+    pool.free_nbytes += block.nbytes
+    bins_insert(&pool.bins, block)
+
+
+cdef inline void _bins_get(PinnedPool* pool, Block* block) noexcept nogil:
+    bins_remove(&pool.bins, block)
+    pool.free_nbytes -= block.nbytes
+
+
+cdef Block* pinned_take(PinnedPool* pool, size_t nbytes) noexcept nogil:
+    cdef Block* block
+    cdef Block* tail
+    gt_spin_lock(&pool.lock)
+    block = bins_best_fit(&pool.bins, nbytes)
+    if block != NULL:
+        _bins_get(pool, block)
+        if block.nbytes > nbytes:
+            tail = block_split(block, nbytes)
+            if tail != NULL:
+                _bins_put(pool, tail)
+        block.state = BLOCK_ALLOCATED
+        _change(&pool.active_requests, 1)
+        _change(&pool.active_bytes, <int64_t>block.nbytes)
+    gt_spin_unlock(&pool.lock)
+    return block
+
+
+cdef void pinned_insert_locked(PinnedPool* pool, Block* block) noexcept nogil:
+    cdef Block* neighbour = block.next
+    _change(&pool.active_requests, -1)
+    _change(&pool.active_bytes, -<int64_t>block.nbytes)
+    block.requested = 0
+    block.epoch = 0
+    if neighbour != NULL and neighbour.state == BLOCK_FREE:
+        _bins_get(pool, neighbour)
+        block_join_next(block)
+    neighbour = block.previous
+    if neighbour != NULL and neighbour.state == BLOCK_FREE:
+        _bins_get(pool, neighbour)
+        block_join_next(neighbour)
+        block = neighbour
+    _bins_put(pool, block)
+
+
+cdef void _count_call(CallTimes* times, int64_t started_ns) noexcept nogil:
+    cdef int64_t spent = (<int64_t>gt_now_ns() - started_ns) // 1000
+    if spent < 0:
+        spent = 0
+    times.total += spent
+    times.largest = spent if spent > times.largest else times.largest
+    times.smallest = spent if times.count == 0 or spent < times.smallest else times.smallest
+    times.count += 1
+
+
+cdef status_t _segment_from_system(PinnedPool* pool, Block* block) noexcept nogil:
+    cdef Driver* driver = driver_get(pool.device)
+    cdef status_t status
+    block.kind = config.pinned_register != 0
+    if not block.kind:
+        return driver.pinned_alloc(driver.self, &block.ptr, block.nbytes)
+    block.ptr = gt_touched_pages(block.nbytes, config.pinned_register_threads)
+    if block.ptr == 0:
+        return STATUS_OUT_OF_MEMORY
+    status = driver.pinned_register(driver.self, block.ptr, block.nbytes)
+    if status != STATUS_OK:
+        gt_drop_pages(block.ptr, block.nbytes)
+    return status
+
+
+cdef status_t _segment_to_system(PinnedPool* pool, Block* block) noexcept nogil:
+    cdef Driver* driver = driver_get(pool.device)
+    cdef status_t status
+    if not block.kind:
+        return driver.pinned_free(driver.self, block.ptr)
+    status = driver.pinned_unregister(driver.self, block.ptr)
+    if status == STATUS_OK:
+        gt_drop_pages(block.ptr, block.nbytes)
+    return status
+
+
+cdef status_t pinned_grow(PinnedPool* pool, size_t nbytes) noexcept nogil:
+    cdef Block* block
+    cdef int64_t started
+    cdef status_t status
+    if nbytes > <size_t>1 << 60:
+        return STATUS_OUT_OF_MEMORY
+    block = block_new()
+    if block == NULL:
+        return STATUS_OUT_OF_MEMORY
+    block.nbytes = (nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP
+    block.device = pool.device
+    block.pool = <BlockPool*>pool
+    started = gt_now_ns()
+    status = _segment_from_system(pool, block)
+    if status != STATUS_OK:
+        block_drop(block)
+        return status
+    gt_spin_lock(&pool.lock)
+    _count_call(&pool.alloc_times, started)
+    pool.num_host_alloc += 1
+    _change(&pool.allocations, 1)
+    _change(&pool.allocated_bytes, <int64_t>block.nbytes)
+    _bins_put(pool, block)
+    gt_spin_unlock(&pool.lock)
+    return STATUS_OK
+
+
+cdef Block* _largest_whole_locked(PinnedPool* pool) noexcept nogil:
+    """The largest free block that is a whole segment."""
+    cdef Block* block
+    cdef Block* largest = NULL
+    cdef int row, column
+    for row in range(BIN_ROWS - 1, -1, -1):
+        if not (pool.bins.rows >> row) & 1:
+            continue
+        for column in range(BIN_COLUMNS - 1, -1, -1):
+            block = pool.bins.heads[row][column]
+            while block != NULL:
+                if (block.previous == NULL and block.next == NULL
+                        and (largest == NULL or block.nbytes > largest.nbytes)):
+                    largest = block
+                block = block.link_next
+            if largest != NULL:
+                return largest
+    return NULL
+
+
+cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil:
+    cdef Block* block
+    cdef int64_t started
+    cdef status_t status = STATUS_OK
+    while status == STATUS_OK:
+        gt_spin_lock(&pool.lock)
+        block = _largest_whole_locked(pool) if pool.free_nbytes > keep else NULL
+        if block != NULL:
+            _bins_get(pool, block)
+        gt_spin_unlock(&pool.lock)
+        if block == NULL:
+            return
+        started = gt_now_ns()
+        status = _segment_to_system(pool, block)
+        gt_spin_lock(&pool.lock)
+        if status == STATUS_OK:
+            _count_call(&pool.free_times, started)
+            pool.num_host_free += 1
+            _change(&pool.allocations, -1)
+            _change(&pool.allocated_bytes, -<int64_t>block.nbytes)
+            block_drop(block)
+        else:
+            # The system keeps it, so it stays usable.
+            _bins_put(pool, block)
+        gt_spin_unlock(&pool.lock)
