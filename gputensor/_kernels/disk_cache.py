@@ -1,0 +1,79 @@
+"""Compiled kernels on disk, so that a second process compiles nothing.
+
+One file for each kernel, named after a hash of everything that decides its content: source,
+options, architecture, NVRTC version. A file is written aside and renamed, so readers never see half
+of one; it begins with a checksum, and one that does not match is ignored and written again. A cache
+that cannot be written costs time, never an error.
+
+``GPUTENSOR_KERNEL_CACHE`` names another folder, or ``0`` turns the cache off; the default is
+``gputensor`` below ``XDG_CACHE_HOME`` (``~/.cache``).
+"""
+
+import hashlib
+import os
+import tempfile
+from pathlib import Path
+
+__all__ = ["folder", "load", "name_of", "store"]
+
+_SUFFIX = ".kernel"
+_DIGEST_NBYTES = 32
+
+
+def folder():
+    """Return the folder of the cache, or None when it is turned off."""
+    named = os.environ.get("GPUTENSOR_KERNEL_CACHE", "")
+    if named == "0":
+        return None
+    if named:
+        return Path(named)
+    base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
+    return Path(base) / "gputensor"
+
+
+def name_of(*facts):
+    """Return the file name for a kernel that `facts` decide.
+
+    >>> name_of("source", "sm_90") == name_of("source", "sm_90")
+    True
+    >>> name_of("a", "b") == name_of("ab", "")
+    False
+    """
+    digest = hashlib.sha256()
+    for fact in facts:
+        text = str(fact).encode()
+        digest.update(len(text).to_bytes(8, "little"))
+        digest.update(text)
+    return digest.hexdigest()[:40] + _SUFFIX
+
+
+def load(name):
+    """Return the image stored under `name`, or None."""
+    where = folder()
+    if where is None:
+        return None
+    try:
+        content = (where / name).read_bytes()
+    except OSError:
+        return None
+    digest, image = content[:_DIGEST_NBYTES], content[_DIGEST_NBYTES:]
+    return image if image and hashlib.sha256(image).digest() == digest else None
+
+
+def store(name, image):
+    """Write `image` under `name`; a folder that cannot be written is left alone."""
+    where = folder()
+    if where is None:
+        return
+    try:
+        where.mkdir(parents=True, exist_ok=True)
+        handle, aside = tempfile.mkstemp(dir=where, suffix=".part")
+        try:
+            with os.fdopen(handle, "wb") as file:
+                file.write(hashlib.sha256(image).digest() + image)
+            os.replace(aside, where / name)
+        except BaseException:
+            os.unlink(aside)
+            raise
+    except OSError:
+        return
