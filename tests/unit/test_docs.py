@@ -109,18 +109,24 @@ def test_readme_opens_with_the_two_commands():
     assert [line.split(" ")[:2] for line in lines[:2]] == [["make", "demo"], ["make", "test"]]
 
 
-def test_python_of_the_readme_runs_on_the_host_device():
-    blocks = [block for language, block in code_blocks(ROOT / "README.md") if language == "python"]
-    assert blocks
-    for block in blocks:
-        done = subprocess.run(
-            [sys.executable, "-W", "error", "-c", block],
-            capture_output=True,
-            text=True,
-            env={**os.environ, "GPUTENSOR_DEVICE": "host"},
-            timeout=120,
-        )
-        assert done.returncode == 0, f"{block}\n{done.stderr}"
+def python_blocks():
+    for document in DOCUMENTS:
+        blocks = [block for language, block in code_blocks(document) if language == "python"]
+        for number, block in enumerate(blocks):
+            yield pytest.param(block, id=f"{document.relative_to(ROOT)}:{number}")
+
+
+@pytest.mark.parametrize("block", python_blocks())
+def test_python_of_the_documents_runs_on_the_host_device(block, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", block],
+        capture_output=True,
+        text=True,
+        env={**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)},
+        cwd=tmp_path,
+        timeout=120,
+    )
+    assert done.returncode == 0, f"{block}\n{done.stderr}"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))

@@ -71,7 +71,7 @@ def test_import_loads_no_driver_library_and_no_optional_package():
 import sys, gputensor
 maps = open('/proc/self/maps').read()
 print(any(name in maps for name in ('libcuda.so', 'libcublas', 'libnvrtc')))
-print(*({'cupy', 'cuda', 'torch', 'sklearn', 'opt_einsum', 'scipy'} & set(sys.modules)))
+print(*({'cupy', 'cuda.bindings', 'torch', 'sklearn', 'opt_einsum', 'scipy'} & set(sys.modules)))
 """
     assert run(program) == ["False"]
 
@@ -79,6 +79,45 @@ print(*({'cupy', 'cuda', 'torch', 'sklearn', 'opt_einsum', 'scipy'} & set(sys.mo
 def test_version_of_the_module_is_that_of_the_metadata():
     version = re.search(r'^version = "(.*)"', PYPROJECT, re.MULTILINE)[1]
     assert run("import gputensor; print(gputensor.__version__)") == [version]
+
+
+@pytest.fixture
+def bare_tree(tmp_path):
+    """The Makefile and the metadata alone, to run `make` in."""
+    for name in ("Makefile", "pyproject.toml"):
+        (tmp_path / name).write_text((ROOT / name).read_text())
+    return tmp_path
+
+
+def make(tree, *words):
+    done = subprocess.run(
+        ["make", *words], cwd=tree, capture_output=True, text=True, timeout=60, env=dict(os.environ)
+    )
+    return done.returncode, [line for line in done.stderr.splitlines() if "make" not in line[:5]]
+
+
+def fake_python(tree, script):
+    path = tree / "fake-python"
+    path.write_text(f"#!/bin/sh\n{script}\n")
+    path.chmod(0o755)
+    return f"PYTHON={path}"
+
+
+@pytest.mark.parametrize(
+    ("script", "words"),
+    [
+        (None, "was not found"),
+        ('case "$*" in *version_info*) exit 1;; *-V*) echo Python 3.8.1;; esac', "3.10 or newer"),
+        ('case "$*" in *ensurepip*) exit 1;; *-V*) echo Python 3.11.1;; esac', "python3-venv"),
+    ],
+)
+def test_unusable_python_is_one_clear_sentence(bare_tree, script, words):
+    python = fake_python(bare_tree, script) if script else "PYTHON=no-such-python"
+    code, errors = make(bare_tree, "environment", python)
+    assert code != 0
+    assert len(errors) == 1
+    assert words in errors[0]
+    assert not (bare_tree / ".venv").exists()
 
 
 def test_every_folder_of_sources_is_a_package():
