@@ -17,6 +17,11 @@ cdef enum:
 # Raises DeviceError, in one sentence, when there is no such device or no way to it.
 cdef Driver* cuda_open(int ordinal) except NULL
 
+# For libraries that work in the thread's current context: makes the device's current, and puts back
+# the one that was current `before`. A thread without a context keeps the device's.
+cdef status_t context_enter(int device, void** before) noexcept nogil
+cdef void context_leave(int device, void* before) noexcept nogil
+
 # The compute capability as one number: 90 for 9.0. Raises DeviceError as cuda_open does.
 cdef int cuda_capability(int device) except -1
 # `image`: a cubin, a fat binary, or PTX text that ends with a zero byte.

@@ -97,6 +97,7 @@ cdef CudaApi api
 cdef bint has_library = False
 cdef bint is_initialised = False
 cdef CudaDevice* devices[MAX_DEVICES]
+cdef void* contexts[MAX_DEVICES]
 
 
 cdef int load_library() except -1:
@@ -184,6 +185,7 @@ cdef Driver* cuda_open(int ordinal) except NULL:
         raise MemoryError
     blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
     devices[ordinal] = new CudaDevice(api, device, context, blocking)
+    contexts[ordinal] = context
     bind_entries(table, devices[ordinal])
     table.name = "cuda"
     table.device = ordinal
@@ -232,6 +234,22 @@ cdef status_t function_occupancy(int device, uint64_t function, int block_size,
     if cuda == NULL:
         return STATUS_INVALID_DEVICE
     return cuda.function_occupancy(function, block_size, shared_nbytes, blocks)
+
+
+cdef status_t context_enter(int device, void** before) noexcept nogil:
+    cdef status_t status
+    before[0] = NULL
+    if opened(device) == NULL:
+        return STATUS_INVALID_DEVICE
+    status = api.cuCtxGetCurrent(before)
+    if status == 0 and before[0] != contexts[device]:
+        status = api.cuCtxSetCurrent(contexts[device])
+    return status
+
+
+cdef void context_leave(int device, void* before) noexcept nogil:
+    if before != NULL and before != contexts[device]:
+        api.cuCtxSetCurrent(before)
 
 
 cdef int cuda_capability(int device) except -1:

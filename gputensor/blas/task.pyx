@@ -11,6 +11,7 @@ from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
+from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.table cimport STATUS_OK, status_t
 from gputensor._kernels.creation cimport fill
 from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
@@ -21,12 +22,11 @@ from gputensor._kernels.host_call cimport host_call, host_view, is_host
 from gputensor._kernels.operand cimport (
     DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
 )
-from gputensor.blas.context cimport context_bind
 from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
 from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
 from gputensor.blas.handle cimport load_libraries
 from gputensor.blas.library cimport (
-    BLAS_NOT_INITIALIZED, BLAS_NOT_SUPPORTED, BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
+    BLAS_NOT_SUPPORTED, BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
 )
 from gputensor.blas.plan cimport (
     BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key,
@@ -49,6 +49,7 @@ from gputensor.blas.workspace cimport (
 from gputensor.blas import gemm_host
 from gputensor.blas.overlap import may_overlap
 from gputensor.blas.status import raise_for_blas
+from gputensor.errors import raise_for_status
 from gputensor._kernels.dtypes import DTYPES
 
 cdef enum:
@@ -368,18 +369,19 @@ cdef Plan* build_plan(Task* task, const PlanKey* key, uint64_t hash_value,
                       int preference) except NULL:
     cdef Plan* plan
     cdef int status
+    cdef void* before = NULL
     load_libraries(False)
     bind_table()
     workspace_configure(task.device)
-    if context_bind(task.device, task.stream) != STATUS_OK:
-        raise_for_blas(BLAS_NOT_INITIALIZED, "making the device current")
     plan = <Plan*>calloc(1, sizeof(Plan))
     if plan is NULL:
         raise MemoryError("no memory for a plan")
     plan.key = key[0]
     plan.hash = hash_value
     plan.workspace_nbytes = workspace_nbytes(task.device)
+    raise_for_status(context_enter(task.device, &before), "context_enter")
     status = plan_backend(&task.product, preference, plan)
+    context_leave(task.device, before)
     if status == BLAS_OK and plan.backend == BACKEND_CUBLAS:
         try:
             bind_cublas()
@@ -443,12 +445,17 @@ cdef int task_launch(Task* task) except -1:
 cdef int launch_library(Task* task) except -1:
     cdef Workspace workspace
     cdef int status
-    cdef status_t taken = context_bind(task.device, task.stream)
-    if taken == STATUS_OK:
-        taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
+    cdef void* before = NULL
+    cdef status_t taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes,
+                                         &workspace)
     if taken != STATUS_OK:
         raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
+    taken = context_enter(task.device, &before)
+    if taken != STATUS_OK:
+        workspace_return(&workspace)
+        raise_for_status(taken, "context_enter")
     status = run_repeated(task, &workspace)
+    context_leave(task.device, before)
     workspace_return(&workspace)
     if status != BLAS_OK:
         name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"

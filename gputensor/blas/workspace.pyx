@@ -17,10 +17,13 @@ from libc.stdint cimport uint64_t
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc
 from gputensor._alloc.block cimport Block
+from gputensor._driver.cuda cimport cuda_capability
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t
 
 __all__ = ["clear_workspaces", "parse_workspace_config", "workspace_size"]
+
+from gputensor.streams.capture cimport captures_active
 
 cdef extern from "gputensor/blas/workspace_table.h":
     cdef struct WorkspaceEntry:
@@ -59,9 +62,7 @@ def default_nbytes(device):
     configured = parse_workspace_config(text) if text else None
     if configured is not None:
         return configured
-    from gputensor.blas.capability import capability
-
-    return HOPPER_NBYTES if capability(device) >= (9, 0) else OLDER_NBYTES
+    return HOPPER_NBYTES if device >= 0 and cuda_capability(device) >= 90 else OLDER_NBYTES
 
 
 def parse_workspace_config(text):
@@ -108,10 +109,11 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
     out.lent = NULL
     if nbytes == 0:
         return STATUS_OK
-    driver = driver_get(device)
-    status = driver.capture_info(driver.self, stream, &is_capturing, &capture_id)
-    if status == STATUS_OK and is_capturing:
-        return lend(device, stream, nbytes, out)
+    if captures_active():
+        driver = driver_get(device)
+        status = driver.capture_info(driver.self, stream, &is_capturing, &capture_id)
+        if status == STATUS_OK and is_capturing:
+            return lend(device, stream, nbytes, out)
     entry = workspace_recall(device, stream)
     if entry is NULL:
         entry = workspace_find(device, stream)
