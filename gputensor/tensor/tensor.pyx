@@ -14,6 +14,7 @@ from libc.string cimport memcpy
 
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.operand cimport Operand
+from gputensor.streams.device cimport device_object
 from gputensor.streams.ordering cimport order_read, order_write, raise_for_order
 from gputensor.tensor.storage cimport Storage, storage_new
 
@@ -34,7 +35,7 @@ cdef class Operators:
     cdef public object bitwise_left_shift, bitwise_right_shift
     cdef public object negative, positive, abs, getitem, setitem, numpy, to_device
     cdef public object represent, dlpack, dlpack_device, array_interface, namespace
-    cdef public object transpose, matrix_transpose, device_of, reduce, copy
+    cdef public object transpose, matrix_transpose, reduce, copy
 
 
 cdef Operators operators = Operators()
@@ -147,7 +148,7 @@ cdef class Tensor:
     @property
     def device(self):
         """The device that holds the memory."""
-        return operators.device_of(self.storage.device)
+        return device_object(self.storage.device)
 
     @property
     def is_contiguous(self):

@@ -1,0 +1,19 @@
+# Arguments that many functions share: shapes, dtypes, axes.
+
+from libc.stdint cimport int64_t
+
+from gputensor.tensor.tensor cimport Tensor
+
+# Reads a shape (an int or a sequence of ints) into `out`; gives the number of axes. ValueError for
+# a negative extent, too many axes or more bytes than there are addresses.
+cdef int shape_argument(object shape, int64_t* out) except -1
+# The code of a dtype argument; `default` for None.
+cdef int dtype_argument(object dtype, int default) except -1
+# The device number of a device argument; None is the current device.
+cdef int device_argument(object device) except? -1000
+# An axis as 0 <= axis < ndim. IndexError names the function.
+cdef int axis_argument(object axis, int ndim, str name) except -1
+# A bit for each axis of an int or a tuple of ints; all axes for None.
+cdef int axes_mask(object axis, int ndim, str name) except -1
+# `value` as a Tensor; TypeError names the function.
+cdef Tensor tensor_argument(object value, str name)

@@ -1,0 +1,85 @@
+"""Reading the arguments that many functions share, with one wording for each mistake."""
+
+from libc.stdint cimport int64_t
+
+from gputensor._kernels.operand cimport MAX_NDIM
+from gputensor.streams.current cimport current_device, resolve_device
+from gputensor.tensor.tensor cimport Tensor
+
+from gputensor.tensor import dtypes
+
+cdef dict CODES = dtypes.CODES
+cdef object look_up = dtypes.dtype_code
+
+# The widest element has 16 bytes; more elements than this have no addresses.
+cdef int64_t MAX_SIZE = <int64_t> 1 << 58
+
+
+cdef int shape_argument(object shape, int64_t* out) except -1:
+    cdef int ndim = 0
+    cdef int64_t size = 1
+    cdef object extent
+    if isinstance(shape, int):
+        shape = (shape,)
+    elif not isinstance(shape, (tuple, list)):
+        shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if len(shape) > MAX_NDIM:
+        raise ValueError(f"shape: {len(shape)} axes came; at most {MAX_NDIM} are allowed")
+    for extent in shape:
+        try:
+            out[ndim] = extent
+        except (TypeError, OverflowError):
+            raise TypeError(f"shape: {extent!r} is not an extent; an int is needed") from None
+        if out[ndim] < 0:
+            raise ValueError(f"shape: the extent {out[ndim]} is negative")
+        if out[ndim] and size > MAX_SIZE // out[ndim]:
+            raise ValueError(f"shape: {tuple(shape)} has more elements than there are addresses")
+        size *= out[ndim]
+        ndim += 1
+    return ndim
+
+
+cdef int dtype_argument(object dtype, int default) except -1:
+    cdef object code
+    if dtype is None:
+        return default
+    try:
+        code = CODES.get(dtype)
+    except TypeError:
+        code = None
+    return look_up(dtype) if code is None else code
+
+
+cdef int device_argument(object device) except? -1000:
+    return current_device() if device is None else resolve_device(device)
+
+
+cdef int axis_argument(object axis, int ndim, str name) except -1:
+    cdef int64_t value
+    try:
+        value = axis
+    except TypeError:
+        raise TypeError(f"{name}: axis is a {type(axis).__name__}; an int is needed") from None
+    if value < -ndim or value >= ndim:
+        raise IndexError(f"{name}: axis {value} is out of range for {ndim} dimensions")
+    return <int> (value + ndim if value < 0 else value)
+
+
+cdef int axes_mask(object axis, int ndim, str name) except -1:
+    cdef int mask = 0
+    cdef int bit
+    if axis is None:
+        return (1 << ndim) - 1
+    for one in axis if isinstance(axis, (tuple, list)) else (axis,):
+        bit = 1 << axis_argument(one, ndim, name)
+        if mask & bit:
+            raise ValueError(f"{name}: axis {one} comes twice in {axis}")
+        mask |= bit
+    return mask
+
+
+cdef Tensor tensor_argument(object value, str name):
+    if type(value) is not Tensor:
+        raise TypeError(f"{name}: a Tensor is needed, not a {type(value).__name__}; asarray makes "
+                        "a Tensor of an array or a number")
+    return <Tensor> value

@@ -1,0 +1,179 @@
+"""Anything into a Tensor, and a Tensor into another dtype or place.
+
+`asarray` takes what Python has for arrays. NumPy arrays and buffers keep their dtype; plain Python
+floats become float32, ints int64, complex numbers complex64. Host memory is copied unless
+``copy=False``; arrays that are on a device already are shared.
+"""
+
+import numpy as np
+
+from gputensor._kernels.operand cimport (
+    DT_COMPLEX64,
+    DT_COMPLEX128,
+    DT_FLOAT32,
+    DT_FLOAT64,
+)
+from gputensor.streams.current cimport current_device, device_text, resolve_device
+from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
+from gputensor.tensor.elementwise cimport copied
+from gputensor.tensor.host_transfer cimport download, moved, upload
+from gputensor.tensor.tensor cimport Tensor
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.errors import DeviceError
+from gputensor.tensor import dlpack, foreign
+
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """Return a tensor with the values of `obj`.
+
+    Parameters
+    ----------
+    obj : Tensor, numpy.ndarray, number, nested sequence, buffer or array of another library
+        Other libraries' arrays are taken through ``__dlpack__``, ``__cuda_array_interface__`` or
+        ``__array__``, whichever comes first.
+    dtype : dtype, optional
+        That of `obj` when not given; Python floats are float32, ints int64, complex numbers
+        complex64.
+    device : str, int or Device, optional
+        That of `obj` when it is on a device already, else the current device.
+    copy : bool, optional
+        True: new memory in any case. False: ValueError when the memory cannot be shared. None:
+        shared for tensors and arrays on a device, copied from host arrays, which may change
+        right after the call.
+
+    >>> asarray([[1.5, 2]], device="host").dtype
+    dtype('float32')
+    >>> asarray(np.arange(3, dtype="int16"), device="host").numpy()
+    array([0, 1, 2], dtype=int16)
+    """
+    cdef Tensor source
+    if type(obj) is Tensor:
+        source = <Tensor> obj
+    elif copy is False and isinstance(obj, np.ndarray):
+        source = foreign.share_ndarray(obj, device)
+    elif is_device_array(obj):
+        source = dlpack.from_dlpack(obj)
+    elif hasattr(obj, "__cuda_array_interface__"):
+        source = foreign.from_cuda_array(obj)
+    else:
+        return from_host(obj, dtype, device, copy)
+    return placed(source, dtype, device, copy)
+
+
+cdef Tensor placed(Tensor source, object dtype, object device, object copy):
+    """`source` with the dtype and on the device that are asked for."""
+    cdef int code = dtype_argument(dtype, source.dtype_code)
+    cdef int target = source.storage.device if device is None else resolve_device(device)
+    if copy is False and (code != source.dtype_code or target != source.storage.device):
+        raise ValueError(f"asarray: copy is False, but dtype {DTYPES[code].name} on "
+                         f"{device_text(target)} cannot share the memory of {source.dtype} on "
+                         f"{source.device}")
+    if code != source.dtype_code:
+        source = copied(source, code)
+        copy = None
+    if target != source.storage.device:
+        return moved(source, target)
+    return copied(source, code) if copy else source
+
+
+cdef bint is_device_array(object obj):
+    """Whether `obj` offers DLPack on something else than host memory."""
+    if isinstance(obj, np.ndarray) or not hasattr(obj, "__dlpack_device__"):
+        return False
+    return obj.__dlpack_device__()[0] != 1
+
+
+cdef Tensor from_host(object obj, object dtype, object device, object copy):
+    cdef int target
+    cdef int code
+    if copy is False:
+        raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot "
+                         "be shared")
+    array, keeps_dtype = as_ndarray(obj)
+    code = dtype_argument(array.dtype if dtype is None else dtype, 0)
+    if dtype is None and not keeps_dtype:
+        code = {DT_FLOAT64: DT_FLOAT32, DT_COMPLEX128: DT_COMPLEX64}.get(code, code)
+    target = current_device() if device is None else resolve_device(device)
+    return upload(array, code, target)
+
+
+cdef tuple as_ndarray(object obj):
+    """A NumPy array of `obj`, and whether its dtype was chosen by somebody."""
+    if isinstance(obj, (np.ndarray, np.generic)):
+        array = np.asarray(obj)
+        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), True
+    if isinstance(obj, (bytes, bytearray)):
+        return np.frombuffer(obj, np.uint8), True
+    if hasattr(obj, "__dlpack__"):
+        return np.from_dlpack(obj), True
+    array = np.asarray(obj)
+    if array.dtype == object:
+        raise TypeError(f"asarray: a {type(obj).__name__} of unequal or unsupported parts came; "
+                        "numbers in nested sequences of equal lengths are needed")
+    is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
+    if is_plain and array.size == 0:
+        array = array.astype(np.float32)
+    return array, not is_plain
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """Return `x` converted to `dtype`.
+
+    Floats become integers by dropping the fraction; a value outside the integer type is undefined,
+    as in C. With ``copy=False`` a tensor that has the dtype already is returned as it is.
+
+    >>> astype(asarray([1.7, -1.7], device="host"), "int32").numpy()
+    array([ 1, -1], dtype=int32)
+    """
+    cdef Tensor a = tensor_argument(x, "astype")
+    cdef int code = dtype_argument(dtype, a.dtype_code)
+    cdef Tensor result = a
+    if copy or code != a.dtype_code:
+        result = copied(a, code)
+    if device is not None and resolve_device(device) != result.storage.device:
+        result = moved(result, resolve_device(device))
+    return result
+
+
+def copy(x, /):
+    """Return a row-major copy of `x` on its device.
+
+    >>> copy(asarray([1, 2], device="host")[::-1]).numpy()
+    array([2, 1])
+    """
+    cdef Tensor a = tensor_argument(x, "copy")
+    return copied(a, a.dtype_code)
+
+
+def ascontiguous(x, /):
+    """Return `x` itself when its elements follow each other in row-major order, else a copy.
+
+    >>> ascontiguous(asarray([[1, 2], [3, 4]], device="host").T).is_contiguous
+    True
+    """
+    cdef Tensor a = tensor_argument(x, "ascontiguous")
+    return a if a.is_c_contiguous else copied(a, a.dtype_code)
+
+
+def to(x, device=None, dtype=None):
+    """Return `x` on `device` and with `dtype`; itself when it is so already.
+
+    >>> to(asarray([1.5], device="host"), "host", dtype="float16").dtype
+    dtype('float16')
+    """
+    result = x if dtype is None else astype(x, dtype, copy=False)
+    return result if device is None else result.to_device(device)
+
+
+def reduce(Tensor x):
+    """What pickle stores: the values as a NumPy array, and the name of the device."""
+    return rebuild, (download(x), device_text(x.storage.device))
+
+
+def rebuild(array, device):
+    """Make a pickled tensor again, on its device or, where there is no such, on the host device."""
+    try:
+        return asarray(array, device=device)
+    except DeviceError:
+        return asarray(array, device="host")

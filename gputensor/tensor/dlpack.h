@@ -1,0 +1,48 @@
+// The structures of DLPack 1.0 (and of the unversioned form before it): an exchange format between
+// libraries, so names and layout are fixed by its specification.
+#ifndef GPUTENSOR_TENSOR_DLPACK_H
+#define GPUTENSOR_TENSOR_DLPACK_H
+
+#include <cstdint>
+
+struct DLDevice {
+    int32_t device_type;   // 1 CPU, 2 CUDA, 3 pinned host memory of CUDA, 13 managed memory
+    int32_t device_id;
+};
+
+struct DLDataType {
+    uint8_t code;          // 0 int, 1 uint, 2 float, 4 bfloat, 5 complex, 6 bool, 10.. float8
+    uint8_t bits;
+    uint16_t lanes;
+};
+
+struct DLTensor {
+    void* data;
+    DLDevice device;
+    int32_t ndim;
+    DLDataType dtype;
+    int64_t* shape;
+    int64_t* strides;      // in elements; NULL: row-major
+    uint64_t byte_offset;
+};
+
+struct DLManagedTensor {
+    DLTensor dl_tensor;
+    void* manager_ctx;
+    void (*deleter)(DLManagedTensor* self);
+};
+
+struct DLPackVersion {
+    uint32_t major;
+    uint32_t minor;
+};
+
+struct DLManagedTensorVersioned {
+    DLPackVersion version;
+    void* manager_ctx;
+    void (*deleter)(DLManagedTensorVersioned* self);
+    uint64_t flags;        // 1 read-only, 2 copied for this export
+    DLTensor dl_tensor;
+};
+
+#endif

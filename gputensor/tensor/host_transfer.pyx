@@ -1,0 +1,141 @@
+"""Copies between NumPy arrays and tensors, and between devices.
+
+Uploads are queued on the device's current stream and return once the source may change: through
+pinned staging on CUDA, through a private copy on a host device that may run work later. Downloads
+wait. A copy between devices goes through host memory: it needs no peer access, which memory made
+of pages would have to be given device by device.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+import numpy as np
+
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver, status_t
+from gputensor._kernels.host_call cimport host_call, host_view, is_host, raise_pending
+from gputensor._kernels.operand cimport Operand
+from gputensor.streams.current cimport current_stream, resolve_device
+from gputensor.streams.stream cimport stream_handle
+from gputensor.tensor.elementwise cimport contiguous
+from gputensor.tensor.staging cimport stage_to_device, stage_to_host
+from gputensor.tensor.tensor cimport Tensor, empty_tensor
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.errors import raise_for_status
+
+
+cdef Tensor upload(object array, int dtype, int device):
+    cdef Tensor result
+    cdef int64_t[16] shape
+    cdef int axis
+    cdef uint64_t stream, source
+    # C order and the right dtype, copied only when the array is not so already.
+    ready = np.asarray(array, dtype=DTYPES[dtype].numpy, order="C")
+    if ready.ndim > 16:
+        raise ValueError(f"asarray: {ready.ndim} dimensions came; at most 16 are allowed")
+    for axis in range(ready.ndim):
+        shape[axis] = ready.shape[axis]
+    result = empty_tensor(dtype, ready.ndim, shape, device)
+    if result.size_ == 0:
+        return result
+    stream = current_stream(device)
+    result.prepare_write(stream)
+    source = ready.__array_interface__["data"][0]
+    if not is_host(device):
+        stage_to_device(device, result.ptr, <const void*> source, ready.nbytes, stream)
+    elif device == HOST_DEVICE:
+        copy_now(device, result.ptr, source, ready.nbytes, stream)
+    else:
+        copy_later(result, ready.copy() if ready is array else ready, stream)
+    return result
+
+
+cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
+                  uint64_t stream) except -1:
+    """A copy on a host device that is done when the call returns."""
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    with nogil:
+        status = driver.copy_async(driver.self, target, source, nbytes, stream)
+        if status == STATUS_OK and driver.stream_query(driver.self, stream) != STATUS_OK:
+            status = driver.stream_synchronize(driver.self, stream)
+    if status:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on device {device}")
+    return raise_pending(device)
+
+
+cdef int copy_later(Tensor target, object private, uint64_t stream) except -1:
+    """A copy on a host device that may run it at any later time."""
+    cdef Operand operand
+    target.fill_operand(&operand)
+    return host_call(target.storage.device, stream, np.copyto, (host_view(&operand), private))
+
+
+cdef object download(Tensor source):
+    cdef int device = source.storage.device
+    cdef Tensor packed = contiguous(source)
+    cdef uint64_t stream = current_stream(device)
+    cdef uint64_t target
+    cdef Driver* driver
+    cdef status_t status
+    cdef size_t nbytes
+    result = np.empty(source.shape, DTYPES[source.dtype_code].numpy)
+    if source.size_ == 0:
+        return result
+    target = result.__array_interface__["data"][0]
+    nbytes = result.nbytes
+    packed.prepare_read(stream)
+    if not is_host(device):
+        stage_to_host(device, <void*> target, packed.ptr, nbytes, stream)
+        return result
+    driver = driver_get(device)
+    with nogil:
+        status = driver.copy_async(driver.self, target, packed.ptr, nbytes, stream)
+        if status == STATUS_OK:
+            status = driver.stream_synchronize(driver.self, stream)
+    raise_pending(device)
+    if status:
+        raise_for_status(status, "stream_synchronize", f"while reading {nbytes} bytes")
+    return result
+
+
+cdef Tensor moved(Tensor source, int device):
+    return upload(download(source), source.dtype_code, device)
+
+
+def numpy(Tensor self, /):
+    """Return the values as a new NumPy array.
+
+    Waits for the work that the values depend on. The array is a copy: later changes of the tensor
+    do not show in it.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([1, 2], device="host").numpy()
+    array([1, 2])
+    """
+    return download(self)
+
+
+def to_device(Tensor self, device, stream=None):
+    """Return the tensor on `device`: itself when it is there already, else a copy of it.
+
+    Parameters
+    ----------
+    device : str, int or Device
+    stream : Stream, optional
+        A stream of the tensor's own device, which then waits until the values are complete. None:
+        the current stream does.
+
+    >>> import gputensor as gt
+    >>> t = gt.asarray([1.5], device="host")
+    >>> t.to_device("host") is t
+    True
+    """
+    cdef int target = resolve_device(device)
+    cdef uint64_t handle = 0
+    if stream is not None:
+        stream_handle(stream, self.storage.device, &handle)
+        self.prepare_read(handle)
+    if target == self.storage.device:
+        return self
+    return moved(self, target)

@@ -1,0 +1,51 @@
+"""How a tensor shows itself: its values as NumPy prints them, its device and its dtype.
+
+Printing copies to the host only what it shows: of a large tensor the corners, which are gathered
+on the device first.
+"""
+
+import numpy as np
+
+from gputensor.tensor.host_transfer import numpy
+
+__all__ = ["represent"]
+
+EDGE = 3  # values shown at each end of an axis that is cut
+THRESHOLD = 1000  # elements above which axes are cut
+
+
+def _corners(tensor):
+    """The parts of a large tensor that are printed, as an array with 2 * EDGE + 1 per long axis.
+
+    The value in the middle of a cut axis stands for what is left out; NumPy replaces it by dots.
+    """
+    parts = tensor
+    for axis, extent in enumerate(tensor.shape):
+        if extent > 2 * EDGE + 1:
+            index = [*range(EDGE + 1), *range(extent - EDGE, extent)]
+            parts = parts[(slice(None),) * axis + (index,)]
+    return numpy(parts)
+
+
+def represent(tensor):
+    """Return ``repr(tensor)``; waits for the values.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([1, 2], device="host")
+    tensor([1, 2], device='host', dtype=int64)
+    """
+    is_large = tensor.size > THRESHOLD
+    values = _corners(tensor) if is_large else numpy(tensor)
+    kind = tensor.dtype.kind
+    if kind not in "biufc" or tensor.dtype.itemsize == 2 and kind == "f":
+        values = values.astype(np.float32)
+    text = np.array2string(
+        values,
+        separator=", ",
+        prefix="tensor(",
+        threshold=0 if is_large else THRESHOLD,
+        edgeitems=EDGE,
+        formatter=None,
+    )
+    shape = f", shape={tensor.shape}" if is_large or tensor.size == 0 else ""
+    return f"tensor({text}{shape}, device='{tensor.device}', dtype={tensor.dtype.name})"
