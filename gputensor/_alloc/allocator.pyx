@@ -1,41 +1,157 @@
 # distutils: language = c++
-"""Temporary bring-up form: one driver allocation for each block (being replaced)."""
-from libc.stdint cimport uint64_t
-from libc.stdlib cimport free, malloc
+"""The allocator's face: thread cache, then pools, then the ladder.
+
+The GIL, when the caller holds it, is kept on a hit and released on a miss, whose rungs may call the
+driver and wait.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
 
 from gputensor._alloc.block cimport Block
-from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport Driver, status_t
+from gputensor._alloc.central cimport (
+    central_free,
+    central_miss,
+    central_take,
+    round_size,
+)
+from gputensor._alloc.configuration cimport BACKEND_NATIVE
+from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
+from gputensor._alloc.direct cimport direct_free, direct_malloc
+from gputensor._alloc.history cimport (
+    HISTORY_ALLOC,
+    HISTORY_FREE_COMPLETED,
+    HISTORY_FREE_REQUESTED,
+    HISTORY_STACK_FREE,
+    history_enabled,
+    history_record,
+    stack_capture_if,
+    stack_capture_if_enabled,
+)
+from gputensor._alloc.model cimport DeviceAllocator, ThreadCache, gt_load_int
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pending cimport use_add
+from gputensor._alloc.thread_cache cimport cache_mine, cache_park, cache_take
+from gputensor._driver.table cimport (
+    STATUS_INVALID_DEVICE,
+    STATUS_INVALID_VALUE,
+    STATUS_OK,
+    STATUS_OUT_OF_MEMORY,
+    status_t,
+)
 
-from gputensor.errors import OutOfMemoryError
+cdef extern from "Python.h" nogil:
+    ctypedef struct PyThreadState:
+        pass
+    int PyGILState_Check()
+    PyThreadState* PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState* state)
+
+cdef enum:
+    LARGEST_REQUEST = 0x4000000000000   # a petabyte: no sum of such sizes overflows
+
+
+cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream, bint direct,
+                  status_t* status) noexcept nogil:
+    cdef PyThreadState* state = NULL
+    cdef Block* block
+    if PyGILState_Check():
+        state = PyEval_SaveThread()
+    if direct:
+        block = direct_malloc(a, nbytes, rounded, stream, status)
+    else:
+        block = central_miss(a, nbytes, rounded, stream, status)
+    if state != NULL:
+        PyEval_RestoreThread(state)
+    return block
+
+
+cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
+                           status_t* status) noexcept nogil:
+    cdef size_t rounded
+    cdef ThreadCache* cache = NULL
+    cdef Block* block = NULL
+    status[0] = STATUS_OK
+    if nbytes == 0 or nbytes > LARGEST_REQUEST:
+        status[0] = STATUS_INVALID_VALUE if nbytes == 0 else STATUS_OUT_OF_MEMORY
+        return NULL
+    rounded = round_size(a, nbytes)
+    if not a.caching or a.config.backend != BACKEND_NATIVE:
+        return _miss(a, nbytes, rounded, stream, True, status)
+    if a.config.thread_cache and gt_load_int(&a.scope_count) == 0:
+        cache = cache_mine(a)
+        if cache != NULL:
+            block = cache_take(cache, rounded, nbytes, stream)
+    if block == NULL:
+        block = central_take(a, nbytes, rounded, stream)
+        if block == NULL:
+            block = _miss(a, nbytes, rounded, stream, False, status)
+            if block == NULL:
+                return NULL
+        if block.pool.pool_id == 0 and block.view == NULL:
+            block.home = cache
+    return block
 
 
 cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
                              status_t* status) noexcept nogil:
-    cdef Driver* driver = driver_get(device)
-    cdef Block* block = <Block*>malloc(sizeof(Block))
-    block.nbytes = (nbytes + 511) // 512 * 512
-    block.requested = nbytes
-    block.stream = stream
-    block.device = device
-    status[0] = driver.mem_alloc(driver.self, &block.ptr, block.nbytes)
-    if status[0]:
-        free(block)
-        return NULL
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef Block* block
+    cdef uint32_t stack = 0
+    if a == NULL:
+        a = allocator_open(device)
+        if a == NULL:
+            status[0] = STATUS_INVALID_DEVICE
+            return NULL
+    if history_enabled(device):
+        stack = stack_capture_if_enabled(device)
+    block = _malloc(a, nbytes, stream, status)
+    if block != NULL:
+        block.stack = stack
+        if history_enabled(device):
+            history_record(device, HISTORY_ALLOC, block.ptr, block.nbytes, stream, stack,
+                           block.pool.pool_id if block.pool != NULL else 0)
     return block
 
 
 cdef void allocator_free(Block* block) noexcept nogil:
-    cdef Driver* driver = driver_get(block.device)
-    driver.synchronize(driver.self)
-    driver.mem_free(driver.self, block.ptr)
-    free(block)
+    cdef int device = block.device
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef uint32_t stack
+    cdef uint64_t pool_id
+    if a == NULL:
+        return                      # the device was closed under the block: nothing is left of it
+    if history_enabled(device):
+        stack = stack_capture_if(HISTORY_STACK_FREE)
+        pool_id = block.pool.pool_id if block.pool != NULL else 0
+        history_record(device, HISTORY_FREE_REQUESTED, block.ptr, block.nbytes, block.stream,
+                       stack, pool_id)
+        if block.uses == NULL:
+            history_record(device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes, block.stream,
+                           stack, pool_id)
+    if block.home != NULL and block.uses == NULL and cache_park(block.home, block):
+        return
+    if block.pool == NULL:
+        direct_free(a, block)
+    else:
+        central_free(a, block)
 
 
 cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept nogil:
-    return 0
+    cdef DeviceAllocator* a = allocator_find(block.device)
+    cdef status_t status
+    if stream == block.stream:
+        return STATUS_OK
+    device_lock(a)
+    status = use_add(block, stream)
+    device_unlock(a)
+    return status
 
 
 cdef int raise_for_malloc(int device, size_t nbytes, uint64_t stream,
                           status_t status) except -1:
-    raise OutOfMemoryError(f"out of memory: {nbytes} bytes")
+    if status == STATUS_OK:
+        return 0
+    from gputensor._alloc import out_of_memory
+
+    out_of_memory.raise_for(device, nbytes, stream, status)
+    return 0

@@ -1,11 +1,20 @@
-# A Block is a tile of a segment and the unit of use. Callers outside _alloc read only the fields
-# of the first group.
+# Block records: where they come from, how they are found by address, how tiles split and join.
+# The struct is in model.pxd; callers outside _alloc read ptr, nbytes, requested, stream, device.
 
 from libc.stdint cimport uint64_t
 
-cdef struct Block:
-    uint64_t ptr            # device address of the first byte
-    size_t nbytes           # size of the tile, a multiple of 512
-    size_t requested        # what the caller asked for
-    uint64_t stream         # the stream it was allocated on
-    int device
+from gputensor._alloc.model cimport Block
+
+# Records come from a slab shared by all devices and go back to it. NULL: no host memory left.
+cdef Block* block_new() noexcept nogil
+cdef void block_drop(Block* block) noexcept nogil
+# Cuts the tile at `nbytes`; gives the new tail, which has the same state and is in no list.
+cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil
+# Joins `block` with the tile after it, which is in no list; the tail's record is dropped.
+cdef void block_join_next(Block* block) noexcept nogil
+
+# The block that starts at an address, for callers that hold only the address. Lookups need no
+# lock. insert answers False when there is no host memory for the table.
+cdef bint block_map_insert(Block* block) noexcept nogil
+cdef void block_map_remove(uint64_t ptr) noexcept nogil
+cdef Block* block_map_find(uint64_t ptr) noexcept nogil

@@ -1,0 +1,121 @@
+# distutils: language = c++
+"""Allocation under the device lock: rounding, choosing the pool, taking, giving back.
+
+`central_take` is what a program in its stride uses: best fit in the pool, one split, counters.
+`central_miss` calls the ladder (ladder.pyx), which may give the lock up.
+"""
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from gputensor._alloc.block cimport block_map_insert, block_map_remove
+from gputensor._alloc.configuration cimport config_roundup
+from gputensor._alloc.ladder cimport ladder_climb
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    BLOCK_HELD,
+    POOL_LARGE,
+    POOL_SMALL,
+    SMALL_LIMIT,
+    UNIT,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    gt_highest_bit,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pending cimport pending_add, pending_poll
+from gputensor._alloc.pool cimport pool_bins, pool_insert, pool_take
+from gputensor._alloc.private_pool cimport scope_pools
+from gputensor._alloc.statistics cimport account_give, account_take, stat_change
+from gputensor._alloc.view cimport view_close
+from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
+
+
+cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef uint32_t divisions
+    cdef size_t step
+    if nbytes <= UNIT:
+        return UNIT
+    divisions = config_roundup(&a.config, nbytes)
+    if divisions > 1 and nbytes > UNIT * divisions:
+        # Between two powers of two there are `divisions` steps.
+        step = (<size_t>1 << gt_highest_bit(nbytes)) // divisions
+        return (nbytes + step - 1) // step * step
+    return (nbytes + UNIT - 1) // UNIT * UNIT
+
+
+cdef inline BlockPool* _choose_pool(DeviceAllocator* a, size_t rounded,
+                                    uint64_t stream) noexcept nogil:
+    cdef BlockPool* pools = a.pools
+    if a.scope_count > 0:
+        pools = scope_pools(a, stream)
+    return &pools[POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE]
+
+
+cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept nogil:
+    block.state = BLOCK_ALLOCATED
+    block.requested = nbytes
+    block.home = NULL
+    if not block_map_insert(block):
+        block.requested = 0
+        block.state = BLOCK_HELD
+        return NULL
+    account_give(a, block.kind, block.nbytes, nbytes)
+    if block.nbytes >= a.config.max_split_size:
+        stat_change(&a.oversize_allocations, 1)
+    return block
+
+
+cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
+                         uint64_t stream) noexcept nogil:
+    cdef Block* block
+    device_lock(a)
+    if a.pending != NULL:
+        pending_poll(a)
+    block = pool_take(_choose_pool(a, rounded, stream), stream, rounded)
+    if block != NULL:
+        block = _finish(a, block, nbytes)
+    device_unlock(a)
+    return block
+
+
+cdef inline Block* _finish(DeviceAllocator* a, Block* block, size_t nbytes) noexcept nogil:
+    cdef Block* given = _hand_out(a, block, nbytes)
+    if given == NULL:
+        if block.view != NULL:
+            view_close(a, block)
+        else:
+            pool_insert(block.pool, block)
+    return given
+
+
+cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+                         status_t* status) noexcept nogil:
+    cdef Block* block
+    device_lock(a)
+    block = ladder_climb(a, _choose_pool(a, rounded, stream), stream, rounded, status)
+    if block != NULL:
+        block = _finish(a, block, nbytes)
+        if block == NULL:
+            status[0] = STATUS_OUT_OF_MEMORY
+    device_unlock(a)
+    return block
+
+
+cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
+    device_lock(a)
+    block_map_remove(block.ptr)
+    account_take(a, block.kind, block.nbytes, block.requested)
+    if block.nbytes >= a.config.max_split_size:
+        stat_change(&a.oversize_allocations, -1)
+    block.requested = 0
+    block.home = NULL
+    if block.uses != NULL:
+        pending_add(a, block)
+    elif block.view != NULL:
+        view_close(a, block)
+    else:
+        block.epoch = pool_bins(block.pool, block.stream).state.epoch
+        block.state = BLOCK_HELD
+        pool_insert(block.pool, block)
+    device_unlock(a)

@@ -1,0 +1,192 @@
+# distutils: language = c++
+"""The allocators of the open devices: made at first use, configured, closed."""
+
+import os
+
+from libc.stdint cimport SIZE_MAX, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+from gputensor._alloc.configuration cimport config_current
+from gputensor._alloc.model cimport (
+    DeviceAllocator,
+    PrivatePool,
+    Segment,
+    StreamState,
+    gt_load_pointer,
+    gt_store_pointer,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock, pthread_mutex_init
+from gputensor._alloc.pending cimport pending_poll
+from gputensor._alloc.pool cimport pool_clear, pool_init
+from gputensor._alloc.release cimport release_all, synchronize_all
+from gputensor._alloc.segment cimport segment_drop
+from gputensor._alloc.thread_cache cimport caches_drain, caches_forget
+from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver
+
+from gputensor._alloc import settings as _settings
+from gputensor._driver.registry import before_close
+
+cdef void* allocators[MAX_DEVICES]
+
+
+cdef DeviceAllocator* allocator_find(int device) noexcept nogil:
+    if device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
+        return NULL
+    return <DeviceAllocator*>gt_load_pointer(&allocators[device + HOST_DEVICES])
+
+
+cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a != NULL or device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
+        return a
+    with gil:
+        try:
+            _open(device)
+        except Exception:
+            return NULL
+    return allocator_find(device)
+
+
+# Which share and limit of the device may be reserved.
+cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
+    cdef double share = a.config.memory_fraction
+    a.limit_nbytes = SIZE_MAX
+    if share < 1.0:
+        a.limit_nbytes = <size_t>(share * <double>a.total_nbytes)
+    if a.config.memory_limit > 0 and a.config.memory_limit < a.limit_nbytes:
+        a.limit_nbytes = a.config.memory_limit
+
+
+cdef int _open(int device) except -1:
+    cdef Driver* driver = driver_open(device)
+    cdef DeviceAllocator* a
+    cdef size_t free_nbytes = 0
+    if allocator_find(device) != NULL:
+        return 0
+    a = <DeviceAllocator*>calloc(1, sizeof(DeviceAllocator))
+    if a == NULL:
+        raise MemoryError("no host memory for the allocator of a device")
+    pthread_mutex_init(&a.lock, NULL)
+    a.driver = driver
+    a.device = device
+    a.granularity = driver.page_granularity
+    a.caching = os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
+    driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes)
+    try:
+        config_current(&a.config)
+    except BaseException:
+        free(a)
+        raise
+    _set_limit(a)
+    pool_init(&a.pools[0], a, 0, 0)
+    pool_init(&a.pools[1], a, 1, 0)
+    gt_store_pointer(&allocators[device + HOST_DEVICES], a)
+    return 0
+
+
+def open_allocator(int device):
+    """Make the allocator of a device now; the errors of opening the device come as they are."""
+    _open(device)
+
+
+def configure(settings=None):
+    """Give the settings in force to every open allocator. Blocks in use are not touched."""
+    cdef DeviceAllocator* a
+    cdef int index
+    for index in range(MAX_DEVICES):
+        a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
+        if a != NULL:
+            device_lock(a)
+            try:
+                config_current(&a.config)
+                _set_limit(a)
+            finally:
+                device_unlock(a)
+
+
+def set_caching(int device, bint caching):
+    """Turn caching on or off for requests to come (``caching_allocator_enable``)."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a != NULL:
+        a.caching = caching
+
+
+def open_devices():
+    """Return the numbers of the devices that have an allocator."""
+    return [index - HOST_DEVICES for index in range(MAX_DEVICES)
+            if gt_load_pointer(&allocators[index]) != NULL]
+
+
+def close_allocator(int device, bint abandon=False):
+    """Give everything back to the driver and forget the allocator of a device.
+
+    For host devices that tests and the simulator open. While blocks are in use this raises
+    ``RuntimeError`` and only gives back what is free; with `abandon` it forgets them, as the device
+    that closes takes its memory along.
+    """
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef size_t held
+    if a == NULL:
+        return
+    with nogil:
+        device_lock(a)
+        synchronize_all(a)
+        if a.pending != NULL:
+            pending_poll(a)
+        caches_drain(a)
+        release_all(a)
+        held = <size_t>a.stats[5][0].current
+        device_unlock(a)
+    if held > 0 and not abandon:
+        raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
+    gt_store_pointer(&allocators[device + HOST_DEVICES], NULL)
+    _forget(a)
+
+
+# Frees the records of an allocator that holds no memory. Thread caches outlive it.
+cdef void _forget(DeviceAllocator* a) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef PrivatePool* private
+    cdef StreamState* state
+    cdef int i
+    caches_forget(a)
+    for i in range(2):
+        _drop_segments(a, a.pools[i].segments)
+        pool_clear(&a.pools[i])
+    while a.private_pools != NULL:
+        private = a.private_pools
+        a.private_pools = private.next
+        for i in range(2):
+            _drop_segments(a, private.pools[i].segments)
+            pool_clear(&private.pools[i])
+        free(private)
+    while a.streams != NULL:
+        state = a.streams
+        a.streams = state.next
+        for i in range(state.ring_count):
+            driver.event_destroy(driver.self, state.ring[i].event)
+        free(state)
+    for i in range(a.spare_event_count):
+        driver.event_destroy(driver.self, a.spare_events[i])
+    free(a.spare_events)
+    free(a)
+
+
+cdef void _drop_segments(DeviceAllocator* a, Segment* segment) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Segment* following
+    while segment != NULL:
+        following = segment.next
+        driver.va_release(driver.self, segment.va, segment.nbytes)
+        segment_drop(segment)
+        segment = following
+
+
+def _close_with_device(device):
+    close_allocator(device, abandon=True)
+
+
+_settings.on_change(configure)
+before_close(_close_with_device)

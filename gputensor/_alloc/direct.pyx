@@ -1,0 +1,108 @@
+# distutils: language = c++
+"""One driver allocation for each request, with the same books as the pools.
+
+Used while caching is off (every free goes back to the driver, which waits for the device), and with
+``backend:cudaMallocAsync``, where the driver's own pool orders reuse by streams. Such a block
+belongs to no pool and no segment (`block.pool == NULL`).
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport free
+
+from gputensor._alloc.block cimport block_drop, block_map_insert, block_map_remove, block_new
+from gputensor._alloc.configuration cimport BACKEND_ASYNC
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    POOL_LARGE,
+    POOL_SMALL,
+    SMALL_LIMIT,
+    STAT_RESERVED_BYTES,
+    Block,
+    DeviceAllocator,
+    StreamUse,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.statistics cimport (
+    account_give,
+    account_reserved,
+    account_segment,
+    account_take,
+)
+from gputensor._driver.table cimport (
+    STATUS_OK,
+    STATUS_OUT_OF_MEMORY,
+    Driver,
+    status_t,
+)
+
+
+cdef status_t _ask(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = a.driver
+    if a.config.backend == BACKEND_ASYNC:
+        block.is_split = 2                      # came from the driver's pool
+        return driver.async_alloc(driver.self, &block.ptr, block.nbytes, stream)
+    block.is_split = 0
+    return driver.mem_alloc(driver.self, &block.ptr, block.nbytes)
+
+
+cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef StreamUse* use
+    while block.uses != NULL:
+        # The driver orders a free after the block's own stream only.
+        use = block.uses
+        block.uses = use.next
+        if block.is_split == 2:
+            driver.stream_synchronize(driver.self, use.stream)
+        free(use)
+    if block.is_split == 2:
+        return driver.async_free(driver.self, block.ptr, block.stream)
+    return driver.mem_free(driver.self, block.ptr)
+
+
+cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+                          status_t* status) noexcept nogil:
+    cdef Block* block = block_new()
+    if block == NULL:
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    block.nbytes = rounded
+    block.requested = nbytes
+    block.stream = stream
+    block.device = a.device
+    block.kind = POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE
+    block.state = BLOCK_ALLOCATED
+    device_lock(a)
+    status[0] = STATUS_OK
+    if <size_t>a.stats[STAT_RESERVED_BYTES][0].current + rounded > a.limit_nbytes:
+        status[0] = STATUS_OUT_OF_MEMORY
+    device_unlock(a)
+    if status[0] == STATUS_OK:
+        status[0] = _ask(a, block, stream)
+    if status[0] == STATUS_OK and not block_map_insert(block):
+        _give_back(a, block)
+        status[0] = STATUS_OUT_OF_MEMORY
+    device_lock(a)
+    if status[0] != STATUS_OK:
+        a.num_ooms += 1
+        device_unlock(a)
+        block_drop(block)
+        return NULL
+    a.num_device_alloc += 1
+    account_reserved(a, block.kind, <int64_t>rounded)
+    account_segment(a, block.kind, 1)
+    account_give(a, block.kind, rounded, nbytes)
+    device_unlock(a)
+    return block
+
+
+cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
+    block_map_remove(block.ptr)
+    _give_back(a, block)
+    device_lock(a)
+    a.num_device_free += 1
+    account_take(a, block.kind, block.nbytes, block.requested)
+    account_reserved(a, block.kind, -<int64_t>block.nbytes)
+    account_segment(a, block.kind, -1)
+    device_unlock(a)
+    block_drop(block)

@@ -1,0 +1,414 @@
+# distutils: language = c++
+"""Growth: address space, pages and plain segments, with the driver calls outside the lock.
+
+A pool of virtual memory has one home segment that all its streams share, as long as its address
+space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole (and
+after it, when the hole is filled) counts towards the request. Under the lock the tiles are claimed,
+so that no other thread counts on them; pages are gathered and mapped without it; then the new tile
+joins what was claimed. When a driver call fails, what was mapped so far stays as free memory, pages
+that were gathered go to the page pool, and the claimed tiles go back.
+
+Page sizes: creating costs less for each byte the larger the page, and a page that is larger than
+the need is memory that nothing asked for. So a growth takes pages of up to PAGE_STEPS times
+`page_size` as long as the need is that large, and never one below `page_size`, unless the device
+has no more: then exactly what is needed.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._alloc.block cimport block_join_next, block_split
+from gputensor._alloc.history cimport (
+    HISTORY_SEGMENT_ALLOC,
+    HISTORY_SEGMENT_MAP,
+    history_enabled,
+    history_record,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.model cimport (
+    BLOCK_FREE,
+    BLOCK_HELD,
+    BLOCK_MOVING,
+    MIN_LARGE,
+    POOL_LARGE,
+    POOL_SMALL,
+    ROUND_LARGE,
+    SMALL_SEGMENT,
+    STAT_RESERVED_BYTES,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    Page,
+    Segment,
+)
+from gputensor._alloc.page cimport (
+    page_make,
+    page_pool_put,
+    page_pool_take,
+    pages_detach,
+    pages_settle,
+    pages_unmap,
+)
+from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
+from gputensor._alloc.segment cimport (
+    hole_insert,
+    hole_remove,
+    segment_drop,
+    segment_new,
+    segment_put_page,
+    splits_refresh,
+)
+from gputensor._alloc.statistics cimport account_reserved, account_segment, stat_change
+from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
+
+cdef enum:
+    PAGE_STEPS = 3
+
+# Where a growth happens: `lead` and `trail` are free blocks beside the hole, or NULL.
+cdef struct Place:
+    Block* hole
+    Block* lead
+    Block* trail
+    size_t need                 # bytes to map, a multiple of the granularity
+
+
+cdef inline size_t _round_up(size_t nbytes, size_t step) noexcept nogil:
+    return (nbytes + step - 1) // step * step
+
+
+cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
+    return <size_t>a.stats[STAT_RESERVED_BYTES][0].current
+
+
+cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
+    if neighbour != NULL and neighbour.state == BLOCK_FREE and neighbour.stream == stream:
+        return neighbour
+    return NULL
+
+
+cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                      Place* best) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Block* hole
+    cdef Block* lead
+    cdef Block* trail
+    cdef size_t need
+    best.hole = NULL
+    while segment != NULL:
+        hole = segment.holes
+        while hole != NULL:
+            lead = _usable(hole.previous, stream)
+            trail = NULL
+            need = nbytes
+            if lead != NULL:
+                need = nbytes - lead.nbytes if lead.nbytes < nbytes else 0
+            need = _round_up(need if need > 0 else 1, a.granularity)
+            if need > hole.nbytes:
+                trail = _usable(hole.next, stream)
+                if trail != NULL and need <= hole.nbytes + trail.nbytes:
+                    need = hole.nbytes
+                else:
+                    need = 0
+            if need > 0 and (best.hole == NULL or need < best.need
+                             or (need == best.need and hole.ptr < best.hole.ptr)):
+                best.hole = hole
+                best.lead = lead
+                best.trail = trail
+                best.need = need
+            hole = hole.link_next
+        segment = segment.next
+    return best.hole != NULL
+
+
+# Reserves address space for a new home segment. Gives the lock up for the driver call.
+cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                       size_t nbytes) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef size_t range_nbytes = _round_up(a.total_nbytes + a.total_nbytes // 8, a.granularity)
+    cdef uint64_t va = 0
+    cdef status_t status
+    if range_nbytes < nbytes:
+        return STATUS_OUT_OF_MEMORY             # larger than the device
+    device_unlock(a)
+    status = driver.va_reserve(driver.self, &va, range_nbytes, a.granularity)
+    device_lock(a)
+    if status != STATUS_OK:
+        return status
+    if segment_new(pool, va, range_nbytes, True, stream, a.granularity) == NULL:
+        driver.va_release(driver.self, va, range_nbytes)
+        return STATUS_OUT_OF_MEMORY
+    return STATUS_OK
+
+
+# The size of the next page when `need` bytes are still to be mapped.
+cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
+                         bint exact) noexcept nogil:
+    cdef size_t step = a.config.page_size
+    if exact:
+        return need
+    if pool.kind == POOL_SMALL:
+        return _round_up(SMALL_SEGMENT, a.granularity)
+    step = _round_up(step, a.granularity)
+    if need > PAGE_STEPS * step:
+        return PAGE_STEPS * step
+    return need if need > step else step
+
+
+# Claims the place: its hole is cut to `nbytes` and MOVING, lead and trail are HELD.
+cdef bint _claim(BlockPool* pool, Place* place, size_t nbytes) noexcept nogil:
+    cdef Block* rest
+    hole_remove(place.hole)
+    place.hole.state = BLOCK_MOVING
+    if nbytes < place.hole.nbytes:
+        rest = block_split(place.hole, nbytes)
+        if rest == NULL:
+            hole_insert(place.hole)
+            return False
+        hole_insert(rest)
+    if place.lead != NULL:
+        pool_remove(pool, place.lead)
+        place.lead.state = BLOCK_HELD
+    if place.trail != NULL:
+        pool_remove(pool, place.trail)
+        place.trail.state = BLOCK_HELD
+    return True
+
+
+# Pages of the page pool for `nbytes`, and their sum: whole pages that fit, and with `exact` one
+# larger page at the end when that spares asking the driver.
+cdef size_t _pick(DeviceAllocator* a, size_t nbytes, bint exact, Page** pages) noexcept nogil:
+    cdef Page* page
+    cdef size_t got = 0
+    while got < nbytes:
+        page = page_pool_take(a, nbytes - got)
+        if page == NULL:
+            break
+        if page.nbytes > nbytes - got and not exact:
+            page_pool_put(a, page)
+            break
+        page.next = pages[0]
+        pages[0] = page
+        got += page.nbytes
+    return got
+
+
+# Makes pages for the rest. Without the lock.
+cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, bint exact, Page** pages,
+                    size_t* created) noexcept nogil:
+    cdef Page* page
+    cdef status_t status = STATUS_OK
+    cdef size_t size
+    while created[0] < nbytes:
+        size = _page_nbytes(a, pool, nbytes - created[0], exact)
+        if size > nbytes - created[0]:
+            size = nbytes - created[0]
+        page = page_make(a, size, &status)
+        if page == NULL:
+            return status
+        page.next = pages[0]
+        pages[0] = page
+        created[0] += size
+    return STATUS_OK
+
+
+# The claimed place goes back as it was, but for the first `mapped` bytes of the hole.
+cdef void _give_up(DeviceAllocator* a, BlockPool* pool, Place* place) noexcept nogil:
+    hole_insert(place.hole)
+    if place.lead != NULL:
+        pool_insert(pool, place.lead)
+    if place.trail != NULL:
+        pool_insert(pool, place.trail)
+
+
+# Maps pages one after the other from the start of the hole; gives the bytes mapped.
+cdef size_t _map(DeviceAllocator* a, Place* place, Page** pages, Page** mapped,
+                 status_t* status) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef size_t done = 0
+    cdef Page* page
+    while pages[0] != NULL and status[0] == STATUS_OK:
+        page = pages[0]
+        status[0] = driver.page_map(driver.self, place.hole.ptr + done, page.nbytes, page.handle)
+        if status[0] == STATUS_OK:
+            pages[0] = page.next
+            page.next = mapped[0]
+            mapped[0] = page
+            done += page.nbytes
+    return done
+
+
+# Books the mapped bytes: the first part of the hole becomes a HELD tile.
+cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t stream,
+                    size_t done, Page* mapped) noexcept nogil:
+    cdef Block* tile = place.hole
+    cdef Block* rest
+    cdef Page* page
+    cdef uint64_t va = tile.ptr + done
+    while mapped != NULL:                       # last mapped first
+        page = mapped
+        mapped = page.next
+        page.next = NULL
+        va -= page.nbytes
+        segment_put_page(tile.segment, page, va)
+        a.num_device_alloc += 1
+    if done < tile.nbytes:
+        rest = block_split(tile, done)          # cannot fail twice: see _claim
+        if rest != NULL:
+            hole_insert(rest)
+    a.page_pool_nbytes -= done
+    account_reserved(a, POOL_LARGE, -<int64_t>done)
+    account_reserved(a, pool.kind, <int64_t>done)
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, stream, 0, pool.pool_id)
+    tile.state = BLOCK_HELD
+    tile.stream = stream
+    tile.epoch = 0
+    splits_refresh(a, tile.previous, tile.next)
+    return tile
+
+
+# How much to map at a place that needs `need`, of which `got` come from the page pool.
+cdef size_t _want(DeviceAllocator* a, BlockPool* pool, Place* place, size_t got,
+                  bint exact) noexcept nogil:
+    cdef size_t page
+    if got >= place.need:
+        return got
+    page = _page_nbytes(a, pool, place.need - got, exact)
+    if page > place.need - got and got + page <= place.hole.nbytes:
+        return got + page                       # a whole page; the rest becomes free memory
+    return place.need
+
+
+cdef Block* _join_claimed(BlockPool* pool, Place* place, Block* block,
+                          size_t nbytes) noexcept nogil:
+    if place.trail != NULL:
+        block_join_next(block)
+    if place.lead != NULL:
+        block = place.lead
+        block_join_next(block)
+    pool_trim(pool, block, nbytes)
+    return block
+
+
+cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
+    cdef Page* page
+    while pages != NULL:
+        page = pages
+        pages = page.next
+        page_pool_put(a, page)
+
+
+cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                          bint exact, status_t* status) noexcept nogil:
+    cdef Place place
+    cdef Page* pages = NULL
+    cdef Page* mapped = NULL
+    cdef Block* block
+    cdef size_t got, want, done = 0, created = 0
+    if not _find_place(a, pool, stream, nbytes, &place):
+        status[0] = _reserve(a, pool, stream, nbytes)
+        if status[0] != STATUS_OK:
+            return NULL
+        if not _find_place(a, pool, stream, nbytes, &place):
+            status[0] = STATUS_OUT_OF_MEMORY
+            return NULL
+    got = _pick(a, place.need, exact, &pages)
+    want = _want(a, pool, &place, got, exact)
+    if (want > place.hole.nbytes or want - (got if got < want else want) + _reserved(a)
+            > a.limit_nbytes or not _claim(pool, &place, want)):
+        _return_pages(a, pages)
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    device_unlock(a)
+    status[0] = _make(a, pool, want - got, exact, &pages, &created)
+    if status[0] == STATUS_OK:
+        done = _map(a, &place, &pages, &mapped, status)
+    device_lock(a)
+    a.page_pool_nbytes += created
+    account_reserved(a, POOL_LARGE, <int64_t>created)
+    _return_pages(a, pages)
+    if done == 0:
+        _give_up(a, pool, &place)
+        return NULL
+    block = _commit(a, pool, &place, stream, done, mapped)
+    if status[0] == STATUS_OK:
+        return _join_claimed(pool, &place, block, nbytes)
+    pool_insert(pool, block)
+    if place.lead != NULL:
+        pool_insert(pool, place.lead)
+    if place.trail != NULL:
+        pool_insert(pool, place.trail)
+    return NULL
+
+
+cdef size_t _plain_nbytes(DeviceAllocator* a, BlockPool* pool, size_t nbytes) noexcept nogil:
+    if pool.kind == POOL_SMALL:
+        return SMALL_SEGMENT
+    if nbytes < MIN_LARGE and nbytes <= a.config.large_segment_size:
+        return a.config.large_segment_size
+    return _round_up(nbytes, ROUND_LARGE)
+
+
+cdef Block* _grow_plain(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                        status_t* status) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef size_t size = _plain_nbytes(a, pool, nbytes)
+    cdef uint64_t ptr = 0
+    cdef Segment* segment
+    if size + _reserved(a) > a.limit_nbytes:
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    device_unlock(a)
+    status[0] = driver.mem_alloc(driver.self, &ptr, size)
+    device_lock(a)
+    if status[0] != STATUS_OK:
+        return NULL
+    segment = segment_new(pool, ptr, size, False, stream, 0)
+    if segment == NULL:
+        driver.mem_free(driver.self, ptr)
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    a.num_device_alloc += 1
+    account_reserved(a, pool.kind, <int64_t>size)
+    account_segment(a, pool.kind, 1)
+    if size >= a.config.max_split_size:
+        stat_change(&a.oversize_segments, 1)
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, 0, pool.pool_id)
+    pool_trim(pool, segment.first, nbytes)
+    return segment.first
+
+
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef Block* detached = pages_detach(a, nbytes)
+    cdef Block* done = NULL
+    cdef Block* failed = NULL
+    cdef size_t before = a.page_pool_nbytes
+    if detached == NULL:
+        return 0
+    device_unlock(a)
+    pages_unmap(a, detached, &done, &failed)
+    device_lock(a)
+    pages_settle(a, done, failed)
+    return a.page_pool_nbytes - before
+
+
+cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                      status_t* status) noexcept nogil:
+    cdef Block* block
+    if not a.config.expandable_segments or a.granularity == 0:
+        return _grow_plain(a, pool, stream, nbytes, status)
+    block = _grow_virtual(a, pool, stream, nbytes, False, status)
+    if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
+        # Not a whole page is left: what is needed may still be there.
+        block = _grow_virtual(a, pool, stream, nbytes, True, status)
+    return block
+
+
+cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                        size_t nbytes) noexcept nogil:
+    cdef Place place
+    if not a.config.expandable_segments or a.granularity == 0:
+        return _plain_nbytes(a, pool, nbytes)
+    if not _find_place(a, pool, stream, nbytes, &place):
+        return _round_up(nbytes, a.granularity)
+    return place.need

@@ -1,0 +1,120 @@
+# distutils: language = c++
+"""The ladder that a request climbs when its pool has no block that fits.
+
+Each rung is tried only when the ones below gave nothing, and costs more than they do:
+
+ 1. thread caches are drained, and the pool is searched again       no driver call
+ 2. a free block of another stream, if its work is done             no driver call
+ 3. all such blocks together, so that neighbours join               no driver call
+ 4. a view: free pages of several places, mapped side by side       a mapping for each page
+ 5. growth: the page pool, then new pages or a new segment          creating and mapping
+ 6. free pages moved from anywhere, then growth again               unmapping, mapping
+ 7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
+ 8. waiting for the streams, so that everything free is done        a longer wait
+ 9. giving cached segments back, then growth again                  the most expensive
+After each of 7 to 9 the cheap rungs are tried again. Rungs 6 to 9 are for a device that is full, or a
+limit that is reached; then the request fails, and the next one is served as if nothing had been.
+"""
+
+from libc.stdint cimport SIZE_MAX, uint64_t
+
+from gputensor._alloc.growth cimport growth_need, pages_collect, pool_grow
+from gputensor._alloc.model cimport (
+    STAT_RESERVED_BYTES,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+)
+from gputensor._alloc.pending cimport pending_poll, pending_wait_one
+from gputensor._alloc.pool cimport pool_gather, pool_steal, pool_take
+from gputensor._alloc.progress cimport progress_advance
+from gputensor._alloc.release cimport (
+    collect_garbage,
+    page_pool_release,
+    segments_release,
+    synchronize_all,
+)
+from gputensor._alloc.thread_cache cimport caches_drain
+from gputensor._alloc.view cimport view_open, views_drop_idle
+from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
+
+
+# Rungs 1 to 3: what is there, without asking the driver for memory.
+cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                    size_t nbytes) noexcept nogil:
+    cdef Block* block = pool_take(pool, stream, nbytes)
+    if block != NULL:
+        return block
+    block = pool_steal(pool, stream, nbytes)
+    if block != NULL:
+        return block
+    if pool_gather(pool, stream):
+        return pool_take(pool, stream, nbytes)
+    return NULL
+
+
+# Rungs 6 to 9.
+cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                     status_t* status) noexcept nogil:
+    cdef Block* block = NULL
+    cdef bint waited = False
+    a.num_alloc_retries += 1
+    while True:
+        if a.config.page_reuse and a.config.expandable_segments:
+            views_drop_idle(a)
+            if pages_collect(a, growth_need(a, pool, stream, nbytes)) > 0 or a.page_pool != NULL:
+                block = pool_grow(a, pool, stream, nbytes, status)
+                if block != NULL:
+                    return block
+        if pending_wait_one(a):
+            pass
+        elif not waited and not a.capturing:
+            synchronize_all(a)
+            pending_poll(a)
+            waited = True
+        else:
+            break
+        block = _search(a, pool, stream, nbytes)
+        if block != NULL:
+            return block
+    if a.capturing:
+        return NULL
+    caches_drain(a)
+    segments_release(a, nbytes)
+    block = _search(a, pool, stream, nbytes)
+    if block == NULL:
+        block = pool_grow(a, pool, stream, nbytes, status)
+    if block == NULL:
+        page_pool_release(a, 0)
+        segments_release(a, SIZE_MAX)
+        block = pool_grow(a, pool, stream, nbytes, status)
+    return block
+
+
+cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                         status_t* status) noexcept nogil:
+    cdef Block* block = NULL
+    status[0] = STATUS_OK
+    progress_advance(a)
+    caches_drain(a)
+    block = _search(a, pool, stream, nbytes)
+    if block != NULL:
+        return block
+    collect_garbage(a, nbytes)
+    if a.config.throw_on_oom and (growth_need(a, pool, stream, nbytes)
+            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current > a.limit_nbytes):
+        a.num_oom_rejections += 1
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    if a.config.page_reuse and a.config.expandable_segments:
+        block = view_open(a, pool, stream, nbytes)
+        if block != NULL:
+            return block
+    block = pool_grow(a, pool, stream, nbytes, status)
+    if block == NULL:
+        block = _squeeze(a, pool, stream, nbytes, status)
+    if block == NULL:
+        a.num_ooms += 1
+        if status[0] == STATUS_OK:
+            status[0] = STATUS_OUT_OF_MEMORY
+    return block

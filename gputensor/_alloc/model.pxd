@@ -1,0 +1,279 @@
+# The data model of the allocator: the structs, and the equations that hold between them.
+#
+# Blocks tile their segment, in address order, mapped or not:
+#   block.ptr + block.nbytes == block.next.ptr             for every block but the last
+# Two FREE neighbours of one stream are never both in the pool: free() merges before it inserts.
+# A block is in exactly one place: FREE in the bins of its (pool, stream); UNMAPPED in the hole
+# list of its segment; PARKED in the slot of a thread cache; PENDING in the list of its allocator;
+# ALLOCATED with a caller; MOVING or HELD with one thread in the middle of an operation.
+# Pages cover the mapped part of a virtual segment:
+#   sum(page.nbytes in segment.pages) == segment.mapped
+#                                     == sum(block.nbytes of blocks not UNMAPPED and not MOVING)
+# Everything here is guarded by DeviceAllocator.lock, except what belongs to a ThreadCache, which
+# its own spin lock guards. Order of locks: device lock, then cache locks in list order.
+# checker.pyx re-derives all of this; DESIGN.md explains it.
+
+from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+
+from gputensor._alloc.configuration cimport AllocatorConfig
+from gputensor._driver.table cimport Driver, status_t
+
+cdef extern from "pthread.h" nogil:
+    ctypedef struct pthread_mutex_t:
+        pass
+
+cdef extern from "gputensor/_alloc/sync.h" nogil:
+    void gt_spin_lock(int32_t* lock)
+    void gt_spin_unlock(int32_t* lock)
+    uint64_t gt_load(const uint64_t* cell)
+    void gt_store(uint64_t* cell, uint64_t value)
+    void gt_add(uint64_t* cell, uint64_t value)
+    void* gt_load_pointer(void** cell)
+    void gt_store_pointer(void** cell, void* value)
+    int32_t gt_load_int(const int32_t* cell)
+    void gt_store_int(int32_t* cell, int32_t value)
+    int gt_highest_bit(uint64_t value)
+    int gt_lowest_bit(uint64_t value)
+
+cdef enum:
+    UNIT = 512                  # bytes; every block is a multiple of it
+    UNIT_SHIFT = 9
+    SMALL_LIMIT = 1 << 20       # rounded requests up to this go to the small pool
+    SMALL_SEGMENT = 2 << 20     # a plain segment of the small pool
+    ROUND_LARGE = 2 << 20       # plain segments of large requests round to this
+    MIN_LARGE = 10 << 20        # ... from this size on; below it large_segment_size is taken
+
+cdef enum:                      # BlockState
+    BLOCK_UNMAPPED = 0
+    BLOCK_FREE = 1
+    BLOCK_PARKED = 2
+    BLOCK_ALLOCATED = 3
+    BLOCK_PENDING = 4
+    BLOCK_MOVING = 5            # not mapped; one thread is about to map it
+    BLOCK_HELD = 6              # mapped, free, and in the hands of one thread
+
+cdef enum:                      # PoolKind
+    POOL_SMALL = 0
+    POOL_LARGE = 1
+
+cdef enum:
+    BIN_ROWS = 40
+    BIN_COLUMNS = 32
+    CACHE_SLOTS = 128
+    EVENT_RING = 8
+
+# Declared before use.
+cdef struct Block
+cdef struct Segment
+cdef struct BlockPool
+cdef struct ThreadCache
+cdef struct DeviceAllocator
+cdef struct PrivatePool
+cdef struct View
+
+cdef struct StreamUse:
+    uint64_t stream
+    StreamUse* next
+
+cdef struct Block:
+    uint64_t ptr                # device address of the first byte
+    size_t nbytes               # size of the tile, a multiple of UNIT
+    size_t requested            # what the caller asked for; 0 when nobody holds it
+    uint64_t stream             # the stream in whose order it may be used
+    int device
+    uint8_t state               # a BlockState
+    uint8_t is_split            # has a mapped neighbour in its segment; see statistics.pyx
+    uint8_t kind                # a PoolKind
+    uint32_t stack              # where it was allocated (history.pyx), 0 unknown
+    Block* previous             # neighbours in address order
+    Block* next
+    Block* link_previous        # its place in a bin, hole list, slot or pending list
+    Block* link_next
+    Segment* segment
+    BlockPool* pool
+    ThreadCache* home           # the cache it returns to, or NULL
+    StreamUse* uses             # other streams that used it since it was allocated
+    int32_t waits               # PENDING: events not yet seen complete
+    View* view                  # set when the block is a stitched view, not a tile (view.pyx)
+    uint64_t epoch              # FREE: the stream's epoch when it was freed
+
+cdef struct Page:
+    uint64_t handle
+    size_t nbytes
+    uint64_t va                 # where it is mapped at home; 0 in the page pool
+    int view_count              # views that map it too: it stays at home while there are any
+    Page* next                  # page pool list
+
+cdef struct Segment:
+    uint64_t va
+    size_t nbytes               # reserved address space, or the size of a plain segment
+    size_t mapped               # bytes backed by memory
+    bint is_virtual
+    uint64_t stream             # the stream that grew it first
+    uint32_t stack
+    BlockPool* pool
+    Block* first                # tiles, in address order
+    Block* holes                # UNMAPPED tiles, any order
+    Page** pages                # by granule of the range; NULL where not mapped
+    Segment* previous
+    Segment* next
+
+# Pages mapped a second time, side by side, so that free memory of several places serves one request.
+cdef struct View:
+    uint64_t va
+    size_t range_nbytes         # reserved address space
+    size_t nbytes               # mapped: the sum of its pages
+    int page_count
+    Page** pages                # in address order; owned by their home segments
+    Block* tiles                # while in use: the home tiles it holds, by link_next
+    View* next
+
+# Free blocks by size. Row and column of a size: bins.pyx.
+cdef struct Bins:
+    uint64_t rows
+    uint32_t columns[40]
+    Block* heads[40][32]
+
+cdef struct StreamEvent:
+    uint64_t event
+    uint64_t epoch
+
+# What is known of a stream's progress. A block freed in epoch e is done on the device when
+# e < completed. An epoch ends when an event is recorded, which happens only on a miss.
+cdef struct StreamState:
+    uint64_t handle
+    uint64_t epoch
+    uint64_t completed
+    uint64_t wanted             # the epoch that a synchronisation under way will complete
+    StreamEvent ring[8]
+    int ring_count
+    StreamState* next
+
+cdef struct StreamBins:
+    StreamState* state
+    StreamBins* next
+    size_t free_nbytes          # sum over the bins
+    Bins bins
+
+cdef struct BlockPool:
+    int kind                    # a PoolKind
+    uint64_t pool_id            # 0: the default pool
+    DeviceAllocator* allocator
+    StreamBins* streams
+    Segment* segments
+
+cdef struct PrivatePool:
+    uint64_t pool_id
+    int use_count               # holders: graphs, MemPool objects
+    int capturing
+    BlockPool pools[2]
+    PrivatePool* next
+
+# While a scope is open, requests that match it are served from its pool.
+cdef struct PoolScope:
+    PrivatePool* pool
+    bint by_thread
+    uint64_t owner              # the thread, or the stream
+    PoolScope* next
+
+# Counters of one pool kind in one shard. *_in and *_out only grow; current == in - out. The
+# budgets say by how much each current may still rise before a peak could be exceeded.
+cdef struct Counters:
+    uint64_t count_in, count_out        # blocks given to callers, and taken back
+    uint64_t bytes_in, bytes_out
+    uint64_t requested_in, requested_out
+    uint64_t split_count_in, split_count_out    # free blocks that have a mapped neighbour
+    uint64_t split_bytes_in, split_bytes_out
+    int64_t up_bytes, up_count          # budget of allocated and active
+    int64_t up_requested                # budget of requested
+    int64_t down_bytes, down_count      # budget of inactive_split
+
+cdef struct Slot:
+    uint64_t stream
+    size_t nbytes               # the one size it holds; 0: unused
+    int count
+    Block* head
+
+# A thread's cache in front of the pools of one device.
+cdef struct ThreadCache:
+    int32_t lock
+    int32_t in_use              # a thread has it; else it waits for the next new thread
+    DeviceAllocator* allocator
+    size_t parked_nbytes[2]
+    int parked_count
+    Counters counters[2]
+    ThreadCache* next
+    Slot slots[128]
+
+cdef struct Stat:
+    int64_t current, peak, allocated, freed
+
+# The order is part of the contract with statistics_names.py.
+cdef enum:                      # StatType
+    STAT_ALLOCATION = 0
+    STAT_SEGMENT = 1
+    STAT_ACTIVE = 2
+    STAT_INACTIVE_SPLIT = 3
+    STAT_ALLOCATED_BYTES = 4
+    STAT_RESERVED_BYTES = 5
+    STAT_ACTIVE_BYTES = 6
+    STAT_INACTIVE_SPLIT_BYTES = 7
+    STAT_REQUESTED_BYTES = 8
+    STAT_TYPES = 9
+
+cdef struct PendingEvent:
+    uint64_t event
+    Block* block
+    PendingEvent* next
+
+# Uses on one other stream, oldest first.
+cdef struct PendingQueue:
+    uint64_t stream
+    PendingEvent* head
+    PendingEvent* tail
+    PendingQueue* next
+
+cdef struct DeviceAllocator:
+    pthread_mutex_t lock
+    Driver* driver
+    int device
+    size_t granularity          # bytes; 0: no virtual memory
+    size_t total_nbytes         # of the device
+    AllocatorConfig config
+    size_t limit_nbytes         # reserved may not exceed it; SIZE_MAX: no limit
+    bint caching                # caching_allocator_enable()
+    BlockPool pools[2]
+    PrivatePool* private_pools
+    PoolScope* scopes
+    View* views                 # of the large default pool, most recently used first
+    size_t views_nbytes
+    int32_t scope_count         # read without the lock: caches stand aside when not 0
+    int capturing               # captures under way: no events are recorded or polled
+    StreamState* streams
+    # free pages of the device; the bytes include pages in the hands of a thread that grows
+    Page* page_pool
+    size_t page_pool_nbytes
+    # frees that wait for other streams
+    PendingQueue* pending
+    int64_t pending_count[2]
+    int64_t pending_bytes[2]
+    Block* deferred             # freed during a capture, with uses; link_next
+    uint64_t* spare_events      # events to record into again
+    int spare_event_count
+    int spare_event_capacity
+    # thread caches, newest first; none is ever freed
+    ThreadCache* caches
+    int cache_count
+    # statistics; see statistics.pyx
+    Counters counters[2]        # the shard of work done under the device lock
+    Stat stats[9][3]            # [type][all, large, small], exact after settle()
+    Stat oversize_allocations
+    Stat oversize_segments
+    int64_t num_alloc_retries
+    int64_t num_ooms
+    int64_t num_oom_rejections
+    int64_t num_sync_all_streams
+    int64_t num_device_alloc
+    int64_t num_device_free
+    # facts of the newest failure, for the exception
+    size_t gc_clock

@@ -1,0 +1,228 @@
+# distutils: language = c++
+"""Physical pages: made, pooled, cut out of free blocks, given back.
+
+A page is one handle of the driver and is mapped whole. Bytes of a page count as reserved from the
+moment it is made until it is given back: in its segment's pool while it is mapped, in the large
+pool's figure while it is in the page pool or in the hands of a thread.
+
+Taking pages out of free blocks has three steps, since unmapping is a driver call and must not hold
+the lock: `pages_detach` (locked) cuts the tiles out of the bins, `pages_unmap` (unlocked) calls the
+driver, `pages_settle` (locked) moves the pages to the pool. A tile whose
+unmap fails becomes a free block again: nothing is lost.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._alloc.bins cimport bins_below, bins_largest
+from gputensor._alloc.block cimport block_split
+from gputensor._alloc.history cimport (
+    HISTORY_SEGMENT_UNMAP,
+    history_enabled,
+    history_record,
+)
+from gputensor._alloc.model cimport (
+    BLOCK_HELD,
+    POOL_LARGE,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    Page,
+    PrivatePool,
+    Segment,
+    StreamBins,
+)
+from gputensor._alloc.pool cimport pool_gather, pool_insert, pool_remove
+from gputensor._alloc.progress cimport progress_is_done
+from gputensor._alloc.segment cimport (
+    block_whole_pages,
+    hole_insert,
+    segment_take_page,
+    splits_refresh,
+)
+from gputensor._alloc.statistics cimport account_reserved
+from gputensor._driver.table cimport (
+    STATUS_OK,
+    STATUS_OUT_OF_MEMORY,
+    Driver,
+    status_t,
+)
+
+
+cdef void page_pool_put(DeviceAllocator* a, Page* page) noexcept nogil:
+    page.next = a.page_pool
+    a.page_pool = page
+
+
+cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef Page** cell = &a.page_pool
+    cdef Page** best = NULL
+    cdef Page* page
+    while cell[0] != NULL:
+        page = cell[0]
+        if best == NULL:
+            best = cell
+        elif page.nbytes <= nbytes:
+            if best[0].nbytes > nbytes or page.nbytes > best[0].nbytes:
+                best = cell
+        elif best[0].nbytes > nbytes and page.nbytes < best[0].nbytes:
+            best = cell
+        cell = &page.next
+    if best == NULL:
+        return NULL
+    page = best[0]
+    best[0] = page.next
+    page.next = NULL
+    return page
+
+
+# Cuts [start, end) out of a free block; the cut tile is HELD, the rest stays free. NULL: no host
+# memory for records.
+cdef Block* _cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil:
+    cdef Block* middle = block
+    cdef Block* tail = NULL
+    pool_remove(pool, block)
+    block.state = BLOCK_HELD
+    if end < block.ptr + block.nbytes:
+        tail = block_split(block, end - block.ptr)
+    if start > block.ptr and (tail != NULL or end == block.ptr + block.nbytes):
+        middle = block_split(block, start - block.ptr)
+    if middle == NULL or middle.ptr + middle.nbytes != end:
+        middle = NULL
+    if tail != NULL:
+        pool_insert(pool, tail)
+    if middle != block:
+        pool_insert(pool, block)
+    return middle
+
+
+cdef size_t _detach_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
+                         Block** detached) noexcept nogil:
+    cdef StreamBins* sb
+    cdef Block* head
+    cdef Block* block
+    cdef Block* tile
+    cdef uint64_t start, end, taken, va
+    cdef size_t got = 0
+    if pool.streams != NULL:
+        # A page under free blocks of two streams is whole only once they are one block.
+        pool_gather(pool, pool.streams.state.handle)
+    sb = pool.streams
+    while sb != NULL and got < nbytes:
+        head = bins_largest(&sb.bins)
+        while head != NULL and got < nbytes:
+            # The column below stays valid while this one changes.
+            block = head
+            head = bins_below(&sb.bins, block)
+            while block != NULL and got < nbytes:
+                tile = block
+                block = block.link_next
+                if (not progress_is_done(a, sb.state, tile.epoch)
+                        or not block_whole_pages(a, tile, &start, &end)):
+                    continue
+                taken = start
+                while taken < end and taken - start + got < nbytes:
+                    va = taken - tile.segment.va
+                    taken += tile.segment.pages[va // a.granularity].nbytes
+                tile = _cut(pool, tile, start, taken)
+                if tile == NULL:
+                    return got
+                tile.link_next = detached[0]
+                detached[0] = tile
+                got += tile.nbytes
+                # Cutting may have moved the next block of this list: begin the column again.
+                block = NULL
+                head = bins_largest(&sb.bins)
+        sb = sb.next
+    return got
+
+
+cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef Block* detached = NULL
+    cdef size_t got
+    cdef PrivatePool* private
+    got = _detach_from(a, &a.pools[1], nbytes, &detached)
+    if got < nbytes:
+        got += _detach_from(a, &a.pools[0], nbytes - got, &detached)
+    private = a.private_pools
+    while private != NULL and got < nbytes:
+        # The free memory of a pool that a graph uses belongs to the graph's replays.
+        if private.use_count == 0 and not private.capturing:
+            got += _detach_from(a, &private.pools[1], nbytes - got, &detached)
+            if got < nbytes:
+                got += _detach_from(a, &private.pools[0], nbytes - got, &detached)
+        private = private.next
+    return detached
+
+
+cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
+                          Block** failed) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef status_t status, first = STATUS_OK
+    cdef Block* tile
+    while detached != NULL:
+        tile = detached
+        detached = tile.link_next
+        status = driver.page_unmap(driver.self, tile.ptr, tile.nbytes)
+        if status == STATUS_OK:
+            tile.link_next = done[0]
+            done[0] = tile
+        else:
+            tile.link_next = failed[0]
+            failed[0] = tile
+            if first == STATUS_OK:
+                first = status
+    return first
+
+
+# The pages of an unmapped tile leave their segment for the page pool, and the tile is a hole.
+cdef void _to_pool(DeviceAllocator* a, Block* tile) noexcept nogil:
+    cdef uint64_t va = tile.ptr
+    cdef Page* page
+    cdef Block* before = tile.previous
+    cdef Block* after = tile.next
+    while va < tile.ptr + tile.nbytes:
+        page = segment_take_page(tile.segment, va)
+        va += page.nbytes
+        page_pool_put(a, page)
+    account_reserved(a, tile.kind, -<int64_t>tile.nbytes)
+    account_reserved(a, POOL_LARGE, <int64_t>tile.nbytes)
+    a.page_pool_nbytes += tile.nbytes
+    a.num_device_free += 1
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes, tile.stream, 0,
+                       tile.pool.pool_id)
+    hole_insert(tile)
+    splits_refresh(a, before, after)
+
+
+cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept nogil:
+    cdef Block* tile
+    while done != NULL:
+        tile = done
+        done = tile.link_next
+        _to_pool(a, tile)
+    while failed != NULL:
+        tile = failed
+        failed = tile.link_next
+        pool_insert(tile.pool, tile)
+
+
+cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil:
+    cdef Page* page = <Page*>calloc(1, sizeof(Page))
+    if page == NULL:
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    status[0] = a.driver.page_create(a.driver.self, &page.handle, nbytes)
+    if status[0] != STATUS_OK:
+        free(page)
+        return NULL
+    page.nbytes = nbytes
+    return page
+
+
+cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil:
+    cdef status_t status = a.driver.page_destroy(a.driver.self, page.handle)
+    if status == STATUS_OK:
+        free(page)
+    return status

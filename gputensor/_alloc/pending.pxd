@@ -1,0 +1,16 @@
+# Frees that wait for other streams. Needs the device lock.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport Block, DeviceAllocator
+from gputensor._driver.table cimport status_t
+
+cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil
+# A block with uses on other streams is freed: it waits for an event on each of them.
+cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil
+# Looks at the oldest event of each stream; blocks that wait for nothing more go to their pool.
+cdef void pending_poll(DeviceAllocator* a) noexcept nogil
+# Waits for the oldest event there is, with the lock given up. False: nothing waits.
+cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil
+# The captures are over: blocks freed during one begin to wait.
+cdef void pending_resume(DeviceAllocator* a) noexcept nogil

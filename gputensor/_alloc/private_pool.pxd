@@ -1,0 +1,23 @@
+# Private pools: memory set apart for a graph's replays or for a MemPool, and the scopes that send
+# requests there. Except for scope_pools the functions take the device lock themselves.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport BlockPool, DeviceAllocator, PrivatePool
+from gputensor._driver.table cimport status_t
+
+# Needs the device lock: the pools that a request of this thread on this stream is served from.
+cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil
+
+cdef uint64_t pool_new_id() noexcept nogil
+# A capture on `stream` begins or ends: requests on it go to the pool, which stays in use until
+# pool_release. While any capture is under way no event is recorded or polled.
+cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
+cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
+# Requests of the calling thread go to the pool.
+cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil
+cdef status_t pool_end_thread(int device, uint64_t pool_id) noexcept nogil
+# One holder more, one holder less. Without holders the free memory serves others.
+cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil
+cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil
+cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil

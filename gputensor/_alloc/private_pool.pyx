@@ -1,0 +1,190 @@
+# distutils: language = c++
+"""Private pools and scopes.
+
+A private pool is a pair of block pools of its own. Its free memory is its own as long as someone
+holds it: a graph's replays write to addresses that look free to the allocator. Scopes are a stack:
+the innermost one that matches the thread or the stream decides. Thread caches stand aside while any
+scope is open (`scope_count`), since they know nothing of pools.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._alloc.device_allocator cimport allocator_find
+from gputensor._alloc.model cimport (
+    BlockPool,
+    DeviceAllocator,
+    PoolScope,
+    PrivatePool,
+    gt_load_int,
+    gt_store_int,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pending cimport pending_resume
+from gputensor._alloc.pool cimport pool_init
+from gputensor._driver.table cimport (
+    STATUS_INVALID_VALUE,
+    STATUS_NOT_FOUND,
+    STATUS_OK,
+    STATUS_OUT_OF_MEMORY,
+    status_t,
+)
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+    #include <stdint.h>
+    static inline uint64_t gt_thread_id(void) { return (uint64_t)pthread_self(); }
+    static uint64_t gt_pool_ids = 0;
+    static inline uint64_t gt_next_pool_id(void) {
+        return __atomic_add_fetch(&gt_pool_ids, 1, __ATOMIC_RELAXED);
+    }
+    """
+    uint64_t gt_thread_id() nogil
+    uint64_t gt_next_pool_id() nogil
+
+
+cdef uint64_t pool_new_id() noexcept nogil:
+    return gt_next_pool_id()
+
+
+cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef PoolScope* scope = a.scopes
+    cdef uint64_t thread = gt_thread_id()
+    while scope != NULL:
+        if scope.owner == (thread if scope.by_thread else stream):
+            return scope.pool.pools
+        scope = scope.next
+    return a.pools
+
+
+cdef PrivatePool* _find(DeviceAllocator* a, uint64_t pool_id) noexcept nogil:
+    cdef PrivatePool* pool = a.private_pools
+    while pool != NULL and pool.pool_id != pool_id:
+        pool = pool.next
+    return pool
+
+
+cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id) noexcept nogil:
+    cdef PrivatePool* pool = _find(a, pool_id)
+    if pool == NULL:
+        pool = <PrivatePool*>calloc(1, sizeof(PrivatePool))
+        if pool != NULL:
+            pool.pool_id = pool_id
+            pool_init(&pool.pools[0], a, 0, pool_id)
+            pool_init(&pool.pools[1], a, 1, pool_id)
+            pool.next = a.private_pools
+            a.private_pools = pool
+    return pool
+
+
+cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
+                          int captures) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* pool = NULL
+    cdef PoolScope* scope
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    scope = <PoolScope*>calloc(1, sizeof(PoolScope))
+    device_lock(a)
+    if scope != NULL:
+        pool = _find_or_make(a, pool_id)
+    if pool == NULL:
+        device_unlock(a)
+        free(scope)
+        return STATUS_OUT_OF_MEMORY
+    scope.pool = pool
+    scope.by_thread = by_thread
+    scope.owner = owner
+    scope.next = a.scopes
+    a.scopes = scope
+    gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) + 1)
+    pool.capturing += captures
+    a.capturing += captures
+    if captures:
+        pool.use_count += 1
+    device_unlock(a)
+    return STATUS_OK
+
+
+cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
+                           int captures) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PoolScope** cell
+    cdef PoolScope* scope
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    cell = &a.scopes
+    while cell[0] != NULL and not (cell[0].pool.pool_id == pool_id and cell[0].owner == owner
+                                   and cell[0].by_thread == by_thread):
+        cell = &cell[0].next
+    scope = cell[0]
+    if scope == NULL:
+        device_unlock(a)
+        return STATUS_NOT_FOUND
+    cell[0] = scope.next
+    gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) - 1)
+    scope.pool.capturing -= captures
+    a.capturing -= captures
+    free(scope)
+    if captures and a.capturing == 0:
+        pending_resume(a)
+    device_unlock(a)
+    return STATUS_OK
+
+
+cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil:
+    return _open_scope(device, pool_id, False, stream, 1)
+
+
+cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream) noexcept nogil:
+    return _close_scope(device, pool_id, False, stream, 1)
+
+
+cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil:
+    return _open_scope(device, pool_id, True, gt_thread_id(), 0)
+
+
+cdef status_t pool_end_thread(int device, uint64_t pool_id) noexcept nogil:
+    return _close_scope(device, pool_id, True, gt_thread_id(), 0)
+
+
+cdef status_t _hold(int device, uint64_t pool_id, int change) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* pool
+    cdef status_t status = STATUS_OK
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    pool = _find_or_make(a, pool_id) if change > 0 else _find(a, pool_id)
+    if pool == NULL:
+        status = STATUS_NOT_FOUND
+    elif pool.use_count + change < 0:
+        status = STATUS_INVALID_VALUE
+    else:
+        pool.use_count += change
+    device_unlock(a)
+    return status
+
+
+cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil:
+    return _hold(device, pool_id, 1)
+
+
+cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil:
+    return _hold(device, pool_id, -1)
+
+
+cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* pool
+    cdef int count = 0
+    if a == NULL:
+        return 0
+    device_lock(a)
+    pool = _find(a, pool_id)
+    if pool != NULL:
+        count = pool.use_count
+    device_unlock(a)
+    return count

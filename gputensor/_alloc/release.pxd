@@ -1,0 +1,16 @@
+# Giving memory back to the driver. Called with the device lock held; given up for driver calls.
+
+from gputensor._alloc.model cimport DeviceAllocator
+
+# Destroys the pages in the page pool, down to `keep` bytes; gives the bytes released.
+cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil
+# Frees plain segments that are one free block each: at least `nbytes`, the smallest that suffices
+# first, then from the largest down. Gives the bytes released.
+cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# Everything that is free and done: pages, plain segments, address space that holds nothing.
+cdef size_t release_all(DeviceAllocator* a) noexcept nogil
+# garbage_collection_threshold: the page pool and cached plain segments go, as few as bring the
+# reserved bytes with the request below the threshold.
+cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# Waits for all streams of the device, so that every free block is done.
+cdef void synchronize_all(DeviceAllocator* a) noexcept nogil

@@ -1,0 +1,226 @@
+# distutils: language = c++
+"""Giving memory back to the driver: pages, plain segments, address space.
+
+A plain segment can go exactly when it is one free block, a test of two pointers. cuMemFree waits
+for the device by itself, so a plain segment needs no proof that its work is done; a page does,
+and pages_detach takes only such.
+"""
+
+from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
+
+from gputensor._alloc.growth cimport pages_collect
+from gputensor._alloc.history cimport (
+    HISTORY_SEGMENT_FREE,
+    history_enabled,
+    history_record,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.model cimport (
+    BLOCK_FREE,
+    BLOCK_HELD,
+    POOL_LARGE,
+    STAT_RESERVED_BYTES,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    Page,
+    PrivatePool,
+    Segment,
+    StreamState,
+)
+from gputensor._alloc.page cimport page_pool_put, page_unmake
+from gputensor._alloc.pool cimport pool_insert, pool_remove
+from gputensor._alloc.progress cimport progress_advance, progress_caught_up
+from gputensor._alloc.segment cimport hole_remove, segment_drop
+from gputensor._alloc.statistics cimport account_reserved, account_segment, stat_change
+from gputensor._alloc.view cimport views_drop_idle
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+
+
+cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef StreamState* state
+    cdef uint64_t[64] epochs
+    cdef status_t status
+    if a.capturing:
+        return
+    # Work queued after this point belongs to the next epoch.
+    state = a.streams
+    while state != NULL:
+        state.epoch += 1
+        state.wanted = state.epoch - 1
+        state = state.next
+    device_unlock(a)
+    status = driver.synchronize(driver.self)
+    device_lock(a)
+    a.num_sync_all_streams += 1
+    if status != STATUS_OK:
+        return
+    state = a.streams
+    while state != NULL:
+        progress_caught_up(state, state.wanted)
+        state = state.next
+
+
+cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
+    cdef Page* pages = NULL
+    cdef Page* kept = NULL
+    cdef Page* page
+    cdef size_t left = a.page_pool_nbytes
+    cdef size_t nbytes, released = 0
+    while a.page_pool != NULL and left > keep:
+        page = a.page_pool
+        a.page_pool = page.next
+        page.next = pages
+        pages = page
+        left = left - page.nbytes if left > page.nbytes else 0
+    device_unlock(a)
+    while pages != NULL:
+        page = pages
+        pages = page.next
+        nbytes = page.nbytes
+        if page_unmake(a, page) == STATUS_OK:
+            released += nbytes
+        else:
+            page.next = kept
+            kept = page
+    device_lock(a)
+    while kept != NULL:
+        page = kept
+        kept = page.next
+        page_pool_put(a, page)
+    a.page_pool_nbytes -= released
+    account_reserved(a, POOL_LARGE, -<int64_t>released)
+    return released
+
+
+cdef inline bint _is_releasable(Segment* segment) noexcept nogil:
+    return (not segment.is_virtual and segment.first.state == BLOCK_FREE
+            and segment.first.nbytes == segment.nbytes)
+
+
+# Takes a releasable segment's memory back to the driver; False when the driver refuses.
+cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Block* block = segment.first
+    cdef BlockPool* pool = segment.pool
+    cdef status_t status
+    pool_remove(pool, block)
+    block.state = BLOCK_HELD
+    device_unlock(a)
+    status = driver.mem_free(driver.self, segment.va)
+    device_lock(a)
+    if status != STATUS_OK:
+        pool_insert(pool, block)
+        return False
+    a.num_device_free += 1
+    account_reserved(a, pool.kind, -<int64_t>segment.nbytes)
+    account_segment(a, pool.kind, -1)
+    if segment.nbytes >= a.config.max_split_size:
+        stat_change(&a.oversize_segments, -1)
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,
+                       0, pool.pool_id)
+    segment_drop(segment)
+    return True
+
+
+# The releasable segment of a pool that serves `nbytes` best: the smallest that is large enough,
+# else the largest.
+cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Segment* best = NULL
+    while segment != NULL:
+        if _is_releasable(segment):
+            if best == NULL:
+                best = segment
+            elif segment.nbytes >= nbytes:
+                if best.nbytes < nbytes or segment.nbytes < best.nbytes:
+                    best = segment
+            elif best.nbytes < nbytes and segment.nbytes > best.nbytes:
+                best = segment
+        segment = segment.next
+    return best
+
+
+cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes) noexcept nogil:
+    cdef size_t released = 0
+    cdef size_t size
+    cdef Segment* segment
+    while released < nbytes:
+        segment = _best(pool, nbytes - released)
+        if segment == NULL:
+            break
+        size = segment.nbytes
+        if not _release(a, segment):
+            break
+        released += size
+    return released
+
+
+cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef size_t released = _release_from(a, &a.pools[1], nbytes)
+    cdef PrivatePool* private
+    if released < nbytes:
+        released += _release_from(a, &a.pools[0], nbytes - released)
+    private = a.private_pools
+    while private != NULL and released < nbytes:
+        if private.use_count == 0 and not private.capturing:
+            released += _release_from(a, &private.pools[1], nbytes - released)
+            if released < nbytes:
+                released += _release_from(a, &private.pools[0], nbytes - released)
+        private = private.next
+    return released
+
+
+# Address space that nothing backs goes back; the home segment of a busy pool stays.
+cdef void _release_ranges(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Segment* segment = pool.segments
+    cdef uint64_t va
+    cdef size_t nbytes
+    while segment != NULL:
+        if (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
+                and segment.holes.nbytes == segment.nbytes):
+            va = segment.va
+            nbytes = segment.nbytes
+            segment_drop(segment)
+            device_unlock(a)
+            driver.va_release(driver.self, va, nbytes)
+            device_lock(a)
+            segment = pool.segments
+        else:
+            segment = segment.next
+
+
+cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
+    cdef size_t released
+    cdef PrivatePool* private
+    views_drop_idle(a)
+    pages_collect(a, SIZE_MAX)
+    released = page_pool_release(a, 0)
+    released += segments_release(a, SIZE_MAX)
+    _release_ranges(a, &a.pools[0])
+    _release_ranges(a, &a.pools[1])
+    private = a.private_pools
+    while private != NULL:
+        _release_ranges(a, &private.pools[0])
+        _release_ranges(a, &private.pools[1])
+        private = private.next
+    return released
+
+
+cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef size_t reserved = <size_t>a.stats[STAT_RESERVED_BYTES][0].current
+    cdef size_t target
+    if a.config.gc_threshold <= 0 or a.limit_nbytes == SIZE_MAX:
+        return
+    target = <size_t>(a.config.gc_threshold * <double>a.limit_nbytes)
+    if reserved + nbytes <= target or reserved == 0:
+        return
+    nbytes = reserved + nbytes - target
+    if a.page_pool_nbytes > 0:
+        nbytes -= page_pool_release(a, 0)
+        if <int64_t>nbytes <= 0:
+            return
+    _release_from(a, &a.pools[1], nbytes)

@@ -1,0 +1,115 @@
+# distutils: language = c++
+"""Runs a recorded trace of mallocs and frees through the allocator itself.
+
+On a phantom host device this is the simulator: the same code and the same decisions as on a GPU, with
+no memory behind the addresses and the driver's time charged by the cost model. Ids are dense
+(trace_file.py checks that); streams other than 0 are made for the replay.
+"""
+
+import time
+
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._alloc.allocator cimport (
+    allocator_free,
+    allocator_malloc,
+    raise_for_malloc,
+)
+from gputensor._alloc.block cimport Block
+from gputensor._driver.registry cimport driver_open
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+
+from gputensor._alloc import report
+from gputensor._alloc.device_allocator import close_allocator, open_allocator
+from gputensor._driver.registry import counts, modelled_seconds, reset_counts
+from gputensor.errors import raise_for_status
+
+
+# Runs the events; gives the index of the event that failed, or -1.
+cdef int64_t _run(int device, const int8_t* op, const int32_t* ids, const int64_t* sizes,
+                  const int16_t* streams, int64_t events, const uint64_t* handles,
+                  Block** blocks, status_t* status) noexcept nogil:
+    cdef int64_t i
+    for i in range(events):
+        if op[i] > 0:
+            blocks[ids[i]] = allocator_malloc(device, <size_t>sizes[i], handles[streams[i]], status)
+            if blocks[ids[i]] == NULL:
+                return i
+        else:
+            allocator_free(blocks[ids[i]])
+            blocks[ids[i]] = NULL
+    return -1
+
+
+def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1] size,
+                 const int16_t[::1] stream, int device):
+    """Replay a trace on a device and return the peaks, the driver calls and the time.
+
+    Parameters
+    ----------
+    op, id, size, stream : arrays of int8, int32, int64, int16
+        Of equal length, as :func:`gputensor._alloc.trace_file.read_trace` gives them.
+    device : int
+        The device's number. Its memory must not be in use: peaks are reset at the start.
+
+    Returns
+    -------
+    dict
+        ``peak_requested_bytes``, ``peak_reserved_bytes``, ``driver_calls``,
+        ``modelled_driver_seconds``, ``ns_per_event``.
+
+    Raises
+    ------
+    OutOfMemoryError
+        When the device's capacity does not suffice. All memory of the replay is given back.
+    """
+    cdef int64_t events = op.shape[0]
+    cdef int64_t failed = -1
+    cdef int64_t i, names, kinds
+    cdef status_t status = 0
+    cdef Driver* driver = driver_open(device)
+    cdef Block** blocks = NULL
+    cdef uint64_t* handles = NULL
+    open_allocator(device)
+    names = 1 + (max(id) if events else 0)
+    kinds = 1 + (max(stream) if events else 0)
+    blocks = <Block**>calloc(names, sizeof(Block*))
+    handles = <uint64_t*>calloc(kinds, sizeof(uint64_t))
+    if blocks == NULL or handles == NULL:
+        free(blocks)
+        free(handles)
+        raise MemoryError("no host memory for the replay")
+    report.reset_peak(device)
+    try:
+        for i in range(1, kinds):
+            raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
+        reset_counts(device)
+        start = time.perf_counter_ns()
+        if events:
+            with nogil:
+                failed = _run(device, &op[0], &id[0], &size[0], &stream[0], events, handles,
+                              blocks, &status)
+        elapsed = time.perf_counter_ns() - start
+        result = {
+            "peak_requested_bytes": report.peak_requested_nbytes(device),
+            "peak_reserved_bytes": report.peak_reserved_nbytes(device),
+            "driver_calls": {name: n for name, n in counts(device).items() if n},
+            "modelled_driver_seconds": modelled_seconds(device),
+            "ns_per_event": elapsed / events if events else 0.0,
+        }
+        if failed >= 0:
+            raise_for_malloc(device, <size_t>size[failed], handles[stream[failed]], status)
+        return result
+    finally:
+        for i in range(names):
+            if blocks[i] != NULL:
+                allocator_free(blocks[i])
+        report.empty_cache(device)
+        if device < -1:
+            close_allocator(device)
+        for i in range(1, kinds):
+            if handles[i]:
+                driver.stream_destroy(driver.self, handles[i])
+        free(blocks)
+        free(handles)

@@ -1,0 +1,384 @@
+# distutils: language = c++
+"""What the allocator tells Python: statistics, facts for an OutOfMemoryError, raw snapshots.
+
+Values are collected under the device lock with the caches stopped, so that they are of one moment;
+nothing is formatted there.
+"""
+
+import numpy as np
+
+from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
+from libc.stdlib cimport free, malloc
+from libc.string cimport memset
+
+from gputensor._alloc.bins cimport bins_largest
+from gputensor._alloc.central cimport round_size
+from gputensor._alloc.device_allocator cimport allocator_find
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    BLOCK_PENDING,
+    POOL_LARGE,
+    STAT_ALLOCATED_BYTES,
+    STAT_REQUESTED_BYTES,
+    STAT_RESERVED_BYTES,
+    STAT_TYPES,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    PrivatePool,
+    Segment,
+    Stat,
+    StreamBins,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pending cimport pending_poll
+from gputensor._alloc.release cimport release_all, synchronize_all
+from gputensor._alloc.segment cimport block_is_mapped
+from gputensor._alloc.snapshot cimport (
+    RECORD_ALLOCATED,
+    RECORD_INACTIVE,
+    RECORD_PENDING_FREE,
+    BlockRecord,
+    SegmentRecord,
+)
+from gputensor._alloc.statistics cimport (
+    caches_resume,
+    caches_stop,
+    stats_allocated,
+    stats_settle,
+)
+from gputensor._alloc.thread_cache cimport caches_drain
+from gputensor._alloc.snapshot import BLOCK_DTYPE, SEGMENT_DTYPE
+from gputensor._alloc.statistics_names import (
+    OVERSIZE_FIRST,
+    SCALAR_FIRST,
+    STATISTICS_KEYS,
+)
+
+cdef enum:
+    VALUES = 123
+
+
+cdef void _settle(DeviceAllocator* a) noexcept nogil:
+    caches_stop(a)
+    stats_settle(a)
+    caches_resume(a)
+
+
+cdef void _fill(DeviceAllocator* a, int64_t* values) noexcept nogil:
+    cdef int64_t* cell = values
+    cdef int i
+    cdef Stat* stat = &a.stats[0][0]
+    for i in range(STAT_TYPES * 3):
+        cell[0] = stat[i].current
+        cell[1] = stat[i].peak
+        cell[2] = stat[i].allocated
+        cell[3] = stat[i].freed
+        cell += 4
+    for i in range(2):
+        stat = &a.oversize_allocations if i == 0 else &a.oversize_segments
+        cell[0] = stat.current
+        cell[1] = stat.peak
+        cell[2] = stat.allocated
+        cell[3] = stat.freed
+        cell += 4
+    cell[0] = a.num_alloc_retries
+    cell[1] = a.num_ooms
+    cell[2] = a.num_sync_all_streams
+    cell[3] = a.num_device_alloc
+    cell[4] = a.num_device_free
+    cell[5] = a.num_oom_rejections
+    cell[6] = -1 if a.config.max_split_size == SIZE_MAX else <int64_t>a.config.max_split_size
+
+
+def stats_values(int device):
+    """Return the counters of a device as a tuple in the order of ``STATISTICS_KEYS``."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef int64_t[VALUES] values
+    cdef int i
+    memset(values, 0, sizeof(values))
+    if a != NULL:
+        device_lock(a)
+        _settle(a)
+        _fill(a, values)
+        device_unlock(a)
+    return tuple([values[i] for i in range(VALUES)])
+
+
+def private_pool_bytes(int device):
+    """Return ``{pool_id: (large bytes, small bytes)}`` reserved by private pools."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* private
+    found = {}
+    if a == NULL:
+        return found
+    device_lock(a)
+    private = a.private_pools
+    while private != NULL:
+        found[private.pool_id] = (_mapped(&private.pools[1]), _mapped(&private.pools[0]))
+        private = private.next
+    device_unlock(a)
+    return found
+
+
+cdef size_t _mapped(BlockPool* pool) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef size_t total = 0
+    while segment != NULL:
+        total += segment.mapped
+        segment = segment.next
+    return total
+
+
+def allocated_nbytes(int device):
+    """Return the bytes that callers hold now: one load for each thread that allocates."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    return 0 if a == NULL else stats_allocated(a)
+
+
+def reserved_nbytes(int device):
+    """Return the bytes of device memory held now."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    return 0 if a == NULL else a.stats[STAT_RESERVED_BYTES][0].current
+
+
+def peak_allocated_nbytes(int device):
+    """Return the most bytes that callers held at one time since the last reset."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a == NULL:
+        return 0
+    device_lock(a)
+    _settle(a)
+    device_unlock(a)
+    return a.stats[STAT_ALLOCATED_BYTES][0].peak
+
+
+def peak_requested_nbytes(int device):
+    """Return the most bytes that callers asked for at one time since the last reset."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a == NULL:
+        return 0
+    device_lock(a)
+    _settle(a)
+    device_unlock(a)
+    return a.stats[STAT_REQUESTED_BYTES][0].peak
+
+
+def peak_reserved_nbytes(int device):
+    """Return the most bytes of device memory held at one time since the last reset."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    return 0 if a == NULL else a.stats[STAT_RESERVED_BYTES][0].peak
+
+
+cdef void _reset_peaks(DeviceAllocator* a) noexcept nogil:
+    cdef int i
+    cdef Stat* stat = &a.stats[0][0]
+    for i in range(STAT_TYPES * 3):
+        stat[i].peak = stat[i].current
+    a.oversize_allocations.peak = a.oversize_allocations.current
+    a.oversize_segments.peak = a.oversize_segments.current
+
+
+def reset_peak(int device):
+    """Set every peak to the current value."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a == NULL:
+        return
+    device_lock(a)
+    caches_stop(a)
+    stats_settle(a)
+    _reset_peaks(a)
+    stats_settle(a)         # no room is left under any peak: the budgets follow
+    caches_resume(a)
+    device_unlock(a)
+
+
+def empty_cache(int device):
+    """Give everything free back to the driver; waits for the device first. Returns the bytes."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef size_t released = 0
+    if a == NULL:
+        return 0
+    with nogil:
+        device_lock(a)
+        synchronize_all(a)
+        if a.pending != NULL:
+            pending_poll(a)
+        caches_drain(a)
+        released = release_all(a)
+        device_unlock(a)
+    return released
+
+
+cdef size_t _largest(BlockPool* pool) noexcept nogil:
+    cdef StreamBins* sb = pool.streams
+    cdef Block* block
+    cdef size_t largest = 0
+    while sb != NULL:
+        block = bins_largest(&sb.bins)
+        while block != NULL:
+            if block.nbytes > largest:
+                largest = block.nbytes
+            block = block.link_next
+        sb = sb.next
+    return largest
+
+
+cdef size_t _free_bytes(BlockPool* pool) noexcept nogil:
+    cdef StreamBins* sb = pool.streams
+    cdef size_t total = 0
+    while sb != NULL:
+        total += sb.free_nbytes
+        sb = sb.next
+    return total
+
+
+def memory_facts(int device, size_t nbytes):
+    """Return the amounts that an OutOfMemoryError explains, as a dict of bytes."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* private
+    cdef size_t idle = 0
+    cdef size_t device_free = 0
+    cdef size_t total = 0
+    if a == NULL:
+        return {}
+    a.driver.mem_info(a.driver.self, &device_free, &total)
+    device_lock(a)
+    _settle(a)
+    private = a.private_pools
+    while private != NULL:
+        idle += _free_bytes(&private.pools[0]) + _free_bytes(&private.pools[1])
+        private = private.next
+    facts = {
+        "requested": nbytes,
+        "rounded": round_size(a, nbytes),
+        "allocated": a.stats[STAT_ALLOCATED_BYTES][0].current,
+        "reserved": a.stats[STAT_RESERVED_BYTES][0].current,
+        "free": device_free,
+        "total": total,
+        "limit": None if a.limit_nbytes == SIZE_MAX else a.limit_nbytes,
+        "largest_free_block": max(_largest(&a.pools[0]), _largest(&a.pools[1])),
+        "pending": a.pending_bytes[0] + a.pending_bytes[1],
+        "private_idle": idle,
+        "page_pool": a.page_pool_nbytes,
+    }
+    device_unlock(a)
+    return facts
+
+
+cdef inline int _record_state(Block* block) noexcept nogil:
+    if block.state == BLOCK_ALLOCATED:
+        return RECORD_ALLOCATED
+    if block.state == BLOCK_PENDING:
+        return RECORD_PENDING_FREE
+    return RECORD_INACTIVE
+
+
+# Writes the segments of a pool, a record for each mapped range; counts only when NULL is given.
+cdef void _collect(BlockPool* pool, SegmentRecord* segments, BlockRecord* blocks,
+                   size_t* segment_count, size_t* block_count) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Block* block
+    cdef SegmentRecord* record = NULL
+    cdef BlockRecord* tile
+    while segment != NULL:
+        record = NULL
+        block = segment.first
+        while block != NULL:
+            if not block_is_mapped(block):
+                record = NULL
+            else:
+                if segments == NULL:
+                    if record == NULL:
+                        segment_count[0] += 1
+                        record = <SegmentRecord*>1
+                else:
+                    if record == NULL:
+                        record = &segments[segment_count[0]]
+                        memset(record, 0, sizeof(SegmentRecord))
+                        segment_count[0] += 1
+                        record.address = block.ptr
+                        record.stream = segment.stream
+                        record.pool_id = pool.pool_id
+                        record.stack = segment.stack
+                        record.device = pool.allocator.device
+                        record.is_large = pool.kind == POOL_LARGE
+                        record.is_expandable = segment.is_virtual
+                    record.nbytes += block.nbytes
+                    record.n_blocks += 1
+                    tile = &blocks[block_count[0]]
+                    memset(tile, 0, sizeof(BlockRecord))
+                    tile.address = block.ptr
+                    tile.nbytes = block.nbytes
+                    tile.requested = block.requested
+                    tile.stack = block.stack
+                    tile.state = _record_state(block)
+                block_count[0] += 1
+            block = block.next
+        segment = segment.next
+
+
+cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord* blocks,
+                       size_t* segment_count, size_t* block_count) noexcept nogil:
+    cdef PrivatePool* private = a.private_pools
+    _collect(&a.pools[0], segments, blocks, segment_count, block_count)
+    _collect(&a.pools[1], segments, blocks, segment_count, block_count)
+    while private != NULL:
+        _collect(&private.pools[0], segments, blocks, segment_count, block_count)
+        _collect(&private.pools[1], segments, blocks, segment_count, block_count)
+        private = private.next
+
+
+def collect_segments(int device):
+    """Return ``(segments, blocks)``, arrays of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``, of one moment.
+
+    Segments come by rising address, blocks in the same order.
+    """
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef size_t segment_count = 0
+    cdef size_t block_count = 0
+    cdef size_t segments_filled = 0
+    cdef size_t blocks_filled = 0
+    cdef SegmentRecord* segments = NULL
+    cdef BlockRecord* blocks = NULL
+    if a == NULL:
+        return np.empty(0, SEGMENT_DTYPE), np.empty(0, BLOCK_DTYPE)
+    with nogil:
+        device_lock(a)
+        caches_stop(a)
+        _collect_all(a, NULL, NULL, &segment_count, &block_count)
+        segments = <SegmentRecord*>malloc((segment_count + 1) * sizeof(SegmentRecord))
+        blocks = <BlockRecord*>malloc((block_count + 1) * sizeof(BlockRecord))
+        if segments != NULL and blocks != NULL:
+            _collect_all(a, segments, blocks, &segments_filled, &blocks_filled)
+        caches_resume(a)
+        device_unlock(a)
+    try:
+        if segments == NULL or blocks == NULL:
+            raise MemoryError("no host memory for a snapshot")
+        return _in_order((<char*>segments)[:segment_count * sizeof(SegmentRecord)],
+                         (<char*>blocks)[:block_count * sizeof(BlockRecord)])
+    finally:
+        free(segments)
+        free(blocks)
+
+
+def _in_order(bytes segment_bytes, bytes block_bytes):
+    segments = np.frombuffer(segment_bytes, SEGMENT_DTYPE)
+    blocks = np.frombuffer(block_bytes, BLOCK_DTYPE)
+    order = np.argsort(segments["address"], kind="stable")
+    counts = segments["n_blocks"].astype(np.int64)
+    starts = np.cumsum(counts) - counts
+    picks = [np.arange(starts[i], starts[i] + counts[i]) for i in order]
+    index = np.concatenate(picks) if picks else np.empty(0, np.int64)
+    return segments[order].copy(), blocks[index].copy()
+
+
+def page_pool_nbytes(int device):
+    """Return the bytes of pages that are reserved but back no segment."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    return 0 if a == NULL else a.page_pool_nbytes
+
+
+assert VALUES == len(STATISTICS_KEYS) and OVERSIZE_FIRST == STAT_TYPES * 12
+assert SCALAR_FIRST == OVERSIZE_FIRST + 8

@@ -1,0 +1,40 @@
+# Segments: ranges of address space and the tiles in them. All functions need the device lock and
+# make no driver call; growth.pyx and release.pyx make the calls between them.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport (
+    BLOCK_MOVING,
+    BLOCK_UNMAPPED,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    Page,
+    Segment,
+)
+
+# The records of a segment over [va, va + nbytes), one UNMAPPED (virtual) or HELD (plain) tile.
+cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
+                          uint64_t stream, size_t granularity) noexcept nogil
+cdef void segment_drop(Segment* segment) noexcept nogil
+
+# An UNMAPPED tile joins its UNMAPPED neighbours and the hole list.
+cdef void hole_insert(Block* block) noexcept nogil
+cdef void hole_remove(Block* block) noexcept nogil
+
+# Writes a page into the segment's map, or takes out the page that starts at an address.
+cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept nogil
+cdef Page* segment_take_page(Segment* segment, uint64_t va) noexcept nogil
+# The run of whole pages inside a block: its first address and end; False when there is none.
+cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
+                            uint64_t* end) noexcept nogil
+# Derives is_split of two tiles (or NULL) beside a range that was mapped or unmapped.
+cdef void splits_refresh(DeviceAllocator* a, Block* before, Block* after) noexcept nogil
+
+cdef inline bint block_is_mapped(Block* block) noexcept nogil:
+    return block.state != BLOCK_UNMAPPED and block.state != BLOCK_MOVING
+
+
+cdef inline bint block_has_mapped_neighbour(Block* block) noexcept nogil:
+    return ((block.previous != NULL and block_is_mapped(block.previous))
+            or (block.next != NULL and block_is_mapped(block.next)))

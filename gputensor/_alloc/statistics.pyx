@@ -1,0 +1,232 @@
+# distutils: language = c++
+"""Exact statistics from sharded counters; the idea is in statistics.pxd.
+
+Invariants, with the device lock held and the caches stopped:
+    current(type) == sum over shards of (in - out)
+    sum over shards of up_bytes   <= peak - current   for allocated, active and requested bytes,
+                                                      of each pool and of both together
+    sum over shards of down_bytes <= peak - current   for inactive_split bytes
+and likewise for counts and requested bytes. `active` is `allocated` plus what waits for streams, so
+one budget serves both; `requested` needs its own, since a block's next request may be larger than
+its last.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._alloc.model cimport (
+    POOL_LARGE,
+    POOL_SMALL,
+    STAT_ACTIVE,
+    STAT_ACTIVE_BYTES,
+    STAT_ALLOCATED_BYTES,
+    STAT_ALLOCATION,
+    STAT_INACTIVE_SPLIT,
+    STAT_INACTIVE_SPLIT_BYTES,
+    STAT_REQUESTED_BYTES,
+    STAT_RESERVED_BYTES,
+    STAT_SEGMENT,
+    Block,
+    Counters,
+    DeviceAllocator,
+    Stat,
+    ThreadCache,
+    gt_load,
+    gt_spin_lock,
+    gt_spin_unlock,
+)
+
+
+cdef void caches_stop(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache = a.caches
+    while cache != NULL:
+        gt_spin_lock(&cache.lock)
+        cache = cache.next
+
+
+cdef void caches_resume(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache = a.caches
+    while cache != NULL:
+        gt_spin_unlock(&cache.lock)
+        cache = cache.next
+
+
+cdef inline void _sum_into(Counters* total, const Counters* c) noexcept nogil:
+    total.count_in += c.count_in
+    total.count_out += c.count_out
+    total.bytes_in += c.bytes_in
+    total.bytes_out += c.bytes_out
+    total.requested_in += c.requested_in
+    total.requested_out += c.requested_out
+    total.split_count_in += c.split_count_in
+    total.split_count_out += c.split_count_out
+    total.split_bytes_in += c.split_bytes_in
+    total.split_bytes_out += c.split_bytes_out
+
+
+# The stats of one type, from what came in and went out in each pool.
+cdef void _set_type(Stat* row, uint64_t small_in, uint64_t small_out, uint64_t large_in,
+                    uint64_t large_out) noexcept nogil:
+    cdef int i
+    row[2].allocated = <int64_t>small_in
+    row[2].freed = <int64_t>small_out
+    row[1].allocated = <int64_t>large_in
+    row[1].freed = <int64_t>large_out
+    row[0].allocated = row[1].allocated + row[2].allocated
+    row[0].freed = row[1].freed + row[2].freed
+    for i in range(3):
+        row[i].current = row[i].allocated - row[i].freed
+        if row[i].current > row[i].peak:
+            row[i].peak = row[i].current
+
+
+cdef inline int64_t _room(Stat* stat) noexcept nogil:
+    return stat.peak - stat.current
+
+
+cdef inline int64_t _least(int64_t a, int64_t b) noexcept nogil:
+    return a if a < b else b
+
+
+# What one of `shards` shards may use of the room in pool column `i` and of half the room of both.
+cdef inline int64_t _share(int64_t own, int64_t both, int64_t shards) noexcept nogil:
+    return _least(own, both // 2) // shards
+
+
+cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
+    cdef Counters total[2]
+    cdef int64_t up_bytes[3]
+    cdef int64_t up_count[3]
+    cdef int64_t up_requested[3]
+    cdef int64_t down_bytes[3]
+    cdef int64_t down_count[3]
+    cdef int64_t shards = a.cache_count + 1
+    cdef ThreadCache* cache
+    cdef Stat* s
+    cdef int kind, i
+    for kind in range(2):
+        total[kind] = a.counters[kind]
+        cache = a.caches
+        while cache != NULL:
+            _sum_into(&total[kind], &cache.counters[kind])
+            cache = cache.next
+    _set_type(a.stats[STAT_ALLOCATION], total[0].count_in, total[0].count_out,
+              total[1].count_in, total[1].count_out)
+    _set_type(a.stats[STAT_ALLOCATED_BYTES], total[0].bytes_in, total[0].bytes_out,
+              total[1].bytes_in, total[1].bytes_out)
+    _set_type(a.stats[STAT_REQUESTED_BYTES], total[0].requested_in, total[0].requested_out,
+              total[1].requested_in, total[1].requested_out)
+    _set_type(a.stats[STAT_ACTIVE], total[0].count_in, total[0].count_out - a.pending_count[0],
+              total[1].count_in, total[1].count_out - a.pending_count[1])
+    _set_type(a.stats[STAT_ACTIVE_BYTES], total[0].bytes_in,
+              total[0].bytes_out - a.pending_bytes[0], total[1].bytes_in,
+              total[1].bytes_out - a.pending_bytes[1])
+    _set_type(a.stats[STAT_INACTIVE_SPLIT], total[0].split_count_in, total[0].split_count_out,
+              total[1].split_count_in, total[1].split_count_out)
+    _set_type(a.stats[STAT_INACTIVE_SPLIT_BYTES], total[0].split_bytes_in,
+              total[0].split_bytes_out, total[1].split_bytes_in, total[1].split_bytes_out)
+    for i in range(3):
+        up_bytes[i] = _least(_room(&a.stats[STAT_ALLOCATED_BYTES][i]),
+                             _room(&a.stats[STAT_ACTIVE_BYTES][i]))
+        up_count[i] = _least(_room(&a.stats[STAT_ALLOCATION][i]),
+                             _room(&a.stats[STAT_ACTIVE][i]))
+        up_requested[i] = _room(&a.stats[STAT_REQUESTED_BYTES][i])
+        down_bytes[i] = _room(&a.stats[STAT_INACTIVE_SPLIT_BYTES][i])
+        down_count[i] = _room(&a.stats[STAT_INACTIVE_SPLIT][i])
+    for kind in range(2):
+        i = 2 - kind
+        total[kind].up_bytes = _share(up_bytes[i], up_bytes[0], shards)
+        total[kind].up_count = _share(up_count[i], up_count[0], shards)
+        total[kind].up_requested = _share(up_requested[i], up_requested[0], shards)
+        total[kind].down_bytes = _share(down_bytes[i], down_bytes[0], shards)
+        total[kind].down_count = _share(down_count[i], down_count[0], shards)
+        _hand_out(&a.counters[kind], &total[kind])
+        cache = a.caches
+        while cache != NULL:
+            _hand_out(&cache.counters[kind], &total[kind])
+            cache = cache.next
+
+
+cdef inline void _hand_out(Counters* shard, const Counters* share) noexcept nogil:
+    shard.up_bytes = share.up_bytes
+    shard.up_count = share.up_count
+    shard.up_requested = share.up_requested
+    shard.down_bytes = share.down_bytes
+    shard.down_count = share.down_count
+
+
+cdef void _settle_stopped(DeviceAllocator* a) noexcept nogil:
+    caches_stop(a)
+    stats_settle(a)
+    caches_resume(a)
+
+
+cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes,
+                       size_t requested) noexcept nogil:
+    cdef Counters* c = &a.counters[kind]
+    counters_give(c, nbytes, requested)
+    if c.up_bytes < 0 or c.up_count < 0 or c.up_requested < 0:
+        _settle_stopped(a)
+
+
+cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes,
+                       size_t requested) noexcept nogil:
+    counters_take(&a.counters[kind], nbytes, requested)
+
+
+cdef void account_split_in(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef Counters* c = &a.counters[block.kind]
+    counters_split_in(c, block.nbytes)
+    if c.down_bytes < 0 or c.down_count < 0:
+        _settle_stopped(a)
+
+
+cdef void account_split_out(DeviceAllocator* a, Block* block) noexcept nogil:
+    counters_split_out(&a.counters[block.kind], block.nbytes)
+
+
+cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil:
+    a.pending_count[block.kind] += sign
+    a.pending_bytes[block.kind] += sign * <int64_t>block.nbytes
+    # A block moves from allocated to pending: its room belongs to no budget while it waits.
+    if sign > 0:
+        a.counters[block.kind].up_bytes -= <int64_t>block.nbytes
+        a.counters[block.kind].up_count -= 1
+    else:
+        a.counters[block.kind].up_bytes += <int64_t>block.nbytes
+        a.counters[block.kind].up_count += 1
+
+
+cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil:
+    stat.current += amount
+    if amount > 0:
+        stat.allocated += amount
+        if stat.current > stat.peak:
+            stat.peak = stat.current
+    else:
+        stat.freed -= amount
+
+
+cdef void account_segment(DeviceAllocator* a, int kind, int count) noexcept nogil:
+    stat_change(&a.stats[STAT_SEGMENT][0], count)
+    stat_change(&a.stats[STAT_SEGMENT][2 - kind], count)
+
+
+cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcept nogil:
+    stat_change(&a.stats[STAT_RESERVED_BYTES][0], nbytes)
+    stat_change(&a.stats[STAT_RESERVED_BYTES][2 - kind], nbytes)
+
+
+cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:
+    cdef uint64_t total = 0
+    cdef ThreadCache* cache
+    cdef int kind
+    for kind in range(2):
+        total -= gt_load(&a.counters[kind].bytes_out)
+        total += gt_load(&a.counters[kind].bytes_in)
+    cache = a.caches
+    while cache != NULL:
+        for kind in range(2):
+            total -= gt_load(&cache.counters[kind].bytes_out)
+            total += gt_load(&cache.counters[kind].bytes_in)
+        cache = cache.next
+    return <int64_t>total

@@ -1,0 +1,223 @@
+# distutils: language = c++
+"""Thread caches: a hit costs one uncontended lock and no shared cache line.
+
+A cache has 128 slots; a slot holds free blocks of one exact size and stream, so a hit gives what a
+best fit would give for that size, with nothing to cut. The thread that owns the cache takes from it.
+A block returns to the cache it came from, whoever frees it, so memory that one thread allocates and
+another frees comes home. A cache refuses a block when its slot serves another size that is in use,
+when the slot is full, or when it holds as many bytes as it may; the pools then take it.
+
+What a cache holds is not stranded: before a pool grows, all caches are drained. Large blocks are
+parked only when several threads use the device, and then at most LARGE_SHARE of the reserved bytes.
+
+Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into it,
+and a thread that drains, counts or checks, which holds the device lock as well. A cache outlives its
+thread and is handed to the next new one: blocks may point to it.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc
+
+from gputensor._alloc.block cimport block_map_remove
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    BLOCK_HELD,
+    BLOCK_PARKED,
+    CACHE_SLOTS,
+    POOL_LARGE,
+    POOL_SMALL,
+    STAT_RESERVED_BYTES,
+    UNIT_SHIFT,
+    Block,
+    Counters,
+    DeviceAllocator,
+    Slot,
+    ThreadCache,
+    gt_load_int,
+    gt_spin_lock,
+    gt_spin_unlock,
+    gt_store_int,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pool cimport pool_bins, pool_insert
+from gputensor._alloc.statistics cimport (
+    caches_resume,
+    caches_stop,
+    counters_give,
+    counters_split_in,
+    counters_split_out,
+    counters_take,
+    stats_settle,
+)
+from gputensor._driver.table cimport HOST_DEVICES
+
+cdef extern from "gputensor/_alloc/thread_slot.h" nogil:
+    void** gt_caches_new(int index, void (*retire)(void*) noexcept nogil)
+    void* gt_caches_get(int index)
+
+cdef enum:
+    SLOT_BLOCKS = 64            # blocks in one slot
+    SMALL_PARKED = 4 << 20      # bytes of small blocks in one cache
+    LARGE_SHARE = 4             # large blocks in all caches: at most reserved / LARGE_SHARE
+
+
+cdef void _retire(void* pointer) noexcept nogil:
+    cdef ThreadCache* cache = <ThreadCache*>pointer
+    cdef DeviceAllocator* a = cache.allocator
+    device_lock(a)
+    _drain(a, cache)
+    gt_store_int(&cache.in_use, 0)
+    device_unlock(a)
+
+
+cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
+    device_lock(a)
+    cache = a.caches
+    while cache != NULL and gt_load_int(&cache.in_use):
+        cache = cache.next
+    if cache == NULL:
+        cache = <ThreadCache*>calloc(1, sizeof(ThreadCache))
+        if cache != NULL:
+            cache.allocator = a
+            cache.next = a.caches
+            a.caches = cache
+            a.cache_count += 1
+    if cache != NULL:
+        gt_store_int(&cache.in_use, 1)
+        caches_stop(a)
+        stats_settle(a)
+        caches_resume(a)
+    device_unlock(a)
+    return cache
+
+
+cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil:
+    cdef int index = a.device + HOST_DEVICES
+    cdef void* cache = gt_caches_get(index)
+    cdef void** cell
+    if cache == NULL or (<ThreadCache*>cache).allocator != a:
+        cell = gt_caches_new(index, _retire)
+        if cell == NULL:
+            return NULL
+        cell[0] = _adopt(a)
+        cache = cell[0]
+    return <ThreadCache*>cache
+
+
+cdef inline Slot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
+    cdef uint64_t key = (nbytes >> UNIT_SHIFT) + (stream >> 4) * 37 + stream
+    return &cache.slots[(key ^ (key >> 7) ^ (key >> 14)) & (CACHE_SLOTS - 1)]
+
+
+cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
+                       uint64_t stream) noexcept nogil:
+    cdef Slot* slot = _slot(cache, nbytes, stream)
+    cdef Block* block = NULL
+    cdef Counters* c
+    gt_spin_lock(&cache.lock)
+    if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
+        c = &cache.counters[slot.head.kind]
+        if (c.up_bytes >= <int64_t>nbytes and c.up_count > 0
+                and c.up_requested >= <int64_t>requested):
+            block = slot.head
+            slot.head = block.link_next
+            slot.count -= 1
+            cache.parked_nbytes[block.kind] -= nbytes
+            cache.parked_count -= 1
+            counters_give(c, nbytes, requested)
+            if block.is_split:
+                counters_split_out(c, nbytes)
+            block.link_next = NULL
+            block.state = BLOCK_ALLOCATED
+            block.requested = requested
+    gt_spin_unlock(&cache.lock)
+    return block
+
+
+# How many bytes of large blocks one cache may hold; 0 while one thread is alone.
+cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
+    if a.cache_count < 2:
+        return 0
+    return <size_t>a.stats[STAT_RESERVED_BYTES][0].current // (LARGE_SHARE * a.cache_count)
+
+
+cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef Counters* c = &cache.counters[block.kind]
+    cdef size_t limit = SMALL_PARKED
+    cdef bint parked = False
+    if block.kind == POOL_LARGE:
+        limit = _large_limit(cache.allocator)
+    gt_spin_lock(&cache.lock)
+    if (cache.in_use and cache.parked_nbytes[block.kind] + block.nbytes <= limit
+            and c.down_bytes >= <int64_t>block.nbytes and c.down_count > 0):
+        if slot.head == NULL:
+            slot.nbytes = block.nbytes
+            slot.stream = block.stream
+            slot.count = 0
+        if (slot.nbytes == block.nbytes and slot.stream == block.stream
+                and slot.count < SLOT_BLOCKS):
+            counters_take(c, block.nbytes, block.requested)
+            if block.is_split:
+                counters_split_in(c, block.nbytes)
+            block.requested = 0
+            block.state = BLOCK_PARKED
+            block.link_next = slot.head
+            slot.head = block
+            slot.count += 1
+            cache.parked_nbytes[block.kind] += block.nbytes
+            cache.parked_count += 1
+            parked = True
+    gt_spin_unlock(&cache.lock)
+    return parked
+
+
+# Returns a cache's blocks to the pools. Needs the device lock.
+cdef int _drain(DeviceAllocator* a, ThreadCache* cache) noexcept nogil:
+    cdef Block* block
+    cdef Block* taken = NULL
+    cdef int i, count = 0
+    gt_spin_lock(&cache.lock)
+    if cache.parked_count > 0:
+        for i in range(CACHE_SLOTS):
+            while cache.slots[i].head != NULL:
+                block = cache.slots[i].head
+                cache.slots[i].head = block.link_next
+                if block.is_split:
+                    # pool_insert counts it again, in the allocator's own shard.
+                    counters_split_out(&cache.counters[block.kind], block.nbytes)
+                block.state = BLOCK_HELD
+                block.link_next = taken
+                taken = block
+                count += 1
+            cache.slots[i].count = 0
+        cache.parked_nbytes[POOL_SMALL] = 0
+        cache.parked_nbytes[POOL_LARGE] = 0
+        cache.parked_count = 0
+    gt_spin_unlock(&cache.lock)
+    while taken != NULL:
+        block = taken
+        taken = block.link_next
+        block.link_next = NULL
+        block.home = NULL
+        block_map_remove(block.ptr)
+        block.epoch = pool_bins(block.pool, block.stream).state.epoch
+        pool_insert(block.pool, block)
+    return count
+
+
+cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache = a.caches
+    cdef int count = 0
+    while cache != NULL:
+        count += _drain(a, cache)
+        cache = cache.next
+    return count
+
+
+cdef void caches_forget(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache = a.caches
+    while cache != NULL:
+        cache.allocator = NULL
+        cache = cache.next

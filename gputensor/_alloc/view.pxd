@@ -1,0 +1,14 @@
+# Views: free pages of several places, mapped side by side a second time. See view.pyx.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator
+
+# Needs the device lock, which it may give up. A HELD block that is a view, or NULL when a view is
+# not possible or not worth its driver calls.
+cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                      size_t nbytes) noexcept nogil
+# A view's block is free again: its home tiles return to their pools, its mappings are kept.
+cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil
+# Unmaps and forgets all views that are not in use.
+cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil
