@@ -22,7 +22,7 @@ BUILD_NEEDS := "setuptools>=77" "wheel" "cython>=3.0.10"
 LINT_NEEDS := "ruff>=0.6" "cython-lint>=0.16" "mypy>=1.10" "codespell>=2.3"
 
 # What an earlier shell left behind must not decide what is built and imported here.
-unexport PYTHONPATH PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
+unexport PYTHONHOME PYTHONSTARTUP PIP_TARGET PIP_PREFIX PIP_USER PIP_REQUIRE_VIRTUALENV
 unexport GPUTENSOR_BUILD_ONLY GPUTENSOR_BUILD_DEBUG GPUTENSOR_SANITIZE
 export GPUTENSOR_BUILD_JOBS := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
@@ -33,9 +33,11 @@ SHELL := /bin/sh
 
 ifdef PY
 OWN_ENVIRONMENT :=
+export PYTHONPATH := $(CURDIR)
 else
 override PY := $(VENV)/bin/python
 OWN_ENVIRONMENT := environment
+unexport PYTHONPATH
 endif
 
 help:
