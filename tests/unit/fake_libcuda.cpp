@@ -1,0 +1,393 @@
+// A CUDA driver library for tests: the binary interface in front, the embedded host device behind.
+//
+// It lets the CUDA filler run its conformance tests where there is no GPU. It is strict where a real
+// driver is trusting: every structure field, flag and enumeration that the filler passes is
+// compared with what CUDA's headers say, a call without the right context current fails, and calls
+// that CUDA forbids during a capture fail unless the thread's capture mode is relaxed.
+//
+// FAKE_CUDA_INIT, FAKE_CUDA_COUNT, FAKE_CUDA_VERSION and FAKE_CUDA_VMM set what cuInit returns, how
+// many devices there are, the version, and whether there is virtual memory. Compile with
+// -DNO_PROC_ADDRESS for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
+
+#include <atomic>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+
+#include "gputensor/_driver/host_device.h"
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+using gputensor::HostDevice;
+
+namespace {
+
+constexpr int INVALID_VALUE = 1, NOT_INITIALIZED = 3, INVALID_CONTEXT = 201, UNSUPPORTED = 801;
+constexpr int CAPTURE_UNSUPPORTED = 900;
+
+struct Location { int type, id; };
+struct AllocationProp {
+    int type, handle_types;
+    Location location;
+    void* metadata;
+    unsigned char compression, rdma;
+    unsigned short usage;
+    unsigned char reserved[4];
+};
+struct AccessDesc {
+    Location location;
+    int flags;
+};
+
+int setting(const char* name, int otherwise) {
+    const char* text = getenv(name);
+    return text ? atoi(text) : otherwise;
+}
+
+bool initialised = false;
+char primary_context;
+thread_local void* current_context = nullptr;
+thread_local int capture_mode = 0;
+std::atomic<int> captures{0};
+
+HostDevice& device() {
+    static HostDevice* host = new HostDevice(
+        size_t(1) << 30, false, getenv("FAKE_CUDA_SEED") != nullptr,
+        uint64_t(setting("FAKE_CUDA_SEED", 0)));
+    return *host;
+}
+
+uint64_t number(void* handle) { return reinterpret_cast<uint64_t>(handle); }
+
+bool ready() { return initialised && current_context == &primary_context; }
+
+int unsafe() {
+    if (!ready()) return INVALID_CONTEXT;
+    return captures.load() && capture_mode != 2 ? CAPTURE_UNSUPPORTED : 0;
+}
+
+template <class Call> int safe_call(Call call) { return ready() ? call() : INVALID_CONTEXT; }
+template <class Call> int unsafe_call(Call call) {
+    int status = unsafe();
+    return status ? status : call();
+}
+template <class Call> int make(void** handle, Call call) {
+    uint64_t found = 0;
+    int status = call(&found);
+    *handle = reinterpret_cast<void*>(status ? 0xBAD : found);
+    return status;
+}
+
+bool is_ours(const AllocationProp& p) {
+    return p.type == 1 && p.handle_types == 0 && p.location.type == 1 && p.location.id == 0 &&
+           !p.metadata && !p.compression && !p.rdma && !p.usage && !memcmp(p.reserved, "\0\0\0", 4);
+}
+
+}  // namespace
+
+EXPORT int cuInit(unsigned flags) {
+    if (flags) return INVALID_VALUE;
+    int status = setting("FAKE_CUDA_INIT", 0);
+    initialised = !status;
+    return status;
+}
+EXPORT int cuGetErrorName(int status, const char** name) {
+    if (status != 805) return INVALID_VALUE;
+    *name = "CUDA_ERROR_MPS_CONNECTION_FAILED";
+    return 0;
+}
+EXPORT int cuDriverGetVersion(int* version) {
+    *version = setting("FAKE_CUDA_VERSION", 12080);
+    return 0;
+}
+EXPORT int cuDeviceGetCount(int* count) {
+    if (!initialised) return NOT_INITIALIZED;
+    *count = setting("FAKE_CUDA_COUNT", 1);
+    return 0;
+}
+EXPORT int cuDeviceGet(int* found, int ordinal) {
+    *found = ordinal;
+    return initialised ? 0 : NOT_INITIALIZED;
+}
+EXPORT int cuDeviceGetName(char* name, int length, int) {
+    snprintf(name, size_t(length), "Fake GPU");
+    return 0;
+}
+EXPORT int cuDeviceGetUuid_v2(void* uuid, int) {
+    for (int i = 0; i < 16; i++) static_cast<unsigned char*>(uuid)[i] = (unsigned char)(i * 17);
+    return 0;
+}
+EXPORT int cuDeviceGetPCIBusId(char* text, int length, int) {
+    snprintf(text, size_t(length), "0000:0A:00.0");
+    return 0;
+}
+EXPORT int cuDeviceTotalMem_v2(size_t* nbytes, int) {
+    *nbytes = size_t(1) << 30;
+    return 0;
+}
+EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
+    *value = attribute == 75    ? 9
+             : attribute == 76  ? 0
+             : attribute == 16  ? 132
+             : attribute == 102 ? setting("FAKE_CUDA_VMM", 1)
+                                : 1000 + attribute;
+    return 0;
+}
+EXPORT int cuDeviceGetMemPool(void** pool, int) {
+    *pool = &primary_context;
+    return 0;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void** context, int) {
+    *context = &primary_context;
+    return 0;
+}
+EXPORT int cuCtxGetCurrent(void** context) {
+    *context = current_context;
+    return 0;
+}
+EXPORT int cuCtxSetCurrent(void* context) {
+    current_context = context;
+    return 0;
+}
+EXPORT int cuCtxSynchronize() {
+    return safe_call([] { return device().synchronize(); });
+}
+EXPORT int cuCtxGetStreamPriorityRange(int* least, int* greatest) {
+    return safe_call([=] { return device().stream_priority_range(least, greatest); });
+}
+EXPORT int cuMemAlloc_v2(uint64_t* ptr, size_t nbytes) {
+    *ptr = 0xBAD;
+    return unsafe_call([=] { return device().mem_alloc(ptr, nbytes); });
+}
+EXPORT int cuMemFree_v2(uint64_t ptr) {
+    return unsafe_call([=] { return device().mem_free(ptr); });
+}
+EXPORT int cuMemGetInfo_v2(size_t* free, size_t* total) {
+    return safe_call([=] { return device().mem_info(free, total); });
+}
+EXPORT int cuMemHostAlloc(void** ptr, size_t nbytes, unsigned flags) {
+    if (flags != 1) return INVALID_VALUE;
+    return unsafe_call([=] {
+        return make(ptr, [=](uint64_t* out) { return device().pinned_alloc(out, nbytes); });
+    });
+}
+EXPORT int cuMemFreeHost(void* ptr) {
+    return unsafe_call([=] { return device().pinned_free(number(ptr)); });
+}
+EXPORT int cuMemHostRegister_v2(void* ptr, size_t nbytes, unsigned flags) {
+    if (flags != 1) return INVALID_VALUE;
+    return unsafe_call([=] { return device().pinned_register(number(ptr), nbytes); });
+}
+EXPORT int cuMemHostUnregister(void* ptr) {
+    return unsafe_call([=] { return device().pinned_unregister(number(ptr)); });
+}
+EXPORT int cuMemAllocAsync(uint64_t* ptr, size_t nbytes, void* stream) {
+    return safe_call([=] { return device().async_alloc(ptr, nbytes, number(stream)); });
+}
+EXPORT int cuMemFreeAsync(uint64_t ptr, void* stream) {
+    return safe_call([=] { return device().async_free(ptr, number(stream)); });
+}
+EXPORT int cuMemPoolTrimTo(void* pool, size_t) {
+    return pool == &primary_context ? 0 : INVALID_VALUE;
+}
+EXPORT int cuMemAddressReserve(uint64_t* va, size_t nbytes, size_t alignment, uint64_t at,
+                               unsigned long long flags) {
+    if (at || flags) return INVALID_VALUE;
+    return unsafe_call([=] { return device().va_reserve(va, nbytes, alignment); });
+}
+EXPORT int cuMemAddressFree(uint64_t va, size_t nbytes) {
+    return unsafe_call([=] { return device().va_release(va, nbytes); });
+}
+EXPORT int cuMemCreate(uint64_t* page, size_t nbytes, const AllocationProp* property,
+                       unsigned long long flags) {
+    if (flags || !is_ours(*property)) return INVALID_VALUE;
+    *page = 0xBAD;
+    return unsafe_call([=] { return device().page_create(page, nbytes); });
+}
+EXPORT int cuMemRelease(uint64_t page) {
+    return unsafe_call([=] { return device().page_destroy(page); });
+}
+#ifndef NO_MEM_MAP
+EXPORT int cuMemMap(uint64_t va, size_t nbytes, size_t offset, uint64_t page,
+                    unsigned long long flags) {
+    if (offset || flags) return INVALID_VALUE;
+    return unsafe_call([=] { return device().page_map(va, nbytes, page); });
+}
+#endif
+EXPORT int cuMemUnmap(uint64_t va, size_t nbytes) {
+    return unsafe_call([=] { return device().page_unmap(va, nbytes); });
+}
+EXPORT int cuMemSetAccess(uint64_t, size_t, const AccessDesc* access, size_t count) {
+    if (count != 1 || access->location.type != 1 || access->location.id || access->flags != 3)
+        return INVALID_VALUE;
+    return unsafe_call([] { return setting("FAKE_CUDA_SET_ACCESS", 0); });
+}
+EXPORT int cuMemGetAllocationGranularity(size_t* nbytes, const AllocationProp* property,
+                                         int option) {
+    if (option || !is_ours(*property)) return INVALID_VALUE;
+    *nbytes = gputensor::HostMemory::GRANULARITY;
+    return 0;
+}
+EXPORT int cuPointerGetAttribute(void* value, int attribute, uint64_t) {
+    if (attribute != 2 && attribute != 9) return INVALID_VALUE;
+    *static_cast<int*>(value) = attribute == 2 ? 2 : 0;
+    return 0;
+}
+EXPORT int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
+    if (flags != 1) return INVALID_VALUE;
+    return unsafe_call([=] {
+        return make(stream, [=](uint64_t* out) { return device().stream_create(out, priority); });
+    });
+}
+EXPORT int cuStreamDestroy_v2(void* stream) {
+    return unsafe_call([=] { return device().stream_destroy(number(stream)); });
+}
+EXPORT int cuStreamQuery(void* stream) {
+    return unsafe_call([=] { return device().stream_query(number(stream)); });
+}
+EXPORT int cuStreamSynchronize(void* stream) {
+    return unsafe_call([=] { return device().stream_synchronize(number(stream)); });
+}
+EXPORT int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
+    if (flags) return INVALID_VALUE;
+    return safe_call([=] { return device().stream_wait_event(number(stream), number(event)); });
+}
+EXPORT int cuEventCreate(void** event, unsigned flags) {
+    if (flags != 0 && flags != 2) return INVALID_VALUE;
+    return unsafe_call([=] {
+        return make(event, [=](uint64_t* out) { return device().event_create(out, flags ? 0 : 1); });
+    });
+}
+EXPORT int cuEventDestroy_v2(void* event) {
+    return unsafe_call([=] { return device().event_destroy(number(event)); });
+}
+EXPORT int cuEventRecord(void* event, void* stream) {
+    return safe_call([=] { return device().event_record(number(event), number(stream)); });
+}
+EXPORT int cuEventQuery(void* event) {
+    return unsafe_call([=] { return device().event_query(number(event)); });
+}
+EXPORT int cuEventSynchronize(void* event) {
+    return unsafe_call([=] { return device().event_synchronize(number(event)); });
+}
+EXPORT int cuEventElapsedTime(float* milliseconds, void* start, void* end) {
+    *milliseconds = -1;
+    return unsafe_call([=] {
+        return device().event_elapsed(milliseconds, number(start), number(end));
+    });
+}
+EXPORT int cuThreadExchangeStreamCaptureMode(int* mode) {
+    if (*mode < 0 || *mode > 2) return INVALID_VALUE;
+    std::swap(*mode, capture_mode);
+    return 0;
+}
+EXPORT int cuStreamBeginCapture_v2(void* stream, int mode) {
+    return safe_call([=] {
+        int status = device().capture_begin(number(stream), mode);
+        captures += !status;
+        return status;
+    });
+}
+EXPORT int cuStreamEndCapture(void* stream, void** graph) {
+    return safe_call([=] {
+        int active = 0;
+        uint64_t id = 0;
+        device().capture_info(number(stream), &active, &id);
+        int status = make(graph, [=](uint64_t* out) {
+            return device().capture_end(number(stream), out);
+        });
+        int still = 0;
+        device().capture_info(number(stream), &still, &id);
+        captures -= active && !still;
+        return status;
+    });
+}
+EXPORT int cuStreamGetCaptureInfo_v2(void* stream, int* active, uint64_t* id, void** graph,
+                                     const void*** nodes, size_t* count) {
+    if (graph || nodes || count || !stream) return INVALID_VALUE;
+    return safe_call([=] { return device().capture_info(number(stream), active, id); });
+}
+EXPORT int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long flags) {
+    if (flags) return INVALID_VALUE;
+    return safe_call([=] {
+        return make(executable, [=](uint64_t* out) {
+            return device().graph_instantiate(number(graph), out);
+        });
+    });
+}
+EXPORT int cuGraphLaunch(void* executable, void* stream) {
+    return safe_call([=] { return device().graph_launch(number(executable), number(stream)); });
+}
+EXPORT int cuGraphDestroy(void* graph) { return device().graph_destroy(number(graph)); }
+EXPORT int cuGraphExecDestroy(void* executable) {
+    return device().graph_executable_destroy(number(executable));
+}
+EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void* stream) {
+    return safe_call([=] { return device().copy_async(dst, src, nbytes, number(stream)); });
+}
+EXPORT int cuMemsetD8Async(uint64_t dst, unsigned char value, size_t count, void* stream) {
+    return safe_call([=] { return device().fill_async(dst, value, 1, count, number(stream)); });
+}
+EXPORT int cuMemsetD16Async(uint64_t dst, unsigned short value, size_t count, void* stream) {
+    return safe_call([=] { return device().fill_async(dst, value, 2, count, number(stream)); });
+}
+EXPORT int cuMemsetD32Async(uint64_t dst, unsigned value, size_t count, void* stream) {
+    return safe_call([=] { return device().fill_async(dst, value, 4, count, number(stream)); });
+}
+EXPORT int cuLaunchHostFunc(void* stream, void (*function)(void*), void* argument) {
+    return safe_call([=] { return device().host_launch(function, argument, number(stream)); });
+}
+
+// Kernels: the one function writes what it was launched with where its first parameter points.
+EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                          unsigned by, unsigned bz, unsigned shared, void* stream,
+                          void** parameters, void** extra) {
+    if (extra || number(function) != 0xF0) return INVALID_VALUE;
+    return safe_call([=] {
+        uint64_t out = *static_cast<uint64_t*>(parameters[0]);
+        unsigned launched[] = {gx, gy, gz, bx, by, bz, shared, unsigned(number(stream))};
+        memcpy(reinterpret_cast<void*>(out), launched, sizeof(launched));
+        return 0;
+    });
+}
+EXPORT int cuModuleLoadData(void** module, const void* image) {
+    if (strcmp(static_cast<const char*>(image), "fake image")) return 200;
+    return unsafe_call([=] { return *module = reinterpret_cast<void*>(0xE0), 0; });
+}
+EXPORT int cuModuleUnload(void* module) { return number(module) == 0xE0 ? 0 : INVALID_VALUE; }
+EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
+    if (number(module) != 0xE0) return 400;
+    if (strcmp(name, "kernel")) return 500;
+    *function = reinterpret_cast<void*>(0xF0);
+    return 0;
+}
+EXPORT int cuFuncGetAttribute(int* value, int attribute, void*) {
+    *value = 100 + attribute;
+    return 0;
+}
+EXPORT int cuFuncSetAttribute(void*, int attribute, int) { return attribute == 8 ? 0 : UNSUPPORTED; }
+EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int size, size_t) {
+    *blocks = 2048 / size;
+    return 0;
+}
+
+#ifndef NO_PROC_ADDRESS
+#include <dlfcn.h>
+// Finds the exported form of a name: the 12.0 forms that end in _v2 first.
+EXPORT int cuGetProcAddress_v2(const char* name, void** found, int version, uint64_t flags,
+                               int* answer) {
+    *found = nullptr;
+    *answer = 1;
+    if (version != 12000 || flags != 1) return INVALID_VALUE;
+    Dl_info self;
+    dladdr(reinterpret_cast<void*>(&cuInit), &self);
+    void* library = dlopen(self.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    char second[128];
+    snprintf(second, sizeof(second), "%s_v2", name);
+    *found = dlsym(library, second);
+    if (!*found) *found = dlsym(library, name);
+    dlclose(library);
+    *answer = *found ? 0 : 1;
+    return *found ? 0 : 500;
+}
+#endif
