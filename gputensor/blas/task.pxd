@@ -11,6 +11,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from gputensor._alloc.block cimport Block
 from gputensor._kernels.operand cimport Operand
+from gputensor.blas.pad cimport Relayout
 from gputensor.blas.plan cimport Plan
 from gputensor.blas.product cimport Product
 
@@ -51,6 +52,10 @@ cdef struct Task:
     int has_late_bias           # the bias and the activation that the library does not do
     int late_activation
     Operand result
+    int has_padding             # `padding` runs before the product, `unpadding` after it
+    int has_unpadding
+    Relayout padding
+    Relayout unpadding
     Plan* plan
     Product product
 

@@ -28,6 +28,10 @@ from gputensor.blas.handle cimport load_libraries
 from gputensor.blas.library cimport (
     BLAS_NOT_SUPPORTED, BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
 )
+from gputensor.blas.pad cimport (
+    PAD_A, PAD_B, PAD_D, pad_choose, pad_nbytes, relayout_add, relayout_init,
+    relayout_launch,
+)
 from gputensor.blas.plan cimport (
     BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key,
 )
@@ -183,22 +187,12 @@ cdef int take_temporary(Task* task, const Operand* like, Operand* out) except -1
     """A row-major operand of the shape and type of `like`, in memory that the task returns."""
     cdef int64_t size = 1
     cdef int axis
-    cdef status_t status = STATUS_OK
-    cdef size_t nbytes
-    cdef Block* block
     out.dtype, out.ndim, out.is_scalar = like.dtype, like.ndim, 0
     for axis in range(like.ndim - 1, -1, -1):
         out.shape[axis] = like.shape[axis]
         out.strides[axis] = size
         size *= like.shape[axis]
-    nbytes = <size_t>(size * dtype_itemsize(like.dtype))
-    block = allocator_malloc(task.device, nbytes, task.stream, &status)
-    if block is NULL:
-        raise_for_malloc(task.device, nbytes, task.stream, status)
-    task.temporaries[task.temporary_count] = block
-    task.temporary_count += 1
-    out.ptr = block.ptr
-    return 0
+    return take_memory(task, <size_t>(size * dtype_itemsize(like.dtype)), &out.ptr)
 
 
 cdef void add_copy(Task* task, int operation, const Operand* source,
@@ -259,7 +253,7 @@ cdef int prepare_library(Task* task) except -1:
     cdef Operand a = task.a[0]
     cdef Operand b = task.b[0]
     cdef const Operand* addend = NULL
-    cdef int copies
+    cdef int copies, padded
     cdef bint reads_addend = options.beta != 0 or options.beta_imag != 0
     task.result = task.out[0]
     if reads_addend and options.addend is not NULL:
@@ -283,7 +277,56 @@ cdef int prepare_library(Task* task) except -1:
     if options.conj_a or options.conj_b:
         conjugate(task, &a, &b, addend)
     fill_product(task)
+    task.has_padding = task.has_unpadding = 0
+    if product.outer_ndim == 0:
+        padded = pad_choose(product)
+        if padded:
+            pad_product(task, padded)
+            if padded & PAD_D:
+                addend = NULL
     return find_plan(task, addend)
+
+
+cdef int take_memory(Task* task, size_t nbytes, uint64_t* ptr) except -1:
+    cdef status_t status = STATUS_OK
+    cdef Block* block = allocator_malloc(task.device, nbytes, task.stream, &status)
+    if block is NULL:
+        raise_for_malloc(task.device, nbytes, task.stream, status)
+    task.temporaries[task.temporary_count] = block
+    task.temporary_count += 1
+    ptr[0] = block.ptr
+    return 0
+
+
+cdef int pad_product(Task* task, int padded) except -1:
+    """Put padded copies in the place of the product's matrices, and note what to copy."""
+    cdef Product* product = &task.product
+    cdef Product bare = task.product
+    cdef uint64_t ptr = 0
+    cdef int64_t ld, stride
+    relayout_init(&task.padding)
+    if padded & PAD_A:
+        take_memory(task, pad_nbytes(&bare, PAD_A, &ld, &stride), &ptr)
+        relayout_add(&task.padding, &bare, PAD_A, bare.a, bare.lda, bare.stride_a, ptr, ld, stride)
+        product.a, product.lda, product.stride_a = ptr, ld, stride
+    if padded & PAD_B:
+        take_memory(task, pad_nbytes(&bare, PAD_B, &ld, &stride), &ptr)
+        relayout_add(&task.padding, &bare, PAD_B, bare.b, bare.ldb, bare.stride_b, ptr, ld, stride)
+        product.b, product.ldb, product.stride_b = ptr, ld, stride
+    if padded & PAD_D:
+        take_memory(task, pad_nbytes(&bare, PAD_D, &ld, &stride), &ptr)
+        if bare.beta != 0 or bare.beta_imag != 0:
+            relayout_add(&task.padding, &bare, PAD_D, bare.c, bare.ldc, bare.stride_c, ptr, ld,
+                         stride)
+        product.c = product.d = ptr
+        product.ldc = product.ldd = ld
+        product.stride_c = product.stride_d = stride
+        relayout_init(&task.unpadding)
+        relayout_add(&task.unpadding, &bare, PAD_D, ptr, ld, stride, bare.d, bare.ldd,
+                     bare.stride_d)
+        task.has_unpadding = 1
+    task.has_padding = task.padding.count != 0
+    return 0
 
 
 cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1:
@@ -434,7 +477,11 @@ cdef int task_launch(Task* task) except -1:
         copy = &task.copies[index]
         elementwise(copy.operation, task.device, task.stream, copy.source.dtype, &copy.target, 1,
                     &copy.source)
+    if task.has_padding:
+        relayout_launch(&task.padding, task.device, task.stream)
     launch_library(task)
+    if task.has_unpadding:
+        relayout_launch(&task.unpadding, task.device, task.stream)
     if task.has_late_bias or task.late_activation != ACT_NONE:
         finish(task, &task.result)
     if task.has_copy_back:

@@ -23,8 +23,6 @@ from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Drive
 
 __all__ = ["clear_workspaces", "parse_workspace_config", "workspace_size"]
 
-from gputensor.streams.capture cimport captures_active
-
 cdef extern from "gputensor/blas/workspace_table.h":
     cdef struct WorkspaceEntry:
         int device
@@ -109,11 +107,10 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
     out.lent = NULL
     if nbytes == 0:
         return STATUS_OK
-    if captures_active():
-        driver = driver_get(device)
-        status = driver.capture_info(driver.self, stream, &is_capturing, &capture_id)
-        if status == STATUS_OK and is_capturing:
-            return lend(device, stream, nbytes, out)
+    driver = driver_get(device)
+    status = driver.capture_info(driver.self, stream, &is_capturing, &capture_id)
+    if status == STATUS_OK and is_capturing:
+        return lend(device, stream, nbytes, out)
     entry = workspace_recall(device, stream)
     if entry is NULL:
         entry = workspace_find(device, stream)

@@ -1,0 +1,45 @@
+# Products whose matrices do not start their rows at multiples of 16 bytes run several times slower:
+# the tensor cores' load paths need that alignment. Padding copies such a matrix to one with aligned
+# rows (a relayout), multiplies, and brings the result back the same way when it has to.
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor.blas.product cimport Product
+
+cdef enum:                      # which matrices of a product, in the library's terms
+    PAD_NONE = 0
+    PAD_A = 1
+    PAD_B = 2
+    PAD_D = 4
+
+# One matrix in two places, in bytes.
+cdef struct Piece:
+    uint64_t source
+    uint64_t target
+    int64_t source_pitch
+    int64_t target_pitch
+    int64_t source_batch
+    int64_t target_batch
+    int64_t row_nbytes
+    uint64_t rows
+    uint64_t blocks
+    uint64_t last
+
+cdef struct Relayout:
+    Piece pieces[3]
+    uint64_t total
+    unsigned int count
+    unsigned int step
+
+# Which matrices to pad for the shortest time, by the cost model of pad.pyx.
+cdef int pad_choose(const Product* product) noexcept nogil
+# The size of the padded copy of a matrix (one PAD_* bit), its leading dimension and batch stride.
+cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
+                       int64_t* stride) noexcept nogil
+cdef void relayout_init(Relayout* relayout) noexcept nogil
+# Adds a matrix of a product: from (source, ld, stride) to (target, ld, stride), in elements.
+cdef void relayout_add(Relayout* relayout, const Product* product, int which, uint64_t source,
+                       int64_t source_ld, int64_t source_stride, uint64_t target,
+                       int64_t target_ld, int64_t target_stride) noexcept nogil
+# Queues the copies on the stream. Needs the GIL, for the first compilation.
+cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1

@@ -1,0 +1,262 @@
+"""Padding: when it pays, and the copies that it takes.
+
+Only leading dimensions are padded; the sizes of the product stay what they are, so nothing is
+filled with zeros and an operand that is aligned already is not copied. The model below estimates
+each of four forms (as it is; padded inputs; padded inputs and result) and takes the quickest. Its
+constants were measured on an H200; on another GPU they shift the point where padding begins to pay,
+not the result.
+
+Why not pad the sizes as well: the libraries ask for alignment of addresses and leading dimensions
+only, and padded sizes would need zeros in both operands and a second pass over the result.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.operand cimport (
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_INT8,
+)
+from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
+from gputensor.blas.product cimport Product
+
+from gputensor.blas.relayout_source import SOURCE
+
+__all__ = ["choose", "padding"]
+
+cdef enum:
+    ALIGNMENT = 16              # bytes; what the fast load paths need
+    PITCH = 128                 # bytes; long rows are padded to whole cache lines
+    TILE = 64                   # rows and columns of the small tiles that odd products get
+    MULTIPROCESSORS = 132
+    BLOCK = 256
+
+cdef enum Padding:
+    PADDING_AUTO = 0
+    PADDING_NEVER = 1
+    PADDING_INPUTS = 2
+    PADDING_ALL = 3
+
+cdef struct Rates:              # per second; 0 when alignment does not matter
+    double aligned
+    double odd_result           # inputs aligned, rows of the result not
+    double odd
+
+cdef double COPY_RATE = 3.8e12  # bytes read and written in a second
+cdef double LAUNCH = 2.5e-6     # one kernel more in a stream, seconds
+cdef int mode = PADDING_AUTO
+MODES = {"auto": PADDING_AUTO, "never": PADDING_NEVER, "inputs": PADDING_INPUTS,
+         "all": PADDING_ALL}
+
+
+cdef Rates rates_of(const Product* product) noexcept nogil:
+    cdef Rates rates
+    rates.aligned = rates.odd_result = rates.odd = 0
+    if product.type_a == DT_FLOAT16 or product.type_a == DT_BFLOAT16:
+        rates.aligned, rates.odd_result, rates.odd = 700e12, 400e12, 130e12
+    elif product.type_a == DT_FLOAT32 and (product.compute == COMPUTE_32F_FAST_TF32
+                                           or product.compute == COMPUTE_32F_FAST_16BF):
+        rates.aligned, rates.odd_result, rates.odd = 350e12, 250e12, 110e12
+    elif product.type_a == DT_INT8:
+        rates.aligned, rates.odd_result, rates.odd = 1200e12, 600e12, 60e12
+    return rates
+
+
+cdef inline bint is_odd(uint64_t ptr, int64_t ld, int64_t stride, int64_t itemsize) noexcept nogil:
+    return (ptr | <uint64_t>(ld * itemsize) | <uint64_t>(stride * itemsize)) & (ALIGNMENT - 1) != 0
+
+
+cdef int odd_matrices(const Product* product) noexcept nogil:
+    cdef int odd = PAD_NONE
+    if is_odd(product.a, product.lda, product.stride_a, dtype_itemsize(product.type_a)):
+        odd |= PAD_A
+    if is_odd(product.b, product.ldb, product.stride_b, dtype_itemsize(product.type_b)):
+        odd |= PAD_B
+    if is_odd(product.d, product.ldd, product.stride_d, dtype_itemsize(product.type_d)):
+        odd |= PAD_D
+    return odd
+
+
+cdef void shape_of(const Product* product, int which, int64_t* length, int64_t* lines,
+                   int64_t* itemsize) noexcept nogil:
+    """The contiguous length of a matrix's columns in elements, and how many columns it has."""
+    if which == PAD_A:
+        itemsize[0] = dtype_itemsize(product.type_a)
+        length[0] = product.m if product.op_a == OP_N else product.k
+        lines[0] = product.k if product.op_a == OP_N else product.m
+    elif which == PAD_B:
+        itemsize[0] = dtype_itemsize(product.type_b)
+        length[0] = product.k if product.op_b == OP_N else product.n
+        lines[0] = product.n if product.op_b == OP_N else product.k
+    else:
+        itemsize[0] = dtype_itemsize(product.type_d)
+        length[0] = product.m
+        lines[0] = product.n
+
+
+cdef double copy_time(const Product* product, int which) noexcept nogil:
+    cdef int64_t length, lines, itemsize
+    cdef int64_t batch = product.batch
+    shape_of(product, which, &length, &lines, &itemsize)
+    # A matrix that the whole batch shares is copied once.
+    if (which == PAD_A and product.stride_a == 0) or (which == PAD_B and product.stride_b == 0):
+        batch = 1
+    return 2.0 * length * lines * itemsize * batch / COPY_RATE
+
+
+cdef double product_time(const Product* product, double rate) noexcept nogil:
+    """The larger of the time that the arithmetic takes and that of whole waves of small tiles."""
+    cdef double arithmetic = 2.0 * product.m * product.n * product.k * product.batch / rate
+    cdef int64_t tiles = (((product.m + TILE - 1) // TILE) * ((product.n + TILE - 1) // TILE)
+                          * product.batch)
+    cdef int64_t waves = (tiles + MULTIPROCESSORS - 1) // MULTIPROCESSORS
+    cdef double tiled = 2.0 * TILE * TILE * waves * product.k * MULTIPROCESSORS / rate
+    return arithmetic if arithmetic > tiled else tiled
+
+
+cdef int pad_choose(const Product* product) noexcept nogil:
+    cdef Rates rates
+    cdef int odd = odd_matrices(product)
+    cdef int inputs = odd & (PAD_A | PAD_B)
+    cdef double as_it_is, copies, with_inputs, with_all
+    cdef bint reads_addend = product.beta != 0 or product.beta_imag != 0
+    if odd == PAD_NONE or mode == PADDING_NEVER or product.outer_ndim:
+        return PAD_NONE
+    # A matrix times a vector reads each element once; there is nothing to gain.
+    if product.m < 16 or product.n < 16 or product.k < 16:
+        return PAD_NONE
+    rates = rates_of(product)
+    if rates.aligned == 0:
+        return PAD_NONE
+    if mode == PADDING_INPUTS:
+        return inputs
+    if mode == PADDING_ALL:
+        return odd
+    copies = 0
+    if inputs:
+        copies = LAUNCH
+        if inputs & PAD_A:
+            copies += copy_time(product, PAD_A)
+        if inputs & PAD_B:
+            copies += copy_time(product, PAD_B)
+    as_it_is = product_time(product, rates.odd if inputs else rates.odd_result)
+    with_inputs = as_it_is
+    if inputs:
+        with_inputs = copies + product_time(
+            product, rates.odd_result if odd & PAD_D else rates.aligned)
+    with_all = with_inputs
+    if odd & PAD_D:
+        with_all = copies + LAUNCH + copy_time(product, PAD_D) + product_time(
+            product, rates.aligned)
+        if reads_addend:
+            with_all += copy_time(product, PAD_D)
+    if with_all < with_inputs and with_all < as_it_is:
+        return odd
+    return inputs if with_inputs < as_it_is else PAD_NONE
+
+
+cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
+                       int64_t* stride) noexcept nogil:
+    cdef int64_t length, lines, itemsize
+    cdef int64_t nbytes
+    cdef int64_t batch = product.batch
+    shape_of(product, which, &length, &lines, &itemsize)
+    nbytes = length * itemsize
+    nbytes = (nbytes + PITCH - 1) & ~<int64_t>(PITCH - 1) if nbytes >= 1024 else (
+        (nbytes + ALIGNMENT - 1) & ~<int64_t>(ALIGNMENT - 1))
+    ld[0] = nbytes // itemsize
+    stride[0] = ld[0] * lines
+    if (which == PAD_A and product.stride_a == 0) or (which == PAD_B and product.stride_b == 0):
+        stride[0] = 0
+        batch = 1
+    return <size_t>(nbytes * lines * batch)
+
+
+cdef void relayout_init(Relayout* relayout) noexcept nogil:
+    relayout.total = 0
+    relayout.count = 0
+    relayout.step = 8
+
+
+cdef void relayout_add(Relayout* relayout, const Product* product, int which, uint64_t source,
+                       int64_t source_ld, int64_t source_stride, uint64_t target,
+                       int64_t target_ld, int64_t target_stride) noexcept nogil:
+    cdef int64_t length, lines, itemsize
+    cdef Piece* piece = &relayout.pieces[relayout.count]
+    cdef int64_t batch = product.batch
+    shape_of(product, which, &length, &lines, &itemsize)
+    piece.source, piece.target = source, target
+    piece.source_pitch, piece.target_pitch = source_ld * itemsize, target_ld * itemsize
+    piece.source_batch, piece.target_batch = source_stride * itemsize, target_stride * itemsize
+    piece.row_nbytes = length * itemsize
+    piece.rows = <uint64_t>lines
+    piece.blocks = <uint64_t>((piece.row_nbytes + ALIGNMENT - 1) // ALIGNMENT)
+    if is_odd(target, target_ld, target_stride, itemsize):
+        piece.blocks += 1
+    if batch > 1 and source_stride == 0 and which != PAD_D:
+        batch = 1
+    relayout.total += piece.blocks * piece.rows * <uint64_t>batch
+    piece.last = relayout.total
+    relayout.count += 1
+    if itemsize < relayout.step:
+        relayout.step = <unsigned int>itemsize
+
+
+cdef dict functions = {}        # device -> the compiled relayout
+
+
+cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1:
+    cdef uint64_t function
+    cdef uint64_t grid = (relayout.total + BLOCK - 1) // BLOCK
+    found = functions.get(device)
+    if found is None:
+        found = functions[device] = compile_kernel(device, SOURCE, "relayout", ())
+    function = found
+    if grid > 1 << 30:
+        grid = 1 << 30
+    return launch_kernel(device, stream, function, <unsigned int>grid, BLOCK, 0, <void*>relayout)
+
+
+def padding(setting=None):
+    """Choose when products are padded, or return the choice when called without argument.
+
+    Parameters
+    ----------
+    setting : {"auto", "never", "inputs", "all"}, optional
+        ``"auto"`` decides by a cost model; the others are for measuring it.
+
+    Examples
+    --------
+    >>> padding()
+    'auto'
+    """
+    global mode
+    if setting is not None:
+        if setting not in MODES:
+            raise ValueError(f"padding is {setting!r}; it may be one of {sorted(MODES)}")
+        mode = MODES[setting]
+    return {code: name for name, code in MODES.items()}[mode]
+
+
+def choose(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, batch=1,
+           stride_a=0, stride_b=0, stride_d=0, a=0, b=0, d=0, op_a=0, op_b=0, beta=0.0):
+    """Return which matrices of a product the model would pad, for tests: a subset of ``"abd"``.
+
+    Arguments are the fields of a product in the library's column-major terms.
+
+    >>> choose(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
+    ''
+    """
+    cdef Product product
+    product.type_a = product.type_b = product.type_d = dtype
+    product.compute = compute
+    product.m, product.n, product.k, product.batch = m, n, k, batch
+    product.lda, product.ldb, product.ldd = lda, ldb, ldd
+    product.stride_a, product.stride_b, product.stride_d = stride_a, stride_b, stride_d
+    product.a, product.b, product.d = a, b, d
+    product.op_a, product.op_b = op_a, op_b
+    product.beta, product.beta_imag = beta, 0
+    product.outer_ndim = 0
+    picked = pad_choose(&product)
+    return "".join(
+        name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)
