@@ -34,6 +34,8 @@ cdef int settings_to_struct(object settings, AllocatorConfig* config) except -1
 # Fills the struct from the settings in force (GPUTENSOR_ALLOC_CONF and run-time changes).
 # To hear of changes: settings.on_change(function) calls function(settings) after each.
 cdef int config_current(AllocatorConfig* config) except -1
+# The same with the memory fraction that was set for one device.
+cdef int config_of_device(int device, AllocatorConfig* config) except -1
 
 # The division that a size falls under (0 or 1: round to 512 only).
 cdef inline uint32_t config_roundup(const AllocatorConfig* config, size_t nbytes) noexcept nogil:

@@ -43,6 +43,12 @@ cdef int config_current(AllocatorConfig* config) except -1:
     return settings_to_struct(_settings.current(), config)
 
 
+cdef int config_of_device(int device, AllocatorConfig* config) except -1:
+    settings_to_struct(_settings.current(), config)
+    config.memory_fraction = _settings.fraction_of(device)
+    return 0
+
+
 def as_bytes(settings):
     """Return the C fields of a Settings as a dict (the union of what the core reads).
 

@@ -7,7 +7,7 @@ from libc.stdint cimport SIZE_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from gputensor._alloc.configuration cimport config_current
+from gputensor._alloc.configuration cimport config_of_device
 from gputensor._alloc.model cimport (
     DeviceAllocator,
     PrivatePool,
@@ -75,7 +75,7 @@ cdef int _open(int device) except -1:
     a.caching = os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
     driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes)
     try:
-        config_current(&a.config)
+        config_of_device(a.device, &a.config)
     except BaseException:
         free(a)
         raise
@@ -100,7 +100,7 @@ def configure(settings=None):
         if a != NULL:
             device_lock(a)
             try:
-                config_current(&a.config)
+                config_of_device(a.device, &a.config)
                 _set_limit(a)
             finally:
                 device_unlock(a)

@@ -175,6 +175,7 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
 _lock = threading.RLock()
 _in_force = None
 _listeners = []
+_fractions = {}  # device -> fraction, where it differs from the setting of all devices
 
 
 def current():
@@ -208,9 +209,31 @@ def change(text):
                 f"the backend is chosen by {VARIABLE} before the library is used"
             )
         _in_force = settings
-        for listener in _listeners:
-            listener(settings)
+        if settings.per_process_memory_fraction != before.per_process_memory_fraction:
+            _fractions.clear()
+        _tell()
     return settings
+
+
+def _tell():
+    for listener in _listeners:
+        listener(_in_force)
+
+
+def fraction_of(device):
+    """Return the share of its memory that may be reserved on a device."""
+    return _fractions.get(device, current().per_process_memory_fraction)
+
+
+def set_fraction(device, fraction):
+    """Set the share for one device; None goes back to the setting of all devices."""
+    with _lock:
+        current()
+        if fraction is None:
+            _fractions.pop(device, None)
+        else:
+            _fractions[device] = fraction
+        _tell()
 
 
 def on_change(listener):

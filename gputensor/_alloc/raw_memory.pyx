@@ -1,0 +1,107 @@
+# distutils: language = c++
+"""Device memory by address, and private pools by number: the core's C functions for Python code.
+
+An address is given back by :func:`raw_delete`, which believes it only when it is the start of a block
+that a caller holds.
+"""
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.allocator cimport (
+    allocator_free,
+    allocator_malloc,
+    allocator_record_stream,
+    raise_for_malloc,
+)
+from gputensor._alloc.block cimport block_map_find
+from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block
+from gputensor._alloc.private_pool cimport (
+    pool_begin_thread,
+    pool_end_thread,
+    pool_new_id,
+    pool_release,
+    pool_retain,
+    pool_use_count,
+)
+from gputensor._driver.registry cimport driver_open
+from gputensor._driver.table cimport Driver, status_t
+
+from gputensor._alloc.stacks import StackFormatter
+from gputensor.errors import raise_for_status
+
+
+cdef Block* _held(uint64_t ptr) except NULL:
+    cdef Block* block = block_map_find(ptr)
+    if block == NULL or block.ptr != ptr or block.state != BLOCK_ALLOCATED:
+        raise ValueError(f"ptr: got {ptr:#x}, allowed: the address of an allocation in use")
+    return block
+
+
+def raw_alloc(int device, size_t nbytes, uint64_t stream):
+    """Allocate and return the address; 0 for 0 bytes."""
+    cdef status_t status = 0
+    cdef Block* block
+    if nbytes == 0:
+        return 0
+    block = allocator_malloc(device, nbytes, stream, &status)
+    if block == NULL:
+        raise_for_malloc(device, nbytes, stream, status)
+    return block.ptr
+
+
+def raw_delete(uint64_t ptr):
+    """Give back what :func:`raw_alloc` returned. Raises ``ValueError`` for any other address."""
+    if ptr != 0:
+        allocator_free(_held(ptr))
+
+
+def raw_record_stream(uint64_t ptr, uint64_t stream):
+    """Say that work queued on `stream` uses the allocation at an address."""
+    raise_for_status(allocator_record_stream(_held(ptr), stream), "record_stream")
+
+
+def raw_traceback(uint64_t ptr):
+    """Return the frames that allocated an address, innermost first; empty when not recorded."""
+    return StackFormatter().frames(_held(ptr).stack)
+
+
+def device_memory(int device):
+    """Return (free, total) bytes of a device, as its driver says. Opens the device."""
+    cdef Driver* driver = driver_open(device)
+    cdef size_t free_nbytes = 0
+    cdef size_t total_nbytes = 0
+    cdef status_t status
+    with nogil:
+        status = driver.mem_info(driver.self, &free_nbytes, &total_nbytes)
+    raise_for_status(status, "mem_info")
+    return free_nbytes, total_nbytes
+
+
+def new_pool_id():
+    """Return a number that no private pool had before."""
+    return pool_new_id()
+
+
+def retain_pool(int device, uint64_t pool_id):
+    """Hold a pool: its free memory serves only its own users."""
+    raise_for_status(pool_retain(device, pool_id), "pool_retain")
+
+
+def release_pool(int device, uint64_t pool_id):
+    """Give a hold back. Nothing happens on a device that was closed meanwhile."""
+    pool_release(device, pool_id)
+
+
+def begin_pool(int device, uint64_t pool_id):
+    """Serve this thread's requests from a pool."""
+    raise_for_status(pool_begin_thread(device, pool_id), "pool_begin_thread")
+
+
+def end_pool(int device, uint64_t pool_id):
+    """End what :func:`begin_pool` began."""
+    raise_for_status(pool_end_thread(device, pool_id), "pool_end_thread")
+
+
+def count_pool_uses(int device, uint64_t pool_id):
+    """Return how many holders a pool has."""
+    return pool_use_count(device, pool_id)

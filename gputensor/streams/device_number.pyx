@@ -1,0 +1,49 @@
+# distutils: language = c++
+"""The number behind what names a device, for Python code that calls the core by number."""
+
+from libc.stdint cimport uint64_t
+
+from gputensor.streams.current cimport current_device, current_stream, parse_device, resolve_device
+
+
+def device_number(device=None):
+    """Return the number of a device: None is the current one. Opens the device.
+
+    >>> device_number("host")
+    -1
+    """
+    return current_device() if device is None else resolve_device(device)
+
+
+def device_number_unopened(device=None):
+    """Return the number of a device without opening it; None is the current one.
+
+    >>> device_number_unopened("cuda:1")
+    1
+    """
+    return current_device() if device is None else parse_device(device)
+
+
+def stream_handle(int device, stream=None):
+    """Return the handle of a stream: None is the thread's current one on `device`.
+
+    A number is a handle already; an object gives its ``cuda_stream``, or that of
+    ``__cuda_stream__``.
+
+    >>> stream_handle(-1)
+    0
+    """
+    cdef uint64_t handle
+    if stream is None:
+        handle = current_stream(device)
+    elif isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
+        handle = stream
+    elif hasattr(stream, "cuda_stream"):
+        handle = stream.cuda_stream
+    elif hasattr(stream, "__cuda_stream__"):
+        handle = stream.__cuda_stream__()[1]
+    else:
+        raise TypeError(
+            f"stream: got {type(stream).__name__}, allowed: None, a Stream, a handle or an object "
+            "with __cuda_stream__")
+    return handle
