@@ -38,6 +38,9 @@ cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept no
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
 
+# Whether this thread orders its streams itself.
+cdef bint ordering_is_manual() noexcept nogil
+
 # Work queued on `waiter` from now on starts after the work queued on `other` so far. One event
 # from the device's pool; no allocation when the pool has one.
 cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil

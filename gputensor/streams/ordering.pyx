@@ -25,6 +25,7 @@ from gputensor._driver.table cimport (
 )
 from gputensor.streams.capture cimport capture_joined
 from gputensor.streams.current cimport device_text
+from gputensor.streams.graph_streams cimport graph_stream_touch, graph_streams_count
 
 from gputensor._driver.registry import before_close
 from gputensor.errors import raise_for_status
@@ -81,6 +82,8 @@ cdef status_t order_read_among(UseLog* log, Block* block, uint64_t stream) noexc
     cdef status_t status = STATUS_OK
     cdef Use* use
     spin_acquire(&log.lock)
+    if graph_streams_count():
+        touch_graphs(log, stream)
     if log.writer == stream:
         log.writer_reads = 1
     else:
@@ -99,6 +102,8 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
     cdef Use* use = NULL
     cdef int i
     spin_acquire(&log.lock)
+    if graph_streams_count():
+        touch_graphs(log, stream)
     if log.writer != stream:
         use = use_of(log, block, stream, &status)
         # A reader has waited for all that the writer did, unless the writer read afterwards.
@@ -119,6 +124,14 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
         log.writer_reads = 0
     spin_release(&log.lock)
     return status
+
+
+cdef void touch_graphs(UseLog* log, uint64_t stream) noexcept nogil:
+    # Replays use memory without coming here; graph_streams.pyx orders them with `stream`.
+    cdef int i
+    graph_stream_touch(log.device, log.writer, stream)
+    for i in range(log.count):
+        graph_stream_touch(log.device, log.uses[i].stream, stream)
 
 
 cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) noexcept nogil:
@@ -146,6 +159,10 @@ cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) n
 
 
 # ---- waits ----
+
+cdef bint ordering_is_manual() noexcept nogil:
+    return manual_ordering()
+
 
 cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other,
                            bint other_wrote) noexcept nogil:

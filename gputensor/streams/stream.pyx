@@ -224,7 +224,7 @@ cdef class ExternalStream(Stream):
     Parameters
     ----------
     handle : int
-        The driver's handle (``CUstream``). 1, the legacy default stream, is the same as 0.
+        The driver's handle (``CUstream``). On CUDA 1, the legacy default stream, is the same as 0.
     device : device, optional
         Where the stream is; the current device by default.
 
@@ -246,11 +246,11 @@ cdef class ExternalStream(Stream):
             raise TypeError(f"handle is a {type(handle).__name__}; it must be an int")
         if not 0 <= handle < 2**64:
             raise ValueError(f"handle is {handle}; it must be a stream handle of the driver")
-        if handle == PER_THREAD_DEFAULT:
+        if number >= 0 and handle == PER_THREAD_DEFAULT:
             raise ValueError("handle is 2, the per-thread default stream, which names another "
                              "stream in every thread; make a stream instead")
         self.drop()
-        self.handle = 0 if handle == LEGACY_DEFAULT else handle
+        self.handle = 0 if number >= 0 and handle == LEGACY_DEFAULT else handle
         self.device_number = number
         self.generation = device_generation(number)
 

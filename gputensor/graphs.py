@@ -1,0 +1,107 @@
+"""CUDA graphs: capture work once, replay it with one call.
+
+The graph itself is in :mod:`gputensor.streams.graph`; here is its public name, and the function
+that turns a callable on tensors into one that replays.
+"""
+
+from gputensor.streams.graph import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+)
+
+__all__ = [
+    "CUDAGraph",
+    "graph",
+    "graph_pool_handle",
+    "is_current_stream_capturing",
+    "make_graphed_callables",
+]
+
+
+def make_graphed_callables(callables, sample_args, num_warmup_iters=3, pool=None):
+    """Return callables that replay a captured graph instead of queueing the work anew.
+
+    Parameters
+    ----------
+    callables : callable or tuple of callables
+        Take tensors as positional arguments and return a tensor, or a tuple, list or dict of
+        tensors. They are called `num_warmup_iters` times and then once in a capture.
+    sample_args : tuple of tensors, or tuple of such tuples
+        Arguments of the shapes and dtypes that will be given later; one tuple for each callable
+        when `callables` is a tuple.
+    num_warmup_iters : int
+        Calls before the capture, so that tuning and lazy loading are over when it begins.
+    pool : pool id or CUDAGraph, optional
+        Memory pool for the captures; a new one, shared by all `callables`, by default.
+
+    Returns
+    -------
+    callable or tuple of callables
+        Each copies its arguments into the captured inputs, replays, and returns the captured
+        outputs. The next call writes the same outputs again: copy what has to stay.
+
+    Raises
+    ------
+    ValueError
+        A later call's arguments differ from the sample in number, shape, dtype or device.
+
+    Notes
+    -----
+    Callables that share a pool must be called in the order in which they were given.
+    """
+    if callable(callables):
+        shared = graph_pool_handle() if pool is None else pool
+        return _graphed(callables, tuple(sample_args), num_warmup_iters, shared)
+    if len(callables) != len(sample_args):
+        raise ValueError(
+            f"sample_args has {len(sample_args)} entries; it must have one for each of the "
+            f"{len(callables)} callables"
+        )
+    shared = graph_pool_handle() if pool is None else pool
+    return tuple(
+        _graphed(function, tuple(arguments), num_warmup_iters, shared)
+        for function, arguments in zip(callables, sample_args, strict=True)
+    )
+
+
+def _graphed(function, samples, num_warmup_iters, pool):
+    """Capture one callable; `samples` are copied, so that they stay the caller's."""
+    inputs = tuple(_copy_of(sample) for sample in samples)
+    for _ in range(num_warmup_iters):
+        function(*inputs)
+    captured = CUDAGraph()
+    with graph(captured, pool=pool):
+        outputs = function(*inputs)
+
+    def replay(*arguments):
+        _check_arguments(arguments, inputs)
+        for kept, given in zip(inputs, arguments, strict=True):
+            kept[...] = given
+        captured.replay()
+        return outputs
+
+    replay.graph = captured
+    return replay
+
+
+def _copy_of(sample):
+    for name in ("shape", "dtype", "device", "__setitem__"):
+        if not hasattr(sample, name):
+            raise TypeError(
+                f"sample_args holds a {type(sample).__name__}; all arguments must be tensors"
+            )
+    return sample.__array_namespace__().asarray(sample, copy=True)
+
+
+def _check_arguments(arguments, inputs):
+    if len(arguments) != len(inputs):
+        raise ValueError(f"{len(arguments)} arguments came; the graph was made with {len(inputs)}")
+    for at, (given, kept) in enumerate(zip(arguments, inputs, strict=True)):
+        for fact in ("shape", "dtype", "device"):
+            if getattr(given, fact, None) != getattr(kept, fact):
+                raise ValueError(
+                    f"argument {at} has {fact} {getattr(given, fact, None)}; the graph was made "
+                    f"with {getattr(kept, fact)}"
+                )

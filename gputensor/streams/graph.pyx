@@ -1,0 +1,496 @@
+"""CUDAGraph: work captured once and replayed with one call.
+
+Capture takes what is queued on a stream, instead of running it, into a graph; memory allocated
+meanwhile comes from a private pool that lives as long as the graph, so that every replay finds it
+at the same addresses. A capture neither collects garbage nor empties the allocator's cache.
+
+A replay is ordered with every other use of the memory that the capture used: it starts after what
+streams that use this memory hold, and they wait for it (graph_streams.pyx, DESIGN.md).
+"""
+
+cimport cython
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.device_allocator cimport allocator_open
+from gputensor._alloc.private_pool cimport (
+    pool_begin,
+    pool_end,
+    pool_new_id,
+    pool_release,
+    pool_use_count,
+)
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor.streams.capture cimport capture_finished, capture_started, captures_active
+from gputensor.streams.current cimport (
+    current_device,
+    current_stream,
+    device_generation,
+    device_text,
+    enter_stream,
+    leave,
+)
+from gputensor.streams.graph_streams cimport graph_stream_peers, graph_stream_release
+from gputensor.streams.ordering cimport (
+    event_return,
+    event_take,
+    ordering_is_manual,
+    stream_wait_stream,
+)
+from gputensor.streams.stream cimport Stream, after_synchronize, any_stream, stream_argument
+
+from gputensor.errors import DeviceError, raise_for_status
+
+CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
+
+cdef list release_hooks = []
+# (device, pool id) -> the Stream of the last capture into the pool, and whether it is private: graphs
+# that share a pool capture on one stream, because the allocator reuses memory stream by stream.
+cdef dict pool_streams = {}
+
+
+cdef enum GraphState:
+    EMPTY = 0
+    CAPTURING = 1
+    CAPTURED = 2
+    READY = 3
+
+
+@cython.no_gc
+cdef class CUDAGraph:
+    """Work that was captured from a stream, to be replayed.
+
+    Parameters
+    ----------
+    keep_graph : bool
+        Do not instantiate the graph when the capture ends; :meth:`instantiate` or the first
+        :meth:`replay` does it.
+
+    Notes
+    -----
+    A replay is work of the current stream: it comes after what that stream holds and before what
+    is queued on it next. Uses of the same memory on other streams are ordered with it, unless the
+    thread's ordering is manual. Graphs that share a pool must be replayed in the order of their
+    capture: the later one may have taken memory that the earlier one was done with.
+    A graph that was replayed inside of another capture has to live as long as that graph.
+
+    Examples
+    --------
+    >>> from gputensor.streams import Stream
+    >>> g = CUDAGraph()
+    >>> with Stream("host"):
+    ...     g.capture_begin()
+    ...     g.capture_end()
+    >>> g.replay()
+    """
+
+    cdef uint64_t graph
+    cdef uint64_t executable
+    cdef uint64_t pool_id           # 0: none
+    cdef uint64_t capture_id
+    cdef uint64_t replayed          # event behind the latest replay; 0: none yet
+    cdef int device
+    cdef int generation
+    cdef int state
+    cdef readonly bint keep_graph
+    cdef bint is_private            # the stream was made for captures
+    cdef Stream stream              # where it was captured
+    cdef list members               # handles of all streams that took part
+
+    def __init__(self, keep_graph=False):
+        if self.state != EMPTY:
+            raise RuntimeError("a CUDAGraph is made once; reset() empties it")
+        self.keep_graph = keep_graph
+
+    def __dealloc__(self):
+        if self.state == CAPTURING:
+            self.abandon()
+        elif self.state != EMPTY:
+            self.release()
+
+    def capture_begin(self, pool=None, capture_error_mode="global"):
+        """Start to capture the current stream.
+
+        Parameters
+        ----------
+        pool : pool id or CUDAGraph, optional
+            Take memory from this pool: what :func:`graph_pool_handle` or :meth:`pool` gave.
+            A new pool by default.
+        capture_error_mode : {"global", "thread_local", "relaxed"}
+            Which unsafe driver calls break the capture: those of every thread, of this thread, or
+            none (CUDA's stream capture modes).
+
+        Raises
+        ------
+        RuntimeError
+            The current stream is the default stream or captures already, or this object holds a
+            graph.
+        """
+        cdef int mode, device = current_device()
+        cdef Driver* driver = driver_get(device)
+        cdef uint64_t stream = current_stream(device)
+        cdef uint64_t pool_id
+        cdef status_t status
+        if self.state != EMPTY:
+            raise RuntimeError("this CUDAGraph holds a capture; reset() it or make another one")
+        if capture_error_mode not in CAPTURE_ERROR_MODES:
+            raise ValueError(f"capture_error_mode is {capture_error_mode!r}; it must be 'global', "
+                             "'thread_local' or 'relaxed'")
+        if stream == 0:
+            raise RuntimeError("the default stream cannot be captured; capture inside of "
+                               "graphs.graph(...) or stream(Stream())")
+        if capture_state(device, stream) != 0:
+            raise RuntimeError("the current stream captures already")
+        mode = CAPTURE_ERROR_MODES.index(capture_error_mode)
+        pool_id = pool_new_id() if pool is None else pool_number(pool)
+        # The pool belongs to the device's allocator, which a program may not have used yet.
+        if allocator_open(device) == NULL:
+            raise DeviceError(f"{device_text(device)} has no allocator")
+        status = pool_begin(device, pool_id, stream)
+        if status != STATUS_OK:
+            raise_for_status(status, "pool_begin", f"on {device_text(device)}")
+        with nogil:
+            status = driver.capture_begin(driver.self, stream, mode)
+        if status != STATUS_OK:
+            pool_end(device, pool_id, stream)
+            pool_release(device, pool_id)
+            raise_for_status(status, "capture_begin", f"on {device_text(device)}")
+        self.device = device
+        self.generation = device_generation(device)
+        self.stream = stream_argument(None, device)
+        self.pool_id = pool_id
+        self.capture_id = capture_number(device, stream)
+        self.state = CAPTURING
+        pool_streams[device, pool_id] = self.stream, self.is_private
+        capture_started(device, self.capture_id, pool_id, stream, self.is_private)
+
+    def capture_end(self):
+        """End the capture, and make the graph ready unless `keep_graph` is set.
+
+        Raises
+        ------
+        DriverError
+            The capture was broken, by work that cannot be captured or by a stream that did not
+            join again. The object is empty then.
+        """
+        cdef Driver* driver
+        cdef status_t status
+        if self.state != CAPTURING:
+            raise RuntimeError("this CUDAGraph does not capture")
+        self.driver()
+        status = self.finish_capture()
+        if status != STATUS_OK:
+            self.forget()
+            raise_for_status(status, "capture_end", f"on {device_text(self.device)}")
+        self.state = CAPTURED
+        if not self.keep_graph:
+            self.instantiate()
+            driver = driver_get(self.device)
+            driver.graph_destroy(driver.self, self.graph)
+            self.graph = 0
+
+    def instantiate(self):
+        """Make the captured graph ready to be replayed; once, after the capture."""
+        cdef Driver* driver = self.driver()
+        cdef uint64_t executable = 0
+        cdef status_t status
+        if self.state != CAPTURED:
+            raise RuntimeError("there is no captured graph that is not instantiated yet")
+        with nogil:
+            status = driver.graph_instantiate(driver.self, self.graph, &executable)
+        if status != STATUS_OK:
+            raise_for_status(status, "graph_instantiate", f"on {device_text(self.device)}")
+        self.executable = executable
+        self.state = READY
+
+    def replay(self):
+        """Queue the captured work on the current stream of the graph's device."""
+        cdef Driver* driver
+        cdef uint64_t stream
+        cdef status_t status
+        cdef set peers
+        if self.state == CAPTURED:
+            self.instantiate()
+        elif self.state != READY:
+            raise RuntimeError("this CUDAGraph holds no graph to replay; capture one first")
+        driver = self.driver()
+        stream = current_stream(self.device)
+        # A replay that is itself captured is ordered as work of that capture.
+        peers = None if capture_state(self.device, stream) else self.wait_for_peers(stream)
+        with nogil:
+            status = driver.graph_launch(driver.self, self.executable, stream)
+        if status != STATUS_OK:
+            raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
+        if peers is not None:
+            self.mark_replay(stream, peers)
+        after_synchronize(self.device)
+
+    def reset(self):
+        """Give up the graph and its pool. Waits for replays that are under way."""
+        if self.state == CAPTURING:
+            raise RuntimeError("this CUDAGraph captures; end the capture before reset()")
+        if self.state != EMPTY:
+            self.release()
+
+    def pool(self):
+        """Return the id of the graph's memory pool, for the captures that shall share it."""
+        if self.pool_id == 0:
+            raise RuntimeError("this CUDAGraph has no pool before its capture")
+        return self.pool_id, 0
+
+    def __repr__(self):
+        what = ("empty", "capturing", "captured", "ready")[self.state]
+        return f"<CUDAGraph {what}>"
+
+    cdef Driver* driver(self) except NULL:
+        cdef Driver* driver = driver_get(self.device)
+        if driver == NULL or self.generation != device_generation(self.device):
+            raise DeviceError(f"{device_text(self.device)} of this graph is closed")
+        return driver
+
+    cdef status_t finish_capture(self):
+        # Leaves the handle in self.graph, and the pool to the graph.
+        cdef Driver* driver = driver_get(self.device)
+        cdef uint64_t stream = self.stream.handle
+        cdef status_t status
+        with nogil:
+            status = driver.capture_end(driver.self, stream, &self.graph)
+        pool_end(self.device, self.pool_id, stream)
+        self.members = capture_finished(self.device, self.capture_id)
+        return status
+
+    cdef set wait_for_peers(self, uint64_t stream):
+        # A stream that captures now runs nothing, and its capture must not be waited for.
+        cdef set peers = set()
+        cdef uint64_t member, peer
+        cdef status_t status
+        if ordering_is_manual():
+            return peers
+        for member in self.members:
+            graph_stream_peers(self.device, member, stream, peers)
+        for peer in peers:
+            if capture_state(self.device, peer) == 0:
+                status = stream_wait_stream(self.device, stream, peer)
+                if status != STATUS_OK:
+                    raise_for_status(status, "stream_wait_event",
+                                     f"before a replay on {device_text(self.device)}")
+        return peers
+
+    cdef int mark_replay(self, uint64_t stream, set peers) except -1:
+        cdef Driver* driver = driver_get(self.device)
+        cdef uint64_t peer
+        cdef status_t status = STATUS_OK
+        if self.replayed == 0:
+            status = event_take(self.device, &self.replayed)
+        if status == STATUS_OK:
+            status = driver.event_record(driver.self, self.replayed, stream)
+        if not ordering_is_manual():
+            peers.update(self.members)
+        for peer in peers:
+            if peer != stream and status == STATUS_OK and capture_state(self.device, peer) == 0:
+                status = driver.stream_wait_event(driver.self, peer, self.replayed)
+        if status != STATUS_OK:
+            raise_for_status(status, "stream_wait_event",
+                             f"behind a replay on {device_text(self.device)}")
+        return 0
+
+    cdef int abandon(self) except -1:
+        # Ends a capture whose result nobody wants, whatever state it is in.
+        cdef Driver* driver = driver_get(self.device)
+        if driver == NULL or self.generation != device_generation(self.device):
+            self.members = capture_finished(self.device, self.capture_id)
+            self.clear_books()
+            return 0
+        if self.finish_capture() == STATUS_OK:
+            driver.graph_destroy(driver.self, self.graph)
+        self.forget()
+        return 0
+
+    cdef int release(self) except -1:
+        cdef Driver* driver = driver_get(self.device)
+        if driver == NULL or self.generation != device_generation(self.device):
+            self.clear_books()
+            return 0
+        # The pool's memory, and what captured host functions refer to, outlive the last replay.
+        with nogil:
+            if self.replayed:
+                driver.event_synchronize(driver.self, self.replayed)
+            if self.executable:
+                driver.graph_executable_destroy(driver.self, self.executable)
+            if self.graph:
+                driver.graph_destroy(driver.self, self.graph)
+        self.forget()
+        return 0
+
+    cdef int clear_books(self) except -1:
+        cdef uint64_t member
+        for member in self.members:
+            graph_stream_release(self.device, member)
+        self.graph = self.executable = self.replayed = self.pool_id = 0
+        self.state = EMPTY
+        self.is_private = False
+        self.stream = None
+        self.members = None
+        return 0
+
+    cdef int forget(self) except -1:
+        cdef uint64_t pool_id = self.pool_id
+        if self.replayed:
+            event_return(self.device, self.replayed)
+        self.clear_books()
+        pool_release(self.device, pool_id)
+        if pool_use_count(self.device, pool_id) == 0:
+            pool_streams.pop((self.device, pool_id), None)
+        for function in release_hooks:
+            function(self.device, self.capture_id)
+        return 0
+
+
+class graph:
+    """A context that captures its body into a CUDAGraph.
+
+    Parameters
+    ----------
+    cuda_graph : CUDAGraph
+        What receives the work.
+    pool : pool id or CUDAGraph, optional
+        The memory pool to share; see :meth:`CUDAGraph.capture_begin`.
+    stream : Stream, optional
+        Where to capture; by default a side stream: that of the shared pool, or a new one.
+    capture_error_mode : str
+        See :meth:`CUDAGraph.capture_begin`.
+
+    Notes
+    -----
+    Entering waits for the device, so that what was written before can be read by the capture, and
+    makes the stream current. It does not collect garbage and does not empty the cache. When the
+    body raises, the capture is dropped and the exception goes on.
+
+    Examples
+    --------
+    >>> g = CUDAGraph()
+    >>> with Device("host"), graph(g):
+    ...     is_current_stream_capturing()
+    True
+    >>> g.replay()
+    """
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+        if not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError(f"cuda_graph is a {type(cuda_graph).__name__}; it must be a CUDAGraph")
+        self.cuda_graph = cuda_graph
+        self.pool = pool
+        self.stream = stream
+        self.capture_error_mode = capture_error_mode
+
+    def __enter__(self):
+        cdef int device = current_device()
+        cdef CUDAGraph captured = self.cuda_graph
+        cdef Stream stream
+        stream, is_private = side_stream(device, self.pool, self.stream)
+        if capture_state(device, current_stream(device)) != 0:
+            raise RuntimeError("the current stream captures already")
+        settle(stream.device_number)
+        enter_stream(stream.device_number, stream.handle, stream)
+        try:
+            captured.is_private = is_private
+            captured.capture_begin(self.pool, self.capture_error_mode)
+        except BaseException:
+            leave()
+            raise
+
+    def __exit__(self, kind, value, trace):
+        cdef CUDAGraph captured = self.cuda_graph
+        try:
+            if kind is None:
+                captured.capture_end()
+            elif captured.state == CAPTURING:
+                captured.abandon()
+        finally:
+            leave()
+
+
+cdef tuple side_stream(int device, object pool, object stream):
+    # The stream to capture on, and whether it is private.
+    if stream is not None:
+        return any_stream(stream, device), False
+    kept = None if pool is None else pool_streams.get((device, pool_number(pool)))
+    return (Stream(device), True) if kept is None else kept
+
+
+cdef int settle(int device) except -1:
+    # What was queued before has to be done, or the capture could not read what it wrote. Another
+    # thread's capture would break if this one waited for the whole device.
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t stream = current_stream(device)
+    cdef status_t status
+    with nogil:
+        if captures_active():
+            status = driver.stream_synchronize(driver.self, stream)
+        else:
+            status = driver.synchronize(driver.self)
+    if status != STATUS_OK:
+        raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
+    return after_synchronize(device)
+
+
+cdef uint64_t pool_number(object pool) except 0:
+    if isinstance(pool, CUDAGraph):
+        pool = pool.pool()
+    elif hasattr(pool, "id"):
+        pool = pool.id
+    if isinstance(pool, tuple) and len(pool) == 2:
+        pool = pool[0] or pool[1]
+    if isinstance(pool, bool) or not isinstance(pool, int) or pool <= 0:
+        raise TypeError("pool must come from graph_pool_handle(), CUDAGraph.pool() or a MemPool")
+    return pool
+
+
+cdef int capture_state(int device, uint64_t stream) except -1:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    cdef status_t status
+    if stream == 0:
+        return 0
+    status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    if status != STATUS_OK:
+        raise_for_status(status, "capture_info", f"on {device_text(device)}")
+    return active
+
+
+cdef uint64_t capture_number(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    driver.capture_info(driver.self, stream, &active, &capture_id)
+    return capture_id
+
+
+def is_current_stream_capturing():
+    """Return whether the current stream of the current device captures.
+
+    >>> is_current_stream_capturing()
+    False
+    """
+    cdef int device = current_device()
+    return capture_state(device, current_stream(device)) != 0
+
+
+def graph_pool_handle():
+    """Return the id of a new memory pool for several captures to share.
+
+    >>> graph_pool_handle() == graph_pool_handle()
+    False
+    """
+    return pool_new_id(), 0
+
+
+def on_graph_release(function):
+    """Call ``function(device_number, capture_id)`` when a captured graph is given up.
+
+    For the layer that queues Python functions: a captured one lives as long as its graph.
+    """
+    if function not in release_hooks:
+        release_hooks.append(function)
+    return function

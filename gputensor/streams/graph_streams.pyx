@@ -1,0 +1,129 @@
+"""Who has to be ordered with the replays of a graph.
+
+A replay reads and writes memory without telling the UseLogs of that memory. What is known from the
+capture: the log of all memory that the capture used names a stream of the graph. So every other
+stream that uses such memory later finds that name at its first use, since the log then belongs to
+nobody alone, and is noted here. Each replay starts after what the noted streams hold, and they
+wait for it. DESIGN.md shows that this is enough.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free, realloc
+
+cdef extern from "gputensor/streams/spin_lock.h":
+    void spin_acquire(int* lock) noexcept nogil
+    void spin_release(int* lock) noexcept nogil
+
+cdef struct GraphStream:
+    int device
+    uint64_t stream
+    int holders                 # graphs and captures it takes part in
+    bint is_private
+    bint has_replayed
+    uint64_t replayed_on        # the stream of the latest replay, when has_replayed
+    uint64_t* users             # the noted streams
+    int count
+    int capacity
+    GraphStream* next
+
+cdef GraphStream* graph_streams = NULL      # guarded by lock, as is all that it leads to
+cdef int total = 0                          # the length of that list; read without the lock
+cdef int lock = 0
+
+
+cdef int graph_streams_count() noexcept nogil:
+    return total
+
+
+cdef GraphStream* find(int device, uint64_t stream) noexcept nogil:
+    cdef GraphStream* found = graph_streams
+    while found != NULL and (found.stream != stream or found.device != device):
+        found = found.next
+    return found
+
+
+cdef bint graph_stream_retain(int device, uint64_t stream, bint is_private) noexcept nogil:
+    global graph_streams, total
+    cdef GraphStream* found
+    spin_acquire(&lock)
+    found = find(device, stream)
+    if found == NULL:
+        found = <GraphStream*>calloc(1, sizeof(GraphStream))
+        if found != NULL:
+            found.device = device
+            found.stream = stream
+            found.is_private = is_private
+            found.next = graph_streams
+            graph_streams = found
+            total += 1
+    if found != NULL:
+        found.holders += 1
+        found.is_private = found.is_private and is_private
+    spin_release(&lock)
+    return found != NULL
+
+
+cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil:
+    global total
+    cdef GraphStream** link = &graph_streams
+    cdef GraphStream* found
+    spin_acquire(&lock)
+    while link[0] != NULL and (link[0].stream != stream or link[0].device != device):
+        link = &link[0].next
+    found = link[0]
+    if found != NULL:
+        found.holders -= 1
+        if found.holders == 0:
+            link[0] = found.next
+            total -= 1
+            free(found.users)
+            free(found)
+    spin_release(&lock)
+
+
+cdef void graph_stream_touch(int device, uint64_t other, uint64_t stream) noexcept nogil:
+    cdef GraphStream* found
+    cdef uint64_t* users
+    cdef int i
+    if other == stream:
+        return
+    spin_acquire(&lock)
+    found = find(device, other)
+    if found != NULL:
+        for i in range(found.count):
+            if found.users[i] == stream:
+                break
+        else:
+            if found.count == found.capacity:
+                users = <uint64_t*>realloc(found.users, (found.count + 8) * sizeof(uint64_t))
+                if users != NULL:
+                    found.users = users
+                    found.capacity = found.count + 8
+            # Without memory for the note, ordering this stream with replays is the program's.
+            if found.count < found.capacity:
+                found.users[found.count] = stream
+                found.count += 1
+    spin_release(&lock)
+
+
+cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set peers) except -1:
+    cdef GraphStream* found
+    cdef list seen = []
+    cdef uint64_t user
+    cdef int i
+    spin_acquire(&lock)
+    found = find(device, member)
+    if found != NULL:
+        for i in range(found.count):
+            seen.append(found.users[i])
+        # Earlier replays elsewhere are waited for through the member, which waited for them. A
+        # stream that is not private may hold other work at any time.
+        if not found.is_private or (found.has_replayed and found.replayed_on != stream):
+            seen.append(member)
+        found.has_replayed = True
+        found.replayed_on = stream
+    spin_release(&lock)
+    for user in seen:
+        if user != stream:
+            peers.add(user)
+    return 0

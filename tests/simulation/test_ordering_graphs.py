@@ -1,0 +1,119 @@
+"""Replays of graphs among other work, ordered automatically, against a model in program order.
+
+Graphs are captured on one or several streams and replayed on random streams, between copies and
+fills of the same buffers on other random streams. Nobody inserts a wait but the library.
+"""
+
+import random
+
+import numpy as np
+
+from gputensor.graphs import CUDAGraph, graph
+from gputensor.streams import Device, Stream, current_stream, ordering
+from tests.simulation.test_ordering import World, fresh_seeds
+
+
+class GraphWorld(World):
+    """A World whose steps can also be captured, and replayed."""
+
+    def __init__(self, seed):
+        super().__init__(seed, buffers=5)
+        self.graphs = []
+
+    def __exit__(self, *error):
+        self.graphs.clear()
+        super().__exit__(*error)
+
+    def capture(self, pool=None, stream=None):
+        """Capture some steps, a few of them on a forked stream, and remember what they do."""
+        captured, effects, before = CUDAGraph(), [], self.model.copy()
+        side = Stream(self.device)
+        with Device(self.device), graph(captured, pool=pool, stream=stream):
+            origin = current_stream()
+            side.wait_stream(origin)
+            for _ in range(self.random.randrange(1, 6)):
+                effects.append(self.capture_step(self.random.choice([origin, origin, side])))
+            origin.wait_stream(side)
+        self.model = before  # nothing ran
+        self.graphs.append((captured, effects))
+        return captured
+
+    def capture_step(self, stream):
+        start, count = self.random.randrange(32), self.random.randrange(1, 32)
+        dst, src = self.random.sample(range(len(self.buffers)), 2)
+        offset, part = 4 * start, slice(start, start + count)
+        self.uses[src].read(stream)
+        self.uses[dst].write(stream)
+        status = self.calls.copy_async(
+            self.buffers[dst] + offset, self.buffers[src] + offset, 4 * count, stream.cuda_stream
+        )
+        assert status == 0
+        return dst, src, part
+
+    def replay(self):
+        captured, effects = self.random.choice(self.graphs)
+        with self.random.choice(self.streams):
+            captured.replay()
+        for dst, src, part in effects:
+            self.model[dst, part] = self.model[src, part].copy()
+
+
+def run(world, steps=50):
+    for _ in range(steps):
+        if world.random.random() < 0.35:
+            world.replay()
+        else:
+            world.step()
+
+
+def test_replays_and_other_work_give_the_numbers_of_program_order():
+    for seed in fresh_seeds(60):
+        with GraphWorld(seed) as world:
+            for _ in range(world.random.randrange(10)):
+                world.step()
+            for _ in range(3):
+                world.capture()
+            run(world)
+            world.check()
+
+
+def test_graphs_of_one_pool_give_the_numbers_of_program_order():
+    for seed in fresh_seeds(20):
+        with GraphWorld(seed) as world:
+            first = world.capture()
+            world.capture(pool=first)
+            run(world)
+            world.check()
+
+
+def test_graphs_captured_on_streams_with_other_work_give_the_numbers_of_program_order():
+    for seed in fresh_seeds(20):
+        with GraphWorld(seed) as world:
+            world.capture(stream=world.streams[0])
+            world.capture(stream=world.streams[1])
+            run(world)
+            world.check()
+
+
+def test_captures_between_replays_give_the_numbers_of_program_order():
+    for seed in fresh_seeds(20):
+        with GraphWorld(seed) as world:
+            for _ in range(4):
+                world.capture()
+                run(world, 12)
+                if world.random.random() < 0.5:
+                    world.graphs.pop(world.random.randrange(len(world.graphs)))
+                if not world.graphs:
+                    world.capture()
+            world.check()
+
+
+def test_same_programs_without_waits_go_wrong():
+    wrong = 0
+    for seed in fresh_seeds(20):
+        with GraphWorld(seed) as world:
+            world.capture()
+            with ordering("manual"):
+                run(world)
+            wrong += not np.array_equal(world.memory(), world.model)
+    assert wrong >= 12
