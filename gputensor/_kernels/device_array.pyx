@@ -117,7 +117,7 @@ cdef class DeviceArray:
                  for length, stride in zip(self.shape, self.strides, strict=True)]
         low = sum(min(step, 0) for step in steps)
         high = sum(max(step, 0) for step in steps)
-        span = np.empty(high - low + 1, dtype)
+        span = np.empty((high - low + 1) * dtype.itemsize, np.uint8)
         cdef uint64_t target = span.ctypes.data
         cdef uint64_t start = self.ptr + <uint64_t><int64_t>(low * dtype.itemsize)
         cdef size_t nbytes = span.nbytes
@@ -125,8 +125,7 @@ cdef class DeviceArray:
         raise_for_status(status, "copy_async")
         synchronize(self.device, stream)
         strides = [stride * dtype.itemsize for stride in self.strides]
-        return np.ndarray(self.shape, dtype, span.data.cast("B"), -low * dtype.itemsize,
-                          strides).copy()
+        return np.ndarray(self.shape, dtype, span, -low * dtype.itemsize, strides).copy()
 
 
 cdef int fill_operand(object value, Operand* operand) except -1:
