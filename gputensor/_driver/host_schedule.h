@@ -2,8 +2,9 @@
 //
 // Immediate (the default): in the calling thread, when the call is made. Deferred: work waits in its
 // stream; at each later call that concerns work, a seeded generator chooses how much of it runs, of
-// which streams, in any order that streams and events allow. One stream at a time is starved: it
-// runs only when somebody waits for it, which is how a missing dependency becomes a wrong number.
+// which streams, in any order that streams and events allow. For a while at a time a quarter of the
+// streams starve: they run only when somebody waits for them, which is how a missing dependency
+// becomes a wrong number.
 //
 // Locking: every method is called with the device's mutex held through `guard`. It is dropped while
 // a host function runs, because a host function may need Python's lock (GIL) or call the driver
@@ -28,7 +29,7 @@ using Lock = std::unique_lock<std::mutex>;
 class HostSchedule {
 public:
     HostSchedule(HostMemory& memory, bool deferred, uint64_t seed)
-        : deferred(deferred), memory(memory), random(seed) {
+        : deferred(deferred), memory(memory), random(seed), salt(random() | 1) {
         streams[0] = std::make_shared<Stream>();
     }
 
@@ -68,12 +69,12 @@ public:
     // Gives the device a chance to run something, as time passing does on a GPU.
     void advance(Lock& guard) {
         if (!deferred || inside_function()) return;
-        if (random() % 32 == 0) starved = random() % 2 ? any_stream() : NOBODY;
+        if (random() % 256 == 0) salt = random() | 1;
         size_t steps = random() % 2 ? random() % 5 : 0;
         while (steps--) {
             std::vector<std::shared_ptr<Stream>> ready;
             for (auto& entry : streams)
-                if (entry.first != starved && runnable(*entry.second))
+                if (!starves(entry.first) && runnable(*entry.second))
                     ready.push_back(entry.second);
             if (ready.empty()) return;
             step(guard, ready[random() % ready.size()]);
@@ -149,8 +150,6 @@ public:
     std::map<uint64_t, std::shared_ptr<Stream>> streams;
 
 private:
-    static constexpr uint64_t NOBODY = ~uint64_t(0);
-
     // How deep this thread is in deferred host functions. Work does not advance there: such a
     // function is itself a piece of work, and cannot wait for others.
     static int& inside_function() {
@@ -192,9 +191,7 @@ private:
                memory.place(work.src, work.nbytes) == HostMemory::Place::FOREIGN;
     }
 
-    uint64_t any_stream() {
-        return std::next(streams.begin(), long(random() % streams.size()))->first;
-    }
+    bool starves(uint64_t handle) const { return ((handle + 1) * salt) >> 62 == 0; }
 
     static bool runnable(const Stream& stream) {
         if (stream.busy || stream.queue.empty()) return false;
@@ -281,7 +278,7 @@ private:
 
     HostMemory& memory;
     std::mt19937_64 random;
-    uint64_t starved = NOBODY;
+    uint64_t salt;  // odd; chooses who starves
     std::condition_variable changed;
 };
 

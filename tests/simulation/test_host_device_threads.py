@@ -1,0 +1,104 @@
+"""Sixteen threads on one host device: exact results, no deadlock between its lock and the GIL."""
+
+import threading
+
+import numpy as np
+import pytest
+
+from gputensor._driver import registry
+from tests.conformance.driver_calls import HOST_FUNCTION, Calls
+
+THREADS = 16
+
+
+@pytest.fixture(params=[None, 1, 2], ids=["at-once", "deferred-1", "deferred-2"])
+def calls(request):
+    number = registry.open_host(capacity=1 << 30, seed=request.param)
+    yield Calls(number)
+    left = registry.leaks(number)
+    registry.close_host(number)
+    assert not any(left.values())
+
+
+def run_threads(body):
+    errors = []
+
+    def guarded(i):
+        try:
+            body(i)
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(i,), daemon=True) for i in range(THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(timeout=60)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if errors:
+        raise errors[0]
+
+
+def test_threads_on_their_own_streams_do_not_disturb_each_other(calls):
+    def body(i):
+        stream, event = calls.make("stream_create", 0), calls.make("event_create", 0)
+        for round_number in range(30):
+            value = i * 1000 + round_number
+            ptr = calls.make("mem_alloc", 4096)
+            assert calls.fill_async(ptr, value, 4, 1024, stream) == 0
+            assert calls.event_record(event, stream) == 0
+            assert calls.event_synchronize(event) == 0
+            got = calls.download(ptr, np.zeros(1024, np.int32), stream)
+            assert (got == value).all()
+            assert calls.mem_free(ptr) == 0
+        assert calls.event_destroy(event) == 0
+        assert calls.stream_destroy(stream) == 0
+
+    run_threads(body)
+
+
+def test_host_functions_that_need_the_gil_run_from_any_thread(calls):
+    shared = calls.make("stream_create", 0)
+    ran = []
+    functions = [HOST_FUNCTION(lambda _, i=i: ran.append(i)) for i in range(THREADS)]
+
+    def body(i):
+        for _ in range(25):
+            assert calls.host_launch(functions[i], None, shared) == 0
+            assert calls.stream_synchronize(shared) == 0
+
+    run_threads(body)
+    assert sorted(ran) == sorted(list(range(THREADS)) * 25)
+    assert calls.stream_destroy(shared) == 0
+
+
+def test_threads_map_and_unmap_pages_of_one_range(calls):
+    unit = calls.granularity
+    va = calls.make("va_reserve", THREADS * unit, 0)
+
+    def body(i):
+        stream = calls.make("stream_create", 0)
+        for round_number in range(4):
+            page = calls.make("page_create", unit)
+            at = va + i * unit
+            assert calls.page_map(at, unit, page) == 0
+            assert calls.fill_async(at, i + 100 * round_number, 4, 256, stream) == 0
+            got = calls.download(at, np.zeros(256, np.int32), stream)
+            assert (got == i + 100 * round_number).all()
+            assert calls.page_unmap(at, unit) == 0
+            assert calls.page_destroy(page) == 0
+        assert calls.stream_destroy(stream) == 0
+
+    run_threads(body)
+    assert calls.va_release(va, THREADS * unit) == 0
+
+
+def test_counts_stay_exact(calls):
+    registry.reset_counts(calls.device)
+
+    def body(_):
+        for _ in range(200):
+            assert calls.mem_info()[0] == 0
+
+    run_threads(body)
+    assert registry.counts(calls.device)["mem_info"] == THREADS * 200
