@@ -11,6 +11,8 @@ array([[ 7., 10.],
        [15., 22.]], dtype=float32)
 """
 
+# ruff: noqa: F401 - the imports are the public names.
+
 import importlib as _importlib
 from math import e, inf, nan, pi
 
@@ -192,7 +194,7 @@ _LAZY_MODULES = ("blas", "device", "graphs", "memory")
 
 def __getattr__(name):
     if name in _LAZY_MODULES:
-        return _importlib.import_module(f"gputensor.{name}")
+        return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'gputensor' has no attribute {name!r}")
 
 

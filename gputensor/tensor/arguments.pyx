@@ -1,5 +1,6 @@
 """Reading the arguments that many functions share, with one wording for each mistake."""
 
+from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t
 
 from gputensor._kernels.operand cimport MAX_NDIM
@@ -27,7 +28,7 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
         raise ValueError(f"shape: {len(shape)} axes came; at most {MAX_NDIM} are allowed")
     for extent in shape:
         try:
-            out[ndim] = extent
+            out[ndim] = PyNumber_Index(extent)
         except (TypeError, OverflowError):
             raise TypeError(f"shape: {extent!r} is not an extent; an int is needed") from None
         if out[ndim] < 0:
@@ -57,7 +58,7 @@ cdef int device_argument(object device) except? -1000:
 cdef int axis_argument(object axis, int ndim, str name) except -1:
     cdef int64_t value
     try:
-        value = axis
+        value = PyNumber_Index(axis)
     except TypeError:
         raise TypeError(f"{name}: axis is a {type(axis).__name__}; an int is needed") from None
     if value < -ndim or value >= ndim:

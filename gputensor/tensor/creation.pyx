@@ -14,7 +14,6 @@ from gputensor._kernels.operand cimport (
     DT_BOOL,
     DT_COMPLEX64,
     DT_FLOAT32,
-    DT_FLOAT64,
     DT_INT64,
     Operand,
 )

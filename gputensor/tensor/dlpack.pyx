@@ -8,7 +8,6 @@ devices speak DLPack's CPU: the export waits until all queued work on the tensor
 structures are in dlpack.h.
 """
 
-from cpython.object cimport PyObject
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer,
     PyCapsule_IsValid,
@@ -22,7 +21,6 @@ from libc.string cimport memcpy
 
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICE, Driver, status_t
-from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.host_call cimport is_host, raise_pending
 from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_stream, resolve_device

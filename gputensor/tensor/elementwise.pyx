@@ -31,7 +31,6 @@ from gputensor._kernels.operand cimport (
     DT_FLOAT64,
     DT_INT64,
     DTYPE_COUNT,
-    MAX_NDIM,
     Operand,
 )
 from gputensor.streams.current cimport current_stream

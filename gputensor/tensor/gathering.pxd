@@ -2,7 +2,7 @@
 
 from gputensor.tensor.tensor cimport Tensor
 
-# The elements of `a` that index tensors pick. `axes` are consecutive view axes from `first_axis` on.
+# The elements of `a` that index tensors pick on consecutive axes from `first_axis` on.
 cdef Tensor gather_tensor(Tensor a, int first_axis, list indices)
 # The same elements of `target` take `values`, which broadcast to the shape of that selection.
 cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor values) except -1

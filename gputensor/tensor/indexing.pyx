@@ -93,8 +93,8 @@ cdef object array_entry(object entry, int device):
         if array.dtype.kind in "iu":
             return array
         raise IndexError(f"an index array has dtype {array.dtype}; integers or bool are allowed")
-    raise IndexError(f"{entry!r} is no index: ints, slices, ..., None, and tensors, lists or arrays "
-                     "of integers or bool are allowed")
+    raise IndexError(f"{entry!r} is no index: ints, slices, ..., None, and tensors, lists or "
+                     "arrays of integers or bool are allowed")
 
 
 cdef Tensor checked_indices(object array, int64_t extent, int axis, int device):
@@ -130,7 +130,7 @@ cdef list walk(Tensor a, object key, View* view):
     """Apply the basic entries of a key; the list of (view axis, index tensor) that are left."""
     cdef int axis = 0
     cdef int consumed = 0
-    cdef int skipped
+    cdef int _skipped
     cdef bint has_ellipsis = False
     cdef list arrays = []
     cdef list entries = []
@@ -160,7 +160,7 @@ cdef list walk(Tensor a, object key, View* view):
             keep_axis(view, 1, 1)
         elif entry is Ellipsis:
             view.is_in_group = False
-            for skipped in range(a.ndim_ - consumed):
+            for _skipped in range(a.ndim_ - consumed):
                 keep_axis(view, a.shape_[axis], a.strides_[axis])
                 axis += 1
         elif isinstance(entry, int):
@@ -191,7 +191,7 @@ cdef Tensor arranged(Tensor a, View* view, list arrays, int* first_axis):
     cdef int64_t[16] strides
     cdef int i
     cdef int ndim = 0
-    indexed = [axis for axis, index in arrays]
+    indexed = [axis for axis, _index in arrays]
     others = [i for i in range(view.ndim) if i not in indexed]
     first_axis[0] = view.group_axis if view.groups == 1 else 0
     for i in others[:first_axis[0]] + indexed + others[first_axis[0]:]:
@@ -209,7 +209,7 @@ def getitem(Tensor a, key):
     if not arrays:
         return view_tensor(a, view.ptr, view.ndim, view.shape, view.strides)
     target = arranged(a, &view, arrays, &first_axis)
-    return gather_tensor(target, first_axis, [index for axis, index in arrays])
+    return gather_tensor(target, first_axis, [index for _axis, index in arrays])
 
 
 def setitem(Tensor a, key, value):
@@ -232,7 +232,7 @@ def setitem(Tensor a, key, value):
         return
     target = arranged(a, &view, arrays, &first_axis)
     source = value_tensor(value, a, MAX_NDIM)
-    scatter_tensor(target, first_axis, [index for axis, index in arrays], source)
+    scatter_tensor(target, first_axis, [index for _axis, index in arrays], source)
 
 
 cdef bint is_whole_mask(Tensor a, object key):

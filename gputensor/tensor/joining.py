@@ -43,7 +43,7 @@ def concat(arrays, /, *, axis=0):
     axis = _axis(axis, first.ndim, "concat")
     for one in arrays:
         if one.ndim != first.ndim or any(
-            a != b for i, (a, b) in enumerate(zip(one.shape, first.shape)) if i != axis
+            a != b for i, (a, b) in enumerate(zip(one.shape, first.shape, strict=True)) if i != axis
         ):
             raise ValueError(
                 f"concat: shapes {first.shape} and {one.shape} differ elsewhere than in axis {axis}"
@@ -97,8 +97,8 @@ def roll(x, /, shift, *, axis=None):
     axes = axis if isinstance(axis, tuple) else (axis,)
     shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: {len(shifts)} shifts and {len(axes)} axes came; as many are needed")
-    for one, amount in zip(axes, shifts):
+        raise ValueError(f"roll: {len(shifts)} shifts and {len(axes)} axes came; as many of each")
+    for one, amount in zip(axes, shifts, strict=True):
         one = _axis(one, x.ndim, "roll")
         extent = x.shape[one]
         cut = -amount % extent if extent else 0
@@ -118,8 +118,10 @@ def tile(x, repetitions, /):
     shape = (1,) * (ndim - x.ndim) + x.shape
     times = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
     spread = reshape(x, [extent for one in shape for extent in (1, one)])
-    target = [extent for pair in zip(times, shape) for extent in pair]
-    return reshape(broadcast_to(spread, target), [n * one for n, one in zip(times, shape)])
+    target = [extent for pair in zip(times, shape, strict=True) for extent in pair]
+    return reshape(
+        broadcast_to(spread, target), [n * one for n, one in zip(times, shape, strict=True)]
+    )
 
 
 def repeat(x, repeats, /, *, axis=None):

@@ -261,9 +261,13 @@ cdef class Tensor:
         return <Py_hash_t> ((<size_t> <PyObject*> self) >> 4)
 
     def __eq__(self, other):
+        if not is_operand(other):
+            return NotImplemented
         return operators.equal(self, other)
 
     def __ne__(self, other):
+        if not is_operand(other):
+            return NotImplemented
         return operators.not_equal(self, other)
 
     def __lt__(self, other):
@@ -406,6 +410,12 @@ cdef class Tensor:
 
     def __irshift__(self, other):
         return operators.bitwise_right_shift(self, other, out=self)
+
+
+cdef bint is_operand(object value) noexcept:
+    """Whether a comparison with `value` is element-wise; with other objects it is False."""
+    return type(value) is Tensor or isinstance(value, (int, float, complex)) or hasattr(
+        value, "dtype")
 
 
 cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
