@@ -113,6 +113,12 @@ def set_caching(int device, bint caching):
         a.caching = caching
 
 
+def is_caching(int device):
+    """Return whether requests on a device are served from the cache."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    return a == NULL or bool(a.caching)
+
+
 def open_devices():
     """Return the numbers of the devices that have an allocator."""
     return [index - HOST_DEVICES for index in range(MAX_DEVICES)

@@ -66,9 +66,7 @@ def _backend(text):
 
 
 def _register_threads(text):
-    if not re.fullmatch(r"[0-9]{1,3}", text) or not (
-        _power_of_two(int(text)) and int(text) <= 128
-    ):
+    if not re.fullmatch(r"[0-9]{1,3}", text) or not (_power_of_two(int(text)) and int(text) <= 128):
         raise ValueError("a power of 2 from 1 to 128")
     return int(text)
 

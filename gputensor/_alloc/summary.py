@@ -1,7 +1,7 @@
 """The text table of a device's memory statistics.
 
-The content is that of ``torch.cuda.memory_summary``: amounts and counts now, at the peak, and over the
-life of the process, of all memory and of the two pools.
+The content is that of ``torch.cuda.memory_summary``: amounts and counts now, at the peak, and
+over the life of the process, of all memory and of the two pools.
 """
 
 __all__ = ["format_summary"]
@@ -94,9 +94,14 @@ def format_summary(name, stats, free=None, total=None, abbreviated=False):
     title = f"memory of {name}"
     if total is not None:
         title += f": {amount(free)} free of {amount(total)} on the device"
-    events = (
-        f"out of memory: {count(stats['num_ooms'])}   retries: {count(stats['num_alloc_retries'])}"
-        f"   driver: {count(stats['num_device_alloc'])} made, {count(stats['num_device_free'])} freed"
+    events = "   ".join(
+        f"{label}: {count(stats[key])}"
+        for label, key in (
+            ("out of memory", "num_ooms"),
+            ("retries", "num_alloc_retries"),
+            ("made", "num_device_alloc"),
+            ("freed", "num_device_free"),
+        )
     )
     lines = [outer, "| " + title.ljust(width) + " |", "| " + events.ljust(width) + " |", rule]
     lines += [row("", ["now", "peak", "total in", "total out"]), rule]

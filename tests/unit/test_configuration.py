@@ -175,8 +175,11 @@ def test_a_bad_change_changes_nothing_and_tells_nobody(in_force):
     heard = []
     settings.on_change(heard.append)
     before = settings.change("max_split_size_mb:64")
-    for text in ("page_size_mb:4,page_reuse:yes", "large_segment_size_mb:65",
-                 "backend:cudaMallocAsync"):
+    for text in (
+        "page_size_mb:4,page_reuse:yes",
+        "large_segment_size_mb:65",
+        "backend:cudaMallocAsync",
+    ):
         with pytest.raises(ValueError, match="^set_allocator_settings: "):
             settings.change(text)
     assert settings.current() is before
@@ -210,13 +213,15 @@ def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
     assert fields["page_size"] == 20 * MIB
     assert (fields["memory_limit"], fields["memory_fraction"], fields["gc_threshold"]) == (0, 1, 0)
     assert (fields["expandable_segments"], fields["page_reuse"], fields["thread_cache"]) == (1,) * 3
-    fields = configuration.as_bytes(parse(
-        "max_split_size_mb:64,large_segment_size_mb:32,memory_limit_mb:3,page_size_mb:2,"
-        "garbage_collection_threshold:0.25,per_process_memory_fraction:0.5,"
-        "roundup_power2_divisions:[1:2,>:4],backend:cudaMallocAsync,page_reuse:False,"
-        "expandable_segments:False,thread_cache:False,throw_on_cudamalloc_oom:True,"
-        "pinned_max_cached_size_mb:0"
-    ))
+    fields = configuration.as_bytes(
+        parse(
+            "max_split_size_mb:64,large_segment_size_mb:32,memory_limit_mb:3,page_size_mb:2,"
+            "garbage_collection_threshold:0.25,per_process_memory_fraction:0.5,"
+            "roundup_power2_divisions:[1:2,>:4],backend:cudaMallocAsync,page_reuse:False,"
+            "expandable_segments:False,thread_cache:False,throw_on_cudamalloc_oom:True,"
+            "pinned_max_cached_size_mb:0"
+        )
+    )
     assert fields["max_split_size"] == 64 * MIB
     assert fields["large_segment_size"] == fields["max_non_split_rounding"] == 32 * MIB
     assert (fields["memory_limit"], fields["page_size"]) == (3 * MIB, 2 * MIB)
@@ -229,8 +234,14 @@ def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
 def test_a_fresh_process_takes_the_variable():
     code = "from gputensor._alloc.settings import current; print(current().page_size_mb)"
     environment = dict(os.environ, GPUTENSOR_ALLOC_CONF="page_size_mb:4")
-    output = subprocess.run([sys.executable, "-c", code], env=environment, check=True,
-                            capture_output=True, text=True, cwd=Path(__file__).parents[2])
+    output = subprocess.run(
+        [sys.executable, "-c", code],
+        env=environment,
+        check=True,
+        capture_output=True,
+        text=True,
+        cwd=Path(__file__).parents[2],
+    )
     assert output.stdout.strip() == "4"
 
 

@@ -1,0 +1,193 @@
+"""How much memory is in use and held: amounts, statistics, and tables of them.
+
+Byte counts are ints. `device` is None for the current device, or what names one.
+"""
+
+import warnings
+
+from gputensor._alloc import accounts, pinned_memory, raw_memory, report
+from gputensor._alloc.gpu_processes import list_processes
+from gputensor._alloc.statistics_names import nest
+from gputensor._alloc.summary import format_summary
+from gputensor.streams.device import device_of
+from gputensor.streams.device_number import device_number
+
+__all__ = [
+    "host_memory_stats",
+    "host_memory_stats_as_nested_dict",
+    "list_gpu_processes",
+    "max_memory_allocated",
+    "max_memory_cached",
+    "max_memory_reserved",
+    "mem_get_info",
+    "memory_allocated",
+    "memory_cached",
+    "memory_reserved",
+    "memory_stats",
+    "memory_stats_as_nested_dict",
+    "memory_summary",
+    "reset_accumulated_host_memory_stats",
+    "reset_accumulated_memory_stats",
+    "reset_max_memory_allocated",
+    "reset_max_memory_cached",
+    "reset_peak_host_memory_stats",
+    "reset_peak_memory_stats",
+]
+
+
+def memory_allocated(device=None):
+    """Return the bytes in use by callers, sizes rounded up to 512.
+
+    One load for each thread that allocates.
+
+    Examples
+    --------
+    >>> memory_allocated("host") <= max_memory_allocated("host")
+    True
+    """
+    return report.allocated_nbytes(device_number(device))
+
+
+def max_memory_allocated(device=None):
+    """Return the most bytes in use at one time since the last :func:`reset_peak_memory_stats`."""
+    return report.peak_allocated_nbytes(device_number(device))
+
+
+def memory_reserved(device=None):
+    """Return the bytes of device memory that the process holds, in use or cached."""
+    return report.reserved_nbytes(device_number(device))
+
+
+def max_memory_reserved(device=None):
+    """Return the most bytes held at one time since the last :func:`reset_peak_memory_stats`."""
+    return report.peak_reserved_nbytes(device_number(device))
+
+
+def mem_get_info(device=None):
+    """Return (free, total) bytes of the device as its driver says, other processes included."""
+    return raw_memory.device_memory(device_number(device))
+
+
+def _deprecated(name, instead, function, device):
+    warnings.warn(f"{name} is deprecated: use {instead}", FutureWarning, stacklevel=3)
+    return function(device)
+
+
+def memory_cached(device=None):
+    """Deprecated name of :func:`memory_reserved`."""
+    return _deprecated("memory_cached", "memory_reserved", memory_reserved, device)
+
+
+def max_memory_cached(device=None):
+    """Deprecated name of :func:`max_memory_reserved`."""
+    return _deprecated("max_memory_cached", "max_memory_reserved", max_memory_reserved, device)
+
+
+def reset_max_memory_allocated(device=None):
+    """Deprecated name of :func:`reset_peak_memory_stats`, which resets every peak."""
+    return _deprecated("reset_max_memory_allocated", "reset_peak_memory_stats",
+                       reset_peak_memory_stats, device)  # fmt: skip
+
+
+def reset_max_memory_cached(device=None):
+    """Deprecated name of :func:`reset_peak_memory_stats`, which resets every peak."""
+    return _deprecated("reset_max_memory_cached", "reset_peak_memory_stats",
+                       reset_peak_memory_stats, device)  # fmt: skip
+
+
+def memory_stats(device=None):
+    """Return all statistics of a device as a flat dict, sorted by name.
+
+    Keys are ``"<statistic>.<pool>.<field>"`` with the statistics ``allocation``, ``segment``,
+    ``active``, ``inactive_split`` (counts), ``allocated_bytes``, ``reserved_bytes``,
+    ``active_bytes``, ``inactive_split_bytes``, ``requested_bytes``; the pools ``all``,
+    ``large_pool``, ``small_pool``; the fields ``current``, ``peak``, ``allocated``, ``freed``. Then
+    ``oversize_allocations.<field>``, ``oversize_segments.<field>``, ``num_alloc_retries``,
+    ``num_ooms``, ``num_sync_all_streams``, ``num_device_alloc``, ``num_device_free``,
+    ``num_oom_rejections``, ``max_split_size`` (-1: no limit), and for each private pool that holds
+    memory ``reserved_bytes_by_private_pools.<id>.<pool>.current``. All are of one moment.
+
+    Examples
+    --------
+    >>> stats = memory_stats("host")
+    >>> stats["allocated_bytes.all.current"] == memory_allocated("host")
+    True
+    """
+    return accounts.flat_statistics(device_number(device))
+
+
+def memory_stats_as_nested_dict(device=None):
+    """Return :func:`memory_stats` with a dict for each part of a name.
+
+    Examples
+    --------
+    >>> sorted(memory_stats_as_nested_dict("host")["segment"])
+    ['all', 'large_pool', 'small_pool']
+    """
+    return nest(memory_stats(device))
+
+
+def reset_peak_memory_stats(device=None):
+    """Set every peak to its current value."""
+    report.reset_peak(device_number(device))
+
+
+def reset_accumulated_memory_stats(device=None):
+    """Set what only grows to zero: ``allocated``, ``freed`` and the counts of events."""
+    accounts.reset_accumulated(device_number(device))
+
+
+def host_memory_stats():
+    """Return the statistics of pinned host memory as a flat dict, sorted by name.
+
+    ``allocations`` and ``allocated_bytes`` are the segments held, ``active_requests`` and
+    ``active_bytes`` the blocks with callers or waiting for a stream, each with the fields
+    ``current``, ``peak``, ``allocated``, ``freed``; ``num_host_alloc`` and ``num_host_free`` count
+    the driver's calls, ``host_alloc_time`` and ``host_free_time`` are their times in microseconds,
+    with the fields ``total``, ``max``, ``min``, ``count``, ``avg``.
+    """
+    return dict(sorted(pinned_memory.host_stats().items()))
+
+
+def host_memory_stats_as_nested_dict():
+    """Return :func:`host_memory_stats` with a dict for each part of a name."""
+    return nest(host_memory_stats())
+
+
+def reset_peak_host_memory_stats():
+    """Set every peak of pinned host memory to its current value."""
+    pinned_memory.reset_peak_stats()
+
+
+def reset_accumulated_host_memory_stats():
+    """Set what only grows to zero in the statistics of pinned host memory."""
+    pinned_memory.reset_accumulated_stats()
+
+
+def memory_summary(device=None, abbreviated=False):
+    """Return the statistics of a device as a table of text, for people.
+
+    Parameters
+    ----------
+    device : optional
+        Default: the current device.
+    abbreviated : bool
+        Leave out the large and the small pool.
+    """
+    number = device_number(device)
+    free, total = raw_memory.device_memory(number)
+    return format_summary(str(device_of(number)), memory_stats(number), free, total, abbreviated)
+
+
+def list_gpu_processes(device=None):
+    """Return the processes that use a GPU and their memory, as text; asks NVML, not CUDA.
+
+    Raises
+    ------
+    ValueError
+        The device is not a GPU.
+    """
+    number = device_number(device)
+    if number < 0:
+        raise ValueError(f"device: got {str(device_of(number))!r}, allowed: a CUDA device")
+    return list_processes(number)

@@ -1,0 +1,197 @@
+"""What the allocator does: settings, limits, caching, and memory by address."""
+
+import contextlib
+
+from gputensor._alloc import device_allocator, pinned_memory, raw_memory, report
+from gputensor._alloc import settings as _settings
+from gputensor.streams.device_number import device_number, stream_handle
+
+__all__ = [
+    "c_library",
+    "caching_allocator_alloc",
+    "caching_allocator_delete",
+    "caching_allocator_disabled",
+    "caching_allocator_enable",
+    "empty_cache",
+    "empty_host_cache",
+    "get_allocator_backend",
+    "get_allocator_settings",
+    "get_per_process_memory_fraction",
+    "pinned_buffer",
+    "record_stream",
+    "set_allocator_settings",
+    "set_per_process_memory_fraction",
+]
+
+
+def empty_cache(device=None):
+    """Give cached memory back to the device, on one device or on all; waits for queued work."""
+    numbers = device_allocator.open_devices() if device is None else [device_number(device)]
+    for number in numbers:
+        report.empty_cache(number)
+
+
+def empty_host_cache():
+    """Give cached pinned host memory back to the system."""
+    pinned_memory.empty_cache()
+
+
+def caching_allocator_alloc(size, device=None, stream=None):
+    """Allocate device memory and return its address, for callers that pass addresses on.
+
+    Parameters
+    ----------
+    size : int
+        Bytes; 0 gives address 0.
+    stream : Stream, int or object with ``__cuda_stream__``, optional
+        The stream in whose order the memory is used; default: the current one.
+
+    Examples
+    --------
+    >>> ptr = caching_allocator_alloc(4096, "host")
+    >>> caching_allocator_delete(ptr)
+    """
+    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
+        raise ValueError(f"size: got {size!r}, allowed: an integer from 0")
+    number = device_number(device)
+    return raw_memory.raw_alloc(number, min(size, 1 << 62), stream_handle(number, stream))
+
+
+def caching_allocator_delete(mem_ptr):
+    """Give back what :func:`caching_allocator_alloc` returned.
+
+    Raises
+    ------
+    ValueError
+        The address is not the start of an allocation in use.
+    """
+    raw_memory.raw_delete(mem_ptr)
+
+
+def record_stream(mem_ptr, stream, device=None):
+    """Say that foreign work queued on a stream uses the allocation at an address.
+
+    The library's own operations do this themselves.
+    """
+    raw_memory.raw_record_stream(mem_ptr, stream_handle(device_number(device), stream))
+
+
+def caching_allocator_enable(value=True, device=None):
+    """Turn caching on or off for the requests to come; off, each is a call of the driver.
+
+    What was allocated before is freed the way it was made.
+    """
+    device_allocator.set_caching(_used_number(device), bool(value))
+
+
+@contextlib.contextmanager
+def caching_allocator_disabled(device=None):
+    """Have caching off on a device in a ``with`` block."""
+    number = _used_number(device)
+    before = device_allocator.is_caching(number)
+    device_allocator.set_caching(number, False)
+    try:
+        yield
+    finally:
+        device_allocator.set_caching(number, before)
+
+
+def _used_number(device):
+    """The number of a device, which has an allocator from now on."""
+    number = device_number(device)
+    device_allocator.open_allocator(number)
+    return number
+
+
+def set_per_process_memory_fraction(fraction, device=None):
+    """Limit the memory that the process may hold on a device to a share of its total.
+
+    Parameters
+    ----------
+    fraction : float
+        From 0.0 to 1.0 (no limit). What is held already stays.
+
+    Raises
+    ------
+    TypeError
+        The fraction is not a float.
+    ValueError
+        It is outside of [0, 1].
+
+    Examples
+    --------
+    >>> set_per_process_memory_fraction(0.5, "host")
+    >>> get_per_process_memory_fraction("host")
+    0.5
+    >>> set_per_process_memory_fraction(1.0, "host")
+    """
+    if not isinstance(fraction, float):
+        raise TypeError("Invalid type for fraction argument, must be `float`")
+    if not 0 <= fraction <= 1:
+        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+    _settings.set_fraction(device_number(device), fraction)
+
+
+def get_per_process_memory_fraction(device=None):
+    """Return the share of a device's memory that the process may hold."""
+    return _settings.fraction_of(device_number(device))
+
+
+def get_allocator_backend():
+    """Return ``"native"`` or ``"cudaMallocAsync"``."""
+    return _settings.current().backend
+
+
+def get_allocator_settings():
+    """Return a dict from the name of every option to its (value, source).
+
+    The source is ``"default"``, ``"environment"`` or ``"set_allocator_settings"``.
+
+    Examples
+    --------
+    >>> get_allocator_settings()["backend"].value
+    'native'
+    """
+    return _settings.current().in_force()
+
+
+def set_allocator_settings(text):
+    """Change options at run time; those that `text` does not name stay as they are.
+
+    Parameters
+    ----------
+    text : str
+        ``key:value,key:value``, as in ``GPUTENSOR_ALLOC_CONF``.
+
+    Raises
+    ------
+    ValueError
+        For an unknown key or a bad value; then nothing is changed.
+    """
+    if not isinstance(text, str):
+        raise TypeError(f"text: got {type(text).__name__}, allowed: str")
+    _settings.change(text)
+
+
+def pinned_buffer(nbytes, device=None):
+    """Return pinned host memory: an object with a buffer, for fast copies to and from a device.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> np.frombuffer(pinned_buffer(16, "host"), "f4").shape
+    (4,)
+    """
+    return pinned_memory.PinnedMemory(device_number(device), nbytes)
+
+
+def c_library():
+    """Return the path of the library whose C symbols other programs may call.
+
+    ``gputensor_malloc(size, device, stream)`` and ``gputensor_free(ptr, size, device, stream)``
+    have the signatures that PyTorch's ``CUDAPluggableAllocator`` asks for;
+    ``gputensor_record_stream(ptr, stream)`` goes with them. They need neither Python nor the GIL.
+    """
+    from gputensor._alloc import foreign
+
+    return foreign.__file__

@@ -1,0 +1,102 @@
+"""What happened and what there is: history, snapshots, and observers of failures.
+
+Snapshots have PyTorch's schema, so that its viewers read them.
+"""
+
+from gputensor._alloc import history, out_of_memory, raw_memory, report
+from gputensor._alloc import snapshot as _snapshot
+from gputensor._alloc.device_allocator import open_devices
+from gputensor.streams.device_number import device_number
+
+__all__ = [
+    "attach_out_of_memory_observer",
+    "detach_out_of_memory_observer",
+    "dump_snapshot",
+    "memory_snapshot",
+    "record_memory_history",
+    "snapshot",
+    "where_allocated",
+]
+
+
+def _open_numbers(device):
+    return open_devices() if device is None else [device_number(device)]
+
+
+def snapshot(device=None, include_traces=True):
+    """Return the state of the allocator in PyTorch's schema, of one device or of all in use.
+
+    The allocator's lock is held while raw records are copied, not while they are formatted.
+
+    Returns
+    -------
+    dict
+        ``segments`` (by address, each with its ``blocks``), ``device_traces`` (the events of
+        :func:`record_memory_history`, a list for each device), ``allocator_settings``,
+        ``external_annotations``, ``host_segments``, ``host_traces``, and ``devices``, which
+        names the devices that the numbers in it stand for: CUDA devices by their ordinal, host
+        devices after them.
+
+    Examples
+    --------
+    >>> sorted(snapshot("host"))[:3]
+    ['allocator_settings', 'device_traces', 'devices']
+    """
+    return _snapshot.format_snapshot(_open_numbers(device), report.collect_segments, include_traces)
+
+
+def dump_snapshot(path="dump_snapshot.pickle", device=None):
+    """Write :func:`snapshot` to a file that PyTorch's ``_memory_viz.py`` and web viewer read.
+
+    The file appears whole or not at all; what was at `path` stays until then.
+    """
+    _snapshot.write_pickle(snapshot(device), path)
+
+
+def memory_snapshot(mempool_id=None, include_traces=True, device=None):
+    """Return the segments of :func:`snapshot`, of all pools or of one.
+
+    Parameters
+    ----------
+    mempool_id : tuple of two int, optional
+        The ``id`` of a :class:`MemPool` or of a graph's pool.
+    include_traces : bool
+        Accepted for PyTorch's callers; segments carry no events.
+    """
+    segments = snapshot(device, include_traces=False)["segments"]
+    if mempool_id is None:
+        return segments
+    return [part for part in segments if part["segment_pool_id"] == tuple(mempool_id)]
+
+
+record_memory_history = history.record_memory_history
+
+
+def where_allocated(ptr):
+    """Return the Python frames that allocated an address, innermost first.
+
+    Parameters
+    ----------
+    ptr : int
+        The first address of an allocation in use.
+
+    Returns
+    -------
+    list of dict
+        ``filename``, ``line``, ``name``; empty when the history did not record stacks then.
+    """
+    return raw_memory.raw_traceback(ptr)
+
+
+def attach_out_of_memory_observer(observer):
+    """Call ``observer(device, alloc_size, device_total_or_limit, device_free)`` at each failure.
+
+    It is called before the OutOfMemoryError is raised, with no lock held; it may free memory, take
+    a snapshot, or raise. All are ints: the device's number and bytes.
+    """
+    out_of_memory.attach_observer(observer)
+
+
+def detach_out_of_memory_observer(observer):
+    """Forget an observer that was attached; ``ValueError`` when it was not."""
+    out_of_memory.detach_observer(observer)

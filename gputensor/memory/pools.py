@@ -1,0 +1,82 @@
+"""Private pools: memory set apart for some requests."""
+
+import contextlib
+
+from gputensor._alloc import raw_memory
+from gputensor._alloc.device_allocator import open_allocator
+from gputensor._alloc.pool_names import note_user_pool, pool_pair
+from gputensor.memory.events import memory_snapshot
+from gputensor.streams.device_number import device_number
+
+__all__ = [
+    "MemPool",
+    "use_mem_pool",
+]
+
+
+class MemPool:
+    """A set of memory of its own: requests in :func:`use_mem_pool` are served from it.
+
+    Its free memory serves nobody else while the object lives.
+
+    Parameters
+    ----------
+    device : optional
+        Where it is first held; default: the current device.
+
+    Examples
+    --------
+    >>> pool = MemPool("host")
+    >>> pool.use_count(), pool.id[0]
+    (1, 0)
+    """
+
+    def __init__(self, device=None):
+        self._devices = {}
+        self._number = raw_memory.new_pool_id()
+        note_user_pool(self._number)
+        self._hold(device_number(device))
+
+    def _hold(self, number):
+        if number not in self._devices:
+            open_allocator(number)
+            raw_memory.retain_pool(number, self._number)
+            self._devices[number] = True
+
+    @property
+    def id(self):
+        """The pair that names the pool in snapshots."""
+        return pool_pair(self._number)
+
+    def use_count(self):
+        """Return how many holders the pool has: this object, and blocks of :func:`use_mem_pool`."""
+        return max(
+            (raw_memory.count_pool_uses(number, self._number) for number in self._devices),
+            default=0,
+        )
+
+    def snapshot(self, include_traces=True):
+        """Return the pool's segments in PyTorch's schema."""
+        return memory_snapshot(self.id, include_traces)
+
+    def __del__(self):
+        for number in getattr(self, "_devices", ()):
+            raw_memory.release_pool(number, self._number)
+
+
+@contextlib.contextmanager
+def use_mem_pool(pool, device=None):
+    """Serve this thread's requests on a device from a :class:`MemPool` in a ``with`` block."""
+    if not isinstance(pool, MemPool):
+        raise TypeError(f"pool: got {type(pool).__name__}, allowed: MemPool")
+    number = device_number(device)
+    pool._hold(number)
+    raw_memory.retain_pool(number, pool._number)
+    try:
+        raw_memory.begin_pool(number, pool._number)
+        try:
+            yield
+        finally:
+            raw_memory.end_pool(number, pool._number)
+    finally:
+        raw_memory.release_pool(number, pool._number)
