@@ -116,7 +116,7 @@ def python_blocks():
             yield pytest.param(block, id=f"{document.relative_to(ROOT)}:{number}")
 
 
-@pytest.mark.parametrize("block", python_blocks())
+@pytest.mark.parametrize("block", list(python_blocks()))
 def test_python_of_the_documents_runs_on_the_host_device(block, tmp_path):
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block],
