@@ -5,7 +5,7 @@ it. A thread computes `unroll` units; a unit is `vector` neighbouring elements a
 axis. Each operand is read in one of three modes:
 
     UNIT     neighbouring elements are neighbours in memory: one load of vector * itemsize bytes
-    STRIDED  one element a unit (vector is 1, or the innermost stride is 0 and the element is shared)
+    STRIDED  one element a unit (vector is 1, or the innermost stride is 0: the element is shared)
     SCALAR   the value travels in the parameters, already of the arithmetic type
 
 `rank` 0 means that every operand is UNIT or SCALAR over the whole index space, so that no index

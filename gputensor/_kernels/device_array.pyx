@@ -12,6 +12,7 @@ from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.creation cimport arange as c_arange
 from gputensor._kernels.creation cimport fill as c_fill
+from gputensor._kernels.dtypes cimport dtype_itemsize, dtype_kind
 from gputensor._kernels.elementwise cimport elementwise as c_elementwise
 from gputensor._kernels.host_call cimport raise_pending
 from gputensor._kernels.index cimport gather as c_gather
@@ -24,8 +25,8 @@ from gputensor._kernels.reduction cimport reduce as c_reduce
 from gputensor.errors import raise_for_status
 from gputensor._kernels.dtypes import CODE_OF, DTYPES
 
-__all__ = ["DeviceArray", "arange", "elementwise", "fill", "gather", "reduce", "scatter",
-           "synchronize"]
+__all__ = ["DeviceArray", "arange", "dtype_facts", "elementwise", "fill", "gather", "reduce",
+           "scatter", "synchronize"]
 
 
 cdef class Memory:
@@ -234,3 +235,8 @@ def synchronize(int device, uint64_t stream=0):
         status = driver.stream_synchronize(driver.self, stream)
     raise_for_status(status, "stream_synchronize")
     raise_pending(device)
+
+
+def dtype_facts(int dtype):
+    """Return what the C table says of a dtype's code: bytes of an element, number of the kind."""
+    return dtype_itemsize(dtype), dtype_kind(dtype)
