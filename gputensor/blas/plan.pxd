@@ -12,6 +12,7 @@ cdef enum:
 cdef enum Backend:
     BACKEND_LT = 0
     BACKEND_CUBLAS = 1
+    BACKEND_INTEGER = 2         # our own kernel
 
 # The facts that a plan depends on, packed: sizes, leading dimensions, batch strides, then types,
 # operations, compute type, device, epilogue, alignments and flags in two words.

@@ -91,6 +91,9 @@ cdef int check_out(const Operand* a, const Operand* b, const Operand* out) noexc
         if out.shape[axis] != shape[axis]:
             return PREPARE_OUT_SHAPE
     for axis in range(ndim):
+        if out.shape[axis] == 0:
+            return PREPARE_OK
+    for axis in range(ndim):
         if out.shape[axis] > 1 and out.strides[axis] == 0:
             return PREPARE_OUT_REPEATS
     return PREPARE_OK

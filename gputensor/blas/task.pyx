@@ -14,7 +14,9 @@ from gputensor._alloc.block cimport Block
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.table cimport STATUS_OK, status_t
 from gputensor._kernels.creation cimport fill
-from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
+from gputensor._kernels.dtypes cimport (
+    KIND_INT, KIND_UINT, dtype_is_complex, dtype_is_half, dtype_itemsize, dtype_kind,
+)
 from gputensor._kernels.elementwise cimport (
     OP_ADD, OP_CONJ, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MUL, OP_RELU, OP_SILU, elementwise,
 )
@@ -23,6 +25,7 @@ from gputensor._kernels.operand cimport (
     DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
 )
 from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
+from gputensor.blas.gemm_integer cimport integer_run
 from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
 from gputensor.blas.handle cimport load_libraries
 from gputensor.blas.library cimport (
@@ -33,7 +36,7 @@ from gputensor.blas.pad cimport (
     relayout_launch,
 )
 from gputensor.blas.plan cimport (
-    BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key,
+    BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key,
 )
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
 from gputensor.blas.preference cimport preferred_library
@@ -127,15 +130,19 @@ cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out)
     raise TypeError(f"no product takes and gives these element types (a, b, out): {names}")
 
 
+cdef inline bint is_integer(int dtype) noexcept nogil:
+    return dtype_kind(dtype) == KIND_INT or dtype_kind(dtype) == KIND_UINT
+
+
 cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1:
-    """float16, bfloat16 (also into float32), float32, float64, complex, int8 into int32."""
+    """Floats and complex; float16 and bfloat16 also into float32; integers; int8 into int32."""
     cdef int dtype = a.dtype
     if dtype != b.dtype:
         raise_for_types(a, b, out)
     if out.dtype == dtype:
         if dtype_is_half(dtype) or dtype == DT_FLOAT32 or dtype == DT_FLOAT64:
             return 0
-        if dtype_is_complex(dtype):
+        if dtype_is_complex(dtype) or is_integer(dtype):
             return 0
     elif out.dtype == DT_FLOAT32 and dtype_is_half(dtype):
         return 0
@@ -161,10 +168,10 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
         raise_for_shapes(status, a, b, out)
     check_extents(out, a, "the first operand")
     check_extents(out, b, "the second operand")
+    check_types(a, b, out)
     if is_host(device):
         task.kind = TASK_HOST
         return 0
-    check_types(a, b, out)
     task.kind = TASK_LIBRARY
     if has_no_elements(out):
         task.kind = TASK_NOTHING
@@ -389,7 +396,7 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
     task.plan = plan_find(&key, hash_value)
     if task.plan is NULL:
         task.plan = build_plan(task, &key, hash_value, preference)
-    if task.plan.backend == BACKEND_CUBLAS:
+    if task.plan.backend == BACKEND_CUBLAS or task.plan.backend == BACKEND_INTEGER:
         adapt_to_cublas(task, addend)
     return 0
 
@@ -444,10 +451,18 @@ cdef int plan_backend(Product* product, int preference, Plan* plan) noexcept nog
     cdef size_t nbytes = plan.workspace_nbytes
     cdef bint has_epilogue = product.bias != 0 or product.activation != ACT_NONE
     plan.backend = BACKEND_LT
+    if is_integer(product.type_a) and product.type_d != DT_INT32 or product.type_a == DT_INT32:
+        plan.backend = BACKEND_INTEGER
+        plan.workspace_nbytes = 0
+        return BLAS_OK
     if product.batch <= MAX_LT_BATCH and (preference != LIBRARY_CUBLAS or has_epilogue):
         status = lt_plan_build(product, nbytes, plan)
         if status == BLAS_OK:
             return status
+    if is_integer(product.type_a):
+        plan.backend = BACKEND_INTEGER
+        plan.workspace_nbytes = 0
+        return BLAS_OK
     plan.backend = BACKEND_CUBLAS
     plan.workspace_nbytes = nbytes
     return BLAS_OK
@@ -501,9 +516,11 @@ cdef int launch_library(Task* task) except -1:
     if taken != STATUS_OK:
         workspace_return(&workspace)
         raise_for_status(taken, "context_enter")
-    status = run_repeated(task, &workspace)
-    context_leave(task.device, before)
-    workspace_return(&workspace)
+    try:
+        status = run_repeated(task, &workspace)
+    finally:
+        context_leave(task.device, before)
+        workspace_return(&workspace)
     if status != BLAS_OK:
         name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"
         raise_for_blas(status, name, facts(&task.product))
@@ -511,13 +528,15 @@ cdef int launch_library(Task* task) except -1:
 
 
 cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
-                         uint64_t stream) noexcept nogil:
+                         uint64_t stream) except -1:
     if plan.backend == BACKEND_LT:
         return lt_run(plan, product, workspace.ptr, workspace.nbytes, stream)
+    if plan.backend == BACKEND_INTEGER:
+        return integer_run(product, stream)
     return cublas_run(product, workspace.ptr, workspace.nbytes, stream)
 
 
-cdef int run_repeated(Task* task, const Workspace* workspace) noexcept nogil:
+cdef int run_repeated(Task* task, const Workspace* workspace) except -1:
     """Run the product for every index tuple of its outer dimensions."""
     cdef Product* product = &task.product
     cdef int64_t[16] index
