@@ -89,6 +89,7 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
         block_drop(block)
         return NULL
     a.num_device_alloc += 1
+    a.direct_count += 1
     account_reserved(a, block.kind, <int64_t>rounded)
     account_segment(a, block.kind, 1)
     account_give(a, block.kind, rounded, nbytes)
@@ -101,6 +102,7 @@ cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
     _give_back(a, block)
     device_lock(a)
     a.num_device_free += 1
+    a.direct_count -= 1
     account_take(a, block.kind, block.nbytes, block.requested)
     account_reserved(a, block.kind, -<int64_t>block.nbytes)
     account_segment(a, block.kind, -1)

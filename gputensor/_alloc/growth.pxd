@@ -10,6 +10,10 @@ from gputensor._driver.table cimport status_t
 # and a status. The page pool serves first, then the driver.
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       status_t* status) noexcept nogil
+# A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins no
+# neighbour.
+cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                           status_t* status) noexcept nogil
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` when there
 # are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil

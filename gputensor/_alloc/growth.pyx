@@ -86,7 +86,7 @@ cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
 
 
 cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      Place* best) noexcept nogil:
+                      bint alone, Place* best) noexcept nogil:
     cdef Segment* segment = pool.segments
     cdef Block* hole
     cdef Block* lead
@@ -96,14 +96,14 @@ cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
     while segment != NULL:
         hole = segment.holes
         while hole != NULL:
-            lead = _usable(hole.previous, stream)
+            lead = _usable(hole.previous, stream) if not alone else <Block*>NULL
             trail = NULL
             need = nbytes
             if lead != NULL:
                 need = nbytes - lead.nbytes if lead.nbytes < nbytes else 0
             need = _round_up(need if need > 0 else 1, a.granularity)
             if need > hole.nbytes:
-                trail = _usable(hole.next, stream)
+                trail = _usable(hole.next, stream) if not alone else <Block*>NULL
                 if trail != NULL and need <= hole.nbytes + trail.nbytes:
                     need = hole.nbytes
                 else:
@@ -250,6 +250,7 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
         va -= page.nbytes
         segment_put_page(tile.segment, page, va)
         a.num_device_alloc += 1
+        a.mapping_us += 31.5
     if done < tile.nbytes:
         rest = block_split(tile, done)          # cannot fail twice: see _claim
         if rest != NULL:
@@ -298,17 +299,17 @@ cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
 
 
 cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                          bint exact, status_t* status) noexcept nogil:
+                          bint exact, bint alone, status_t* status) noexcept nogil:
     cdef Place place
     cdef Page* pages = NULL
     cdef Page* mapped = NULL
     cdef Block* block
     cdef size_t got, want, done = 0, created = 0
-    if not _find_place(a, pool, stream, nbytes, &place):
+    if not _find_place(a, pool, stream, nbytes, alone, &place):
         status[0] = _reserve(a, pool, stream, nbytes)
         if status[0] != STATUS_OK:
             return NULL
-        if not _find_place(a, pool, stream, nbytes, &place):
+        if not _find_place(a, pool, stream, nbytes, alone, &place):
             status[0] = STATUS_OUT_OF_MEMORY
             return NULL
     got = _pick(a, place.need, exact, &pages)
@@ -324,6 +325,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         done = _map(a, &place, &pages, &mapped, status)
     device_lock(a)
     a.page_pool_nbytes += created
+    a.mapping_us += 10.0 + 0.24 * (created >> 20)
     account_reserved(a, POOL_LARGE, <int64_t>created)
     _return_pages(a, pages)
     if done == 0:
@@ -331,6 +333,8 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         return NULL
     block = _commit(a, pool, &place, stream, done, mapped)
     if status[0] == STATUS_OK:
+        if alone:
+            return block
         return _join_claimed(pool, &place, block, nbytes)
     pool_insert(pool, block)
     if place.lead != NULL:
@@ -378,6 +382,11 @@ cdef Block* _grow_plain(DeviceAllocator* a, BlockPool* pool, uint64_t stream, si
     return segment.first
 
 
+cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                           status_t* status) noexcept nogil:
+    return _grow_virtual(a, pool, stream, nbytes, True, True, status)
+
+
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef Block* detached = pages_detach(a, nbytes)
     cdef Block* done = NULL
@@ -397,10 +406,10 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
     cdef Block* block
     if not a.config.expandable_segments or a.granularity == 0:
         return _grow_plain(a, pool, stream, nbytes, status)
-    block = _grow_virtual(a, pool, stream, nbytes, False, status)
+    block = _grow_virtual(a, pool, stream, nbytes, False, False, status)
     if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
         # Not a whole page is left: what is needed may still be there.
-        block = _grow_virtual(a, pool, stream, nbytes, True, status)
+        block = _grow_virtual(a, pool, stream, nbytes, True, False, status)
     return block
 
 
@@ -409,6 +418,6 @@ cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     cdef Place place
     if not a.config.expandable_segments or a.granularity == 0:
         return _plain_nbytes(a, pool, nbytes)
-    if not _find_place(a, pool, stream, nbytes, &place):
+    if not _find_place(a, pool, stream, nbytes, False, &place):
         return _round_up(nbytes, a.granularity)
     return place.need

@@ -34,6 +34,7 @@ cdef extern from "gputensor/_alloc/ring.h" nogil:
     void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end)
     int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out)
     gt_ring* gt_ring_enlarged(gt_ring* ring, uint64_t limit)
+    void gt_ring_set_limit(gt_ring* ring, uint64_t limit)
     void gt_ring_clear(gt_ring* ring)
 
 cdef extern from *:
@@ -77,14 +78,10 @@ cdef extern from *:
         __atomic_store_n(&gt_history_limit, limit, __ATOMIC_RELAXED);
         __atomic_store_n(&gt_history_bits, bits, __ATOMIC_RELEASE);
     }
-    static inline void gt_ring_set_limit(gt_ring* ring, uint64_t limit) {
-        __atomic_store_n(&ring->limit, limit, __ATOMIC_RELAXED);
-    }
     """
     gt_ring* gt_ring_of(int index) nogil
     gt_ring* gt_ring_peek(int index) nogil
     void gt_ring_replace(int index, gt_ring* ring) nogil
-    void gt_ring_set_limit(gt_ring* ring, uint64_t limit) nogil
     int gt_bits() nogil
     uint32_t gt_keep() nogil
     int gt_trace_stacks() nogil

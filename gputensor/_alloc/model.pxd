@@ -94,7 +94,8 @@ cdef struct Block:
     ThreadCache* home           # the cache it returns to, or NULL
     StreamUse* uses             # other streams that used it since it was allocated
     int32_t waits               # PENDING: events not yet seen complete
-    View* view                  # set when the block is a stitched view, not a tile (view.pyx)
+    View* view                  # set when the block lies in a view and is no tile itself
+    Block* parts                # ... then: the home tiles it stands for, by link_next
     uint64_t epoch              # FREE: the stream's epoch when it was freed
 
 cdef struct Page:
@@ -102,6 +103,13 @@ cdef struct Page:
     size_t nbytes
     uint64_t va                 # where it is mapped at home; 0 in the page pool
     int view_count              # views that map it too: it stays at home while there are any
+    # Scratch of view_plan.pyx, valid while `stamp` is the plan's number:
+    uint64_t stamp
+    uint64_t member             # the last plan step that counted it
+    size_t free_head            # free bytes from its start, and to its end
+    size_t free_tail
+    Block* head_tile            # the free tiles that hold them
+    Block* tail_tile
     Page* next                  # page pool list
 
 cdef struct Segment:
@@ -119,13 +127,16 @@ cdef struct Segment:
     Segment* next
 
 # Pages mapped a second time, side by side, so that free memory of several places serves one request.
+# A view owns no memory: its pages stay in their home segment, which says whether they are free.
 cdef struct View:
     uint64_t va
     size_t range_nbytes         # reserved address space
     size_t nbytes               # mapped: the sum of its pages
     int page_count
-    Page** pages                # in address order; owned by their home segments
-    Block* tiles                # while in use: the home tiles it holds, by link_next
+    int page_capacity
+    Page** pages                # in address order
+    int use_count               # blocks that callers hold in it, and a thread that extends it
+    bint is_growing
     View* next
 
 # Free blocks by size. Row and column of a size: bins.pyx.
@@ -246,7 +257,10 @@ cdef struct DeviceAllocator:
     PrivatePool* private_pools
     PoolScope* scopes
     View* views                 # of the large default pool, most recently used first
-    size_t views_nbytes
+    int view_count
+    uint64_t view_clock         # number of the newest plan, and of its newest step
+    uint64_t view_clock_step
+    double mapping_us           # what creating and mapping has cost so far, by the model
     int32_t scope_count         # read without the lock: caches stand aside when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams
@@ -275,5 +289,4 @@ cdef struct DeviceAllocator:
     int64_t num_sync_all_streams
     int64_t num_device_alloc
     int64_t num_device_free
-    # facts of the newest failure, for the exception
-    size_t gc_clock
+    int64_t direct_count        # blocks that bypass the pools (direct.pyx)

@@ -15,14 +15,12 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.bins cimport bins_below, bins_largest
-from gputensor._alloc.block cimport block_split
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_UNMAP,
     history_enabled,
     history_record,
 )
 from gputensor._alloc.model cimport (
-    BLOCK_HELD,
     POOL_LARGE,
     Block,
     BlockPool,
@@ -32,7 +30,7 @@ from gputensor._alloc.model cimport (
     Segment,
     StreamBins,
 )
-from gputensor._alloc.pool cimport pool_gather, pool_insert, pool_remove
+from gputensor._alloc.pool cimport pool_cut, pool_gather, pool_insert
 from gputensor._alloc.progress cimport progress_is_done
 from gputensor._alloc.segment cimport (
     block_whole_pages,
@@ -76,26 +74,6 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return page
 
 
-# Cuts [start, end) out of a free block; the cut tile is HELD, the rest stays free. NULL: no host
-# memory for records.
-cdef Block* _cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil:
-    cdef Block* middle = block
-    cdef Block* tail = NULL
-    pool_remove(pool, block)
-    block.state = BLOCK_HELD
-    if end < block.ptr + block.nbytes:
-        tail = block_split(block, end - block.ptr)
-    if start > block.ptr and (tail != NULL or end == block.ptr + block.nbytes):
-        middle = block_split(block, start - block.ptr)
-    if middle == NULL or middle.ptr + middle.nbytes != end:
-        middle = NULL
-    if tail != NULL:
-        pool_insert(pool, tail)
-    if middle != block:
-        pool_insert(pool, block)
-    return middle
-
-
 cdef size_t _detach_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
                          Block** detached) noexcept nogil:
     cdef StreamBins* sb
@@ -124,7 +102,7 @@ cdef size_t _detach_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
                 while taken < end and taken - start + got < nbytes:
                     va = taken - tile.segment.va
                     taken += tile.segment.pages[va // a.granularity].nbytes
-                tile = _cut(pool, tile, start, taken)
+                tile = pool_cut(pool, tile, start, taken)
                 if tile == NULL:
                     return got
                 tile.link_next = detached[0]

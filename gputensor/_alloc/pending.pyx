@@ -31,6 +31,7 @@ from gputensor._alloc.model cimport (
 from gputensor._alloc.pool cimport pool_bins, pool_insert
 from gputensor._alloc.progress cimport event_give, event_take
 from gputensor._alloc.statistics cimport account_pending
+from gputensor._alloc.view cimport view_close
 from gputensor._driver.table cimport (
     STATUS_OK,
     STATUS_OUT_OF_MEMORY,
@@ -102,7 +103,10 @@ cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
     if history_enabled(a.device):
         history_record(a.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes, block.stream, 0,
                        block.pool.pool_id)
-    pool_insert(block.pool, block)
+    if block.view != NULL:
+        view_close(a, block)
+    else:
+        pool_insert(block.pool, block)
 
 
 cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:

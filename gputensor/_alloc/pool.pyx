@@ -222,3 +222,24 @@ cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
                 _enter(pool, sb, block)
         sb = sb.next
     return moved
+
+
+cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil:
+    cdef Block* middle = block
+    cdef Block* tail = NULL
+    pool_remove(pool, block)
+    block.state = BLOCK_HELD
+    if end < block.ptr + block.nbytes:
+        tail = block_split(block, end - block.ptr)
+        if tail == NULL:
+            pool_insert(pool, block)
+            return NULL
+        block.is_split = 1
+    if start > block.ptr:
+        middle = block_split(block, start - block.ptr)
+        if middle != NULL:
+            middle.is_split = 1
+        pool_insert(pool, block)
+    if tail != NULL:
+        pool_insert(pool, tail)
+    return middle

@@ -118,6 +118,14 @@ static inline gt_ring* gt_ring_enlarged(gt_ring* ring, uint64_t limit) {
     return larger;
 }
 
+// Records that a smaller limit has hidden do not come back with a larger one.
+static inline void gt_ring_set_limit(gt_ring* ring, uint64_t limit) {
+    uint64_t first, end;
+    gt_ring_range(ring, &first, &end);
+    GT_PUT(ring->start, first);
+    GT_PUT(ring->limit, limit);
+}
+
 static inline void gt_ring_clear(gt_ring* ring) {
     GT_PUT(ring->start, __atomic_load_n(&ring->next, __ATOMIC_RELAXED));
     madvise(ring->records, (ring->mask + 1) * sizeof(gt_record), MADV_DONTNEED);

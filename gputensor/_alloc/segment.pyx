@@ -144,7 +144,14 @@ cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
     end[0] = start[0]
     while cell < last:
         page = segment.pages[cell]
-        if page == NULL or end[0] + page.nbytes > block.ptr + block.nbytes:
+        if (page == NULL or page.view_count > 0
+                or end[0] + page.nbytes > block.ptr + block.nbytes):
+            if end[0] == start[0] and page != NULL and page.view_count > 0:
+                # Mapped in a view as well: it stays. Look behind it.
+                cell += page.nbytes // granule
+                start[0] = segment.va + cell * granule
+                end[0] = start[0]
+                continue
             break
         end[0] += page.nbytes
         cell += page.nbytes // granule

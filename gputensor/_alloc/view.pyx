@@ -1,18 +1,313 @@
 # distutils: language = c++
-"""Views (bring-up: none is opened yet)."""
-from libc.stdint cimport uint64_t
+"""Views: free memory of several places as one block.
 
-from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator
+Best fit leaves free tiles that are too small for the next large request, though together they would
+do. A view reserves address space and maps the pages under such tiles a second time, side by side:
+the request is served from memory that is held already. The pages stay mapped at home, nothing is
+unmapped, so no one has to wait for the device. While a block of a view is in use its home tiles are
+ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings stay for the
+next request of that size, which then costs no driver call.
+
+CUDA allows several mappings of one handle. What is written through one is seen through another once
+the writing operation has completed, which stream order gives: a tile changes hands only in the order
+of its stream, or when its work is known to be done.
+
+Claiming happens under the device lock, mapping without it. A view that a thread extends has
+`use_count` of at least 1, so nobody drops it; `is_growing` keeps others from extending it too.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+
+from gputensor._alloc.block cimport block_drop, block_new, block_split
+from gputensor._alloc.growth cimport growth_need, pool_grow_page
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    BLOCK_HELD,
+    POOL_LARGE,
+    Block,
+    BlockPool,
+    DeviceAllocator,
+    Page,
+    View,
+)
+from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pool cimport pool_bins, pool_cut, pool_insert
+from gputensor._alloc.view_plan cimport (
+    Piece,
+    Plan,
+    plan_reuse,
+    plan_stitch,
+)
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+
+cdef enum:
+    MAX_VIEWS = 64
+    RANGE_TIMES = 16            # address space of a view, in times its first request
+
+
+cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
+    cdef Block* tile
+    while parts != NULL:
+        tile = parts
+        parts = tile.link_next
+        tile.link_next = NULL
+        tile.requested = 0
+        tile.state = BLOCK_HELD
+        pool_insert(pool, tile)
+
+
+# Claims the pieces of a plan. From the highest address down: what is cut off a tile lies above what
+# is still to be cut. Gives the claimed tiles, or NULL with nothing claimed.
+cdef Block* _claim(BlockPool* pool, Plan* plan) noexcept nogil:
+    cdef Block* parts = NULL
+    cdef Block* tile
+    cdef Piece* piece
+    cdef uint64_t below = <uint64_t>-1
+    cdef int i, turn, best
+    for turn in range(plan.count):
+        best = -1
+        for i in range(plan.count):
+            piece = &plan.pieces[i]
+            if piece.start < below and (best < 0 or piece.start > plan.pieces[best].start):
+                best = i
+        piece = &plan.pieces[best]
+        below = piece.start
+        tile = pool_cut(pool, piece.tile, piece.start, piece.start + piece.nbytes)
+        if tile == NULL:
+            _release_parts(pool, parts)
+            return NULL
+        tile.link_next = parts
+        parts = tile
+    return parts
+
+
+cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t ptr,
+                      size_t nbytes, uint64_t stream, Block* parts) noexcept nogil:
+    cdef Block* block = block_new()
+    cdef Block* tile = parts
+    if block == NULL:
+        return NULL
+    block.ptr = ptr
+    block.nbytes = nbytes
+    block.stream = stream
+    block.device = a.device
+    block.kind = POOL_LARGE
+    block.state = BLOCK_HELD
+    block.pool = pool
+    block.view = view
+    block.parts = parts
+    while tile != NULL:
+        tile.state = BLOCK_ALLOCATED
+        tile.requested = tile.nbytes
+        tile = tile.link_next
+    view.use_count += 1
+    return block
+
+
+cdef void _to_front(DeviceAllocator* a, View* view) noexcept nogil:
+    cdef View** cell = &a.views
+    while cell[0] != view:
+        cell = &cell[0].next
+    cell[0] = view.next
+    view.next = a.views
+    a.views = view
+
+
+# Reserves a view for at least `nbytes`. Gives the lock up for the driver call.
+cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef View* view = <View*>calloc(1, sizeof(View))
+    cdef size_t size = (nbytes * RANGE_TIMES + a.granularity - 1) // a.granularity * a.granularity
+    cdef status_t status
+    if view == NULL:
+        return NULL
+    device_unlock(a)
+    status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
+    device_lock(a)
+    if status != STATUS_OK:
+        free(view)
+        return NULL
+    view.range_nbytes = size
+    view.next = a.views
+    a.views = view
+    a.view_count += 1
+    return view
+
+
+cdef bint _room_for(View* view, int count) noexcept nogil:
+    cdef int capacity = view.page_count + count
+    cdef Page** pages
+    if capacity > view.page_capacity:
+        pages = <Page**>realloc(view.pages, capacity * 2 * sizeof(Page*))
+        if pages == NULL:
+            return False
+        view.pages = pages
+        view.page_capacity = capacity * 2
+    return True
+
+
+# Maps the plan's new pages, and those of the `fresh` tile, behind the view's end. Gives the lock up.
+# What was mapped stays mapped, whatever fails afterwards.
+cdef status_t _map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Page* page
+    cdef uint64_t address
+    cdef size_t nbytes = view.nbytes
+    cdef status_t status = STATUS_OK
+    cdef int mapped = 0
+    cdef int i = plan.first
+    cdef uint64_t home = fresh.ptr if fresh != NULL else 0
+    device_unlock(a)
+    while status == STATUS_OK:
+        if i < plan.count:
+            page = plan.pieces[i].page
+            i += 1
+        elif fresh != NULL and home < fresh.ptr + fresh.nbytes:
+            page = fresh.segment.pages[(home - fresh.segment.va) // a.granularity]
+            home += page.nbytes
+        else:
+            break
+        if nbytes + page.nbytes > view.range_nbytes:
+            status = 1
+            break
+        status = driver.page_map(driver.self, view.va + nbytes, page.nbytes, page.handle)
+        if status == STATUS_OK:
+            view.pages[view.page_count + mapped] = page
+            nbytes += page.nbytes
+            mapped += 1
+    device_lock(a)
+    for i in range(mapped):
+        view.pages[view.page_count + i].view_count += 1
+    view.page_count += mapped
+    view.nbytes = nbytes
+    a.mapping_us += 31.5 * mapped
+    return status
+
+
+cdef Block* _reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                   Plan* plan) noexcept nogil:
+    cdef Block* parts
+    cdef Block* block
+    cdef View* view = plan.view
+    parts = _claim(pool, plan)
+    if parts == NULL:
+        return NULL
+    block = _block_of(a, pool, view, view.va + plan.offset, nbytes, stream, parts)
+    if block == NULL:
+        _release_parts(pool, parts)
+        return NULL
+    _to_front(a, view)
+    return block
+
+
+cdef void _trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
+    cdef Block* tail = block_split(block, nbytes)
+    if tail != NULL:
+        block.is_split = True
+        pool_insert(pool, tail)
+
+
+cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                    Plan* plan) noexcept nogil:
+    cdef Block* parts
+    cdef Block* fresh = NULL
+    cdef Block* block = NULL
+    cdef View* view = plan.view
+    cdef status_t status = STATUS_OK
+    cdef int pages
+    parts = _claim(pool, plan)
+    if parts == NULL:
+        return NULL
+    if view != NULL:
+        view.use_count += 1
+        view.is_growing = True
+    if plan.missing > 0:
+        fresh = pool_grow_page(a, pool, stream, plan.missing, &status)
+    if status == STATUS_OK and view == NULL:
+        view = _new_view(a, nbytes + (plan.offset if plan.view == NULL else 0))
+        if view != NULL:
+            view.use_count = 1
+            view.is_growing = True
+    if status == STATUS_OK and view != NULL:
+        pages = plan.count - plan.first
+        if fresh != NULL:
+            pages += <int>(fresh.nbytes // a.granularity)
+        if _room_for(view, pages):
+            status = _map(a, view, plan, fresh)
+        else:
+            status = 2
+    if fresh != NULL:
+        if fresh.nbytes > plan.missing:
+            _trim(pool, fresh, plan.missing)
+        fresh.link_next = parts
+        parts = fresh
+    if view != NULL:
+        view.use_count -= 1
+        view.is_growing = False
+        if status == STATUS_OK:
+            block = _block_of(a, pool, view, view.va + plan.offset, nbytes, stream, parts)
+    if block == NULL:
+        _release_parts(pool, parts)
+    elif view != a.views:
+        _to_front(a, view)
+    return block
 
 
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                       size_t nbytes) noexcept nogil:
-    return NULL
+    cdef Plan* plan
+    cdef Block* block = NULL
+    if pool != &a.pools[POOL_LARGE] or nbytes < 2 * a.granularity or a.granularity == 0:
+        return NULL
+    plan = <Plan*>malloc(sizeof(Plan))
+    if plan == NULL:
+        return NULL
+    if plan_reuse(a, pool, stream, nbytes, plan):
+        block = _reuse(a, pool, stream, nbytes, plan)
+    elif a.view_count < MAX_VIEWS and plan_stitch(a, pool, stream, nbytes,
+                                                  growth_need(a, pool, stream, nbytes), plan):
+        block = _stitch(a, pool, stream, nbytes, plan)
+    free(plan)
+    return block
 
 
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
-    pass
+    cdef uint64_t epoch = pool_bins(block.pool, block.stream).state.epoch
+    cdef Block* tile = block.parts
+    while tile != NULL:
+        tile.epoch = epoch
+        tile.stream = block.stream
+        tile = tile.link_next
+    _release_parts(block.pool, block.parts)
+    block.view.use_count -= 1
+    block_drop(block)
+
+
+# Unmaps a view that nobody uses. Gives the lock up; the view is out of the list by then.
+cdef void _drop(DeviceAllocator* a, View* view) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef int i
+    device_unlock(a)
+    if view.nbytes > 0:
+        driver.page_unmap(driver.self, view.va, view.nbytes)
+    driver.va_release(driver.self, view.va, view.range_nbytes)
+    device_lock(a)
+    for i in range(view.page_count):
+        view.pages[i].view_count -= 1
+    free(view.pages)
+    free(view)
 
 
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
-    pass
+    cdef View** cell = &a.views
+    cdef View* view
+    while cell[0] != NULL:
+        view = cell[0]
+        if view.use_count == 0:
+            cell[0] = view.next
+            a.view_count -= 1
+            _drop(a, view)
+            cell = &a.views             # the list may have changed meanwhile
+        else:
+            cell = &view.next
