@@ -14,6 +14,8 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver
 from gputensor.streams.graph_streams cimport graph_stream_retain
 
+from gputensor._driver.registry import before_close
+
 cdef extern from "gputensor/streams/spin_lock.h":
     void spin_acquire(int* lock) noexcept nogil
     void spin_release(int* lock) noexcept nogil
@@ -100,27 +102,47 @@ cdef int add_stream(Capture* capture, uint64_t stream) noexcept nogil:
     return 1
 
 
-cdef list capture_finished(int device, uint64_t capture_id):
+cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
+    # Takes the capture off the list; an id of 0 takes any capture of the device. NULL: none.
     global active
     cdef Capture** link = &captures
     cdef Capture* capture
-    cdef list streams = []
-    cdef int i
     spin_acquire(&lock)
-    while link[0] != NULL and (link[0].device != device or link[0].id != capture_id):
+    while link[0] != NULL and (link[0].device != device
+                               or (capture_id and link[0].id != capture_id)):
         link = &link[0].next
     capture = link[0]
     if capture != NULL:
         link[0] = capture.next
         active -= 1
     spin_release(&lock)
-    if capture != NULL:
-        for i in range(capture.count):
-            streams.append(capture.streams[i])
-            if i > 0:
-                # pool_begin counted as a holder; the graph is the only one that stays.
-                pool_end(device, capture.pool_id, capture.streams[i])
-                pool_release(device, capture.pool_id)
+    return capture
+
+
+cdef list capture_finished(int device, uint64_t capture_id):
+    cdef Capture* capture = take(device, capture_id)
+    cdef list streams = []
+    cdef int i
+    if capture == NULL:
+        return streams
+    for i in range(capture.count):
+        streams.append(capture.streams[i])
+        if i > 0:
+            # pool_begin counted as a holder; the graph is the only one that stays.
+            pool_end(device, capture.pool_id, capture.streams[i])
+            pool_release(device, capture.pool_id)
+    free(capture.streams)
+    free(capture)
+    return streams
+
+
+def forget_captures(int device):
+    """Drop the captures of a device that closes."""
+    cdef Capture* capture = take(device, 0)
+    while capture != NULL:
         free(capture.streams)
         free(capture)
-    return streams
+        capture = take(device, 0)
+
+
+before_close(forget_captures)

@@ -39,6 +39,7 @@ from gputensor.streams.ordering cimport (
 )
 from gputensor.streams.stream cimport Stream, after_synchronize, any_stream, stream_argument
 
+from gputensor._driver.registry import before_close
 from gputensor.errors import DeviceError, raise_for_status
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
@@ -298,7 +299,6 @@ cdef class CUDAGraph:
         # Ends a capture whose result nobody wants, whatever state it is in.
         cdef Driver* driver = driver_get(self.device)
         if driver == NULL or self.generation != device_generation(self.device):
-            self.members = capture_finished(self.device, self.capture_id)
             self.clear_books()
             return 0
         if self.finish_capture() == STATUS_OK:
@@ -324,8 +324,10 @@ cdef class CUDAGraph:
 
     cdef int clear_books(self) except -1:
         cdef uint64_t member
-        for member in self.members:
-            graph_stream_release(self.device, member)
+        # What was noted for a device that closed is gone already.
+        if self.members is not None and self.generation == device_generation(self.device):
+            for member in self.members:
+                graph_stream_release(self.device, member)
         self.graph = self.executable = self.replayed = self.pool_id = 0
         self.state = EMPTY
         self.is_private = False
@@ -484,6 +486,15 @@ def graph_pool_handle():
     False
     """
     return pool_new_id(), 0
+
+
+def forget_pools(int device):
+    """Let go of the streams kept for the pools of a device that closes."""
+    for key in [key for key in pool_streams if key[0] == device]:
+        del pool_streams[key]
+
+
+before_close(forget_pools)
 
 
 def on_graph_release(function):

@@ -10,6 +10,8 @@ wait for it. DESIGN.md shows that this is enough.
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, realloc
 
+from gputensor._driver.registry import before_close
+
 cdef extern from "gputensor/streams/spin_lock.h":
     void spin_acquire(int* lock) noexcept nogil
     void spin_release(int* lock) noexcept nogil
@@ -64,21 +66,39 @@ cdef bint graph_stream_retain(int device, uint64_t stream, bint is_private) noex
 
 
 cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil:
-    global total
     cdef GraphStream** link = &graph_streams
-    cdef GraphStream* found
     spin_acquire(&lock)
     while link[0] != NULL and (link[0].stream != stream or link[0].device != device):
         link = &link[0].next
-    found = link[0]
-    if found != NULL:
-        found.holders -= 1
-        if found.holders == 0:
-            link[0] = found.next
-            total -= 1
-            free(found.users)
-            free(found)
+    if link[0] != NULL:
+        link[0].holders -= 1
+        if link[0].holders == 0:
+            unlink(link)
     spin_release(&lock)
+
+
+cdef void unlink(GraphStream** link) noexcept nogil:
+    global total
+    cdef GraphStream* gone = link[0]
+    link[0] = gone.next
+    total -= 1
+    free(gone.users)
+    free(gone)
+
+
+def forget_graph_streams(int device):
+    """Drop what is noted for a device that closes."""
+    cdef GraphStream** link = &graph_streams
+    spin_acquire(&lock)
+    while link[0] != NULL:
+        if link[0].device == device:
+            unlink(link)
+        else:
+            link = &link[0].next
+    spin_release(&lock)
+
+
+before_close(forget_graph_streams)
 
 
 cdef void graph_stream_touch(int device, uint64_t other, uint64_t stream) noexcept nogil:

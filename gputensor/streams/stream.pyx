@@ -461,21 +461,10 @@ def synchronize(device=None):
     after_synchronize(number)
 
 
-def release_streams(int device):
-    """Destroy the streams of a device that nobody holds. Work that they hold still finishes."""
-    cdef Driver* driver = driver_get(device)
-    cdef uint64_t handle
-    if driver == NULL:
-        return
-    for key in list(reusable):
-        if key[0] == device:
-            for handle in reusable.pop(key):
-                driver.stream_destroy(driver.self, handle)
-
-
 def forget_streams(int device):
     """Let go of what is kept for a device that closes."""
-    release_streams(device)
+    for key in [key for key in reusable if key[0] == device]:
+        del reusable[key]
     default_streams[device + HOST_DEVICES] = None
 
 

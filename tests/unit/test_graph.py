@@ -173,6 +173,66 @@ def test_memory_written_in_a_graph_is_ordered_on_other_streams(device):
             replayer.wait_stream(reader)
 
 
+def read_elsewhere(memory, uses, source, target):
+    """Copy on a stream that never used the memory before, and give the word that arrived."""
+    reader = Stream()
+    uses[source].read(reader)
+    uses[target].write(reader)
+    memory.copy(target, source, reader)
+    reader.synchronize()
+    return memory[target]
+
+
+def test_first_reader_on_another_stream_waits_for_the_replay(device):
+    for value in range(30):
+        memory, g, uses = Memory(device), CUDAGraph(), [Uses() for _ in range(4)]
+        with graph(g):
+            uses[0].read()
+            uses[1].write()
+            memory.copy(1, 0)
+        with Stream() as replayer:
+            uses[0].write()
+            memory.fill(0, value)
+            g.replay()
+        assert current_stream() != replayer  # kept: the reader must be another stream
+        assert read_elsewhere(memory, uses, 1, 2) == value
+
+
+def test_replays_of_one_pool_on_different_streams_follow_each_other(device):
+    for value in range(30):
+        memory, uses = Memory(device), [Uses() for _ in range(4)]
+        first, second = CUDAGraph(), CUDAGraph()
+        with graph(first):
+            uses[1].write()
+            memory.copy(1, 0)
+        with graph(second, pool=first):
+            uses[1].read()
+            uses[2].write()
+            memory.copy(2, 1)
+        memory.fill(0, value)
+        synchronize(device)
+        streams = [Stream(), Stream()]
+        for stream, g in zip(streams, (first, second), strict=True):
+            with stream:
+                g.replay()
+        assert read_elsewhere(memory, uses, 2, 3) == value
+
+
+def test_replay_follows_other_work_of_the_stream_it_was_captured_on(device):
+    for value in range(30):
+        memory, g, uses, own = Memory(device), CUDAGraph(), [Uses() for _ in range(4)], Stream()
+        with graph(g, stream=own):
+            uses[0].read()
+            uses[1].write()
+            memory.copy(1, 0)
+        uses[0].write(own)
+        memory.fill(0, value, own)
+        with Stream() as replayer:
+            g.replay()
+        assert replayer != own
+        assert read_elsewhere(memory, uses, 1, 2) == value
+
+
 def test_capture_may_read_what_was_written_before_it(device):
     memory, g, uses = Memory(device), CUDAGraph(), Uses(device)
     with Stream(device) as writer:
