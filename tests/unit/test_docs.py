@@ -19,8 +19,8 @@ MODULES = sorted(
     for suffix in ("py", "pyx")
     for path in (ROOT / "gputensor").rglob(f"*.{suffix}")
 )
-# Runs the examples of all modules in one process, on the host device whatever the machine has. As in
-# NumPy's own documents, `gt` and `np` are there without an import.
+# Runs the examples of all modules in one process, on the host device whatever the machine has. As
+# in NumPy's own documents, `gt` and `np` are there without an import.
 RUNNER = """
 import contextlib, doctest, importlib, io, json, sys
 import gputensor, numpy
