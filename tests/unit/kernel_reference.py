@@ -21,9 +21,7 @@ _erf = np.vectorize(math.erf, otypes=[np.float64])
 
 def _integer_power(base, exponent):
     modulus = 1 << (8 * base.dtype.itemsize)
-    values = [
-        pow(int(x), int(n), modulus) for x, n in zip(base.flat, exponent.flat, strict=True)
-    ]
+    values = [pow(int(x), int(n), modulus) for x, n in zip(base.flat, exponent.flat, strict=True)]
     unsigned = np.array(values, dtype=np.uint64).reshape(base.shape)
     return unsigned.astype(base.dtype)
 
@@ -89,9 +87,7 @@ REFERENCE = {
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "relu": lambda x: np.where(x > 0, x, np.where(x != x, x, 0)).astype(x.dtype),
     "gelu": lambda x: x / 2 * (1 + _erf(x / math.sqrt(2))),
-    "gelu_tanh": lambda x: x
-    / 2
-    * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
+    "gelu_tanh": lambda x: x / 2 * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3))),
     "silu": lambda x: x / (1 + np.exp(-x)),
     "clip": lambda x, low, high: np.minimum(np.maximum(x, low), high),
     "real": np.real,

@@ -1,0 +1,112 @@
+// Enough of CUDA C++ to compile the library's kernels for the CPU and run them thread by thread.
+//
+// The tests put this in front of a generated source and CUDA_ON_CPU_RUN behind it. A block's threads
+// are fibers that run in turn from one barrier to the next, so barriers and shuffles mean what they
+// mean on a GPU, and anything that relies on threads running together without one goes wrong. The
+// PTX conversions are replaced by functions of this file.
+#include <cmath>
+#include <cstring>
+#include <math.h>
+#include <ucontext.h>
+#include <vector>
+
+#define __device__
+#define __global__
+#define __forceinline__ inline
+#define __launch_bounds__(threads)
+#define __shared__ static
+#define __CUDA_ARCH__ 900
+
+struct Dim3 { unsigned x, y, z; };
+struct alignas(16) double2 { double x, y; };
+static Dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+static inline unsigned __umulhi(unsigned a, unsigned b) {
+    return (unsigned)(((unsigned long long)a * b) >> 32);
+}
+static inline float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
+static inline float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }
+static inline unsigned __float_as_uint(float x) { unsigned y; memcpy(&y, &x, 4); return y; }
+static inline float __double2float_rz(double x) {
+    float y = (float)x;
+    return fabs((double)y) > fabs(x) ? nextafterf(y, 0.0f) : y;
+}
+static inline float rsqrt(float x) { return 1 / sqrtf(x); }
+static inline double rsqrt(double x) { return 1 / sqrt(x); }
+// IEEE half, written out: not every compiler of C++17 has _Float16.
+static inline float cpu_half_to_float(unsigned short bits) {
+    int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    float size = exponent == 31 ? (mantissa ? NAN : INFINITY)
+               : exponent == 0  ? ldexpf((float)mantissa, -24)
+                                : ldexpf((float)(mantissa | 1024), exponent - 25);
+    return bits & 0x8000 ? -size : size;
+}
+static inline unsigned short cpu_float_to_half(float x) {
+    unsigned short sign = (unsigned short)(__float_as_uint(x) >> 16 & 0x8000);
+    float size = fabsf(x);
+    if (x != x) return sign | 0x7e00;
+    if (size >= 65520.0f) return sign | 0x7c00;
+    int exponent = size == 0 ? -14 : ilogbf(size);
+    if (exponent < -14) exponent = -14;
+    // In units of the last place; a carry into the exponent comes out right by itself.
+    int units = (int)nearbyintf(ldexpf(size, 10 - exponent));
+    return sign | (unsigned short)(units + (exponent + 14 << 10));
+}
+static inline unsigned short cpu_float_to_bfloat(float x) {
+    unsigned a = __float_as_uint(x);
+    return x != x ? 0x7fff : (unsigned short)((a + 0x7fff + ((a >> 16) & 1)) >> 16);
+}
+
+static ucontext_t cpu_scheduler, *cpu_fiber;
+static unsigned cpu_lanes[1024];
+static unsigned cpu_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
+static void __syncthreads() {
+    ucontext_t* mine = cpu_fiber;
+    swapcontext(mine, &cpu_scheduler);
+}
+static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int width) {
+    unsigned thread = cpu_thread(), lane = thread % width;
+    cpu_lanes[thread] = value;
+    __syncthreads();
+    unsigned found = lane + distance < (unsigned)width ? cpu_lanes[thread + distance] : value;
+    __syncthreads();
+    return found;
+}
+
+#define CUDA_ON_CPU_RUN                                                                         \
+    static const Parameters* cpu_parameters;                                                    \
+    static bool cpu_done[1024];                                                                 \
+    static void cpu_entry() {                                                                   \
+        kernel(*cpu_parameters);                                                                \
+        cpu_done[cpu_thread()] = true;                                                          \
+    }                                                                                           \
+    extern "C" size_t parameters_nbytes() { return sizeof(Parameters); }                        \
+    extern "C" void run(const unsigned* grid, const unsigned* block, const void* parameters) {  \
+        static std::vector<ucontext_t> fibers(1024);                                            \
+        static std::vector<char> stacks(1024 * 65536);                                          \
+        cpu_parameters = static_cast<const Parameters*>(parameters);                            \
+        gridDim = {grid[0], grid[1], grid[2]};                                                  \
+        blockDim = {block[0], block[1], block[2]};                                              \
+        const unsigned threads = block[0] * block[1];                                           \
+        for (unsigned b = 0; b < grid[0] * grid[1]; ++b) {                                      \
+            blockIdx = {b % grid[0], b / grid[0], 0};                                           \
+            for (unsigned t = 0; t < threads; ++t) {                                            \
+                cpu_done[t] = false;                                                            \
+                getcontext(&fibers[t]);                                                         \
+                fibers[t].uc_stack.ss_sp = &stacks[t * 65536];                                  \
+                fibers[t].uc_stack.ss_size = 65536;                                             \
+                fibers[t].uc_link = &cpu_scheduler;                                             \
+                makecontext(&fibers[t], cpu_entry, 0);                                          \
+            }                                                                                   \
+            for (bool is_running = true; is_running;) {                                         \
+                is_running = false;                                                             \
+                for (unsigned t = 0; t < threads; ++t) {                                        \
+                    if (cpu_done[t]) continue;                                                  \
+                    threadIdx = {t % block[0], t / block[0], 0};                                \
+                    cpu_fiber = &fibers[t];                                                     \
+                    swapcontext(&cpu_scheduler, &fibers[t]);                                    \
+                    is_running = true;                                                          \
+                }                                                                               \
+            }                                                                                   \
+        }                                                                                       \
+    }
