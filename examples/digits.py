@@ -5,7 +5,7 @@ gets the label of the training digit at the least squared distance, |a|^2 - 2 a.
 with the library's own product, sums, broadcasting and argmin; NumPy holds the labels and does no
 arithmetic on pixels. It runs on the GPU when there is one, else on the host device (or where
 GPUTENSOR_DEVICE says), prints accuracy and time for each precision and a summary of the memory,
-and writes the allocator's snapshot to out/digits_snapshot.pickle.
+and writes the allocator's snapshot, with its history, to out/digits_snapshot.pickle.
 
     python examples/digits.py
 """
@@ -75,6 +75,7 @@ def classify(dtype, allow_tf32, train, test):
 
 def main():
     train, train_labels, test, test_labels = load_digits()
+    gt.memory.record_memory_history()
     device = gt.empty(0).device
     print(f"{len(train)} digits to learn from, {len(test)} to read, on {device}")
     print(f"{'precision':<10} {'accuracy':>9} {'time':>10}")
