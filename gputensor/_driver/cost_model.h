@@ -4,7 +4,7 @@
 // DESIGN.md has the table. Costs that grow with size are straight lines between the measured sizes.
 // A pair measured together (allocate and free) is charged half and half. cuMemSetAccess and
 // cuMemUnmap cost their time for each physical handle, so the layer remembers the size of what is
-// allocated, created and mapped. Waiting is not a cost of the driver: synchronising charges nothing.
+// allocated, created and mapped. Waiting is not a cost of the driver: synchronising is free.
 #pragma once
 
 #include <atomic>

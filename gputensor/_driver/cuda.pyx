@@ -301,8 +301,8 @@ def device_info(int ordinal):
     Returns
     -------
     dict
-        ``name``, ``uuid`` and ``pci`` (str), ``compute_capability`` and ``driver_version`` (pairs of
-        int), ``total_memory`` (bytes), and as int ``multiprocessors``, ``l2_nbytes``,
+        ``name``, ``uuid`` and ``pci`` (str), ``compute_capability`` and ``driver_version`` (pairs
+        of int), ``total_memory`` (bytes), and as int ``multiprocessors``, ``l2_nbytes``,
         ``threads_per_multiprocessor``, ``shared_nbytes_per_multiprocessor``,
         ``shared_nbytes_per_block`` (opt-in), ``memory_clock_khz``, ``memory_bus_bits``,
         ``integrated``, ``virtual_memory`` and ``memory_pools`` (1 when supported).
@@ -316,7 +316,6 @@ def device_info(int ordinal):
     cdef char text[256]
     cdef unsigned char uuid[16]
     cdef size_t total = 0
-    cdef int value = 0
     check(api.cuDeviceGetName(text, sizeof(text), device), "cuDeviceGetName")
     info = {"name": text.decode(), "driver_version": driver_version()}
     check(api.cuDeviceGetPCIBusId(text, sizeof(text), device), "cuDeviceGetPCIBusId")

@@ -1,23 +1,19 @@
 // One CUDA device: the entries of the driver table through the CUDA driver.
 //
-// Every entry makes the device's primary context current when another one is, and puts that one
-// back after, so that torch or CuPy in the same thread keep their current device; a thread without
-// a context keeps ours. Outputs are written only on success.
-//
-// Entries that CUDA calls unsafe during a capture (allocation, mapping, queries) run with the
-// thread's capture mode relaxed: they are allowed during any capture and do not join it.
+// Each entry is one or two calls of the driver, made inside the device's context (cuda_context.h).
+// Entries that CUDA calls unsafe during a capture (allocation, mapping, queries) are `relaxed`:
+// they are allowed during any capture and are no part of it. The others take part in captures.
 #pragma once
 
-#include "gputensor/_driver/cuda_api.h"
-#include "gputensor/_driver/entries.h"
+#include "gputensor/_driver/cuda_context.h"
 
 namespace gputensor {
 
-class CudaDevice {
+class CudaDevice : private CudaContext {
 public:
     // `blocking`: wait after each piece of work (CUDA_LAUNCH_BLOCKING).
     CudaDevice(const CudaApi& api, int device, void* context, bool blocking)
-        : api(api), device(device), context(context), blocking(blocking) {
+        : CudaContext(api, context), device(device), blocking(blocking) {
         property.type = 1;
         property.location = {1, device};
         access.location = {1, device};
@@ -289,44 +285,6 @@ private:
     static constexpr uint32_t EVENT_TIMING = 1;    // table.pxd
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
-    static constexpr int CAPTURE_RELAXED = 2;
-
-    static void* handle(uint64_t number) { return reinterpret_cast<void*>(number); }
-    static uint64_t number(void* handle) { return reinterpret_cast<uint64_t>(handle); }
-    static uint64_t number(uint64_t value) { return value; }
-
-    // Calls `function(&out, arguments...)`, and sets `*output` only when it succeeds.
-    template <class Out, class... Parameters, class... Arguments>
-    static int give(uint64_t* output, int (*function)(Out*, Parameters...),
-                    Arguments... arguments) {
-        Out found{};
-        int status = function(&found, arguments...);
-        if (!status) *output = number(found);
-        return status;
-    }
-
-    template <class Call> int current(Call call) {
-        void* before = nullptr;
-        int status = api.cuCtxGetCurrent(&before);
-        if (status) return status;
-        if (before == context) return call();
-        status = api.cuCtxSetCurrent(context);
-        if (status) return status;
-        status = call();
-        if (before) api.cuCtxSetCurrent(before);
-        return status;
-    }
-
-    template <class Call> int relaxed(Call call) {
-        return current([&] {
-            int mode = CAPTURE_RELAXED;
-            int status = api.cuThreadExchangeStreamCaptureMode(&mode);
-            if (status) return status;
-            status = call();
-            api.cuThreadExchangeStreamCaptureMode(&mode);
-            return status;
-        });
-    }
 
     template <class Call> int work(uint64_t stream, Call call) {
         int status = current(call);
@@ -337,9 +295,7 @@ private:
         return status || active ? status : stream_synchronize(stream);
     }
 
-    const CudaApi& api;
     const int device;  // the CUdevice
-    void* const context;
     const bool blocking;
     MemAllocationProp property{};
     MemAccessDesc access{};

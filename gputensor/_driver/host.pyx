@@ -6,7 +6,7 @@
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
-from gputensor._driver.table cimport STATUS_OUT_OF_MEMORY, Driver, status_t
+from gputensor._driver.table cimport Driver, status_t
 
 cdef extern from "gputensor/_driver/host_device.h" namespace "gputensor" nogil:
     cdef cppclass HostDevice:

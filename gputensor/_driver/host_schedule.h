@@ -1,10 +1,10 @@
 // When the work of a host device's streams runs.
 //
-// Immediate (the default): in the calling thread, when the call is made. Deferred: work waits in its
-// stream; at each later call that concerns work, a seeded generator chooses how much of it runs, of
-// which streams, in any order that streams and events allow. For a while at a time a quarter of the
-// streams starve: they run only when somebody waits for them, which is how a missing dependency
-// becomes a wrong number.
+// Immediate (the default): in the calling thread, when the call is made. Deferred: work waits in
+// its stream; at each later call that concerns work, a seeded generator chooses how much of it
+// runs, of which streams, in any order that streams and events allow. For a while at a time a
+// quarter of the streams starve: they run only when somebody waits for them, which is how a missing
+// dependency becomes a wrong number.
 //
 // Locking: every method is called with the device's mutex held through `guard`. It is dropped while
 // a host function runs, because a host function may need Python's lock (GIL) or call the driver

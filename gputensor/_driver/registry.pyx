@@ -1,9 +1,9 @@
 # Open devices by number, and the Python functions that open, close and observe them.
 #
 # A slot for each device number holds the outermost table of the device. Host devices always have
-# their layers (layer.h) in front, so counts, injected failures, traces and modelled time work at any
-# moment; a CUDA device gets them from `observe`. Slots change under the GIL only. Nothing is opened
-# at import: the first caller who needs a device opens it.
+# their layers (layer.h) in front, so counts, injected failures, traces and modelled time work at
+# any moment; a CUDA device gets them from `observe`. Slots change under the GIL only. Nothing is
+# opened at import: the first caller who needs a device opens it.
 
 import os
 

@@ -34,7 +34,7 @@ def parse_nbytes(text, name="value"):
     """
     match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
     if match is None:
-        raise ValueError(f"{name} is {text!r}; allowed is a number of bytes such as 4294967296 or 4G")
+        raise ValueError(f"{name} is {text!r}; allowed is bytes such as 4294967296 or 4G")
     return int(match[1]) * UNITS[match[2].upper()]
 
 

@@ -44,7 +44,7 @@ cdef struct Driver:
     void* self
     const char* name                # "cuda", "host"
     int device                      # the device number above
-    size_t page_granularity         # bytes; sizes of pages are multiples of it. 0: no virtual memory
+    size_t page_granularity         # bytes; page sizes are multiples of it. 0: no virtual memory
 
     # Memory of one call.
     status_t (*mem_alloc)(void* self, uint64_t* ptr, size_t nbytes) noexcept nogil
@@ -86,7 +86,7 @@ cdef struct Driver:
     status_t (*synchronize)(void* self) noexcept nogil
 
     # Capture and graphs. mode: 0 global, 1 thread-local, 2 relaxed. capture_info gives active 1
-    # while the stream captures, and an id that is unique to the capture.
+    # while the stream captures (2: invalidated), and an id that is unique to the capture.
     status_t (*capture_begin)(void* self, uint64_t stream, int mode) noexcept nogil
     status_t (*capture_end)(void* self, uint64_t stream, uint64_t* graph) noexcept nogil
     status_t (*capture_info)(void* self, uint64_t stream, int* active,

@@ -2,7 +2,7 @@
 
 ``Calls(device).mem_alloc(1024)`` returns ``(status, ptr)``: the status, then the outputs in order.
 Outputs are set to `UNTOUCHED` before each call, so that a test can see that a failed call left them
-alone. ctypes drops the GIL during a call, as the library's own threads may.
+alone. ctypes drops the GIL during a call unless told to keep it.
 """
 
 import ctypes as c
@@ -60,10 +60,14 @@ HEADER_WORDS = 4  # self, name, device, page_granularity
 
 
 class Calls:
-    """The entries of one device. `device` and `granularity` are its facts."""
+    """The entries of one device. `device` and `granularity` are its facts.
 
-    def __init__(self, device):
+    With `keep_gil` a call holds the GIL, as Cython code that does not bother to drop it does.
+    """
+
+    def __init__(self, device, keep_gil=False):
         self.device = device
+        self.prototype = c.PYFUNCTYPE if keep_gil else c.CFUNCTYPE
         words = (c.c_void_p * (HEADER_WORDS + len(SIGNATURES))).from_address(
             registry.table_address(device)
         )
@@ -71,10 +75,9 @@ class Calls:
         for i, (name, kinds) in enumerate(SIGNATURES.items()):
             setattr(self, name, self._entry(words[0], words[HEADER_WORDS + i], kinds))
 
-    @staticmethod
-    def _entry(filler, address, kinds):
+    def _entry(self, filler, address, kinds):
         types = [c.POINTER(kind[0]) if isinstance(kind, list) else kind for kind in kinds]
-        function = c.CFUNCTYPE(INT, PTR, *types)(address)
+        function = self.prototype(INT, PTR, *types)(address)
 
         def call(*arguments):
             given = iter(arguments)

@@ -163,7 +163,7 @@ def test_independent_nodes_of_a_graph_run_in_more_than_one_order(open_calls):
         one, two = calls.make("stream_create", 0), calls.make("stream_create", 0)
         fork, join = calls.make("event_create", 0), calls.make("event_create", 0)
         ran = []
-        functions = [HOST_FUNCTION(lambda _, i=i: ran.append(i)) for i in range(4)]
+        functions = [HOST_FUNCTION(lambda _, i=i, ran=ran: ran.append(i)) for i in range(4)]
         assert calls.capture_begin(one, 0) == 0
         assert calls.event_record(fork, one) == 0
         assert calls.stream_wait_event(two, fork) == 0

@@ -57,15 +57,18 @@ def test_threads_on_their_own_streams_do_not_disturb_each_other(calls):
     run_threads(body)
 
 
-def test_host_functions_that_need_the_gil_run_from_any_thread(calls):
+@pytest.mark.parametrize("keep_gil", [False, True])
+def test_host_functions_that_need_the_gil_run_from_any_thread(calls, keep_gil):
     shared = calls.make("stream_create", 0)
+    held, free = Calls(calls.device, keep_gil), calls
     ran = []
     functions = [HOST_FUNCTION(lambda _, i=i: ran.append(i)) for i in range(THREADS)]
 
     def body(i):
         for _ in range(25):
-            assert calls.host_launch(functions[i], None, shared) == 0
-            assert calls.stream_synchronize(shared) == 0
+            mine = (held, free)[i % 2]
+            assert mine.host_launch(functions[i], None, shared) == 0
+            assert mine.stream_synchronize(shared) == 0
 
     run_threads(body)
     assert sorted(ran) == sorted(list(range(THREADS)) * 25)

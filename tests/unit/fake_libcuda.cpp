@@ -1,7 +1,7 @@
 // A CUDA driver library for tests: the binary interface in front, the embedded host device behind.
 //
-// It lets the CUDA filler run its conformance tests where there is no GPU. It is strict where a real
-// driver is trusting: every structure field, flag and enumeration that the filler passes is
+// It lets the CUDA filler run its conformance tests where there is no GPU. It is strict where a
+// real driver is trusting: every structure field, flag and enumeration that the filler passes is
 // compared with what CUDA's headers say, a call without the right context current fails, and calls
 // that CUDA forbids during a capture fail unless the thread's capture mode is relaxed.
 //
@@ -255,7 +255,9 @@ EXPORT int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
 EXPORT int cuEventCreate(void** event, unsigned flags) {
     if (flags != 0 && flags != 2) return INVALID_VALUE;
     return unsafe_call([=] {
-        return make(event, [=](uint64_t* out) { return device().event_create(out, flags ? 0 : 1); });
+        return make(event, [=](uint64_t* out) {
+            return device().event_create(out, flags ? 0 : 1);
+        });
     });
 }
 EXPORT int cuEventDestroy_v2(void* event) {
@@ -365,7 +367,9 @@ EXPORT int cuFuncGetAttribute(int* value, int attribute, void*) {
     *value = 100 + attribute;
     return 0;
 }
-EXPORT int cuFuncSetAttribute(void*, int attribute, int) { return attribute == 8 ? 0 : UNSUPPORTED; }
+EXPORT int cuFuncSetAttribute(void*, int attribute, int) {
+    return attribute == 8 ? 0 : UNSUPPORTED;
+}
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int size, size_t) {
     *blocks = 2048 / size;
     return 0;

@@ -38,9 +38,9 @@ def test_allocating_and_freeing_costs_the_measured_pair(calls, nbytes, microseco
 )
 def test_pages_cost_by_size_to_create_and_release(calls, nbytes, create, release):
     pages = []
-    assert charged(
-        calls, lambda: pages.append(calls.make("page_create", nbytes))
-    ) == pytest.approx(create, abs=0.01)
+    assert charged(calls, lambda: pages.append(calls.make("page_create", nbytes))) == pytest.approx(
+        create, abs=0.01
+    )
     assert charged(calls, lambda: calls.page_destroy(pages[0])) == pytest.approx(release, abs=0.01)
 
 

@@ -184,7 +184,14 @@ def test_the_embedded_device_takes_its_capacity_from_the_environment():
 
 @pytest.mark.parametrize(
     ("text", "nbytes"),
-    [("0", 0), ("4096", 4096), ("4G", 4 << 30), (" 2 MiB ", 2 << 20), ("1tb", 1 << 40), ("3k", 3072)],
+    [
+        ("0", 0),
+        ("4096", 4096),
+        ("4G", 4 << 30),
+        (" 2 MiB ", 2 << 20),
+        ("1tb", 1 << 40),
+        ("3k", 3072),
+    ],
 )
 def test_sizes_are_read_in_powers_of_1024(text, nbytes):
     assert settings.parse_nbytes(text) == nbytes
