@@ -1,0 +1,6 @@
+from typing import Any
+
+from gputensor.tensor.tensor import Tensor
+
+def getitem(a: Tensor, key: Any) -> Tensor: ...
+def setitem(a: Tensor, key: Any, value: Any) -> None: ...

@@ -1,0 +1,46 @@
+from typing import Any
+
+from gputensor.tensor.tensor import Axis, Tensor
+
+def sum(
+    x: Tensor,
+    /,
+    *,
+    axis: Axis = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def prod(
+    x: Tensor,
+    /,
+    *,
+    axis: Axis = None,
+    dtype: Any = None,
+    keepdims: bool = False,
+    out: Tensor | None = None,
+) -> Tensor: ...
+def max(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor: ...
+def min(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor: ...
+def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
+def any(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor: ...
+def all(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor: ...
+def mean(
+    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+) -> Tensor: ...
+def var(
+    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor: ...
+def std(
+    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+) -> Tensor: ...
+def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor: ...

@@ -1,0 +1,221 @@
+"""Memory is shared with other libraries through DLPack, with its lifetime and its order."""
+
+import ctypes
+import gc
+import sys
+import weakref
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._driver import registry
+from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
+
+NUMPY_DTYPES = [dtype for dtype in DTYPES if dtype.kind != "V"]
+
+
+@pytest.fixture
+def rng():
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"numpy seed {seed}")
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(scope="module")
+def deferred():
+    return registry.open_host(capacity=1 << 28, seed=int(np.random.SeedSequence().entropy % 2**32))
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)
+def test_numpy_sees_the_tensors_own_memory(rng, dtype):
+    a = random_array(rng, (3, 4), dtype)
+    x = gt.asarray(a, device="host")
+    for tensor, expected in [
+        (x, a),
+        (x.T, a.T),
+        (x[::-1, 1::2], a[::-1, 1::2]),
+        (x[1, 2], a[1, 2]),
+    ]:
+        shared = np.from_dlpack(tensor)
+        assert shared.dtype == dtype
+        np.testing.assert_array_equal(shared, expected)
+        assert shared.ctypes.data == tensor.data_ptr()
+    shared = np.from_dlpack(x)
+    x[0, 0] = 1
+    assert shared[0, 0] == 1
+
+
+@pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)
+def test_tensor_sees_numpys_own_memory(rng, dtype):
+    a = random_array(rng, (4, 6), dtype)
+    for view in (a, a.T, a[::2, ::-1], a[2], a[1:1]):
+        x = gt.from_dlpack(view)
+        assert str(x.device) == "host" if registry.cuda_device_count() == 0 else True
+        check_same(x, view)
+    x = gt.from_dlpack(a)
+    a[1, 1] = 1
+    assert x[1, 1].item() == 1
+    x[0, 0] = 1
+    assert a[0, 0] == 1
+
+
+def test_numpy_waits_for_queued_work(rng, deferred):
+    for _ in range(10):
+        a = random_array(rng, (500,), "float32")
+        side = gt.Stream(deferred)
+        x = gt.asarray(a, device=deferred)
+        with gt.stream(side):
+            x *= 2
+        np.testing.assert_array_equal(np.from_dlpack(x), a * 2)
+
+
+def test_shared_memory_outlives_the_tensor(rng):
+    a = random_array(rng, (1000,), "float64")
+    x = gt.asarray(a, device="host")
+    shared = np.from_dlpack(x)
+    del x
+    gc.collect()
+    others = [gt.full(1000, np.nan, dtype="float64", device="host") for _ in range(4)]
+    np.testing.assert_array_equal(shared, a)
+    del others
+
+
+def test_imported_memory_outlives_the_array(rng):
+    class Owner(np.ndarray):
+        pass
+
+    a = random_array(rng, (100,), "float32").view(Owner)
+    gone = weakref.ref(a)
+    x = gt.from_dlpack(a)
+    expected = np.array(a)
+    del a
+    gc.collect()
+    assert gone() is not None
+    check_same(x, expected)
+    del x
+    gc.collect()
+    assert gone() is None
+
+
+def test_unused_capsule_gives_the_tensor_back():
+    x = gt.ones(3, device="host")
+    before = sys.getrefcount(x)
+    for version in (None, (1, 0)):
+        capsule = x.__dlpack__(max_version=version)
+        assert sys.getrefcount(x) == before + 1
+        del capsule
+        assert sys.getrefcount(x) == before
+
+
+def test_capsule_is_used_up_once():
+    class Once:
+        def __init__(self, tensor, version):
+            self.capsule = tensor.__dlpack__(max_version=version)
+
+        def __dlpack__(self, **_):
+            return self.capsule
+
+        def __dlpack_device__(self):
+            return (1, 0)
+
+    for version in (None, (1, 0)):
+        source = gt.arange(4, device="host")
+        once = Once(source, version)
+        twin = gt.from_dlpack(once)
+        assert twin.data_ptr() == source.data_ptr()
+        with pytest.raises(BufferError, match="still unused"):
+            gt.from_dlpack(once)
+        before = sys.getrefcount(source)
+        del twin
+        assert sys.getrefcount(source) == before - 1
+
+
+def test_read_only_memory_stays_read_only():
+    a = np.arange(4.0)
+    a.flags.writeable = False
+    x = gt.from_dlpack(a)
+    with pytest.raises(ValueError, match="read-only"):
+        x[0] = 5
+    with pytest.raises(ValueError, match="read-only"):
+        x += 1
+    assert not np.from_dlpack(x).flags.writeable
+    with pytest.raises(BufferError, match="read-only"):
+        x.__dlpack__()
+    assert a.tolist() == [0.0, 1.0, 2.0, 3.0]
+
+
+def test_copy_and_device_arguments():
+    x = gt.arange(3, device="host")
+    assert x.__dlpack_device__() == (1, 0)
+    copied = np.from_dlpack(x, copy=True)
+    copied[0] = 9
+    assert x[0].item() == 0
+    assert gt.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
+    assert gt.from_dlpack(x, device="host").data_ptr() == x.data_ptr()
+    with pytest.raises(BufferError, match=r"dl_device is \(2, 0\)"):
+        x.__dlpack__(dl_device=(2, 0))
+
+
+def test_import_to_a_named_host_device_shares(deferred):
+    a = np.arange(4.0)
+    x = gt.from_dlpack(a, device=deferred)
+    assert x.device == gt.Device(deferred)
+    assert x.data_ptr() == a.ctypes.data
+
+
+@pytest.mark.parametrize(
+    "dtype", [ml_dtypes.bfloat16, ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e5m2]
+)
+def test_dtypes_that_numpy_lacks_cross_between_tensors(rng, dtype):
+    a = rng.uniform(-5, 5, (3, 4)).astype(dtype)
+    x = gt.asarray(a, device="host")
+    check_same(gt.from_dlpack(x), a)
+
+
+def test_stranger_is_refused():
+    with pytest.raises(TypeError, match="a int came"):
+        gt.from_dlpack(3)
+
+    class Elsewhere:
+        def __dlpack__(self, **_):
+            return None
+
+        def __dlpack_device__(self):
+            return (10, 0)
+
+    with pytest.raises(BufferError, match="device type 10 came"):
+        gt.from_dlpack(Elsewhere())
+
+
+def test_versioned_capsule_has_the_layout_of_the_standard():
+    """The bytes behind a capsule, read field by field at the offsets that DLPack 1.0 fixes."""
+    x = gt.zeros((2, 3), dtype="int16", device="host")[:, ::2]
+    capsule = x.__dlpack__(max_version=(1, 0))
+    get = ctypes.pythonapi.PyCapsule_GetPointer
+    get.restype, get.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    address = get(capsule, b"dltensor_versioned")
+
+    def word(offset, kind=ctypes.c_int64):
+        return kind.from_address(address + offset).value
+
+    assert (word(0, ctypes.c_uint32), word(4, ctypes.c_uint32)) == (1, 0)
+    assert word(24) == 0  # flags
+    assert word(32) == x.data_ptr()
+    assert (word(40, ctypes.c_int32), word(44, ctypes.c_int32)) == (1, 0)
+    assert word(48, ctypes.c_int32) == 2
+    assert (word(52, ctypes.c_uint8), word(53, ctypes.c_uint8), word(54, ctypes.c_uint16)) == (
+        0,
+        16,
+        1,
+    )
+    shape, strides = word(56), word(64)
+    assert list((ctypes.c_int64 * 2).from_address(shape)) == [2, 2]
+    assert list((ctypes.c_int64 * 2).from_address(strides)) == [3, 2]
+    assert word(72) == 0
+
+
+def test_cuda_array_interface_is_absent_on_the_host():
+    x = gt.zeros(3, device="host")
+    assert not hasattr(x, "__cuda_array_interface__")

@@ -1,0 +1,59 @@
+"""Importing is cheap, starts nothing, and says what is there."""
+
+import importlib
+import inspect
+import subprocess
+import sys
+
+import gputensor as gt
+
+# Each is run in a fresh interpreter. Processor time, because tests share the machine.
+COST = """
+import time
+import numpy
+start = time.process_time()
+import gputensor
+print(time.process_time() - start)
+"""
+QUIET = """
+import sys
+import gputensor
+maps = open('/proc/self/maps').read()
+loaded = [name for name in ('libcuda.so', 'libcublas', 'libnvrtc') if name in maps]
+heavy = [name for name in ('torch', 'cupy', 'scipy', 'safetensors', 'opt_einsum', 'cuda.bindings')
+         if name in sys.modules]
+print(loaded + heavy)
+"""
+
+
+def run(program):
+    result = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, timeout=60, check=True
+    )
+    return result.stdout.strip()
+
+
+def test_import_costs_at_most_150_ms_more_than_numpy():
+    assert min(float(run(COST)) for _ in range(5)) <= 0.15
+
+
+def test_import_loads_no_cuda_library_and_no_optional_package():
+    assert run(QUIET) == "[]"
+
+
+def test_modules_are_there_at_first_use():
+    for name in ("blas", "memory"):
+        assert inspect.ismodule(getattr(gt, name))
+        assert name in dir(gt)
+    assert importlib.import_module("gputensor.blas") is gt.blas
+
+
+def test_unknown_name_raises_attribute_error():
+    assert not hasattr(gt, "no_such_name")
+
+
+def test_errors_and_version_are_public():
+    assert issubclass(gt.OutOfMemoryError, MemoryError)
+    assert issubclass(gt.DriverError, gt.GpuTensorError)
+    assert gt.__version__.count(".") == 2
+    assert gt.__array_api_version__ == "2023.12"
