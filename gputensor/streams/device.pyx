@@ -5,7 +5,13 @@ one object for each device number, so `tensor.device` costs a list access.
 """
 
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES
-from gputensor.streams.current cimport device_text, enter_device, leave, parse_device
+from gputensor.streams.current cimport (
+    device_text,
+    enter_device,
+    leave,
+    make_device_current,
+    parse_device,
+)
 
 cdef list devices = [None] * MAX_DEVICES
 
@@ -113,3 +119,19 @@ def device_of(int number):
     if not -HOST_DEVICES <= number < MAX_DEVICES - HOST_DEVICES:
         raise ValueError(f"number is {number}; no device has it")
     return device_object(number)
+
+
+def set_device(device):
+    """Make a device current in this thread. Prefer a ``with`` statement, which restores it.
+
+    Parameters
+    ----------
+    device : device
+        What :class:`Device` takes.
+
+    Raises
+    ------
+    DeviceError
+        The machine has no such device.
+    """
+    make_device_current(parse_device(device))

@@ -1,0 +1,263 @@
+"""The public device functions: which devices there are, which is current, what they can do.
+
+Names and meanings follow ``torch.cuda``. A device argument is whatever :class:`Device` takes; None
+is the current device. Asking a CUDA device for its facts does not open it.
+"""
+
+import os
+import platform
+import warnings
+from dataclasses import dataclass
+from pathlib import Path
+
+from gputensor._alloc.raw_memory import device_memory
+from gputensor._driver.cuda import cuda_device_count, device_info
+from gputensor._driver.settings import host_capacity
+from gputensor.errors import DeviceError
+from gputensor.streams.device import Device, set_device
+from gputensor.streams.stream import synchronize
+
+__all__ = [
+    "Device",
+    "DeviceProperties",
+    "can_device_access_peer",
+    "current_device",
+    "device",
+    "device_count",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "is_available",
+    "is_bf16_supported",
+    "is_tf32_supported",
+    "mem_get_info",
+    "set_device",
+    "synchronize",
+]
+
+# As in torch.cuda: ``with device(1): ...``.
+device = Device
+
+
+@dataclass(frozen=True)
+class DeviceProperties:
+    """The facts of a device.
+
+    Attributes
+    ----------
+    name, type : str
+        What the maker calls it; ``"cuda"`` or ``"host"``.
+    major, minor : int
+        The compute capability; 0, 0 for the host device.
+    total_memory, L2_cache_size : int
+        Bytes.
+    multi_processor_count, max_threads_per_multi_processor : int
+        0 for the host device.
+    shared_memory_per_multiprocessor, shared_memory_per_block_optin : int
+        Bytes; 0 for the host device.
+    is_integrated : bool
+        Device memory is the host's.
+    uuid, pci_bus_id : str
+        Empty for the host device.
+    """
+
+    name: str
+    type: str
+    major: int = 0
+    minor: int = 0
+    total_memory: int = 0
+    multi_processor_count: int = 0
+    max_threads_per_multi_processor: int = 0
+    L2_cache_size: int = 0
+    shared_memory_per_multiprocessor: int = 0
+    shared_memory_per_block_optin: int = 0
+    is_integrated: bool = False
+    uuid: str = ""
+    pci_bus_id: str = ""
+
+
+def device_count():
+    """Return the number of CUDA devices that this process sees; 0 when CUDA cannot be used.
+
+    Initialises CUDA, but makes no context.
+
+    >>> device_count() >= 0
+    True
+    """
+    return cuda_device_count()
+
+
+def is_available():
+    """Return whether there is a CUDA device. Never an error.
+
+    With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` the question goes to NVML (package ``nvidia-ml-py``),
+    which leaves CUDA alone, so that the process can still fork.
+
+    >>> is_available() == (device_count() > 0)
+    True
+    """
+    if os.environ.get("GPUTENSOR_NVML_BASED_CUDA_CHECK", "0") == "1":
+        found = _nvml_sees_a_device()
+        if found is not None:
+            return found
+    return cuda_device_count() > 0
+
+
+def _nvml_sees_a_device():
+    """What NVML says, or None when its package is missing."""
+    try:
+        import pynvml
+    except ImportError:
+        warnings.warn(
+            "GPUTENSOR_NVML_BASED_CUDA_CHECK=1 needs the package nvidia-ml-py; CUDA is asked "
+            "instead, and this process cannot fork CUDA work after that",
+            RuntimeWarning,
+            stacklevel=3,
+        )
+        return None
+    # CUDA shows the devices up to the first one that does not exist; NVML shows all.
+    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
+    if visible is not None and (not visible.strip() or visible.strip().startswith("-")):
+        return False
+    try:
+        pynvml.nvmlInit()
+    except pynvml.NVMLError:
+        return False
+    try:
+        return pynvml.nvmlDeviceGetCount() > 0
+    except pynvml.NVMLError:
+        return False
+    finally:
+        pynvml.nvmlShutdown()
+
+
+def current_device():
+    """Return the number of this thread's current device: a CUDA ordinal, or -1 for the host device.
+
+    >>> with Device("host"):
+    ...     current_device()
+    -1
+    """
+    return Device().number
+
+
+def get_device_properties(device=None):
+    """Return the :class:`DeviceProperties` of a device.
+
+    Raises
+    ------
+    DeviceError
+        There is no such device, or CUDA cannot be used here.
+
+    Examples
+    --------
+    >>> get_device_properties("host").type
+    'host'
+    """
+    number = Device(device).number
+    if number < 0:
+        memory = host_capacity()
+        return DeviceProperties(_processor_name(), "host", total_memory=memory, is_integrated=True)
+    info = device_info(number)
+    major, minor = info["compute_capability"]
+    return DeviceProperties(
+        name=info["name"],
+        type="cuda",
+        major=major,
+        minor=minor,
+        total_memory=info["total_memory"],
+        multi_processor_count=info["multiprocessors"],
+        max_threads_per_multi_processor=info["threads_per_multiprocessor"],
+        L2_cache_size=info["l2_nbytes"],
+        shared_memory_per_multiprocessor=info["shared_nbytes_per_multiprocessor"],
+        shared_memory_per_block_optin=info["shared_nbytes_per_block"],
+        is_integrated=bool(info["integrated"]),
+        uuid=info["uuid"],
+        pci_bus_id=info["pci"],
+    )
+
+
+def _processor_name():
+    """The name of the processor, for the host device."""
+    try:
+        for line in Path("/proc/cpuinfo").read_text().splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    except OSError:
+        pass
+    return platform.machine()
+
+
+def get_device_name(device=None):
+    """Return what the maker calls a device.
+
+    >>> len(get_device_name("host")) > 0
+    True
+    """
+    return get_device_properties(device).name
+
+
+def get_device_capability(device=None):
+    """Return the compute capability of a CUDA device as ``(major, minor)``.
+
+    Raises
+    ------
+    ValueError
+        The device is a host device, which has none.
+    """
+    if Device(device).number < 0:
+        raise ValueError(f"device is {Device(device)}; only CUDA devices have a capability")
+    properties = get_device_properties(device)
+    return properties.major, properties.minor
+
+
+def is_bf16_supported(device=None):
+    """Return whether the device computes in bfloat16: capability 8.0 or newer, or the host device.
+
+    >>> is_bf16_supported("host")
+    True
+    """
+    return Device(device).number < 0 or get_device_capability(device) >= (8, 0)
+
+
+def is_tf32_supported(device=None):
+    """Return whether the device has TF32 products: CUDA capability 8.0 or newer.
+
+    >>> is_tf32_supported("host")
+    False
+    """
+    return Device(device).number >= 0 and get_device_capability(device) >= (8, 0)
+
+
+def mem_get_info(device=None):
+    """Return ``(free, total)`` bytes of a device as its driver says, other processes included.
+
+    >>> free, total = mem_get_info("host")
+    >>> 0 <= free <= total
+    True
+    """
+    return device_memory(Device(device).number)
+
+
+def can_device_access_peer(device, peer_device):
+    """Return whether one CUDA device can read and write the memory of another directly.
+
+    Raises
+    ------
+    DeviceError
+        The question needs the package ``cuda-python``, which is missing, or a device is.
+    """
+    one, other = Device(device).number, Device(peer_device).number
+    if one == other or one < 0 or other < 0:
+        return False
+    for number in (one, other):
+        if number >= cuda_device_count():
+            raise DeviceError(f"there is no CUDA device {number}")
+    try:
+        from cuda.bindings import driver
+    except ImportError:
+        raise DeviceError("can_device_access_peer needs the package cuda-python") from None
+    status, answer = driver.cuDeviceCanAccessPeer(one, other)
+    if int(status) != 0:
+        raise DeviceError(f"cuDeviceCanAccessPeer({one}, {other}) failed: status {int(status)}")
+    return bool(answer)
