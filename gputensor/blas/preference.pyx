@@ -6,8 +6,6 @@
 
 import os
 
-from gputensor.blas.task cimport LIBRARY_AUTO, LIBRARY_CUBLAS, LIBRARY_LT
-
 __all__ = ["preferred_blas_library"]
 
 NAMES = {"auto": LIBRARY_AUTO, "cublas": LIBRARY_CUBLAS, "cublaslt": LIBRARY_LT}

@@ -18,11 +18,6 @@ from gputensor.blas.product cimport Product
 cdef enum:
     MAX_TEMPORARIES = 6
 
-cdef enum Library:              # which library a caller wants
-    LIBRARY_AUTO = 0
-    LIBRARY_CUBLAS = 1
-    LIBRARY_LT = 2
-
 cdef struct Options:
     double alpha, alpha_imag, beta, beta_imag
     uint32_t precision          # flags of precision.pxd

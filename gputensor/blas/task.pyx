@@ -7,16 +7,13 @@ kernel. A product whose plan is cached allocates nothing, raises nothing and mak
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.table cimport STATUS_OK, status_t
 from gputensor._kernels.creation cimport fill
-from gputensor._kernels.dtypes cimport (
-    KIND_INT, KIND_UINT, dtype_is_complex, dtype_is_half, dtype_itemsize, dtype_kind,
-)
+from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
 from gputensor._kernels.elementwise cimport (
     OP_ADD, OP_CONJ, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MUL, OP_RELU, OP_SILU, elementwise,
 )
@@ -24,19 +21,19 @@ from gputensor._kernels.host_call cimport host_call, host_view, is_host
 from gputensor._kernels.operand cimport (
     DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
 )
-from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
+from gputensor.blas.dispatch cimport (
+    dispatch_load, is_integer, plan_build, plan_drop, plan_run,
+)
 from gputensor.blas.gemm_integer cimport integer_run
-from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
-from gputensor.blas.handle cimport load_libraries
 from gputensor.blas.library cimport (
-    BLAS_NOT_SUPPORTED, BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
+    BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
 )
 from gputensor.blas.pad cimport (
     PAD_A, PAD_B, PAD_D, pad_choose, pad_nbytes, relayout_add, relayout_init,
     relayout_launch,
 )
 from gputensor.blas.plan cimport (
-    BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key,
+    BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_key,
 )
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
 from gputensor.blas.preference cimport preferred_library
@@ -50,7 +47,7 @@ from gputensor.blas.product cimport (
 )
 from gputensor.blas.scale_factor cimport library_type
 from gputensor.blas.workspace cimport (
-    Workspace, workspace_configure, workspace_nbytes, workspace_return, workspace_take,
+    Workspace, workspace_return, workspace_take,
 )
 
 from gputensor.blas import gemm_host
@@ -64,9 +61,6 @@ cdef enum:
     TASK_HOST = 1
     TASK_NO_TERMS = 2           # K is 0: the product is zero
     TASK_LIBRARY = 3
-
-cdef enum:
-    MAX_LT_BATCH = 65535
 
 cdef object host_product = gemm_host.product
 
@@ -128,10 +122,6 @@ cdef tuple view_of(const Operand* operand):
 cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1:
     names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
     raise TypeError(f"no product takes and gives these element types (a, b, out): {names}")
-
-
-cdef inline bint is_integer(int dtype) noexcept nogil:
-    return dtype_kind(dtype) == KIND_INT or dtype_kind(dtype) == KIND_UINT
 
 
 cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1:
@@ -417,55 +407,16 @@ cdef void adapt_to_cublas(Task* task, const Operand* addend) noexcept nogil:
 
 cdef Plan* build_plan(Task* task, const PlanKey* key, uint64_t hash_value,
                       int preference) except NULL:
-    cdef Plan* plan
-    cdef int status
+    cdef int status = BLAS_OK
     cdef void* before = NULL
-    load_libraries(False)
-    bind_table()
-    workspace_configure(task.device)
-    plan = <Plan*>calloc(1, sizeof(Plan))
-    if plan is NULL:
-        raise MemoryError("no memory for a plan")
-    plan.key = key[0]
-    plan.hash = hash_value
-    plan.workspace_nbytes = workspace_nbytes(task.device)
+    cdef Plan* plan
+    dispatch_load(task.device)
     raise_for_status(context_enter(task.device, &before), "context_enter")
-    status = plan_backend(&task.product, preference, plan)
+    plan = plan_build(&task.product, key, hash_value, preference, &status)
     context_leave(task.device, before)
-    if status == BLAS_OK and plan.backend == BACKEND_CUBLAS:
-        try:
-            bind_cublas()
-        except BaseException:
-            free(plan)
-            raise
-    if status != BLAS_OK:
-        free(plan)
+    if plan is NULL:
         raise_for_blas(status, "planning a product", facts(&task.product))
-    plan.is_transient = not plan_insert(plan)
     return plan
-
-
-cdef int plan_backend(Product* product, int preference, Plan* plan) noexcept nogil:
-    """Choose the library and let it plan; a library that cannot leaves the product to the other."""
-    cdef int status = BLAS_NOT_SUPPORTED
-    cdef size_t nbytes = plan.workspace_nbytes
-    cdef bint has_epilogue = product.bias != 0 or product.activation != ACT_NONE
-    plan.backend = BACKEND_LT
-    if is_integer(product.type_a) and product.type_d != DT_INT32 or product.type_a == DT_INT32:
-        plan.backend = BACKEND_INTEGER
-        plan.workspace_nbytes = 0
-        return BLAS_OK
-    if product.batch <= MAX_LT_BATCH and (preference != LIBRARY_CUBLAS or has_epilogue):
-        status = lt_plan_build(product, nbytes, plan)
-        if status == BLAS_OK:
-            return status
-    if is_integer(product.type_a):
-        plan.backend = BACKEND_INTEGER
-        plan.workspace_nbytes = 0
-        return BLAS_OK
-    plan.backend = BACKEND_CUBLAS
-    plan.workspace_nbytes = nbytes
-    return BLAS_OK
 
 
 cdef str facts(const Product* product):
@@ -529,11 +480,9 @@ cdef int launch_library(Task* task) except -1:
 
 cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
                          uint64_t stream) except -1:
-    if plan.backend == BACKEND_LT:
-        return lt_run(plan, product, workspace.ptr, workspace.nbytes, stream)
     if plan.backend == BACKEND_INTEGER:
         return integer_run(product, stream)
-    return cublas_run(product, workspace.ptr, workspace.nbytes, stream)
+    return plan_run(plan, product, workspace, stream)
 
 
 cdef int run_repeated(Task* task, const Workspace* workspace) except -1:
@@ -640,8 +589,6 @@ cdef void task_release(Task* task) noexcept nogil:
     for index in range(task.temporary_count):
         allocator_free(task.temporaries[index])
     task.temporary_count = 0
-    if task.plan is not NULL and task.plan.is_transient:
-        if task.plan.backend == BACKEND_LT:
-            lt_plan_destroy(task.plan)
-        free(task.plan)
+    if task.plan is not NULL:
+        plan_drop(task.plan)
     task.plan = NULL

@@ -1,0 +1,97 @@
+"""Which library a product goes to, and the life of its plan.
+
+cuBLASLt comes first, because its plans can be kept; cuBLAS takes what cuBLASLt has no kernel for
+and batches longer than a grid; integers go to cuBLASLt (int8 into int32) or to our own kernel.
+"""
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+from gputensor._kernels.operand cimport DT_INT8, DT_INT32
+from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
+from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
+from gputensor.blas.handle cimport load_libraries
+from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK
+from gputensor.blas.plan cimport (
+    BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_insert,
+)
+from gputensor.blas.preference cimport LIBRARY_CUBLAS
+from gputensor.blas.product cimport ACT_NONE, Product
+from gputensor.blas.workspace cimport Workspace, workspace_configure, workspace_nbytes
+
+cdef enum:
+    MAX_LT_BATCH = 65535
+
+cdef bint[MAX_DEVICES] loaded
+
+
+cdef int dispatch_load(int device) except -1:
+    if not loaded[device + HOST_DEVICES]:
+        load_libraries(True)
+        bind_table()
+        bind_cublas()
+        workspace_configure(device)
+        loaded[device + HOST_DEVICES] = True
+    return 0
+
+
+cdef bint dispatch_is_loaded(int device) noexcept nogil:
+    return loaded[device + HOST_DEVICES]
+
+
+cdef int choose_backend(const Product* product, int preference, Plan* plan) noexcept nogil:
+    cdef int status
+    cdef size_t nbytes = workspace_nbytes(product.device)
+    cdef bint needs_lt = (product.bias != 0 or product.activation != ACT_NONE
+                          or product.scale_a != 0)
+    cdef bint is_own = is_integer(product.type_a) and (
+        product.type_a != DT_INT8 or product.type_d != DT_INT32)
+    if not is_own and product.batch <= MAX_LT_BATCH and (
+            preference != LIBRARY_CUBLAS or needs_lt):
+        plan.backend = BACKEND_LT
+        status = lt_plan_build(product, nbytes, plan)
+        if status == BLAS_OK:
+            return BLAS_OK
+        # A scaled product has nowhere else to go; a failure that is not about the product stays.
+        if product.scale_a != 0:
+            return status
+    if is_integer(product.type_a):
+        plan.backend = BACKEND_INTEGER
+        plan.workspace_nbytes = 0
+        return BLAS_OK
+    plan.backend = BACKEND_CUBLAS
+    plan.workspace_nbytes = nbytes
+    return BLAS_OK
+
+
+cdef Plan* plan_build(const Product* product, const PlanKey* key, uint64_t hash_value,
+                      int preference, int* status) noexcept nogil:
+    cdef Plan* plan = <Plan*>calloc(1, sizeof(Plan))
+    status[0] = BLAS_ALLOC_FAILED
+    if plan is NULL:
+        return NULL
+    plan.key = key[0]
+    plan.hash = hash_value
+    status[0] = choose_backend(product, preference, plan)
+    if status[0] != BLAS_OK:
+        free(plan)
+        return NULL
+    plan.is_transient = not plan_insert(plan)
+    return plan
+
+
+cdef int plan_run(Plan* plan, const Product* product, const Workspace* workspace,
+                  uint64_t stream) noexcept nogil:
+    if plan.backend == BACKEND_LT:
+        return lt_run(plan, product, workspace.ptr, workspace.nbytes, stream)
+    if plan.backend == BACKEND_CUBLAS:
+        return cublas_run(product, workspace.ptr, workspace.nbytes, stream)
+    return BLAS_NOT_SUPPORTED
+
+
+cdef void plan_drop(Plan* plan) noexcept nogil:
+    if plan.is_transient:
+        if plan.backend == BACKEND_LT:
+            lt_plan_destroy(plan)
+        free(plan)
