@@ -7,13 +7,14 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.unordered_map cimport unordered_map
 
-from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.cuda_transpose cimport is_transposition, transpose
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.elementwise cimport OP_COPY, OP_POW, OP_SQUARE, OP_WHERE
 from gputensor._kernels.layout cimport (
-    OPERANDS, OUT, Axis, Layout, layout_axes, layout_cut, layout_is_small, layout_merge, layout_size,
+    OPERANDS, OUT, Axis, Layout, layout_axes, layout_cut, layout_is_small, layout_merge,
+    layout_size,
 )
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
 from gputensor._kernels.operand cimport (
@@ -113,6 +114,8 @@ cdef bint copy_by_driver(int device, uint64_t stream, const Layout* layout, cons
         return True
     if value.dtype != out.dtype or not is_contiguous(layout, 0):
         return False
+    if layout.ptrs[0] == layout.ptrs[OUT]:
+        return True
     driver = driver_open(device)
     status = driver.copy_async(driver.self, layout.ptrs[OUT], layout.ptrs[0], nbytes, stream)
     if status != 0:

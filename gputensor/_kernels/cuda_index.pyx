@@ -15,7 +15,7 @@ from gputensor._kernels.layout cimport (
     OUT, Axis, Layout, layout_axes, layout_cut, layout_is_small, layout_merge, layout_size,
 )
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
-from gputensor._kernels.operand cimport DT_INT64, MAX_NDIM, Operand
+from gputensor._kernels.operand cimport DT_INT64, Operand
 
 from gputensor._kernels import cuda_source_index as source
 

@@ -1,9 +1,9 @@
 # Reductions on a CUDA device: layout, division of the work, launches (see reduction.pxd).
 #
-# Row and column kernels are described in cuda_source_reduction.py. With few outputs the reduced range
-# is cut into parts, whose accumulators a second launch on the same stream reduces; the workspace is
-# freed at once, which is safe in stream order. How the range is cut depends on shapes alone, so the
-# same call gives the same bits.
+# Row and column kernels are described in cuda_source_reduction.py. With few outputs the reduced
+# range is cut into parts, whose accumulators a second launch on the same stream reduces; the
+# workspace is freed at once, which is safe in stream order. How the range is cut depends on shapes
+# alone, so the same call gives the same bits.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libcpp.unordered_map cimport unordered_map
@@ -105,7 +105,7 @@ cdef void divide_columns(Division* division, int64_t kept, int64_t units) noexce
 
 
 cdef void divide_parts(Division* division, int64_t units, int64_t least) noexcept nogil:
-    # `least` units are one round of a block; a part has several, so that its result is worth a store.
+    # `least` units are one round of a block; a part has several, to be worth its store.
     cdef int64_t parts = 1
     if division.blocks < FULL // 2:
         parts = FULL // division.blocks

@@ -1,6 +1,6 @@
 # The tiled transposition (see cuda_transpose.pxd and cuda_source_transpose.py).
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 from libcpp.unordered_map cimport unordered_map
 
 from gputensor._kernels.layout cimport OUT, Layout

@@ -1,6 +1,6 @@
 # Element-wise kernels: checks once, then the executor of the device (see elementwise.pxd).
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from gputensor._kernels.cuda_elementwise cimport cuda_elementwise
 from gputensor._kernels.dtypes cimport dtype_kind

@@ -13,14 +13,14 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import raise_for_status
 from gputensor._kernels.dtypes import DTYPES
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver
 from gputensor._kernels.dtypes cimport (
     KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, dtype_itemsize, dtype_kind,
 )
-from gputensor._kernels.operand cimport MAX_NDIM, Operand
+from gputensor._kernels.operand cimport Operand
 
 cdef extern from "Python.h":
     const int PyBUF_WRITE

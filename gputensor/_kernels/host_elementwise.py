@@ -71,6 +71,14 @@ def _gelu_tanh(x):
     return x.dtype.type(0.5) * x * (1 + np.tanh(inner))
 
 
+def _sign(x):
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    # x / |x|, which np.sign gives from NumPy 2 on only.
+    size = np.abs(x)
+    return np.where(size == 0, x, x / np.where(size == 0, 1, size)).astype(x.dtype)
+
+
 def _clip(x, low, high):
     return np.minimum(np.maximum(x, low), high)
 
@@ -141,6 +149,7 @@ _FUNCTIONS = {
     "silu": lambda x: x * _sigmoid(x),
     "clip": _clip,
     "where": np.where,
+    "sign": _sign,
     "real": np.real,
     "imag": np.imag,
 }

@@ -5,7 +5,7 @@ from libc.stdint cimport int64_t, uint64_t
 from gputensor._kernels.cuda_index cimport cuda_gather, cuda_scatter
 from gputensor._kernels.dtypes cimport KIND_INT, KIND_UINT, dtype_kind
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
-from gputensor._kernels.operand cimport MAX_NDIM, Operand
+from gputensor._kernels.operand cimport Operand
 
 from gputensor._kernels import host_index
 

@@ -1,7 +1,8 @@
 # Compiled kernels by their source, and their launch (see module_cache.pxd).
 #
-# A program goes through three places: the functions of this process, the files of disk_cache, NVRTC.
-# Modules stay loaded for the life of the process: a queued launch or a graph may still name them.
+# A program is looked for in three places: the functions of this process, the files of disk_cache,
+# NVRTC. Modules stay loaded for the life of the process: a queued launch or a graph may still name
+# them.
 
 from libc.stdint cimport uint32_t, uint64_t
 

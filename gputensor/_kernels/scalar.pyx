@@ -12,7 +12,7 @@ from gputensor._kernels.dtypes cimport (
     KIND_BOOL, KIND_COMPLEX, KIND_INT, KIND_UINT, dtype_kind,
 )
 from gputensor._kernels.operand cimport (
-    DT_BFLOAT16, DT_COMPLEX64, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_COMPLEX128, DT_UINT64, Operand,
+    DT_BFLOAT16, DT_COMPLEX128, DT_FLOAT16, DT_FLOAT64, DT_UINT64, Operand,
 )
 
 
@@ -31,7 +31,7 @@ cdef double round_to(double value, int mantissa, int min_exponent, double larges
 
 
 cdef double round_float(double value, int dtype) noexcept nogil:
-    # bfloat16 and fp8 go through float, as ml_dtypes does; fp8 is rounded by the kernel that stores.
+    # bfloat16 and fp8 go through float, as in ml_dtypes; the kernel that stores fp8 rounds it.
     if dtype == DT_FLOAT16:
         return round_to(value, 10, -14, 65504.0)
     if dtype == DT_BFLOAT16:

@@ -1,9 +1,9 @@
 // Enough of CUDA C++ to compile the library's kernels for the CPU and run them thread by thread.
 //
-// The tests put this in front of a generated source and CUDA_ON_CPU_RUN behind it. A block's threads
-// are fibers that run in turn from one barrier to the next, so barriers and shuffles mean what they
-// mean on a GPU, and anything that relies on threads running together without one goes wrong. The
-// PTX conversions are replaced by functions of this file.
+// The tests put this in front of a generated source and CUDA_ON_CPU_RUN behind it. The threads of
+// a block are fibers that run in turn from one barrier to the next, so barriers and shuffles mean
+// what they mean on a GPU, and anything that relies on threads running together without one goes
+// wrong. The PTX conversions are replaced by functions of this file.
 #include <cmath>
 #include <cstring>
 #include <math.h>
