@@ -1,0 +1,135 @@
+"""What can be checked of the library tables without a GPU, and the small pure parts of blas."""
+
+import importlib
+
+import numpy as np
+import pytest
+
+from gputensor import blas
+from gputensor.blas import library, overlap, pad, scale_factor, status, workspace
+from gputensor.errors import BlasError, DeviceError
+
+BFLOAT16, FLOAT32 = 10, 11
+
+
+def test_our_numbers_are_those_of_nvmath():
+    pytest.importorskip("nvmath", reason="needs nvmath-python to compare with")
+    modules = {
+        name: importlib.import_module(f"nvmath.bindings.{name}") for name in ("cublas", "cublasLt")
+    }
+    for name, number in library.constants().items():
+        module, enum, member = name.split(".")
+        assert int(getattr(getattr(modules[module], enum), member)) == number, name
+
+
+def test_every_symbol_of_the_tables_exists():
+    try:
+        library.check_symbols()
+    except DeviceError as error:
+        if "was not found" in str(error):
+            pytest.skip("needs cuBLAS and cuBLASLt (the wheels are enough, a GPU is not needed)")
+        raise
+    assert library.library_versions()["cublasLt"] >= 120000
+
+
+def test_a_library_status_becomes_one_exception():
+    with pytest.raises(BlasError, match="cublasLtMatmul failed: CUBLAS_STATUS_INVALID_VALUE") as info:
+        status.raise_for_blas(7, "cublasLtMatmul", "for m=1")
+    assert (info.value.call, info.value.status) == ("cublasLtMatmul", 7)
+    status.raise_for_blas(0, "cublasLtMatmul")
+
+
+def test_factors_round_to_half_as_numpy_does():
+    rng = np.random.default_rng()
+    values = np.concatenate(
+        [rng.standard_normal(2000) * 10.0 ** rng.integers(-9, 6, 2000),
+         [0.0, -0.0, 65504.0, 65519.9, 65520.0, 6e-8, 2.9e-8, np.inf, -np.inf]]
+    )
+    with np.errstate(over="ignore"):
+        # The library's float is rounded first, as in a call.
+        expected = values.astype(np.float32).astype(np.float16).view(np.uint16)
+    got = np.array([scale_factor.half_bits(v) for v in values], dtype=np.uint16)
+    np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("text", ["", "4096:8", ":4096", ":4096:8:", ":a:8", "4096"])
+def test_a_malformed_workspace_configuration_means_the_default(text):
+    assert workspace.parse_workspace_config(text) is None
+
+
+def test_the_workspace_configurations_of_the_documentation():
+    assert workspace.parse_workspace_config(":16:8") == 16 * 8 * 1024
+    assert workspace.parse_workspace_config(":128:8:64:16:32:32") == 3 << 20
+
+
+@pytest.mark.parametrize(("text", "name"), [("", "auto"), ("0", "cublas"), ("1", "cublaslt")])
+def test_the_environment_chooses_the_library(text, name):
+    from gputensor.blas.preference import from_environment
+
+    assert from_environment(text) == name
+
+
+def test_a_wrong_library_name_is_refused():
+    from gputensor.blas.preference import from_environment
+
+    with pytest.raises(ValueError, match="GPUTENSOR_BLAS_PREFER_CUBLASLT is 'yes'"):
+        from_environment("yes")
+    with pytest.raises(ValueError, match="library is 'mkl'"):
+        blas.preferred_blas_library("mkl")
+
+
+def test_overlap_agrees_with_a_count_of_bytes():
+    rng = np.random.default_rng()
+    for _ in range(300):
+        views = []
+        for _ in range(2):
+            shape = tuple(int(n) for n in rng.integers(1, 5, 2))
+            strides = tuple(int(s) for s in rng.integers(-6, 7, 2))
+            views.append((4000 + int(rng.integers(0, 60)), 2, shape, strides))
+        touched = []
+        for ptr, itemsize, shape, strides in views:
+            touched.append({
+                ptr + i * strides[0] + j * strides[1] + byte
+                for i in range(shape[0]) for j in range(shape[1]) for byte in range(itemsize)
+            })
+        assert overlap.may_overlap(*views) == bool(touched[0] & touched[1])
+
+
+SQUARE = {"m": 4096, "n": 4096, "k": 4096, "lda": 4096, "ldb": 4096, "ldd": 4096}
+
+
+def test_an_aligned_product_is_not_padded():
+    assert pad.choose(BFLOAT16, 68, **SQUARE) == ""
+    assert pad.choose(FLOAT32, 77, **SQUARE) == ""
+
+
+def test_an_odd_product_of_half_floats_is_padded_and_one_of_float32_is_not():
+    odd = {"m": 4097, "n": 4095, "k": 4099, "lda": 4097, "ldb": 4099, "ldd": 4097}
+    assert set("ab") <= set(pad.choose(BFLOAT16, 68, **odd))
+    assert pad.choose(FLOAT32, 68, **odd) == ""
+    assert set("ab") <= set(pad.choose(FLOAT32, 77, **odd))
+
+
+def test_only_the_matrix_that_is_odd_is_copied():
+    one = dict(SQUARE, k=4097, ldb=4097)
+    assert pad.choose(BFLOAT16, 68, **one) == "b"
+    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, a=2)) == "a"
+
+
+def test_a_product_too_small_to_gain_is_left_alone():
+    small = {"m": 17, "n": 17, "k": 17, "lda": 17, "ldb": 17, "ldd": 17}
+    assert pad.choose(BFLOAT16, 68, **small) == ""
+    thin = {"m": 4097, "n": 1, "k": 4097, "lda": 4097, "ldb": 4097, "ldd": 4097}
+    assert pad.choose(BFLOAT16, 68, **thin) == ""
+
+
+def test_padding_can_be_fixed_for_measurements():
+    odd = {"m": 4097, "n": 4095, "k": 4099, "lda": 4097, "ldb": 4099, "ldd": 4097}
+    try:
+        for setting, expected in (("never", ""), ("inputs", "ab"), ("all", "abd")):
+            pad.padding(setting)
+            assert pad.choose(BFLOAT16, 68, **odd) == expected
+    finally:
+        pad.padding("auto")
+    with pytest.raises(ValueError, match="padding is 'always'"):
+        pad.padding("always")
