@@ -18,7 +18,7 @@ _accumulated = tuple(
 )
 _in_order = itemgetter(*SORTED_INDICES)
 # Device -> what to subtract, in sorted order.
-_baselines = {}
+_baselines: dict[int, tuple[int, ...]] = {}
 
 
 @before_close

@@ -1,5 +1,5 @@
-# The allocator's settings as C fields, for code without the GIL. All sizes in bytes. The Python side
-# (parsing, checks, defaults, where each value came from) is Settings in settings.py.
+# The allocator's settings as C fields, for code without the GIL. All sizes are bytes. The Python
+# side (parsing, checks, defaults, where each value came from) is Settings in settings.py.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 

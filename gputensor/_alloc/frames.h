@@ -65,7 +65,8 @@ typedef struct gt_interpreter_frame {
 #endif
 } gt_interpreter_frame;
 
-enum { GT_OWNED_BY_GENERATOR = 1, GT_OWNED_BY_C_STACK = 3 };
+// Owners of frame records, and the bytes of one instruction word.
+enum { GT_OWNED_BY_GENERATOR = 1, GT_OWNED_BY_C_STACK = 3, GT_CODE_UNIT = 2 };
 
 static int gt_walk_direct(gt_frame* out, int limit) {
     int count = 0;
@@ -82,7 +83,7 @@ static int gt_walk_direct(gt_frame* out, int limit) {
         int64_t offset = frame->instruction - code->co_code_adaptive;
         // A frame that has not reached its first instruction is not shown to anyone.
         if (frame->owner != GT_OWNED_BY_GENERATOR &&
-            offset < code->_co_firsttraceable * (int64_t)sizeof(_Py_CODEUNIT))
+            offset < code->_co_firsttraceable * (int64_t)GT_CODE_UNIT)
             continue;
         out[count].code = code;
         out[count].offset = offset;

@@ -27,8 +27,8 @@ cdef int history_enabled(int device) noexcept nogil
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil
 
-# The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is on
-# and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
+# The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is
+# on and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil
 # The same for allocations.
 cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil

@@ -5,10 +5,9 @@ A record is 64 bytes: action, address, size, stream, time, private pool, stack i
 interned (stacks.pyx); the ring is lock-free (ring.h). So recording is a clock read and eight
 stores, always affordable, and nothing is formatted before :func:`history_entries` is called.
 
-There is one ring for each device. It is made when the history is switched on, or by the first record
-of a device opened later, and never unmapped, so a writer needs no protection against a reader or
-against switching off. What is recorded is one word of bits, read without a lock on every
-allocation.
+There is one ring for each device, made by its first record and never unmapped, so a writer needs no
+protection against a reader or against switching off. What is recorded is one word of bits, read
+without a lock on every allocation.
 """
 
 from cpython.object cimport PyObject

@@ -4,13 +4,12 @@
 from libc.stdint cimport uint64_t
 
 from gputensor._alloc.block cimport Block
-from gputensor._alloc.pinned_pool cimport PinnedPool
 from gputensor._driver.table cimport status_t
 
-# At least `nbytes` (> 0) of host memory that `device` copies to and from at full speed; block.ptr is
-# a host address, aligned to 512 bytes. NULL and a status when there is none. The device is open.
+# At least `nbytes` (> 0) of host memory that `device` copies to and from at full speed; block.ptr
+# is a host address, aligned to 512 bytes. NULL and a status when there is none. The device is open.
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil
-# Never waits. The memory is reused once the work queued so far on the streams that used it is done.
+# Never waits. The memory is reused once the work queued so far on streams that used it is done.
 cdef void pinned_free(Block* block) noexcept nogil
 # Work queued on `stream` of the block's device reads or writes the block. Call it after queueing, or
 # at any time before pinned_free.
@@ -20,8 +19,6 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil
 cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil
 # Free blocks whose work is done come back, and free segments go back to the system.
 cdef void pinned_empty_cache(int device) noexcept nogil
-# Looks at the events of freed blocks.
-cdef void pinned_collect(PinnedPool* pool) noexcept nogil
 # Turns a failed pinned_malloc into its exception.
 cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1
 # Gives everything back that is not in use and forgets the device: before the device is closed.

@@ -1,7 +1,7 @@
 # distutils: language = c++
 """The Python face of pinned host memory: PinnedMemory, and the statistics of all devices."""
 
-from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_FillInfo
+from cpython.buffer cimport PyBuffer_FillInfo
 from libc.stdint cimport uint64_t, uintptr_t
 
 from gputensor._alloc.block cimport Block
@@ -28,8 +28,8 @@ cdef class PinnedMemory:
     """Host memory that a device copies to and from at full speed.
 
     It is an object with a buffer: ``numpy.frombuffer(memory, dtype)`` is a view of it. The memory
-    goes back to the allocator when the object goes, and is used again once the work queued by then on the
-    streams named by :meth:`used_on` is done.
+    goes back to the allocator when the object goes, and is used again once the work queued by then
+    on the streams named by :meth:`used_on` is done.
 
     Parameters
     ----------

@@ -66,8 +66,9 @@ cdef void pinned_pool_detach(PinnedPool* pool) noexcept nogil
 cdef Block* pinned_take(PinnedPool* pool, size_t nbytes) noexcept nogil
 # A block comes back: it joins its free neighbours.
 cdef void pinned_insert_locked(PinnedPool* pool, Block* block) noexcept nogil
-# A segment of at least `nbytes` from the system goes into the bins.
-cdef status_t pinned_grow(PinnedPool* pool, size_t nbytes) noexcept nogil
+# A block of `nbytes` cut from a new segment; the rest of the segment goes into the bins.
+cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
+                        status_t* status) noexcept nogil
 # Whole free segments go back to the system, largest first, until at most `keep` bytes are free.
 cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil
 # Whether the settings could be read; they are read on the first call and after each change.

@@ -2,8 +2,8 @@
 """The free pinned memory of a device: best fit in the core's bins, split and merge.
 
 Pinned memory is slow to make (the system touches and locks every page), so a segment is at least
-2 MiB and is kept when it is free. A request costs its size rounded up to 512 bytes, never to a power
-of two. Blocks tile their segment, and two neighbours are never both free, so a segment is whole
+2 MiB and is kept when it is free. A request costs its size rounded up to 512 bytes, never to a
+power of two. Blocks tile their segment, and two neighbours are never both free, so a segment is whole
 when its block has no neighbours: only such a block can go back to the system.
 
 A block's `kind` says how its segment was made: 0 by the driver, 1 by registering ordinary pages.
@@ -11,7 +11,6 @@ A block's `kind` says how its segment was made: 0 by the driver, 1 by registerin
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc
-from libc.string cimport memset
 
 from gputensor._alloc.bins cimport bins_best_fit, bins_insert, bins_remove
 from gputensor._alloc.block cimport block_drop, block_join_next, block_new, block_split
@@ -21,7 +20,6 @@ from gputensor._alloc.model cimport (
     BIN_ROWS,
     BLOCK_ALLOCATED,
     BLOCK_FREE,
-    UNIT,
     Block,
     BlockPool,
     Stat,
@@ -134,20 +132,25 @@ cdef inline void _bins_get(PinnedPool* pool, Block* block) noexcept nogil:
     pool.free_nbytes -= block.nbytes
 
 
+cdef void _hand_out_locked(PinnedPool* pool, Block* block, size_t nbytes) noexcept nogil:
+    """Cut a block that is in no bin to size and count it as in use."""
+    cdef Block* tail
+    if block.nbytes > nbytes:
+        tail = block_split(block, nbytes)
+        if tail != NULL:
+            _bins_put(pool, tail)
+    block.state = BLOCK_ALLOCATED
+    _change(&pool.active_requests, 1)
+    _change(&pool.active_bytes, <int64_t>block.nbytes)
+
+
 cdef Block* pinned_take(PinnedPool* pool, size_t nbytes) noexcept nogil:
     cdef Block* block
-    cdef Block* tail
     gt_spin_lock(&pool.lock)
     block = bins_best_fit(&pool.bins, nbytes)
     if block != NULL:
         _bins_get(pool, block)
-        if block.nbytes > nbytes:
-            tail = block_split(block, nbytes)
-            if tail != NULL:
-                _bins_put(pool, tail)
-        block.state = BLOCK_ALLOCATED
-        _change(&pool.active_requests, 1)
-        _change(&pool.active_bytes, <int64_t>block.nbytes)
+        _hand_out_locked(pool, block, nbytes)
     gt_spin_unlock(&pool.lock)
     return block
 
@@ -205,31 +208,29 @@ cdef status_t _segment_to_system(PinnedPool* pool, Block* block) noexcept nogil:
     return status
 
 
-cdef status_t pinned_grow(PinnedPool* pool, size_t nbytes) noexcept nogil:
-    cdef Block* block
+cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
+                        status_t* status) noexcept nogil:
+    cdef Block* block = block_new()
     cdef int64_t started
-    cdef status_t status
-    if nbytes > <size_t>1 << 60:
-        return STATUS_OUT_OF_MEMORY
-    block = block_new()
     if block == NULL:
-        return STATUS_OUT_OF_MEMORY
-    block.nbytes = (nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    block.nbytes = (segment_nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP
     block.device = pool.device
     block.pool = <BlockPool*>pool
     started = gt_now_ns()
-    status = _segment_from_system(pool, block)
-    if status != STATUS_OK:
+    status[0] = _segment_from_system(pool, block)
+    if status[0] != STATUS_OK:
         block_drop(block)
-        return status
+        return NULL
     gt_spin_lock(&pool.lock)
     _count_call(&pool.alloc_times, started)
     pool.num_host_alloc += 1
     _change(&pool.allocations, 1)
     _change(&pool.allocated_bytes, <int64_t>block.nbytes)
-    _bins_put(pool, block)
+    _hand_out_locked(pool, block, nbytes)
     gt_spin_unlock(&pool.lock)
-    return STATUS_OK
+    return block
 
 
 cdef Block* _largest_whole_locked(PinnedPool* pool) noexcept nogil:

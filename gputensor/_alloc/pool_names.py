@@ -4,7 +4,7 @@ The core numbers all private pools in one sequence. In PyTorch's schema a pool m
 ``(0, n)``, one made by a capture ``(n, 0)``, and the default pool ``(0, 0)``.
 """
 
-_made_by_users = set()
+_made_by_users: set[int] = set()
 
 
 def note_user_pool(pool_id):

@@ -1,8 +1,8 @@
 # distutils: language = c++
 """Device memory by address, and private pools by number: the core's C functions for Python code.
 
-An address is given back by :func:`raw_delete`, which believes it only when it is the start of a block
-that a caller holds.
+An address is given back by :func:`raw_delete`, which believes it only when it is the start of a
+block that a caller holds.
 """
 
 from libc.stdint cimport uint64_t

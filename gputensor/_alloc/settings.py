@@ -9,6 +9,7 @@ PyTorch each call also resets three others). The core hears of changes through :
 import os
 import re
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -174,8 +175,9 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
 
 _lock = threading.RLock()
 _in_force = None
-_listeners = []
-_fractions = {}  # device -> fraction, where it differs from the setting of all devices
+_listeners: list[Callable[[Settings], object]] = []
+# Device -> fraction, where it differs from the setting of all devices.
+_fractions: dict[int, float] = {}
 
 
 def current():

@@ -1,12 +1,13 @@
 # distutils: language = c++
 """Snapshots in PyTorch's schema, so that ``_memory_viz.py`` and its web viewer read them.
 
-The core copies its segments and blocks into two arrays under its lock (snapshot.pxd); everything here
-runs without it. Frame lists, pool pairs and the like are shared between the entries that have the
-same ones, which makes 100,000 events a matter of milliseconds, and the pickle small.
+The core copies its segments and blocks into two arrays under its lock (snapshot.pxd); everything
+here runs without it. Frame lists, pool pairs and the like are shared between the entries that have
+the same ones, which makes 100,000 events a matter of milliseconds, and the pickle small.
 
-The viewers use `device` as an index into `device_traces`. So devices are numbered in a snapshot: CUDA
-devices by their ordinal, host devices after them; `devices` (an addition of ours) names them.
+The viewers use `device` as an index into `device_traces`. So devices are numbered in a snapshot:
+CUDA devices by their ordinal, host devices after them; `devices`, an addition of ours, names
+them.
 """
 
 import gc

@@ -84,8 +84,8 @@ def format_summary(name, stats, free=None, total=None, abbreviated=False):
     --------
     >>> from gputensor._alloc.statistics_names import STATISTICS_KEYS
     >>> table = format_summary("host", dict.fromkeys(STATISTICS_KEYS, 0), abbreviated=True)
-    >>> print(table.splitlines()[1])
-    | memory of host                                                           |
+    >>> print(" ".join(table.splitlines()[1].split()))
+    | memory of host |
     """
     pools = POOLS[:1] if abbreviated else POOLS
     rule = "+" + "+".join("-" * (width + 2) for width in WIDTHS) + "+"

@@ -4,6 +4,7 @@ import contextlib
 
 from gputensor._alloc import device_allocator, pinned_memory, raw_memory, report
 from gputensor._alloc import settings as _settings
+from gputensor._alloc.c_interface import library_path
 from gputensor.streams.device_number import device_number, stream_handle
 
 __all__ = [
@@ -192,6 +193,4 @@ def c_library():
     have the signatures that PyTorch's ``CUDAPluggableAllocator`` asks for;
     ``gputensor_record_stream(ptr, stream)`` goes with them. They need neither Python nor the GIL.
     """
-    from gputensor._alloc import foreign
-
-    return foreign.__file__
+    return library_path()
