@@ -4,12 +4,8 @@ The graph itself is in :mod:`gputensor.streams.graph`; here is its public name, 
 that turns a callable on tensors into one that replays.
 """
 
-from gputensor.streams.graph import (
-    CUDAGraph,
-    graph,
-    graph_pool_handle,
-    is_current_stream_capturing,
-)
+from gputensor.streams.graph import CUDAGraph
+from gputensor.streams.graph_context import graph, graph_pool_handle, is_current_stream_capturing
 
 __all__ = [
     "CUDAGraph",

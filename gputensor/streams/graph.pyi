@@ -1,19 +1,17 @@
 from collections.abc import Callable
-from types import TracebackType
 from typing import Literal, TypeVar
-
-from gputensor.streams.stream import StreamLike
 
 CAPTURE_ERROR_MODES: tuple[str, ...]
 _Mode = Literal["global", "thread_local", "relaxed"]
-_Pool = tuple[int, int] | int | CUDAGraph
 _Hook = TypeVar("_Hook", bound=Callable[[int, int], object])
 
 class CUDAGraph:
     keep_graph: bool
     def __init__(self, keep_graph: bool = False) -> None: ...
     def capture_begin(
-        self, pool: _Pool | None = None, capture_error_mode: _Mode = "global"
+        self,
+        pool: tuple[int, int] | int | CUDAGraph | None = None,
+        capture_error_mode: _Mode = "global",
     ) -> None: ...
     def capture_end(self) -> None: ...
     def instantiate(self) -> None: ...
@@ -21,24 +19,5 @@ class CUDAGraph:
     def reset(self) -> None: ...
     def pool(self) -> tuple[int, int]: ...
 
-class graph:
-    cuda_graph: CUDAGraph
-    def __init__(
-        self,
-        cuda_graph: CUDAGraph,
-        pool: _Pool | None = None,
-        stream: StreamLike | None = None,
-        capture_error_mode: _Mode = "global",
-    ) -> None: ...
-    def __enter__(self) -> None: ...
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        value: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
-
-def is_current_stream_capturing() -> bool: ...
-def graph_pool_handle() -> tuple[int, int]: ...
 def forget_pools(device: int) -> None: ...
 def on_graph_release(function: _Hook) -> _Hook: ...

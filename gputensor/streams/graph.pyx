@@ -21,14 +21,12 @@ from gputensor._alloc.private_pool cimport (
 )
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.streams.capture cimport capture_finished, capture_started, captures_active
+from gputensor.streams.capture cimport capture_finished, capture_started
 from gputensor.streams.current cimport (
     current_device,
     current_stream,
     device_generation,
     device_text,
-    enter_stream,
-    leave,
 )
 from gputensor.streams.graph_streams cimport graph_stream_peers, graph_stream_release
 from gputensor.streams.ordering cimport (
@@ -37,7 +35,7 @@ from gputensor.streams.ordering cimport (
     ordering_is_manual,
     stream_wait_stream,
 )
-from gputensor.streams.stream cimport Stream, after_synchronize, any_stream, stream_argument
+from gputensor.streams.stream cimport after_synchronize, stream_argument
 
 from gputensor._driver.registry import before_close
 from gputensor.errors import DeviceError, raise_for_status
@@ -48,13 +46,6 @@ cdef list release_hooks = []
 # (device, pool id) -> the Stream of the last capture into the pool, and whether it is private: graphs
 # that share a pool capture on one stream, because the allocator reuses memory stream by stream.
 cdef dict pool_streams = {}
-
-
-cdef enum GraphState:
-    EMPTY = 0
-    CAPTURING = 1
-    CAPTURED = 2
-    READY = 3
 
 
 @cython.no_gc
@@ -84,19 +75,6 @@ cdef class CUDAGraph:
     ...     g.capture_end()
     >>> g.replay()
     """
-
-    cdef uint64_t graph
-    cdef uint64_t executable
-    cdef uint64_t pool_id           # 0: none
-    cdef uint64_t capture_id
-    cdef uint64_t replayed          # event behind the latest replay; 0: none yet
-    cdef int device
-    cdef int generation
-    cdef int state
-    cdef readonly bint keep_graph
-    cdef bint is_private            # the stream was made for captures
-    cdef Stream stream              # where it was captured
-    cdef list members               # handles of all streams that took part
 
     def __init__(self, keep_graph=False):
         if self.state != EMPTY:
@@ -348,94 +326,6 @@ cdef class CUDAGraph:
         return 0
 
 
-class graph:
-    """A context that captures its body into a CUDAGraph.
-
-    Parameters
-    ----------
-    cuda_graph : CUDAGraph
-        What receives the work.
-    pool : pool id or CUDAGraph, optional
-        The memory pool to share; see :meth:`CUDAGraph.capture_begin`.
-    stream : Stream, optional
-        Where to capture; by default a side stream: that of the shared pool, or a new one.
-    capture_error_mode : str
-        See :meth:`CUDAGraph.capture_begin`.
-
-    Notes
-    -----
-    Entering waits for the device, so that what was written before can be read by the capture, and
-    makes the stream current. It does not collect garbage and does not empty the cache. When the
-    body raises, the capture is dropped and the exception goes on.
-
-    Examples
-    --------
-    >>> g = CUDAGraph()
-    >>> with Device("host"), graph(g):
-    ...     is_current_stream_capturing()
-    True
-    >>> g.replay()
-    """
-
-    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
-        if not isinstance(cuda_graph, CUDAGraph):
-            raise TypeError(f"cuda_graph is a {type(cuda_graph).__name__}; it must be a CUDAGraph")
-        self.cuda_graph = cuda_graph
-        self.pool = pool
-        self.stream = stream
-        self.capture_error_mode = capture_error_mode
-
-    def __enter__(self):
-        cdef int device = current_device()
-        cdef CUDAGraph captured = self.cuda_graph
-        cdef Stream stream
-        stream, is_private = side_stream(device, self.pool, self.stream)
-        if capture_state(device, current_stream(device)) != 0:
-            raise RuntimeError("the current stream captures already")
-        settle(stream.device_number)
-        enter_stream(stream.device_number, stream.handle, stream)
-        try:
-            captured.is_private = is_private
-            captured.capture_begin(self.pool, self.capture_error_mode)
-        except BaseException:
-            leave()
-            raise
-
-    def __exit__(self, kind, value, trace):
-        cdef CUDAGraph captured = self.cuda_graph
-        try:
-            if kind is None:
-                captured.capture_end()
-            elif captured.state == CAPTURING:
-                captured.abandon()
-        finally:
-            leave()
-
-
-cdef tuple side_stream(int device, object pool, object stream):
-    # The stream to capture on, and whether it is private.
-    if stream is not None:
-        return any_stream(stream, device), False
-    kept = None if pool is None else pool_streams.get((device, pool_number(pool)))
-    return (Stream(device), True) if kept is None else kept
-
-
-cdef int settle(int device) except -1:
-    # What was queued before has to be done, or the capture could not read what it wrote. Another
-    # thread's capture would break if this one waited for the whole device.
-    cdef Driver* driver = driver_get(device)
-    cdef uint64_t stream = current_stream(device)
-    cdef status_t status
-    with nogil:
-        if captures_active():
-            status = driver.stream_synchronize(driver.self, stream)
-        else:
-            status = driver.synchronize(driver.self)
-    if status != STATUS_OK:
-        raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
-    return after_synchronize(device)
-
-
 cdef uint64_t pool_number(object pool) except 0:
     if isinstance(pool, CUDAGraph):
         pool = pool.pool()
@@ -446,6 +336,10 @@ cdef uint64_t pool_number(object pool) except 0:
     if isinstance(pool, bool) or not isinstance(pool, int) or pool <= 0:
         raise TypeError("pool must come from graph_pool_handle(), CUDAGraph.pool() or a MemPool")
     return pool
+
+
+cdef object pool_stream(int device, uint64_t pool_id):
+    return pool_streams.get((device, pool_id))
 
 
 cdef int capture_state(int device, uint64_t stream) except -1:
@@ -467,25 +361,6 @@ cdef uint64_t capture_number(int device, uint64_t stream) noexcept nogil:
     cdef uint64_t capture_id = 0
     driver.capture_info(driver.self, stream, &active, &capture_id)
     return capture_id
-
-
-def is_current_stream_capturing():
-    """Return whether the current stream of the current device captures.
-
-    >>> is_current_stream_capturing()
-    False
-    """
-    cdef int device = current_device()
-    return capture_state(device, current_stream(device)) != 0
-
-
-def graph_pool_handle():
-    """Return the id of a new memory pool for several captures to share.
-
-    >>> graph_pool_handle() == graph_pool_handle()
-    False
-    """
-    return pool_new_id(), 0
 
 
 def forget_pools(int device):

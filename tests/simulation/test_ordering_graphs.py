@@ -4,8 +4,6 @@ Graphs are captured on one or several streams and replayed on random streams, be
 fills of the same buffers on other random streams. Nobody inserts a wait but the library.
 """
 
-import random
-
 import numpy as np
 
 from gputensor.graphs import CUDAGraph, graph

@@ -208,7 +208,9 @@ def test_objects_with_type_and_index_name_a_device():
     assert Device(Foreign()) == "cuda:3"
 
 
-@pytest.mark.parametrize("bad", ["gpu", "cuda:", "cuda:-1", "cuda:x", "", "cuda:32", "host:99", "١"])
+@pytest.mark.parametrize(
+    "bad", ["gpu", "cuda:", "cuda:-1", "cuda:x", "", "cuda:32", "host:99", "١"]
+)
 def test_names_of_no_device_are_refused(bad):
     with pytest.raises(ValueError, match="it must be 'cuda', 'cuda:N' or 'host'"):
         Device(bad)
