@@ -86,6 +86,9 @@ cdef enum ElementwiseOp:
     OP_IMAG = 64
     OP_CONJ = 65
     OP_GELU_TANH = 66
+
+# Apart from the names: Cython 3.0 takes a member of a named enum for no array dimension.
+cdef enum:
     ELEMENTWISE_COUNT = 67
 
 # Raises TypeError when the operation does not exist for compute_dtype (sin of int32, bool - bool),

@@ -24,6 +24,9 @@ cdef enum ReductionOp:
     RED_ANY = 6
     RED_ALL = 7
     RED_MEAN = 8
+
+# Apart from the names: Cython 3.0 takes a member of a named enum for no array dimension.
+cdef enum:
     REDUCTION_COUNT = 9
 
 cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
