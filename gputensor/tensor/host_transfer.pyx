@@ -1,8 +1,8 @@
 """Copies between NumPy arrays and tensors, and between devices.
 
-Uploads are queued on the device's current stream and return once the source may change: through
-pinned staging on CUDA, through a private copy on a host device that may run work later. Downloads
-wait. A copy between devices goes through host memory: it needs no peer access, which memory made
+Uploads are queued on the device's current stream and return once the source may change; downloads
+wait. Both go through pinned memory, but for the embedded host device, where a copy is done at once
+and straight. A copy between devices goes through host memory: it needs no peer access, which memory made
 of pages would have to be given device by device.
 """
 
@@ -12,8 +12,7 @@ import numpy as np
 
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver, status_t
-from gputensor._kernels.host_call cimport host_call, host_view, is_host, raise_pending
-from gputensor._kernels.operand cimport Operand
+from gputensor._kernels.host_call cimport raise_pending
 from gputensor.streams.current cimport current_stream, resolve_device
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.elementwise cimport contiguous
@@ -41,18 +40,16 @@ cdef Tensor upload(object array, int dtype, int device):
     stream = current_stream(device)
     result.prepare_write(stream)
     source = ready.__array_interface__["data"][0]
-    if not is_host(device):
-        stage_to_device(device, result.ptr, <const void*> source, ready.nbytes, stream)
-    elif device == HOST_DEVICE:
+    if device == HOST_DEVICE:
         copy_now(device, result.ptr, source, ready.nbytes, stream)
     else:
-        copy_later(result, ready.copy() if ready is array else ready, stream)
+        stage_to_device(device, result.ptr, <const void*> source, ready.nbytes, stream)
     return result
 
 
 cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
                   uint64_t stream) except -1:
-    """A copy on a host device that is done when the call returns."""
+    """A copy on the embedded host device, done when the call returns."""
     cdef Driver* driver = driver_get(device)
     cdef status_t status
     with nogil:
@@ -64,38 +61,21 @@ cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
     return raise_pending(device)
 
 
-cdef int copy_later(Tensor target, object private, uint64_t stream) except -1:
-    """A copy on a host device that may run it at any later time."""
-    cdef Operand operand
-    target.fill_operand(&operand)
-    return host_call(target.storage.device, stream, np.copyto, (host_view(&operand), private))
-
-
 cdef object download(Tensor source):
     cdef int device = source.storage.device
     cdef Tensor packed = contiguous(source)
     cdef uint64_t stream = current_stream(device)
     cdef uint64_t target
-    cdef Driver* driver
-    cdef status_t status
-    cdef size_t nbytes
     result = np.empty(source.shape, DTYPES[source.dtype_code].numpy)
     if source.size_ == 0:
         return result
     target = result.__array_interface__["data"][0]
-    nbytes = result.nbytes
     packed.prepare_read(stream)
-    if not is_host(device):
-        stage_to_host(device, <void*> target, packed.ptr, nbytes, stream)
-        return result
-    driver = driver_get(device)
-    with nogil:
-        status = driver.copy_async(driver.self, target, packed.ptr, nbytes, stream)
-        if status == STATUS_OK:
-            status = driver.stream_synchronize(driver.self, stream)
-    raise_pending(device)
-    if status:
-        raise_for_status(status, "stream_synchronize", f"while reading {nbytes} bytes")
+    if device == HOST_DEVICE:
+        copy_now(device, target, packed.ptr, result.nbytes, stream)
+    else:
+        stage_to_host(device, <void*> target, packed.ptr, result.nbytes, stream)
+        raise_pending(device)
     return result
 
 

@@ -1,19 +1,24 @@
-"""Pinned buffers through which host arrays reach a CUDA device and come back.
+"""The way of host arrays to a device and back: chunk by chunk through pinned memory.
 
 The driver copies asynchronously and at full speed from pinned memory only, and a caller may change
-its array right after `asarray`. So the bytes go through a ring of `COUNT` buffers for each device,
-chunk by chunk: while one chunk is on the bus, the next is copied into its buffer. A buffer is used
-again when the event behind its last copy is done. Four of 4 MiB keep a PCIe 5 bus busy and cost
-16 MiB, made at the first copy. The GIL is released while bytes move; `lock` guards the rings.
+its array right after `asarray`. So while one chunk is on the bus, the next is copied into its
+buffer. A transfer uses at most `COUNT` buffers of `CHUNK_NBYTES`, which keep a PCIe 5 bus busy; a
+buffer is used again when the event behind its copy is done. Buffers come from the pinned allocator
+and go back to it at the end of the call: it holds them until their last copy is done, and those of
+a captured copy as long as the graph lives (then no buffer is used twice). Host devices that defer
+work take the same way, so that tests see a buffer that is used again too early. The GIL is released while
+bytes move; nothing here is shared between calls.
 """
 
 from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcpy
 
-import threading
-
+from gputensor._alloc.block cimport Block
+from gputensor._alloc.pinned cimport pinned_free, pinned_malloc, pinned_use, raise_for_pinned
 from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport MAX_DEVICES, Driver, status_t
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor.streams.ordering cimport event_return, event_take
 
 from gputensor.errors import raise_for_status
 
@@ -22,128 +27,164 @@ cdef enum:
     CHUNK_NBYTES = 4 << 20
 
 cdef struct Buffer:
-    uint64_t ptr
-    uint64_t event              # done when the bus has left the buffer
+    Block* block
+    uint64_t event              # behind the last copy from or to the block; 0: none was needed
 
-cdef struct Ring:
-    Buffer[COUNT] buffers
-    int next
-    int is_made
+cdef struct Transfer:
+    Driver* driver
+    int device
+    uint64_t stream
+    size_t nbytes               # of the whole transfer
+    size_t chunks
+    size_t count                # buffers; chunk i uses buffer i % count
+    Buffer* buffers
 
-cdef Ring[MAX_DEVICES] rings    # by CUDA ordinal
-lock = threading.Lock()
+
+cdef inline size_t chunk_nbytes(Transfer* transfer, size_t index) noexcept nogil:
+    return min(transfer.nbytes - index * CHUNK_NBYTES, <size_t> CHUNK_NBYTES)
+
+
+cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t stream,
+                        bint needs_events) except -1:
+    """Take the buffers; after a failure transfer_end gives back what there is."""
+    cdef status_t status = STATUS_OK
+    cdef size_t i
+    cdef int is_captured = 0
+    cdef uint64_t capture_id = 0
+    cdef size_t count
+    transfer.driver = driver_get(device)
+    transfer.device = device
+    transfer.stream = stream
+    transfer.nbytes = nbytes
+    transfer.chunks = (nbytes + CHUNK_NBYTES - 1) // CHUNK_NBYTES
+    transfer.count = 0
+    transfer.buffers = NULL
+    check(transfer.driver.capture_info(transfer.driver.self, stream, &is_captured, &capture_id),
+          "capture_info", device)
+    if is_captured and needs_events:
+        raise RuntimeError("the value of a tensor cannot be read while its stream is captured into "
+                           "a graph")
+    count = transfer.chunks if is_captured else min(transfer.chunks, <size_t> COUNT)
+    transfer.buffers = <Buffer*> calloc(count, sizeof(Buffer))
+    if transfer.buffers is NULL:
+        raise MemoryError("no memory for the buffers of a copy")
+    transfer.count = count
+    needs_events = needs_events or transfer.chunks > count
+    for i in range(count):
+        transfer.buffers[i].block = pinned_malloc(device, chunk_nbytes(transfer, i), &status)
+        if transfer.buffers[i].block is NULL:
+            raise_for_pinned(device, chunk_nbytes(transfer, i), status)
+        if needs_events:
+            check(event_take(device, &transfer.buffers[i].event), "event_create", device)
+    return 0
+
+
+cdef void transfer_end(Transfer* transfer) noexcept:
+    """Give the buffers back; the pinned allocator waits for the stream where it has to."""
+    cdef size_t i
+    for i in range(transfer.count):
+        if transfer.buffers[i].event:
+            event_return(transfer.device, transfer.buffers[i].event)
+        if transfer.buffers[i].block is not NULL:
+            pinned_use(transfer.buffers[i].block, transfer.stream)
+            pinned_free(transfer.buffers[i].block)
+    free(transfer.buffers)
+    transfer.count = 0
+    transfer.buffers = NULL
 
 
 cdef int check(status_t status, str call, int device) except -1:
     if status:
-        raise_for_status(status, call, f"while copying through pinned memory on cuda:{device}")
+        raise_for_status(status, call, f"while copying through pinned memory on device {device}")
     return 0
 
 
-cdef int ring_make(Ring* ring, int device) except -1:
-    cdef Driver* driver = driver_get(device)
-    cdef int i
-    for i in range(COUNT):
-        if ring.buffers[i].ptr == 0:
-            check(driver.pinned_alloc(driver.self, &ring.buffers[i].ptr, CHUNK_NBYTES),
-                  "pinned_alloc", device)
-        if ring.buffers[i].event == 0:
-            check(driver.event_create(driver.self, &ring.buffers[i].event, 0), "event_create",
-                  device)
-    ring.is_made = 1
-    return 0
+cdef inline status_t buffer_wait(Transfer* transfer, size_t index) noexcept nogil:
+    """Wait until the bus is done with the buffer of chunk `index`."""
+    return transfer.driver.event_synchronize(
+        transfer.driver.self, transfer.buffers[index % transfer.count].event)
 
 
-cdef Ring* ring_of(int device, uint64_t stream) except NULL:
-    """The device's ring; RuntimeError while `stream` is captured, where a buffer would be replayed
-    after other bytes have taken its place."""
-    cdef Driver* driver = driver_get(device)
-    cdef Ring* ring = &rings[device]
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    check(driver.capture_info(driver.self, stream, &active, &capture_id), "capture_info", device)
-    if active:
-        raise RuntimeError("a copy between a host array and the device cannot be captured into a "
-                           "graph; make the tensor before the capture begins")
-    if not ring.is_made:
-        ring_make(ring, device)
-    return ring
+cdef status_t queue_copy(Transfer* transfer, size_t index, uint64_t target,
+                         uint64_t source) noexcept nogil:
+    """Queue the copy of chunk `index`, and the event behind it where one is waited for."""
+    cdef Driver* driver = transfer.driver
+    cdef uint64_t event = transfer.buffers[index % transfer.count].event
+    cdef status_t status = driver.copy_async(driver.self, target, source,
+                                             chunk_nbytes(transfer, index), transfer.stream)
+    if status == STATUS_OK and event:
+        status = driver.event_record(driver.self, event, transfer.stream)
+    return status
+
+
+cdef status_t send(Transfer* transfer, uint64_t target, const void* source) noexcept nogil:
+    cdef status_t status = STATUS_OK
+    cdef size_t i
+    cdef Block* block
+    for i in range(transfer.chunks):
+        block = transfer.buffers[i % transfer.count].block
+        if i >= transfer.count:
+            status = buffer_wait(transfer, i)
+        if status == STATUS_OK:
+            memcpy(<void*> block.ptr, <const char*> source + i * CHUNK_NBYTES,
+                   chunk_nbytes(transfer, i))
+            status = queue_copy(transfer, i, target + i * CHUNK_NBYTES, block.ptr)
+        if status:
+            return status
+    return STATUS_OK
+
+
+cdef status_t request(Transfer* transfer, size_t index, uint64_t source) noexcept nogil:
+    """Queue the copy of chunk `index` of the device's memory into its buffer."""
+    return queue_copy(transfer, index, transfer.buffers[index % transfer.count].block.ptr,
+                      source + index * CHUNK_NBYTES)
+
+
+cdef status_t receive(Transfer* transfer, void* target, uint64_t source) noexcept nogil:
+    """Fetch the chunks, the first `count` of which are requested already, in order."""
+    cdef status_t status = STATUS_OK
+    cdef size_t i
+    for i in range(transfer.chunks):
+        status = buffer_wait(transfer, i)
+        if status == STATUS_OK:
+            memcpy(<char*> target + i * CHUNK_NBYTES,
+                   <const void*> transfer.buffers[i % transfer.count].block.ptr,
+                   chunk_nbytes(transfer, i))
+            if i + transfer.count < transfer.chunks:
+                status = request(transfer, i + transfer.count, source)
+        if status:
+            return status
+    return STATUS_OK
 
 
 cdef int stage_to_device(int device, uint64_t target, const void* source, size_t nbytes,
                          uint64_t stream) except -1:
-    cdef Driver* driver = driver_get(device)
-    cdef Ring* ring
-    cdef Buffer* buffer
-    cdef size_t done = 0
-    cdef size_t chunk
-    cdef status_t status = 0
-    with lock:
-        ring = ring_of(device, stream)
+    cdef Transfer transfer
+    cdef status_t status
+    try:
+        transfer_begin(&transfer, device, nbytes, stream, False)
         with nogil:
-            while done < nbytes and status == 0:
-                chunk = min(nbytes - done, <size_t> CHUNK_NBYTES)
-                buffer = &ring.buffers[ring.next]
-                ring.next = (ring.next + 1) % COUNT
-                status = driver.event_synchronize(driver.self, buffer.event)
-                if status:
-                    break
-                memcpy(<void*> buffer.ptr, <const char*> source + done, chunk)
-                status = driver.copy_async(driver.self, target + done, buffer.ptr, chunk, stream)
-                if status == 0:
-                    status = driver.event_record(driver.self, buffer.event, stream)
-                done += chunk
+            status = send(&transfer, target, source)
         check(status, "copy_async", device)
+    finally:
+        transfer_end(&transfer)
     return 0
 
 
 cdef int stage_to_host(int device, void* target, uint64_t source, size_t nbytes,
                        uint64_t stream) except -1:
-    cdef Driver* driver = driver_get(device)
-    cdef Ring* ring
-    cdef size_t chunks = (nbytes + CHUNK_NBYTES - 1) // CHUNK_NBYTES
-    cdef size_t queued = 0
-    cdef size_t arrived
-    cdef status_t status = 0
-    with lock:
-        ring = ring_of(device, stream)
+    cdef Transfer transfer
+    cdef status_t status
+    cdef size_t i
+    try:
+        transfer_begin(&transfer, device, nbytes, stream, True)
+        # Queued before the GIL is released: no other thread's write comes between the ordering
+        # and these. Of a larger tensor the rest is queued while the first chunks arrive.
+        for i in range(transfer.count):
+            check(request(&transfer, i, source), "copy_async", device)
         with nogil:
-            for arrived in range(chunks):
-                while queued < chunks and queued < arrived + COUNT and status == 0:
-                    status = request_chunk(driver, ring, queued, source, nbytes, stream)
-                    queued += 1
-                if status == 0:
-                    status = fetch_chunk(driver, ring, arrived, target, nbytes)
-                if status:
-                    break
-            # Every buffer was waited for, so the ring may go on from any of them.
+            status = receive(&transfer, target, source)
         check(status, "copy_async", device)
+    finally:
+        transfer_end(&transfer)
     return 0
-
-
-cdef inline size_t chunk_nbytes(size_t index, size_t nbytes) noexcept nogil:
-    return min(nbytes - index * CHUNK_NBYTES, <size_t> CHUNK_NBYTES)
-
-
-cdef status_t request_chunk(Driver* driver, Ring* ring, size_t index, uint64_t source,
-                            size_t nbytes, uint64_t stream) noexcept nogil:
-    """Queue the copy of chunk `index` into its buffer, once the buffer is free."""
-    cdef Buffer* buffer = &ring.buffers[index % COUNT]
-    cdef status_t status = driver.event_synchronize(driver.self, buffer.event)
-    if status == 0:
-        status = driver.copy_async(driver.self, buffer.ptr, source + index * CHUNK_NBYTES,
-                                   chunk_nbytes(index, nbytes), stream)
-    if status == 0:
-        status = driver.event_record(driver.self, buffer.event, stream)
-    return status
-
-
-cdef status_t fetch_chunk(Driver* driver, Ring* ring, size_t index, void* target,
-                          size_t nbytes) noexcept nogil:
-    """Wait for chunk `index` and move it to the caller's memory."""
-    cdef Buffer* buffer = &ring.buffers[index % COUNT]
-    cdef status_t status = driver.event_synchronize(driver.self, buffer.event)
-    if status == 0:
-        memcpy(<char*> target + index * CHUNK_NBYTES, <const void*> buffer.ptr,
-               chunk_nbytes(index, nbytes))
-    return status

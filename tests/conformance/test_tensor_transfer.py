@@ -53,6 +53,17 @@ def test_source_may_change_right_after_asarray(place, rng):
         check_same(x + 0, expected)
 
 
+def test_transfers_of_many_chunks_are_exact_while_buffers_are_used_again(place, rng):
+    for nbytes in (4 << 20, (4 << 20) + 1, (23 << 20) + 5):
+        a = rng.integers(0, 256, nbytes, dtype=np.uint8)
+        expected = a.copy()
+        x = gt.asarray(a, device=place)
+        a[...] = 0
+        y = gt.asarray(expected[::-1], device=place)
+        np.testing.assert_array_equal(x.numpy(), expected)
+        np.testing.assert_array_equal(y.numpy(), expected[::-1])
+
+
 def test_python_values_get_the_default_dtypes(place):
     for value, dtype in [
         (True, "bool"),

@@ -157,14 +157,31 @@ def test_captured_operations_replay_on_new_values(rng):
         check_same(y, b * 2 + 1)
 
 
-def test_host_array_in_a_capture_is_refused():
-    x = gt.ones(10, device="cuda") + 1
+def test_host_array_in_a_capture_is_copied_at_every_replay():
+    values = np.arange(10, dtype=np.float32)
+    x = gt.ones(10, device="cuda")
+    gt.multiply(x, gt.asarray(values, device="cuda"), out=x)
     gt.synchronize()
     graph = gt.graphs.CUDAGraph()
     with gt.graphs.graph(graph):
-        with pytest.raises(RuntimeError, match="cannot be captured"):
-            gt.asarray(np.ones(10), device="cuda")
-        x += 1
+        gt.asarray(values, device="cuda").copy()
+        x[...] = gt.asarray(values, device="cuda")
+    values[:] = -1
+    for _ in range(3):
+        x.fill(-5)
+        pinned = [gt.asarray(np.full(10, 9.0, np.float32), device="cuda") for _ in range(5)]
+        graph.replay()
+        assert x.tolist() == list(range(10))
+        del pinned
+
+
+def test_value_cannot_be_read_in_a_capture():
+    x = gt.ones(10, device="cuda")
+    gt.synchronize()
+    with gt.graphs.graph(gt.graphs.CUDAGraph()):
+        with pytest.raises(RuntimeError, match="cannot be read while"):
+            x.numpy()
+        x.fill(1)
 
 
 def test_tensor_of_more_than_2_to_31_elements(rng):
