@@ -76,7 +76,7 @@ import-time: build
 lint: lint-environment
 	$(PY) -m ruff check .
 	$(PY) -m ruff format --check .
-	PATH="$(dir $(abspath $(PY))):$$PATH" $(PY) -m cython_lint gputensor
+	PATH="$(dir $(abspath $(PY))):$$PATH" cython-lint gputensor
 	$(PY) -m mypy gputensor
 	$(PY) -m codespell_lib gputensor tests benchmarks examples docs *.md setup.py Makefile
 
