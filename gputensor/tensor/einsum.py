@@ -1,9 +1,9 @@
 """Contractions of more than two dimensions, as sequences of batched matrix products.
 
 A contraction of two operands is: permute each to (batch, kept, summed), fold each group into one
-dimension, multiply, unfold. Permutations are views; folding copies only what strides cannot express.
-``einsum`` takes the order of contractions from opt_einsum when that is installed and goes from left
-to right otherwise.
+dimension, multiply, unfold. Permutations are views; folding copies only what strides cannot
+express. ``einsum`` takes the order of contractions from opt_einsum when that is installed and goes
+from left to right otherwise.
 """
 
 import importlib.util
@@ -131,7 +131,9 @@ def _parse(subscripts, operands):
         raise ValueError(
             f"einsum: {subscripts!r} has {len(terms)} terms for {len(operands)} operands"
         )
-    parsed = [_labels(term, tensor.ndim, subscripts) for term, tensor in zip(terms, operands)]
+    parsed = [
+        _labels(term, tensor.ndim, subscripts) for term, tensor in zip(terms, operands, strict=True)
+    ]
     broadcast = max((sum(isinstance(x, int) for x in term) for term in parsed), default=0)
     ellipsis = list(range(-broadcast, 0))
     letters = [label for term in parsed for label in term if isinstance(label, str)]
@@ -163,8 +165,8 @@ def _labels(term, ndim, subscripts):
 def _check_lengths(terms, operands):
     """An index has one length, or 1 where it broadcasts."""
     lengths = {}
-    for term, tensor in zip(terms, operands):
-        for label, length in zip(term, tensor.shape):
+    for term, tensor in zip(terms, operands, strict=True):
+        for label, length in zip(term, tensor.shape, strict=True):
             known = lengths.setdefault(label, length)
             if known == 1:
                 lengths[label] = length
@@ -174,7 +176,7 @@ def _check_lengths(terms, operands):
 
 def _with_needs(operands, terms, result):
     """Each operand and its term with the labels that the result or other operands have."""
-    for position, (operand, term) in enumerate(zip(operands, terms)):
+    for position, (operand, term) in enumerate(zip(operands, terms, strict=True)):
         others = terms[:position] + terms[position + 1 :]
         yield operand, term, set(result).union(*others)
 

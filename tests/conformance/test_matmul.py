@@ -1,7 +1,7 @@
 """Products against float64, for random shapes, strides and types, on every device.
 
 The bound of a result element is derived, not chosen. For inner products of K terms computed with
-unit roundoff u of the accumulation, inputs exact or first rounded to v, and one final rounding to w,
+unit roundoff u of the accumulation, inputs exact or rounded to v first, and one final rounding w,
 
     |computed - exact| <= ((K + 2) u + 2 v + w) * (|a| @ |b|)       (Higham, 2002, section 3.1)
 
@@ -163,8 +163,13 @@ def test_half_products_can_be_given_in_float32(where, rng, name):
 
 @pytest.mark.parametrize(
     ("setting", "extra"),
-    [("tf32", 2 * TF32), ("high", 2 * TF32), ("medium", 2 * 2.0**-8), ("bf16x9", 2.0**-22),
-     ("highest", 0.0)],
+    [
+        ("tf32", 2 * TF32),
+        ("high", 2 * TF32),
+        ("medium", 2 * 2.0**-8),
+        ("bf16x9", 2.0**-22),
+        ("highest", 0.0),
+    ],
 )
 def test_float32_precisions_stay_within_their_bounds(where, rng, setting, extra):
     a, array_a = random_tensor(rng, (50, 70), "float32", where)
@@ -230,8 +235,11 @@ def test_out_interleaved_with_an_operand_is_allowed(where, rng):
 
 @pytest.mark.parametrize(
     ("a", "b", "text"),
-    [((2, 3), (4, 5), "inner dimensions"), ((2, 2, 3), (3, 3, 4), "batch dimensions"),
-     ((), (3,), "one dimension or more")],
+    [
+        ((2, 3), (4, 5), "inner dimensions"),
+        ((2, 2, 3), (3, 3, 4), "batch dimensions"),
+        ((), (3,), "one dimension or more"),
+    ],
 )
 def test_shapes_that_do_not_fit_are_named(where, a, b, text):
     with pytest.raises(ValueError, match=text):

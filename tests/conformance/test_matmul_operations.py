@@ -40,7 +40,7 @@ SLOPE = {None: 1, "relu": 1, "gelu": 1.13, "gelu_tanh": 1.13, "silu": 1.1}
 
 
 def sum_bound(a, b, addend, alpha, beta, name, activation=None):
-    """The bound of act(alpha a b + beta c): one more rounding for each step that may be separate."""
+    """The bound of act(alpha a b + beta c), with a rounding for each step that may be separate."""
     _, result = ROUNDOFF[name]
     inner = abs(alpha) * bound(a, b, name)
     size = abs(alpha) * np.matmul(np.abs(wide(a)), np.abs(wide(b))) + abs(beta) * np.abs(addend)
@@ -116,12 +116,18 @@ def test_baddbmm(where, rng, name):  # noqa: F811
 
 @pytest.mark.parametrize("name", ["float32", "complex64", "complex128"])
 def test_vecdot_conjugates_its_first_operand(where, rng, name):  # noqa: F811
-    for shape_a, shape_b, axis in (((5,), (5,), -1), ((4, 5), (5,), -1), ((4, 1, 5), (3, 5), -1),
-                                   ((5, 4), (5, 1), -2), ((5, 4), (5, 4), 0)):
+    for shape_a, shape_b, axis in (
+        ((5,), (5,), -1),
+        ((4, 5), (5,), -1),
+        ((4, 1, 5), (3, 5), -1),
+        ((5, 4), (5, 1), -2),
+        ((5, 4), (5, 4), 0),
+    ):
         a, array_a = random_tensor(rng, shape_a, name, where)
         b, array_b = random_tensor(rng, shape_b, name, where)
         from_end = axis if axis < 0 else axis - max(a.ndim, b.ndim)
-        left, right = np.moveaxis(wide(array_a), from_end, -1), np.moveaxis(wide(array_b), from_end, -1)
+        left = np.moveaxis(wide(array_a), from_end, -1)
+        right = np.moveaxis(wide(array_b), from_end, -1)
         exact = (left.conj() * right).sum(-1)
         size = (np.abs(left) * np.abs(right)).sum(-1)
         accumulate, result = ROUNDOFF[name]
@@ -187,17 +193,20 @@ def test_einsum_without_an_arrow_and_with_an_ellipsis(where, rng):  # noqa: F811
     x = rng.integers(-3, 4, (2, 3, 4)).astype(np.float64)
     y = rng.integers(-3, 4, (3, 5, 4)).astype(np.float64)
     for subscripts in ("...ij,...kj->...ik", "...ij,...kj"):
-        np.testing.assert_array_equal(
-            einsum(subscripts, gt.asarray(x[:, None], device=where), gt.asarray(y, device=where)).numpy(),
-            np.einsum(subscripts, x[:, None], y),
-        )
+        got = einsum(subscripts, gt.asarray(x[:, None], device=where), gt.asarray(y, device=where))
+        np.testing.assert_array_equal(got.numpy(), np.einsum(subscripts, x[:, None], y))
     np.testing.assert_array_equal(einsum("ba", gt.asarray(x[0], device=where)).numpy(), x[0].T)
 
 
 @pytest.mark.parametrize(
     ("subscripts", "text"),
-    [("ij,jk", "has 2 terms for 1"), ("ijk->i", "does not have the 2"), ("ij->ii", "twice"),
-     ("ij->k", "no operand with k"), ("i1->i", "other than letters")],
+    [
+        ("ij,jk", "has 2 terms for 1"),
+        ("ijk->i", "does not have the 2"),
+        ("ij->ii", "twice"),
+        ("ij->k", "no operand with k"),
+        ("i1->i", "other than letters"),
+    ],
 )
 def test_malformed_expressions_are_named(where, subscripts, text):  # noqa: F811
     with pytest.raises(ValueError, match=text):

@@ -37,7 +37,7 @@ def random_view(rng, shape, *, allow_copy=False, is_out=False):
         if not is_out and rng.random() < 0.2:
             strides[axis] = 0
     offset = int(rng.integers(0, 5))
-    size = offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides) if n > 0)
+    size = offset + 1 + sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if n > 0)
     buffer = rng.standard_normal(max(size, 1))
     view = np.lib.stride_tricks.as_strided(
         buffer[offset:], shape, [s * ITEM for s in strides], writeable=True
@@ -60,13 +60,13 @@ def run_library(product, buffer_a, buffer_b, buffer_d):
     m, n, k = product["m"], product["n"], product["k"]
     starts = {name: product[name] // ITEM for name in "abd"}
     assert product["ldd"] >= max(1, m)
-    outer = [dict(zip(FIELDS, dim)) for dim in product["outer"]]
+    outer = [dict(zip(FIELDS, dim, strict=True)) for dim in product["outer"]]
     for index in itertools.product(*(range(dim["count"]) for dim in outer)):
         for item in range(product["batch"]):
             at = {
                 name: starts[name]
                 + item * product["stride_" + name]
-                + sum(i * dim[name] for i, dim in zip(index, outer))
+                + sum(i * dim[name] for i, dim in zip(index, outer, strict=True))
                 for name in "abd"
             }
             rows, columns = (m, k) if product["op_a"] == 0 else (k, m)
@@ -126,7 +126,7 @@ def test_the_described_product_is_matmul_for_any_views(seed):
 def is_library_layout(view, name, shape_a, shape_b):
     """Whether the last two axes are row- or column-major, and the batch axes not negative."""
     if view.ndim < 2 or (name == "out" and (len(shape_a) == 1 or len(shape_b) == 1)):
-        return all(s >= ITEM for s, n in zip(view.strides, view.shape) if n > 1)
+        return all(s >= ITEM for s, n in zip(view.strides, view.shape, strict=True) if n > 1)
     (rows, columns), (down, right) = view.shape[-2:], view.strides[-2:]
     if rows == 1 or columns == 1:
         return (right if rows == 1 else down) >= ITEM
@@ -141,8 +141,12 @@ def one(shape, strides, address=0):
 
 @pytest.mark.parametrize(
     ("strides", "name"),
-    [((6, 2), "no unit stride"), ((0, 1), "repeated rows"), ((-3, 1), "reversed rows"),
-     ((2, 1), "overlapping rows")],
+    [
+        ((6, 2), "no unit stride"),
+        ((0, 1), "repeated rows"),
+        ((-3, 1), "reversed rows"),
+        ((2, 1), "overlapping rows"),
+    ],
 )
 def test_a_view_without_a_library_layout_asks_for_a_copy(strides, name):
     product = prepare.describe(one((4, 3), strides), one((3, 2), (2, 1)), one((4, 2), (2, 1)))
