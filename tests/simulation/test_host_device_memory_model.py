@@ -41,6 +41,9 @@ class MemoryModel(RuleBasedStateMachine):
         spans = [(at, at + self.pages[page][0] * UNIT) for at, page in self.mapped.items()]
         return any(start < va + units * UNIT and va < end for start, end in spans)
 
+    def is_one_unit(self, va):
+        return va in self.mapped and self.pages[self.mapped[va]][0] == 1
+
     def drop_if_unused(self, handle):
         if self.pages[handle][1] and not self.pages[handle][3]:
             del self.pages[handle]
@@ -110,17 +113,26 @@ class MemoryModel(RuleBasedStateMachine):
             self.pages[page][3] += 1
 
     @precondition(lambda self: self.mapped)
-    @rule(data=st.data(), units=st.integers(1, SLOTS))
-    def unmap(self, data, units):
+    @rule(data=st.data(), count=st.integers(1, 4), excess=st.sampled_from([0, 0, 0, 1, -1]))
+    def unmap(self, data, count, excess):
+        """Unmap up to `count` neighbours in one call, or a unit too much or too little."""
         va = data.draw(st.sampled_from(sorted(self.mapped)))
-        covered, at = [], va
-        while at in self.mapped and at < va + units * UNIT:
-            covered.append(at)
-            at += self.pages[self.mapped[at]][0] * UNIT
-        refused = at != va + units * UNIT
-        assert self.calls.page_unmap(va, units * UNIT) == (INVALID_VALUE if refused else 0)
+        covered, end = [], va
+        while end in self.mapped and len(covered) < count:
+            covered.append(end)
+            end += self.pages[self.mapped[end]][0] * UNIT
+        nbytes = end - va + excess * UNIT
+        refused = excess != 0 and not (excess == 1 and self.is_one_unit(end))
+        refused = refused and not (
+            excess == -1 and len(covered) > 1 and self.is_one_unit(covered[-1])
+        )
+        assert self.calls.page_unmap(va, nbytes) == (INVALID_VALUE if refused else 0)
         if refused:
             return
+        if excess == 1:
+            covered.append(end)
+        elif excess == -1:
+            covered.pop()
         for start in covered:
             page = self.mapped.pop(start)
             self.pages[page][3] -= 1
@@ -163,5 +175,5 @@ class PhantomMemoryModel(MemoryModel):
 @pytest.mark.parametrize("model", [MemoryModel, PhantomMemoryModel])
 def test_memory_follows_the_model(model):
     case = model.TestCase
-    case.settings = settings(max_examples=30, stateful_step_count=40, deadline=None)
+    case.settings = settings(max_examples=60, stateful_step_count=60, deadline=None)
     case().runTest()
