@@ -187,6 +187,14 @@ cdef struct PoolScope:
     uint64_t owner              # the thread, or the stream
     PoolScope* next
 
+cdef enum:                      # Budget: what a shard may still add to a current value
+    UP_BYTES = 0                # allocated and active bytes
+    UP_COUNT = 1                # and their blocks
+    UP_REQUESTED = 2
+    DOWN_BYTES = 3              # inactive_split bytes
+    DOWN_COUNT = 4
+    BUDGETS = 5
+
 # Counters of one pool kind in one shard. *_in and *_out only grow; current == in - out. The
 # budgets say by how much each current may still rise before a peak could be exceeded.
 cdef struct Counters:
@@ -195,9 +203,7 @@ cdef struct Counters:
     uint64_t requested_in, requested_out
     uint64_t split_count_in, split_count_out    # free blocks that have a mapped neighbour
     uint64_t split_bytes_in, split_bytes_out
-    int64_t up_bytes, up_count          # budget of allocated and active
-    int64_t up_requested                # budget of requested
-    int64_t down_bytes, down_count      # budget of inactive_split
+    int64_t budgets[5]                  # by Budget
 
 cdef struct Slot:
     uint64_t stream

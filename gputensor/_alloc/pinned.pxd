@@ -14,8 +14,8 @@ cdef void pinned_free(Block* block) noexcept nogil
 # Work queued on `stream` of the block's device reads or writes the block. Call it after queueing, or
 # at any time before pinned_free.
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil
-# The graph made by capture `capture_id` is gone and its last launch is done: blocks that it used
-# are reused once they are freed.
+# The graph made by capture `capture_id` is given up: once its launches are done, blocks that it used
+# are reused when they are freed.
 cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil
 # Free blocks whose work is done come back, and free segments go back to the system.
 cdef void pinned_empty_cache(int device) noexcept nogil

@@ -18,10 +18,12 @@ Locks: PinnedPool.lock only, a spin lock never held over a driver call.
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc
 
+from gputensor._alloc.device_allocator cimport allocator_find
 from gputensor._alloc.model cimport (
     BLOCK_PENDING,
     UNIT,
     Block,
+    DeviceAllocator,
     StreamUse,
     gt_spin_lock,
     gt_spin_unlock,
@@ -81,6 +83,7 @@ cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept 
     status[0] = STATUS_OK
     block = pinned_take(pool, rounded)
     if block == NULL and _is_waiting(pool):
+        _retire_captures(pool)
         pinned_collect(pool)
         block = pinned_take(pool, rounded)
     if block == NULL:
@@ -153,6 +156,7 @@ cdef status_t _use_in_capture(Block* block, uint64_t capture_id) noexcept nogil:
     if record == NULL:
         return STATUS_OUT_OF_MEMORY
     record.capture_id = capture_id
+    record.is_gone = False
     record.next = NULL
     gt_spin_lock(&pool.lock)
     link = _capture_locked(pool, capture_id)
@@ -198,18 +202,58 @@ cdef void _leave(PinnedPool* pool, Block* block) noexcept nogil:
 
 cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil:
     cdef PinnedPool* pool = pinned_pool_peek(device)
-    cdef PinnedCapture** record
-    cdef PinnedCapture* gone
-    cdef Block** link
-    cdef Block* block
-    cdef Block* released = NULL
+    cdef PinnedCapture* record
     if pool == NULL:
         return
     gt_spin_lock(&pool.lock)
-    record = _capture_locked(pool, capture_id)
-    gone = record[0]
-    if gone != NULL:
-        record[0] = gone.next
+    record = _capture_locked(pool, capture_id)[0]
+    if record != NULL and not record.is_gone:
+        record.is_gone = True
+        pool.waiting += 1
+    gt_spin_unlock(&pool.lock)
+    if record != NULL:
+        _retire_captures(pool)
+
+
+cdef PinnedCapture** _gone_locked(PinnedPool* pool) noexcept nogil:
+    """The link to a capture that is gone; the link at the end of the list when there is none."""
+    cdef PinnedCapture** link = &pool.captures
+    while link[0] != NULL and not link[0].is_gone:
+        link = &link[0].next
+    return link
+
+
+cdef void _retire_captures(PinnedPool* pool) noexcept nogil:
+    """Free what graphs that are gone have used. Waits for the device, as their launches may run."""
+    cdef Driver* driver = driver_get(pool.device)
+    cdef DeviceAllocator* allocator = allocator_find(pool.device)
+    cdef PinnedCapture** link
+    cdef PinnedCapture* record
+    gt_spin_lock(&pool.lock)
+    record = _gone_locked(pool)[0]
+    gt_spin_unlock(&pool.lock)
+    # Waiting for the device would break a capture that is under way: later, then.
+    if record == NULL or (allocator != NULL and allocator.capturing):
+        return
+    if driver.synchronize(driver.self) != STATUS_OK:
+        return
+    gt_spin_lock(&pool.lock)
+    link = _gone_locked(pool)
+    record = link[0]
+    if record != NULL:
+        link[0] = record.next
+        pool.waiting -= 1
+    gt_spin_unlock(&pool.lock)
+    if record != NULL:
+        _release_captured(pool, record.capture_id)
+        free(record)
+
+
+cdef void _release_captured(PinnedPool* pool, uint64_t capture_id) noexcept nogil:
+    cdef Block** link
+    cdef Block* block
+    cdef Block* released = NULL
+    gt_spin_lock(&pool.lock)
     link = &pool.captured
     while link[0] != NULL:
         block = link[0]
@@ -220,7 +264,6 @@ cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil:
         else:
             link = &block.link_next
     gt_spin_unlock(&pool.lock)
-    free(gone)
     while released != NULL:
         block = released
         released = block.link_next
@@ -230,6 +273,7 @@ cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil:
 cdef void pinned_empty_cache(int device) noexcept nogil:
     cdef PinnedPool* pool = pinned_pool_peek(device)
     if pool != NULL and driver_get(device) != NULL:
+        _retire_captures(pool)
         pinned_collect(pool)
         pinned_trim(pool, 0)
 

@@ -86,7 +86,7 @@ cdef class PinnedMemory:
 
 
 def capture_done(int device, uint64_t capture_id):
-    """Say that the graph of a capture is gone and its last launch is done."""
+    """Say that the graph of a capture is given up; its launches may still run."""
     with nogil:
         pinned_capture_done(device, capture_id)
 

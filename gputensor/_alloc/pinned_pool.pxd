@@ -20,9 +20,10 @@ cdef struct PinnedQueue:
     PinnedEvent* tail
     PinnedQueue* next
 
-# A capture that used pinned memory and whose graph still exists.
+# A capture that used pinned memory.
 cdef struct PinnedCapture:
     uint64_t capture_id
+    bint is_gone                # its graph was given up; launches may still run
     PinnedCapture* next
 
 # Times of a driver call in microseconds.
@@ -36,7 +37,7 @@ cdef struct PinnedPool:
     bint is_reserved            # the segment of pinned_reserve_segment_size_mb has been made
     Bins bins                   # free blocks; whole segments among them
     size_t free_nbytes          # sum over the bins
-    int64_t waiting             # blocks in the queues and in `deferred`
+    int64_t waiting             # blocks in the queues and in `deferred`, captures that are gone
     int64_t borrowed            # events that a thread has taken out of a queue to look at
     PinnedQueue* queues
     PinnedEvent* spare          # records whose event can be recorded again

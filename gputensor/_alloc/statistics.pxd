@@ -9,6 +9,11 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._alloc.model cimport (
+    DOWN_BYTES,
+    DOWN_COUNT,
+    UP_BYTES,
+    UP_COUNT,
+    UP_REQUESTED,
     Block,
     Counters,
     DeviceAllocator,
@@ -21,33 +26,33 @@ cdef inline void counters_give(Counters* c, size_t nbytes, size_t requested) noe
     gt_add(&c.count_in, 1)
     gt_add(&c.bytes_in, nbytes)
     gt_add(&c.requested_in, requested)
-    c.up_bytes -= <int64_t>nbytes
-    c.up_count -= 1
-    c.up_requested -= <int64_t>requested
+    c.budgets[UP_BYTES] -= <int64_t>nbytes
+    c.budgets[UP_COUNT] -= 1
+    c.budgets[UP_REQUESTED] -= <int64_t>requested
 
 
 cdef inline void counters_take(Counters* c, size_t nbytes, size_t requested) noexcept nogil:
     gt_add(&c.count_out, 1)
     gt_add(&c.bytes_out, nbytes)
     gt_add(&c.requested_out, requested)
-    c.up_bytes += <int64_t>nbytes
-    c.up_count += 1
-    c.up_requested += <int64_t>requested
+    c.budgets[UP_BYTES] += <int64_t>nbytes
+    c.budgets[UP_COUNT] += 1
+    c.budgets[UP_REQUESTED] += <int64_t>requested
 
 
 # A free block with a mapped neighbour comes to be, or ceases to be.
 cdef inline void counters_split_in(Counters* c, size_t nbytes) noexcept nogil:
     c.split_count_in += 1
     c.split_bytes_in += nbytes
-    c.down_bytes -= <int64_t>nbytes
-    c.down_count -= 1
+    c.budgets[DOWN_BYTES] -= <int64_t>nbytes
+    c.budgets[DOWN_COUNT] -= 1
 
 
 cdef inline void counters_split_out(Counters* c, size_t nbytes) noexcept nogil:
     c.split_count_out += 1
     c.split_bytes_out += nbytes
-    c.down_bytes += <int64_t>nbytes
-    c.down_count += 1
+    c.budgets[DOWN_BYTES] += <int64_t>nbytes
+    c.budgets[DOWN_COUNT] += 1
 
 
 # The functions below need the device lock. `stop` takes all cache locks, `resume` gives them back.

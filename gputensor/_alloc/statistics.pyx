@@ -3,10 +3,8 @@
 
 Invariants, with the device lock held and the caches stopped:
     current(type) == sum over shards of (in - out)
-    sum over shards of up_bytes   <= peak - current   for allocated, active and requested bytes,
-                                                      of each pool and of both together
-    sum over shards of down_bytes <= peak - current   for inactive_split bytes
-and likewise for counts and requested bytes. `active` is `allocated` plus what waits for streams, so
+    sum over shards of budgets[b] <= peak - current   for the values that budget b guards, of each
+                                                      pool and of both together. `active` is `allocated` plus what waits for streams, so
 one budget serves both; `requested` needs its own, since a block's next request may be larger than
 its last.
 """
@@ -14,8 +12,9 @@ its last.
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._alloc.model cimport (
-    POOL_LARGE,
-    POOL_SMALL,
+    BUDGETS,
+    DOWN_BYTES,
+    DOWN_COUNT,
     STAT_ACTIVE,
     STAT_ACTIVE_BYTES,
     STAT_ALLOCATED_BYTES,
@@ -25,6 +24,9 @@ from gputensor._alloc.model cimport (
     STAT_REQUESTED_BYTES,
     STAT_RESERVED_BYTES,
     STAT_SEGMENT,
+    UP_BYTES,
+    UP_COUNT,
+    UP_REQUESTED,
     Block,
     Counters,
     DeviceAllocator,
@@ -79,29 +81,67 @@ cdef void _set_type(Stat* row, uint64_t small_in, uint64_t small_out, uint64_t l
             row[i].peak = row[i].current
 
 
-cdef inline int64_t _room(Stat* stat) noexcept nogil:
-    return stat.peak - stat.current
-
-
 cdef inline int64_t _least(int64_t a, int64_t b) noexcept nogil:
     return a if a < b else b
 
 
-# What one of `shards` shards may use of the room in pool column `i` and of half the room of both.
-cdef inline int64_t _share(int64_t own, int64_t both, int64_t shards) noexcept nogil:
-    return _least(own, both // 2) // shards
+# How far the values that a budget guards are below their peaks, in pool column `i`.
+cdef int64_t _room(DeviceAllocator* a, int budget, int i) noexcept nogil:
+    cdef int first = STAT_INACTIVE_SPLIT
+    cdef int second = STAT_INACTIVE_SPLIT
+    if budget == UP_BYTES:
+        first = STAT_ALLOCATED_BYTES
+        second = STAT_ACTIVE_BYTES
+    elif budget == UP_COUNT:
+        first = STAT_ALLOCATION
+        second = STAT_ACTIVE
+    elif budget == UP_REQUESTED:
+        first = second = STAT_REQUESTED_BYTES
+    elif budget == DOWN_BYTES:
+        first = second = STAT_INACTIVE_SPLIT_BYTES
+    return _least(a.stats[first][i].peak - a.stats[first][i].current,
+                  a.stats[second][i].peak - a.stats[second][i].current)
+
+
+# Adds `amount` to one budget of every shard after setting it to 0 (`scale` 0), or to what it was but
+# not below 0 (`scale` 1); gives the sum before the addition.
+cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int scale,
+                       int64_t amount) noexcept nogil:
+    cdef Counters* c = &a.counters[kind]
+    cdef ThreadCache* cache = a.caches
+    cdef int64_t total = 0
+    while True:
+        if c.budgets[budget] < 0:
+            c.budgets[budget] = 0
+        total += c.budgets[budget]
+        c.budgets[budget] = c.budgets[budget] * scale + amount
+        if cache == NULL:
+            return total
+        c = &cache.counters[kind]
+        cache = cache.next
+
+
+# Each shard keeps what it has, as long as the sum still fits under the peaks, and gets an equal part of
+# the rest. Keeping matters: a thread that frees and allocates in turn lives on its own refunds.
+cdef void _budget(DeviceAllocator* a, int budget) noexcept nogil:
+    cdef int64_t shards = a.cache_count + 1
+    cdef int64_t both = _room(a, budget, 0)
+    cdef int64_t small = _room(a, budget, 2)
+    cdef int64_t large = _room(a, budget, 1)
+    cdef int64_t small_held = _hand_out(a, 0, budget, 1, 0)
+    cdef int64_t large_held = _hand_out(a, 1, budget, 1, 0)
+    if small_held > small or large_held > large or small_held + large_held > both:
+        _hand_out(a, 0, budget, 0, 0)
+        _hand_out(a, 1, budget, 0, 0)
+        small_held = large_held = 0
+    both = (both - small_held - large_held) // 2
+    _hand_out(a, 0, budget, 1, _least(small - small_held, both) // shards)
+    _hand_out(a, 1, budget, 1, _least(large - large_held, both) // shards)
 
 
 cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
     cdef Counters total[2]
-    cdef int64_t up_bytes[3]
-    cdef int64_t up_count[3]
-    cdef int64_t up_requested[3]
-    cdef int64_t down_bytes[3]
-    cdef int64_t down_count[3]
-    cdef int64_t shards = a.cache_count + 1
     cdef ThreadCache* cache
-    cdef Stat* s
     cdef int kind, i
     for kind in range(2):
         total[kind] = a.counters[kind]
@@ -124,34 +164,8 @@ cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
               total[1].split_count_in, total[1].split_count_out)
     _set_type(a.stats[STAT_INACTIVE_SPLIT_BYTES], total[0].split_bytes_in,
               total[0].split_bytes_out, total[1].split_bytes_in, total[1].split_bytes_out)
-    for i in range(3):
-        up_bytes[i] = _least(_room(&a.stats[STAT_ALLOCATED_BYTES][i]),
-                             _room(&a.stats[STAT_ACTIVE_BYTES][i]))
-        up_count[i] = _least(_room(&a.stats[STAT_ALLOCATION][i]),
-                             _room(&a.stats[STAT_ACTIVE][i]))
-        up_requested[i] = _room(&a.stats[STAT_REQUESTED_BYTES][i])
-        down_bytes[i] = _room(&a.stats[STAT_INACTIVE_SPLIT_BYTES][i])
-        down_count[i] = _room(&a.stats[STAT_INACTIVE_SPLIT][i])
-    for kind in range(2):
-        i = 2 - kind
-        total[kind].up_bytes = _share(up_bytes[i], up_bytes[0], shards)
-        total[kind].up_count = _share(up_count[i], up_count[0], shards)
-        total[kind].up_requested = _share(up_requested[i], up_requested[0], shards)
-        total[kind].down_bytes = _share(down_bytes[i], down_bytes[0], shards)
-        total[kind].down_count = _share(down_count[i], down_count[0], shards)
-        _hand_out(&a.counters[kind], &total[kind])
-        cache = a.caches
-        while cache != NULL:
-            _hand_out(&cache.counters[kind], &total[kind])
-            cache = cache.next
-
-
-cdef inline void _hand_out(Counters* shard, const Counters* share) noexcept nogil:
-    shard.up_bytes = share.up_bytes
-    shard.up_count = share.up_count
-    shard.up_requested = share.up_requested
-    shard.down_bytes = share.down_bytes
-    shard.down_count = share.down_count
+    for i in range(BUDGETS):
+        _budget(a, i)
 
 
 cdef void _settle_stopped(DeviceAllocator* a) noexcept nogil:
@@ -164,7 +178,7 @@ cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes,
                        size_t requested) noexcept nogil:
     cdef Counters* c = &a.counters[kind]
     counters_give(c, nbytes, requested)
-    if c.up_bytes < 0 or c.up_count < 0 or c.up_requested < 0:
+    if c.budgets[UP_BYTES] < 0 or c.budgets[UP_COUNT] < 0 or c.budgets[UP_REQUESTED] < 0:
         _settle_stopped(a)
 
 
@@ -176,7 +190,7 @@ cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes,
 cdef void account_split_in(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef Counters* c = &a.counters[block.kind]
     counters_split_in(c, block.nbytes)
-    if c.down_bytes < 0 or c.down_count < 0:
+    if c.budgets[DOWN_BYTES] < 0 or c.budgets[DOWN_COUNT] < 0:
         _settle_stopped(a)
 
 
@@ -189,11 +203,11 @@ cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept n
     a.pending_bytes[block.kind] += sign * <int64_t>block.nbytes
     # A block moves from allocated to pending: its room belongs to no budget while it waits.
     if sign > 0:
-        a.counters[block.kind].up_bytes -= <int64_t>block.nbytes
-        a.counters[block.kind].up_count -= 1
+        a.counters[block.kind].budgets[UP_BYTES] -= <int64_t>block.nbytes
+        a.counters[block.kind].budgets[UP_COUNT] -= 1
     else:
-        a.counters[block.kind].up_bytes += <int64_t>block.nbytes
-        a.counters[block.kind].up_count += 1
+        a.counters[block.kind].budgets[UP_BYTES] += <int64_t>block.nbytes
+        a.counters[block.kind].budgets[UP_COUNT] += 1
 
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil:

@@ -24,10 +24,15 @@ from gputensor._alloc.model cimport (
     BLOCK_HELD,
     BLOCK_PARKED,
     CACHE_SLOTS,
+    DOWN_BYTES,
+    DOWN_COUNT,
     POOL_LARGE,
     POOL_SMALL,
     STAT_RESERVED_BYTES,
     UNIT_SHIFT,
+    UP_BYTES,
+    UP_COUNT,
+    UP_REQUESTED,
     Block,
     Counters,
     DeviceAllocator,
@@ -110,28 +115,62 @@ cdef inline Slot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noex
     return &cache.slots[(key ^ (key >> 7) ^ (key >> 14)) & (CACHE_SLOTS - 1)]
 
 
+# The parked block for a request, or NULL. Needs the cache's lock.
+cdef inline Block* _find(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
+    cdef Slot* slot = _slot(cache, nbytes, stream)
+    if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
+        return slot.head
+    return NULL
+
+
+# Takes `block`, which _find gave, off its slot and counts it. Needs the cache's lock.
+cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexcept nogil:
+    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef Counters* c = &cache.counters[block.kind]
+    slot.head = block.link_next
+    slot.count -= 1
+    cache.parked_nbytes[block.kind] -= block.nbytes
+    cache.parked_count -= 1
+    counters_give(c, block.nbytes, requested)
+    if block.is_split:
+        counters_split_out(c, block.nbytes)
+    block.link_next = NULL
+    block.state = BLOCK_ALLOCATED
+    block.requested = requested
+
+
+# The request would leave the shard's budget: all shards stop and count again.
+cdef Block* _take_settling(ThreadCache* cache, size_t nbytes, size_t requested,
+                           uint64_t stream) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
+    cdef Block* block
+    device_lock(a)
+    caches_stop(a)
+    block = _find(cache, nbytes, stream)
+    if block != NULL:
+        _take(cache, block, requested)
+        stats_settle(a)
+    caches_resume(a)
+    device_unlock(a)
+    return block
+
+
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil:
-    cdef Slot* slot = _slot(cache, nbytes, stream)
-    cdef Block* block = NULL
+    cdef Block* block
     cdef Counters* c
+    cdef bint within = True
     gt_spin_lock(&cache.lock)
-    if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
-        c = &cache.counters[slot.head.kind]
-        if (c.up_bytes >= <int64_t>nbytes and c.up_count > 0
-                and c.up_requested >= <int64_t>requested):
-            block = slot.head
-            slot.head = block.link_next
-            slot.count -= 1
-            cache.parked_nbytes[block.kind] -= nbytes
-            cache.parked_count -= 1
-            counters_give(c, nbytes, requested)
-            if block.is_split:
-                counters_split_out(c, nbytes)
-            block.link_next = NULL
-            block.state = BLOCK_ALLOCATED
-            block.requested = requested
+    block = _find(cache, nbytes, stream)
+    if block != NULL:
+        c = &cache.counters[block.kind]
+        within = (c.budgets[UP_BYTES] >= <int64_t>nbytes and c.budgets[UP_COUNT] > 0
+                  and c.budgets[UP_REQUESTED] >= <int64_t>requested)
+        if within:
+            _take(cache, block, requested)
     gt_spin_unlock(&cache.lock)
+    if not within:
+        block = _take_settling(cache, nbytes, requested, stream)
     return block
 
 
@@ -142,35 +181,66 @@ cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
     return <size_t>a.stats[STAT_RESERVED_BYTES][0].current // (LARGE_SHARE * a.cache_count)
 
 
-cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
+# Whether a cache wants a block. Needs the cache's lock.
+cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
+    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    if not cache.in_use or cache.parked_nbytes[block.kind] + block.nbytes > limit:
+        return False
+    if slot.head == NULL:
+        slot.nbytes = block.nbytes
+        slot.stream = block.stream
+        slot.count = 0
+        return True
+    return (slot.nbytes == block.nbytes and slot.stream == block.stream
+            and slot.count < SLOT_BLOCKS)
+
+
+# Parks a block that _wants accepted. Needs the cache's lock.
+cdef inline void _park(ThreadCache* cache, Block* block) noexcept nogil:
     cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
+    counters_take(c, block.nbytes, block.requested)
+    if block.is_split:
+        counters_split_in(c, block.nbytes)
+    block.requested = 0
+    block.state = BLOCK_PARKED
+    block.link_next = slot.head
+    slot.head = block
+    slot.count += 1
+    cache.parked_nbytes[block.kind] += block.nbytes
+    cache.parked_count += 1
+
+
+cdef bint _park_settling(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
+    cdef bint wanted
+    device_lock(a)
+    caches_stop(a)
+    wanted = _wants(cache, block, limit)
+    if wanted:
+        _park(cache, block)
+        stats_settle(a)
+    caches_resume(a)
+    device_unlock(a)
+    return wanted
+
+
+cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef Counters* c = &cache.counters[block.kind]
     cdef size_t limit = SMALL_PARKED
-    cdef bint parked = False
+    cdef bint wanted, within = True
     if block.kind == POOL_LARGE:
         limit = _large_limit(cache.allocator)
     gt_spin_lock(&cache.lock)
-    if (cache.in_use and cache.parked_nbytes[block.kind] + block.nbytes <= limit
-            and c.down_bytes >= <int64_t>block.nbytes and c.down_count > 0):
-        if slot.head == NULL:
-            slot.nbytes = block.nbytes
-            slot.stream = block.stream
-            slot.count = 0
-        if (slot.nbytes == block.nbytes and slot.stream == block.stream
-                and slot.count < SLOT_BLOCKS):
-            counters_take(c, block.nbytes, block.requested)
-            if block.is_split:
-                counters_split_in(c, block.nbytes)
-            block.requested = 0
-            block.state = BLOCK_PARKED
-            block.link_next = slot.head
-            slot.head = block
-            slot.count += 1
-            cache.parked_nbytes[block.kind] += block.nbytes
-            cache.parked_count += 1
-            parked = True
+    wanted = _wants(cache, block, limit)
+    if wanted:
+        within = c.budgets[DOWN_BYTES] >= <int64_t>block.nbytes and c.budgets[DOWN_COUNT] > 0
+        if within:
+            _park(cache, block)
     gt_spin_unlock(&cache.lock)
-    return parked
+    if wanted and not within:
+        wanted = _park_settling(cache, block, limit)
+    return wanted
 
 
 # Returns a cache's blocks to the pools. Needs the device lock.

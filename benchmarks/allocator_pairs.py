@@ -1,0 +1,148 @@
+"""One free + one malloc through the C symbols, cache hits, on 1 to 16 threads.
+
+    python benchmarks/allocator_pairs.py [--device host|cuda] [--threads 1,2,4,8,16] [--pairs N]
+
+Sizes: 4 KiB; 32 sizes of 512 B to 1 MiB; 32 sizes of 1 to 64 MiB. With one stream for all threads
+and with a stream for each. Each figure is the median of several runs. Where torch is installed with
+CUDA, its allocator runs the same loop in the same process (through its C++ API, built on the spot).
+The driver calls made while the loops run are counted on the host device: 0 on a cache hit.
+"""
+
+import argparse
+import ctypes
+import statistics
+import subprocess
+import tempfile
+from pathlib import Path
+
+import numpy as np
+from report import Report
+
+import gputensor as gt
+
+SOURCE = Path(__file__).parent / "native" / "pairs.cpp"
+TORCH_SOURCE = """
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <cstdint>
+static void* pair_malloc(size_t n, int, void*) {
+    return c10::cuda::CUDACachingAllocator::raw_alloc(n);
+}
+static void pair_free(void* p, size_t, int, void*) {
+    c10::cuda::CUDACachingAllocator::raw_delete(p);
+}
+int64_t malloc_address() { return (int64_t)&pair_malloc; }
+int64_t free_address() { return (int64_t)&pair_free; }
+"""
+
+
+def build():
+    """Compile the loop and return its entry."""
+    target = Path(tempfile.mkdtemp()) / "pairs.so"
+    subprocess.run(
+        ["c++", "-O2", "-std=c++17", "-shared", "-fPIC", "-pthread", SOURCE, "-o", target],
+        check=True,
+    )
+    entry = ctypes.CDLL(str(target)).time_pairs
+    entry.restype = ctypes.c_double
+    entry.argtypes = [
+        ctypes.c_void_p,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_void_p,
+        ctypes.c_int,
+        ctypes.c_int,
+        ctypes.c_int64,
+    ]
+    return entry
+
+
+def own_functions():
+    library = ctypes.CDLL(gt.memory.c_library())
+    return [
+        ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        for name in ("gputensor_malloc", "gputensor_free")
+    ]
+
+
+def torch_functions():
+    """The addresses of torch's malloc and free, or None without torch and a GPU."""
+    try:
+        import torch
+        from torch.utils.cpp_extension import load_inline
+    except ImportError:
+        return None
+    if not torch.cuda.is_available():
+        return None
+    torch.empty(1, device="cuda")
+    module = load_inline(
+        "gputensor_pairs_torch",
+        cpp_sources=TORCH_SOURCE,
+        functions=["malloc_address", "free_address"],
+        with_cuda=True,
+    )
+    return [module.malloc_address(), module.free_address()]
+
+
+def size_sets(rng):
+    small = np.unique((2 ** rng.uniform(9, 20, 32)).astype(np.uint64) // 512 * 512)
+    large = np.unique((2 ** rng.uniform(20, 26, 32)).astype(np.uint64) // 512 * 512 + 512)
+    return {
+        "4 KiB": np.array([4096], np.uint64),
+        "512 B-1 MiB": np.maximum(small, 512),
+        "1-64 MiB": large,
+    }
+
+
+def run(entry, functions, device, handles, sizes, live, pairs, repetitions):
+    streams = (ctypes.c_void_p * len(handles))(*handles)
+    times = [
+        entry(
+            functions[0],
+            functions[1],
+            device,
+            streams,
+            len(handles),
+            sizes.ctypes.data,
+            len(sizes),
+            live,
+            pairs,
+        )
+        for _ in range(repetitions)
+    ]
+    assert min(times) > 0, "a request failed"
+    return statistics.median(times)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("host", "cuda"), default=None)
+    parser.add_argument("--threads", default="1,2,4,8,16")
+    parser.add_argument("--pairs", type=int, default=200_000)
+    parser.add_argument("--repetitions", type=int, default=5)
+    options = parser.parse_args()
+    device = options.device or ("cuda" if gt.is_available() else "host")
+    number = 0 if device == "cuda" else -1
+    gt.empty(1, device=device)
+    entry = build()
+    own, torch = own_functions(), torch_functions() if device == "cuda" else None
+    report = Report("allocator_pairs", "ns for one free + one malloc, cache hits, mean of threads")
+    for name, sizes in size_sets(np.random.default_rng(1)).items():
+        for threads in map(int, options.threads.split(",")):
+            streams = [gt.Stream(device=device) for _ in range(threads)]
+            row = {"sizes": name, "threads": threads}
+            live = 1 if len(sizes) == 1 else len(sizes)
+            arguments = (sizes, live, max(options.pairs // threads, 20_000), options.repetitions)
+            row["one stream"] = run(entry, own, number, [0] * threads, *arguments)
+            handles = [stream.cuda_stream for stream in streams]
+            row["a stream each"] = run(entry, own, number, handles, *arguments)
+            if torch:
+                row["torch"] = run(entry, torch, number, [0] * threads, *arguments)
+            report.add(**row)
+            gt.memory.empty_cache()
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()
