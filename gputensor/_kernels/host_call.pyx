@@ -13,7 +13,10 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
+from gputensor._driver.registry import before_close
 from gputensor.errors import raise_for_status
+from gputensor.streams.graph import on_graph_release
+from gputensor.streams.stream import on_synchronize
 from gputensor._kernels.dtypes import DTYPES
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver
@@ -91,6 +94,24 @@ cdef int raise_pending(int device) except -1:
         if error is not None:
             raise error
     return 0
+
+
+def _raise_after_wait(int device):
+    raise_pending(device)
+
+
+def _forget(device):
+    # A later device of the same number does not raise what this one left.
+    pending.pop(device, None)
+
+
+def _release_captured(int device, uint64_t capture_id):
+    host_call_release(device, capture_id)
+
+
+on_synchronize(_raise_after_wait)
+on_graph_release(_release_captured)
+before_close(_forget)
 
 
 cdef int host_call_release(int device, uint64_t capture_id) except -1:

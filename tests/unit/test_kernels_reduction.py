@@ -127,3 +127,14 @@ def test_fill_and_arange_agree_with_numpy(code, device):
             assert out.numpy().tobytes() == wanted.tobytes()
     if DTYPES[code].kind in ("int", "uint", "float"):
         checks.check_arange(device, code, 25, 3.0, 2.0)
+
+
+def test_error_of_deferred_work_is_raised_once_by_the_next_wait():
+    number = open_host(seed=3)
+    source = DeviceArray.from_numpy(np.arange(5.0), number)
+    out = checks.empty_like_shape(12, (1,), number)
+    index = DeviceArray.from_numpy(np.array([9]), number)
+    device_array.gather(out, source, 0, [index])
+    with pytest.raises(IndexError, match="out of bounds"):
+        device_array.synchronize(number)
+    device_array.synchronize(number)
