@@ -12,8 +12,8 @@ from gputensor.errors import DeviceError, GpuTensorError
 __all__ = ["CompileError", "architecture", "compile_source", "version"]
 
 _MISSING = (
-    "NVRTC is not available, and no compiled kernel was in the cache: install gputensor[cuda12] "
-    "or gputensor[cuda13] ({error})"
+    "NVRTC is not available, which compiles the kernels: install gputensor[cuda12] or "
+    "gputensor[cuda13] ({error})"
 )
 
 

@@ -52,6 +52,7 @@ def test_every_cast_agrees_with_numpy(source, rng):
         checks.check_cast(DEVICE, source, target, rng)
 
 
+@np.errstate(all="ignore")
 @pytest.mark.parametrize("target", [9, 10, 15, 16], ids=["half", "bfloat16", "e4m3", "e5m2"])
 def test_rounding_to_small_floats_agrees_bit_for_bit(target, rng):
     bits = rng.integers(0, 1 << 32, 1 << 20, dtype=np.uint64).astype(np.uint32)
@@ -64,8 +65,7 @@ def test_rounding_to_small_floats_agrees_bit_for_bit(target, rng):
     )
     dtype = DTYPES[target].numpy
     for source in (values, values.astype(np.float64)):
-        with np.errstate(all="ignore"):
-            expected = source.astype(dtype)
+        expected = source.astype(dtype)
         out = checks.empty_like_shape(target, source.shape, DEVICE)
         array = DeviceArray.from_numpy(source, DEVICE)
         device_array.elementwise(0, target, out, [array])
@@ -75,6 +75,7 @@ def test_rounding_to_small_floats_agrees_bit_for_bit(target, rng):
         assert got[~is_nan].tobytes() == expected[~is_nan].tobytes()
 
 
+@np.errstate(all="ignore")
 @pytest.mark.parametrize("source", [9, 10, 15, 16], ids=["half", "bfloat16", "e4m3", "e5m2"])
 def test_small_floats_widen_bit_for_bit(source):
     dtype = DTYPES[source].numpy
@@ -109,7 +110,12 @@ def test_misaligned_pointers_agree_with_numpy(offset, rng):
 
 @pytest.mark.parametrize("code", [1, 9, 11, 12, 14])
 def test_transposed_copies_move_every_bit(code, rng):
-    cases = [((64, 64), (1, 0)), ((33, 257), (1, 0)), ((16, 1000), (1, 0)), ((5, 40, 70), (0, 2, 1))]
+    cases = [
+        ((64, 64), (1, 0)),
+        ((33, 257), (1, 0)),
+        ((16, 1000), (1, 0)),
+        ((5, 40, 70), (0, 2, 1)),
+    ]
     cases += [((40, 5, 70), (2, 1, 0)), ((3, 20, 4, 50), (3, 0, 2, 1)), ((15, 17), (1, 0))]
     for shape, order in cases:
         checks.check_copy(DEVICE, code, rng, shape, order)
