@@ -37,6 +37,7 @@ from gputensor.streams.ordering cimport (
 )
 from gputensor.streams.stream cimport after_synchronize, stream_argument
 
+from gputensor._alloc.pinned_memory import capture_done
 from gputensor._driver.registry import before_close
 from gputensor.errors import DeviceError, raise_for_status
 
@@ -380,3 +381,7 @@ def on_graph_release(function):
     if function not in release_hooks:
         release_hooks.append(function)
     return function
+
+
+# Pinned memory that a capture used is the graph's until then.
+on_graph_release(capture_done)

@@ -157,7 +157,7 @@ def test_memory_used_on_a_stream_comes_back_only_after_its_work(deferred):
     keep_busy(deferred, handle, address, other.ptr)
     memory.used_on(handle)
     del memory
-    assert PinnedMemory(deferred, 2 * MIB).ptr != address
+    assert PinnedMemory(deferred, 2 * MIB).ptr != address, driver_calls(deferred)
     assert stats_of(deferred)["active_requests.current"] == 2  # `other`, and the one that waits
     registry.host_run_all(deferred)
     found = [PinnedMemory(deferred, 2 * MIB) for _ in range(2)]
