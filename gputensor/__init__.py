@@ -13,6 +13,7 @@ array([[ 7., 10.],
 
 import importlib as _importlib
 from math import e, inf, nan, pi
+from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from gputensor.errors import DeviceError, DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.streams import (
@@ -27,6 +28,7 @@ from gputensor.streams import (
     stream,
     synchronize,
 )
+from gputensor.streams.device import set_device
 from gputensor.tensor import operators as _operators  # noqa: F401 - binds them to Tensor
 from gputensor.tensor.activation import erf, gelu, relu, sigmoid, silu
 from gputensor.tensor.arithmetic import (
@@ -226,12 +228,14 @@ __all__ = [
     "bitwise_or",
     "bitwise_right_shift",
     "bitwise_xor",
+    "blas",
     "bmm",
     "bool",
     "bool_",
     "broadcast_arrays",
     "broadcast_to",
     "can_cast",
+    "can_device_access_peer",
     "ceil",
     "clip",
     "complex128",
@@ -243,8 +247,11 @@ __all__ = [
     "cos",
     "cosh",
     "count_nonzero",
+    "current_device",
     "current_stream",
     "default_stream",
+    "device",
+    "device_count",
     "divide",
     "dot",
     "e",
@@ -270,6 +277,10 @@ __all__ = [
     "full",
     "full_like",
     "gelu",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "graphs",
     "greater",
     "greater_equal",
     "hypot",
@@ -280,6 +291,8 @@ __all__ = [
     "int32",
     "int64",
     "int8",
+    "is_available",
+    "is_bf16_supported",
     "isdtype",
     "isfinite",
     "isinf",
@@ -303,6 +316,7 @@ __all__ = [
     "max",
     "maximum",
     "mean",
+    "memory",
     "meshgrid",
     "min",
     "minimum",
@@ -334,6 +348,7 @@ __all__ = [
     "round",
     "rsqrt",
     "save_safetensors",
+    "set_device",
     "set_stream",
     "sigmoid",
     "sign",
@@ -373,14 +388,41 @@ __all__ = [
 __version__ = "0.1.0"
 newaxis = None
 
+# Imported at first use: they cost time, and many programs use none of them.
 _LAZY_MODULES = ("blas", "device", "graphs", "memory")
+_LAZY_DEVICE_NAMES = (
+    "can_device_access_peer",
+    "current_device",
+    "device_count",
+    "get_device_capability",
+    "get_device_name",
+    "get_device_properties",
+    "is_available",
+    "is_bf16_supported",
+)
+if _TYPE_CHECKING:
+    from gputensor import blas, device, graphs, memory
+    from gputensor.device import (
+        can_device_access_peer,
+        current_device,
+        device_count,
+        get_device_capability,
+        get_device_name,
+        get_device_properties,
+        is_available,
+        is_bf16_supported,
+    )
 
 
 def __getattr__(name):
     if name in _LAZY_MODULES:
         return _importlib.import_module(f"{__name__}.{name}")
+    if name in _LAZY_DEVICE_NAMES:
+        value = getattr(_importlib.import_module(f"{__name__}.device"), name)
+        globals()[name] = value
+        return value
     raise AttributeError(f"module 'gputensor' has no attribute {name!r}")
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY_MODULES})
+    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_DEVICE_NAMES})

@@ -16,6 +16,7 @@ from gputensor._kernels.host_call cimport is_host
 from gputensor._kernels.operand cimport DT_BFLOAT16, MAX_NDIM
 from gputensor.streams.current cimport current_device, current_stream, device_text, resolve_device
 from gputensor.streams.ordering cimport raise_for_order, stream_wait_stream
+from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.arguments cimport dtype_argument
 from gputensor.tensor.storage cimport storage_foreign
 from gputensor.tensor.tensor cimport Tensor, tensor_over, tensor_span
@@ -158,3 +159,25 @@ def array_interface(Tensor t):
         "stream": 1 if stream == 0 else stream,
         "version": 3,
     }
+
+
+def record_stream(Tensor t, stream):
+    """Tell the library that work of a foreign kernel, queued on `stream`, uses the tensor's memory.
+
+    The memory is not reused, and later operations on the tensor do not start, before that work is
+    done. The library's own operations need no such call. To make after the kernel is queued.
+
+    Parameters
+    ----------
+    stream : Stream or object with ``__cuda_stream__``
+        A stream of the tensor's device.
+
+    >>> with gt.Device("host"):
+    ...     gt.zeros(3).record_stream(gt.Stream())
+    """
+    cdef uint64_t handle = 0
+    stream_handle(stream, t.storage.device, &handle)
+    if t.storage.is_readonly:
+        t.prepare_read(handle)
+    else:
+        t.prepare_write(handle)

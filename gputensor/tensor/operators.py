@@ -103,6 +103,7 @@ bind_methods(
         "flip": shape.flip,
         "numpy": host_transfer.numpy,
         "permute": shape.permute_dims,
+        "record_stream": foreign.record_stream,
         "reshape": reshape,
         "squeeze": shape.squeeze,
         "to": conversion.to,

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from tests.conformance.driver_calls import Calls
 from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
 from tests.conformance.tensor_devices import NAMES, device_of
 
@@ -207,3 +208,22 @@ def test_tensor_tells_what_it_is(place):
         gt.Tensor()
     with pytest.raises(TypeError, match="0 dimensions"):
         len(gt.zeros((), device=place))
+
+
+def test_recorded_use_of_a_foreign_kernel_is_waited_for(place, rng):
+    """A raw driver copy stands for the kernel; only record_stream tells the library of it."""
+    side = gt.Stream(place)
+    calls = Calls(place)
+    for _ in range(15):
+        a = random_array(rng, (2048,), "float32")
+        x, y = gt.asarray(a, device=place), gt.zeros(2048, device=place)
+        side.wait_stream(gt.current_stream(place))
+        assert calls.copy_async(y.data_ptr(), x.data_ptr(), x.nbytes, side.cuda_stream) == 0
+        x.record_stream(side)
+        y.record_stream(side)
+        del x
+        poison = [gt.full(2048, np.nan, device=place) for _ in range(3)]
+        check_same(y * 2, a * 2)
+        del poison
+    with pytest.raises(TypeError):
+        gt.zeros(1, device=place).record_stream("side")
