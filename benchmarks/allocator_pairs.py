@@ -11,38 +11,19 @@ The driver calls made while the loops run are counted on the host device: 0 on a
 import argparse
 import ctypes
 import statistics
-import subprocess
-import tempfile
-from pathlib import Path
 
 import numpy as np
+from native_build import load, own_functions
 from report import Report
+from torch_peer import torch_functions
 
 import gputensor as gt
-
-SOURCE = Path(__file__).parent / "native" / "pairs.cpp"
-TORCH_SOURCE = """
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <cstdint>
-static void* pair_malloc(size_t n, int, void*) {
-    return c10::cuda::CUDACachingAllocator::raw_alloc(n);
-}
-static void pair_free(void* p, size_t, int, void*) {
-    c10::cuda::CUDACachingAllocator::raw_delete(p);
-}
-int64_t malloc_address() { return (int64_t)&pair_malloc; }
-int64_t free_address() { return (int64_t)&pair_free; }
-"""
+from gputensor._driver.cuda import cuda_device_count
 
 
-def build():
-    """Compile the loop and return its entry."""
-    target = Path(tempfile.mkdtemp()) / "pairs.so"
-    subprocess.run(
-        ["c++", "-O2", "-std=c++17", "-shared", "-fPIC", "-pthread", SOURCE, "-o", target],
-        check=True,
-    )
-    entry = ctypes.CDLL(str(target)).time_pairs
+def loop():
+    """The timed loop."""
+    entry = load("pairs").time_pairs
     entry.restype = ctypes.c_double
     entry.argtypes = [
         ctypes.c_void_p,
@@ -56,33 +37,6 @@ def build():
         ctypes.c_int64,
     ]
     return entry
-
-
-def own_functions():
-    library = ctypes.CDLL(gt.memory.c_library())
-    return [
-        ctypes.cast(getattr(library, name), ctypes.c_void_p).value
-        for name in ("gputensor_malloc", "gputensor_free")
-    ]
-
-
-def torch_functions():
-    """The addresses of torch's malloc and free, or None without torch and a GPU."""
-    try:
-        import torch
-        from torch.utils.cpp_extension import load_inline
-    except ImportError:
-        return None
-    if not torch.cuda.is_available():
-        return None
-    torch.empty(1, device="cuda")
-    module = load_inline(
-        "gputensor_pairs_torch",
-        cpp_sources=TORCH_SOURCE,
-        functions=["malloc_address", "free_address"],
-        with_cuda=True,
-    )
-    return [module.malloc_address(), module.free_address()]
 
 
 def size_sets(rng):
@@ -122,10 +76,10 @@ def main():
     parser.add_argument("--pairs", type=int, default=200_000)
     parser.add_argument("--repetitions", type=int, default=5)
     options = parser.parse_args()
-    device = options.device or ("cuda" if gt.is_available() else "host")
+    device = options.device or ("cuda" if cuda_device_count() else "host")
     number = 0 if device == "cuda" else -1
     gt.empty(1, device=device)
-    entry = build()
+    entry = loop()
     own, torch = own_functions(), torch_functions() if device == "cuda" else None
     report = Report("allocator_pairs", "ns for one free + one malloc, cache hits, mean of threads")
     for name, sizes in size_sets(np.random.default_rng(1)).items():

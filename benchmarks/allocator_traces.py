@@ -1,0 +1,123 @@
+"""Recorded traces of real models: how much is reserved, what the driver's time would be, how fast.
+
+    python benchmarks/allocator_traces.py [--device host|cuda] [--repetitions 5]
+
+Utilization (peak requested / peak reserved) and modelled driver seconds come from the simulator (a
+phantom host device, the same code and decisions as on a GPU); the yardstick is 20 MiB pages without
+reuse (pages_without_reuse.py). With a GPU, the events also run for real: through the C symbols of this
+library and through torch with expandable segments, in one process, alternating; the first pass of each
+repetition starts with an empty cache, so that it pays for its driver calls.
+"""
+
+import argparse
+import ctypes
+import os
+import statistics
+from pathlib import Path
+
+os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
+
+from native_build import load, own_functions  # noqa: E402
+from pages_without_reuse import baseline, handles_for  # noqa: E402
+from report import Report  # noqa: E402
+from torch_peer import torch_functions  # noqa: E402
+
+import gputensor as gt  # noqa: E402
+from gputensor._alloc.replay import replay_trace  # noqa: E402
+from gputensor._alloc.trace_file import read_trace  # noqa: E402
+from gputensor._driver.cuda import cuda_device_count  # noqa: E402
+from gputensor._driver.registry import close_host, open_host  # noqa: E402
+
+TRACES = Path(__file__).parent / "traces"
+
+
+def simulate(trace):
+    device = open_host(capacity=2**40, phantom=True)
+    try:
+        return replay_trace(trace.op, trace.id, trace.size, trace.stream, device)
+    finally:
+        close_host(device)
+
+
+def time_trace(entry, functions, device, trace, handles, clear):
+    """Seconds for the events of a trace, from an empty cache."""
+    clear()
+    streams = (ctypes.c_void_p * len(handles))(*handles)
+    arrays = [a.ctypes.data for a in (trace.op, trace.id, trace.size, trace.stream)]
+    ids = int(trace.id.max()) + 1 if len(trace.id) else 0
+    seconds = entry(*functions, device, streams, *arrays, len(trace.op), ids)
+    assert seconds >= 0, "a request failed"
+    return seconds
+
+
+def real_times(entry, device, trace, repetitions):
+    """Microseconds an event for this library and for torch (None without it)."""
+    number = 0 if device == "cuda" else -1
+    own, torch_peer = own_functions(), torch_functions() if device == "cuda" else None
+    keep = []
+
+    def new_stream():
+        keep.append(gt.Stream(device=device))
+        return keep[-1].cuda_stream
+
+    handles = handles_for(trace, new_stream)
+    sides = {"ours": (own, handles, lambda: gt.memory.empty_cache())}
+    if torch_peer:
+        import torch
+
+        torch_handles = handles_for(trace, lambda: torch.cuda.Stream().cuda_stream)
+        sides["torch"] = (torch_peer, torch_handles, torch.cuda.empty_cache)
+    times = {side: [] for side in sides}
+    for _ in range(repetitions):
+        for side, (functions, side_handles, clear) in sides.items():
+            seconds = time_trace(entry, functions, number, trace, side_handles, clear)
+            times[side].append(seconds / trace.events * 1e6)
+        for _, _, clear in sides.values():
+            clear()
+    return {side: statistics.median(found) for side, found in times.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--device", choices=("host", "cuda"), default=None)
+    parser.add_argument("--repetitions", type=int, default=5)
+    options = parser.parse_args()
+    device = options.device or ("cuda" if cuda_device_count() else "host")
+    gt.empty(1, device=device)
+    entry = load("events").time_events
+    entry.restype = ctypes.c_double
+    entry.argtypes = [ctypes.c_void_p] * 2 + [ctypes.c_int] + [ctypes.c_void_p] * 5
+    entry.argtypes += [ctypes.c_int64] * 2
+    report = Report("allocator_traces", "recorded traces: peak requested / peak reserved, and time")
+    ratios = []
+    for path in sorted(TRACES.glob("*.npz")):
+        trace = read_trace(path)
+        found = simulate(trace)
+        utilization = found["peak_requested_bytes"] / found["peak_reserved_bytes"]
+        yard_utilization, yard_seconds = baseline(trace)
+        ratios.append(utilization)
+        row = {
+            "trace": path.stem,
+            "utilization": round(utilization, 5),
+            "yardstick": round(yard_utilization, 4),
+            "driver ms": found["modelled_driver_seconds"] * 1e3,
+            "yardstick ms": yard_seconds * 1e3,
+            "ratio": found["modelled_driver_seconds"] / yard_seconds,
+            "us/event simulated": found["ns_per_event"] / 1e3,
+        }
+        if device == "cuda":
+            times = real_times(entry, device, trace, options.repetitions)
+            row["us/event H200" if "H200" in gt.device.get_device_name() else "us/event"] = times[
+                "ours"
+            ]
+            if "torch" in times:
+                row["torch expandable"] = times["torch"]
+                row["ours/torch"] = times["ours"] / times["torch"]
+        report.add(**row)
+    report.facts = {"mean_utilization": statistics.mean(ratios)}
+    report.finish()
+    print(f"mean utilization {statistics.mean(ratios):.4f}")
+
+
+if __name__ == "__main__":
+    main()

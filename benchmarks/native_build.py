@@ -1,0 +1,27 @@
+"""Compiles the C++ loops in benchmarks/native and loads them."""
+
+import ctypes
+import subprocess
+import tempfile
+from pathlib import Path
+
+import gputensor as gt
+
+NATIVE = Path(__file__).parent / "native"
+
+
+def load(name):
+    """Compile ``native/NAME.cpp`` and return the library."""
+    target = Path(tempfile.mkdtemp()) / f"{name}.so"
+    command = ["c++", "-O2", "-std=c++17", "-shared", "-fPIC", "-pthread"]
+    subprocess.run([*command, NATIVE / f"{name}.cpp", "-o", target], check=True)
+    return ctypes.CDLL(str(target))
+
+
+def own_functions():
+    """Return the addresses of ``gputensor_malloc`` and ``gputensor_free``."""
+    library = ctypes.CDLL(gt.memory.c_library())
+    return [
+        ctypes.cast(getattr(library, name), ctypes.c_void_p).value
+        for name in ("gputensor_malloc", "gputensor_free")
+    ]
