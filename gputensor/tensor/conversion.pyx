@@ -7,11 +7,14 @@ floats become float32, ints int64, complex numbers complex64. Host memory is cop
 
 import numpy as np
 
+from gputensor._driver.table cimport HOST_DEVICE
+from gputensor._kernels.host_call cimport host_view
 from gputensor._kernels.operand cimport (
     DT_COMPLEX64,
     DT_COMPLEX128,
     DT_FLOAT32,
     DT_FLOAT64,
+    Operand,
 )
 from gputensor.streams.current cimport current_device, device_text, resolve_device
 from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
@@ -90,7 +93,8 @@ cdef Tensor from_host(object obj, object dtype, object device, object copy):
     if copy is False:
         raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot "
                          "be shared")
-    array, keeps_dtype = as_ndarray(obj)
+    # `owner` keeps the memory of the array alive until it has been copied.
+    array, keeps_dtype, owner = as_ndarray(obj)
     code = dtype_argument(array.dtype if dtype is None else dtype, 0)
     if dtype is None and not keeps_dtype:
         code = {DT_FLOAT64: DT_FLOAT32, DT_COMPLEX128: DT_COMPLEX64}.get(code, code)
@@ -99,14 +103,21 @@ cdef Tensor from_host(object obj, object dtype, object device, object copy):
 
 
 cdef tuple as_ndarray(object obj):
-    """A NumPy array of `obj`, and whether its dtype was chosen by somebody."""
+    """A NumPy array of `obj`, whether its dtype was chosen by somebody, and who owns its memory."""
+    cdef Tensor shared
+    cdef Operand operand
     if isinstance(obj, (np.ndarray, np.generic)):
         array = np.asarray(obj)
-        return array if array.dtype.isnative else array.astype(array.dtype.newbyteorder("=")), True
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        return array, True, obj
     if isinstance(obj, (bytes, bytearray)):
-        return np.frombuffer(obj, np.uint8), True
+        return np.frombuffer(obj, np.uint8), True, obj
     if hasattr(obj, "__dlpack__"):
-        return np.from_dlpack(obj), True
+        # Through our own import, because NumPy's knows no bfloat16.
+        shared = dlpack.from_dlpack(obj, device=HOST_DEVICE)
+        shared.fill_operand(&operand)
+        return host_view(&operand), True, shared
     array = np.asarray(obj)
     if array.dtype == object:
         raise TypeError(f"asarray: a {type(obj).__name__} of unequal or unsupported parts came; "
@@ -114,7 +125,7 @@ cdef tuple as_ndarray(object obj):
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
     if is_plain and array.size == 0:
         array = array.astype(np.float32)
-    return array, not is_plain
+    return array, not is_plain, obj
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

@@ -22,7 +22,8 @@ from gputensor.streams.ordering cimport (
     use_log_init,
 )
 
-# Owners of foreign memory that queued work still uses: (owner, device, list of events).
+# Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
+# the events are None until they can be recorded, which is not while this thread captures a graph.
 cdef list retired = []
 
 
@@ -71,46 +72,40 @@ cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object own
 cdef int retire(Storage storage) except -1:
     """Keep the owner of foreign memory until the work queued on every stream of its log is done."""
     cdef UseLog* log = &storage.uses
-    cdef list events = []
+    cdef list streams = [log.writer]
     cdef int i
-    mark_stream(log.device, log.writer, events)
-    if log.uses is not NULL:
-        for i in range(log.count):
-            mark_stream(log.device, log.uses[i].stream, events)
+    if log.uses is NULL:
+        streams.append(log.only)
     else:
-        mark_stream(log.device, log.only, events)
-    retired.append((storage.owner, log.device, events))
+        for i in range(log.count):
+            streams.append(log.uses[i].stream)
+    retired.append([storage.owner, log.device, streams, None])
     return release_retired()
 
 
-cdef int mark_stream(int device, uint64_t stream, list events) except -1:
-    cdef Driver* driver = driver_get(device)
-    cdef uint64_t event = 0
-    if driver.stream_query(driver.self, stream) == STATUS_OK:
-        return 0
-    if event_take(device, &event) == STATUS_OK:
-        if driver.event_record(driver.self, event, stream) == STATUS_OK:
-            events.append(event)
-        else:
-            event_return(device, event)
-    return 0
-
-
 cdef int release_retired() except -1:
-    """Let go of the owners whose events are all done."""
+    """Let go of the owners whose streams have passed the end of their use."""
     global retired
     cdef list kept
     if not retired:
         return 0
-    kept = [entry for entry in retired if is_in_use(entry[1], entry[2])]
+    kept = [entry for entry in retired if is_in_use(entry)]
     dropped, retired = retired, kept
     del dropped
     return 0
 
 
-cdef bint is_in_use(int device, list events):
+cdef bint is_in_use(list entry) except -1:
+    """Whether queued work may still use the memory; its events are recorded at the first look."""
+    cdef int device = entry[1]
     cdef Driver* driver = driver_get(device)
+    cdef list events
     cdef uint64_t event
+    if is_capturing(driver, current_stream(device)):
+        return True
+    if entry[3] is None:
+        entry[3] = marks(driver, device, entry[2])
+    events = entry[3]
     while events:
         event = events[len(events) - 1]
         if driver.event_query(driver.self, event) != STATUS_OK:
@@ -118,3 +113,29 @@ cdef bint is_in_use(int device, list events):
         event_return(device, event)
         events.pop()
     return False
+
+
+cdef bint is_capturing(Driver* driver, uint64_t stream) noexcept:
+    """Whether asking streams and events about their progress would spoil a capture."""
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &active, &capture_id) == STATUS_OK and active
+
+
+cdef list marks(Driver* driver, int device, list streams):
+    """An event behind the work queued so far on each stream that is not idle."""
+    cdef list events = []
+    cdef uint64_t event
+    cdef uint64_t stream
+    for one in set(streams):
+        stream = one
+        event = 0
+        if driver.stream_query(driver.self, stream) == STATUS_OK:
+            continue
+        if event_take(device, &event) != STATUS_OK:
+            continue
+        if driver.event_record(driver.self, event, stream) == STATUS_OK:
+            events.append(event)
+        else:
+            event_return(device, event)
+    return events

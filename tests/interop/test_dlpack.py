@@ -174,6 +174,21 @@ def test_dtypes_that_numpy_lacks_cross_between_tensors(rng, dtype):
     check_same(gt.from_dlpack(x), a)
 
 
+def test_cpu_array_of_another_library_is_copied_by_asarray(rng, deferred):
+    class Library:
+        """A library's CPU array: DLPack and nothing else."""
+
+        def __init__(self, tensor):
+            self.__dlpack__, self.__dlpack_device__ = tensor.__dlpack__, tensor.__dlpack_device__
+
+    for dtype in DTYPES:
+        a = random_array(rng, (3, 4), dtype)
+        source = gt.asarray(a, device="host")
+        x = gt.asarray(Library(source.T), device=deferred)
+        source.fill(0)
+        check_same(x, a.T)
+
+
 def test_stranger_is_refused():
     with pytest.raises(TypeError, match="a int came"):
         gt.from_dlpack(3)
