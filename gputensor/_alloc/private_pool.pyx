@@ -10,7 +10,7 @@ scope is open (`scope_count`), since they know nothing of pools.
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
-from gputensor._alloc.device_allocator cimport allocator_find
+from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.model cimport (
     BlockPool,
     DeviceAllocator,
@@ -80,7 +80,7 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id) noexcept n
 
 cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
                           int captures) noexcept nogil:
-    cdef DeviceAllocator* a = allocator_find(device)
+    cdef DeviceAllocator* a = allocator_open(device)
     cdef PrivatePool* pool = NULL
     cdef PoolScope* scope
     if a == NULL:
@@ -151,7 +151,7 @@ cdef status_t pool_end_thread(int device, uint64_t pool_id) noexcept nogil:
 
 
 cdef status_t _hold(int device, uint64_t pool_id, int change) noexcept nogil:
-    cdef DeviceAllocator* a = allocator_find(device)
+    cdef DeviceAllocator* a = allocator_open(device)
     cdef PrivatePool* pool
     cdef status_t status = STATUS_OK
     if a == NULL:
