@@ -93,8 +93,8 @@ cdef Tensor from_host(object obj, object dtype, object device, object copy):
     if copy is False:
         raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot "
                          "be shared")
-    # `owner` keeps the memory of the array alive until it has been copied.
-    array, keeps_dtype, owner = as_ndarray(obj)
+    # `_owner` keeps the memory of the array alive until it has been copied.
+    array, keeps_dtype, _owner = as_ndarray(obj)
     code = dtype_argument(array.dtype if dtype is None else dtype, 0)
     if dtype is None and not keeps_dtype:
         code = {DT_FLOAT64: DT_FLOAT32, DT_COMPLEX128: DT_COMPLEX64}.get(code, code)

@@ -2,8 +2,8 @@
 
 Uploads are queued on the device's current stream and return once the source may change; downloads
 wait. Both go through pinned memory, but for the embedded host device, where a copy is done at once
-and straight. A copy between devices goes through host memory: it needs no peer access, which memory made
-of pages would have to be given device by device.
+and straight. A copy between devices goes through host memory: it needs no peer access, which memory
+made of pages would have to be given device by device.
 """
 
 from libc.stdint cimport int64_t, uint64_t

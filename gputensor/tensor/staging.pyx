@@ -6,8 +6,8 @@ buffer. A transfer uses at most `COUNT` buffers of `CHUNK_NBYTES`, which keep a 
 buffer is used again when the event behind its copy is done. Buffers come from the pinned allocator
 and go back to it at the end of the call: it holds them until their last copy is done, and those of
 a captured copy as long as the graph lives (then no buffer is used twice). Host devices that defer
-work take the same way, so that tests see a buffer that is used again too early. The GIL is released while
-bytes move; nothing here is shared between calls.
+work take the same way, so that tests see a buffer that is used again too early. The GIL is released
+while bytes move; nothing here is shared between calls.
 """
 
 from libc.stdint cimport uint64_t
