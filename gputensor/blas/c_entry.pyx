@@ -14,11 +14,13 @@ from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.host_call cimport host_call, host_view
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
+from gputensor.blas.choice cimport CHOICE_ANY, Choice
 from gputensor.blas.dispatch cimport (
     dispatch_is_loaded, dispatch_load, plan_build, plan_drop, plan_run,
 )
 from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_OK, SCALE_TENSOR
-from gputensor.blas.plan cimport Plan, PlanKey, plan_find, plan_hash, plan_key
+from gputensor.blas.pad cimport PAD_NONE
+from gputensor.blas.plan cimport Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key
 from gputensor.blas.precision cimport allows_reduced_reduction, compute_type, precision_current
 from gputensor.blas.preference cimport preferred_library
 from gputensor.blas.prepare cimport check_out, extent_of, prepare
@@ -58,6 +60,7 @@ cdef enum:                      # the results of c_entry.h
     LIBRARY = 3
 
 cdef enum:
+    C_ENTRY = 8                 # a bit of the preference in plan keys
     DL_HOST = 1
     DL_CUDA = 2
 
@@ -206,11 +209,18 @@ cdef int run_cuda(const Product* product, uint64_t stream) noexcept nogil:
     cdef Workspace workspace
     cdef int status = BLAS_OK
     cdef int preference = preferred_library()
-    plan_key(product, preference, &key)
+    cdef Choice choice
+    # Plans of this entry are kept apart: they are never padded, since that may need a compiler.
+    plan_key(product, preference | C_ENTRY, &key)
     hash_value = plan_hash(&key)
     plan = plan_find(&key, hash_value)
     if plan is NULL:
-        plan = plan_build(product, &key, hash_value, preference, &status)
+        choice.pad = PAD_NONE
+        choice.backend = CHOICE_ANY
+        choice.has_config = 0
+        plan = plan_build(product, &key, hash_value, preference, &choice, &status)
+        if plan is not NULL:
+            plan.is_transient = not plan_insert(plan)
     if plan is NULL:
         gt_set_error_number(b"no library plans the product: cuBLAS status %lld", status)
         return NO_MEMORY if status == BLAS_ALLOC_FAILED else LIBRARY

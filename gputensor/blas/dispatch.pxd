@@ -1,9 +1,10 @@
-# Between a Product and the libraries: who plans it, who runs it. Nothing but dispatch_load needs the
-# GIL; the device's context must be current.
+# Between a Product and the libraries: who plans it, who runs it. Nothing but dispatch_load needs
+# the GIL; the device's context must be current.
 
 from libc.stdint cimport uint64_t
 
 from gputensor._kernels.dtypes cimport KIND_INT, KIND_UINT, dtype_kind
+from gputensor.blas.choice cimport Choice
 from gputensor.blas.plan cimport Plan, PlanKey
 from gputensor.blas.product cimport Product
 from gputensor.blas.workspace cimport Workspace
@@ -11,9 +12,11 @@ from gputensor.blas.workspace cimport Workspace
 # Loads both libraries and settles the device's workspace size, once.
 cdef int dispatch_load(int device) except -1
 cdef bint dispatch_is_loaded(int device) noexcept nogil
-# Builds the plan of a product and puts it into the table. NULL and a cuBLAS status on failure.
+# Builds the plan of a product. `choice` may be NULL. NULL and a cuBLAS status on failure. The plan is
+# the caller's until plan_insert takes it.
 cdef Plan* plan_build(const Product* product, const PlanKey* key, uint64_t hash_value,
-                      int preference, int* status) noexcept nogil
+                      int preference, const Choice* choice, int* status) noexcept nogil
+cdef void plan_destroy(Plan* plan) noexcept nogil
 # Queues one repetition of the product by the plan's library; a cuBLAS status.
 cdef int plan_run(Plan* plan, const Product* product, const Workspace* workspace,
                   uint64_t stream) noexcept nogil

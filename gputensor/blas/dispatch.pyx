@@ -9,13 +9,13 @@ from libc.stdlib cimport calloc, free
 
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 from gputensor._kernels.operand cimport DT_INT8, DT_INT32
+from gputensor.blas.choice cimport CHOICE_ANY, Choice
 from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
 from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
 from gputensor.blas.handle cimport load_libraries
 from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK
-from gputensor.blas.plan cimport (
-    BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_insert,
-)
+from gputensor.blas.pad cimport Relayout, pad_bind, pad_choose
+from gputensor.blas.plan cimport BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey
 from gputensor.blas.preference cimport LIBRARY_CUBLAS
 from gputensor.blas.product cimport ACT_NONE, Product
 from gputensor.blas.workspace cimport Workspace, workspace_configure, workspace_nbytes
@@ -40,20 +40,23 @@ cdef bint dispatch_is_loaded(int device) noexcept nogil:
     return loaded[device + HOST_DEVICES]
 
 
-cdef int choose_backend(const Product* product, int preference, Plan* plan) noexcept nogil:
+cdef int choose_backend(const Product* product, int preference, const Choice* choice,
+                        Plan* plan) noexcept nogil:
     cdef int status
     cdef size_t nbytes = workspace_nbytes(product.device)
     cdef bint needs_lt = (product.bias != 0 or product.activation != ACT_NONE
                           or product.scale_a != 0)
     cdef bint is_own = is_integer(product.type_a) and (
         product.type_a != DT_INT8 or product.type_d != DT_INT32)
-    if not is_own and product.batch <= MAX_LT_BATCH and (
-            preference != LIBRARY_CUBLAS or needs_lt):
+    cdef bint wants_cublas = preference == LIBRARY_CUBLAS
+    if choice is not NULL and choice.backend != CHOICE_ANY:
+        wants_cublas = choice.backend == BACKEND_CUBLAS
+    if not is_own and product.batch <= MAX_LT_BATCH and (needs_lt or not wants_cublas):
         plan.backend = BACKEND_LT
-        status = lt_plan_build(product, nbytes, plan)
+        status = lt_plan_build(product, nbytes, choice, plan)
         if status == BLAS_OK:
             return BLAS_OK
-        # A scaled product has nowhere else to go; a failure that is not about the product stays.
+        # A scaled product has nowhere else to go.
         if product.scale_a != 0:
             return status
     if is_integer(product.type_a):
@@ -66,18 +69,26 @@ cdef int choose_backend(const Product* product, int preference, Plan* plan) noex
 
 
 cdef Plan* plan_build(const Product* product, const PlanKey* key, uint64_t hash_value,
-                      int preference, int* status) noexcept nogil:
+                      int preference, const Choice* choice, int* status) noexcept nogil:
+    cdef Product final = product[0]
+    cdef Relayout before, after
     cdef Plan* plan = <Plan*>calloc(1, sizeof(Plan))
     status[0] = BLAS_ALLOC_FAILED
     if plan is NULL:
         return NULL
     plan.key = key[0]
     plan.hash = hash_value
-    status[0] = choose_backend(product, preference, plan)
+    plan.is_transient = 1
+    if choice is not NULL and choice.pad != CHOICE_ANY:
+        plan.pad = choice.pad
+    else:
+        plan.pad = pad_choose(product)
+    # Padded matrices start at addresses of the allocator, which are aligned as address 0 is.
+    pad_bind(&final, plan.pad, 0, 0, 0, &before, &after)
+    status[0] = choose_backend(&final, preference, choice, plan)
     if status[0] != BLAS_OK:
         free(plan)
         return NULL
-    plan.is_transient = not plan_insert(plan)
     return plan
 
 
@@ -90,8 +101,12 @@ cdef int plan_run(Plan* plan, const Product* product, const Workspace* workspace
     return BLAS_NOT_SUPPORTED
 
 
+cdef void plan_destroy(Plan* plan) noexcept nogil:
+    if plan.backend == BACKEND_LT:
+        lt_plan_destroy(plan)
+    free(plan)
+
+
 cdef void plan_drop(Plan* plan) noexcept nogil:
     if plan.is_transient:
-        if plan.backend == BACKEND_LT:
-            lt_plan_destroy(plan)
-        free(plan)
+        plan_destroy(plan)

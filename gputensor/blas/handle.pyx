@@ -8,7 +8,7 @@ device must be current in the calling thread (`context.pyx`).
 
 from libc.stdint cimport uint64_t
 
-from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+from gputensor._driver.table cimport HOST_DEVICES
 from gputensor.blas.library cimport (
     BLAS_OK, CublasTable, LtTable, cublas_table, lt_table,
 )

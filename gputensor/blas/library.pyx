@@ -151,7 +151,7 @@ def check_symbols():
 
 
 def constants():
-    """Return our numbers by their names in ``nvmath.bindings``: ``"module.Enum.NAME"`` -> number."""
+    """Return our numbers by their names in ``nvmath.bindings``, ``"module.Enum.NAME"``."""
     return {
         "cublas.Status.SUCCESS": BLAS_OK,
         "cublas.Status.NOT_INITIALIZED": BLAS_NOT_INITIALIZED,

@@ -31,11 +31,18 @@ cdef struct Relayout:
     unsigned int count
     unsigned int step
 
+# The matrices of a product whose addresses or pitches are not multiples of 16 bytes.
+cdef int odd_matrices(const Product* product) noexcept nogil
 # Which matrices to pad for the shortest time, by the cost model of pad.pyx.
 cdef int pad_choose(const Product* product) noexcept nogil
 # The size of the padded copy of a matrix (one PAD_* bit), its leading dimension and batch stride.
 cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
                        int64_t* stride) noexcept nogil
+# Puts the padded copies at these addresses (those of `padded` matter) in the place of the matrices
+# of `product`: `before` copies the inputs, `after` brings the result back. Copies are added only
+# where the addresses are not 0, so that 0 gives the geometry alone.
+cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_t d,
+                   Relayout* before, Relayout* after) noexcept nogil
 cdef void relayout_init(Relayout* relayout) noexcept nogil
 # Adds a matrix of a product: from (source, ld, stride) to (target, ld, stride), in elements.
 cdef void relayout_add(Relayout* relayout, const Product* product, int which, uint64_t source,

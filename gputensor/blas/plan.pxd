@@ -1,5 +1,6 @@
-# A Plan is everything about a product that does not change from call to call: which library, its
-# descriptors, the algorithm, the workspace. Plans are found by an integer key; a hit builds nothing.
+# A Plan is everything about a product that does not change from call to call: whether it is padded,
+# which library, its descriptors, the algorithm, the workspace. Plans are found by an integer key; a
+# hit builds nothing.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -23,7 +24,7 @@ cdef struct Plan:
     PlanKey key
     uint64_t hash
     int backend
-    int has_algo
+    int pad                     # PAD_* of pad.pxd; the rest describes the padded product
     void* handle                # the cuBLASLt handle
     void* desc
     void* layout_a

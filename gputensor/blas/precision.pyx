@@ -256,7 +256,7 @@ cdef object bit_flag(str name, object value):
 
 
 def allow_tf32(value=None):
-    """Set the process default for float32 products in TF32; without argument, give what is in force.
+    """Set the process default for float32 products in TF32; without argument, return what holds.
 
     The same setting as :func:`float32_matmul_precision`: True is ``"high"``, False ``"highest"``.
     The result of a setter may be entered as a context; the setting then holds for this thread

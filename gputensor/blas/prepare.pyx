@@ -17,7 +17,7 @@ from libc.stdint cimport int64_t, uint64_t
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.operand cimport MAX_NDIM, Operand
 from gputensor.blas.library cimport OP_N, OP_T
-from gputensor.blas.product cimport MAX_OUTER, Product
+from gputensor.blas.product cimport Product
 
 __all__ = ["describe"]
 

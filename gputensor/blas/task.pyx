@@ -19,22 +19,18 @@ from gputensor._kernels.elementwise cimport (
 )
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
 from gputensor._kernels.operand cimport (
-    DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
+    DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
 )
-from gputensor.blas.dispatch cimport (
-    dispatch_load, is_integer, plan_build, plan_drop, plan_run,
-)
+from gputensor.blas.dispatch cimport is_integer, plan_drop, plan_run
 from gputensor.blas.gemm_integer cimport integer_run
 from gputensor.blas.library cimport (
     BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
 )
-from gputensor.blas.pad cimport (
-    PAD_A, PAD_B, PAD_D, pad_choose, pad_nbytes, relayout_add, relayout_init,
-    relayout_launch,
-)
+from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_key,
+    BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_key,
 )
+from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
 from gputensor.blas.preference cimport preferred_library
 from gputensor.blas.prepare cimport (
@@ -45,7 +41,6 @@ from gputensor.blas.product cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
     PRODUCT_REDUCED_REDUCTION, Product,
 )
-from gputensor.blas.scale_factor cimport library_type
 from gputensor.blas.workspace cimport (
     Workspace, workspace_return, workspace_take,
 )
@@ -250,7 +245,7 @@ cdef int prepare_library(Task* task) except -1:
     cdef Operand a = task.a[0]
     cdef Operand b = task.b[0]
     cdef const Operand* addend = NULL
-    cdef int copies, padded
+    cdef int copies
     cdef bint reads_addend = options.beta != 0 or options.beta_imag != 0
     task.result = task.out[0]
     if reads_addend and options.addend is not NULL:
@@ -274,13 +269,6 @@ cdef int prepare_library(Task* task) except -1:
     if options.conj_a or options.conj_b:
         conjugate(task, &a, &b, addend)
     fill_product(task)
-    task.has_padding = task.has_unpadding = 0
-    if product.outer_ndim == 0:
-        padded = pad_choose(product)
-        if padded:
-            pad_product(task, padded)
-            if padded & PAD_D:
-                addend = NULL
     return find_plan(task, addend)
 
 
@@ -298,31 +286,19 @@ cdef int take_memory(Task* task, size_t nbytes, uint64_t* ptr) except -1:
 cdef int pad_product(Task* task, int padded) except -1:
     """Put padded copies in the place of the product's matrices, and note what to copy."""
     cdef Product* product = &task.product
-    cdef Product bare = task.product
-    cdef uint64_t ptr = 0
+    cdef uint64_t a = 0
+    cdef uint64_t b = 0
+    cdef uint64_t d = 0
     cdef int64_t ld, stride
-    relayout_init(&task.padding)
     if padded & PAD_A:
-        take_memory(task, pad_nbytes(&bare, PAD_A, &ld, &stride), &ptr)
-        relayout_add(&task.padding, &bare, PAD_A, bare.a, bare.lda, bare.stride_a, ptr, ld, stride)
-        product.a, product.lda, product.stride_a = ptr, ld, stride
+        take_memory(task, pad_nbytes(product, PAD_A, &ld, &stride), &a)
     if padded & PAD_B:
-        take_memory(task, pad_nbytes(&bare, PAD_B, &ld, &stride), &ptr)
-        relayout_add(&task.padding, &bare, PAD_B, bare.b, bare.ldb, bare.stride_b, ptr, ld, stride)
-        product.b, product.ldb, product.stride_b = ptr, ld, stride
+        take_memory(task, pad_nbytes(product, PAD_B, &ld, &stride), &b)
     if padded & PAD_D:
-        take_memory(task, pad_nbytes(&bare, PAD_D, &ld, &stride), &ptr)
-        if bare.beta != 0 or bare.beta_imag != 0:
-            relayout_add(&task.padding, &bare, PAD_D, bare.c, bare.ldc, bare.stride_c, ptr, ld,
-                         stride)
-        product.c = product.d = ptr
-        product.ldc = product.ldd = ld
-        product.stride_c = product.stride_d = stride
-        relayout_init(&task.unpadding)
-        relayout_add(&task.unpadding, &bare, PAD_D, ptr, ld, stride, bare.d, bare.ldd,
-                     bare.stride_d)
-        task.has_unpadding = 1
+        take_memory(task, pad_nbytes(product, PAD_D, &ld, &stride), &d)
+    pad_bind(product, padded, a, b, d, &task.padding, &task.unpadding)
     task.has_padding = task.padding.count != 0
+    task.has_unpadding = task.unpadding.count != 0
     return 0
 
 
@@ -385,8 +361,13 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
     hash_value = plan_hash(&key)
     task.plan = plan_find(&key, hash_value)
     if task.plan is NULL:
-        task.plan = build_plan(task, &key, hash_value, preference)
-    if task.plan.backend == BACKEND_CUBLAS or task.plan.backend == BACKEND_INTEGER:
+        task.plan = plan_now(&task.product, &key, hash_value, preference, task.stream)
+    task.has_padding = task.has_unpadding = 0
+    if task.plan.pad:
+        pad_product(task, task.plan.pad)
+        if task.plan.pad & PAD_D:
+            addend = NULL
+    if task.plan.backend != BACKEND_LT:
         adapt_to_cublas(task, addend)
     return 0
 
@@ -403,29 +384,6 @@ cdef void adapt_to_cublas(Task* task, const Operand* addend) noexcept nogil:
     if product.activation != ACT_NONE:
         task.late_activation = product.activation
         product.activation = ACT_NONE
-
-
-cdef Plan* build_plan(Task* task, const PlanKey* key, uint64_t hash_value,
-                      int preference) except NULL:
-    cdef int status = BLAS_OK
-    cdef void* before = NULL
-    cdef Plan* plan
-    dispatch_load(task.device)
-    raise_for_status(context_enter(task.device, &before), "context_enter")
-    plan = plan_build(&task.product, key, hash_value, preference, &status)
-    context_leave(task.device, before)
-    if plan is NULL:
-        raise_for_blas(status, "planning a product", facts(&task.product))
-    return plan
-
-
-cdef str facts(const Product* product):
-    names = [DTYPES[code].name for code in (product.type_a, product.type_b, product.type_d)]
-    return (
-        f"for m={product.m} n={product.n} k={product.k} batch={product.batch} "
-        f"ld=({product.lda}, {product.ldb}, {product.ldd}) of {', '.join(names)} "
-        f"on device {product.device}"
-    )
 
 
 # ---- launch
@@ -474,7 +432,7 @@ cdef int launch_library(Task* task) except -1:
         workspace_return(&workspace)
     if status != BLAS_OK:
         name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"
-        raise_for_blas(status, name, facts(&task.product))
+        raise_for_blas(status, name, product_facts(&task.product))
     return 0
 
 

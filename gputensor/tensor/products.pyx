@@ -11,9 +11,7 @@ from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_SMALL, dtype_kind
 from gputensor._kernels.operand cimport DT_FLOAT32, MAX_NDIM, Operand
 from gputensor.blas.precision cimport precision_current, precision_for
 from gputensor.blas.prepare cimport check_out, matmul_shape
-from gputensor.blas.product cimport (
-    ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU,
-)
+from gputensor.blas.product cimport ACT_GELU, ACT_GELU_TANH, ACT_RELU, ACT_SILU
 from gputensor.blas.task cimport (
     Options, Task, check_extents, options_init, raise_for_shapes, task_launch, task_prepare,
     task_release,

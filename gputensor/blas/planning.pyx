@@ -1,0 +1,73 @@
+"""Planning on a miss of the plan table.
+
+The result of tuning, if there is one for the product or for a near one, decides; otherwise padding is
+chosen by its cost model and the algorithm by the library. With tuning enabled, a product that nobody
+tuned is tuned here, before its first run, unless its stream is capturing.
+"""
+
+from libc.stdint cimport uint64_t
+
+from gputensor._driver.cuda cimport context_enter, context_leave
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport Driver
+from gputensor.blas.choice cimport CONFIG_COUNT, Choice
+from gputensor.blas.dispatch cimport dispatch_load, plan_build
+from gputensor.blas.library cimport BLAS_OK
+from gputensor.blas.plan cimport Plan, PlanKey, plan_insert
+from gputensor.blas.product cimport Product
+from gputensor.blas.signature cimport product_signature
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas import tunable
+from gputensor.blas.status import raise_for_blas
+from gputensor.errors import raise_for_status
+
+
+cdef str product_facts(const Product* product):
+    names = [DTYPES[code].name for code in (product.type_a, product.type_b, product.type_d)]
+    return (
+        f"for m={product.m} n={product.n} k={product.k} batch={product.batch} "
+        f"ld=({product.lda}, {product.ldb}, {product.ldd}) of {', '.join(names)} "
+        f"on device {product.device}"
+    )
+
+
+cdef bint is_capturing(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &active, &capture_id) != 0 or active
+
+
+cdef int read_choice(object found, Choice* choice) except -1:
+    """`found` is (pad, backend, configuration or None), as tunable.find gives it."""
+    cdef int index
+    choice.pad, choice.backend, config = found
+    choice.has_config = config is not None
+    if config is not None:
+        for index in range(CONFIG_COUNT):
+            choice.config[index] = config[index]
+    return 0
+
+
+cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_value,
+                    int preference, uint64_t stream) except NULL:
+    cdef Choice choice
+    cdef const Choice* chosen = NULL
+    cdef Plan* plan
+    cdef void* before = NULL
+    cdef int status = BLAS_OK
+    dispatch_load(product.device)
+    if tunable.is_active:
+        found = tunable.find(product_signature(product), product.device,
+                             is_capturing(product.device, stream))
+        if found is not None:
+            read_choice(found, &choice)
+            chosen = &choice
+    raise_for_status(context_enter(product.device, &before), "context_enter")
+    plan = plan_build(product, key, hash_value, preference, chosen, &status)
+    context_leave(product.device, before)
+    if plan is NULL:
+        raise_for_blas(status, "planning a product", product_facts(product))
+    plan.is_transient = not plan_insert(plan)
+    return plan

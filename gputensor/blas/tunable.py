@@ -1,0 +1,445 @@
+"""Tuned products: what was measured is kept, filed, and used again.
+
+The results live in a table under (device, driver, library, signature of the product). They come
+from a file, from :func:`tune_file`, or from products themselves while tuning is enabled. An entry is
+valid on its own: a file may hold entries of several devices and library versions, and each process
+uses those that are its own. A product without an entry may borrow that of a near shape.
+
+The table is asked only when a product is planned, so an enabled table costs a cached product
+nothing. Names and environment variables follow PyTorch's TunableOp, with the prefix
+``GPUTENSOR_TUNABLEOP_``: ENABLED, TUNING, FILENAME, MAX_TUNING_DURATION_MS, MAX_TUNING_ITERATIONS,
+ROTATING_BUFFER_SIZE (MiB), RECORD_UNTUNED, UNTUNED_FILENAME.
+"""
+
+import functools
+import json
+import math
+import os
+import sys
+import threading
+from pathlib import Path
+
+from gputensor.blas.library import library_versions
+from gputensor.blas.plan import forget_plans
+from gputensor.blas.signature import FIELDS, check_signature
+
+__all__ = [
+    "clear",
+    "enable",
+    "get_filename",
+    "get_results",
+    "is_enabled",
+    "read_file",
+    "record_untuned_enable",
+    "record_untuned_is_enabled",
+    "set_filename",
+    "set_max_tuning_duration",
+    "set_max_tuning_iterations",
+    "set_numerical_check",
+    "set_rotating_buffer_size",
+    "set_untuned_filename",
+    "tune_file",
+    "tuning_enable",
+    "tuning_is_enabled",
+    "write_file",
+]
+
+PREFIX = "GPUTENSOR_TUNABLEOP_"
+SIZES = ("m", "n", "k")
+# A near shape differs by at most this factor in each size; measured choices change slowly.
+NEAR = 1.25
+
+#: Whether plans ask this module at all; read by planning.pyx.
+is_active = False
+
+_lock = threading.RLock()
+_entries = {}  # (environment, signature) -> entry
+_untuned = {}  # signatures met without an entry, in order
+
+
+class _Settings:
+    """What the setters set; the environment gives the first values."""
+
+    def __init__(self, environ):
+        self.is_enabled = _flag(environ, "ENABLED", False)
+        self.is_tuning = _flag(environ, "TUNING", False)
+        self.filename = environ.get(PREFIX + "FILENAME", "gputensor_tunable.json")
+        self.duration_ms = _number(environ, "MAX_TUNING_DURATION_MS", 600)
+        self.iterations = _number(environ, "MAX_TUNING_ITERATIONS", 5)
+        self.rotating_mib = _number(environ, "ROTATING_BUFFER_SIZE", 128)
+        self.is_recording = _flag(environ, "RECORD_UNTUNED", False)
+        self.untuned_filename = environ.get(PREFIX + "UNTUNED_FILENAME", "gputensor_untuned.json")
+        self.is_checked = _flag(environ, "NUMERICAL_CHECK", True)
+
+
+def _flag(environ, name, default):
+    text = environ.get(PREFIX + name)
+    if text is None:
+        return default
+    if text not in ("0", "1"):
+        raise ValueError(f"{PREFIX}{name} is {text!r}; it may be 0 or 1")
+    return text == "1"
+
+
+def _number(environ, name, default):
+    text = environ.get(PREFIX + name)
+    if text is None:
+        return default
+    if not text.isdecimal():
+        raise ValueError(f"{PREFIX}{name} is {text!r}; it must be a whole number")
+    return int(text)
+
+
+_settings = _Settings(os.environ)
+
+
+def _changed():
+    """Have products planned anew, by what holds now."""
+    global is_active
+    is_active = _settings.is_enabled or _settings.is_recording
+    forget_plans()
+
+
+def enable(value=True):
+    """Use tuned results from now on (and read the file, when there is one).
+
+    >>> enable(False)
+    >>> is_enabled()
+    False
+    """
+    _settings.is_enabled = _boolean("value", value)
+    if value and Path(_settings.filename).exists():
+        read_file()
+    _changed()
+
+
+def is_enabled():
+    """Return whether tuned results are used."""
+    return _settings.is_enabled
+
+
+def tuning_enable(value=True):
+    """Tune products that have no entry when they are first used (with :func:`enable`).
+
+    >>> tuning_enable(False)
+    >>> tuning_is_enabled()
+    False
+    """
+    _settings.is_tuning = _boolean("value", value)
+    _changed()
+
+
+def tuning_is_enabled():
+    """Return whether products without an entry are tuned."""
+    return _settings.is_tuning
+
+
+def record_untuned_enable(value=True):
+    """Note the products that have no entry; :func:`write_file` writes them beside the results."""
+    _settings.is_recording = _boolean("value", value)
+    _changed()
+
+
+def record_untuned_is_enabled():
+    """Return whether untuned products are noted."""
+    return _settings.is_recording
+
+
+def set_max_tuning_duration(milliseconds):
+    """Set the time budget of one product.
+
+    >>> set_max_tuning_duration(600)
+    """
+    _settings.duration_ms = _positive("milliseconds", milliseconds)
+
+
+def set_max_tuning_iterations(rounds):
+    """Set the rounds of the second pass, of which the median is taken.
+
+    >>> set_max_tuning_iterations(5)
+    """
+    _settings.iterations = _positive("rounds", rounds)
+
+
+def set_rotating_buffer_size(mebibytes):
+    """Set the memory that operands rotate through while they are measured."""
+    _settings.rotating_mib = _positive("mebibytes", mebibytes)
+
+
+def set_numerical_check(value):
+    """Choose whether a winner's result is compared with the default's before it is believed."""
+    _settings.is_checked = _boolean("value", value)
+
+
+def set_filename(filename):
+    """Set the file of results; ``%h`` in it becomes the host name of the machine."""
+    import platform
+
+    _settings.filename = os.fspath(filename).replace("%h", platform.node())
+
+
+def get_filename():
+    """Return the file of results."""
+    return _settings.filename
+
+
+def set_untuned_filename(filename):
+    """Set the file of untuned products."""
+    _settings.untuned_filename = os.fspath(filename)
+
+
+def _boolean(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+def _positive(name, value):
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {value!r}")
+    if value < 1:
+        raise ValueError(f"{name} is {value}; it must be 1 or more")
+    return value
+
+
+@functools.cache
+def environment(device):
+    """Return what an entry is valid for: names of device, driver and library."""
+    from gputensor._driver.cuda import device_info
+
+    info = device_info(device)
+    return (
+        info["name"],
+        ".".join(map(str, info["driver_version"])),
+        f"cublasLt {library_versions().get('cublasLt', 0)}",
+    )
+
+
+def find(signature, device, is_capturing):
+    """Return the choice for a product, or None. Called when a product is planned.
+
+    Tunes the product when that is enabled, it has no entry and its stream is not capturing.
+    """
+    with _lock:
+        place = environment(device)
+        entry = _entries.get((place, signature))
+        if entry is None and _settings.is_tuning and _settings.is_enabled and not is_capturing:
+            entry = _tune(signature, device)
+        if entry is None and _settings.is_recording:
+            _untuned[signature] = None
+        if not _settings.is_enabled:
+            return None
+        if entry is None:
+            entry = _borrow(place, signature)
+        return None if entry is None else entry["choice"]
+
+
+def _tune(signature, device, **options):
+    """Measure a product and file the result."""
+    from gputensor.blas.tuner import tune
+
+    result = tune(
+        signature,
+        device,
+        seconds=_settings.duration_ms / 1e3,
+        rounds=_settings.iterations,
+        rotating_nbytes=_settings.rotating_mib << 20,
+        is_checked=_settings.is_checked,
+        **options,
+    )
+    _entries[environment(device), signature] = result
+    return result
+
+
+def _borrow(place, signature):
+    """The entry of the nearest shape that is alike in everything else, or None."""
+    best, best_distance = None, math.inf
+    for (other_place, other), entry in _entries.items():
+        if other_place != place or other == signature:
+            continue
+        distance = _distance(signature, other)
+        if distance < best_distance:
+            best, best_distance = entry, distance
+    return best
+
+
+def _distance(one, other):
+    """How far apart two shapes are; infinite when they are not near or differ otherwise.
+
+    Sizes may differ a little, and with them leading dimensions and strides, as long as the
+    leading dimensions stay multiples of the same 8 elements or not.
+    """
+    total = 0.0
+    for name, a, b in zip(FIELDS, one, other, strict=True):
+        if name in SIZES or name == "batch":
+            ratio = max(a, b) / min(a, b)
+            if ratio > NEAR:
+                return math.inf
+            total += math.log(ratio)
+        elif name.startswith(("ld", "stride")):
+            if (a % 8 == 0) != (b % 8 == 0):
+                return math.inf
+        elif a != b:
+            return math.inf
+    return total
+
+
+def get_results():
+    """Return the entries as dicts: ``device``, ``driver``, ``library``, ``problem``, ``us`` …
+
+    >>> clear()
+    >>> get_results()
+    []
+    """
+    with _lock:
+        return [
+            {
+                "device": place[0],
+                "driver": place[1],
+                "library": place[2],
+                "problem": dict(zip(FIELDS, signature, strict=True)),
+                "pad": entry["choice"][0],
+                "backend": entry["choice"][1],
+                "config": entry["choice"][2] and list(entry["choice"][2]),
+                "us": entry["us"],
+                "default_us": entry["default_us"],
+                "measured": entry["measured"],
+            }
+            for (place, signature), entry in _entries.items()
+        ]
+
+
+def clear():
+    """Forget all entries and all untuned products."""
+    with _lock:
+        _entries.clear()
+        _untuned.clear()
+        _changed()
+
+
+def read_file(filename=None):
+    """Add the entries of a file; those of other devices or versions stay for :func:`write_file`.
+
+    Returns
+    -------
+    int
+        How many entries the file had.
+
+    Raises
+    ------
+    ValueError
+        The file is not one of results; nothing was added.
+    """
+    path = Path(_settings.filename if filename is None else filename)
+    try:
+        content = json.loads(path.read_text())
+        rows = [_entry_of(row) for row in content["results"]]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a file of tuned results: {error}") from None
+    with _lock:
+        _entries.update(rows)
+        _changed()
+    return len(rows)
+
+
+def _entry_of(row):
+    signature = check_signature([row["problem"][name] for name in FIELDS])
+    config = row["config"] and tuple(int(number) for number in row["config"])
+    entry = {
+        "choice": (int(row["pad"]), int(row["backend"]), config),
+        "us": float(row["us"]),
+        "default_us": float(row["default_us"]),
+        "measured": int(row["measured"]),
+    }
+    return ((str(row["device"]), str(row["driver"]), str(row["library"])), signature), entry
+
+
+def write_file(filename=None):
+    """Write all entries, and with recording enabled the untuned products to their own file."""
+    path = Path(_settings.filename if filename is None else filename)
+    _write(path, {"format": "gputensor tuned products 1", "results": get_results()})
+    if _settings.is_recording:
+        with _lock:
+            shapes = [dict(zip(FIELDS, signature, strict=True)) for signature in _untuned]
+        _write(
+            Path(_settings.untuned_filename),
+            {"format": "gputensor untuned products 1", "problems": shapes},
+        )
+
+
+def _write(path, content):
+    """Replace a file in one step, so that a reader never sees half of it."""
+    temporary = path.with_name(f"{path.name}.{os.getpid()}")
+    temporary.write_text(json.dumps(content, indent=1) + "\n")
+    os.replace(temporary, path)
+
+
+def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, show=sys.stderr):
+    """Tune the untuned products of a file and add the results.
+
+    Parameters
+    ----------
+    filename : str, optional
+        A file that :func:`write_file` made of recorded products; the set one by default.
+    device : int
+        The CUDA device.
+    seconds : float
+        Budget for the whole file; each product gets an even share, at most its own budget.
+    is_exhaustive : bool
+        Measure every algorithm that fits, not only those that the library proposes.
+    show : file, optional
+        Where the progress bar goes; None for none.
+
+    Returns
+    -------
+    list of dict
+        One result for each product.
+    """
+    path = Path(_settings.untuned_filename if filename is None else filename)
+    try:
+        problems = json.loads(path.read_text())["problems"]
+        signatures = [check_signature([row[name] for name in FIELDS]) for row in problems]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a file of untuned products: {error}") from None
+    return tune_signatures(
+        signatures, device=device, seconds=seconds, is_exhaustive=is_exhaustive, show=show
+    )
+
+
+def tune_signatures(signatures, *, device, seconds, is_exhaustive=False, show=None):
+    """Tune products within a budget, with a progress bar."""
+    from gputensor.blas.tuner import tune
+
+    results = []
+    share = min(seconds / max(1, len(signatures)), _settings.duration_ms / 1e3)
+    for number, signature in enumerate(signatures):
+        _progress(show, number, len(signatures))
+        result = tune(
+            signature,
+            device,
+            seconds=seconds / max(1, len(signatures)) if is_exhaustive else share,
+            rounds=_settings.iterations,
+            rotating_nbytes=_settings.rotating_mib << 20,
+            is_exhaustive=is_exhaustive,
+            is_checked=_settings.is_checked,
+        )
+        with _lock:
+            _entries[environment(device), signature] = result
+        results.append(result)
+    _progress(show, len(signatures), len(signatures))
+    if show is not None:
+        print(file=show)
+    _changed()
+    return results
+
+
+def _progress(show, done, total):
+    if show is not None and total:
+        width = 40
+        filled = width * done // total
+        bar = "#" * filled + "." * (width - filled)
+        print(f"\r[{bar}] {done}/{total} products", end="", file=show, flush=True)
+
+
+if _settings.is_enabled or _settings.is_recording:
+    enable(_settings.is_enabled)

@@ -1,0 +1,495 @@
+"""Measuring the ways to compute one product, and choosing the quickest.
+
+Each way (padding, library, algorithm) becomes a plan. Plans run over operands that rotate through
+more memory than the cache holds, captured into graphs so that the host's time does not count. A first
+pass drops what is clearly slower; the rest is measured in interleaved rounds, and the median decides.
+The default way is always among them and wins ties. A time budget bounds the whole. Everything
+runs on a stream of its own, never inside a capture of the caller's.
+"""
+
+import statistics
+import time
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+import numpy as np
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.block cimport Block
+from gputensor._driver.cuda cimport context_enter, context_leave
+from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.table cimport EVENT_TIMING, MAX_DEVICES, STATUS_OK, Driver, status_t
+from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.operand cimport (
+    DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, DT_FLOAT16,
+    DT_FLOAT32, DT_FLOAT64,
+)
+from gputensor.blas.choice cimport CHOICE_ANY, CONFIG_COUNT, Choice
+from gputensor.blas.dispatch cimport dispatch_load, plan_build, plan_destroy, plan_run
+from gputensor.blas.gemm_lt cimport lt_config_of, lt_enumerate, lt_propose
+from gputensor.blas.library cimport BLAS_OK, OP_N, LtHeuristic
+from gputensor.blas.pad cimport (
+    PAD_A, PAD_B, PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_nbytes, relayout_launch,
+)
+from gputensor.blas.plan cimport BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_hash, plan_key
+from gputensor.blas.product cimport Product
+from gputensor.blas.signature cimport product_of_signature
+from gputensor.blas.workspace cimport (
+    Workspace, workspace_nbytes, workspace_return, workspace_take,
+)
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas.random_source import SOURCE
+from gputensor.errors import raise_for_status
+
+__all__ = ["tune"]
+
+cdef enum:
+    MAX_SETS = 16               # sets of rotating operands
+    PROPOSALS = 128
+    MAX_REPEATS = 64
+
+# Word patterns for random finite elements: bits kept of random words, bits set (random_source.py).
+cdef dict PATTERNS = {
+    DT_FLOAT64: (0x800FFFFFFFFFFFFF, 0x3FE0000000000000),
+    DT_COMPLEX128: (0x800FFFFFFFFFFFFF, 0x3FE0000000000000),
+    DT_FLOAT32: (0x807FFFFF807FFFFF, 0x3F0000003F000000),
+    DT_COMPLEX64: (0x807FFFFF807FFFFF, 0x3F0000003F000000),
+    DT_FLOAT16: (0x83FF83FF83FF83FF, 0x3800380038003800),
+    DT_BFLOAT16: (0x807F807F807F807F, 0x3F003F003F003F00),
+    DT_FLOAT8_E4M3: (0x8787878787878787, 0x3030303030303030),
+    DT_FLOAT8_E5M2: (0x8383838383838383, 0x3838383838383838),
+}
+
+cdef struct FillParameters:
+    uint64_t ptr
+    uint64_t count
+    uint64_t keep
+    uint64_t set
+    uint64_t seed
+
+
+cdef uint64_t[MAX_DEVICES] streams
+
+
+cdef class Bench:
+    """The operands of one product on a device, ready to be multiplied by any plan."""
+
+    cdef Product raw
+    cdef Product[MAX_SETS] sets
+    cdef int set_count
+    cdef int device
+    cdef uint64_t stream, start, end
+    cdef Driver* driver
+    cdef list blocks            # addresses of Block records, to give back
+    cdef uint64_t pad_a, pad_b, pad_d
+    cdef int64_t size_a, size_b, size_d
+
+    def __cinit__(self, tuple signature, int device, size_t rotating_nbytes):
+        self.blocks = []
+        self.device = device
+        self.driver = driver_open(device)
+        dispatch_load(device)
+        product_of_signature(signature, &self.raw)
+        self.raw.device = device
+        # One stream for each device, for good: blocks of the allocator's pools carry its handle.
+        if not streams[device]:
+            raise_for_status(self.driver.stream_create(self.driver.self, &streams[device], 0),
+                             "stream_create")
+        self.stream = streams[device]
+        raise_for_status(self.driver.event_create(self.driver.self, &self.start, EVENT_TIMING),
+                         "event_create")
+        raise_for_status(self.driver.event_create(self.driver.self, &self.end, EVENT_TIMING),
+                         "event_create")
+        self.make_operands(rotating_nbytes)
+
+    def __dealloc__(self):
+        if self.driver is NULL:
+            return
+        if self.stream:
+            self.driver.stream_synchronize(self.driver.self, self.stream)
+        for address in self.blocks or ():
+            allocator_free(<Block*><uint64_t>address)
+        if self.start:
+            self.driver.event_destroy(self.driver.self, self.start)
+        if self.end:
+            self.driver.event_destroy(self.driver.self, self.end)
+
+    cdef uint64_t take(self, size_t nbytes) except 0:
+        cdef status_t status = STATUS_OK
+        cdef Block* block = allocator_malloc(self.device, nbytes, self.stream, &status)
+        if block is NULL:
+            raise_for_malloc(self.device, nbytes, self.stream, status)
+        self.blocks.append(<uint64_t>block)
+        return block.ptr
+
+    cdef int make_operands(self, size_t rotating_nbytes) except -1:
+        cdef Product* raw = &self.raw
+        cdef int index
+        cdef int64_t total
+        cdef int64_t rows_a = raw.m if raw.op_a == OP_N else raw.k
+        cdef int64_t columns_a = raw.k if raw.op_a == OP_N else raw.m
+        cdef int64_t rows_b = raw.k if raw.op_b == OP_N else raw.n
+        cdef int64_t columns_b = raw.n if raw.op_b == OP_N else raw.k
+        self.size_a = span(rows_a, columns_a, raw.lda, raw.batch, raw.stride_a)
+        self.size_b = span(rows_b, columns_b, raw.ldb, raw.batch, raw.stride_b)
+        self.size_d = span(raw.m, raw.n, raw.ldd, raw.batch, raw.stride_d)
+        total = (self.size_a * dtype_itemsize(raw.type_a)
+                 + self.size_b * dtype_itemsize(raw.type_b)
+                 + self.size_d * dtype_itemsize(raw.type_d))
+        self.set_count = <int>min(MAX_SETS, max(1, -(-rotating_nbytes // max(1, total))))
+        for index in range(self.set_count):
+            self.sets[index] = raw[0]
+            self.sets[index].a = self.operand(self.size_a, raw.type_a, raw.a, 2 * index + 1)
+            self.sets[index].b = self.operand(self.size_b, raw.type_b, raw.b, 2 * index + 2)
+            self.sets[index].d = self.operand(self.size_d, raw.type_d, raw.d, 0)
+            self.sets[index].c = self.sets[index].d
+            self.sets[index].ldc, self.sets[index].stride_c = raw.ldd, raw.stride_d
+            if raw.bias:
+                self.sets[index].bias = self.operand(raw.m, raw.type_d, 256, 99)
+        # From here on, the raw product stands for the first set.
+        self.raw = self.sets[0]
+        return 0
+
+    cdef uint64_t operand(self, int64_t size, int dtype, uint64_t alignment,
+                          uint64_t seed) except 0:
+        """Random elements at an address of exactly the given alignment (256: any multiple)."""
+        cdef FillParameters parameters
+        cdef uint64_t function
+        cdef size_t nbytes = <size_t>(size * dtype_itemsize(dtype)) + 512
+        cdef uint64_t ptr = self.take(nbytes)
+        keep, pattern = PATTERNS.get(dtype, (0xFFFFFFFFFFFFFFFF, 0))
+        parameters.ptr = ptr
+        parameters.count = nbytes // 8
+        parameters.keep, parameters.set, parameters.seed = keep, pattern, seed << 40
+        function = compile_kernel(self.device, SOURCE, "fill_random", ())
+        launch_kernel(self.device, self.stream, function,
+                      <uint32_t>min(4096, parameters.count // 256 + 1), 256, 0, &parameters)
+        return ptr + (alignment if alignment < 256 else 0)
+
+    cdef int take_padding(self) except -1:
+        """Memory for padded copies, shared by the sets: a product uses it in stream order."""
+        cdef int64_t ld, stride
+        if not self.pad_a:
+            self.pad_a = self.take(pad_nbytes(&self.raw, PAD_A, &ld, &stride))
+            self.pad_b = self.take(pad_nbytes(&self.raw, PAD_B, &ld, &stride))
+            self.pad_d = self.take(pad_nbytes(&self.raw, PAD_D, &ld, &stride))
+        return 0
+
+    cdef int launch(self, Plan* plan, int index) except -1:
+        """Queue one product; a cuBLAS status."""
+        cdef Product product = self.sets[index]
+        cdef Relayout before, after
+        cdef Workspace workspace
+        cdef int status
+        if plan.pad:
+            self.take_padding()
+            pad_bind(&product, plan.pad, self.pad_a, self.pad_b, self.pad_d, &before, &after)
+            if before.count:
+                relayout_launch(&before, self.device, self.stream)
+        status = workspace_take(self.device, self.stream, plan.workspace_nbytes, &workspace)
+        raise_for_status(status, "workspace_take")
+        status = plan_run(plan, &product, &workspace, self.stream)
+        workspace_return(&workspace)
+        if status == BLAS_OK and plan.pad and after.count:
+            relayout_launch(&after, self.device, self.stream)
+        return status
+
+    cdef double once(self, Plan* plan) except -2:
+        """Seconds of one uncaptured product on the device; -1 when the library refuses it."""
+        cdef float milliseconds = 0
+        cdef int status
+        self.driver.event_record(self.driver.self, self.start, self.stream)
+        status = self.launch(plan, 0)
+        self.driver.event_record(self.driver.self, self.end, self.stream)
+        self.wait()
+        if status != BLAS_OK:
+            return -1
+        self.driver.event_elapsed(self.driver.self, &milliseconds, self.start, self.end)
+        return milliseconds * 1e-3
+
+    cdef int wait(self) except -1:
+        cdef status_t status
+        with nogil:
+            status = self.driver.stream_synchronize(self.driver.self, self.stream)
+        raise_for_status(status, "stream_synchronize", "while tuning a product")
+        return 0
+
+    cdef uint64_t graph(self, Plan* plan, int repeats) except 0:
+        """An executable graph of `repeats` products over the rotating operands."""
+        cdef uint64_t captured = 0
+        cdef uint64_t executable = 0
+        cdef int index
+        cdef int status = BLAS_OK
+        cdef status_t ended
+        raise_for_status(self.driver.capture_begin(self.driver.self, self.stream, 2),
+                         "capture_begin")
+        try:
+            for index in range(repeats):
+                if status == BLAS_OK:
+                    status = self.launch(plan, index % self.set_count)
+        finally:
+            ended = self.driver.capture_end(self.driver.self, self.stream, &captured)
+        raise_for_status(ended, "capture_end")
+        ended = self.driver.graph_instantiate(self.driver.self, captured, &executable)
+        self.driver.graph_destroy(self.driver.self, captured)
+        raise_for_status(ended, "graph_instantiate")
+        return executable
+
+    cdef double replay(self, uint64_t executable, int repeats) except -1:
+        """Seconds of one product in a replay."""
+        cdef float milliseconds = 0
+        self.driver.event_record(self.driver.self, self.start, self.stream)
+        raise_for_status(self.driver.graph_launch(self.driver.self, executable, self.stream),
+                         "graph_launch")
+        self.driver.event_record(self.driver.self, self.end, self.stream)
+        self.wait()
+        self.driver.event_elapsed(self.driver.self, &milliseconds, self.start, self.end)
+        return milliseconds * 1e-3 / repeats
+
+    cdef object result(self, Plan* plan):
+        """The first elements of the result by a plan, as float64; None when it was refused."""
+        cdef int64_t count = min(self.size_d, 1 << 20)
+        values = np.empty(count, DTYPES[self.raw.type_d].numpy)
+        cdef uint64_t target = values.__array_interface__["data"][0]
+        if self.launch(plan, 0) != BLAS_OK:
+            return None
+        raise_for_status(
+            self.driver.copy_async(self.driver.self, target, self.raw.d, values.nbytes,
+                                   self.stream), "copy_async")
+        self.wait()
+        return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+    cdef uint64_t plan(self, object choice) except? 1:
+        """The address of a new plan; 0 when the library has none. `choice` None is the default."""
+        cdef PlanKey key
+        cdef Choice given
+        cdef Plan* plan
+        cdef void* before = NULL
+        cdef int status = BLAS_OK
+        cdef int index
+        plan_key(&self.raw, 0, &key)
+        if choice is not None:
+            given.pad, given.backend, config = choice
+            given.has_config = config is not None
+            for index in range(CONFIG_COUNT):
+                given.config[index] = config[index] if config is not None else 0
+        raise_for_status(context_enter(self.device, &before), "context_enter")
+        plan = plan_build(&self.raw, &key, plan_hash(&key), 0,
+                          &given if choice is not None else NULL, &status)
+        context_leave(self.device, before)
+        return <uint64_t>plan
+
+    cdef list proposals(self, int padded, bint is_exhaustive):
+        """The choices of cuBLASLt for the product padded in one way, the library's order first."""
+        cdef LtHeuristic[PROPOSALS] results
+        cdef Choice choice
+        cdef Product final = self.raw
+        cdef Relayout before, after
+        cdef Plan* plan = <Plan*>self.plan((padded, BACKEND_LT, None))
+        cdef int index
+        cdef int count = 0
+        cdef list found = []
+        if plan is NULL:
+            return found
+        if plan.backend == BACKEND_LT:
+            pad_bind(&final, padded, 0, 0, 0, &before, &after)
+            lt_propose(plan, &final, workspace_nbytes(self.device), PROPOSALS, results, &count)
+            for index in range(count):
+                if results[index].state == BLAS_OK and (
+                        lt_config_of(&results[index].algo, &choice) == BLAS_OK):
+                    config = tuple([choice.config[i] for i in range(CONFIG_COUNT)])
+                    found.append((padded, BACKEND_LT, config))
+            if is_exhaustive:
+                found += [(padded, BACKEND_LT, config)
+                          for config in lt_enumerate(plan, &final,
+                                                     workspace_nbytes(self.device))]
+        plan_destroy(plan)
+        return list(dict.fromkeys(found))
+
+    def forms(self):
+        """The ways to pad: none, the odd inputs, all odd matrices."""
+        cdef int odd = odd_matrices(&self.raw)
+        if self.raw.outer_ndim:
+            return [PAD_NONE]
+        return sorted({PAD_NONE, odd & (PAD_A | PAD_B), odd})
+
+    def choices(self, is_exhaustive):
+        """All ways that are worth a measurement."""
+        found = []
+        for form in self.forms():
+            found.append((form, BACKEND_CUBLAS, None))
+            found += self.proposals(form, is_exhaustive)
+        return list(dict.fromkeys(found))
+
+
+cdef int64_t span(int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+                  int64_t stride) noexcept nogil:
+    return (batch - 1) * stride + (columns - 1) * ld + rows
+
+
+class Contender:
+    """A plan under measurement."""
+
+    def __init__(self, choice, plan):
+        self.choice = choice
+        self.plan = plan
+        self.graph = 0
+        self.times = []
+
+
+def tune(signature, device, *, seconds=0.6, rounds=5, rotating_nbytes=128 << 20,
+         is_exhaustive=False, is_checked=True):
+    """Measure the ways to compute a product and return the quickest.
+
+    Parameters
+    ----------
+    signature : tuple of int
+        The product, see :data:`gputensor.blas.signature.FIELDS`.
+    device : int
+        An open CUDA device.
+    seconds : float
+        Budget; at least the default way is measured.
+    rounds : int
+        Interleaved rounds of the second pass.
+    rotating_nbytes : int
+        Memory that the operands rotate through, for cold caches.
+    is_exhaustive : bool
+        Also measure algorithms that the library's heuristic does not propose.
+    is_checked : bool
+        Compare the winner's result with the default's.
+
+    Returns
+    -------
+    dict
+        ``choice`` (pad, backend, configuration), ``us`` and ``default_us``, ``measured``.
+    """
+    cdef Bench bench = Bench(signature, device, rotating_nbytes)
+    deadline = time.monotonic() + seconds
+    default = Contender(None, bench.plan(None))
+    if not default.plan:
+        raise ValueError("no library has this product")
+    contenders = [default]
+    try:
+        return _tune(bench, contenders, deadline, seconds, rounds, is_exhaustive, is_checked)
+    finally:
+        bench.wait()
+        for contender in contenders:
+            if contender.graph:
+                release_graph(bench, contender.graph)
+            if contender.plan:
+                release_plan(contender.plan)
+
+
+cdef int release_graph(Bench bench, uint64_t executable) except -1:
+    bench.driver.graph_executable_destroy(bench.driver.self, executable)
+    return 0
+
+
+cdef int release_plan(uint64_t plan) except -1:
+    plan_destroy(<Plan*>plan)
+    return 0
+
+
+cdef object _tune(Bench bench, list contenders, double deadline, double seconds, int rounds,
+                  bint is_exhaustive, bint is_checked):
+    default = contenders[0]
+    first_pass_end = deadline - 0.4 * seconds
+    repeats = first_pass(bench, default, 0)
+    best = default.times[0]
+    for choice in bench.choices(is_exhaustive):
+        if time.monotonic() > first_pass_end:
+            break
+        contender = Contender(choice, bench.plan(choice))
+        if not contender.plan:
+            continue
+        contenders.append(contender)
+        if not is_worth(bench, contender, best):
+            continue
+        first_pass(bench, contender, repeats)
+        best = min(best, contender.times[0])
+    measured = [one for one in contenders if one.times]
+    finalists = sorted(measured, key=lambda one: one.times[0])[:8]
+    if default not in finalists:
+        finalists.append(default)
+    second_pass(bench, finalists, rounds, repeats, deadline)
+    return verdict(bench, default, finalists, len(measured), is_checked)
+
+
+cdef bint is_worth(Bench bench, object contender, double best) except -1:
+    """Run once to see that the library takes it and that it is not out of the question."""
+    cdef double seconds = bench.once(<Plan*><uint64_t>contender.plan)
+    if seconds < 0:
+        return False
+    # Launch gaps make small products look alike here; only a large one can be dropped.
+    return seconds < 2 * best or seconds < 50e-6
+
+
+cdef int first_pass(Bench bench, object contender, int repeats) except -1:
+    """Capture and time a contender once; gives the repeats in its graph (chosen when 0)."""
+    cdef Plan* plan = <Plan*><uint64_t>contender.plan
+    cdef double seconds
+    if repeats == 0:
+        seconds = bench.once(plan)
+        seconds = max(2e-6, bench.once(plan))
+        repeats = <int>min(MAX_REPEATS, max(bench.set_count if seconds < 1e-4 else 1,
+                                            1 + <int>(5e-4 / seconds)))
+    contender.graph = bench.graph(plan, repeats)
+    bench.replay(contender.graph, repeats)
+    contender.times = [bench.replay(contender.graph, repeats)]
+    return repeats
+
+
+cdef int second_pass(Bench bench, list finalists, int rounds, int repeats,
+                     double deadline) except -1:
+    for one in finalists:
+        one.times = []
+    for turn in range(rounds):
+        for one in finalists:
+            one.times.append(bench.replay(one.graph, repeats))
+        if time.monotonic() > deadline and turn:
+            break
+    return 0
+
+
+cdef object verdict(Bench bench, object default, list finalists, int measured, bint is_checked):
+    def median(one):
+        return statistics.median(one.times)
+
+    for winner in sorted(finalists, key=median):
+        if winner is default or median(winner) > 0.99 * median(default):
+            winner = default
+            break
+        if not is_checked or agrees(bench, default, winner):
+            break
+    return {
+        "choice": choice_of(winner),
+        "us": round(1e6 * median(winner), 3),
+        "default_us": round(1e6 * median(default), 3),
+        "measured": measured,
+    }
+
+
+cdef object choice_of(object contender):
+    """The choice of a contender; the default's padding and library, with their own algorithm."""
+    cdef Plan* plan = <Plan*><uint64_t>contender.plan
+    cdef Choice choice
+    if contender.choice is not None:
+        return contender.choice
+    if plan.backend == BACKEND_LT and lt_config_of(&plan.algo, &choice) == BLAS_OK:
+        return (plan.pad, plan.backend, tuple([choice.config[i] for i in range(CONFIG_COUNT)]))
+    return (plan.pad, plan.backend, None)
+
+
+cdef bint agrees(Bench bench, object default, object winner) except -1:
+    """Whether two plans give the same numbers, up to the rounding of sums in another order."""
+    expected = bench.result(<Plan*><uint64_t>default.plan)
+    got = bench.result(<Plan*><uint64_t>winner.plan)
+    if expected is None or got is None:
+        return False
+    unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
+            DT_COMPLEX128: 2.0**-50}.get(bench.raw.type_d, 2.0**-9)
+    # Random signs: a sum of k terms below 1 has a size near sqrt(k), its error a few units of that.
+    scale = unit * (np.abs(expected) + 4 * float(bench.raw.k) ** 0.5)
+    return bool(np.all(np.isfinite(got)) and np.all(np.abs(got - expected) <= 4 * scale))
