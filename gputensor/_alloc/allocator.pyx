@@ -19,11 +19,10 @@ from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.direct cimport direct_free, direct_malloc
 from gputensor._alloc.history cimport (
     HISTORY_ALLOC,
-    HISTORY_FREE_COMPLETED,
-    HISTORY_FREE_REQUESTED,
     HISTORY_STACK_FREE,
     history_enabled,
     history_record,
+    history_record_free,
     stack_capture_if,
     stack_capture_if_enabled,
 )
@@ -123,11 +122,8 @@ cdef void allocator_free(Block* block) noexcept nogil:
     if history_enabled(device):
         stack = stack_capture_if(HISTORY_STACK_FREE)
         pool_id = block.pool.pool_id if block.pool != NULL else 0
-        history_record(device, HISTORY_FREE_REQUESTED, block.ptr, block.nbytes, block.stream,
-                       stack, pool_id)
-        if block.uses == NULL:
-            history_record(device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes, block.stream,
-                           stack, pool_id)
+        history_record_free(device, block.ptr, block.nbytes, block.stream, stack, pool_id,
+                            block.uses == NULL)
     if block.home != NULL and block.uses == NULL and cache_park(block.home, block):
         return
     if block.pool == NULL:

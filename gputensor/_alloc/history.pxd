@@ -27,11 +27,17 @@ cdef int history_enabled(int device) noexcept nogil
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil
 
+# HISTORY_FREE_REQUESTED and, when nothing waits for the block, HISTORY_FREE_COMPLETED at once.
+cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
+                              uint32_t stack, uint64_t pool_id, bint is_completed) noexcept nogil
+
 # The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is
 # on and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil
-# The same for allocations.
+# The same for allocations; segments that the thread grows from now on have this stack too.
 cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil
+# The stack of the allocation that this thread is making, or made last.
+cdef uint32_t stack_of_request() noexcept nogil
 
 # The entries of a device for a snapshot, oldest first, as a list of dicts in PyTorch's schema.
 cdef list history_entries(int device, object formatter)

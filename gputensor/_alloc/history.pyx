@@ -29,7 +29,8 @@ cdef extern from "gputensor/_alloc/ring.h" nogil:
         uint64_t mask, limit
     gt_ring* gt_ring_new(uint64_t limit)
     void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
-                     uint64_t stream, uint32_t stack, uint64_t pool_id)
+                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t time_ns)
+    uint64_t gt_now_ns()
     void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end)
     int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out)
     gt_ring* gt_ring_enlarged(gt_ring* ring, uint64_t limit)
@@ -45,6 +46,7 @@ cdef extern from *:
     static int gt_history_native;       // stacks have C frames too
     static gt_ring* gt_rings[64];       // by device + HOST_DEVICES
     static uint64_t gt_history_limit = 1;
+    static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
 
     static inline gt_ring* gt_ring_of(int index) {
         gt_ring* ring = __atomic_load_n(&gt_rings[index], __ATOMIC_ACQUIRE);
@@ -78,6 +80,7 @@ cdef extern from *:
         __atomic_store_n(&gt_history_bits, bits, __ATOMIC_RELEASE);
     }
     """
+    uint32_t gt_request_stack
     gt_ring* gt_ring_of(int index) nogil
     gt_ring* gt_ring_peek(int index) nogil
     void gt_ring_replace(int index, gt_ring* ring) nogil
@@ -119,8 +122,32 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
     if not (gt_keep() >> action) & 1:
         return
     ring = gt_ring_of(device + HOST_DEVICES)
-    if ring != NULL:
-        gt_ring_add(ring, action, ptr, nbytes, stream, stack if gt_trace_stacks() else 0, pool_id)
+    if ring == NULL:
+        return
+    if not gt_trace_stacks():
+        stack = 0
+    elif action == HISTORY_SEGMENT_ALLOC or action == HISTORY_SEGMENT_MAP:
+        stack = gt_request_stack
+    gt_ring_add(ring, action, ptr, nbytes, stream, stack, pool_id, gt_now_ns())
+
+
+cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
+                              uint32_t stack, uint64_t pool_id, bint is_completed) noexcept nogil:
+    cdef uint32_t keep = gt_keep()
+    cdef gt_ring* ring
+    cdef uint64_t time_ns
+    if keep == 0:
+        return
+    ring = gt_ring_of(device + HOST_DEVICES)
+    if ring == NULL:
+        return
+    if not gt_trace_stacks():
+        stack = 0
+    time_ns = gt_now_ns()       # half of a record's cost: both share it
+    if (keep >> HISTORY_FREE_REQUESTED) & 1:
+        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, time_ns)
+    if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
+        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, time_ns)
 
 
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
@@ -130,7 +157,13 @@ cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
 
 
 cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil:
-    return stack_capture_if(HISTORY_STACK_ALLOC)
+    global gt_request_stack
+    gt_request_stack = stack_capture_if(HISTORY_STACK_ALLOC)
+    return gt_request_stack
+
+
+cdef uint32_t stack_of_request() noexcept nogil:
+    return gt_request_stack if gt_bits() & HISTORY_STACK_ALLOC else 0
 
 
 cdef class EntryPatterns:
@@ -303,9 +336,10 @@ before_close(_forget)
 def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
     """Record an event of a caller's own, with the caller's stack; used by tests and replays."""
     cdef int number = ACTIONS.index(action)
-    cdef int wanted = HISTORY_STACK_FREE if number in (
-        HISTORY_FREE_REQUESTED, HISTORY_FREE_COMPLETED) else HISTORY_STACK_ALLOC
-    history_record(device, number, ptr, nbytes, stream, stack_capture_if(wanted), pool_id)
+    cdef bint is_free = number in (HISTORY_FREE_REQUESTED, HISTORY_FREE_COMPLETED)
+    cdef uint32_t stack = (stack_capture_if(HISTORY_STACK_FREE) if is_free
+                           else stack_capture_if_enabled(device))
+    history_record(device, number, ptr, nbytes, stream, stack, pool_id)
 
 
 def entries(device):

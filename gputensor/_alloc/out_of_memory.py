@@ -4,6 +4,7 @@ The ladder has been climbed by then (ladder.pyx); this module only explains. Obs
 here, outside of any lock, before the exception is raised.
 """
 
+from gputensor._alloc import history
 from gputensor._alloc.report import memory_facts
 from gputensor.errors import DriverError, OutOfMemoryError, status_text
 
@@ -106,6 +107,7 @@ def raise_for(device, nbytes, stream, status):
         )
     facts = memory_facts(device, nbytes)
     reason = reason_of(facts)
+    history.add_entry(device, "oom", facts["free"], nbytes, stream)
     for observer in list(_observers):
         observer(device, nbytes, facts["limit"] or facts["total"], facts["free"])
     message = message_of(device, facts, reason)

@@ -64,7 +64,8 @@ static inline uint64_t gt_now_ns(void) {
 #define GT_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
 static inline void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
-                               uint64_t stream, uint32_t stack, uint64_t pool_id) {
+                               uint64_t stream, uint32_t stack, uint64_t pool_id,
+                               uint64_t time_ns) {
     uint64_t number = __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED);
     gt_record* record = &ring->records[number & ring->mask];
     GT_PUT(record->sequence, 0);
@@ -73,7 +74,7 @@ static inline void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uin
     GT_PUT(record->nbytes, nbytes);
     GT_PUT(record->stream, stream);
     GT_PUT(record->pool_id, pool_id);
-    GT_PUT(record->time_ns, gt_now_ns());
+    GT_PUT(record->time_ns, time_ns);
     GT_PUT(record->stack, stack);
     GT_PUT(record->action, action);
     __atomic_store_n(&record->sequence, number + 1, __ATOMIC_RELEASE);

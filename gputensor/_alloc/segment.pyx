@@ -11,6 +11,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.block cimport block_drop, block_join_next, block_new
+from gputensor._alloc.history cimport stack_of_request
 from gputensor._alloc.model cimport (
     BLOCK_FREE,
     BLOCK_HELD,
@@ -47,6 +48,7 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     segment.mapped = 0 if is_virtual else nbytes
     segment.is_virtual = is_virtual
     segment.stream = stream
+    segment.stack = stack_of_request()
     segment.pool = pool
     segment.first = block
     segment.next = pool.segments
