@@ -40,11 +40,22 @@ cdef Tensor upload(object array, int dtype, int device):
     stream = current_stream(device)
     result.prepare_write(stream)
     source = ready.__array_interface__["data"][0]
-    if device == HOST_DEVICE:
+    if copies_straight(device, stream):
         copy_now(device, result.ptr, source, ready.nbytes, stream)
     else:
         stage_to_device(device, result.ptr, <const void*> source, ready.nbytes, stream)
     return result
+
+
+cdef bint copies_straight(int device, uint64_t stream) noexcept:
+    """The embedded host device needs no pinned memory, unless the copy becomes part of a graph."""
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    if device == HOST_DEVICE:
+        active = driver.capture_info(driver.self, stream, &active, &capture_id) or active
+        return not active
+    return False
 
 
 cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
@@ -71,7 +82,7 @@ cdef object download(Tensor source):
         return result
     target = result.__array_interface__["data"][0]
     packed.prepare_read(stream)
-    if device == HOST_DEVICE:
+    if copies_straight(device, stream):
         copy_now(device, target, packed.ptr, result.nbytes, stream)
     else:
         stage_to_host(device, <void*> target, packed.ptr, result.nbytes, stream)
