@@ -59,6 +59,10 @@ if SEGMENT_DTYPE.itemsize != sizeof(SegmentRecord) or BLOCK_DTYPE.itemsize != si
 STATES = ("inactive", "active_allocated", "active_pending_free")
 
 
+cdef extern from "Python.h":
+    void PyObject_GC_UnTrack(object)
+
+
 cdef list _format_segments(object segment_array, object block_array, int number,
                            StackFormatter stacks):
     cdef const SegmentRecord[::1] segments = segment_array.view(SEGMENT_DTYPE)
@@ -68,6 +72,7 @@ cdef list _format_segments(object segment_array, object block_array, int number,
     cdef tuple states = STATES
     cdef list formatted = []
     cdef list tiles
+    cdef dict tile
     cdef size_t i, j, first = 0
     cdef uint64_t allocated, active, requested
     cdef dict pools = {}
@@ -84,13 +89,15 @@ cdef list _format_segments(object segment_array, object block_array, int number,
                 requested += block.requested
                 if block.state == RECORD_ALLOCATED:
                     allocated += block.nbytes
-            tiles.append({
+            tile = {
                 "address": block.address,
                 "size": block.nbytes,
                 "requested_size": block.requested,
                 "state": states[block.state],
                 "frames": stacks.frames_of(block.stack),
-            })
+            }
+            PyObject_GC_UnTrack(tile)       # part of no cycle, as the entries of the history
+            tiles.append(tile)
         first += segment.n_blocks
         pool = pools.get(segment.pool_id)
         if pool is None:
