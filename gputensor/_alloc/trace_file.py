@@ -4,8 +4,9 @@ A trace comes from anywhere, so everything is checked before the replay engine s
 (size limits before anything is unpacked, no pickled objects), the four arrays (names, dtypes,
 lengths) and their meaning (a free names a live allocation, no id is allocated twice at once, sizes
 add up to something an address can hold). Every fault is a :class:`TraceFileError` whose message is
-one line that names the file, the place and what is allowed. What comes out has dense ids, so that
-the engine may index arrays by them. The format is described in benchmarks/traces/README.md.
+one line that names the file, the place and what is allowed. What comes out has dense ids and
+streams, so that the engine may index arrays by them. The format is described in
+benchmarks/traces/README.md.
 """
 
 import os
@@ -22,6 +23,8 @@ ARRAYS = {"op": np.int8, "id": np.int32, "size": np.int64, "stream": np.int16}
 PEAKS = ("peak_requested", "peak_allocated", "peak_reserved")
 # 20 million events are two hundred times the largest trace at hand and unpack to 300 MB.
 MAX_EVENTS = 20_000_000
+# The replay makes each stream that it meets, and looks at all of them on a miss.
+MAX_STREAMS = 1024
 # Bounds that keep every sum of the replay within 63 bits.
 MAX_SIZE = 2**60
 MAX_LIVE = 2**62
@@ -46,7 +49,7 @@ class Trace:
     size : ndarray of int64
         Bytes asked for, 1 .. 2**60.
     stream : ndarray of int16
-        0 is the default stream.
+        0 is the default stream; the others are numbered from 1 in order of the file's numbers.
     recorded : dict
         The peaks in bytes that were counted while recording, where the file has them.
     """
@@ -193,13 +196,17 @@ def check_trace(op, id, size, stream, recorded=None):
     refuse((size < 1) | (size > MAX_SIZE), size, "size", f"1 to {MAX_SIZE} bytes")
     refuse(stream < 0, stream, "stream", "0 and more")
     dense = check_lives(op, id, size)
+    streams = np.unique(stream[stream > 0])
+    if len(streams) > MAX_STREAMS:
+        raise TraceFileError(f"has {len(streams)} streams, at most {MAX_STREAMS} are allowed")
+    dense_stream = np.where(stream > 0, np.searchsorted(streams, stream) + 1, 0)
     # In floating point first: the exact sum of absurd sizes would wrap.
     if len(op) and np.cumsum(op * size.astype(np.float64)).max() > MAX_LIVE:
         raise TraceFileError(f"more than {MAX_LIVE} bytes are live at one time")
     for name, value in (recorded or {}).items():
         if value < 0:
             raise TraceFileError(f"'{name}' is {value}, 0 and more are allowed")
-    return Trace(op, dense, size, stream, dict(recorded or {}))
+    return Trace(op, dense, size, dense_stream.astype(np.int16), dict(recorded or {}))
 
 
 def refuse(is_bad, values, name, allowed):

@@ -49,6 +49,7 @@ def test_whole_trace_is_read_with_dense_ids_and_its_peak(save):
     trace = read_trace(save(**arrays(), peak_reserved=np.int64(4096)))
     assert trace.events == 3
     assert trace.id.tolist() == [0, 1, 0]
+    assert trace.stream.tolist() == [0, 1, 0]
     assert [getattr(trace, name).dtype for name in NAMES] == [np.dtype(d) for d in DTYPES]
     assert trace.peak_requested == 520
     assert trace.recorded == {"peak_reserved": 4096}
@@ -94,6 +95,14 @@ def test_sizes_that_add_up_beyond_an_address_are_refused(save):
     count = 9
     path = save(**arrays([1] * count, range(count), [2**60] * count, [0] * count))
     assert_refused(path, "live at one time")
+
+
+def test_more_streams_than_a_program_makes_are_refused(save):
+    count = trace_file.MAX_STREAMS + 1
+    contents = arrays([1] * count, range(count), [8] * count, range(1, count + 1))
+    assert_refused(save(**contents), f"{count} streams")
+    whole = {name: values[1:] for name, values in contents.items()}
+    assert read_trace(save(**whole)).stream.max() == trace_file.MAX_STREAMS
 
 
 @pytest.mark.parametrize("name", NAMES)
