@@ -3,6 +3,7 @@
 import copy
 import gc
 import pickle
+import threading
 
 import numpy as np
 import pytest
@@ -227,3 +228,26 @@ def test_recorded_use_of_a_foreign_kernel_is_waited_for(place, rng):
         del poison
     with pytest.raises(TypeError):
         gt.zeros(1, device=place).record_stream("side")
+
+
+def test_threads_on_their_own_streams_do_not_disturb_each_other(place):
+    errors = []
+
+    def work(thread):
+        try:
+            with gt.stream(gt.Stream(place)):
+                for i in range(25):
+                    a = np.full(500, thread * 1000 + i, np.int64)
+                    y = (gt.asarray(a, device=place) + 1) * 2
+                    check_same(y, (a + 1) * 2)
+                    assert gt.sum(y).item() == y.numpy().sum()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=work, args=(i,), daemon=True) for i in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(120)
+    assert not errors, errors
+    assert not any(thread.is_alive() for thread in threads)
