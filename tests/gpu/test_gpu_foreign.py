@@ -1,0 +1,49 @@
+"""Foreign programs on our allocator: PyTorch through its pluggable allocator, CuPy beside us."""
+
+import subprocess
+import sys
+
+import pytest
+
+TORCH_PROGRAM = """
+import numpy as np
+import torch
+import gputensor as gt
+
+allocator = torch.cuda.memory.CUDAPluggableAllocator(
+    gt.memory.c_library(), "gputensor_malloc_or_throw", "gputensor_free")
+torch.cuda.memory.change_current_allocator(allocator)
+rng = np.random.default_rng()
+a = rng.standard_normal((257, 129)).astype(np.float32)
+b = rng.standard_normal((129, 65)).astype(np.float32)
+before = gt.memory.memory_allocated(0)
+side = torch.cuda.Stream()
+x = torch.from_numpy(a).cuda()
+assert gt.memory.memory_allocated(0) >= before + a.nbytes
+with torch.cuda.stream(side):
+    side.wait_stream(torch.cuda.default_stream())
+    y = torch.from_numpy(b).cuda()
+    z = x.double() @ y.double()
+side.synchronize()
+np.testing.assert_allclose(z.cpu().numpy(), a.astype(float) @ b.astype(float), rtol=1e-12)
+try:
+    torch.empty(1 << 50, dtype=torch.uint8, device="cuda")
+except Exception as error:
+    print("refused:", type(error).__name__)
+else:
+    raise SystemExit("a petabyte was granted")
+again = torch.ones(1000, device="cuda").sum().item()
+assert again == 1000
+del x, y, z
+assert gt.memory.memory_allocated(0) <= before + (1 << 20)
+print("ok")
+"""
+
+
+def test_torch_runs_on_our_memory_and_survives_an_out_of_memory(tmp_path):
+    pytest.importorskip("torch", reason="needs torch with CUDA")
+    done = subprocess.run(
+        [sys.executable, "-c", TORCH_PROGRAM], capture_output=True, text=True, timeout=300
+    )
+    assert done.returncode == 0, done.stderr[-2000:]
+    assert done.stdout.split()[-1] == "ok"
