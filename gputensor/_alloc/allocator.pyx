@@ -8,6 +8,7 @@ driver and wait.
 from libc.stdint cimport uint32_t, uint64_t
 
 from gputensor._alloc.block cimport Block
+from gputensor._alloc.block_events cimport block_event_alloc, block_event_free
 from gputensor._alloc.central cimport (
     central_free,
     central_miss,
@@ -18,11 +19,8 @@ from gputensor._alloc.configuration cimport BACKEND_NATIVE
 from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.direct cimport direct_free, direct_malloc
 from gputensor._alloc.history cimport (
-    HISTORY_ALLOC,
     HISTORY_STACK_FREE,
     history_enabled,
-    history_record,
-    history_record_free,
     stack_capture_if,
     stack_capture_if_enabled,
 )
@@ -86,7 +84,9 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
             block = _miss(a, nbytes, rounded, stream, False, status)
             if block == NULL:
                 return NULL
-        if block.pool.pool_id == 0 and block.view == NULL:
+        # Oversize blocks are counted in the pools only.
+        if (block.pool.pool_id == 0 and block.view == NULL
+                and block.nbytes < a.config.max_split_size):
             block.home = cache
     return block
 
@@ -107,23 +107,17 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
     if block != NULL:
         block.stack = stack
         if history_enabled(device):
-            history_record(device, HISTORY_ALLOC, block.ptr, block.nbytes, stream, stack,
-                           block.pool.pool_id if block.pool != NULL else 0)
+            block_event_alloc(block, stack)
     return block
 
 
 cdef void allocator_free(Block* block) noexcept nogil:
     cdef int device = block.device
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef uint32_t stack
-    cdef uint64_t pool_id
     if a == NULL:
         return                      # the device was closed under the block: nothing is left of it
     if history_enabled(device):
-        stack = stack_capture_if(HISTORY_STACK_FREE)
-        pool_id = block.pool.pool_id if block.pool != NULL else 0
-        history_record_free(device, block.ptr, block.nbytes, block.stream, stack, pool_id,
-                            block.uses == NULL)
+        block_event_free(block, stack_capture_if(HISTORY_STACK_FREE), block.uses == NULL)
     if block.home != NULL and block.uses == NULL and cache_park(block.home, block):
         return
     if block.pool == NULL:

@@ -138,10 +138,10 @@ def close_allocator(int device, bint abandon=False):
         return
     with nogil:
         device_lock(a)
+        caches_drain(a)             # first: what was parked is done after the wait, too
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
-        caches_drain(a)
         release_all(a)
         held = <size_t>a.stats[5][0].current
         device_unlock(a)

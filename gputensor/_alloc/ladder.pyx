@@ -95,8 +95,8 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
                          status_t* status) noexcept nogil:
     cdef Block* block = NULL
     status[0] = STATUS_OK
+    caches_drain(a)             # first: what was parked belongs to the epoch that ends now
     progress_advance(a)
-    caches_drain(a)
     block = _search(a, pool, stream, nbytes)
     if block != NULL:
         return block

@@ -70,6 +70,7 @@ cdef struct ThreadCache
 cdef struct DeviceAllocator
 cdef struct PrivatePool
 cdef struct View
+cdef struct StreamState
 
 cdef struct StreamUse:
     uint64_t stream
@@ -126,6 +127,12 @@ cdef struct Segment:
     Segment* previous
     Segment* next
 
+# Work of a stream that used a view's addresses: done when the epoch is.
+cdef struct ViewUse:
+    StreamState* state
+    uint64_t epoch
+    ViewUse* next
+
 # Pages mapped a second time, side by side, so that free memory of several places serves one request.
 # A view owns no memory: its pages stay in their home segment, which says whether they are free.
 cdef struct View:
@@ -137,6 +144,7 @@ cdef struct View:
     Page** pages                # in address order
     int use_count               # blocks that callers hold in it, and a thread that extends it
     bint is_growing
+    ViewUse* uses               # it is unmapped only when all of them are done
     View* next
 
 # Free blocks by size. Row and column of a size: bins.pyx.
@@ -158,6 +166,7 @@ cdef struct StreamState:
     uint64_t wanted             # the epoch that a synchronisation under way will complete
     StreamEvent ring[8]
     int ring_count
+    bint is_asked               # a thread is asking the driver about it; the ring is that thread's
     StreamState* next
 
 cdef struct StreamBins:
@@ -277,6 +286,8 @@ cdef struct DeviceAllocator:
     PendingQueue* pending
     int64_t pending_count[2]
     int64_t pending_bytes[2]
+    int pending_in_hands        # events that threads ask about or wait for, out of their queues
+    int driver_askers           # threads that query or record without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next
     uint64_t* spare_events      # events to record into again
     int spare_event_count

@@ -1,4 +1,5 @@
-# Frees that wait for other streams. Needs the device lock.
+# Frees that wait for other streams. All need the device lock; those that ask the driver give it up
+# meanwhile: pending_add, pending_poll, pending_wait_one, pending_resume.
 
 from libc.stdint cimport uint64_t
 
@@ -10,7 +11,7 @@ cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil
 cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil
 # Looks at the oldest event of each stream; blocks that wait for nothing more go to their pool.
 cdef void pending_poll(DeviceAllocator* a) noexcept nogil
-# Waits for the oldest event there is, with the lock given up. False: nothing waits.
+# Waits for the oldest event there is. False: nothing waits, or the wait failed.
 cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil
 # The captures are over: blocks freed during one begin to wait.
 cdef void pending_resume(DeviceAllocator* a) noexcept nogil

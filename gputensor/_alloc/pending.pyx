@@ -8,17 +8,17 @@ complete in order, so a look at the head is enough. Nothing is polled while noth
 When an event cannot be made or recorded, the block waits for the whole stream instead: the queue
 holds an entry with event 0, which only a synchronised stream satisfies.
 
+The driver is asked with the lock given up: on a host device that defers work any such call may run
+host functions, and one that frees memory comes back here.
+
 During a capture no event is recorded; blocks are put aside and begin to wait when it ends.
 """
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
-from gputensor._alloc.history cimport (
-    HISTORY_FREE_COMPLETED,
-    history_enabled,
-    history_record,
-)
+from gputensor._alloc.block_events cimport block_event_completed
+from gputensor._alloc.history cimport history_enabled
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
     BLOCK_PENDING,
@@ -28,16 +28,19 @@ from gputensor._alloc.model cimport (
     PendingQueue,
     StreamUse,
 )
-from gputensor._alloc.pool cimport pool_bins, pool_insert
+from gputensor._alloc.pool cimport pool_insert
 from gputensor._alloc.progress cimport event_give, event_take
 from gputensor._alloc.statistics cimport account_pending
-from gputensor._alloc.view cimport view_close
+from gputensor._alloc.view cimport view_close, view_show
 from gputensor._driver.table cimport (
     STATUS_OK,
     STATUS_OUT_OF_MEMORY,
     Driver,
     status_t,
 )
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
 
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil:
@@ -82,15 +85,22 @@ cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept 
     cdef PendingQueue* queue = _queue(a, stream)
     cdef PendingEvent* entry = <PendingEvent*>calloc(1, sizeof(PendingEvent))
     cdef uint64_t event = 0
+    cdef bint is_recorded = False
+    if event_take(a, &event) != STATUS_OK:
+        event = 0
+    device_unlock(a)
     if queue == NULL or entry == NULL:
         # Without host memory for the record, wait here and now: correct, and rare.
-        free(entry)
         driver.stream_synchronize(driver.self, stream)
+    elif event != 0:
+        is_recorded = driver.event_record(driver.self, event, stream) == STATUS_OK
+    device_lock(a)
+    if event != 0 and not is_recorded:
+        event_give(a, event)
+        event = 0
+    if queue == NULL or entry == NULL:
+        free(entry)
         return
-    if event_take(a, &event) == STATUS_OK:
-        if driver.event_record(driver.self, event, stream) != STATUS_OK:
-            event_give(a, event)
-            event = 0
     entry.event = event
     entry.block = block
     block.waits += 1
@@ -99,10 +109,8 @@ cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept 
 
 cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
     account_pending(a, block, -1)
-    block.epoch = pool_bins(block.pool, block.stream).state.epoch
     if history_enabled(a.device):
-        history_record(a.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes, block.stream, 0,
-                       block.pool.pool_id)
+        block_event_completed(block)
     if block.view != NULL:
         view_close(a, block)
     else:
@@ -112,83 +120,97 @@ cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef StreamUse* use
     block.state = BLOCK_PENDING
+    if block.view != NULL:
+        view_show(block, BLOCK_PENDING, 0)
     account_pending(a, block, 1)
     if a.capturing:
         block.link_next = a.deferred
         a.deferred = block
         return
-    block.waits = 0
+    block.waits = 1                     # this function: the block must not complete under it
+    a.driver_askers += 1
     while block.uses != NULL:
         use = block.uses
         block.uses = use.next
         _wait_for(a, block, use.stream)
         free(use)
+    a.driver_askers -= 1
+    block.waits -= 1
     if block.waits == 0:
         _complete(a, block)
 
 
-cdef bint _is_complete(DeviceAllocator* a, PendingQueue* queue, PendingEvent* entry) noexcept nogil:
+# Asks whether an entry's event is complete, or waits for it. Without the lock.
+cdef bint _ask(DeviceAllocator* a, PendingQueue* queue, PendingEvent* entry,
+               bint waits) noexcept nogil:
     cdef Driver* driver = a.driver
+    cdef status_t status
     if entry.event != 0:
-        return driver.event_query(driver.self, entry.event) == STATUS_OK
-    return driver.stream_query(driver.self, queue.stream) == STATUS_OK
+        if waits:
+            status = driver.event_synchronize(driver.self, entry.event)
+        else:
+            status = driver.event_query(driver.self, entry.event)
+    elif waits:
+        status = driver.stream_synchronize(driver.self, queue.stream)
+    else:
+        status = driver.stream_query(driver.self, queue.stream)
+    return status == STATUS_OK
 
 
-cdef void _pop(DeviceAllocator* a, PendingQueue* queue) noexcept nogil:
+# Takes the oldest entry out of its queue, so that nobody else settles it, asks or waits, and settles
+# it or puts it back. Gives the lock up meanwhile.
+cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
     cdef PendingEvent* entry = queue.head
     cdef Block* block = entry.block
+    cdef bint is_complete
     queue.head = entry.next
     if queue.head == NULL:
         queue.tail = NULL
+    a.pending_in_hands += 1
+    a.driver_askers += not waits
+    device_unlock(a)
+    is_complete = _ask(a, queue, entry, waits)
+    device_lock(a)
+    a.driver_askers -= not waits
+    a.pending_in_hands -= 1
+    if not is_complete:
+        entry.next = queue.head
+        queue.head = entry
+        if queue.tail == NULL:
+            queue.tail = entry
+        return False
     if entry.event != 0:
         event_give(a, entry.event)
     free(entry)
     block.waits -= 1
     if block.waits == 0:
         _complete(a, block)
+    return True
 
 
 cdef void pending_poll(DeviceAllocator* a) noexcept nogil:
     cdef PendingQueue* queue = a.pending
-    if a.capturing:
-        return
     while queue != NULL:
-        while queue.head != NULL and _is_complete(a, queue, queue.head):
-            _pop(a, queue)
+        while queue.head != NULL and not a.capturing and _try_oldest(a, queue, False):
+            pass
         queue = queue.next
 
 
 cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
-    cdef Driver* driver = a.driver
     cdef PendingQueue* queue = a.pending
-    cdef PendingEvent* entry
-    cdef uint64_t event
-    cdef status_t status
     if a.capturing:
         return False
     while queue != NULL and queue.head == NULL:
         queue = queue.next
-    if queue == NULL:
-        return False
-    entry = queue.head
-    queue.head = entry.next             # nobody else may see it complete and reuse its event
-    if queue.head == NULL:
-        queue.tail = NULL
-    event = entry.event
-    device_unlock(a)
-    if event != 0:
-        status = driver.event_synchronize(driver.self, event)
-    else:
-        status = driver.stream_synchronize(driver.self, queue.stream)
-    device_lock(a)
-    entry.next = queue.head
-    queue.head = entry
-    if queue.tail == NULL:
-        queue.tail = entry
-    if status != STATUS_OK:
-        return False
-    _pop(a, queue)
-    return True
+    if queue != NULL:
+        return _try_oldest(a, queue, True)
+    if a.pending_in_hands > 0:
+        # Another thread is about to return what it waits for.
+        device_unlock(a)
+        sched_yield()
+        device_lock(a)
+        return True
+    return False
 
 
 cdef void pending_resume(DeviceAllocator* a) noexcept nogil:

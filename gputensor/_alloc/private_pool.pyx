@@ -30,6 +30,16 @@ from gputensor._driver.table cimport (
     status_t,
 )
 
+cdef extern from "Python.h" nogil:
+    ctypedef struct PyThreadState:
+        pass
+    int PyGILState_Check()
+    PyThreadState* PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState* state)
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
+
 cdef extern from *:
     """
     #include <pthread.h>
@@ -78,6 +88,21 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id) noexcept n
     return pool
 
 
+# A thread that saw no capture records or queries: its call must not become part of this one. On a
+# host device that defers work it may need the GIL for that.
+cdef void _wait_for_askers(DeviceAllocator* a) noexcept nogil:
+    cdef PyThreadState* state = NULL
+    while a.driver_askers > 0:
+        device_unlock(a)
+        if PyGILState_Check():
+            state = PyEval_SaveThread()
+        sched_yield()
+        if state != NULL:
+            PyEval_RestoreThread(state)
+            state = NULL
+        device_lock(a)
+
+
 cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
                           int captures) noexcept nogil:
     cdef DeviceAllocator* a = allocator_open(device)
@@ -93,6 +118,8 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
         device_unlock(a)
         free(scope)
         return STATUS_OUT_OF_MEMORY
+    if captures:
+        _wait_for_askers(a)
     scope.pool = pool
     scope.by_thread = by_thread
     scope.owner = owner

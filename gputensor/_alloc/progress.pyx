@@ -7,15 +7,27 @@ may change its stream or lose its pages without a wait. Events are recorded when
 so programs that hit pay nothing and nothing is polled when nothing waits. A stream that a query
 finds idle ends its epoch at once: idle streams strand nothing.
 
+The driver is asked with the lock given up: on a host device that defers work any such call may run
+host functions, and one that frees memory comes back here. `is_asked` keeps a stream's ring with one
+thread meanwhile.
+
 While a capture is under way no event is recorded and no stream is queried: both would become part
 of the capture or invalidate it.
 """
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, realloc
+from libc.string cimport memset
 
 from gputensor._alloc.model cimport EVENT_RING, DeviceAllocator, StreamState
+from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+
+# What the driver says of a stream.
+cdef struct Answer:
+    bint is_idle
+    bint is_recorded
+    bint[8] is_complete         # by place in the ring
 
 
 cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
@@ -38,11 +50,15 @@ cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoc
 
 
 cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil:
+    cdef status_t status
     if a.spare_event_count > 0:
         a.spare_event_count -= 1
         event[0] = a.spare_events[a.spare_event_count]
         return STATUS_OK
-    return a.driver.event_create(a.driver.self, event, 0)
+    device_unlock(a)
+    status = a.driver.event_create(a.driver.self, event, 0)
+    device_lock(a)
+    return status
 
 
 cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil:
@@ -65,40 +81,60 @@ cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
         state.completed = epoch + 1
 
 
-cdef void _advance(DeviceAllocator* a, StreamState* state) noexcept nogil:
+# Asks which recorded events are complete, and records `event` when there is one. Without the lock.
+cdef void _ask(DeviceAllocator* a, StreamState* state, uint64_t event,
+               Answer* answer) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef uint64_t event = 0
-    cdef int i, kept = 0
+    cdef int i
     if driver.stream_query(driver.self, state.handle) == STATUS_OK:
-        for i in range(state.ring_count):
-            event_give(a, state.ring[i].event)
-        state.ring_count = 0
-        state.completed = state.epoch + 1
-        state.epoch += 1
+        answer.is_idle = True
         return
     for i in range(state.ring_count):
-        if driver.event_query(driver.self, state.ring[i].event) == STATUS_OK:
+        answer.is_complete[i] = (driver.event_query(driver.self, state.ring[i].event)
+                                 == STATUS_OK)
+    if event != 0:
+        answer.is_recorded = (driver.event_record(driver.self, event, state.handle)
+                              == STATUS_OK)
+
+
+cdef void _advance(DeviceAllocator* a, StreamState* state) noexcept nogil:
+    cdef Answer answer
+    # Blocks freed from now on belong to the next epoch, whatever the driver says of this one.
+    cdef uint64_t ended = state.epoch
+    cdef uint64_t event = 0
+    cdef int i, kept = 0
+    memset(&answer, 0, sizeof(Answer))
+    state.epoch += 1
+    state.is_asked = True
+    a.driver_askers += 1
+    if event_take(a, &event) != STATUS_OK:
+        event = 0
+    device_unlock(a)
+    _ask(a, state, event, &answer)
+    device_lock(a)
+    a.driver_askers -= 1
+    state.is_asked = False
+    if answer.is_idle:
+        progress_caught_up(state, ended)
+    for i in range(state.ring_count):
+        if answer.is_idle or answer.is_complete[i]:
             progress_caught_up(state, state.ring[i].epoch)
             event_give(a, state.ring[i].event)
         else:
             state.ring[kept] = state.ring[i]
             kept += 1
-    state.ring_count = kept
-    if kept == EVENT_RING or event_take(a, &event) != STATUS_OK:
-        return
-    if driver.event_record(driver.self, event, state.handle) != STATUS_OK:
+    if answer.is_recorded and kept < EVENT_RING:
+        state.ring[kept].event = event
+        state.ring[kept].epoch = ended
+        kept += 1
+    elif event != 0:
         event_give(a, event)
-        return
-    state.ring[kept].event = event
-    state.ring[kept].epoch = state.epoch
-    state.ring_count = kept + 1
-    state.epoch += 1
+    state.ring_count = kept
 
 
 cdef void progress_advance(DeviceAllocator* a) noexcept nogil:
     cdef StreamState* state = a.streams
-    if a.capturing:
-        return
-    while state != NULL:
-        _advance(a, state)
+    while state != NULL and not a.capturing:
+        if not state.is_asked:
+            _advance(a, state)
         state = state.next

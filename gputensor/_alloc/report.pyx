@@ -201,10 +201,10 @@ def empty_cache(int device):
         return 0
     with nogil:
         device_lock(a)
+        caches_drain(a)             # first: what was parked is done after the wait, too
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
-        caches_drain(a)
         released = release_all(a)
         device_unlock(a)
     return released

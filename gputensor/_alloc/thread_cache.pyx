@@ -69,6 +69,8 @@ cdef enum:
 cdef void _retire(void* pointer) noexcept nogil:
     cdef ThreadCache* cache = <ThreadCache*>pointer
     cdef DeviceAllocator* a = cache.allocator
+    if a == NULL:
+        return                      # the device was closed while the thread lived
     device_lock(a)
     _drain(a, cache)
     gt_store_int(&cache.in_use, 0)

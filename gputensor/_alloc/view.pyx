@@ -29,10 +29,13 @@ from gputensor._alloc.model cimport (
     BlockPool,
     DeviceAllocator,
     Page,
+    StreamState,
     View,
+    ViewUse,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pool cimport pool_bins, pool_cut, pool_insert
+from gputensor._alloc.progress cimport progress_is_done
 from gputensor._alloc.view_plan cimport (
     Piece,
     Plan,
@@ -85,7 +88,6 @@ cdef Block* _claim(BlockPool* pool, Plan* plan) noexcept nogil:
 cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t ptr,
                       size_t nbytes, uint64_t stream, Block* parts) noexcept nogil:
     cdef Block* block = block_new()
-    cdef Block* tile = parts
     if block == NULL:
         return NULL
     block.ptr = ptr
@@ -97,10 +99,7 @@ cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t 
     block.pool = pool
     block.view = view
     block.parts = parts
-    while tile != NULL:
-        tile.state = BLOCK_ALLOCATED
-        tile.requested = tile.nbytes
-        tile = tile.link_next
+    view_show(block, BLOCK_ALLOCATED, nbytes)
     view.use_count += 1
     return block
 
@@ -272,11 +271,48 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return block
 
 
-cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef uint64_t epoch = pool_bins(block.pool, block.stream).state.epoch
+# Notes until when the device may touch the view's addresses: they may be unmapped only after that.
+cdef void _note_use(DeviceAllocator* a, View* view, Block* block) noexcept nogil:
+    cdef StreamState* state = pool_bins(block.pool, block.stream).state
+    cdef ViewUse* use = view.uses
+    while use != NULL and use.state != state:
+        use = use.next
+    if use == NULL:
+        use = <ViewUse*>calloc(1, sizeof(ViewUse))
+        if use == NULL:
+            a.driver.stream_synchronize(a.driver.self, block.stream)
+            return
+        use.state = state
+        use.next = view.uses
+        view.uses = use
+    if block.epoch > use.epoch:
+        use.epoch = block.epoch
+
+
+cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
+    cdef ViewUse* use = view.uses
+    while use != NULL:
+        if not progress_is_done(a, use.state, use.epoch):
+            return False
+        use = use.next
+    return True
+
+
+cdef void view_show(Block* block, int state, size_t requested) noexcept nogil:
     cdef Block* tile = block.parts
     while tile != NULL:
-        tile.epoch = epoch
+        tile.state = state
+        tile.requested = tile.nbytes if tile.nbytes < requested else requested
+        requested -= tile.requested
+        tile = tile.link_next
+
+
+cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef Block* tile = block.parts
+    _note_use(a, block.view, block)
+    while tile != NULL:
+        if block.epoch > tile.epoch:
+            tile.epoch = block.epoch
         tile.stream = block.stream
         tile = tile.link_next
     _release_parts(block.pool, block.parts)
@@ -288,6 +324,11 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef void _drop(DeviceAllocator* a, View* view) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef int i
+    cdef ViewUse* use
+    while view.uses != NULL:
+        use = view.uses
+        view.uses = use.next
+        free(use)
     device_unlock(a)
     if view.nbytes > 0:
         driver.page_unmap(driver.self, view.va, view.nbytes)
@@ -304,7 +345,7 @@ cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* view
     while cell[0] != NULL:
         view = cell[0]
-        if view.use_count == 0:
+        if view.use_count == 0 and _is_done(a, view):
             cell[0] = view.next
             a.view_count -= 1
             _drop(a, view)
