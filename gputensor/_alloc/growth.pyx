@@ -259,7 +259,8 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
     account_reserved(a, POOL_LARGE, -<int64_t>done)
     account_reserved(a, pool.kind, <int64_t>done)
     if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, stream, 0, pool.pool_id)
+        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream, 0,
+                       pool.pool_id)
     tile.state = BLOCK_HELD
     tile.stream = stream
     tile.epoch = 0

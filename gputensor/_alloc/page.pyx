@@ -168,8 +168,8 @@ cdef void _to_pool(DeviceAllocator* a, Block* tile) noexcept nogil:
     a.page_pool_nbytes += tile.nbytes
     a.num_device_free += 1
     if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes, tile.stream, 0,
-                       tile.pool.pool_id)
+        history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes,
+                       tile.segment.stream, 0, tile.pool.pool_id)
     hole_insert(tile)
     splits_refresh(a, before, after)
 
