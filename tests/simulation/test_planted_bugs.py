@@ -1,0 +1,104 @@
+"""The suite can fail: with a wait taken out of the allocator, random programs see wrong numbers.
+
+The package is copied, one line of one module is changed, that module alone is built again, and the
+programs of test_allocator_machine.py run on the copy.
+"""
+
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
+
+# What is planted: the module, the line as it is, the line with the bug.
+PLANTED = {
+    "an event of another stream counts as complete without asking": (
+        "pending",
+        "status = driver.event_query(driver.self, entry.event)",
+        "status = STATUS_OK",
+    ),
+    "the work of any stream counts as done": (
+        "progress",
+        "return epoch < state.completed",
+        "return True",
+    ),
+    "a view is unmapped while the device may use it": (
+        "view",
+        "if not progress_is_done(a, use.state, use.epoch):",
+        "if False:",
+    ),
+}
+
+BUILD = """
+import os, sys
+from Cython.Build import cythonize
+from setuptools import Extension, setup
+name = sys.argv.pop(1)
+os.environ["CC"] = os.environ["CXX"] = sys.argv.pop(1)
+extension = Extension(f"gputensor._alloc.{name}", [f"gputensor/_alloc/{name}.pyx"],
+                      language="c++", include_dirs=["."],
+                      extra_compile_args=["-std=c++17", "-O0", "-w"])
+directives = {"language_level": 3, "boundscheck": False, "wraparound": False, "cdivision": True,
+              "initializedcheck": False}
+setup(ext_modules=cythonize([extension], build_dir="planted", compiler_directives=directives,
+                            force=True))
+"""
+
+RUN = """
+import sys
+from gputensor._driver import registry
+import gputensor
+from tests.simulation.allocator_shadow import MIB, random_program
+assert gputensor.__file__.startswith(sys.argv[1]), gputensor.__file__
+for seed in range(40):
+    number = registry.open_host(capacity=160 * MIB, seed=seed)
+    try:
+        random_program(number, seed, steps=150, check_every=25)
+    except AssertionError as error:
+        print("seed", seed, "found:", error)
+        sys.exit(3)
+    registry.close_host(number)
+"""
+
+
+def is_sanitized():
+    return "san.so" in os.environ.get("LD_PRELOAD", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler on the path")
+@pytest.mark.skipif(
+    importlib.util.find_spec("Cython") is None, reason="needs Cython, which builds the package"
+)
+@pytest.mark.skipif(is_sanitized(), reason="runs on extensions built without a sanitizer")
+@pytest.mark.parametrize("planted", PLANTED)
+def test_a_planted_bug_is_found(tmp_path, planted):
+    name, right, wrong = PLANTED[planted]
+    shutil.copytree(
+        ROOT / "gputensor", tmp_path / "gputensor", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    shutil.copytree(
+        ROOT / "tests", tmp_path / "tests", ignore=shutil.ignore_patterns("__pycache__")
+    )
+    source = tmp_path / "gputensor/_alloc" / f"{name}.pyx"
+    text = source.read_text()
+    assert text.count(right) == 1, "the line to plant the bug in has changed: change it here too"
+    source.write_text(text.replace(right, wrong))
+    arguments = [sys.executable, "-c", BUILD, name, COMPILER, "-q", "build_ext", "--inplace"]
+    subprocess.run(arguments, cwd=tmp_path, check=True, capture_output=True)
+    environment = os.environ | {"PYTHONPATH": str(tmp_path), "GPUTENSOR_ALLOC_CONF": ""}
+    result = subprocess.run(
+        [sys.executable, "-c", RUN, str(tmp_path)],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    assert result.returncode == 3, f"nobody noticed: {result.stdout}{result.stderr}"
+    print(result.stdout)
