@@ -329,16 +329,19 @@ cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord*
         private = private.next
 
 
-def collect_segments(int device):
+def collect_segments(int device, bint with_page_pool=False):
     """Return ``(segments, blocks)``, arrays of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``, of one moment.
 
-    Segments come by rising address, blocks in the same order.
+    Segments come by rising address, blocks in the same order. The pages of the page pool have no
+    address; `with_page_pool` shows them as one free segment at address 0, so that the sizes add up
+    to what is reserved.
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef size_t segment_count = 0
     cdef size_t block_count = 0
     cdef size_t segments_filled = 0
     cdef size_t blocks_filled = 0
+    cdef size_t pooled = 0
     cdef SegmentRecord* segments = NULL
     cdef BlockRecord* blocks = NULL
     if a == NULL:
@@ -346,6 +349,7 @@ def collect_segments(int device):
     with nogil:
         device_lock(a)
         caches_stop(a)
+        pooled = a.page_pool_nbytes
         _collect_all(a, NULL, NULL, &segment_count, &block_count)
         segments = <SegmentRecord*>malloc((segment_count + 1) * sizeof(SegmentRecord))
         blocks = <BlockRecord*>malloc((block_count + 1) * sizeof(BlockRecord))
@@ -356,11 +360,21 @@ def collect_segments(int device):
     try:
         if segments == NULL or blocks == NULL:
             raise MemoryError("no host memory for a snapshot")
-        return _in_order((<char*>segments)[:segment_count * sizeof(SegmentRecord)],
-                         (<char*>blocks)[:block_count * sizeof(BlockRecord)])
+        ordered = _in_order((<char*>segments)[:segment_count * sizeof(SegmentRecord)],
+                            (<char*>blocks)[:block_count * sizeof(BlockRecord)])
     finally:
         free(segments)
         free(blocks)
+    return _before_all(device, pooled, ordered) if with_page_pool and pooled else ordered
+
+
+def _before_all(int device, size_t nbytes, ordered):
+    segment = np.zeros(1, SEGMENT_DTYPE)
+    block = np.zeros(1, BLOCK_DTYPE)
+    segment["nbytes"] = block["nbytes"] = nbytes
+    segment["device"], segment["n_blocks"] = device, 1
+    segment["is_large"] = segment["is_expandable"] = 1
+    return np.concatenate([segment, ordered[0]]), np.concatenate([block, ordered[1]])
 
 
 def _in_order(bytes segment_bytes, bytes block_bytes):

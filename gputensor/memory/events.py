@@ -23,6 +23,10 @@ def _open_numbers(device):
     return open_devices() if device is None else [device_number(device)]
 
 
+def _collect(number):
+    return report.collect_segments(number, with_page_pool=True)
+
+
 def snapshot(device=None, include_traces=True):
     """Return the state of the allocator in PyTorch's schema, of one device or of all in use.
 
@@ -31,7 +35,8 @@ def snapshot(device=None, include_traces=True):
     Returns
     -------
     dict
-        ``segments`` (by address, each with its ``blocks``), ``device_traces`` (the events of
+        ``segments`` (by address, each with its ``blocks``; the one at address 0 is the page pool,
+        which is held and mapped nowhere), ``device_traces`` (the events of
         :func:`record_memory_history`, a list for each device), ``allocator_settings``,
         ``external_annotations``, ``host_segments``, ``host_traces``, and ``devices``, which
         names the devices that the numbers in it stand for: CUDA devices by their ordinal, host
@@ -42,7 +47,7 @@ def snapshot(device=None, include_traces=True):
     >>> sorted(snapshot("host"))[:3]
     ['allocator_settings', 'device_traces', 'devices']
     """
-    return _snapshot.format_snapshot(_open_numbers(device), report.collect_segments, include_traces)
+    return _snapshot.format_snapshot(_open_numbers(device), _collect, include_traces)
 
 
 def dump_snapshot(path="dump_snapshot.pickle", device=None):

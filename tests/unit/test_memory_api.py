@@ -1,5 +1,6 @@
 """gt.memory: PyTorch's names and meanings, statistics that equal the snapshot, pools, failures."""
 
+import ctypes
 import inspect
 import pickle
 import random
@@ -172,8 +173,7 @@ def test_the_sums_over_a_snapshot_equal_the_statistics_at_every_moment(device, a
             assert sums["active"] == stats["active_bytes.all.current"]
             assert sums["requested"] == stats["requested_bytes.all.current"]
             assert sums["blocks"] == stats["allocation.all.current"]
-            # Pages in the page pool are reserved and belong to no segment.
-            assert sums["reserved"] <= stats["reserved_bytes.all.current"]
+            assert sums["reserved"] == stats["reserved_bytes.all.current"]
 
 
 def test_accumulated_statistics_count_from_their_reset(device, allocate):
@@ -453,6 +453,19 @@ def test_processes_are_found_by_the_bus_of_the_device(monkeypatch):
     assert "no driver" in gpu_processes.list_processes(2)
     monkeypatch.setitem(sys.modules, "pynvml", None)
     assert "nvidia-ml-py" in gpu_processes.list_processes(2)
+
+
+def test_the_c_library_has_the_symbols_that_foreign_callers_ask_for(device):
+    library = ctypes.CDLL(memory.c_library())
+    library.gputensor_malloc.restype = ctypes.c_void_p
+    library.gputensor_malloc.argtypes = [ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p]
+    library.gputensor_free.argtypes = [
+        ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_void_p,
+    ]  # fmt: skip
+    ptr = library.gputensor_malloc(5000, device, None)
+    assert memory.memory_allocated(device) == 5120
+    library.gputensor_free(ptr, 5000, device, None)
+    assert memory.memory_allocated(device) == 0
 
 
 def test_a_bad_variable_is_a_clear_error_at_the_first_allocation():

@@ -84,7 +84,7 @@ def test_events_undone_one_by_one_lead_back_to_an_empty_device(conf, attempt):
     rng = random.Random()
     before = settings.current()
     memory.set_allocator_settings(conf)
-    device = registry.open_host(capacity=600 * MIB, phantom=True)
+    device = registry.open_host(capacity=4096 * MIB, phantom=True)
     memory.record_memory_history()
     held, allocated = [], []
     streams = [0, Calls(device).make("stream_create", 0)]
