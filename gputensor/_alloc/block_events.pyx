@@ -1,9 +1,9 @@
 # distutils: language = c++
 """What the history says of blocks: allocated, freed, free to be used again.
 
-A block of a view (view.pyx) lies at addresses that belong to no segment, while its memory is that of
-its parts, which a snapshot shows as allocated where they are. So the events of such a block are those
-of its parts: then events and segments tell one story, which the viewers rely on.
+A block of a view (view.pyx) lies at addresses that belong to no segment, while its memory is that
+of its parts, which a snapshot shows as allocated where they are. So the events of such a block are
+those of its parts: then events and segments tell one story, which the viewers rely on.
 """
 
 from libc.stdint cimport uint32_t, uint64_t

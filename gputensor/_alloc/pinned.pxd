@@ -11,11 +11,11 @@ from gputensor._driver.table cimport status_t
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil
 # Never waits. The memory is reused once the work queued so far on streams that used it is done.
 cdef void pinned_free(Block* block) noexcept nogil
-# Work queued on `stream` of the block's device reads or writes the block. Call it after queueing, or
-# at any time before pinned_free.
+# Work queued on `stream` of the block's device reads or writes the block. Call it at any time
+# before pinned_free.
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil
-# The graph made by capture `capture_id` is given up: once its launches are done, blocks that it used
-# are reused when they are freed.
+# The graph made by capture `capture_id` is given up: once its launches are done, blocks that it
+# used are reused when they are freed.
 cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil
 # Free blocks whose work is done come back, and free segments go back to the system.
 cdef void pinned_empty_cache(int device) noexcept nogil

@@ -3,8 +3,8 @@
 
 Pinned memory is slow to make (the system touches and locks every page), so a segment is at least
 2 MiB and is kept when it is free. A request costs its size rounded up to 512 bytes, never to a
-power of two. Blocks tile their segment, and two neighbours are never both free, so a segment is whole
-when its block has no neighbours: only such a block can go back to the system.
+power of two. Blocks tile their segment, and two neighbours are never both free, so a segment is
+whole when its block has no neighbours: only such a block can go back to the system.
 
 A block's `kind` says how its segment was made: 0 by the driver, 1 by registering ordinary pages.
 """

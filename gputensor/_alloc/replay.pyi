@@ -1,0 +1,11 @@
+from typing import Any
+
+import numpy as np
+
+def replay_trace(
+    op: np.ndarray[Any, Any],
+    id: np.ndarray[Any, Any],
+    size: np.ndarray[Any, Any],
+    stream: np.ndarray[Any, Any],
+    device: int,
+) -> dict[str, Any]: ...
