@@ -7,7 +7,7 @@ from libc.stdint cimport SIZE_MAX, uint64_t
 from libc.stdlib cimport calloc, free
 from libc.string cimport memset
 
-from gputensor._alloc.configuration cimport config_of_device
+from gputensor._alloc.configuration cimport config_of_device, settings_to_struct
 from gputensor._alloc.model cimport (
     DeviceAllocator,
     PrivatePool,
@@ -27,8 +27,11 @@ from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Drive
 
 from gputensor._alloc import settings as _settings
 from gputensor._driver.registry import before_close
+from gputensor.errors import raise_for_status
 
 cdef void* allocators[MAX_DEVICES]
+# Devices with settings of their own, which follow no change of the settings in force.
+_own_settings = set()
 
 
 cdef DeviceAllocator* allocator_find(int device) noexcept nogil:
@@ -59,7 +62,7 @@ cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
         a.limit_nbytes = a.config.memory_limit
 
 
-cdef int _open(int device) except -1:
+cdef int _open(int device, object settings=None, object limit_nbytes=None) except -1:
     cdef Driver* driver = driver_open(device)
     cdef DeviceAllocator* a
     cdef size_t free_nbytes = 0
@@ -73,22 +76,31 @@ cdef int _open(int device) except -1:
     a.device = device
     a.granularity = driver.page_granularity
     a.caching = os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
-    driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes)
     try:
-        config_of_device(a.device, &a.config)
+        raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
+        if settings is None:
+            config_of_device(a.device, &a.config)
+            _set_limit(a)
+        else:
+            settings_to_struct(settings, &a.config)
+            a.limit_nbytes = SIZE_MAX if limit_nbytes is None else limit_nbytes
+            _own_settings.add(device)
     except BaseException:
         free(a)
         raise
-    _set_limit(a)
     pool_init(&a.pools[0], a, 0, 0)
     pool_init(&a.pools[1], a, 1, 0)
     gt_store_pointer(&allocators[device + HOST_DEVICES], a)
     return 0
 
 
-def open_allocator(int device):
-    """Make the allocator of a device now; the errors of opening the device come as they are."""
-    _open(device)
+def open_allocator(int device, settings=None, limit_nbytes=None):
+    """Make the allocator of a device now; the errors of opening the device come as they are.
+
+    With `settings`, the device keeps these, and may reserve `limit_nbytes` (None: all that it has)
+    whatever they say of limits: for replays beside a program that runs on.
+    """
+    _open(device, settings, limit_nbytes)
 
 
 def configure(settings=None):
@@ -97,7 +109,7 @@ def configure(settings=None):
     cdef int index
     for index in range(MAX_DEVICES):
         a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
-        if a != NULL:
+        if a != NULL and index - HOST_DEVICES not in _own_settings:
             device_lock(a)
             try:
                 config_of_device(a.device, &a.config)
@@ -148,6 +160,7 @@ def close_allocator(int device, bint abandon=False):
     if held > 0 and not abandon:
         raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
     gt_store_pointer(&allocators[device + HOST_DEVICES], NULL)
+    _own_settings.discard(device)
     _forget(a)
 
 

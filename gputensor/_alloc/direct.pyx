@@ -60,6 +60,21 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
     return driver.mem_free(driver.self, block.ptr)
 
 
+# The driver's pool takes a block back when its stream gets there: waiting may make room.
+cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef status_t status = driver.synchronize(driver.self)
+    if status != STATUS_OK:
+        return STATUS_OUT_OF_MEMORY
+    driver.async_trim(driver.self, 0)
+    device_lock(a)
+    a.num_alloc_retries += 1
+    a.num_sync_all_streams += 1
+    direct_release(a)
+    device_unlock(a)
+    return _ask(a, block, stream)
+
+
 cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                           status_t* status) noexcept nogil:
     cdef Block* block = block_new()
@@ -79,6 +94,8 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
     device_unlock(a)
     if status[0] == STATUS_OK:
         status[0] = _ask(a, block, stream)
+        if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
+            status[0] = _ask_again(a, block, stream)
     if status[0] == STATUS_OK and not block_map_insert(block):
         _give_back(a, block)
         status[0] = STATUS_OUT_OF_MEMORY
@@ -97,14 +114,42 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
     return block
 
 
-cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
-    block_map_remove(block.ptr)
-    _give_back(a, block)
-    device_lock(a)
+cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     a.num_device_free += 1
     a.direct_count -= 1
-    account_take(a, block.kind, block.nbytes, block.requested)
     account_reserved(a, block.kind, -<int64_t>block.nbytes)
     account_segment(a, block.kind, -1)
-    device_unlock(a)
     block_drop(block)
+
+
+cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef status_t status
+    block_map_remove(block.ptr)
+    status = _give_back(a, block)
+    device_lock(a)
+    account_take(a, block.kind, block.nbytes, block.requested)
+    if status == STATUS_OK:
+        _settle(a, block)
+    else:
+        block.requested = 0
+        block.link_next = a.unreleased
+        a.unreleased = block
+    device_unlock(a)
+
+
+cdef void direct_release(DeviceAllocator* a) noexcept nogil:
+    cdef Block* block = a.unreleased
+    cdef Block* following
+    cdef status_t status
+    a.unreleased = NULL
+    while block != NULL:
+        following = block.link_next
+        device_unlock(a)
+        status = _give_back(a, block)
+        device_lock(a)
+        if status == STATUS_OK:
+            _settle(a, block)
+        else:
+            block.link_next = a.unreleased
+            a.unreleased = block
+        block = following

@@ -307,3 +307,4 @@ cdef struct DeviceAllocator:
     int64_t num_device_alloc
     int64_t num_device_free
     int64_t direct_count        # blocks that bypass the pools (direct.pyx)
+    Block* unreleased           # ... that the driver did not take back yet; link_next

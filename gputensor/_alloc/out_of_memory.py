@@ -97,7 +97,7 @@ def raise_for(device, nbytes, stream, status):
         from gputensor._alloc.device_allocator import open_allocator
 
         open_allocator(device)  # raises why the device cannot be opened
-    if status == 1:
+    if nbytes == 0:
         raise ValueError("an allocation must have at least 1 byte")
     if status != STATUS_OUT_OF_MEMORY:
         raise DriverError(

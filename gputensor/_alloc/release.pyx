@@ -8,6 +8,7 @@ and pages_detach takes only such.
 
 from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 
+from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.growth cimport pages_collect
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_FREE,
@@ -31,7 +32,7 @@ from gputensor._alloc.model cimport (
 from gputensor._alloc.page cimport page_pool_put, page_unmake
 from gputensor._alloc.pool cimport pool_insert, pool_remove
 from gputensor._alloc.progress cimport progress_advance, progress_caught_up
-from gputensor._alloc.segment cimport hole_remove, segment_drop
+from gputensor._alloc.segment cimport segment_drop, segment_new
 from gputensor._alloc.statistics cimport account_reserved, account_segment, stat_change
 from gputensor._alloc.view cimport views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
@@ -177,17 +178,22 @@ cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
 cdef void _release_ranges(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef Segment* segment = pool.segments
-    cdef uint64_t va
+    cdef uint64_t va, stream
     cdef size_t nbytes
+    cdef status_t status
     while segment != NULL:
         if (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
                 and segment.holes.nbytes == segment.nbytes):
             va = segment.va
             nbytes = segment.nbytes
-            segment_drop(segment)
+            stream = segment.stream
+            segment_drop(segment)           # nobody may count on it meanwhile
             device_unlock(a)
-            driver.va_release(driver.self, va, nbytes)
+            status = driver.va_release(driver.self, va, nbytes)
             device_lock(a)
+            if status != STATUS_OK:
+                segment_new(pool, va, nbytes, True, stream, a.granularity)
+                return
             segment = pool.segments
         else:
             segment = segment.next
@@ -196,6 +202,7 @@ cdef void _release_ranges(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
     cdef size_t released
     cdef PrivatePool* private
+    direct_release(a)
     views_drop_idle(a)
     pages_collect(a, SIZE_MAX)
     released = page_pool_release(a, 0)

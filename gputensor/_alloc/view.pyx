@@ -320,35 +320,55 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     block_drop(block)
 
 
-# Unmaps a view that nobody uses. Gives the lock up; the view is out of the list by then.
-cdef void _drop(DeviceAllocator* a, View* view) noexcept nogil:
+# Unmaps a view that nobody uses and is out of the list. Gives the lock up. False: the driver refused;
+# what is left of the view goes back to the list.
+cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef int i
     cdef ViewUse* use
+    cdef status_t status = STATUS_OK
+    cdef bint is_unmapped
+    cdef int i
+    device_unlock(a)
+    if view.nbytes > 0:
+        status = driver.page_unmap(driver.self, view.va, view.nbytes)
+    is_unmapped = status == STATUS_OK
+    if is_unmapped:
+        status = driver.va_release(driver.self, view.va, view.range_nbytes)
+    device_lock(a)
+    if is_unmapped:
+        for i in range(view.page_count):
+            view.pages[i].view_count -= 1
+        view.page_count = 0
+        view.nbytes = 0
+    if status != STATUS_OK:
+        return False
     while view.uses != NULL:
         use = view.uses
         view.uses = use.next
         free(use)
-    device_unlock(a)
-    if view.nbytes > 0:
-        driver.page_unmap(driver.self, view.va, view.nbytes)
-    driver.va_release(driver.self, view.va, view.range_nbytes)
-    device_lock(a)
-    for i in range(view.page_count):
-        view.pages[i].view_count -= 1
     free(view.pages)
     free(view)
+    return True
 
 
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View** cell = &a.views
     cdef View* view
+    cdef View* kept = NULL
     while cell[0] != NULL:
         view = cell[0]
         if view.use_count == 0 and _is_done(a, view):
             cell[0] = view.next
             a.view_count -= 1
-            _drop(a, view)
+            if not _drop(a, view):
+                view.next = kept
+                kept = view
             cell = &a.views             # the list may have changed meanwhile
         else:
             cell = &view.next
+    while kept != NULL:
+        view = kept
+        kept = view.next
+        view.next = a.views
+        a.views = view
+        a.view_count += 1
