@@ -1,0 +1,216 @@
+"""The fault sweep: every driver call of a scenario fails once, and nothing is lost by it.
+
+A scenario runs again and again; in run k the k-th driver call fails, until a run makes fewer calls
+than that. After each run the invariants hold, requests are served as if nothing had been, and when
+everything is given back the driver holds nothing of ours. Devices are phantoms that defer work: the
+books are real, there is no memory behind them, and events stay incomplete for a while.
+"""
+
+import contextlib
+
+import pytest
+
+from gputensor._alloc import (
+    checker,
+    device_allocator,
+    raw_memory,
+    report,
+)
+from gputensor._alloc import settings as allocator_settings
+from gputensor._driver import registry
+from gputensor.errors import DriverError, OutOfMemoryError
+from tests.conformance.driver_calls import Calls
+
+MIB = 1 << 20
+CAPACITY = 256 * MIB
+OUT_OF_MEMORY, INVALID_VALUE, UNKNOWN = 2, 1, 999
+
+
+class Run:
+    """One run of a scenario: requests that may fail, and what they hold."""
+
+    def __init__(self, number):
+        self.device = number
+        self.calls = Calls(number)
+        self.streams = [0, *(self.calls.make("stream_create", 0) for _ in range(2))]
+        self.held = []
+
+    def malloc(self, nbytes, stream=0):
+        with contextlib.suppress(OutOfMemoryError, DriverError):
+            ptr = raw_memory.raw_alloc(self.device, nbytes, self.streams[stream])
+            self.held.append(ptr)
+            self.calls.fill_async(ptr, 1, 4, 16, self.streams[stream])
+            return ptr
+        return None
+
+    def free(self, ptr):
+        if ptr is not None:
+            self.held.remove(ptr)
+            raw_memory.raw_delete(ptr)
+
+    def use(self, ptr, stream):
+        if ptr is not None:
+            self.calls.fill_async(ptr, 1, 4, 16, self.streams[stream])
+            raw_memory.raw_record_stream(ptr, self.streams[stream])
+
+    def free_all(self):
+        for ptr in list(self.held):
+            self.free(ptr)
+
+    def empty_cache(self):
+        report.empty_cache(self.device)
+
+
+def mixed_sizes(run):
+    small = [run.malloc(nbytes) for nbytes in (1, 700, 100_000, MIB)]
+    large = [run.malloc(nbytes, 1) for nbytes in (MIB + 1, 5 * MIB, 30 * MIB)]
+    for ptr in (*small[::2], *large[::2]):
+        run.free(ptr)
+    run.malloc(40 * MIB, 2)
+    run.empty_cache()
+    run.malloc(3 * MIB)
+
+
+def other_streams(run):
+    for _ in range(3):
+        first, second = run.malloc(6 * MIB), run.malloc(2000, 1)
+        run.use(first, 1)
+        run.use(first, 2)
+        run.use(second, 0)
+        run.free(first)
+        run.free(second)
+        run.malloc(6 * MIB)
+    run.empty_cache()
+
+
+def stitching(run):
+    blocks = [run.malloc(6 * MIB) for _ in range(14)]
+    for ptr in blocks[::2]:
+        run.free(ptr)
+    view = run.malloc(20 * MIB)
+    other = run.malloc(14 * MIB)
+    run.use(view, 1)
+    run.free(view)
+    again = run.malloc(20 * MIB)
+    run.free(other)
+    run.free(again)
+    run.free_all()
+    run.empty_cache()
+
+
+def a_full_device(run):
+    blocks = [run.malloc(22 * MIB, i % 3) for i in range(14)]
+    for i, ptr in enumerate(blocks[:8]):
+        run.use(ptr, (i + 1) % 3)
+        run.free(ptr)
+    run.malloc(60 * MIB, 1)
+    run.malloc(300 * MIB)
+    run.free_all()
+    run.malloc(200 * MIB, 2)
+
+
+def a_private_pool(run):
+    run.free(run.malloc(512))  # opens the allocator
+    pool = raw_memory.new_pool_id()
+    raw_memory.retain_pool(run.device, pool)
+    raw_memory.begin_pool(run.device, pool)
+    blocks = [run.malloc(nbytes) for nbytes in (3000, 9 * MIB, 25 * MIB)]
+    raw_memory.end_pool(run.device, pool)
+    run.use(blocks[1], 1)
+    for ptr in blocks:
+        run.free(ptr)
+    run.malloc(230 * MIB)
+    raw_memory.release_pool(run.device, pool)
+    run.malloc(230 * MIB)
+    run.empty_cache()
+
+
+def without_caching(run):
+    cached = run.malloc(4 * MIB)
+    device_allocator.set_caching(run.device, False)
+    direct = [run.malloc(nbytes) for nbytes in (5000, 30 * MIB)]
+    run.use(direct[1], 2)
+    run.free(cached)
+    run.free(direct[0])
+    device_allocator.set_caching(run.device, True)
+    run.free(direct[1])
+    run.malloc(4 * MIB)
+
+
+SCENARIOS = {
+    "mixed sizes": (mixed_sizes, ""),
+    "uses on other streams": (other_streams, ""),
+    "views": (stitching, ""),
+    "a full device": (a_full_device, ""),
+    "a private pool": (a_private_pool, ""),
+    "without caching": (without_caching, ""),
+    "plain segments": (mixed_sizes, "expandable_segments:False"),
+    "plain segments on a full device": (a_full_device, "expandable_segments:False"),
+    "plain segments with streams": (other_streams, "expandable_segments:False"),
+    "no page reuse": (a_full_device, "page_reuse:False"),
+    "a limit and garbage": (
+        a_full_device, "memory_limit_mb:150,garbage_collection_threshold:0.5"
+    ),
+    "the driver's pool": (other_streams, "backend:cudaMallocAsync"),
+    "the driver's pool, full": (a_full_device, "backend:cudaMallocAsync"),
+}  # fmt: skip
+
+
+@pytest.fixture
+def configure():
+    before = allocator_settings.current()
+
+    def change(text):
+        allocator_settings._in_force = allocator_settings.parse(text)
+        allocator_settings._tell()
+
+    yield change
+    allocator_settings._in_force = before
+    allocator_settings._tell()
+
+
+def verify(run):
+    """What must hold after the run, whatever failed in it."""
+    assert checker.check(run.device) == []
+    run.free_all()
+    for nbytes in (5000, 40 * MIB):
+        ptr = run.malloc(nbytes, 1)
+        assert ptr is not None, f"a request of {nbytes} bytes failed after the failure"
+        run.free(ptr)
+    run.empty_cache()
+    assert checker.check(run.device) == []
+    values = report.stats_values(run.device)
+    assert values[5 * 12] == 0, f"{values[5 * 12]} bytes are still reserved"
+    device_allocator.close_allocator(run.device)
+    for stream in run.streams[1:]:
+        assert run.calls.stream_destroy(stream) == 0
+    run.calls.synchronize()
+    left = registry.leaks(run.device)
+    assert not any(left.values()), f"left behind: {left}"
+
+
+@pytest.mark.parametrize("status", [OUT_OF_MEMORY, INVALID_VALUE, UNKNOWN])
+@pytest.mark.parametrize("name", SCENARIOS)
+def test_any_driver_call_may_fail(configure, name, status):
+    scenario, conf = SCENARIOS[name]
+    configure(conf)
+    k, is_hit = 0, True
+    while is_hit:
+        k += 1
+        number = registry.open_host(capacity=CAPACITY, seed=k, phantom=True)
+        try:
+            run = Run(number)
+            registry.start_trace(number)
+            registry.fail_call(number, k, status)
+            scenario(run)
+            registry.fail_call(number, 0)
+            trace = registry.take_trace(number)
+            is_hit = len(trace) >= k
+            try:
+                verify(run)
+            except AssertionError as error:
+                call = trace[k - 1][0] if is_hit else "nothing"
+                raise AssertionError(f"after call {k} ({call}) failed: {error}") from error
+        finally:
+            registry.close_host(number)
+    assert k > 15, "the scenario made hardly any call"
