@@ -2,8 +2,7 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
 from gputensor.blas.library cimport OP_N
 from gputensor.blas.product cimport Product
 
@@ -13,7 +12,7 @@ from gputensor.blas.integer_source import source
 cdef enum:
     TILE = 16
     BLOCK = 256
-    MAX_GRID_YZ = 65535
+    MAX_GRID = 0x7FFFFFFF
 
 cdef struct Parameters:         # as in integer_source.py
     uint64_t a
@@ -45,14 +44,13 @@ cdef uint64_t function_for(const Product* product) except 0:
     found = functions.get(key)
     if found is None:
         text = source(DTYPES[product.type_a].name, DTYPES[product.type_d].name)
-        found = functions[key] = compile_kernel(product.device, text, "integer_product", ())
+        found = functions[key] = compile_kernel(product.device, text, "kernel", ())
     return found
 
 
 cdef int integer_run(const Product* product, uint64_t stream) except -1:
     cdef Parameters p
-    cdef int64_t done = 0
-    cdef int64_t columns
+    cdef int64_t tiles
     cdef uint64_t function = function_for(product)
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.m, p.n, p.k, p.batch = product.m, product.n, product.k, product.batch
@@ -64,18 +62,7 @@ cdef int integer_run(const Product* product, uint64_t stream) except -1:
     p.stride_a, p.stride_b = product.stride_a, product.stride_b
     p.stride_c, p.stride_d = product.stride_c, product.stride_d
     p.alpha, p.beta = <int64_t>product.alpha, <int64_t>product.beta
-    # The second dimension of a grid ends at 65,535 tiles; wider products go in pieces.
-    while done < product.n:
-        columns = product.n - done
-        if columns > MAX_GRID_YZ * TILE:
-            columns = MAX_GRID_YZ * TILE
-        p.n = columns
-        launch_kernel_3d(
-            product.device, stream, function, <uint32_t>((p.m + TILE - 1) // TILE),
-            <uint32_t>((columns + TILE - 1) // TILE),
-            <uint32_t>(p.batch if p.batch < MAX_GRID_YZ else MAX_GRID_YZ), BLOCK, 1, 1, 0, &p)
-        done += columns
-        p.b += <uint64_t>(columns * p.column_b * dtype_itemsize(product.type_b))
-        p.c += <uint64_t>(columns * p.ldc * dtype_itemsize(product.type_d))
-        p.d += <uint64_t>(columns * p.ldd * dtype_itemsize(product.type_d))
+    tiles = ((p.m + TILE - 1) // TILE) * ((p.n + TILE - 1) // TILE) * p.batch
+    launch_kernel(product.device, stream, function,
+                  <uint32_t>(tiles if tiles < MAX_GRID else MAX_GRID), BLOCK, 0, &p)
     return 0

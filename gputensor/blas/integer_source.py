@@ -24,12 +24,14 @@ struct Parameters {
     i64 alpha, beta;
 };
 
-extern "C" __global__ void __launch_bounds__(256) integer_product(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     __shared__ sum_t left[16][17], right[16][17];
     int x = threadIdx.x & 15, y = threadIdx.x >> 4;
-    i64 row = (i64)blockIdx.x * 16 + x;
-    i64 column = (i64)blockIdx.y * 16 + y;
-    for (i64 item = blockIdx.z; item < p.batch; item += gridDim.z) {
+    i64 down = (p.m + 15) / 16, tiles = down * ((p.n + 15) / 16);
+    for (i64 tile = blockIdx.x; tile < tiles * p.batch; tile += gridDim.x) {
+        i64 item = tile / tiles, place = tile - item * tiles;
+        i64 row = place % down * 16 + x;
+        i64 column = place / down * 16 + y;
         const input_t* a = p.a + item * p.stride_a;
         const input_t* b = p.b + item * p.stride_b;
         sum_t sum = 0;

@@ -237,7 +237,7 @@ cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) 
     cdef uint64_t grid = (relayout.total + BLOCK - 1) // BLOCK
     found = functions.get(device)
     if found is None:
-        found = functions[device] = compile_kernel(device, SOURCE, "relayout", ())
+        found = functions[device] = compile_kernel(device, SOURCE, "kernel", ())
     function = found
     if grid > 1 << 30:
         grid = 1 << 30

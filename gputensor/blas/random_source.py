@@ -17,7 +17,7 @@ struct Parameters {
     u64 seed;
 };
 
-extern "C" __global__ void __launch_bounds__(256) fill_random(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 i = (u64)blockIdx.x * blockDim.x + threadIdx.x; i < p.count; i += stride) {
         u64 x = (i + p.seed) * 0x9e3779b97f4a7c15ull;

@@ -70,7 +70,7 @@ __device__ inline void copy_block(const Piece& piece, u64 row, u64 block, u32 st
     *(uint4*)start = value;
 }
 
-extern "C" __global__ void __launch_bounds__(256) relayout(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     u64 stride = (u64)gridDim.x * blockDim.x;
     for (u64 index = (u64)blockIdx.x * blockDim.x + threadIdx.x; index < p.total;
          index += stride) {

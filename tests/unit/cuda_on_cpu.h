@@ -19,10 +19,14 @@
 
 struct Dim3 { unsigned x, y, z; };
 struct alignas(16) double2 { double x, y; };
+struct alignas(16) uint4 { unsigned x, y, z, w; };
 static Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)(((unsigned long long)a * b) >> 32);
+}
+static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
+    return (unsigned)((((unsigned long long)high << 32) | low) >> (shift & 31));
 }
 static inline float __uint_as_float(unsigned x) { float y; memcpy(&y, &x, 4); return y; }
 static inline float __int_as_float(int x) { float y; memcpy(&y, &x, 4); return y; }

@@ -30,7 +30,7 @@ extern "C" void run(const Parameters* p, unsigned blocks, unsigned threads) {{
         for (unsigned t = 0; t < threads; ++t) {{
             blockIdx = {{b, 0, 0}};
             threadIdx = {{t, 0, 0}};
-            relayout(*p);
+            kernel(*p);
         }}
 }}
 """

@@ -1,0 +1,398 @@
+"""Skinny products by our own kernel: when it fits, the shape of its blocks, its launch.
+
+The shape is chosen so that one wave of blocks fills the device, two on each multiprocessor: blocks
+of up to 256 outputs, K cut among the blocks of a cluster until there are enough of them. Shared
+memory holds the ring of copies in flight (64 KiB of a block, 128 KiB of a multiprocessor, which is
+several times what the latency of memory asks for at full speed) and the activations.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._driver.table cimport MAX_DEVICES
+from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
+from gputensor.blas.library cimport (
+    COMPUTE_32F, COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N, OP_T,
+)
+from gputensor.blas.product cimport ACT_NONE, Product
+
+from gputensor._driver.cuda import device_info
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas.small_m_source import small_m_source
+from gputensor.errors import raise_for_status
+
+__all__ = ["block_shape", "configure", "run"]
+
+cdef enum:
+    ALIGNMENT = 16              # bytes; of every address and pitch that is copied asynchronously
+    SLICE = 128                 # k; splits and spans are multiples of it
+    RING_NBYTES = 65536
+    MAX_STAGES = 12
+    MAX_SPLITS = 8              # blocks of a cluster that every device takes
+    RESERVED_NBYTES = 1024      # of shared memory, for each block
+    WORTHWHILE_NBYTES = 1 << 20
+
+cdef struct Parameters:         # as in small_m_source.py
+    uint64_t x
+    uint64_t w
+    uint64_t scales
+    uint64_t bias
+    uint64_t addend
+    uint64_t y
+    int64_t n
+    int64_t k
+    int64_t x_pitch
+    int64_t w_pitch
+    int64_t y_pitch
+    int64_t addend_pitch
+    int64_t slice
+    int m
+    int span
+    int x_offset
+    int scales_offset
+    int x_row
+    float alpha
+    float beta
+
+cdef struct BlockShape:
+    int tokens
+    int tiles
+    int warps
+    int stages
+    int splits
+    int64_t slice
+    int span
+    int ring_nbytes
+    int x_row
+    int shared_nbytes
+
+cdef struct DeviceFacts:
+    int multiprocessors         # 0: not asked yet
+    int can_cluster
+    int shared_nbytes           # for each of two blocks of a multiprocessor
+
+cdef DeviceFacts[MAX_DEVICES] facts
+cdef dict functions = {}        # integer key of a kernel on a device -> handle
+cdef int forced_tiles = 0
+cdef int forced_warps = 0
+cdef int forced_stages = 0
+cdef int forced_splits = 0
+
+
+cdef DeviceFacts* facts_of(int device) except NULL:
+    cdef DeviceFacts* found = &facts[device]
+    if found.multiprocessors == 0:
+        info = device_info(device)
+        found.can_cluster = cuda_capability(device) >= 90
+        found.shared_nbytes = (
+            <int>info["shared_nbytes_per_multiprocessor"] // 2 - RESERVED_NBYTES)
+        found.multiprocessors = info["multiprocessors"]
+    return found
+
+
+# ---- the shape of a block
+
+cdef inline int64_t up(int64_t value, int64_t multiple) noexcept nogil:
+    return (value + multiple - 1) // multiple * multiple
+
+
+cdef inline int chunks_of(int form, int tiles) noexcept nogil:
+    return tiles if form == FORM_INT4 else 2 * tiles
+
+
+cdef int least_tiles(const SmallProduct* product) noexcept nogil:
+    """COLUMNS reads 16 bytes along the features, which makes its least tile wider."""
+    if product.form != FORM_COLUMNS:
+        return 1
+    return 2 if product.type_x == DT_FLOAT32 else 4
+
+
+cdef int tokens_of(const SmallProduct* product) noexcept nogil:
+    cdef int tokens = 1 if product.type_x == DT_FLOAT32 else 8
+    while tokens < product.m:
+        tokens *= 2
+    return tokens
+
+
+cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
+                        BlockShape* shape) noexcept nogil:
+    """Warps, tiles and splits: a wave of two blocks for each multiprocessor, if N and K allow it."""
+    cdef int64_t wanted = 2 * device.multiprocessors
+    cdef int64_t blocks
+    cdef int least = least_tiles(product)
+    shape.tiles = least if least > 2 else 2
+    shape.warps = 4 if least > 2 else 8
+    shape.splits = 1
+    if forced_tiles:
+        shape.tiles = forced_tiles
+    if forced_warps:
+        shape.warps = forced_warps
+    while True:
+        blocks = up(product.n, 16 * shape.tiles * shape.warps) // (16 * shape.tiles * shape.warps)
+        if 2 * blocks * shape.splits > wanted:
+            break
+        if (device.can_cluster and shape.splits < MAX_SPLITS and not forced_splits
+                and product.k >= 4 * SLICE * shape.splits):
+            shape.splits *= 2
+        elif shape.tiles > least and not forced_tiles:
+            shape.tiles //= 2
+        elif shape.warps > 1 and not forced_warps:
+            shape.warps //= 2
+        else:
+            break
+    if forced_splits and device.can_cluster:
+        shape.splits = forced_splits
+
+
+cdef void choose_memory(const SmallProduct* product, const DeviceFacts* device,
+                        BlockShape* shape) noexcept nogil:
+    """Stages of the ring, and how much of x lies in shared memory at a time."""
+    cdef int stage = chunks_of(product.form, shape.tiles) * 32 * shape.warps * ALIGNMENT
+    cdef int rows = 16 * shape.tiles * shape.warps
+    cdef int itemsize = dtype_itemsize(product.type_x)
+    cdef int sums = shape.tokens * rows * 4
+    cdef int64_t each               # bytes of shared memory for SLICE k
+    cdef int64_t left
+    cdef int pad = 64
+    shape.stages = RING_NBYTES // stage
+    if shape.stages > MAX_STAGES:
+        shape.stages = MAX_STAGES
+    if shape.stages < 2:
+        shape.stages = 2
+    while shape.stages > 2 and shape.stages * stage > device.shared_nbytes * 3 // 5:
+        shape.stages -= 1
+    if forced_stages:
+        shape.stages = forced_stages
+    shape.ring_nbytes = shape.stages * stage
+    if shape.ring_nbytes < sums:
+        shape.ring_nbytes = sums
+    # Rows of x are apart by what makes a warp's reads of them free of bank conflicts.
+    if product.form == FORM_INT8 and product.group != 32:
+        pad = 16
+    shape.slice = up((product.k + shape.splits - 1) // shape.splits, SLICE)
+    each = SLICE * itemsize * product.m
+    if product.group:
+        each += SLICE // product.group * rows * 2
+    left = device.shared_nbytes - shape.ring_nbytes - pad * product.m
+    shape.span = SLICE
+    if left > each:
+        shape.span = <int>(left // each * SLICE)
+    if shape.span > shape.slice:
+        shape.span = <int>shape.slice
+    shape.x_row = shape.span * itemsize + pad
+    shape.shared_nbytes = shape.ring_nbytes + <int>product.m * shape.x_row
+    if product.group:
+        shape.shared_nbytes += shape.span // product.group * rows * 2
+
+
+cdef void choose_shape(const SmallProduct* product, const DeviceFacts* device,
+                       BlockShape* shape) noexcept nogil:
+    shape.tokens = tokens_of(product)
+    choose_blocks(product, device, shape)
+    choose_memory(product, device, shape)
+
+
+# ---- launch
+
+cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
+    cdef int itemsize = dtype_itemsize(product.type_x)
+    cdef int64_t own = ALIGNMENT // itemsize
+    cdef uint64_t addresses = product.x | product.w
+    if product.m < 1 or product.m > SMALL_M or product.n < 1 or product.k < 1:
+        return False
+    if product.type_x == DT_FLOAT32:
+        if product.form >= FORM_INT8 or product.type_y != DT_FLOAT32:
+            return False
+    elif product.type_x != DT_FLOAT16 and product.type_x != DT_BFLOAT16:
+        return False
+    if product.type_y != product.type_x and product.type_y != DT_FLOAT32:
+        return False
+    if product.k % own or (product.m > 1 and product.x_pitch % own):
+        return False
+    # A block index has 31 bits, and k inside a span an int.
+    if product.k > 1 << 40 or product.n > 1 << 32:
+        return False
+    if product.form == FORM_ROWS and product.w_pitch % own:
+        return False
+    if product.form == FORM_COLUMNS and (product.w_pitch % own or product.n % own):
+        return False
+    if product.form == FORM_INT8 and (product.w_pitch % ALIGNMENT or product.k % ALIGNMENT):
+        return False
+    if product.form >= FORM_INT8:
+        if product.group not in (0, 32, 64, 128):
+            return False
+        if product.group and (product.n % 8 or product.k % product.group):
+            return False
+        addresses |= product.scales
+    return addresses % ALIGNMENT == 0
+
+
+cdef uint64_t function_for(const SmallProduct* product, const BlockShape* shape) except 0:
+    cdef uint64_t key = product.device
+    cdef uint64_t function
+    for part in (product.form, product.type_x, product.type_y, shape.tokens, shape.tiles,
+                 shape.warps, shape.stages, shape.splits):
+        key = key << 5 | <uint64_t>part
+    key = key << 8 | <uint64_t>product.group
+    found = functions.get(key)
+    if found is not None:
+        return <uint64_t>found
+    text = small_m_source(
+        product.form, DTYPES[product.type_x].name, DTYPES[product.type_y].name, shape.tokens,
+        tiles=shape.tiles, warps=shape.warps, stages=shape.stages, splits=shape.splits,
+        group=product.group)
+    function = compile_kernel(product.device, text, "kernel", ())
+    # As much as any span of this shape can ask for.
+    raise_for_status(
+        function_allow_shared(product.device, function, facts_of(product.device).shared_nbytes),
+        "function_allow_shared", f"of {facts_of(product.device).shared_nbytes} bytes")
+    functions[key] = function
+    return function
+
+
+cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1:
+    cdef Parameters p
+    cdef BlockShape shape
+    cdef int itemsize = dtype_itemsize(product.type_x)
+    cdef int64_t rows
+    cdef uint64_t function
+    choose_shape(product, facts_of(product.device), &shape)
+    function = function_for(product, &shape)
+    memset(&p, 0, sizeof(p))
+    p.x, p.w, p.y = product.x, product.w, product.y
+    p.scales, p.bias, p.addend = product.scales, product.bias, product.addend
+    p.m, p.n, p.k = <int>product.m, product.n, product.k
+    p.x_pitch = product.x_pitch * itemsize
+    p.w_pitch = product.w_pitch
+    if product.form < FORM_INT8:
+        p.w_pitch *= itemsize
+    p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
+    p.slice, p.span = shape.slice, shape.span
+    p.x_offset, p.x_row = shape.ring_nbytes, shape.x_row
+    p.scales_offset = shape.ring_nbytes + p.m * shape.x_row
+    p.alpha, p.beta = product.alpha, product.beta
+    rows = 16 * shape.tiles * shape.warps
+    return launch_kernel(
+        product.device, stream, function,
+        <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps,
+        shape.shared_nbytes, &p)
+
+
+# ---- products in the libraries' terms
+
+cdef void from_product(const Product* product, SmallProduct* small) noexcept nogil:
+    """The libraries compute D^T = A^T B^T of ours: their A are the weights, their B is x."""
+    memset(small, 0, sizeof(SmallProduct))
+    small.device = product.device
+    small.form = FORM_COLUMNS if product.op_a == OP_N else FORM_ROWS
+    small.type_x, small.type_y = product.type_b, product.type_d
+    small.m, small.n, small.k = product.n, product.m, product.k
+    small.x, small.w, small.y = product.b, product.a, product.d
+    small.x_pitch, small.w_pitch = product.ldb, product.lda
+    small.y_pitch, small.addend_pitch = product.ldd, product.ldc
+    small.bias, small.addend = product.bias, product.c
+    small.alpha, small.beta = <float>product.alpha, <float>product.beta
+
+
+cdef bint small_m_fits(const Product* product) noexcept nogil:
+    cdef SmallProduct small
+    if product.n > SMALL_M or product.batch != 1 or product.outer_ndim or product.scale_a:
+        return False
+    if product.type_a != product.type_b or product.activation != ACT_NONE:
+        return False
+    if product.compute not in (COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_32F_FAST_16BF):
+        return False
+    if product.op_b != OP_N or (product.op_a != OP_N and product.op_a != OP_T):
+        return False
+    if product.alpha_imag != 0 or product.beta_imag != 0:
+        return False
+    from_product(product, &small)
+    return small_product_fits(&small)
+
+
+cdef bint small_m_is_preferred(const Product* product) noexcept nogil:
+    return (small_m_fits(product)
+            and product.m * product.k * dtype_itemsize(product.type_a) >= WORTHWHILE_NBYTES)
+
+
+cdef int small_m_run(const Product* product, uint64_t stream) except -1:
+    cdef SmallProduct small
+    from_product(product, &small)
+    return small_product_run(&small, stream)
+
+
+# ---- for tests and measurements
+
+def configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
+    """Force parts of the shape of blocks, to measure them; 0 leaves a part to the rules.
+
+    >>> configure(stages=4)
+    >>> configure()
+    """
+    global forced_tiles, forced_warps, forced_stages, forced_splits
+    if splits not in (0, 1, 2, 4, 8):
+        raise ValueError(f"splits is {splits}; it may be 0, 1, 2, 4 or 8")
+    if stages and not 2 <= stages <= 31:
+        raise ValueError(f"stages is {stages}; it may be 0 or 2 to 31")
+    forced_tiles, forced_warps, forced_stages, forced_splits = tiles, warps, stages, splits
+
+
+cdef int fill_small(SmallProduct* small, int device, int form, int type_x, int type_y, sizes,
+                    addresses, pitches, group, factors) except -1:
+    memset(small, 0, sizeof(SmallProduct))
+    small.device, small.form, small.type_x, small.type_y = device, form, type_x, type_y
+    small.m, small.n, small.k = sizes
+    small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
+    small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
+    small.alpha, small.beta = factors
+    small.group = group
+    return 0
+
+
+def block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
+                bint can_cluster=True, int shared_nbytes=115712):
+    """Return the shape of blocks that the rules give on a device, as a dict.
+
+    >>> shape = block_shape(0, 10, (16, 8192, 8192))
+    >>> shape["warps"], shape["tiles"], shape["splits"]
+    (8, 2, 8)
+    """
+    cdef SmallProduct small
+    cdef DeviceFacts device
+    cdef BlockShape shape
+    fill_small(&small, 0, form, type_x, type_x, sizes, (0,) * 6, (0,) * 4, group, (1, 0))
+    device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
+    device.shared_nbytes = shared_nbytes
+    choose_shape(&small, &device, &shape)
+    return shape
+
+
+def run(int device, uint64_t stream, int form, int type_x, int type_y, sizes, addresses, pitches,
+        *, group=0, alpha=1.0, beta=0.0):
+    """Queue one product given by addresses; False when the kernel does not fit it.
+
+    Parameters
+    ----------
+    device, stream : int
+        A CUDA ordinal and a stream handle on it.
+    form : int
+        How the weights lie; see ``small_m_source``.
+    type_x, type_y : int
+        Element type codes of x and of the result.
+    sizes : (int, int, int)
+        m, n, k.
+    addresses : tuple of int
+        x, weights, result, scales, bias, addend; the last three may be 0.
+    pitches : tuple of int
+        Elements from row to row of x, weights, result, addend.
+    """
+    cdef SmallProduct small
+    fill_small(&small, device, form, type_x, type_y, sizes, addresses, pitches, group,
+               (alpha, beta))
+    if not small_product_fits(&small):
+        return False
+    small_product_run(&small, stream)
+    return True
