@@ -1,0 +1,90 @@
+"""A host device of its own for a test of the allocator, and what the test asks about it."""
+
+import contextlib
+
+from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor._alloc import settings as allocator_settings
+from gputensor._alloc.statistics_names import STATISTICS_KEYS
+from gputensor._driver import registry
+from tests.conformance.driver_calls import Calls
+
+MIB = 1 << 20
+
+
+class Probe:
+    """An open host device: allocation by address, driver calls counted since `mark`."""
+
+    def __init__(self, number):
+        self.device = number
+        self.calls = Calls(number)
+        self.held = []
+        self.streams = [0]
+
+    def stream(self):
+        self.streams.append(self.calls.make("stream_create", 0))
+        return self.streams[-1]
+
+    def malloc(self, nbytes, stream=0):
+        ptr = raw_memory.raw_alloc(self.device, nbytes, stream)
+        self.held.append(ptr)
+        return ptr
+
+    def free(self, ptr):
+        self.held.remove(ptr)
+        raw_memory.raw_delete(ptr)
+
+    def free_all(self, pointers=None):
+        for ptr in list(self.held if pointers is None else pointers):
+            self.free(ptr)
+
+    def work(self, ptr, stream, count=40):
+        """Queue work of a stream on a block: on a deferred device it is done some time later."""
+        for _ in range(count):
+            assert self.calls.fill_async(ptr, 7, 4, 64, stream) == 0
+
+    def stats(self):
+        return dict(zip(STATISTICS_KEYS, report.stats_values(self.device), strict=True))
+
+    def reserved(self):
+        return self.stats()["reserved_bytes.all.current"]
+
+    def mark(self):
+        registry.reset_counts(self.device)
+
+    def made(self):
+        """The driver calls since `mark`, by name, without those never made."""
+        return {name: n for name, n in registry.counts(self.device).items() if n}
+
+    def asked_for_memory(self):
+        return {name: n for name, n in self.made().items()
+                if name in ("mem_alloc", "page_create", "page_map", "async_alloc")}  # fmt: skip
+
+    def lies_in_a_segment(self, ptr):
+        segments, _ = report.collect_segments(self.device)
+        ends = segments["address"] + segments["nbytes"]
+        return bool(((segments["address"] <= ptr) & (ptr < ends)).any())
+
+
+@contextlib.contextmanager
+def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
+    """Open a device under a configuration; at the end all is freed and nothing may be left."""
+    before = allocator_settings.current()
+    allocator_settings._in_force = allocator_settings.parse(conf)
+    allocator_settings._tell()
+    number = registry.open_host(capacity=capacity, seed=seed, phantom=phantom)
+    try:
+        probe = Probe(number)
+        yield probe
+        probe.free_all()
+        faults = checker.check(number)
+        assert not faults, faults
+        device_allocator.close_allocator(number)
+        for stream in probe.streams[1:]:
+            assert probe.calls.stream_destroy(stream) == 0
+        left = registry.leaks(number)
+        left.pop("streams")  # the library keeps one to capture on
+        assert not any(left.values()), left
+    finally:
+        registry.close_host(number)
+        allocator_settings._in_force = before
+        allocator_settings._tell()
