@@ -33,7 +33,8 @@ cdef enum:
     MAX_STAGES = 12
     MAX_SPLITS = 8              # blocks of a cluster that every device takes
     RESERVED_NBYTES = 1024      # of shared memory, for each block
-    WORTHWHILE_NBYTES = 1 << 20
+    WORTHWHILE_NBYTES = 1048576
+    MAX_SIZE = 1073741824       # n and k; blocks and steps are counted in 31 bits
 
 cdef struct Parameters:         # as in small_m_source.py
     uint64_t x
@@ -212,8 +213,7 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
         return False
     if product.k % own or (product.m > 1 and product.x_pitch % own):
         return False
-    # A block index has 31 bits, and k inside a span an int.
-    if product.k > 1 << 40 or product.n > 1 << 32:
+    if product.k > MAX_SIZE or product.n > MAX_SIZE:
         return False
     if product.form == FORM_ROWS and product.w_pitch % own:
         return False

@@ -6,10 +6,10 @@ barrier stands between two steps. The activations lie in shared memory, shared b
 which owns WARP_ROWS outputs ("features"). K is cut among the SPLITS blocks of a cluster, whose sums
 meet through distributed shared memory in a fixed order: no atomics, equal bits from run to run.
 
-16-bit activations go through mma.m16n8k16 with the weights as its left operand (16 features) and the
-activations as its right one (8 tokens). The order of k inside an instruction is free as long as both
-operands agree, so a lane's 16 bytes are its fragments as they are, without shuffles: lane (g, t),
-g = lane / 4 and t = lane % 4, holds feature g (and g + 8) at the k that follow 8 * t. float32 is
+16-bit activations go through mma.m16n8k16 with the weights as its left operand (16 features) and
+the activations as its right one (8 tokens). The order of k inside an instruction is free as long as
+both operands agree, so a lane's 16 bytes are its fragments as they are, without shuffles: lane
+(g, t), g = lane / 4 and t = lane % 4, holds feature g (and g + 8) at the k that follow 8 * t. float32 is
 multiplied by FFMA in the same arrangement.
 
 Forms of the weights (FORM): ROWS, w is [n, k]; COLUMNS, w is [k, n]; INT8, [n, k] with a scale for
@@ -215,7 +215,8 @@ __device__ __forceinline__ void load_x(const Parameters& p, uint32 shared, int64
         const int token = i / in_row, chunk = i - token * in_row;
         const bool is_valid = k + chunk * own < p.k;
         const char* from = p.x + token * p.x_pitch + (k + chunk * own) * X_NBYTES;
-        copy_16(shared + p.x_offset + token * p.x_row + chunk * 16, is_valid ? from : p.x, is_valid);
+        const uint32 to = shared + p.x_offset + token * p.x_row + chunk * 16;
+        copy_16(to, is_valid ? from : p.x, is_valid);
     }
 #if IS_QUANTIZED && GROUP
     const int chunks = BLOCK_ROWS / 8 * (p.span / GROUP);

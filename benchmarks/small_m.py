@@ -1,0 +1,261 @@
+"""Skinny products, bound by the memory of the weights: our kernel beside torch, in one run.
+
+    python benchmarks/small_m.py                      1 to 16 rows x 8192 x 8192, every type
+    python benchmarks/small_m.py --sweep              every shape of block for each of them too
+    python benchmarks/small_m.py --shape 4x28672x8192
+
+GPU time by graph replay, over copies of the operands that together are four times the cache, in
+interleaved rounds, the median of them. "of limit" is the time that the bytes of the product take at
+the rate of a copy measured in the same run (read and written bytes counted), over the time taken.
+"""
+
+import argparse
+import importlib.util
+import math
+import statistics
+
+import numpy as np
+
+import gputensor as gt
+from gputensor._kernels.dtypes import CODE_OF
+from gputensor.blas import int4_layout, small_m
+from gputensor.blas.small_m_source import COLUMNS, INT4, INT8, ROWS
+from report import Report
+
+SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)]
+FORMS = {"rows": ROWS, "columns": COLUMNS, "int8": INT8, "int4": INT4}
+NAMES = {"fp32": gt.float32, "fp16": gt.float16, "bf16": gt.bfloat16}
+CASES = [
+    ("bf16", "rows", 0),
+    ("bf16", "columns", 0),
+    ("fp16", "rows", 0),
+    ("fp32", "rows", 0),
+    ("fp32", "columns", 0),
+    ("bf16", "int8", 128),
+    ("bf16", "int4", 128),
+    ("bf16", "int4", 32),
+    ("fp16", "int4", 128),
+]
+TILES = {"rows": (1, 2, 4), "columns": (4,), "int8": (1, 2), "int4": (1, 2, 4)}
+CACHE_NBYTES = 64 << 20
+MIN_CALLS = 64
+
+
+class Graph:
+    """Calls captured once, over rotating operands, and replayed between two events."""
+
+    def __init__(self, name, calls, library):
+        self.name = name
+        copies = len(calls)
+        self.count = copies * math.ceil(MIN_CALLS / copies)
+        calls[0]()
+        library.synchronize()
+        self.replay, self.start, self.end = library.capture(
+            lambda: [calls[i % copies]() for i in range(self.count)]
+        )
+
+    def microseconds(self):
+        self.start.record()
+        self.replay()
+        self.end.record()
+        self.end.synchronize()
+        return self.start.elapsed_time(self.end) * 1e3 / self.count
+
+
+class Ours:
+    """Operands and calls of our library."""
+
+    synchronize = staticmethod(gt.synchronize)
+
+    @staticmethod
+    def capture(function):
+        graph = gt.graphs.CUDAGraph()
+        with gt.graphs.graph(graph):
+            function()
+        return graph.replay, *(gt.Event(enable_timing=True) for _ in range(2))
+
+    @staticmethod
+    def random(shape, dtype):
+        values = np.random.default_rng().standard_normal(shape, np.float32)
+        return gt.asarray(values, device="cuda").astype(dtype)
+
+    @classmethod
+    def weights(cls, form, n, k, dtype, group):
+        """Weights, scales or None, pitch and bytes."""
+        rng = np.random.default_rng()
+        if form in ("rows", "columns"):
+            shape = (n, k) if form == "rows" else (k, n)
+            w = cls.random(shape, dtype)
+            return w, None, shape[1], w.nbytes
+        scales = cls.random((k // group if group else 1, n), dtype)
+        if form == "int8":
+            w = gt.asarray(rng.integers(-128, 128, (n, k), dtype=np.int8), device="cuda")
+            return w, scales, k, w.nbytes + scales.nbytes
+        shape = int4_layout.packed_shape(n, k)
+        w = gt.asarray(rng.integers(0, 256, shape, dtype=np.uint8), device="cuda")
+        return w, scales, shape[1], w.nbytes + scales.nbytes
+
+    @classmethod
+    def calls(cls, m, n, k, kind, form, group):
+        """One call for each copy of the operands, and the bytes of one."""
+        dtype = NAMES[kind]
+        code = CODE_OF[dtype]
+        calls = []
+        first, scales, pitch, weight_nbytes = cls.weights(form, n, k, dtype, group)
+        x = cls.random((m, k), dtype)
+        nbytes = weight_nbytes + m * (n + k) * dtype.itemsize
+        while not calls or len(calls) * nbytes < 4 * CACHE_NBYTES:
+            w, y = first.copy(), gt.empty((m, n), dtype=dtype, device="cuda")
+
+            def call(w=w, scales=scales, x=x, y=y, pitch=pitch):
+                addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr())
+                addresses += (scales.data_ptr() if scales is not None else 0, 0, 0)
+                stream = gt.current_stream("cuda").cuda_stream
+                if not small_m.run(0, stream, FORMS[form], code, code, (m, n, k), addresses,
+                                   (k, pitch, n, n), group=group):  # fmt: skip
+                    raise ValueError(f"the kernel does not fit {form} {m}x{n}x{k}")
+
+            calls.append(call)
+        return calls, nbytes
+
+    @staticmethod
+    def library_calls(m, n, k, kind, form):
+        """The same by gt.matmul, whatever it chooses."""
+        dtype = NAMES[kind]
+        calls, nbytes = [], (m * k + n * k + m * n) * dtype.itemsize
+        x, first = Ours.random((m, k), dtype), Ours.weights(form, n, k, dtype, 0)[0]
+        while not calls or len(calls) * nbytes < 4 * CACHE_NBYTES:
+            y = gt.empty((m, n), dtype=dtype, device="cuda")
+            w = first.copy().T if form == "rows" else first.copy()
+            calls.append(lambda x=x, w=w, y=y: gt.matmul(x, w, out=y))
+        return calls
+
+
+class Torch:
+    """The same by torch."""
+
+    def __init__(self, library):
+        import torch
+
+        self.torch, self.library = torch, library
+        self.synchronize = torch.cuda.synchronize
+        torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
+        torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
+
+    def capture(self, function):
+        torch = self.torch
+        torch.backends.cuda.preferred_blas_library(self.library)
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.graph(graph):
+            function()
+        return graph.replay, *(torch.cuda.Event(enable_timing=True) for _ in range(2))
+
+    def calls(self, m, n, k, kind, form):
+        torch = self.torch
+        torch.backends.cuda.preferred_blas_library(self.library)
+        dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[kind]
+        calls, nbytes = [], (m * k + n * k + m * n) * dtype.itemsize
+        while not calls or len(calls) * nbytes < 4 * CACHE_NBYTES:
+            x, y = (torch.randn(s, device="cuda").to(dtype) for s in ((m, k), (m, n)))
+            w = torch.randn((n, k) if form == "rows" else (k, n), device="cuda").to(dtype)
+            w = w.T if form == "rows" else w
+            calls.append(lambda x=x, w=w, y=y: torch.mm(x, w, out=y))
+        return calls
+
+
+def measured(graphs, rounds):
+    """The median of interleaved rounds for each graph, in microseconds."""
+    times = [[] for _ in graphs]
+    for graph in graphs:
+        graph.microseconds()
+    for _ in range(rounds):
+        for graph, values in zip(graphs, times, strict=True):
+            values.append(graph.microseconds())
+    return [statistics.median(values) for values in times]
+
+
+def copy_graph():
+    """Copies of 512 MiB: bytes read and written count."""
+    source, target = (gt.empty(512 << 20, dtype=gt.uint8, device="cuda") for _ in range(2))
+    source.fill(1)
+
+    def copy():
+        target[...] = source
+
+    return Graph("copy", [copy], Ours), 2 * source.nbytes
+
+
+def sweep(calls, form, rounds):
+    """Microseconds for each shape of block: tiles, warps, stages, splits."""
+    found = {}
+    for tiles in TILES[form]:
+        for warps in (2, 4, 8, 16):
+            for stages in (3, 4, 6, 8, 12):
+                chunks = tiles if form == "int4" else 2 * tiles
+                ring = chunks * 512 * warps * stages
+                if not 24 << 10 <= ring <= 98304:
+                    continue
+                for splits in (1, 2, 4, 8):
+                    small_m.configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
+                    graph = Graph("sweep", calls, Ours)
+                    found[tiles, warps, stages, splits] = measured([graph], rounds)[0]
+    small_m.configure()
+    return sorted(found.items(), key=lambda item: item[1])
+
+
+def measure_case(report, copy, copy_nbytes, shape, case, arguments):
+    m, n, k = shape
+    kind, form, group = case
+    calls, nbytes = Ours.calls(m, n, k, kind, form, group)
+    graphs = [copy, Graph("ours", calls, Ours)]
+    if form in ("rows", "columns"):
+        graphs.append(Graph("gt.matmul", Ours.library_calls(m, n, k, kind, form), Ours))
+        if importlib.util.find_spec("torch") is not None:
+            for library in ("cublas", "cublaslt"):
+                peer = Torch(library)
+                graphs.append(Graph(f"torch {library}", peer.calls(m, n, k, kind, form), peer))
+    names = [graph.name for graph in graphs]
+    times = dict(zip(names, measured(graphs, arguments.rounds), strict=True))
+    rate = copy_nbytes / times["copy"] * 1e-6
+    row = {
+        "shape": f"{m}x{n}x{k}",
+        "dtype": kind,
+        "weights": form if group == 0 else f"{form} g{group}",
+        "us": round(times["ours"], 2),
+        "MB": round(nbytes * 1e-6, 2),
+        "TB/s": round(nbytes / times["ours"] * 1e-6, 3),
+        "copy TB/s": round(rate, 3),
+        "of limit": round(nbytes / rate * 1e-6 / times["ours"], 3),
+    }
+    for name in ("gt.matmul", "torch cublas", "torch cublaslt"):
+        if name in times:
+            row[f"{name} us"] = round(times[name], 2)
+    report.add(**row)
+    print(row, flush=True)
+    if arguments.sweep:
+        ranking = sweep(calls, form, 3)
+        for (tiles, warps, stages, splits), us in ranking[:6]:
+            print(f"    tiles {tiles} warps {warps} stages {stages} splits {splits}: {us:.2f} us")
+        report.rows[-1]["best block"] = list(ranking[0][0])
+        report.rows[-1]["best us"] = round(ranking[0][1], 2)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--shape", action="append", help="MxNxK")
+    parser.add_argument("--case", action="append", type=int, help="numbers of CASES")
+    parser.add_argument("--sweep", action="store_true")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--name", default="small_m")
+    arguments = parser.parse_args()
+    shapes = [tuple(map(int, text.split("x"))) for text in arguments.shape or ()] or SHAPES
+    report = Report(arguments.name, "GPU time of skinny products by graph replay")
+    copy, copy_nbytes = copy_graph()
+    for shape in shapes:
+        for number in arguments.case or range(len(CASES)):
+            measure_case(report, copy, copy_nbytes, shape, CASES[number], arguments)
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,130 @@
+"""Skinny products against float64 on one device, by addresses; shared by CPU and GPU tests.
+
+Started as a program by test_small_m_simulated_gpu.py, in a process whose driver is fake_gpu.cpp.
+"""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+
+import gputensor as gt
+from gputensor._kernels.dtypes import CODE_OF
+from gputensor.blas import int4_layout, small_m
+from gputensor.blas.small_m_source import COLUMNS, INT4, INT8, ROWS
+
+DTYPES = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+UNIT = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def on_device(array):
+    return gt.asarray(array, device="cuda")
+
+
+def wide(array):
+    return array.astype(np.float64)
+
+
+def random_weights(rng, form, n, k, name, group):
+    """Return tensors of weights and scales, the weights in float64, and their pitch."""
+    if form == ROWS:
+        w = rng.standard_normal((n, k + 16)).astype(DTYPES[name])
+        return on_device(w), None, wide(w[:, :k]), k + 16
+    if form == COLUMNS:
+        w = rng.standard_normal((k, n + 16)).astype(DTYPES[name])
+        return on_device(w), None, wide(w[:, :n]).T, n + 16
+    low = -8 if form == INT4 else -128
+    values = rng.integers(low, -low, (n, k)).astype(np.int8)
+    scales = rng.uniform(0.5, 2.0, (k // group if group else 1, n)).astype(DTYPES[name])
+    exact = values * np.repeat(wide(scales), group or k, axis=0).T
+    if form == INT8:
+        return on_device(values), on_device(scales), exact, k
+    packed = int4_layout.pack(values)
+    return on_device(packed), on_device(scales), exact, packed.shape[1]
+
+
+def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, has_bias=False):
+    """One product into poisoned memory: exact within the rounding of its sums."""
+    out = out or name
+    w, scales, exact_w, pitch = random_weights(rng, form, n, k, name, group)
+    x = rng.standard_normal((m, k + 32)).astype(DTYPES[name])
+    bias = rng.standard_normal(n).astype(DTYPES[out])
+    addend = rng.standard_normal((m, n + 3)).astype(DTYPES[out])
+    poison = np.full((m, n + 5), np.nan, DTYPES[out])
+    given = [on_device(array) for array in (x, bias, addend, poison)]
+    x_on, bias_on, addend_on, y_on = given
+    used = [x_on, w, y_on, scales, bias_on if has_bias else None, addend_on]
+    addresses = tuple(0 if tensor is None else tensor.data_ptr() for tensor in used)
+    pitches = (k + 32, pitch, n + 5, n + 3)
+    codes = CODE_OF[DTYPES[name]], CODE_OF[DTYPES[out]]
+    stream = gt.current_stream("cuda").cuda_stream
+    sizes = (m, n, k)
+    assert small_m.run(0, stream, form, *codes, sizes, addresses, pitches, group=group,
+                       alpha=alpha, beta=beta)  # fmt: skip
+    gt.synchronize()
+    got = y_on.numpy()
+    x = wide(x[:, :k])
+    exact = alpha * (x @ exact_w.T) + beta * wide(addend[:, :n]) + (wide(bias) if has_bias else 0)
+    terms = abs(alpha) * (np.abs(x) @ np.abs(exact_w).T) + abs(beta) * np.abs(wide(addend[:, :n]))
+    limit = (k**0.5 + 8) * 2.0**-23 * (terms + 3) + 1.01 * UNIT[out] * np.abs(exact)
+    error = np.abs(wide(got[:, :n]) - exact)
+    assert np.all(error <= limit), (sizes, form, name, float(np.nanmax(error / limit)))
+    assert np.all(np.isnan(wide(got[:, n:])))
+
+
+def plain(rng):
+    """Every type, both layouts, odd numbers of features, tails of k, several blocks and spans."""
+    for form in (ROWS, COLUMNS):
+        for name in ("bfloat16", "float16", "float32"):
+            for m in rng.permutation(np.arange(1, 17))[:4]:
+                n, k = int(rng.integers(1, 300)), 8 * int(rng.integers(1, 90))
+                n = n if form == ROWS else -(-n // 8) * 8
+                check(rng, form, name, int(m), n, k)
+    check(rng, ROWS, "bfloat16", 5, 129, 520, out="float32", alpha=0.5, beta=2.0, has_bias=True)
+    check(rng, ROWS, "float16", 3, 40, 4096, alpha=-2.0, has_bias=True)
+
+
+def shapes(rng):
+    """Blocks of every shape give the same product."""
+    for tiles, warps, stages, splits in [(1, 1, 2, 1), (2, 4, 3, 2), (4, 2, 5, 4), (1, 8, 2, 8)]:
+        small_m.configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
+        check(rng, ROWS, "bfloat16", 16, 150, 1304)
+        check(rng, ROWS, "float32", 7, 150, 1300)
+        check(rng, INT4, "bfloat16", 9, 152, 1280, group=128)
+        if tiles == 4:
+            check(rng, COLUMNS, "float16", 11, 152, 1304)
+    small_m.configure()
+
+
+def quantized(rng):
+    """int8 and int4 with every group size and both activation types."""
+    for form in (INT8, INT4):
+        for group in (32, 64, 128, 0):
+            for name in ("bfloat16", "float16"):
+                m, n = int(rng.integers(1, 17)), 8 * int(rng.integers(1, 40))
+                k = (group or 16) * int(rng.integers(1, 12))
+                check(rng, form, name, m, n, k, group=group)
+    check(rng, INT4, "float16", 2, 77, 200, has_bias=True)
+
+
+if __name__ == "__main__":
+    from gputensor._kernels import nvrtc
+    from tests.unit import kernel_compiler, small_m_on_cpu
+
+    kernel_compiler.install()
+    nvrtc.compile_source = small_m_on_cpu.compile_source
+    known = small_m.device_info
+    shared = int(sys.argv[2])
+    small_m.device_info = lambda device: (
+        known(device)
+        | {
+            "shared_nbytes_per_multiprocessor": shared,
+            "multiprocessors": 4,
+        }
+    )
+    {f.__name__: f for f in (plain, shapes, quantized)}[sys.argv[1]](np.random.default_rng())
+    print("ok")
