@@ -1,6 +1,8 @@
-"""Matrix products: precision, libraries, workspaces and plans."""
+"""Matrix products: precision, libraries, workspaces, plans and tuning."""
 
+from gputensor.blas import tunable
 from gputensor.blas.library import library_versions
+from gputensor.blas.pad import padding
 from gputensor.blas.plan import forget_plans, plan_count
 from gputensor.blas.precision import (
     Precision,
@@ -26,8 +28,10 @@ __all__ = [
     "float32_matmul_precision",
     "forget_plans",
     "library_versions",
+    "padding",
     "plan_count",
     "precision",
     "preferred_blas_library",
+    "tunable",
     "workspace_size",
 ]

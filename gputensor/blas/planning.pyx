@@ -1,8 +1,8 @@
 """Planning on a miss of the plan table.
 
-The result of tuning, if there is one for the product or for a near one, decides; otherwise padding is
-chosen by its cost model and the algorithm by the library. With tuning enabled, a product that nobody
-tuned is tuned here, before its first run, unless its stream is capturing.
+The result of tuning, if there is one for the product or for a near one, decides; otherwise padding
+is chosen by its cost model and the algorithm by the library. With tuning enabled, a product that
+nobody tuned is tuned here, before its first run, unless its stream is capturing.
 """
 
 from libc.stdint cimport uint64_t

@@ -6,9 +6,9 @@ A dimension of one element has no stride that matters. A library wants every mat
 a row-major matrix is its own transpose there, and a row-major result swaps the operands. Everything
 else is a copy (the `COPY_*` bits), which the caller makes before it asks again.
 
-Batch dimensions are merged as far as one stride for each operand describes them. When one operand is
-shared by the whole batch and the other two are stacked without a gap, the batch is folded into the
-rows: one large product instead of many small ones. Of what is left, the longest dimension is the
+Batch dimensions are merged as far as one stride for each operand describes them. When b is shared
+by the whole batch and the other two are stacked without a gap, the batch is folded into the rows:
+one large product instead of many small ones. Of what is left, the longest dimension is the
 library's batch and the others are repetitions (`outer`).
 """
 
@@ -183,7 +183,7 @@ cdef int64_t batch_stride(const Operand* operand, int matrix_ndim, int axis,
 
 cdef int merge_batch(const Operand* a, const Operand* b, const Operand* c, const Operand* d,
                      int batch_ndim, int c_matrix_ndim, BatchDim* dims) noexcept nogil:
-    """The batch dimensions with neighbours merged, innermost first; dimensions of 1 are left out."""
+    """The batch dimensions with neighbours merged, innermost first, without those of length 1."""
     cdef int count = 0
     cdef int axis
     cdef BatchDim dim

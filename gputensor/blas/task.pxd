@@ -59,9 +59,3 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
                       Operand* out, const Options* options) except -1
 cdef int task_launch(Task* task) except -1
 cdef void task_release(Task* task) noexcept nogil
-
-# Raises ValueError for a status of prepare.pxd.
-cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
-                          const Operand* out) except -1
-# Raises ValueError when `out` shares memory with `other`, which the message calls `name`.
-cdef int check_extents(const Operand* out, const Operand* other, str name) except -1

@@ -13,15 +13,14 @@ from gputensor._alloc.block cimport Block
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.table cimport STATUS_OK, status_t
 from gputensor._kernels.creation cimport fill
-from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
+from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_itemsize
 from gputensor._kernels.elementwise cimport (
     OP_ADD, OP_CONJ, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MUL, OP_RELU, OP_SILU, elementwise,
 )
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
-from gputensor._kernels.operand cimport (
-    DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_INT32, Operand,
-)
-from gputensor.blas.dispatch cimport is_integer, plan_drop, plan_run
+from gputensor._kernels.operand cimport Operand
+from gputensor.blas.check cimport check_extents, check_types, raise_for_shapes
+from gputensor.blas.dispatch cimport plan_drop, plan_run
 from gputensor.blas.gemm_integer cimport integer_run
 from gputensor.blas.library cimport (
     BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
@@ -34,8 +33,7 @@ from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
 from gputensor.blas.preference cimport preferred_library
 from gputensor.blas.prepare cimport (
-    COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, PREPARE_BATCH, PREPARE_INNER, PREPARE_NO_DIMENSION,
-    PREPARE_OUT_REPEATS, PREPARE_OUT_SHAPE, check_out, compact, extent_of, prepare,
+    COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, check_out, compact, prepare,
 )
 from gputensor.blas.product cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
@@ -46,10 +44,8 @@ from gputensor.blas.workspace cimport (
 )
 
 from gputensor.blas import gemm_host
-from gputensor.blas.overlap import may_overlap
 from gputensor.blas.status import raise_for_blas
 from gputensor.errors import raise_for_status
-from gputensor._kernels.dtypes import DTYPES
 
 cdef enum:
     TASK_NOTHING = 0            # the result has no elements
@@ -68,72 +64,6 @@ cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
     options.conj_a = options.conj_b = 0
     options.addend = NULL
     options.bias = NULL
-
-
-# ---- checks
-
-cdef str shape_text(const Operand* operand):
-    return str(tuple([operand.shape[axis] for axis in range(operand.ndim)]))
-
-
-cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
-                          const Operand* out) except -1:
-    shapes = f"{shape_text(a)} @ {shape_text(b)}"
-    if status == PREPARE_NO_DIMENSION:
-        raise ValueError(f"a product needs operands of one dimension or more: {shapes}")
-    if status == PREPARE_INNER:
-        raise ValueError(f"the inner dimensions of a product differ: {shapes}")
-    if status == PREPARE_BATCH:
-        raise ValueError(f"the batch dimensions of a product do not broadcast: {shapes}")
-    if status == PREPARE_OUT_SHAPE:
-        raise ValueError(f"out has shape {shape_text(out)}, which is not that of {shapes}")
-    if status == PREPARE_OUT_REPEATS:
-        raise ValueError("out has elements with more than one index (a stride of 0)")
-    raise ValueError(f"the product {shapes} would have too many dimensions")
-
-
-cdef int check_extents(const Operand* out, const Operand* other, str name) except -1:
-    cdef uint64_t low, high, other_low, other_high
-    extent_of(out, &low, &high)
-    extent_of(other, &other_low, &other_high)
-    if low < other_high and other_low < high:
-        if may_overlap(view_of(out), view_of(other)):
-            raise ValueError(f"out shares memory with {name}; a product cannot be written over its "
-                             f"operand")
-    return 0
-
-
-cdef tuple view_of(const Operand* operand):
-    cdef int axis
-    cdef int64_t itemsize = dtype_itemsize(operand.dtype)
-    return (
-        operand.ptr,
-        itemsize,
-        tuple([operand.shape[axis] for axis in range(operand.ndim)]),
-        tuple([operand.strides[axis] * itemsize for axis in range(operand.ndim)]),
-    )
-
-
-cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1:
-    names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
-    raise TypeError(f"no product takes and gives these element types (a, b, out): {names}")
-
-
-cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1:
-    """Floats and complex; float16 and bfloat16 also into float32; integers; int8 into int32."""
-    cdef int dtype = a.dtype
-    if dtype != b.dtype:
-        raise_for_types(a, b, out)
-    if out.dtype == dtype:
-        if dtype_is_half(dtype) or dtype == DT_FLOAT32 or dtype == DT_FLOAT64:
-            return 0
-        if dtype_is_complex(dtype) or is_integer(dtype):
-            return 0
-    elif out.dtype == DT_FLOAT32 and dtype_is_half(dtype):
-        return 0
-    elif out.dtype == DT_INT32 and dtype == DT_INT8:
-        return 0
-    return raise_for_types(a, b, out)
 
 
 # ---- prepare

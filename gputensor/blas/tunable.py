@@ -1,9 +1,9 @@
 """Tuned products: what was measured is kept, filed, and used again.
 
 The results live in a table under (device, driver, library, signature of the product). They come
-from a file, from :func:`tune_file`, or from products themselves while tuning is enabled. An entry is
-valid on its own: a file may hold entries of several devices and library versions, and each process
-uses those that are its own. A product without an entry may borrow that of a near shape.
+from a file, from :func:`tune_file`, or from products themselves while tuning is enabled. An entry
+is valid on its own: a file may hold entries of several devices and library versions, and each
+process uses those that are its own. A product without an entry may borrow that of a near shape.
 
 The table is asked only when a product is planned, so an enabled table costs a cached product
 nothing. Names and environment variables follow PyTorch's TunableOp, with the prefix

@@ -1,9 +1,9 @@
 """Measuring the ways to compute one product, and choosing the quickest.
 
 Each way (padding, library, algorithm) becomes a plan. Plans run over operands that rotate through
-more memory than the cache holds, captured into graphs so that the host's time does not count. A first
-pass drops what is clearly slower; the rest is measured in interleaved rounds, and the median decides.
-The default way is always among them and wins ties. A time budget bounds the whole. Everything
+more memory than the cache holds, captured into graphs so that the host's time does not count. A
+first pass drops what is clearly slower; the rest is measured in interleaved rounds, and the median
+decides. The default way is always among them and wins ties. A time budget bounds the whole. Everything
 runs on a stream of its own, never inside a capture of the caller's.
 """
 
@@ -17,7 +17,7 @@ import numpy as np
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
 from gputensor._driver.cuda cimport context_enter, context_leave
-from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport EVENT_TIMING, MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
@@ -25,7 +25,7 @@ from gputensor._kernels.operand cimport (
     DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, DT_FLOAT16,
     DT_FLOAT32, DT_FLOAT64,
 )
-from gputensor.blas.choice cimport CHOICE_ANY, CONFIG_COUNT, Choice
+from gputensor.blas.choice cimport CONFIG_COUNT, Choice
 from gputensor.blas.dispatch cimport dispatch_load, plan_build, plan_destroy, plan_run
 from gputensor.blas.gemm_lt cimport lt_config_of, lt_enumerate, lt_propose
 from gputensor.blas.library cimport BLAS_OK, OP_N, LtHeuristic

@@ -123,8 +123,11 @@ def tuning(rng):
         (row,) = tunable.get_results()
         assert row["problem"]["k"] == 72 and row["device"] == "Fake GPU"
         near = gt.ones((44, 72), dtype=gt.bfloat16, device="cuda")
-        assert_within((near @ b).numpy(), wide(near.numpy()) @ wide(array_b),
-                      bound(near.numpy(), array_b, "bfloat16"))
+        assert_within(
+            (near @ b).numpy(),
+            wide(near.numpy()) @ wide(array_b),
+            bound(near.numpy(), array_b, "bfloat16"),
+        )
         tunable.clear()
         tunable.tuning_enable(True)
         assert_within((a @ b).numpy(), exact, limit)

@@ -139,3 +139,22 @@ def test_padding_can_be_fixed_for_measurements():
         pad.padding("auto")
     with pytest.raises(ValueError, match="padding is 'always'"):
         pad.padding("always")
+
+
+def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):
+    from gputensor.cli.main import main
+
+    assert main(["blas", "tune", "--shapes", str(tmp_path / "missing.json")]) == 2
+    assert capsys.readouterr().err.strip().endswith("missing.json: no such file")
+
+
+def test_files_of_tuned_products_are_checked(tmp_path):
+    from gputensor.blas import tunable
+
+    path = tmp_path / "results.json"
+    for text in ("", "[]", '{"results": [{"problem": {}}]}', '{"results": 3}'):
+        path.write_text(text)
+        with pytest.raises(ValueError, match="is not a file of tuned results"):
+            tunable.read_file(path)
+    path.write_text('{"results": []}')
+    assert tunable.read_file(path) == 0

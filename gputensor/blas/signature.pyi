@@ -1,0 +1,5 @@
+from collections.abc import Iterable
+
+FIELDS: tuple[str, ...]
+
+def check_signature(signature: Iterable[int]) -> tuple[int, ...]: ...

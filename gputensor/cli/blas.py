@@ -1,0 +1,66 @@
+"""``gputensor blas tune``: tunes the products of a file and writes the results."""
+
+import sys
+from pathlib import Path
+
+from gputensor.cli.input_error import InputError
+
+__all__ = ["register"]
+
+
+def register(subparsers):
+    """Add the ``blas`` command and its verbs."""
+    parser = subparsers.add_parser("blas", help="tune matrix products")
+    verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
+    tune = verbs.add_parser(
+        "tune",
+        help="measure the ways to compute recorded products",
+        description="Tunes the products that gt.blas.tunable recorded, and writes what won.",
+    )
+    tune.add_argument("--shapes", required=True, metavar="FILE", help="a file of untuned products")
+    tune.add_argument("--output", metavar="FILE", help="the file of results to add to")
+    tune.add_argument("--device", type=int, default=0, help="the CUDA device (default 0)")
+    tune.add_argument("--seconds", type=float, default=60.0, help="budget for all (default 60)")
+    tune.add_argument("--exhaustive", action="store_true", help="measure every algorithm that fits")
+    tune.add_argument("--quiet", action="store_true", help="no progress bar")
+    tune.set_defaults(run=run_tune)
+
+
+def run_tune(options):
+    """Tune, print one line for each product, write the results."""
+    from gputensor._driver.registry import cuda_device_count
+    from gputensor.blas import tunable
+
+    if not Path(options.shapes).is_file():
+        raise InputError(f"{options.shapes}: no such file")
+    if options.seconds <= 0:
+        raise InputError(f"--seconds is {options.seconds}; it must be above 0")
+    count = cuda_device_count()
+    if not 0 <= options.device < count:
+        print(
+            f"gputensor: there is no CUDA device {options.device}: {count} are visible",
+            file=sys.stderr,
+        )
+        return 1
+    output = Path(options.output or tunable.get_filename())
+    try:
+        if output.is_file():
+            tunable.read_file(output)
+        results = tunable.tune_file(
+            options.shapes,
+            device=options.device,
+            seconds=options.seconds,
+            is_exhaustive=options.exhaustive,
+            show=None if options.quiet else sys.stderr,
+        )
+    except ValueError as error:
+        raise InputError(str(error)) from None
+    tunable.write_file(output)
+    for result in results:
+        gain = result["default_us"] / result["us"]
+        print(
+            f"{result['us']:10.2f} us  was {result['default_us']:10.2f} us  ({gain:.2f}x of "
+            f"{result['measured']} ways)"
+        )
+    print(f"-> {output}")
+    return 0

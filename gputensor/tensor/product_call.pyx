@@ -1,0 +1,151 @@
+"""One product of tensors: arguments, result, stream order, then one task of blas.
+
+Every call has the same order: check all arguments; allocate the result; plan; order the reads and
+the write after other streams; queue the work. A call that fails has changed nothing.
+"""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_SMALL, dtype_kind
+from gputensor._kernels.operand cimport MAX_NDIM, Operand
+from gputensor.blas.check cimport check_extents, raise_for_shapes
+from gputensor.blas.prepare cimport check_out, matmul_shape
+from gputensor.blas.task cimport Options, Task, task_launch, task_prepare, task_release
+from gputensor.streams.current cimport current_stream
+from gputensor.tensor.arguments cimport tensor_argument
+from gputensor.tensor.elementwise cimport (
+    broadcast_operand, broadcast_shape, copied, promote_codes,
+)
+from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor
+
+from gputensor._kernels.dtypes import DTYPES
+
+
+cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
+    for tensor in (a, b):
+        kind = dtype_kind((<Tensor>tensor).dtype_code)
+        if kind == KIND_BOOL or kind == KIND_SMALL:
+            raise TypeError(f"{name}: {DTYPES[(<Tensor>tensor).dtype_code].name} has no product; "
+                            "convert it with astype")
+    return 0
+
+
+cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int device,
+                       const Operand* left, const Operand* right):
+    """The tensor to write: `out` after its checks, or a new one."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int ndim = 0
+    cdef int status
+    cdef Tensor result
+    if out is None:
+        status = matmul_shape(left, right, &ndim, shape)
+        if status:
+            raise_for_shapes(status, left, right, left)
+        return empty_tensor(dtype, ndim, shape, device)
+    result = tensor_argument(out, name)
+    if result.storage.device != device:
+        common_device(a, result, name)
+    if result.dtype_code != dtype:
+        raise TypeError(f"{name}: out is {DTYPES[result.dtype_code].name}; this product gives "
+                        f"{DTYPES[dtype].name} (out_dtype chooses another)")
+    return result
+
+
+cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
+                     Tensor addend, Tensor bias):
+    """activation(alpha * a @ b + beta * addend + bias), the way every product here goes.
+
+    `out_dtype` is a code, or -1 for the operands' own.
+    """
+    cdef int device = a.storage.device
+    cdef uint64_t stream
+    cdef Operand left, right, target, addend_operand, bias_operand
+    cdef Task task
+    cdef Tensor result
+    cdef int dtype
+    if b.storage.device != device:
+        common_device(a, b, name)
+    if a.dtype_code != b.dtype_code:
+        dtype = promote_codes(a.dtype_code, b.dtype_code)
+        check_element_types(name, a, b)
+        a = a if a.dtype_code == dtype else copied(a, dtype)
+        b = b if b.dtype_code == dtype else copied(b, dtype)
+    if dtype_kind(a.dtype_code) == KIND_BOOL or dtype_kind(a.dtype_code) == KIND_SMALL:
+        check_element_types(name, a, b)
+    a.fill_operand(&left)
+    b.fill_operand(&right)
+    result = result_for(name, a, b, out, a.dtype_code if out_dtype < 0 else out_dtype, device,
+                        &left, &right)
+    result.fill_operand(&target)
+    if addend is not None and not same_view(addend, result):
+        prepare_addend(name, addend, result, &left, &right, &addend_operand)
+        options.addend = &addend_operand
+    if bias is not None:
+        prepare_bias(name, bias, result, &left, &right, &bias_operand)
+        options.bias = &bias_operand
+    stream = current_stream(device)
+    try:
+        task_prepare(&task, device, stream, &left, &right, &target, options)
+        a.prepare_read(stream)
+        b.prepare_read(stream)
+        if addend is not None:
+            addend.prepare_read(stream)
+        if bias is not None:
+            bias.prepare_read(stream)
+        result.prepare_write(stream)
+        task_launch(&task)
+    finally:
+        task_release(&task)
+    return result
+
+
+cdef bint same_view(Tensor one, Tensor other):
+    cdef int axis
+    if one.ptr != other.ptr or one.ndim_ != other.ndim_ or one.dtype_code != other.dtype_code:
+        return False
+    for axis in range(one.ndim_):
+        if one.shape_[axis] != other.shape_[axis] or one.strides_[axis] != other.strides_[axis]:
+            return False
+    return True
+
+
+cdef int prepare_addend(str name, Tensor addend, Tensor result, const Operand* left,
+                        const Operand* right, Operand* operand) except -1:
+    """The addend, broadcast to the shape of the result."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int axis, ndim
+    cdef Operand target
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(addend, result, name)
+    if addend.dtype_code != result.dtype_code:
+        raise TypeError(f"{name}: input is {DTYPES[addend.dtype_code].name}; the product is "
+                        f"{DTYPES[result.dtype_code].name}")
+    for axis in range(result.ndim_):
+        shape[axis] = result.shape_[axis]
+    ndim = broadcast_shape(shape, result.ndim_, addend, name)
+    for axis in range(result.ndim_):
+        if ndim != result.ndim_ or shape[axis] != result.shape_[axis]:
+            raise ValueError(f"{name}: input of shape {addend.shape} does not broadcast to the "
+                             f"product's shape {result.shape}")
+    broadcast_operand(addend, operand, result.ndim_, result.shape_)
+    return check_extents(&target, operand, "input")
+
+
+cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
+                      const Operand* right, Operand* operand) except -1:
+    """A bias of one dimension, one value for each column of the result."""
+    cdef Operand target
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(bias, result, name)
+    if bias.dtype_code != result.dtype_code:
+        raise TypeError(f"{name}: the bias is {DTYPES[bias.dtype_code].name}; the product is "
+                        f"{DTYPES[result.dtype_code].name}")
+    if bias.ndim_ != 1 or result.ndim_ < 1 or bias.shape_[0] != result.shape_[result.ndim_ - 1]:
+        raise ValueError(f"{name}: the bias has shape {bias.shape}; one value for each of the "
+                         f"last extent of {result.shape} is needed")
+    bias.fill_operand(operand)
+    return check_extents(&target, operand, "the bias")

@@ -1,0 +1,87 @@
+from numbers import Number
+from typing import Any
+
+from gputensor.blas.precision import Precision
+from gputensor.tensor.tensor import Tensor
+
+def matmul(
+    x1: Tensor,
+    x2: Tensor,
+    /,
+    *,
+    out: Tensor | None = None,
+    out_dtype: Any = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def mm(
+    input: Tensor,
+    mat2: Tensor,
+    /,
+    *,
+    out: Tensor | None = None,
+    out_dtype: Any = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def bmm(
+    input: Tensor,
+    mat2: Tensor,
+    /,
+    *,
+    out: Tensor | None = None,
+    out_dtype: Any = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def mv(
+    input: Tensor,
+    vec: Tensor,
+    /,
+    *,
+    out: Tensor | None = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def dot(
+    input: Tensor,
+    other: Tensor,
+    /,
+    *,
+    out: Tensor | None = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def vecdot(
+    x1: Tensor, x2: Tensor, /, *, axis: int = -1, precision: str | Precision | None = None
+) -> Tensor: ...
+def diagonal_view(tensor: Tensor, first: int, second: int) -> Tensor: ...
+def linear(
+    input: Tensor,
+    weight: Tensor,
+    bias: Tensor | None = None,
+    *,
+    activation: str | None = None,
+    out: Tensor | None = None,
+    out_dtype: Any = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def addmm(
+    input: Tensor,
+    mat1: Tensor,
+    mat2: Tensor,
+    *,
+    beta: Number | complex = 1,
+    alpha: Number | complex = 1,
+    activation: str | None = None,
+    out: Tensor | None = None,
+    out_dtype: Any = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
+def baddbmm(
+    input: Tensor,
+    batch1: Tensor,
+    batch2: Tensor,
+    *,
+    beta: Number | complex = 1,
+    alpha: Number | complex = 1,
+    activation: str | None = None,
+    out: Tensor | None = None,
+    out_dtype: Any = None,
+    precision: str | Precision | None = None,
+) -> Tensor: ...
