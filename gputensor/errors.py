@@ -23,25 +23,53 @@ STATUS_TEXT = {
     2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
     3: ("CUDA_ERROR_NOT_INITIALIZED", "initialization error"),
     4: ("CUDA_ERROR_DEINITIALIZED", "driver shutting down"),
+    34: ("CUDA_ERROR_STUB_LIBRARY", "the driver library is a stub, not the real one"),
+    36: ("CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "the call needs a newer driver"),
+    46: ("CUDA_ERROR_DEVICE_UNAVAILABLE", "the device is busy or closed to this process"),
     100: ("CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"),
     101: ("CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"),
     200: ("CUDA_ERROR_INVALID_IMAGE", "device kernel image is invalid"),
     201: ("CUDA_ERROR_INVALID_CONTEXT", "invalid device context"),
+    205: ("CUDA_ERROR_MAP_FAILED", "a resource could not be mapped"),
+    206: ("CUDA_ERROR_UNMAP_FAILED", "a resource could not be unmapped"),
+    207: ("CUDA_ERROR_ARRAY_IS_MAPPED", "the array is mapped and cannot be destroyed"),
+    208: ("CUDA_ERROR_ALREADY_MAPPED", "the resource is mapped already"),
     209: ("CUDA_ERROR_NO_BINARY_FOR_GPU", "no kernel image is available for the device"),
     218: ("CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"),
+    304: ("CUDA_ERROR_OPERATING_SYSTEM", "a call of the operating system failed"),
     400: ("CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"),
+    401: ("CUDA_ERROR_ILLEGAL_STATE", "a resource is in the wrong state for the call"),
     500: ("CUDA_ERROR_NOT_FOUND", "named symbol not found"),
     600: ("CUDA_ERROR_NOT_READY", "device not ready"),
     700: ("CUDA_ERROR_ILLEGAL_ADDRESS", "an illegal memory access was encountered"),
     701: ("CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES", "too many resources requested for launch"),
+    702: ("CUDA_ERROR_LAUNCH_TIMEOUT", "a kernel ran longer than the system allows"),
+    704: ("CUDA_ERROR_PEER_ACCESS_ALREADY_ENABLED", "peer access is enabled already"),
+    708: ("CUDA_ERROR_PRIMARY_CONTEXT_ACTIVE", "the primary context exists already"),
+    712: ("CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED", "the host memory is registered already"),
+    713: ("CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED", "the host memory is not registered"),
+    715: ("CUDA_ERROR_ILLEGAL_INSTRUCTION", "a kernel met an illegal instruction"),
     716: ("CUDA_ERROR_MISALIGNED_ADDRESS", "misaligned address"),
+    717: ("CUDA_ERROR_INVALID_ADDRESS_SPACE", "a kernel accessed the wrong address space"),
+    718: ("CUDA_ERROR_INVALID_PC", "a kernel's program counter left its code"),
     719: ("CUDA_ERROR_LAUNCH_FAILED", "unspecified launch failure"),
+    720: ("CUDA_ERROR_COOPERATIVE_LAUNCH_TOO_LARGE", "too many blocks for a cooperative launch"),
     800: ("CUDA_ERROR_NOT_PERMITTED", "operation not permitted"),
     801: ("CUDA_ERROR_NOT_SUPPORTED", "operation not supported"),
+    803: ("CUDA_ERROR_SYSTEM_DRIVER_MISMATCH", "kernel driver and driver library do not match"),
+    804: (
+        "CUDA_ERROR_COMPAT_NOT_SUPPORTED_ON_DEVICE",
+        "the device does not support the compatibility package",
+    ),
     900: ("CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED", "not permitted while the stream is capturing"),
     901: ("CUDA_ERROR_STREAM_CAPTURE_INVALIDATED", "a previous error invalidated the capture"),
+    902: ("CUDA_ERROR_STREAM_CAPTURE_MERGE", "two captures would become one"),
+    903: ("CUDA_ERROR_STREAM_CAPTURE_UNMATCHED", "the capture did not begin on this stream"),
+    904: ("CUDA_ERROR_STREAM_CAPTURE_UNJOINED", "a forked stream was not joined to the capture"),
     905: ("CUDA_ERROR_STREAM_CAPTURE_ISOLATION", "dependency crosses into a capturing stream"),
     906: ("CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "implicit dependency on a capturing stream"),
+    907: ("CUDA_ERROR_CAPTURED_EVENT", "not permitted on an event recorded in a capture"),
+    908: ("CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "the capture was begun by another thread"),
     999: ("CUDA_ERROR_UNKNOWN", "unknown error"),
 }
 
@@ -99,12 +127,19 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
     facts : dict
         The amounts in bytes that the message names: ``requested``, ``allocated``, ``reserved``,
         ``free``, ``total``, ``largest_free_block``, ``limit``.
+    option : str or None
+        The option with which the request would have succeeded, where one is known: by replaying
+        the recorded events, or because the amounts prove it.
+    call_sites : list of tuple
+        ``(nbytes, count, place)`` of the lines that hold most, when the history keeps stacks.
     """
 
-    def __init__(self, message, reason="exhausted", facts=None):
+    def __init__(self, message, reason="exhausted", facts=None, option=None, call_sites=()):
         super().__init__(message)
         self.reason = reason
         self.facts = dict(facts or {})
+        self.option = option
+        self.call_sites = list(call_sites)
 
 
 def status_text(status):

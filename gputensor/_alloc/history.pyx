@@ -239,6 +239,30 @@ cdef list history_entries(int device, object formatter):
     return entries
 
 
+def raw_records(int device, uint64_t most):
+    """Return the newest `most` events of a device, oldest first, as the bytes of their records.
+
+    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns, stack and
+    action (32 bits each), unused.
+    """
+    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
+    cdef uint64_t number, first, end, filled = 0
+    cdef bytearray made
+    cdef gt_record* records
+    if ring == NULL:
+        return bytearray()
+    gt_ring_range(ring, &first, &end)
+    if end - first > most:
+        first = end - most
+    made = bytearray((end - first) * sizeof(gt_record))
+    records = <gt_record*><char*>made
+    for number in range(first, end):
+        if gt_ring_get(ring, number, &records[filled]):
+            filled += 1
+    del made[filled * sizeof(gt_record):]
+    return made
+
+
 def _check(name, value, allowed):
     if value not in allowed:
         wanted = ", ".join(repr(choice) for choice in allowed)

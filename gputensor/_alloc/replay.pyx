@@ -25,6 +25,9 @@ from gputensor._alloc.device_allocator import close_allocator, open_allocator
 from gputensor._driver.registry import counts, modelled_seconds, reset_counts
 from gputensor.errors import raise_for_status
 
+cdef enum:
+    CHUNK = 2048                # events between two looks at the clock
+
 
 # Runs the events; gives the index of the event that failed, or -1.
 cdef int64_t _run(int device, const int8_t* op, const int32_t* ids, const int64_t* sizes,
@@ -102,14 +105,80 @@ def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1]
             raise_for_malloc(device, <size_t>size[failed], handles[stream[failed]], status)
         return result
     finally:
-        for i in range(names):
-            if blocks[i] != NULL:
-                allocator_free(blocks[i])
-        report.empty_cache(device)
-        if device < -1:
-            close_allocator(device)
-        for i in range(1, kinds):
-            if handles[i]:
-                driver.stream_destroy(driver.self, handles[i])
+        _clear(driver, device, blocks, names, handles, kinds)
+
+
+cdef int _clear(Driver* driver, int device, Block** blocks, int64_t names, uint64_t* handles,
+                int64_t kinds) except -1:
+    cdef int64_t i
+    for i in range(names):
+        if blocks[i] != NULL:
+            allocator_free(blocks[i])
+    report.empty_cache(device)
+    if device < -1:
+        close_allocator(device)
+    for i in range(1, kinds):
+        if handles[i]:
+            driver.stream_destroy(driver.self, handles[i])
+    free(blocks)
+    free(handles)
+    return 0
+
+
+def replay_settings(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1] size,
+                    const int16_t[::1] stream, int device, settings, limit_nbytes, double seconds):
+    """Replay a trace on a host device that has no allocator yet, under settings of its own.
+
+    Parameters
+    ----------
+    op, id, size, stream : arrays
+        As for :func:`replay_trace`; not empty.
+    device : int
+        A host device below -1. Its allocator is closed again.
+    settings : Settings
+        What holds on this device; nothing else changes.
+    limit_nbytes : int or None
+        How much may be reserved, whatever the settings say of limits.
+    seconds : float
+        When to give up.
+
+    Returns
+    -------
+    tuple of (int, int)
+        How many events ran before one failed, or before the time was up (all of them: the trace
+        fits), and the most bytes that were reserved at one time.
+
+    Raises
+    ------
+    TimeoutError
+        The time was up.
+    """
+    cdef int64_t events = op.shape[0]
+    cdef int64_t names = 1 + max(id)
+    cdef int64_t kinds = 1 + max(stream)
+    cdef int64_t done = 0, failed = -1, count
+    cdef int64_t i
+    cdef status_t status = 0
+    cdef Driver* driver = driver_open(device)
+    cdef Block** blocks = <Block**>calloc(names, sizeof(Block*))
+    cdef uint64_t* handles = <uint64_t*>calloc(kinds, sizeof(uint64_t))
+    if blocks == NULL or handles == NULL:
         free(blocks)
         free(handles)
+        raise MemoryError("no host memory for the replay")
+    until = time.perf_counter() + seconds
+    open_allocator(device, settings, limit_nbytes)
+    try:
+        for i in range(1, kinds):
+            raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
+        while done < events and failed < 0:
+            if time.perf_counter() > until:
+                raise TimeoutError(f"replayed {done} of {events} events in {seconds:.1f} s")
+            count = min(events - done, CHUNK)
+            with nogil:
+                failed = _run(device, &op[done], &id[done], &size[done], &stream[done], count,
+                              handles, blocks, &status)
+            done += count if failed < 0 else failed
+        return done, report.peak_reserved_nbytes(device)
+    finally:
+        _clear(driver, device, blocks, names, handles, kinds)

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""What the allocator tells Python: statistics, facts for an OutOfMemoryError, raw snapshots.
+"""What the allocator tells Python: statistics and raw snapshots.
 
 Values are collected under the device lock with the caches stopped, so that they are of one moment;
 nothing is formatted there.
@@ -7,12 +7,10 @@ nothing is formatted there.
 
 import numpy as np
 
-from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
+from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
-from gputensor._alloc.bins cimport bins_largest
-from gputensor._alloc.central cimport round_size
 from gputensor._alloc.device_allocator cimport allocator_find
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
@@ -28,7 +26,7 @@ from gputensor._alloc.model cimport (
     PrivatePool,
     Segment,
     Stat,
-    StreamBins,
+    gt_load_int,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pending cimport pending_poll
@@ -44,6 +42,7 @@ from gputensor._alloc.snapshot cimport (
 from gputensor._alloc.statistics cimport (
     caches_resume,
     caches_stop,
+    stat_read,
     stats_allocated,
     stats_settle,
 )
@@ -139,7 +138,7 @@ def allocated_nbytes(int device):
 def reserved_nbytes(int device):
     """Return the bytes of device memory held now."""
     cdef DeviceAllocator* a = allocator_find(device)
-    return 0 if a == NULL else a.stats[STAT_RESERVED_BYTES][0].current
+    return 0 if a == NULL else stat_read(&a.stats[STAT_RESERVED_BYTES][0].current)
 
 
 def peak_allocated_nbytes(int device):
@@ -167,7 +166,7 @@ def peak_requested_nbytes(int device):
 def peak_reserved_nbytes(int device):
     """Return the most bytes of device memory held at one time since the last reset."""
     cdef DeviceAllocator* a = allocator_find(device)
-    return 0 if a == NULL else a.stats[STAT_RESERVED_BYTES][0].peak
+    return 0 if a == NULL else stat_read(&a.stats[STAT_RESERVED_BYTES][0].peak)
 
 
 cdef void _reset_peaks(DeviceAllocator* a) noexcept nogil:
@@ -208,62 +207,6 @@ def empty_cache(int device):
         released = release_all(a)
         device_unlock(a)
     return released
-
-
-cdef size_t _largest(BlockPool* pool) noexcept nogil:
-    cdef StreamBins* sb = pool.streams
-    cdef Block* block
-    cdef size_t largest = 0
-    while sb != NULL:
-        block = bins_largest(&sb.bins)
-        while block != NULL:
-            if block.nbytes > largest:
-                largest = block.nbytes
-            block = block.link_next
-        sb = sb.next
-    return largest
-
-
-cdef size_t _free_bytes(BlockPool* pool) noexcept nogil:
-    cdef StreamBins* sb = pool.streams
-    cdef size_t total = 0
-    while sb != NULL:
-        total += sb.free_nbytes
-        sb = sb.next
-    return total
-
-
-def memory_facts(int device, size_t nbytes):
-    """Return the amounts that an OutOfMemoryError explains, as a dict of bytes."""
-    cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* private
-    cdef size_t idle = 0
-    cdef size_t device_free = 0
-    cdef size_t total = 0
-    if a == NULL:
-        return {}
-    a.driver.mem_info(a.driver.self, &device_free, &total)
-    device_lock(a)
-    _settle(a)
-    private = a.private_pools
-    while private != NULL:
-        idle += _free_bytes(&private.pools[0]) + _free_bytes(&private.pools[1])
-        private = private.next
-    facts = {
-        "requested": nbytes,
-        "rounded": round_size(a, nbytes),
-        "allocated": a.stats[STAT_ALLOCATED_BYTES][0].current,
-        "reserved": a.stats[STAT_RESERVED_BYTES][0].current,
-        "free": device_free,
-        "total": total,
-        "limit": None if a.limit_nbytes == SIZE_MAX else a.limit_nbytes,
-        "largest_free_block": max(_largest(&a.pools[0]), _largest(&a.pools[1])),
-        "pending": a.pending_bytes[0] + a.pending_bytes[1],
-        "private_idle": idle,
-        "page_pool": a.page_pool_nbytes,
-    }
-    device_unlock(a)
-    return facts
 
 
 cdef inline int _record_state(Block* block) noexcept nogil:
@@ -311,7 +254,7 @@ cdef void _collect(BlockPool* pool, SegmentRecord* segments, BlockRecord* blocks
                     tile.address = block.ptr
                     tile.nbytes = block.nbytes
                     tile.requested = block.requested
-                    tile.stack = block.stack
+                    tile.stack = <uint32_t>gt_load_int(<const int32_t*>&block.stack)
                     tile.state = _record_state(block)
                 block_count[0] += 1
             block = block.next

@@ -228,32 +228,6 @@ def format_snapshot(devices, collect, include_traces=True):
     }
 
 
-def top_call_sites(int device, int count=5):
-    """Return ``(bytes, place)`` of the lines that hold most, largest first.
-
-    A place is the innermost Python line outside this library that an allocation came from. Only
-    what was allocated while the history captured stacks is known; empty when nothing is.
-    """
-    from gputensor._alloc.report import collect_segments
-
-    _, blocks = collect_segments(device)
-    held = blocks[(blocks["state"] != RECORD_INACTIVE) & (blocks["stack"] != 0)]
-    ids, places = np.unique(held["stack"], return_inverse=True)
-    sums = np.bincount(places, weights=held["nbytes"], minlength=len(ids))
-    cdef StackFormatter stacks = StackFormatter()
-    own = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
-    by_place = {}
-    for stack, nbytes in zip(ids.tolist(), sums.tolist()):
-        frames = stacks.frames_of(stack)
-        outside = [frame for frame in frames
-                   if not os.path.abspath(frame["filename"]).startswith(own + os.sep)]
-        for frame in (outside or frames)[:1]:
-            place = f"{frame['filename']}:{frame['line']} in {frame['name']}"
-            by_place[place] = by_place.get(place, 0) + int(nbytes)
-    ranked = sorted(by_place.items(), key=lambda item: (-item[1], item[0]))
-    return [(nbytes, place) for place, nbytes in ranked[:count]]
-
-
 def write_pickle(value, path):
     """Write a pickle so that `path` holds either what it held before or the whole new file."""
     path = os.fspath(path)

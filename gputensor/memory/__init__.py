@@ -51,6 +51,7 @@ from gputensor.memory.events import (
     memory_snapshot,
     record_memory_history,
     snapshot,
+    top_call_sites,
     where_allocated,
 )
 from gputensor.memory.pools import (
@@ -99,6 +100,7 @@ __all__ = [
     "set_allocator_settings",
     "set_per_process_memory_fraction",
     "snapshot",
+    "top_call_sites",
     "use_mem_pool",
     "where_allocated",
 ]

@@ -4,6 +4,7 @@ Snapshots have PyTorch's schema, so that its viewers read them.
 """
 
 from gputensor._alloc import history, out_of_memory, raw_memory, report
+from gputensor._alloc import call_sites as _call_sites
 from gputensor._alloc import snapshot as _snapshot
 from gputensor._alloc.device_allocator import open_devices
 from gputensor.streams.device_number import device_number
@@ -15,6 +16,7 @@ __all__ = [
     "memory_snapshot",
     "record_memory_history",
     "snapshot",
+    "top_call_sites",
     "where_allocated",
 ]
 
@@ -93,11 +95,45 @@ def where_allocated(ptr):
     return raw_memory.raw_traceback(ptr)
 
 
+def top_call_sites(device=None, count=5):
+    """Return the lines of the program that hold most memory of a device, largest first.
+
+    Known is what was allocated while :func:`record_memory_history` captured stacks.
+
+    Parameters
+    ----------
+    device : optional
+        Default: the current device.
+    count : int
+        How many lines, from 1.
+
+    Returns
+    -------
+    list of CallSite
+        Tuples of ``nbytes``, ``count`` (of blocks) and ``place``, such as ``"train.py:7 in step"``:
+        the innermost line outside of this library.
+
+    Examples
+    --------
+    >>> record_memory_history()
+    >>> ptr = raw_memory.raw_alloc(-1, 4096, 0)
+    >>> [(site.nbytes, site.count) for site in top_call_sites("host", 1)]
+    [(4096, 1)]
+    >>> raw_memory.raw_delete(ptr)
+    >>> record_memory_history(None)
+    """
+    if isinstance(count, bool) or not isinstance(count, int) or count < 1:
+        raise ValueError(f"count: got {count!r}, allowed: an integer from 1")
+    return _call_sites.top_call_sites(device_number(device), count)
+
+
 def attach_out_of_memory_observer(observer):
     """Call ``observer(device, alloc_size, device_total_or_limit, device_free)`` at each failure.
 
-    It is called before the OutOfMemoryError is raised, with no lock held; it may free memory, take
-    a snapshot, or raise. All are ints: the device's number and bytes.
+    It is called before the OutOfMemoryError is raised, with no lock held; it may free memory,
+    allocate, or take a snapshot. All are ints: the device's number and bytes. When it raises, the
+    OutOfMemoryError comes all the same, names what was raised, and has it as its context; requests
+    of its own that fail are not observed.
     """
     out_of_memory.attach_observer(observer)
 

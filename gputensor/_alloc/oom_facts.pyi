@@ -1,0 +1,3 @@
+from typing import Any
+
+def failure_facts(device: int, nbytes: int, stream: int) -> dict[str, Any]: ...
