@@ -31,8 +31,8 @@ def gputensor(*arguments, **variables):
 
 @pytest.fixture
 def small_trace(tmp_path):
-    """Two megabyte blocks and a small one, with random sizes; returns (path, peak)."""
-    sizes = np.random.default_rng().integers(1, 3 << 20, 3)
+    """Three blocks of 1 to 3 MiB, at most two at a time; returns (path, peak)."""
+    sizes = np.random.default_rng().integers((1 << 20) + 1, 3 << 20, 3)
     path = tmp_path / "small.npz"
     np.savez(
         path,
