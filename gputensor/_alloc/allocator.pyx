@@ -5,7 +5,7 @@ The GIL, when the caller holds it, is kept on a hit and released on a miss, whos
 driver and wait.
 """
 
-from libc.stdint cimport uint32_t, uint64_t
+from libc.stdint cimport int32_t, uint32_t, uint64_t
 
 from gputensor._alloc.block cimport Block
 from gputensor._alloc.block_events cimport block_event_alloc, block_event_free
@@ -24,7 +24,12 @@ from gputensor._alloc.history cimport (
     stack_capture_if,
     stack_capture_if_enabled,
 )
-from gputensor._alloc.model cimport DeviceAllocator, ThreadCache, gt_load_int
+from gputensor._alloc.model cimport (
+    DeviceAllocator,
+    ThreadCache,
+    gt_load_int,
+    gt_store_int,
+)
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pending cimport use_add
 from gputensor._alloc.thread_cache cimport cache_mine, cache_park, cache_take
@@ -68,8 +73,14 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
     cdef ThreadCache* cache = NULL
     cdef Block* block = NULL
     status[0] = STATUS_OK
-    if nbytes == 0 or nbytes > LARGEST_REQUEST:
-        status[0] = STATUS_INVALID_VALUE if nbytes == 0 else STATUS_OUT_OF_MEMORY
+    if nbytes == 0:
+        status[0] = STATUS_INVALID_VALUE
+        return NULL
+    if nbytes > LARGEST_REQUEST:
+        device_lock(a)
+        a.num_ooms += 1
+        device_unlock(a)
+        status[0] = STATUS_OUT_OF_MEMORY
         return NULL
     rounded = round_size(a, nbytes)
     if not a.caching or a.config.backend != BACKEND_NATIVE:
@@ -105,7 +116,7 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
         stack = stack_capture_if_enabled(device)
     block = _malloc(a, nbytes, stream, status)
     if block != NULL:
-        block.stack = stack
+        gt_store_int(<int32_t*>&block.stack, <int32_t>stack)    # a snapshot may read it now
         if history_enabled(device):
             block_event_alloc(block, stack)
     return block

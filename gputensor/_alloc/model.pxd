@@ -294,7 +294,7 @@ cdef struct DeviceAllocator:
     int spare_event_capacity
     # thread caches, newest first; none is ever freed
     ThreadCache* caches
-    int cache_count
+    int32_t cache_count
     # statistics; see statistics.pyx
     Counters counters[2]        # the shard of work done under the device lock
     Stat stats[9][3]            # [type][all, large, small], exact after settle()

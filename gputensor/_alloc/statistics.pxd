@@ -19,6 +19,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     Stat,
     gt_add,
+    gt_load,
 )
 
 # A caller receives `nbytes` for a request of `requested` bytes; a caller gives them back.
@@ -70,6 +71,11 @@ cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept n
 # Segments and reserved bytes.
 cdef void account_segment(DeviceAllocator* a, int kind, int count) noexcept nogil
 cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcept nogil
+# A current value or a peak that stat_change keeps; no lock.
+cdef inline int64_t stat_read(const int64_t* value) noexcept nogil:
+    return <int64_t>gt_load(<const uint64_t*>value)
+
+
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil
 # One load for each shard; no lock.
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil

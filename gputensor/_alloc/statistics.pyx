@@ -33,8 +33,11 @@ from gputensor._alloc.model cimport (
     Stat,
     ThreadCache,
     gt_load,
+    gt_load_int,
+    gt_load_pointer,
     gt_spin_lock,
     gt_spin_unlock,
+    gt_store,
 )
 
 
@@ -124,7 +127,7 @@ cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int scale,
 # Each shard keeps what it has, as long as the sum still fits under the peaks, and gets an equal part of
 # the rest. Keeping matters: a thread that frees and allocates in turn lives on its own refunds.
 cdef void _budget(DeviceAllocator* a, int budget) noexcept nogil:
-    cdef int64_t shards = a.cache_count + 1
+    cdef int64_t shards = gt_load_int(&a.cache_count) + 1
     cdef int64_t both = _room(a, budget, 0)
     cdef int64_t small = _room(a, budget, 2)
     cdef int64_t large = _room(a, budget, 1)
@@ -211,11 +214,12 @@ cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept n
 
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil:
-    stat.current += amount
+    # Written under the lock; current and peak are also read without it.
+    gt_store(<uint64_t*>&stat.current, <uint64_t>(stat.current + amount))
     if amount > 0:
         stat.allocated += amount
         if stat.current > stat.peak:
-            stat.peak = stat.current
+            gt_store(<uint64_t*>&stat.peak, <uint64_t>stat.current)
     else:
         stat.freed -= amount
 
@@ -237,7 +241,7 @@ cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:
     for kind in range(2):
         total -= gt_load(&a.counters[kind].bytes_out)
         total += gt_load(&a.counters[kind].bytes_in)
-    cache = a.caches
+    cache = <ThreadCache*>gt_load_pointer(<void**>&a.caches)
     while cache != NULL:
         for kind in range(2):
             total -= gt_load(&cache.counters[kind].bytes_out)

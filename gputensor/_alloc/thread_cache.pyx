@@ -15,7 +15,7 @@ and a thread that drains, counts or checks, which holds the device lock as well.
 thread and is handed to the next new one: blocks may point to it.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.stdlib cimport calloc
 
 from gputensor._alloc.block cimport block_map_remove
@@ -42,6 +42,7 @@ from gputensor._alloc.model cimport (
     gt_spin_lock,
     gt_spin_unlock,
     gt_store_int,
+    gt_store_pointer,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pool cimport pool_bins, pool_insert
@@ -52,6 +53,7 @@ from gputensor._alloc.statistics cimport (
     counters_split_in,
     counters_split_out,
     counters_take,
+    stat_read,
     stats_settle,
 )
 from gputensor._driver.table cimport HOST_DEVICES
@@ -66,15 +68,21 @@ cdef enum:
     LARGE_SHARE = 4             # large blocks in all caches: at most reserved / LARGE_SHARE
 
 
+# Held by a thread that ends, over its device's lock, and by one that closes a device.
+cdef int32_t closing_lock = 0
+
+
 cdef void _retire(void* pointer) noexcept nogil:
     cdef ThreadCache* cache = <ThreadCache*>pointer
-    cdef DeviceAllocator* a = cache.allocator
-    if a == NULL:
-        return                      # the device was closed while the thread lived
-    device_lock(a)
-    _drain(a, cache)
-    gt_store_int(&cache.in_use, 0)
-    device_unlock(a)
+    cdef DeviceAllocator* a
+    gt_spin_lock(&closing_lock)     # the device may be closed while the thread ends
+    a = cache.allocator
+    if a != NULL:
+        device_lock(a)
+        _drain(a, cache)
+        gt_store_int(&cache.in_use, 0)
+        device_unlock(a)
+    gt_spin_unlock(&closing_lock)
 
 
 cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
@@ -88,8 +96,8 @@ cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
         if cache != NULL:
             cache.allocator = a
             cache.next = a.caches
-            a.caches = cache
-            a.cache_count += 1
+            gt_store_pointer(<void**>&a.caches, cache)
+            gt_store_int(&a.cache_count, a.cache_count + 1)
     if cache != NULL:
         gt_store_int(&cache.in_use, 1)
         caches_stop(a)
@@ -178,15 +186,16 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
 
 # How many bytes of large blocks one cache may hold; 0 while one thread is alone.
 cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
-    if a.cache_count < 2:
+    cdef int count = gt_load_int(&a.cache_count)
+    if count < 2:
         return 0
-    return <size_t>a.stats[STAT_RESERVED_BYTES][0].current // (LARGE_SHARE * a.cache_count)
+    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 
 # Whether a cache wants a block. Needs the cache's lock.
 cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
     cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
-    if not cache.in_use or cache.parked_nbytes[block.kind] + block.nbytes > limit:
+    if not gt_load_int(&cache.in_use) or cache.parked_nbytes[block.kind] + block.nbytes > limit:
         return False
     if slot.head == NULL:
         slot.nbytes = block.nbytes
@@ -289,7 +298,10 @@ cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
 
 
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil:
-    cdef ThreadCache* cache = a.caches
+    cdef ThreadCache* cache
+    gt_spin_lock(&closing_lock)
+    cache = a.caches
     while cache != NULL:
         cache.allocator = NULL
         cache = cache.next
+    gt_spin_unlock(&closing_lock)

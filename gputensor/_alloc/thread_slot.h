@@ -15,9 +15,10 @@ static void (*gt_caches_retire)(void*);
 
 static void gt_caches_end(void* table) {
     void** cells = (void**)table;
+    void (*retire)(void*) = __atomic_load_n(&gt_caches_retire, __ATOMIC_RELAXED);
     gt_caches_of_thread = NULL;
     for (int i = 0; i < GT_DEVICES; i++) {
-        if (cells[i]) { gt_caches_retire(cells[i]); }
+        if (cells[i]) { retire(cells[i]); }
     }
     free(cells);
 }
@@ -26,7 +27,7 @@ static void gt_caches_start(void) { pthread_key_create(&gt_caches_key, gt_caches
 
 // The table's cell for a device; NULL without host memory.
 static void** gt_caches_new(int index, void (*retire)(void*)) {
-    gt_caches_retire = retire;
+    __atomic_store_n(&gt_caches_retire, retire, __ATOMIC_RELAXED);
     pthread_once(&gt_caches_once, gt_caches_start);
     if (!gt_caches_of_thread) {
         gt_caches_of_thread = (void**)calloc(GT_DEVICES, sizeof(void*));
