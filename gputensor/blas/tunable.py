@@ -44,7 +44,6 @@ __all__ = [
     "write_file",
 ]
 
-PREFIX = "GPUTENSOR_TUNABLEOP_"
 SIZES = ("m", "n", "k")
 # A near shape differs by at most this factor in each size; measured choices change slowly.
 NEAR = 1.25
@@ -61,32 +60,34 @@ class _Settings:
     """What the setters set; the environment gives the first values."""
 
     def __init__(self, environ):
-        self.is_enabled = _flag(environ, "ENABLED", False)
-        self.is_tuning = _flag(environ, "TUNING", False)
-        self.filename = environ.get(PREFIX + "FILENAME", "gputensor_tunable.json")
-        self.duration_ms = _number(environ, "MAX_TUNING_DURATION_MS", 600)
-        self.iterations = _number(environ, "MAX_TUNING_ITERATIONS", 5)
-        self.rotating_mib = _number(environ, "ROTATING_BUFFER_SIZE", 128)
-        self.is_recording = _flag(environ, "RECORD_UNTUNED", False)
-        self.untuned_filename = environ.get(PREFIX + "UNTUNED_FILENAME", "gputensor_untuned.json")
-        self.is_checked = _flag(environ, "NUMERICAL_CHECK", True)
+        self.is_enabled = _flag(environ, "GPUTENSOR_TUNABLEOP_ENABLED", False)
+        self.is_tuning = _flag(environ, "GPUTENSOR_TUNABLEOP_TUNING", False)
+        self.filename = environ.get("GPUTENSOR_TUNABLEOP_FILENAME", "gputensor_tunable.json")
+        self.duration_ms = _number(environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS", 600)
+        self.iterations = _number(environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS", 5)
+        self.rotating_mib = _number(environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128)
+        self.is_recording = _flag(environ, "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED", False)
+        self.untuned_filename = environ.get(
+            "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME", "gputensor_untuned.json"
+        )
+        self.is_checked = _flag(environ, "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK", True)
 
 
 def _flag(environ, name, default):
-    text = environ.get(PREFIX + name)
+    text = environ.get(name)
     if text is None:
         return default
     if text not in ("0", "1"):
-        raise ValueError(f"{PREFIX}{name} is {text!r}; it may be 0 or 1")
+        raise ValueError(f"{name} is {text!r}; it may be 0 or 1")
     return text == "1"
 
 
 def _number(environ, name, default):
-    text = environ.get(PREFIX + name)
+    text = environ.get(name)
     if text is None:
         return default
     if not text.isdecimal():
-        raise ValueError(f"{PREFIX}{name} is {text!r}; it must be a whole number")
+        raise ValueError(f"{name} is {text!r}; it must be a whole number")
     return int(text)
 
 
