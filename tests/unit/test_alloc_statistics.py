@@ -1,0 +1,154 @@
+"""Statistics with PyTorch's meaning, exact at every moment, against counters kept beside."""
+
+import random
+
+import pytest
+
+from gputensor._alloc import raw_memory, report
+from tests.unit.alloc_probe import MIB, opened
+
+POOLS = ("all", "large_pool", "small_pool")
+
+
+class Count:
+    def __init__(self):
+        self.current = self.peak = self.allocated = self.freed = 0
+
+    def add(self, amount):
+        self.current += amount
+        self.allocated += amount
+        self.peak = max(self.peak, self.current)
+
+    def take(self, amount):
+        self.current -= amount
+        self.freed += amount
+
+
+class Books:
+    """What callers see: allocations, their sizes, and what they asked for, by pool."""
+
+    NAMES = ("allocation", "allocated_bytes", "requested_bytes", "active", "active_bytes")
+
+    def __init__(self):
+        self.counts = {(name, pool): Count() for name in self.NAMES for pool in POOLS}
+
+    def amounts(self, nbytes):
+        rounded = max(512, (nbytes + 511) // 512 * 512)
+        pool = "small_pool" if rounded <= MIB else "large_pool"
+        each = (1, rounded, nbytes, 1, rounded)
+        return [(self.counts[name, where], amount)
+                for name, amount in zip(self.NAMES, each, strict=True)
+                for where in ("all", pool)]  # fmt: skip
+
+    def malloc(self, nbytes):
+        for count, amount in self.amounts(nbytes):
+            count.add(amount)
+
+    def free(self, nbytes):
+        for count, amount in self.amounts(nbytes):
+            count.take(amount)
+
+    def compare(self, stats, conf):
+        for (name, pool), count in self.counts.items():
+            if "expandable_segments:False" in conf and name in ("allocated_bytes", "active_bytes"):
+                # In plain segments a rest of up to 1 MiB stays with its block, as in PyTorch.
+                assert stats[f"{name}.{pool}.current"] >= count.current
+                continue
+            for field in ("current", "peak", "allocated", "freed"):
+                key = f"{name}.{pool}.{field}"
+                assert stats[key] == getattr(count, field), key
+
+
+@pytest.mark.parametrize("conf", ["", "thread_cache:False", "expandable_segments:False"])
+def test_counters_and_peaks_are_exact_over_random_programs(conf):
+    rng = random.Random()
+    seed = rng.randrange(1 << 30)
+    print(f"seed {seed}")
+    rng.seed(seed)
+    books, sizes = Books(), {}
+    with opened(conf, capacity=4096 * MIB, phantom=True) as probe:
+        for step in range(3000):
+            if probe.held and rng.random() < 0.5:
+                ptr = rng.choice(probe.held)
+                probe.free(ptr)
+                books.free(sizes.pop(ptr))
+            else:
+                nbytes = rng.choice([1, 512, 513, 4096, 100_000, MIB, MIB + 1, 7 * MIB])
+                ptr = probe.malloc(nbytes)
+                sizes[ptr] = nbytes
+                books.malloc(nbytes)
+            if step % 7 == 0 or step < 50:
+                books.compare(probe.stats(), conf)
+            if step == 1000:
+                report.reset_peak(probe.device)
+                for count in books.counts.values():
+                    count.peak = count.current
+            if step % 500 == 499:
+                report.empty_cache(probe.device)
+        books.compare(probe.stats(), conf)
+
+
+def test_reserved_and_segments_follow_the_driver():
+    with opened("expandable_segments:False", phantom=True) as probe:
+        probe.malloc(100)
+        probe.malloc(3 * MIB)
+        large = probe.malloc(31 * MIB)
+        stats = probe.stats()
+        assert stats["segment.small_pool.current"] == 1
+        assert stats["segment.large_pool.current"] == 2
+        assert stats["reserved_bytes.small_pool.current"] == 2 * MIB
+        assert stats["reserved_bytes.large_pool.current"] == 20 * MIB + 32 * MIB
+        assert stats["num_device_alloc"] == 3
+        probe.free(large)
+        report.empty_cache(probe.device)
+        stats = probe.stats()
+        assert stats["num_device_free"] == 1
+        assert stats["reserved_bytes.all.current"] == 22 * MIB
+        assert stats["reserved_bytes.all.peak"] == 54 * MIB
+        assert stats["reserved_bytes.all.freed"] == 32 * MIB
+
+
+def test_a_rest_in_a_segment_is_inactive_split():
+    with opened("expandable_segments:False,thread_cache:False", phantom=True) as probe:
+        first, second = probe.malloc(3 * MIB), probe.malloc(4 * MIB)
+        assert probe.stats()["inactive_split_bytes.all.current"] == 13 * MIB
+        assert probe.stats()["inactive_split.all.current"] == 1
+        probe.free(first)
+        assert probe.stats()["inactive_split_bytes.all.current"] == 16 * MIB
+        assert probe.stats()["inactive_split.all.current"] == 2
+        probe.free(second)
+        assert probe.stats()["inactive_split_bytes.all.current"] == 0, "a whole segment is no rest"
+
+
+def test_a_block_that_waits_is_active_and_not_allocated():
+    with opened(seed=11) as probe:
+        other = probe.stream()
+        ptr = probe.malloc(5 * MIB)
+        probe.work(ptr, other, 200)
+        raw_memory.raw_record_stream(ptr, other)
+        probe.free(ptr)
+        stats = probe.stats()
+        assert stats["allocated_bytes.all.current"] == 0
+        assert stats["active_bytes.all.current"] == 5 * MIB
+        assert stats["active.large_pool.current"] == 1
+        probe.calls.synchronize()
+        probe.malloc(100)
+        stats = probe.stats()
+        assert stats["active_bytes.all.current"] == 512
+        assert stats["active.large_pool.freed"] == 1
+
+
+def test_oversize_blocks_are_counted():
+    conf = "expandable_segments:False,max_split_size_mb:32"
+    with opened(conf, capacity=512 * MIB, phantom=True) as probe:
+        ptr = probe.malloc(40 * MIB)
+        probe.malloc(30 * MIB)
+        stats = probe.stats()
+        assert stats["oversize_allocations.current"] == 1
+        assert stats["oversize_segments.current"] == 1
+        assert stats["max_split_size"] == 32 * MIB
+        probe.free(ptr)
+        report.empty_cache(probe.device)
+        stats = probe.stats()
+        assert stats["oversize_allocations.current"] == stats["oversize_segments.current"] == 0
+        assert stats["oversize_allocations.freed"] == 1

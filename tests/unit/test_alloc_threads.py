@@ -1,0 +1,205 @@
+"""Thread caches and the C symbols: exact totals, blocks that come home, no driver call on a hit."""
+
+import ctypes
+import queue
+import threading
+
+import pytest
+
+from gputensor._alloc import raw_memory, report
+from gputensor._driver import registry
+from tests.simulation.allocator_shadow import c_symbols
+from tests.unit.alloc_probe import MIB, opened
+
+
+def run(bodies):
+    """Run each body in a thread of its own; the first error comes out."""
+    errors = []
+
+    def guarded(body):
+        try:
+            body()
+        except BaseException as error:
+            errors.append(error)
+
+    threads = [threading.Thread(target=guarded, args=(body,)) for body in bodies]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    assert not any(thread.is_alive() for thread in threads), "a thread hangs"
+    if errors:
+        raise errors[0]
+
+
+@pytest.fixture(scope="module")
+def library():
+    return c_symbols()
+
+
+def test_totals_are_exact_after_threads_that_allocate_and_free():
+    rounds, sizes = 300, (512, 4096, 70_000, 3 * MIB)
+    with opened(capacity=1024 * MIB, phantom=True) as probe:
+
+        def body():
+            for i in range(rounds):
+                ptr = raw_memory.raw_alloc(probe.device, sizes[i % 4] - 5, 0)
+                raw_memory.raw_delete(ptr)
+
+        run([body] * 8)
+        stats = probe.stats()
+        assert stats["allocation.all.allocated"] == stats["allocation.all.freed"] == 8 * rounds
+        total = 8 * rounds // 4 * sum((size - 5 + 511) // 512 * 512 for size in sizes)
+        assert stats["allocated_bytes.all.allocated"] == total
+        assert stats["requested_bytes.all.allocated"] == 8 * rounds // 4 * sum(
+            size - 5 for size in sizes
+        )
+        assert stats["allocated_bytes.all.current"] == report.allocated_nbytes(probe.device) == 0
+
+
+def test_the_peak_over_threads_is_the_peak_of_the_sum():
+    with opened(phantom=True) as probe:
+        held = queue.Queue()
+
+        def body():
+            for _ in range(100):
+                held.put(raw_memory.raw_alloc(probe.device, 4096, 0))
+
+        run([body] * 6)
+        assert probe.stats()["allocated_bytes.all.peak"] == 600 * 4096
+        run([lambda: [raw_memory.raw_delete(held.get()) for _ in range(100)]] * 6)
+        run([body] * 3)
+        stats = probe.stats()
+        assert stats["allocated_bytes.all.peak"] == 600 * 4096
+        assert stats["allocated_bytes.all.current"] == 300 * 4096
+        run([body] * 4)
+        assert probe.stats()["allocated_bytes.all.peak"] == 700 * 4096
+        while not held.empty():
+            raw_memory.raw_delete(held.get())
+
+
+def test_a_block_that_another_thread_frees_comes_home():
+    with opened(phantom=True) as probe:
+        first = probe.malloc(8192)
+        run([lambda: raw_memory.raw_delete(first)])
+        probe.held.remove(first)
+        probe.mark()
+        assert probe.malloc(8192) == first
+        assert probe.made() == {}
+
+
+def test_a_hit_calls_no_driver_in_any_thread():
+    with opened(phantom=True) as probe:
+        barrier = threading.Barrier(6)
+
+        def body():
+            ptr = raw_memory.raw_alloc(probe.device, 30_000, 0)
+            raw_memory.raw_delete(ptr)
+            if barrier.wait() == 0:
+                registry.reset_counts(probe.device)
+            barrier.wait()
+            for _ in range(200):
+                raw_memory.raw_delete(raw_memory.raw_alloc(probe.device, 30_000, 0))
+            barrier.wait()
+
+        run([body] * 6)
+        assert probe.made() == {}
+
+
+def test_the_cache_of_a_thread_that_ended_serves_others():
+    with opened(phantom=True) as probe:
+        run([lambda: raw_memory.raw_delete(raw_memory.raw_alloc(probe.device, 2 * MIB, 0))])
+        before = probe.reserved()
+        probe.malloc(2 * MIB)
+        assert probe.reserved() == before
+
+
+def test_a_thread_may_end_after_its_device_was_closed():
+    ready, closed = threading.Event(), threading.Event()
+    with opened(phantom=True) as probe:
+
+        def body():
+            raw_memory.raw_delete(raw_memory.raw_alloc(probe.device, 4096, 0))
+            ready.set()
+            closed.wait()
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        ready.wait()
+    closed.set()
+    thread.join()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_c_free_on_another_stream_waits_for_it(library, seed):
+    with opened(capacity=64 * MIB, seed=seed) as probe:
+        other = probe.stream()
+        ptr = library.gputensor_malloc(60 * MIB, probe.device, None)
+        probe.work(ptr, other)
+        library.gputensor_free(ptr, 60 * MIB, probe.device, other)
+        assert probe.stats()["active_bytes.all.current"] in (0, 60 * MIB)
+        probe.malloc(60 * MIB)
+        assert probe.calls.stream_query(other) == 0, "reused before the work was done"
+
+
+def test_c_malloc_gives_null_when_there_is_no_memory(library):
+    with opened(capacity=64 * MIB) as probe:
+        assert library.gputensor_malloc(65 * MIB, probe.device, None) is None
+        assert library.gputensor_malloc(0, probe.device, None) is None
+        assert library.gputensor_malloc(1 << 62, probe.device, None) is None
+        assert library.gputensor_malloc(512, -7, None) is None, "not an open device"
+        ptr = library.gputensor_malloc(64 * MIB, probe.device, None)
+        assert ptr
+        library.gputensor_free(ptr, 64 * MIB, probe.device, None)
+
+
+def test_c_free_of_anything_else_does_nothing(library):
+    with opened() as probe:
+        ptr = library.gputensor_malloc(4096, probe.device, None)
+        kept = library.gputensor_malloc(4096, probe.device, None)
+        for wrong in (None, ptr + 512, 1 << 40, ptr + 1):
+            library.gputensor_free(wrong, 4096, probe.device, None)
+        library.gputensor_free(ptr, 4096, probe.device, None)
+        library.gputensor_free(ptr, 4096, probe.device, None)
+        assert probe.stats()["allocation.all.current"] == 1
+        assert library.gputensor_malloc(4096, probe.device, None) == ptr
+        assert library.gputensor_malloc(4096, probe.device, None) not in (ptr, kept)
+        assert library.gputensor_record_stream(ptr + 512, None) == 1
+        assert library.gputensor_record_stream(ptr, None) == 0
+        probe.held += [raw for raw in (ptr, kept)]
+        stats = probe.stats()
+        assert stats["allocation.all.current"] == 3
+        segments, blocks = report.collect_segments(probe.device)
+        third = [int(a) for a, s in zip(blocks["address"], blocks["state"], strict=True) if s == 1]
+        probe.held += [a for a in third if a not in probe.held]
+
+
+def test_c_symbols_and_python_share_the_blocks(library):
+    with opened() as probe:
+        ptr = library.gputensor_malloc(5000, probe.device, None)
+        raw_memory.raw_delete(ptr)
+        again = probe.malloc(5000)
+        assert again == ptr
+        library.gputensor_free(again, 5000, probe.device, None)
+        probe.held.remove(again)
+        assert probe.stats()["allocation.all.freed"] == 2
+
+
+def test_c_symbols_need_no_gil(library):
+    """Threads that never hold the GIL during their calls, against one that keeps it."""
+    with opened(capacity=1024 * MIB) as probe:
+        keeping = ctypes.PyDLL(library._name)
+        keeping.gputensor_malloc.restype = ctypes.c_void_p
+        keeping.gputensor_malloc.argtypes = library.gputensor_malloc.argtypes
+        keeping.gputensor_free.argtypes = library.gputensor_free.argtypes
+        keeping.gputensor_free.restype = None
+
+        def body(used):
+            for i in range(400):
+                nbytes = (700, 50_000, 2 * MIB, 30 * MIB)[i % 4]
+                ptr = used.gputensor_malloc(nbytes, probe.device, None)
+                assert ptr
+                used.gputensor_free(ptr, nbytes, probe.device, None)
+
+        run([lambda: body(library)] * 4 + [lambda: body(keeping)] * 2)
+        assert probe.stats()["allocation.all.freed"] == 2400
