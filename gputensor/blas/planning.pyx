@@ -14,11 +14,14 @@ from gputensor.blas.choice cimport CONFIG_COUNT, Choice
 from gputensor.blas.dispatch cimport dispatch_load, plan_build
 from gputensor.blas.library cimport BLAS_OK
 from gputensor.blas.plan cimport Plan, PlanKey, plan_insert
+from gputensor.blas.preference cimport LIBRARY_AUTO
 from gputensor.blas.product cimport Product
 from gputensor.blas.signature cimport product_signature
+from gputensor.blas.tiny cimport tiny_plan
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas import tunable
+from gputensor.blas.pad import padding
 from gputensor.blas.status import raise_for_blas
 from gputensor.errors import raise_for_status
 
@@ -54,7 +57,7 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
                     int preference, uint64_t stream) except NULL:
     cdef Choice choice
     cdef const Choice* chosen = NULL
-    cdef Plan* plan
+    cdef Plan* plan = NULL
     cdef void* before = NULL
     cdef int status = BLAS_OK
     dispatch_load(product.device)
@@ -64,9 +67,13 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
         if found is not None:
             read_choice(found, &choice)
             chosen = &choice
-    raise_for_status(context_enter(product.device, &before), "context_enter")
-    plan = plan_build(product, key, hash_value, preference, chosen, &status)
-    context_leave(product.device, before)
+    # Who asks for a library or for padding, or tunes, gets a library.
+    if chosen is NULL and preference == LIBRARY_AUTO and padding() == "auto":
+        plan = tiny_plan(product, key, hash_value)
+    if plan is NULL:
+        raise_for_status(context_enter(product.device, &before), "context_enter")
+        plan = plan_build(product, key, hash_value, preference, chosen, &status)
+        context_leave(product.device, before)
     if plan is NULL:
         raise_for_blas(status, "planning a product", product_facts(product))
     plan.is_transient = not plan_insert(plan)

@@ -27,7 +27,7 @@ from gputensor.blas.library cimport (
 )
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey, plan_find, plan_hash, plan_key,
+    BACKEND_INTEGER, BACKEND_LT, BACKEND_TINY, Plan, PlanKey, plan_find, plan_hash, plan_key,
 )
 from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
@@ -39,6 +39,7 @@ from gputensor.blas.product cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
     PRODUCT_REDUCED_REDUCTION, Product,
 )
+from gputensor.blas.tiny cimport tiny_run
 from gputensor.blas.workspace cimport (
     Workspace, workspace_return, workspace_take,
 )
@@ -226,7 +227,11 @@ cdef int pad_product(Task* task, int padded) except -1:
         take_memory(task, pad_nbytes(product, PAD_B, &ld, &stride), &b)
     if padded & PAD_D:
         take_memory(task, pad_nbytes(product, PAD_D, &ld, &stride), &d)
+    had_bias, activation = product.bias != 0, product.activation
     pad_bind(product, padded, a, b, d, &task.padding, &task.unpadding)
+    if had_bias and not product.bias:
+        task.has_late_bias = 1
+        task.late_activation = activation
     task.has_padding = task.padding.count != 0
     task.has_unpadding = task.unpadding.count != 0
     return 0
@@ -297,7 +302,7 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
         pad_product(task, task.plan.pad)
         if task.plan.pad & PAD_D:
             addend = NULL
-    if task.plan.backend != BACKEND_LT:
+    if task.plan.backend != BACKEND_LT and task.plan.backend != BACKEND_TINY:
         adapt_to_cublas(task, addend)
     return 0
 
@@ -347,8 +352,12 @@ cdef int launch_library(Task* task) except -1:
     cdef Workspace workspace
     cdef int status
     cdef void* before = NULL
-    cdef status_t taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes,
-                                         &workspace)
+    cdef status_t taken
+    if task.plan.backend == BACKEND_TINY:
+        # No scratch memory and no library that needs the context.
+        run_repeated(task, NULL)
+        return 0
+    taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
     if taken != STATUS_OK:
         raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
     taken = context_enter(task.device, &before)
@@ -368,6 +377,8 @@ cdef int launch_library(Task* task) except -1:
 
 cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
                          uint64_t stream) except -1:
+    if plan.backend == BACKEND_TINY:
+        return tiny_run(plan, product, stream)
     if plan.backend == BACKEND_INTEGER:
         return integer_run(product, stream)
     return plan_run(plan, product, workspace, stream)
