@@ -13,7 +13,7 @@ from gputensor._alloc.allocator cimport (
     allocator_record_stream,
 )
 from gputensor._alloc.block cimport block_map_find
-from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block
+from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block, gt_load_byte
 from gputensor._driver.table cimport STATUS_INVALID_VALUE, status_t
 
 cdef extern from "gputensor/_alloc/c_interface.h" nogil:
@@ -27,7 +27,7 @@ cdef extern from "gputensor/_alloc/c_interface.h" nogil:
 
 cdef inline Block* _held(void* ptr) noexcept nogil:
     cdef Block* block = block_map_find(<uint64_t>ptr)
-    if block == NULL or block.ptr != <uint64_t>ptr or block.state != BLOCK_ALLOCATED:
+    if block == NULL or block.ptr != <uint64_t>ptr or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
         return NULL
     return block
 

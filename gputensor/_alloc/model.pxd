@@ -32,6 +32,8 @@ cdef extern from "gputensor/_alloc/sync.h" nogil:
     void gt_store_pointer(void** cell, void* value)
     int32_t gt_load_int(const int32_t* cell)
     void gt_store_int(int32_t* cell, int32_t value)
+    uint8_t gt_load_byte(const uint8_t* cell)
+    void gt_store_byte(uint8_t* cell, uint8_t value)
     int gt_highest_bit(uint64_t value)
     int gt_lowest_bit(uint64_t value)
 
@@ -43,6 +45,8 @@ cdef enum:
     ROUND_LARGE = 2 << 20       # plain segments of large requests round to this
     MIN_LARGE = 10 << 20        # ... from this size on; below it large_segment_size is taken
 
+# A cache flips its blocks between ALLOCATED and PARKED under its own lock, while the state of a
+# neighbour may be read under the device lock: such reads and writes are atomic.
 cdef enum:                      # BlockState
     BLOCK_UNMAPPED = 0
     BLOCK_FREE = 1

@@ -14,7 +14,7 @@ from gputensor._alloc.allocator cimport (
     raise_for_malloc,
 )
 from gputensor._alloc.block cimport block_map_find
-from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block
+from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block, gt_load_byte
 from gputensor._alloc.private_pool cimport (
     pool_begin_thread,
     pool_end_thread,
@@ -32,7 +32,7 @@ from gputensor.errors import raise_for_status
 
 cdef Block* _held(uint64_t ptr) except NULL:
     cdef Block* block = block_map_find(ptr)
-    if block == NULL or block.ptr != ptr or block.state != BLOCK_ALLOCATED:
+    if block == NULL or block.ptr != ptr or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
         raise ValueError(f"ptr: got {ptr:#x}, allowed: the address of an allocation in use")
     return block
 

@@ -11,6 +11,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     Page,
     Segment,
+    gt_load_byte,
 )
 
 # The records of a segment over [va, va + nbytes), one UNMAPPED (virtual) or HELD (plain) tile.
@@ -32,7 +33,8 @@ cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
 cdef void splits_refresh(DeviceAllocator* a, Block* before, Block* after) noexcept nogil
 
 cdef inline bint block_is_mapped(Block* block) noexcept nogil:
-    return block.state != BLOCK_UNMAPPED and block.state != BLOCK_MOVING
+    cdef int state = gt_load_byte(&block.state)
+    return state != BLOCK_UNMAPPED and state != BLOCK_MOVING
 
 
 cdef inline bint block_has_mapped_neighbour(Block* block) noexcept nogil:

@@ -22,6 +22,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     Page,
     Segment,
+    gt_load_byte,
 )
 from gputensor._alloc.statistics cimport (
     caches_resume,
@@ -101,10 +102,10 @@ cdef void hole_remove(Block* block) noexcept nogil:
 cdef void hole_insert(Block* block) noexcept nogil:
     cdef Segment* segment = block.segment
     block.state = BLOCK_UNMAPPED
-    if block.next != NULL and block.next.state == BLOCK_UNMAPPED:
+    if block.next != NULL and gt_load_byte(&block.next.state) == BLOCK_UNMAPPED:
         hole_remove(block.next)
         block_join_next(block)
-    if block.previous != NULL and block.previous.state == BLOCK_UNMAPPED:
+    if block.previous != NULL and gt_load_byte(&block.previous.state) == BLOCK_UNMAPPED:
         block_join_next(block.previous)         # the hole before is in the list already
         return
     block.link_previous = NULL

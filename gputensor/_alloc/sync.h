@@ -47,5 +47,12 @@ static inline void gt_store_int(int32_t* cell, int32_t value) {
     __atomic_store_n(cell, value, __ATOMIC_RELAXED);
 }
 
+static inline uint8_t gt_load_byte(const uint8_t* cell) {
+    return __atomic_load_n(cell, __ATOMIC_RELAXED);
+}
+static inline void gt_store_byte(uint8_t* cell, uint8_t value) {
+    __atomic_store_n(cell, value, __ATOMIC_RELAXED);
+}
+
 static inline int gt_highest_bit(uint64_t value) { return 63 - __builtin_clzll(value); }
 static inline int gt_lowest_bit(uint64_t value) { return __builtin_ctzll(value); }

@@ -41,6 +41,7 @@ from gputensor._alloc.model cimport (
     gt_load_int,
     gt_spin_lock,
     gt_spin_unlock,
+    gt_store_byte,
     gt_store_int,
     gt_store_pointer,
 )
@@ -145,7 +146,7 @@ cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexc
     if block.is_split:
         counters_split_out(c, block.nbytes)
     block.link_next = NULL
-    block.state = BLOCK_ALLOCATED
+    gt_store_byte(&block.state, BLOCK_ALLOCATED)
     block.requested = requested
 
 
@@ -214,7 +215,7 @@ cdef inline void _park(ThreadCache* cache, Block* block) noexcept nogil:
     if block.is_split:
         counters_split_in(c, block.nbytes)
     block.requested = 0
-    block.state = BLOCK_PARKED
+    gt_store_byte(&block.state, BLOCK_PARKED)
     block.link_next = slot.head
     slot.head = block
     slot.count += 1
