@@ -146,6 +146,8 @@ from gputensor.tensor.products import (
     vecdot,
 )
 from gputensor.tensor.promotion import can_cast, result_type
+from gputensor.tensor.quantization import pack_int4, quantize_int4, quantize_int8, unpack_int4
+from gputensor.tensor.quantized import quantized_linear
 from gputensor.tensor.reduction import (
     all,
     any,
@@ -332,11 +334,15 @@ __all__ = [
     "ones",
     "ones_like",
     "ordering",
+    "pack_int4",
     "permute_dims",
     "pi",
     "positive",
     "pow",
     "prod",
+    "quantize_int4",
+    "quantize_int8",
+    "quantized_linear",
     "real",
     "reciprocal",
     "relu",
@@ -377,6 +383,7 @@ __all__ = [
     "uint32",
     "uint64",
     "uint8",
+    "unpack_int4",
     "unstack",
     "var",
     "vecdot",

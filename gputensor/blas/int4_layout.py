@@ -2,10 +2,11 @@
 
 Weights ``[n, k]`` lie in tiles of 16 features by 64 k, row-major over tiles and padded with zeros
 to whole ones. A tile has 512 bytes: 16 for each of the 32 lanes of a warp, so that a lane's one
-load is its operand of four tensor core instructions. Lane ``4 * g + t`` has four words of eight
-weights; word ``2 * h + r`` has feature ``g + 8 * r`` at ``k = 32 * h + 8 * t + e``, e = 0 ... 7. A weight is
-stored as its value plus 8 in four bits: an even ``e`` at bit ``2 * e``, an odd one at bit
-``16 + 2 * (e - 1)``, so that a shift and a mask give two neighbours in the halves of a word.
+load is its operand of four tensor core instructions. Lane ``4 * g + t`` has four little-endian
+words of eight weights; word ``2 * h + r`` has feature ``g + 8 * r`` at ``k = 32 * h + 8 * t + e``,
+e = 0 ... 7. A weight is stored as its value plus 8 in four bits: an even ``e`` at bit ``2 * e``, an
+odd one at bit ``16 + 2 * (e - 1)``, so that a shift and a mask give two neighbours in the halves of
+a word.
 """
 
 import numpy as np

@@ -9,8 +9,8 @@ meet through distributed shared memory in a fixed order: no atomics, equal bits 
 16-bit activations go through mma.m16n8k16 with the weights as its left operand (16 features) and
 the activations as its right one (8 tokens). The order of k inside an instruction is free as long as
 both operands agree, so a lane's 16 bytes are its fragments as they are, without shuffles: lane
-(g, t), g = lane / 4 and t = lane % 4, holds feature g (and g + 8) at the k that follow 8 * t. float32 is
-multiplied by FFMA in the same arrangement.
+(g, t), g = lane / 4 and t = lane % 4, holds feature g (and g + 8) at the k that follow 8 * t.
+float32 is multiplied by FFMA in the same arrangement.
 
 Forms of the weights (FORM): ROWS, w is [n, k]; COLUMNS, w is [k, n]; INT8, [n, k] with a scale for
 each feature and group of k; INT4, tiles of 16 features x 64 k in 512 bytes (int4_layout.py).

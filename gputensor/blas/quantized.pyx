@@ -1,0 +1,77 @@
+"""Products with quantized weights on a GPU, and the way back to plain weights.
+
+Up to 16 rows of x the weights are expanded in registers (small_m_source.py); beyond, arithmetic
+counts and the caller multiplies with weights that `dequantize_run` made.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.operand cimport DT_UINT8, Operand
+from gputensor.blas.small_m cimport (
+    FORM_INT4, FORM_INT8, SMALL_M, SmallProduct, small_product_fits, small_product_run,
+)
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas.quantized_source import dequantize_source
+
+cdef enum:
+    BLOCK = 256
+    MAX_GRID = 1048576
+
+cdef struct Parameters:         # as in quantized_source.py
+    uint64_t w
+    uint64_t scales
+    uint64_t out
+    int64_t n
+    int64_t k
+    int64_t tiles
+    int64_t group
+
+cdef dict functions = {}        # (device, type, bits) -> compiled kernel
+
+
+cdef int quantized_run(int device, uint64_t stream, const Operand* x, const Operand* weight,
+                       const Operand* scales, const Operand* bias, const Operand* out) except -1:
+    cdef SmallProduct product
+    cdef int64_t groups = scales.shape[0]
+    if x.shape[0] > SMALL_M:
+        return 0
+    memset(&product, 0, sizeof(product))
+    product.device = device
+    product.type_x, product.type_y = x.dtype, out.dtype
+    product.m, product.n, product.k = x.shape[0], out.shape[1], x.shape[1]
+    product.group = <int>(product.k // groups) if groups > 1 else 0
+    product.x, product.w, product.y = x.ptr, weight.ptr, out.ptr
+    product.scales = scales.ptr
+    product.bias = bias.ptr if bias is not NULL else 0
+    product.x_pitch, product.y_pitch = x.strides[0], out.strides[0]
+    if weight.dtype == DT_UINT8:
+        product.form, product.w_pitch = FORM_INT4, weight.shape[1]
+    else:
+        product.form, product.w_pitch = FORM_INT8, weight.strides[0]
+    product.alpha = 1
+    if not small_product_fits(&product):
+        return 0
+    small_product_run(&product, stream)
+    return 1
+
+
+cdef int dequantize_run(int device, uint64_t stream, const Operand* weight, const Operand* scales,
+                        const Operand* out) except -1:
+    cdef Parameters p
+    cdef int64_t units = out.shape[0] * ((out.shape[1] + 7) // 8)
+    cdef int64_t grid = (units + BLOCK - 1) // BLOCK
+    cdef int bits = 4 if weight.dtype == DT_UINT8 else 8
+    key = (device, out.dtype, bits)
+    found = functions.get(key)
+    if found is None:
+        text = dequantize_source(DTYPES[out.dtype].name, bits)
+        found = functions[key] = compile_kernel(device, text, "kernel", ())
+    p.w, p.scales, p.out = weight.ptr, scales.ptr, out.ptr
+    p.n, p.k = out.shape[0], out.shape[1]
+    p.tiles = weight.shape[1]
+    p.group = p.k // scales.shape[0]
+    return launch_kernel(device, stream, found, <uint32_t>(grid if grid < MAX_GRID else MAX_GRID),
+                         BLOCK, 0, &p)
