@@ -11,14 +11,19 @@ from libc.stdint cimport uint32_t, uint64_t
 from gputensor._alloc.history cimport (
     HISTORY_ALLOC,
     HISTORY_FREE_COMPLETED,
-    history_record,
     history_record_free,
+    history_record_part,
 )
 from gputensor._alloc.model cimport Block
 
 
 cdef inline uint64_t _pool_id(Block* block) noexcept nogil:
     return block.pool.pool_id if block.pool != NULL else 0
+
+
+# What tells a replay which parts were one request.
+cdef inline uint64_t _whole(Block* block) noexcept nogil:
+    return block.ptr if block.view != NULL else 0
 
 
 # The blocks that stand for `block`: itself, or its parts, linked by link_next.
@@ -34,8 +39,8 @@ cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
     cdef Block* tile = _first(block)
     while tile != NULL:
         tile.stack = stack
-        history_record(block.device, HISTORY_ALLOC, tile.ptr, tile.nbytes, block.stream, stack,
-                       _pool_id(block))
+        history_record_part(block.device, HISTORY_ALLOC, tile.ptr, tile.nbytes, block.stream,
+                            stack, _pool_id(block), _whole(block))
         tile = _next(block, tile)
 
 
@@ -43,13 +48,13 @@ cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noex
     cdef Block* tile = _first(block)
     while tile != NULL:
         history_record_free(block.device, tile.ptr, tile.nbytes, block.stream, stack,
-                            _pool_id(block), is_completed)
+                            _pool_id(block), _whole(block), is_completed)
         tile = _next(block, tile)
 
 
 cdef void block_event_completed(Block* block) noexcept nogil:
     cdef Block* tile = _first(block)
     while tile != NULL:
-        history_record(block.device, HISTORY_FREE_COMPLETED, tile.ptr, tile.nbytes, block.stream,
-                       0, _pool_id(block))
+        history_record_part(block.device, HISTORY_FREE_COMPLETED, tile.ptr, tile.nbytes,
+                            block.stream, 0, _pool_id(block), _whole(block))
         tile = _next(block, tile)

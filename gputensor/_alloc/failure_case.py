@@ -6,6 +6,8 @@ ends: a free whose allocation is not in the ring, and a live block whose allocat
 program held then; how it had come to lie there is lost. A free counts when it is completed: a block
 that waits for a stream is not free, and one that still waits is live at the end.
 
+A block that lies in a view was one request, though its memory is recorded part by part.
+
 Private pools are left out, with the memory that they hold: their blocks serve nobody else.
 """
 
@@ -28,7 +30,7 @@ RECORD_DTYPE = np.dtype(
         ("time_ns", "u8"),
         ("stack", "u4"),
         ("action", "u4"),
-        ("unused_too", "u8"),
+        ("whole", "u8"),
     ]
 )
 ALLOC, FREE_COMPLETED = 0, 2
@@ -83,9 +85,73 @@ def case_of(device, nbytes, stream):
         np.repeat(segments["stream"], counts)[live].tolist(),
         strict=True,
     )
-    names = ("action", "ptr", "nbytes", "stream")
+    names = ("action", "ptr", "nbytes", "stream", "whole")
     events = zip(*(records[name].tolist() for name in names), strict=True)
     return build_case(events, held, nbytes, stream)
+
+
+class Rebuild:
+    """The trace in the making: what happened in order, and the seeds that must come before it."""
+
+    def __init__(self):
+        self.live = {}  # address of a block -> id
+        self.dying = {}  # address of a block in a view, some of whose parts are freed -> id
+        self.places = []  # id -> addresses of its memory
+        self.sizes = []  # id -> bytes
+        self.seeds = []  # (address, id, stream)
+        self.steps = []  # (op, id, stream)
+
+    def name(self, ptr, nbytes):
+        """Give a new block its id."""
+        self.places.append([ptr])
+        self.sizes.append(nbytes)
+        return len(self.sizes) - 1
+
+    def extend(self, known, ptr, nbytes):
+        """Add a part to a block."""
+        self.places[known].append(ptr)
+        self.sizes[known] += nbytes
+
+    def alloc(self, ptr, nbytes, stream, whole):
+        """Take an allocation down, or a further part of one."""
+        key = whole or ptr
+        known = self.live.get(key)
+        self.dying.pop(key, None)
+        if known is not None and whole and ptr not in self.places[known]:
+            self.extend(known, ptr, nbytes)
+            return
+        if known is not None:  # its free was not recorded
+            self.steps.append((-1, known, stream))
+        self.live[key] = self.name(ptr, nbytes)
+        self.steps.append((1, self.live[key], stream))
+
+    def free(self, ptr, nbytes, stream, whole):
+        """Take a free down; of a block in a view, that of its first part."""
+        key = whole or ptr
+        known = self.live.pop(key, None)
+        if known is None and whole and key in self.dying:
+            known = self.dying[key]
+            if ptr not in self.places[known]:  # a part of a seed
+                self.extend(known, ptr, nbytes)
+            return
+        if known is None:
+            known = self.name(ptr, nbytes)
+            self.seeds.append((ptr, known, stream))
+        if whole:
+            self.dying[key] = known
+        self.steps.append((-1, known, stream))
+
+    def settle(self, held):
+        """Agree with what is held in the end: ``{ptr: (nbytes, requested, stream)}``."""
+        left = dict(held)
+        for known in self.live.values():
+            found = [left.pop(ptr) for ptr in self.places[known] if ptr in left]
+            if found:
+                self.sizes[known] = sum(requested or nbytes for nbytes, requested, _ in found)
+            else:
+                self.steps.append((-1, known, 0))
+        for ptr, (nbytes, requested, stream) in left.items():
+            self.seeds.append((ptr, self.name(ptr, requested or nbytes), stream))
 
 
 def build_case(events, held, nbytes, stream):
@@ -93,60 +159,37 @@ def build_case(events, held, nbytes, stream):
 
     Parameters
     ----------
-    events : iterable of (action, ptr, nbytes, stream)
-        Allocations (0) and completed frees (2), oldest first.
+    events : iterable of (action, ptr, nbytes, stream, whole)
+        Allocations (0) and completed frees (2), oldest first. `whole` is the address of the block
+        that the memory is a part of, else 0.
     held : iterable of (ptr, nbytes, requested, stream)
         The blocks that are not free now.
     nbytes, stream : int
         The request.
 
-    >>> case = build_case([(2, 512, 1024, 0), (0, 8192, 512, 0)], [(8192, 512, 500, 0)], 4096, 0)
+    >>> events = [(2, 512, 1024, 0, 0), (0, 8192, 512, 0, 0)]
+    >>> case = build_case(events, [(8192, 512, 500, 0)], 4096, 0)
     >>> case.op.tolist(), case.id.tolist(), case.size.tolist()
     ([1, -1, 1, 1], [0, 0, 1, 2], [1024, 1024, 500, 4096])
     """
-    held = {ptr: (size, requested, of) for ptr, size, requested, of in held}
-    live = {}  # ptr -> id
-    seeds = []  # (ptr, id, size, stream)
-    steps = []  # (op, id, size, stream)
-    sizes = []
+    rebuild = Rebuild()
     recorded = 0
-    for action, ptr, size, of in events:
+    for action, ptr, size, of, whole in events:
         recorded += 1
-        known = live.pop(ptr, None)
-        if known is not None:
-            # For an allocation at the address: its free was not recorded.
-            steps.append((-1, known, sizes[known], of))
-        elif action != ALLOC:
-            seeds.append((ptr, len(sizes), size, of))
-            steps.append((-1, len(sizes), size, of))
-            sizes.append(size)
-        if action == ALLOC:
-            live[ptr] = len(sizes)
-            steps.append((1, len(sizes), size, of))
-            sizes.append(size)
-    for ptr, known in live.items():
-        if ptr not in held:
-            steps.append((-1, known, sizes[known], 0))
-        else:
-            sizes[known] = held[ptr][1] or held[ptr][0]
-    for ptr, (size, requested, of) in held.items():
-        if ptr not in live:
-            seeds.append((ptr, len(sizes), size, of))
-            sizes.append(requested or size)
-    seeds.sort()
-    steps = [(1, known, size, of) for _, known, size, of in seeds] + steps
-    steps.append((1, len(sizes), nbytes, stream))
-    sizes.append(nbytes)
+        (rebuild.alloc if action == ALLOC else rebuild.free)(ptr, size, of, whole)
+    rebuild.settle({ptr: (size, requested, of) for ptr, size, requested, of in held})
+    steps = [(1, known, of) for _, known, of in sorted(rebuild.seeds)] + rebuild.steps
+    steps.append((1, rebuild.name(0, nbytes), stream))
     numbers = {0: 0}
-    for _, _, _, of in steps:
+    for _, _, of in steps:
         if len(numbers) < MOST_STREAMS:
             numbers.setdefault(of, len(numbers))
-    op, ids, _, streams = zip(*steps, strict=True)
+    op, ids, streams = zip(*steps, strict=True)
     ids = np.array(ids, np.int32)
     return Case(
         np.array(op, np.int8),
         ids,
-        np.array(sizes, np.int64)[ids],
+        np.array(rebuild.sizes, np.int64)[ids],
         np.array([numbers.get(of, 0) for of in streams], np.int16),
         recorded,
     )

@@ -23,13 +23,14 @@ from gputensor._driver.registry import before_close
 
 cdef extern from "gputensor/_alloc/ring.h" nogil:
     ctypedef struct gt_record:
-        uint64_t ptr, nbytes, stream, pool_id, time_ns
+        uint64_t ptr, nbytes, stream, pool_id, time_ns, whole
         uint32_t stack, action
     ctypedef struct gt_ring:
         uint64_t mask, limit
     gt_ring* gt_ring_new(uint64_t limit)
     void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
-                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t time_ns)
+                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t whole,
+                     uint64_t time_ns)
     uint64_t gt_now_ns()
     void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end)
     int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out)
@@ -119,6 +120,11 @@ cdef int history_enabled(int device) noexcept nogil:
 
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil:
+    history_record_part(device, action, ptr, nbytes, stream, stack, pool_id, 0)
+
+
+cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
+                              uint32_t stack, uint64_t pool_id, uint64_t whole) noexcept nogil:
     cdef gt_ring* ring
     if not (gt_keep() >> action) & 1:
         return
@@ -129,11 +135,12 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
         stack = 0
     elif action == HISTORY_SEGMENT_ALLOC or action == HISTORY_SEGMENT_MAP:
         stack = gt_request_stack
-    gt_ring_add(ring, action, ptr, nbytes, stream, stack, pool_id, gt_now_ns())
+    gt_ring_add(ring, action, ptr, nbytes, stream, stack, pool_id, whole, gt_now_ns())
 
 
 cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
-                              uint32_t stack, uint64_t pool_id, bint is_completed) noexcept nogil:
+                              uint32_t stack, uint64_t pool_id, uint64_t whole,
+                              bint is_completed) noexcept nogil:
     cdef uint32_t keep = gt_keep()
     cdef gt_ring* ring
     cdef uint64_t time_ns
@@ -146,9 +153,11 @@ cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t 
         stack = 0
     time_ns = gt_now_ns()       # half of a record's cost: both share it
     if (keep >> HISTORY_FREE_REQUESTED) & 1:
-        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, time_ns)
+        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, whole,
+                    time_ns)
     if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
-        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, time_ns)
+        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, whole,
+                    time_ns)
 
 
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
@@ -243,7 +252,7 @@ def raw_records(int device, uint64_t most):
     """Return the newest `most` events of a device, oldest first, as the bytes of their records.
 
     A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns, stack and
-    action (32 bits each), unused.
+    action (32 bits each), and the address of the block that the memory is a part of, or 0.
     """
     cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
     cdef uint64_t number, first, end, filled = 0
