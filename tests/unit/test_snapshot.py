@@ -42,7 +42,7 @@ def random_records(rng, segments, device=-1):
     for segment in segment_array:
         sizes = [512 * rng.randint(1, 4000) for _ in range(rng.randint(1, 6))]
         segment["address"], segment["nbytes"] = address, sum(sizes)
-        segment["stream"], segment["pool_id"] = rng.choice([0, 77]), rng.choice([0, 0, 9])
+        segment["stream"], segment["pool_id"] = rng.choice([0, 77]), rng.choice([0, 0, 1 << 40])
         segment["n_blocks"], segment["device"] = len(sizes), device
         segment["is_large"], segment["is_expandable"] = rng.randint(0, 1), rng.randint(0, 1)
         for size in sizes:
