@@ -8,10 +8,11 @@ so that no other thread counts on them; pages are gathered and mapped without it
 joins what was claimed. When a driver call fails, what was mapped so far stays as free memory, pages
 that were gathered go to the page pool, and the claimed tiles go back.
 
-Page sizes: creating costs less for each byte the larger the page, and a page that is larger than
-the need is memory that nothing asked for. So a growth takes pages of up to PAGE_STEPS times
-`page_size` as long as the need is that large, and never one below `page_size`, unless the device
-has no more: then exactly what is needed.
+Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
+larger than the need is memory that nothing asked for. So a page is as large as what is reserved
+already, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
+few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be of
+use elsewhere. When the device has no whole page left, exactly what is needed is made.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -39,6 +40,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     Page,
     Segment,
+    gt_load_byte,
 )
 from gputensor._alloc.page cimport (
     page_make,
@@ -61,7 +63,7 @@ from gputensor._alloc.statistics cimport account_reserved, account_segment, stat
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 
 cdef enum:
-    PAGE_STEPS = 3
+    FIRST_PAGE = 8 << 20
 
 # Where a growth happens: `lead` and `trail` are free blocks beside the hole, or NULL.
 cdef struct Place:
@@ -80,7 +82,8 @@ cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
 
 
 cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
-    if neighbour != NULL and neighbour.state == BLOCK_FREE and neighbour.stream == stream:
+    if (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
+            and neighbour.stream == stream):
         return neighbour
     return NULL
 
@@ -142,14 +145,19 @@ cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 # The size of the next page when `need` bytes are still to be mapped.
 cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
                          bint exact) noexcept nogil:
-    cdef size_t step = a.config.page_size
+    cdef size_t most = _round_up(a.config.page_size, a.granularity)
+    cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
     if exact:
         return need
     if pool.kind == POOL_SMALL:
         return _round_up(SMALL_SEGMENT, a.granularity)
-    step = _round_up(step, a.granularity)
-    if need > PAGE_STEPS * step:
-        return PAGE_STEPS * step
+    if step < FIRST_PAGE:
+        step = FIRST_PAGE
+    if step > most:
+        step = most
+    most = _round_up(most + most // 5, a.granularity)
+    if need > most:
+        return most
     return need if need > step else step
 
 

@@ -4,16 +4,18 @@
 Each rung is tried only when the ones below gave nothing, and costs more than they do:
 
  1. thread caches are drained, and the pool is searched again       no driver call
- 2. a free block of another stream, if its work is done             no driver call
- 3. all such blocks together, so that neighbours join               no driver call
- 4. a view: free pages of several places, mapped side by side       a mapping for each page
- 5. growth: the page pool, then new pages or a new segment          creating and mapping
- 6. free pages moved from anywhere, then growth again               unmapping, mapping
- 7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
- 8. waiting for the streams, so that everything free is done        a longer wait
- 9. giving cached segments back, then growth again                  the most expensive
-After each of 7 to 9 the cheap rungs are tried again. Rungs 6 to 9 are for a device that is full, or a
+ 2. the free blocks of other streams whose work is done             no driver call
+ 3. a view: free pages of several places, mapped side by side       a mapping for each page
+ 4. growth: the page pool, then new pages or a new segment          creating and mapping
+ 5. a view whatever it costs; free pages moved, then growth again   unmapping, mapping
+ 6. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
+ 7. waiting for the streams, so that everything free is done        a longer wait
+ 8. giving cached segments back, then growth again                  the most expensive
+After each of 6 to 8 the cheap rungs are tried again. Rungs 5 to 8 are for a device that is full, or a
 limit that is reached; then the request fails, and the next one is served as if nothing had been.
+Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
+best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of
+the reserved bytes in use rather than 0.88).
 """
 
 from libc.stdint cimport SIZE_MAX, uint64_t
@@ -26,7 +28,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
 )
 from gputensor._alloc.pending cimport pending_poll, pending_wait_one
-from gputensor._alloc.pool cimport pool_gather, pool_steal, pool_take
+from gputensor._alloc.pool cimport pool_gather, pool_take
 from gputensor._alloc.progress cimport progress_advance
 from gputensor._alloc.release cimport (
     collect_garbage,
@@ -39,13 +41,10 @@ from gputensor._alloc.view cimport view_open, views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
 
 
-# Rungs 1 to 3: what is there, without asking the driver for memory.
+# Rungs 1 and 2: what is there, without asking the driver for memory.
 cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                     size_t nbytes) noexcept nogil:
     cdef Block* block = pool_take(pool, stream, nbytes)
-    if block != NULL:
-        return block
-    block = pool_steal(pool, stream, nbytes)
     if block != NULL:
         return block
     if pool_gather(pool, stream):
@@ -53,7 +52,7 @@ cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return NULL
 
 
-# Rungs 6 to 9.
+# Rungs 5 to 8.
 cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                      status_t* status) noexcept nogil:
     cdef Block* block = NULL
@@ -61,6 +60,9 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     a.num_alloc_retries += 1
     while True:
         if a.config.page_reuse and a.config.expandable_segments:
+            block = view_open(a, pool, stream, nbytes, True)
+            if block != NULL:
+                return block
             views_drop_idle(a)
             if pages_collect(a, growth_need(a, pool, stream, nbytes)) > 0 or a.page_pool != NULL:
                 block = pool_grow(a, pool, stream, nbytes, status)
@@ -107,7 +109,7 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
     if a.config.page_reuse and a.config.expandable_segments:
-        block = view_open(a, pool, stream, nbytes)
+        block = view_open(a, pool, stream, nbytes, False)
         if block != NULL:
             return block
     block = pool_grow(a, pool, stream, nbytes, status)

@@ -179,8 +179,9 @@ OPTIONS = {
                "Accepted without effect: pinned sizes are never rounded to powers of 2 here."),
         Option("pinned_max_cached_size_mb", None, _integer(0),
                "Free pinned segments beyond this sum go back to the system. Default: no limit."),
-        Option("page_size_mb", 20, _page_size,
-               "Large page of virtual memory: the unit of growth of segments for large blocks."),
+        Option("page_size_mb", 40, _page_size,
+               "Largest page of virtual memory, the unit of growth of segments for large blocks; "
+               "a device that holds less grows by less."),
         Option("page_reuse", True, _boolean,
                "Free pages of any segment and stream back growth anywhere."),
         Option("thread_cache", True, _boolean,

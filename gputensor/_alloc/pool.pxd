@@ -19,8 +19,6 @@ cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil
 cdef void pool_remove(BlockPool* pool, Block* block) noexcept nogil
 # Takes the best-fitting free block of the stream out of the pool, cut to size. NULL: none fits.
 cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil
-# The same out of blocks of other streams whose work is done; the block changes its stream.
-cdef Block* pool_steal(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil
 # Gives all free blocks of other streams whose work is done to `stream`, so that they can join.
 cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil
 # Cuts an exclusively held block to size; the rest goes back to the pool.

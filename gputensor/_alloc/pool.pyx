@@ -2,9 +2,9 @@
 """Block pools: insert with merge, best fit with split, and blocks that change their stream.
 
 A free block belongs to a stream: work queued on that stream may still use it, so only that stream
-may take it without asking. When the device is done with the block (streams.pxd knows), any stream
-may: `pool_steal` takes the one block that fits best, `pool_gather` takes all, so that neighbours
-of different streams join. Neither costs a driver call, since the bytes stay where they are.
+may take it without asking. When the device is done with the block (progress.pyx knows), any
+stream may: `pool_gather` takes all such blocks, so that neighbours of different streams join. It costs no
+driver call, since the bytes stay where they are.
 
 The device lock is held throughout.
 """
@@ -30,6 +30,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     StreamBins,
     StreamState,
+    gt_load_byte,
 )
 from gputensor._alloc.progress cimport progress_is_done, progress_of
 from gputensor._alloc.segment cimport block_has_mapped_neighbour
@@ -95,7 +96,7 @@ cdef inline void _leave(BlockPool* pool, StreamBins* sb, Block* block) noexcept 
 
 
 cdef inline bint _joins(Block* neighbour, uint64_t stream) noexcept nogil:
-    return (neighbour != NULL and neighbour.state == BLOCK_FREE
+    return (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
             and neighbour.stream == stream)
 
 
@@ -168,27 +169,6 @@ cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept 
         block.state = BLOCK_HELD
         pool_trim(pool, block, nbytes)
     return block
-
-
-cdef Block* pool_steal(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil:
-    cdef StreamBins* sb = pool.streams
-    cdef StreamBins* best_bins = NULL
-    cdef Block* block
-    cdef Block* best = NULL
-    while sb != NULL:
-        if sb.state.handle != stream:
-            block = _take_from(pool, sb, nbytes)
-            if (block != NULL and (best == NULL or block.nbytes < best.nbytes)
-                    and progress_is_done(pool.allocator, sb.state, block.epoch)):
-                best = block
-                best_bins = sb
-        sb = sb.next
-    if best != NULL:
-        _leave(pool, best_bins, best)
-        best.state = BLOCK_HELD
-        pool_trim(pool, best, nbytes)       # the rest stays with its stream
-        best.stream = stream
-    return best
 
 
 cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:

@@ -76,7 +76,7 @@ class Settings:
         """Return a dict from every option's name to its :class:`Setting`.
 
         >>> Settings().in_force()["page_size_mb"]
-        Setting(value=20, source='default')
+        Setting(value=40, source='default')
         """
         return {
             name: Setting(getattr(self, name), self.provenance.get(name, "default"))

@@ -7,7 +7,7 @@ from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator
 # Needs the device lock, which it may give up. A HELD block that is a view, or NULL when a view is
 # not possible or not worth its driver calls.
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes) noexcept nogil
+                      size_t nbytes, bint forced) noexcept nogil
 # A view's block is free again: its home tiles return to their pools, its mappings are kept.
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil
 # Gives the home tiles of a view's block its state, and `requested` spread over them: snapshots show

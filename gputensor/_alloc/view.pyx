@@ -254,7 +254,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
 
 
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes) noexcept nogil:
+                      size_t nbytes, bint forced) noexcept nogil:
     cdef Plan* plan
     cdef Block* block = NULL
     if pool != &a.pools[POOL_LARGE] or nbytes < 2 * a.granularity or a.granularity == 0:
@@ -264,8 +264,8 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         return NULL
     if plan_reuse(a, pool, stream, nbytes, plan):
         block = _reuse(a, pool, stream, nbytes, plan)
-    elif a.view_count < MAX_VIEWS and plan_stitch(a, pool, stream, nbytes,
-                                                  growth_need(a, pool, stream, nbytes), plan):
+    elif a.view_count < MAX_VIEWS and plan_stitch(
+            a, pool, stream, nbytes, growth_need(a, pool, stream, nbytes), forced, plan):
         block = _stitch(a, pool, stream, nbytes, plan)
     free(plan)
     return block

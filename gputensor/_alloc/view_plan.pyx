@@ -7,10 +7,11 @@ exist; such a run costs nothing. If there is none, pages are chosen to extend a 
 pages in the largest free tiles first, so that small holes are left to small requests.
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200), and
-growing costs memory that never comes back. The rule weighs them: while reserved bytes are within
-CLOSE of the largest sum ever requested, a pool simply grows; beyond that, views may be made as long
-as the time spent on mapping stays within SPEND times what filling the reserved bytes with 20 MiB pages
-would have cost. So the driver time of a program is bounded whatever its pattern.
+growing costs memory that never comes back. While reserved bytes stay within CLOSE of the largest sum
+ever requested, a pool simply grows. Beyond that a view is made when it spares enough (_min_gain) and
+the mapping time so far stays within SPARE_US and SPEND times what filling the reserved bytes with
+20 MiB pages would have cost. So the driver time of a program is bounded whatever its pattern, and a
+pool that has spent its time finds out before anything is planned.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -35,13 +36,22 @@ cdef enum:
 
 cdef double MAP_US = 31.5
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
-cdef double SPARE_US = 500.0
-cdef double CLOSE = 1.02
+cdef double CLOSE = 1.01        # pages are whole: this much more than was requested is no waste
 cdef double SPEND = 1.7
+cdef double SPARE_US = 500.0    # ... and this: a small program may map a few pages, too
+cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
 
 
 cdef inline size_t _least(size_t a, size_t b) noexcept nogil:
     return a if a < b else b
+
+
+# A view that spares less than a fifth of a page would only cut memory into small pages, unless that
+# is much for what the device holds.
+cdef inline size_t _min_gain(DeviceAllocator* a) noexcept nogil:
+    cdef size_t gain = _least(a.config.page_size // 5,
+                              <size_t>a.stats[STAT_RESERVED_BYTES][0].current // 50)
+    return gain if gain > a.granularity else a.granularity
 
 
 # The page that covers an address of a mapped tile.
@@ -145,11 +155,11 @@ cdef bint plan_reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     cdef View* best = NULL
     cdef size_t total, best_total = 0
     cdef int first, after, best_first = 0
-    if sb == NULL:
+    plan.is_noted = False
+    if sb == NULL or view == NULL or sb.free_nbytes < nbytes:
         return False
     _note_all(a, sb)
-    if sb.free_nbytes < nbytes:
-        return False
+    plan.is_noted = True
     while view != NULL:
         first = 0
         while first < view.page_count:
@@ -245,7 +255,7 @@ cdef Page* _largest_tail(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
 cdef inline double _cost(int handles, size_t missing) noexcept nogil:
     cdef double us = MAP_US * handles
     if missing > 0:
-        us += 2 * MAP_US + 50.0 * (<double>missing / (2 << 20))
+        us += 2 * MAP_US + MIB_US * (<double>missing / (1 << 20))
     return us
 
 
@@ -284,23 +294,30 @@ cdef void _plan_new(DeviceAllocator* a, StreamBins* sb, size_t nbytes, Plan* pla
     plan.missing = _add_pages(a, sb, a.view_clock_step, nbytes, plan)
 
 
-# Whether the driver time of a plan is within bounds.
+# Whether `us` more of driver time, in place of `grow_us`, are within bounds.
 cdef bint _affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     return a.mapping_us + us - grow_us <= SPARE_US + SPEND * STEP_US * reserved / STEP
 
 
 cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      size_t grow_need, Plan* plan) noexcept nogil:
+                      size_t grow_need, bint forced, Plan* plan) noexcept nogil:
     cdef StreamBins* sb = pool_bins(pool, stream)
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
+    cdef size_t gain = _min_gain(a)
+    cdef double grow_us = STEP_US * (1 + grow_need // (64 << 20))
     cdef double us, best_us
     cdef View* view = a.views
     cdef View* best = NULL
-    if reserved + grow_need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak:
+    # What can be seen without a plan: growth is harmless, or a view impossible or too expensive.
+    if sb == NULL or sb.free_nbytes < (nbytes if forced else gain):
         return False
-    if sb == NULL or sb.free_nbytes < (2 << 20):
+    if not forced and (
+            reserved + grow_need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak
+            or grow_need < gain or not _affordable(a, MAP_US, grow_us)):
         return False
+    if not plan.is_noted:
+        _note_all(a, sb)
     _plan_new(a, sb, nbytes, plan)
     best_us = _cost(plan.count, plan.missing)
     while view != NULL:
@@ -315,7 +332,7 @@ cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
         _plan_new(a, sb, nbytes, plan)
     else:
         _plan_append(a, sb, best, nbytes, plan)
-    if plan.missing + (2 << 20) > grow_need:
-        return False
+    if forced or plan.missing + gain > grow_need:
+        return forced and plan.missing == 0
     us = MAP_US * (plan.count - plan.first) + (MAP_US + STEP_US if plan.missing > 0 else 0)
-    return _affordable(a, us, STEP_US * (1 + grow_need // (64 << 20)))
+    return _affordable(a, us, grow_us)

@@ -1,7 +1,7 @@
 """The CUDA program that copies matrices between row pitches of any alignment.
 
 One launch takes up to three matrices (A, B and, when it is added to, C), so the operands of a
-product are padded by one kernel. A thread writes 16 bytes that are aligned in the target; their
+product are padded by one kernel. Rows and row ends that the source lacks are written as zeros. A thread writes 16 bytes that are aligned in the target; their
 source starts at any byte, so it reads the five aligned words around them and shifts. The blocks at
 the two ends of a row, which may belong to its neighbours too, are written element by element. It
 knows bytes only, no element types.
@@ -18,8 +18,10 @@ struct Piece {
     u64 source, target;
     i64 source_pitch, target_pitch;   // bytes from row to row
     i64 source_batch, target_batch;   // bytes from matrix to matrix
-    i64 row_nbytes;
+    i64 row_nbytes;                   // of the target
+    i64 source_nbytes;                // of a row of the source; zeros follow
     u64 rows;                         // of one matrix
+    u64 source_rows;                  // rows of zeros follow
     u64 blocks;                       // of 16 bytes that one row may touch
     u64 last;                         // one past the index of the piece's last block
 };
@@ -43,6 +45,18 @@ __device__ inline void copy_ends(char* to, const char* from, i64 nbytes, u32 ste
     }
 }
 
+__device__ inline void zero_ends(char* to, i64 nbytes, u32 step) {
+    if (step == 2) {
+        for (i64 i = 0; i < nbytes; i += 2) *(short*)(to + i) = 0;
+    } else if (step == 4) {
+        for (i64 i = 0; i < nbytes; i += 4) *(int*)(to + i) = 0;
+    } else if (step == 8) {
+        for (i64 i = 0; i < nbytes; i += 8) *(i64*)(to + i) = 0;
+    } else {
+        for (i64 i = 0; i < nbytes; ++i) to[i] = 0;
+    }
+}
+
 __device__ inline void copy_block(const Piece& piece, u64 row, u64 block, u32 step) {
     u64 matrix = row / piece.rows;
     u64 line = row - matrix * piece.rows;
@@ -53,8 +67,12 @@ __device__ inline void copy_block(const Piece& piece, u64 row, u64 block, u32 st
     u64 end = target + piece.row_nbytes;
     u64 high = start + 16 < end ? start + 16 : end;
     if (low >= high) return;
-    if (high - low != 16) {
-        copy_ends((char*)low, (const char*)(source + (low - target)), (i64)(high - low), step);
+    i64 have = line < piece.source_rows ? piece.source_nbytes - (i64)(low - target) : 0;
+    if (high - low != 16 || have < 16) {
+        i64 nbytes = (i64)(high - low);
+        i64 copied = have < 0 ? 0 : have < nbytes ? have : nbytes;
+        copy_ends((char*)low, (const char*)(source + (low - target)), copied, step);
+        zero_ends((char*)low + copied, nbytes - copied, step);
         return;
     }
     u64 from = source + (start - target);

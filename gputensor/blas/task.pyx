@@ -27,7 +27,8 @@ from gputensor.blas.library cimport (
 )
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_INTEGER, BACKEND_LT, BACKEND_TINY, Plan, PlanKey, plan_find, plan_hash, plan_key,
+    BACKEND_INTEGER, BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, Plan, PlanKey, plan_find, plan_hash,
+    plan_key,
 )
 from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
@@ -39,6 +40,7 @@ from gputensor.blas.product cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
     PRODUCT_REDUCED_REDUCTION, Product,
 )
+from gputensor.blas.small_m cimport small_m_run
 from gputensor.blas.tiny cimport tiny_run
 from gputensor.blas.workspace cimport (
     Workspace, workspace_return, workspace_take,
@@ -288,6 +290,10 @@ cdef void fill_product(Task* task) noexcept nogil:
 
 # ---- plans
 
+cdef inline bint has_epilogue(int backend) noexcept nogil:
+    return backend == BACKEND_LT or backend == BACKEND_TINY or backend == BACKEND_SMALL_M
+
+
 cdef int find_plan(Task* task, const Operand* addend) except -1:
     cdef PlanKey key
     cdef uint64_t hash_value
@@ -302,7 +308,7 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
         pad_product(task, task.plan.pad)
         if task.plan.pad & PAD_D:
             addend = NULL
-    if task.plan.backend != BACKEND_LT and task.plan.backend != BACKEND_TINY:
+    if not has_epilogue(task.plan.backend):
         adapt_to_cublas(task, addend)
     return 0
 
@@ -353,7 +359,7 @@ cdef int launch_library(Task* task) except -1:
     cdef int status
     cdef void* before = NULL
     cdef status_t taken
-    if task.plan.backend == BACKEND_TINY:
+    if task.plan.backend == BACKEND_TINY or task.plan.backend == BACKEND_SMALL_M:
         # No scratch memory and no library that needs the context.
         run_repeated(task, NULL)
         return 0
@@ -379,6 +385,8 @@ cdef inline int run_once(Plan* plan, const Product* product, const Workspace* wo
                          uint64_t stream) except -1:
     if plan.backend == BACKEND_TINY:
         return tiny_run(plan, product, stream)
+    if plan.backend == BACKEND_SMALL_M:
+        return small_m_run(product, stream)
     if plan.backend == BACKEND_INTEGER:
         return integer_run(product, stream)
     return plan_run(plan, product, workspace, stream)

@@ -210,7 +210,7 @@ def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
     assert fields["max_split_size"] == NO_LIMIT
     assert fields["pinned_max_cached"] == NO_LIMIT
     assert fields["large_segment_size"] == fields["max_non_split_rounding"] == 20 * MIB
-    assert fields["page_size"] == 20 * MIB
+    assert fields["page_size"] == 40 * MIB
     assert (fields["memory_limit"], fields["memory_fraction"], fields["gc_threshold"]) == (0, 1, 0)
     assert (fields["expandable_segments"], fields["page_reuse"], fields["thread_cache"]) == (1,) * 3
     fields = configuration.as_bytes(
