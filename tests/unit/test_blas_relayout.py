@@ -1,5 +1,6 @@
 """The relayout program, run on the CPU: the same text, compiled as C++ with a model of the GPU's
-launch around it. Bytes outside the target rows must stay as they were."""
+launch around it. What the source lacks becomes zeros; bytes outside the target rows stay as they
+were."""
 
 import ctypes
 import shutil
@@ -45,7 +46,9 @@ class Piece(ctypes.Structure):
         ("source_batch", ctypes.c_int64),
         ("target_batch", ctypes.c_int64),
         ("row_nbytes", ctypes.c_int64),
+        ("source_nbytes", ctypes.c_int64),
         ("rows", ctypes.c_uint64),
+        ("source_rows", ctypes.c_uint64),
         ("blocks", ctypes.c_uint64),
         ("last", ctypes.c_uint64),
     ]
@@ -79,8 +82,15 @@ def random_piece(rng, dtype):
     """One matrix batch in a source buffer, a target buffer, and what the target must become."""
     item = np.dtype(dtype).itemsize
     batch, rows, length = (int(rng.integers(1, n)) for n in (4, 6, 40))
+    # The target may be wider and longer than the source, or cut it off.
+    sizes = [
+        (rows, length),
+        (max(1, rows + int(rng.integers(-2, 4))), max(1, length + int(rng.integers(-3, 12)))),
+    ]
+    if rng.random() < 0.3:
+        sizes[1] = sizes[0]
     buffers, views = [], []
-    for _ in range(2):
+    for rows, length in sizes:
         pitch = length + int(rng.integers(0, 10))
         step = rows * pitch + int(rng.integers(0, 5))
         offset = int(rng.integers(0, 9))
@@ -100,7 +110,9 @@ def random_piece(rng, dtype):
         source_batch=source.strides[0],
         target_batch=target.strides[0],
         row_nbytes=length * item,
+        source_nbytes=source.shape[2] * item,
         rows=rows,
+        source_rows=source.shape[1],
         blocks=-(-length * item // 16) + 1,
     )
     return piece, batch, source, target, buffers
@@ -120,11 +132,14 @@ def test_matrices_of_any_alignment_arrive_and_nothing_else_changes(relayout, dty
             parameters.pieces[index] = piece
             model = buffers[1].copy()
             start = target.ctypes.data - buffers[1].ctypes.data
+            expected = np.zeros(target.shape, dtype)
+            rows, length = (min(source.shape[i], target.shape[i]) for i in (1, 2))
+            expected[:, :rows, :length] = source[:, :rows, :length]
             np.lib.stride_tricks.as_strided(
                 model[start:].view(np.uint8),
                 (*target.shape[:2], target.shape[2] * target.itemsize),
                 (*target.strides[:2], 1),
-            )[...] = np.ascontiguousarray(source).view(np.uint8).reshape(*target.shape[:2], -1)
+            )[...] = expected.view(np.uint8).reshape(*target.shape[:2], -1)
             kept.append((buffers, model))
         relayout(ctypes.byref(parameters), 3, 32)
         for buffers, model in kept:
