@@ -17,6 +17,7 @@ from gputensor.blas.plan cimport Plan, PlanKey, plan_insert
 from gputensor.blas.preference cimport LIBRARY_AUTO
 from gputensor.blas.product cimport Product
 from gputensor.blas.signature cimport product_signature
+from gputensor.blas.small_m cimport small_m_plan
 from gputensor.blas.tiny cimport tiny_plan
 
 from gputensor._kernels.dtypes import DTYPES
@@ -70,6 +71,8 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     # Who asks for a library or for padding, or tunes, gets a library.
     if chosen is NULL and preference == LIBRARY_AUTO and padding() == "auto":
         plan = tiny_plan(product, key, hash_value)
+        if plan is NULL:
+            plan = small_m_plan(product, key, hash_value)
     if plan is NULL:
         raise_for_status(context_enter(product.device, &before), "context_enter")
         plan = plan_build(product, key, hash_value, preference, chosen, &status)

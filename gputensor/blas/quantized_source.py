@@ -47,6 +47,7 @@ __device__ __forceinline__ element narrow(float x) {
 #endif
 struct alignas(8 * sizeof(element)) Eight { element item[8]; };
 
+// dequantize
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     const int64 in_row = (p.k + 7) / 8, count = in_row * p.n;
     for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < count;

@@ -7,6 +7,7 @@ several times what the latency of memory asks for at full speed) and the activat
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
@@ -17,12 +18,13 @@ from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport (
     COMPUTE_32F, COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N, OP_T,
 )
+from gputensor.blas.plan cimport BACKEND_SMALL_M, Plan, PlanKey
 from gputensor.blas.product cimport ACT_NONE, Product
 
 from gputensor._driver.cuda import device_info
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.small_m_source import small_m_source
-from gputensor.errors import raise_for_status
+from gputensor.errors import DeviceError, raise_for_status
 
 __all__ = ["block_shape", "configure", "run"]
 
@@ -33,7 +35,8 @@ cdef enum:
     MAX_STAGES = 12
     MAX_SPLITS = 8              # blocks of a cluster that every device takes
     RESERVED_NBYTES = 1024      # of shared memory, for each block
-    WORTHWHILE_NBYTES = 1048576
+    WORTHWHILE_NBYTES = 1048576     # of weights
+    WORTHWHILE_FEATURES = 512
     MAX_SIZE = 1073741824       # n and k; blocks and steps are counted in 31 bits
 
 cdef struct Parameters:         # as in small_m_source.py
@@ -313,9 +316,30 @@ cdef bint small_m_fits(const Product* product) noexcept nogil:
     return small_product_fits(&small)
 
 
-cdef bint small_m_is_preferred(const Product* product) noexcept nogil:
-    return (small_m_fits(product)
-            and product.m * product.k * dtype_itemsize(product.type_a) >= WORTHWHILE_NBYTES)
+cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
+                        uint64_t hash_value) except? NULL:
+    cdef SmallProduct small
+    cdef BlockShape shape
+    cdef Plan* plan
+    # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
+    if (product.m < WORTHWHILE_FEATURES or not small_m_fits(product)
+            or product.m * product.k * dtype_itemsize(product.type_a) < WORTHWHILE_NBYTES):
+        return NULL
+    from_product(product, &small)
+    try:
+        choose_shape(&small, facts_of(small.device), &shape)
+        function_for(&small, &shape)
+    except DeviceError:
+        # Nothing compiles kernels here; the libraries need no compiler.
+        return NULL
+    plan = <Plan*>calloc(1, sizeof(Plan))
+    if plan is NULL:
+        raise MemoryError("no memory for the plan of a product")
+    plan.key = key[0]
+    plan.hash = hash_value
+    plan.is_transient = 1
+    plan.backend = BACKEND_SMALL_M
+    return plan
 
 
 cdef int small_m_run(const Product* product, uint64_t stream) except -1:

@@ -11,6 +11,8 @@ from tests.unit import small_m_cases as cases
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
+CASES = [cases.shapes, cases.quantized, cases.plain, cases.products, cases.layers]
+
 
 @pytest.fixture(autouse=True)
 def on_cuda():
@@ -45,7 +47,7 @@ def test_long_k_goes_through_shared_memory_in_spans(rng):
     cases.check(rng, INT4, "float16", 16, 304, 38400, group=32)
 
 
-@pytest.mark.parametrize("case", [cases.shapes, cases.quantized, cases.plain])
+@pytest.mark.parametrize("case", CASES)
 def test_cases_that_the_cpu_runs_too(case, rng):
     case(rng)
 

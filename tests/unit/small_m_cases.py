@@ -111,13 +111,70 @@ def quantized(rng):
     check(rng, INT4, "float16", 2, 77, 200, has_bias=True)
 
 
+def assert_near(got, exact, terms, name):
+    """Within the rounding of the sums and of the result."""
+    limit = 2.0**-17 * terms + 1.01 * UNIT[name] * np.abs(exact)
+    error = np.abs(wide(got) - exact)
+    assert np.all(error <= limit), float(np.nanmax(error / limit))
+
+
+def products(rng):
+    """What gt.matmul and its kin send to the kernel, with bias, addend and views of the result."""
+    for name in ("bfloat16", "float32"):
+        m, n, k = int(rng.integers(1, 17)), 1040, 1032
+        x, w, c, bias = (
+            rng.standard_normal(shape).astype(DTYPES[name])
+            for shape in ((m, k), (n, k), (m, n), (n,))
+        )
+        exact = wide(x) @ wide(w).T
+        terms = np.abs(wide(x)) @ np.abs(wide(w)).T + 3
+        on = [on_device(array) for array in (x, w, c, bias)]
+        assert_near(gt.matmul(on[0], on[1].T).numpy(), exact, terms, name)
+        assert_near(gt.linear(on[0], on[1], on[3]).numpy(), exact + wide(bias), terms, name)
+        columns = on_device(np.ascontiguousarray(w.T))
+        got = gt.addmm(on[2], on[0], columns, beta=-0.5, alpha=2.0).numpy()
+        assert_near(got, 2 * exact - 0.5 * wide(c), 2 * terms + np.abs(wide(c)), name)
+        out = gt.full((m, n + 8), np.nan, dtype=DTYPES[name], device="cuda")
+        gt.matmul(on[0], columns, out=out[:, 3 : n + 3])
+        assert_near(out.numpy()[:, 3 : n + 3], exact, terms, name)
+        assert np.isnan(wide(out.numpy()[:, :3])).all()
+        got = gt.linear(on[0], on[1], activation="relu").numpy()
+        assert_near(got, np.maximum(exact, 0), terms, name)
+
+
+def layers(rng):
+    """quantized_linear: few rows, many rows, rows that are not aligned, leading dimensions."""
+    for quantize in (gt.quantize_int8, gt.quantize_int4):
+        for name in ("bfloat16", "float16", "float32"):
+            for shape, k, group in [((3, 2), 256, 64), ((33,), 128, 32), ((2,), 100, None)]:
+                n = 8 * int(rng.integers(2, 20)) + (4 if group is None else 0)
+                w, x = (
+                    on_device(rng.standard_normal(size).astype(DTYPES[name]))
+                    for size in ((n, k), (*shape, k))
+                )
+                bias = on_device(rng.standard_normal(n).astype(DTYPES[name]))
+                q, scales = quantize(w, group)
+                got = gt.quantized_linear(x, q, scales, bias)
+                assert got.shape == (*shape, n)
+                values = q if q.dtype == np.int8 else gt.unpack_int4(q, (n, k))
+                factors = np.repeat(wide(scales.numpy()), group or k, axis=0).T
+                plain = wide(values.numpy()) * factors
+                exact = wide(x.numpy()) @ plain.T + wide(bias.numpy())
+                terms = np.abs(wide(x.numpy())) @ np.abs(plain).T + 3
+                # Weights that are made plain first are rounded once more.
+                rounding = 1.01 * UNIT[name] * terms
+                error = np.abs(wide(got.numpy()) - exact)
+                assert np.all(error <= rounding + 2.0**-17 * terms + UNIT[name] * np.abs(exact))
+
+
 if __name__ == "__main__":
     from gputensor._kernels import nvrtc
     from tests.unit import kernel_compiler, small_m_on_cpu
 
     kernel_compiler.install()
     nvrtc.compile_source = small_m_on_cpu.compile_source
-    known = small_m.device_info
+    known, made, original = small_m.device_info, [], small_m.small_m_source
+    small_m.small_m_source = lambda *given, **named: made.append(named) or original(*given, **named)
     shared = int(sys.argv[2])
     small_m.device_info = lambda device: (
         known(device)
@@ -126,5 +183,8 @@ if __name__ == "__main__":
             "multiprocessors": 4,
         }
     )
-    {f.__name__: f for f in (plain, shapes, quantized)}[sys.argv[1]](np.random.default_rng())
+    {f.__name__: f for f in (plain, shapes, quantized, products, layers)}[sys.argv[1]](
+        np.random.default_rng()
+    )
+    assert made, "no product went to the kernel"
     print("ok")
