@@ -131,7 +131,7 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
         The option with which the request would have succeeded, where one is known: by replaying
         the recorded events, or because the amounts prove it.
     call_sites : list of tuple
-        ``(nbytes, count, place)`` of the lines that hold most, when the history keeps stacks.
+        ``(nbytes, n_blocks, place)`` of the lines that hold most, when the history keeps stacks.
     """
 
     def __init__(self, message, reason="exhausted", facts=None, option=None, call_sites=()):

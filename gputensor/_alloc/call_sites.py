@@ -23,7 +23,7 @@ class CallSite(NamedTuple):
     """A line of the program, and what it holds: bytes, blocks, ``file:line in function``."""
 
     nbytes: int
-    count: int
+    n_blocks: int
     place: str
 
 

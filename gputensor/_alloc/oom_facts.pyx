@@ -60,7 +60,8 @@ cdef void _add_bins(DeviceAllocator* a, StreamBins* sb, bint is_own, Free* sums)
 
 
 # The free blocks of a pair of pools. Those of the request's own stream are usable by it at once.
-cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves, uint64_t stream) noexcept nogil:
+cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves,
+                   uint64_t stream) noexcept nogil:
     cdef Free sums
     cdef StreamBins* sb
     cdef int kind
@@ -117,11 +118,11 @@ def failure_facts(int device, size_t nbytes, uint64_t stream):
     """Return what is known of a request that just failed, as a dict; sizes in bytes.
 
     ``requested``, ``rounded``; ``growth``: the least that the pool could grow by for it;
-    ``allocated``, ``reserved``, ``page_pool``; ``free`` and ``total`` of the device; ``limit`` (None:
-    no limit); ``largest_free_block`` of the pools that could serve it; ``cached``, ``waiting``,
-    ``private_idle`` as above; ``private``: reserved by private pools; ``granularity``; and the facts
-    ``is_capturing``, ``is_rejected``, ``is_private``, ``is_pooled``. Empty when the device has no
-    allocator.
+    ``allocated``, ``reserved``, ``page_pool``; ``free`` and ``total`` of the device; ``limit``
+    (None: no limit); ``largest_free_block`` of the pools that could serve it; ``cached``,
+    ``waiting``, ``private_idle`` as above; ``private``: reserved by private pools;
+    ``granularity``; and the facts ``is_capturing``, ``is_rejected``, ``is_private``,
+    ``is_pooled``. Empty when the device has no allocator.
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef BlockPool* own

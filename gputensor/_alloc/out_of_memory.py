@@ -6,6 +6,7 @@ what they raise does not replace the OutOfMemoryError.
 """
 
 import threading
+from collections.abc import Callable
 
 from gputensor._alloc import history
 from gputensor._alloc import settings as _settings
@@ -22,7 +23,7 @@ STATUS_OUT_OF_MEMORY = 2
 # What a process itself takes of a GPU beside its allocations (its context and loaded code), about.
 CONTEXT_NBYTES = 640 << 20
 
-_observers = []
+_observers: list[Callable[[int, int, int, int], object]] = []
 _thread = threading.local()
 
 
@@ -152,8 +153,8 @@ def message_of(device, facts, reason, option_sentence=None, sites=(), observer_e
         parts.append(option_sentence)
     if sites:
         held = (
-            f"{site.place} {in_units(site.nbytes)} in {site.count} "
-            f"block{'s' if site.count != 1 else ''}"
+            f"{site.place} {in_units(site.nbytes)} in {site.n_blocks} "
+            f"block{'s' if site.n_blocks != 1 else ''}"
             for site in sites
         )
         parts.append(f"most is held by {', '.join(held)}")

@@ -9,3 +9,13 @@ def replay_trace(
     stream: np.ndarray[Any, Any],
     device: int,
 ) -> dict[str, Any]: ...
+def replay_settings(
+    op: np.ndarray[Any, Any],
+    id: np.ndarray[Any, Any],
+    size: np.ndarray[Any, Any],
+    stream: np.ndarray[Any, Any],
+    device: int,
+    settings: Any,
+    limit_nbytes: int | None,
+    seconds: float,
+) -> tuple[int, int]: ...

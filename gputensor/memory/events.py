@@ -3,8 +3,8 @@
 Snapshots have PyTorch's schema, so that its viewers read them.
 """
 
-from gputensor._alloc import history, out_of_memory, raw_memory, report
 from gputensor._alloc import call_sites as _call_sites
+from gputensor._alloc import history, out_of_memory, raw_memory, report
 from gputensor._alloc import snapshot as _snapshot
 from gputensor._alloc.device_allocator import open_devices
 from gputensor.streams.device_number import device_number
@@ -110,14 +110,14 @@ def top_call_sites(device=None, count=5):
     Returns
     -------
     list of CallSite
-        Tuples of ``nbytes``, ``count`` (of blocks) and ``place``, such as ``"train.py:7 in step"``:
+        Tuples of ``nbytes``, ``n_blocks`` and ``place``, such as ``"train.py:7 in step"``:
         the innermost line outside of this library.
 
     Examples
     --------
     >>> record_memory_history()
     >>> ptr = raw_memory.raw_alloc(-1, 4096, 0)
-    >>> [(site.nbytes, site.count) for site in top_call_sites("host", 1)]
+    >>> [(site.nbytes, site.n_blocks) for site in top_call_sites("host", 1)]
     [(4096, 1)]
     >>> raw_memory.raw_delete(ptr)
     >>> record_memory_history(None)
