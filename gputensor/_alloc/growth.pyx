@@ -59,7 +59,12 @@ from gputensor._alloc.segment cimport (
     segment_put_page,
     splits_refresh,
 )
-from gputensor._alloc.statistics cimport account_reserved, account_segment, stat_change
+from gputensor._alloc.statistics cimport (
+    account_reserved,
+    account_segment,
+    stat_change,
+    stat_read,
+)
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 
 cdef enum:
@@ -78,7 +83,7 @@ cdef inline size_t _round_up(size_t nbytes, size_t step) noexcept nogil:
 
 
 cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
-    return <size_t>a.stats[STAT_RESERVED_BYTES][0].current
+    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current)     # with or without the lock
 
 
 cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:

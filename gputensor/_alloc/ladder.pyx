@@ -87,6 +87,8 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     if block == NULL:
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
+        views_drop_idle(a)
+        pages_collect(a, SIZE_MAX)          # without page_reuse, too: the driver gets them
         page_pool_release(a, 0)
         segments_release(a, SIZE_MAX)
         block = pool_grow(a, pool, stream, nbytes, status)
