@@ -185,9 +185,7 @@ class Shadow:
         """How many of the held blocks are views: their addresses lie in no segment."""
         segments, _ = report.collect_segments(self.device)
         starts, sizes = segments["address"], segments["nbytes"]
-        return sum(
-            not ((starts <= b.ptr) & (b.ptr < starts + sizes)).any() for b in self.held
-        )
+        return sum(not ((starts <= b.ptr) & (b.ptr < starts + sizes)).any() for b in self.held)
 
     def finish(self):
         """Give everything back; nothing may be left of it, and every number must be right."""

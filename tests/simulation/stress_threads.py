@@ -3,10 +3,10 @@
     python tests/simulation/stress_threads.py [SECONDS]
 
 Twelve native threads allocate and free through the C symbols (alloc_stress.cpp, compiled here, with
-the sanitizer that is loaded); four Python threads allocate, read statistics and snapshots, and empty
-the cache. On a phantom, on a device that works at once (with tags in its memory, so that a block with
-two holders is seen), and on one that defers. At the end the invariants hold, the statistics are
-exact, and nothing is left.
+the sanitizer that is loaded); four Python threads allocate, read statistics and snapshots, and
+empty the cache. On a phantom, on devices that work at once (with tags in their memory, so that a
+block with two holders is seen), and on one that defers. At the end the invariants hold, the
+statistics are exact, and nothing is left.
 """
 
 import contextlib

@@ -1,4 +1,4 @@
-"""An OutOfMemoryError says why: each class of reason comes out of a situation that is of that class."""
+"""An OutOfMemoryError says why: each class of reason, by a situation that is of that class."""
 
 import pytest
 

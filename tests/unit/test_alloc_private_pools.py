@@ -1,4 +1,4 @@
-"""Private pools: who is served from them, who holds them, and frees while a capture is under way."""
+"""Private pools: who is served from them, who holds them, and frees during a capture."""
 
 import threading
 
