@@ -39,8 +39,8 @@ cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
     cdef Block* tile = _first(block)
     while tile != NULL:
         tile.stack = stack
-        history_record_part(block.device, HISTORY_ALLOC, tile.ptr, tile.nbytes, block.stream,
-                            stack, _pool_id(block), _whole(block))
+        history_record_part(block.device, HISTORY_ALLOC, tile.ptr, tile.nbytes,
+                            tile.requested, block.stream, stack, _pool_id(block), _whole(block))
         tile = _next(block, tile)
 
 
@@ -56,5 +56,5 @@ cdef void block_event_completed(Block* block) noexcept nogil:
     cdef Block* tile = _first(block)
     while tile != NULL:
         history_record_part(block.device, HISTORY_FREE_COMPLETED, tile.ptr, tile.nbytes,
-                            block.stream, 0, _pool_id(block), _whole(block))
+                            tile.nbytes, block.stream, 0, _pool_id(block), _whole(block))
         tile = _next(block, tile)

@@ -70,10 +70,9 @@ def case_of(device, nbytes, stream):
     if in_force["enabled"] != "all" or {"alloc", "free_completed"} & set(in_force["skip_actions"]):
         return None
     records = np.frombuffer(raw_records(device, MOST_EVENTS), RECORD_DTYPE)
-    records = records[
-        (records["pool_id"] == 0)
-        & ((records["action"] == ALLOC) | (records["action"] == FREE_COMPLETED))
-    ]
+    actions = records["action"] & 15
+    wanted = (records["pool_id"] == 0) & ((actions == ALLOC) | (actions == FREE_COMPLETED))
+    records, actions = records[wanted], actions[wanted]
     if not len(records):
         return None
     segments, blocks = collect_segments(device)
@@ -85,8 +84,9 @@ def case_of(device, nbytes, stream):
         np.repeat(segments["stream"], counts)[live].tolist(),
         strict=True,
     )
-    names = ("action", "ptr", "nbytes", "stream", "whole")
-    events = zip(*(records[name].tolist() for name in names), strict=True)
+    requested = records["nbytes"] - (records["action"] >> 4)
+    columns = actions, records["ptr"], requested, records["stream"], records["whole"]
+    events = zip(*(column.tolist() for column in columns), strict=True)
     return build_case(events, held, nbytes, stream)
 
 

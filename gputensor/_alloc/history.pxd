@@ -28,8 +28,10 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
                          uint32_t stack, uint64_t pool_id) noexcept nogil
 
 # The same for a part of a block that lies in a view at the address `whole`; 0: all of a block.
-cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
-                              uint32_t stack, uint64_t pool_id, uint64_t whole) noexcept nogil
+# `requested` is what the caller asked for, at most `nbytes`.
+cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes,
+                              size_t requested, uint64_t stream, uint32_t stack, uint64_t pool_id,
+                              uint64_t whole) noexcept nogil
 
 # HISTORY_FREE_REQUESTED and, when nothing waits for the block, HISTORY_FREE_COMPLETED at once.
 cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,

@@ -99,6 +99,7 @@ cdef extern from "Python.h":
 
 cdef enum:
     PATTERN_SLOTS = 256
+    MOST_SLACK = (1 << 28) - 1
 
 ACTIONS = (
     "alloc",
@@ -120,12 +121,14 @@ cdef int history_enabled(int device) noexcept nogil:
 
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil:
-    history_record_part(device, action, ptr, nbytes, stream, stack, pool_id, 0)
+    history_record_part(device, action, ptr, nbytes, nbytes, stream, stack, pool_id, 0)
 
 
-cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
-                              uint32_t stack, uint64_t pool_id, uint64_t whole) noexcept nogil:
+cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes,
+                              size_t requested, uint64_t stream, uint32_t stack, uint64_t pool_id,
+                              uint64_t whole) noexcept nogil:
     cdef gt_ring* ring
+    cdef size_t slack = nbytes - requested
     if not (gt_keep() >> action) & 1:
         return
     ring = gt_ring_of(device + HOST_DEVICES)
@@ -135,7 +138,8 @@ cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbyte
         stack = 0
     elif action == HISTORY_SEGMENT_ALLOC or action == HISTORY_SEGMENT_MAP:
         stack = gt_request_stack
-    gt_ring_add(ring, action, ptr, nbytes, stream, stack, pool_id, whole, gt_now_ns())
+    gt_ring_add(ring, <uint32_t>action | <uint32_t>(slack if slack <= MOST_SLACK else 0) << 4, ptr,
+                nbytes, stream, stack, pool_id, whole, gt_now_ns())
 
 
 cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
@@ -235,6 +239,7 @@ cdef list history_entries(int device, object formatter):
     for number in range(first, end):
         if not gt_ring_get(ring, number, &record):
             continue
+        record.action &= 15
         entry = PyDict_Copy(patterns.of(&record, stacks))
         if record.action == HISTORY_OOM:
             entry["device_free"] = record.ptr
@@ -251,8 +256,8 @@ cdef list history_entries(int device, object formatter):
 def raw_records(int device, uint64_t most):
     """Return the newest `most` events of a device, oldest first, as the bytes of their records.
 
-    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns, stack and
-    action (32 bits each), and the address of the block that the memory is a part of, or 0.
+    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns, stack,
+    action (4 bits), how much larger than requested it is (28 bits), and the address of the block that the memory is a part of, or 0.
     """
     cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
     cdef uint64_t number, first, end, filled = 0

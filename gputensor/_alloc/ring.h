@@ -19,7 +19,7 @@ typedef struct {
     uint64_t ptr, nbytes, stream, pool_id;
     uint64_t time_ns;  // since the epoch of CLOCK_REALTIME
     uint32_t stack;
-    uint32_t action;
+    uint32_t action; // the low 4 bits; above them, how much larger than requested it is
     uint64_t whole;  // the block that the memory is a part of, when that lies in a view; else 0
 } gt_record;
 
