@@ -157,8 +157,8 @@ cdef bint _ask(DeviceAllocator* a, PendingQueue* queue, PendingEvent* entry,
     return status == STATUS_OK
 
 
-# Takes the oldest entry out of its queue, so that nobody else settles it, asks or waits, and settles
-# it or puts it back. Gives the lock up meanwhile.
+# Takes the oldest entry out of its queue, so that nobody else settles it, asks or waits, and
+# settles it or puts it back. Gives the lock up meanwhile.
 cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
     cdef PendingEvent* entry = queue.head
     cdef Block* block = entry.block

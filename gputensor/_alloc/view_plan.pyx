@@ -119,7 +119,9 @@ cdef size_t _run(DeviceAllocator* a, View* view, int first, int* after) noexcept
     if page.stamp != a.view_clock or page.free_tail == 0:
         return 0
     total = page.free_tail
-    while i < view.page_count and _is_whole(a, view.pages[i]):
+    # A plan holds PLAN_PIECES pages: a longer run counts as two.
+    while (i < view.page_count and i - first < PLAN_PIECES - 2
+            and _is_whole(a, view.pages[i])):
         total += view.pages[i].nbytes
         i += 1
     after[0] = i
@@ -185,7 +187,8 @@ cdef size_t _tail_run(DeviceAllocator* a, View* view, int* first) noexcept nogil
     cdef int i = view.page_count - 1
     cdef size_t total = 0
     cdef Page* page
-    while i >= 0 and _is_whole(a, view.pages[i]):
+    while (i >= 0 and view.page_count - i < PLAN_PIECES - 2
+            and _is_whole(a, view.pages[i])):
         total += view.pages[i].nbytes
         i -= 1
     if i >= 0:

@@ -169,3 +169,15 @@ def test_host_functions_that_free_may_run_inside_the_allocator(seed):
             probe.free(probe.held[-1])
             probe.calls.synchronize()
         report.empty_cache(probe.device)
+
+
+def test_requests_of_more_pages_than_a_plan_holds_are_served():
+    """Thousands of small pages, stitched into views that grow: a plan has room for 512."""
+    with opened("page_size_mb:2", capacity=16 << 30, phantom=True) as probe:
+        for turn in range(12):
+            blocks = [probe.malloc((2 + turn % 3) * MIB) for _ in range(1500)]
+            probe.free_all(blocks[::2])
+            large = [probe.malloc(nbytes * MIB) for nbytes in (700, 1100, 300)]
+            probe.free_all(large + blocks[1::2])
+            probe.malloc(1500 * MIB)
+            probe.free_all()
