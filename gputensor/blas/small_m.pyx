@@ -32,6 +32,7 @@ cdef enum:
     ALIGNMENT = 16              # bytes; of every address and pitch that is copied asynchronously
     SLICE = 128                 # k; splits and spans are multiples of it
     RING_NBYTES = 65536
+    LEAST_IN_FLIGHT = 28672     # bytes of a block
     MAX_STAGES = 12
     MAX_SPLITS = 8              # blocks of a cluster that every device takes
     RESERVED_NBYTES = 1024      # of shared memory, for each block
@@ -156,40 +157,57 @@ cdef void choose_memory(const SmallProduct* product, const DeviceFacts* device,
     """Stages of the ring, and how much of x lies in shared memory at a time."""
     cdef int stage = chunks_of(product.form, shape.tiles) * 32 * shape.warps * ALIGNMENT
     cdef int rows = 16 * shape.tiles * shape.warps
-    cdef int itemsize = dtype_itemsize(product.type_x)
     cdef int sums = shape.tokens * rows * 4
-    cdef int64_t each               # bytes of shared memory for SLICE k
+    # Rows of x are apart by what makes a warp's reads of them free of bank conflicts.
+    cdef int pad = 16 if product.form == FORM_INT8 and product.group != 32 else 64
+    cdef int64_t each = SLICE * dtype_itemsize(product.type_x) * product.m
     cdef int64_t left
-    cdef int pad = 64
-    shape.stages = RING_NBYTES // stage
-    if shape.stages > MAX_STAGES:
-        shape.stages = MAX_STAGES
-    if shape.stages < 2:
-        shape.stages = 2
-    while shape.stages > 2 and shape.stages * stage > device.shared_nbytes * 3 // 5:
-        shape.stages -= 1
-    if forced_stages:
-        shape.stages = forced_stages
+    if product.group:
+        each += SLICE // product.group * rows * 2
+    shape.slice = up((product.k + shape.splits - 1) // shape.splits, SLICE)
+    shape.stages = choose_stages(
+        stage, device.shared_nbytes, shape.slice // SLICE * each + pad * product.m)
     shape.ring_nbytes = shape.stages * stage
     if shape.ring_nbytes < sums:
         shape.ring_nbytes = sums
-    # Rows of x are apart by what makes a warp's reads of them free of bank conflicts.
-    if product.form == FORM_INT8 and product.group != 32:
-        pad = 16
-    shape.slice = up((product.k + shape.splits - 1) // shape.splits, SLICE)
-    each = SLICE * itemsize * product.m
-    if product.group:
-        each += SLICE // product.group * rows * 2
     left = device.shared_nbytes - shape.ring_nbytes - pad * product.m
     shape.span = SLICE
     if left > each:
         shape.span = <int>(left // each * SLICE)
     if shape.span > shape.slice:
         shape.span = <int>shape.slice
-    shape.x_row = shape.span * itemsize + pad
+    shape.x_row = shape.span * dtype_itemsize(product.type_x) + pad
     shape.shared_nbytes = shape.ring_nbytes + <int>product.m * shape.x_row
     if product.group:
         shape.shared_nbytes += shape.span // product.group * rows * 2
+
+
+cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexcept nogil:
+    cdef int stages = RING_NBYTES // stage
+    cdef int fewer
+    cdef int third = 2 * (shared_nbytes + RESERVED_NBYTES) // 3 - RESERVED_NBYTES
+    if forced_stages:
+        return forced_stages
+    if stages > MAX_STAGES:
+        stages = MAX_STAGES
+    while stages > 2 and stages * stage > shared_nbytes * 3 // 5:
+        stages -= 1
+    if stages < 2:
+        stages = 2
+    # To load x in several spans costs a pause for each, so all of it at once comes first.
+    fewer = stages
+    while fewer > 3 and fewer * stage + other_nbytes > shared_nbytes:
+        fewer -= 1
+    if fewer * stage + other_nbytes <= shared_nbytes:
+        stages = fewer
+    # With room for a third block on each multiprocessor, whole clusters find places more easily;
+    # worth it as long as the copies in flight stay enough.
+    fewer = stages
+    while fewer > 3 and fewer * stage + other_nbytes > third:
+        fewer -= 1
+    if fewer * stage + other_nbytes <= third and (fewer - 1) * stage >= LEAST_IN_FLIGHT:
+        stages = fewer
+    return stages
 
 
 cdef void choose_shape(const SmallProduct* product, const DeviceFacts* device,

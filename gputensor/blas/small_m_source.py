@@ -522,6 +522,15 @@ kernel(const Parameters p) {
 """
 
 
+def _resident(form, x_name, tokens, warps):
+    """Blocks of a multiprocessor that registers must allow; three where that spills nothing."""
+    if warps > 8:
+        return 1
+    if x_name == "float32":
+        return 3 if tokens <= 4 else 2
+    return 3 if tokens == 8 or form == ROWS else 2
+
+
 def small_m_source(form, x_name, y_name, tokens, *, tiles, warps, stages, splits, group=0):
     """Return the program for one shape of block, whose kernel is named ``kernel``.
 
@@ -558,7 +567,7 @@ def small_m_source(form, x_name, y_name, tokens, *, tiles, warps, stages, splits
         "STAGES": stages,
         "SPLITS": splits,
         "GROUP": group,
-        "MIN_BLOCKS": 2 if warps <= 8 else 1,
+        "MIN_BLOCKS": _resident(form, x_name, tokens, warps),
         "X_TYPE": '"bf16"' if x_name == "bfloat16" else '"f16"',
     }
     return "".join(f"#define {key} {value}\n" for key, value in defines.items()) + _PROGRAM
