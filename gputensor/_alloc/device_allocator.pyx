@@ -205,6 +205,7 @@ cdef void _drop_segments(DeviceAllocator* a, Segment* segment) noexcept nogil:
 
 def _close_with_device(device):
     close_allocator(device, abandon=True)
+    _settings.set_fraction(device, None)        # the next device of this number has none of its own
 
 
 _settings.on_change(configure)

@@ -256,8 +256,9 @@ cdef list history_entries(int device, object formatter):
 def raw_records(int device, uint64_t most):
     """Return the newest `most` events of a device, oldest first, as the bytes of their records.
 
-    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns, stack,
-    action (4 bits), how much larger than requested it is (28 bits), and the address of the block that the memory is a part of, or 0.
+    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns; stack (32
+    bits), how much larger than requested it is (28), action (4); and the address of the block that
+    the memory is a part of, or 0.
     """
     cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
     cdef uint64_t number, first, end, filled = 0
