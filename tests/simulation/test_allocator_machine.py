@@ -63,7 +63,14 @@ def test_blocks_in_views_are_as_safe_as_others(mode):
     number = registry.open_host(capacity=CAPACITY, seed=seed if mode == "deferred" else None)
     try:
         shadow = Shadow(number, rng=random.Random(seed))
-        views = 0
+        blocks = [shadow.malloc(20 * MIB, 1) for _ in range(8)]
+        for block in blocks[::2]:
+            shadow.free(block)
+        shadow.use(shadow.malloc(40 * MIB, 1), 2)
+        views = shadow.views()
+        shadow.free_on(shadow.held[-1], 3)
+        for block in list(shadow.held):
+            shadow.free(block)
         for _ in range(25):
             fragment(shadow, shadow.rng)
             views += shadow.views()
