@@ -7,6 +7,7 @@
 #include <cmath>
 #include <cstring>
 #include <math.h>
+#include <mutex>
 #include <ucontext.h>
 #include <vector>
 
@@ -88,6 +89,8 @@ static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int wid
     extern "C" void run(const unsigned* grid, const unsigned* block, const void* parameters) {  \
         static std::vector<ucontext_t> fibers(1024);                                            \
         static std::vector<char> stacks(1024 * 65536);                                          \
+        static std::mutex one_at_a_time;    /* the indices of the threads are globals */        \
+        std::lock_guard<std::mutex> running(one_at_a_time);                                     \
         cpu_parameters = static_cast<const Parameters*>(parameters);                            \
         gridDim = {grid[0], grid[1], grid[2]};                                                  \
         blockDim = {block[0], block[1], block[2]};                                              \
