@@ -12,7 +12,8 @@ Page sizes: creating and mapping a page costs much the same whatever its size, a
 larger than the need is memory that nothing asked for. So a page is as large as what is reserved
 already, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
 few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be of
-use elsewhere. When the device has no whole page left, exactly what is needed is made.
+use elsewhere. A small device, or a low limit, is still many pages. When the device has no whole page
+left, exactly what is needed is made.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -69,6 +70,7 @@ from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, st
 
 cdef enum:
     FIRST_PAGE = 8 << 20
+    PAGES_AT_LEAST = 64         # a device, or a limit, is never fewer pages than this
 
 # Where a growth happens: `lead` and `trail` are free blocks beside the hole, or NULL.
 cdef struct Place:
@@ -150,8 +152,12 @@ cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 # The size of the next page when `need` bytes are still to be mapped.
 cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
                          bint exact) noexcept nogil:
-    cdef size_t most = _round_up(a.config.page_size, a.granularity)
+    cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
+    cdef size_t most = a.config.page_size
     cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
+    if most > room // PAGES_AT_LEAST:
+        most = room // PAGES_AT_LEAST + 1
+    most = _round_up(most, a.granularity)
     if exact:
         return need
     if pool.kind == POOL_SMALL:
