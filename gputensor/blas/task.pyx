@@ -361,8 +361,7 @@ cdef int launch_library(Task* task) except -1:
     cdef status_t taken
     if task.plan.backend == BACKEND_TINY or task.plan.backend == BACKEND_SMALL_M:
         # No scratch memory and no library that needs the context.
-        run_repeated(task, NULL)
-        return 0
+        return run_repeated(task, NULL)
     taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
     if taken != STATUS_OK:
         raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
