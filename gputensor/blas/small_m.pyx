@@ -34,7 +34,9 @@ cdef enum:
     RING_NBYTES = 65536
     LEAST_IN_FLIGHT = 28672     # bytes of a block
     MAX_STAGES = 12
-    MAX_SPLITS = 8              # blocks of a cluster that every device takes
+    # Blocks of a cluster. Multiprocessors come in pairs to the parts of a device in which a cluster
+    # lies, so clusters of 4 fill it, two blocks on each; of 8 they may leave one for a second wave.
+    MAX_SPLITS = 4
     RESERVED_NBYTES = 1024      # of shared memory, for each block
     WORTHWHILE_NBYTES = 1048576     # of weights
     WORTHWHILE_FEATURES = 512
@@ -104,8 +106,12 @@ cdef inline int64_t up(int64_t value, int64_t multiple) noexcept nogil:
     return (value + multiple - 1) // multiple * multiple
 
 
-cdef inline int chunks_of(int form, int tiles) noexcept nogil:
-    return tiles if form == FORM_INT4 else 2 * tiles
+cdef inline int stage_nbytes(const SmallProduct* product, const BlockShape* shape) noexcept nogil:
+    cdef int chunks = shape.tiles if product.form == FORM_INT4 else 2 * shape.tiles
+    # Whole lines of 128 bytes are two substeps.
+    if product.form == FORM_ROWS or (product.form == FORM_INT8 and product.group != 32):
+        chunks *= 2
+    return chunks * 32 * shape.warps * ALIGNMENT
 
 
 cdef int least_tiles(const SmallProduct* product) noexcept nogil:
@@ -124,12 +130,18 @@ cdef int tokens_of(const SmallProduct* product) noexcept nogil:
 
 cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
                         BlockShape* shape) noexcept nogil:
-    """Warps, tiles and splits: a wave of two blocks for each multiprocessor, if N and K allow it."""
+    """Warps, tiles and splits: a wave of two blocks a multiprocessor, if N and K allow it."""
     cdef int64_t wanted = 2 * device.multiprocessors
     cdef int64_t blocks
     cdef int least = least_tiles(product)
-    shape.tiles = least if least > 2 else 2
-    shape.warps = 4 if least > 2 else 8
+    # Stages of 8 or 16 KiB. In float32 a wider tile reads each x for more outputs, which counts once
+    # there are many.
+    shape.tiles = least
+    shape.warps = 8 // least
+    if product.form == FORM_INT4:
+        shape.tiles = 2
+    elif product.type_x == DT_FLOAT32 and product.m > 4:
+        shape.tiles, shape.warps = 2, 4
     shape.splits = 1
     if forced_tiles:
         shape.tiles = forced_tiles
@@ -155,7 +167,7 @@ cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
 cdef void choose_memory(const SmallProduct* product, const DeviceFacts* device,
                         BlockShape* shape) noexcept nogil:
     """Stages of the ring, and how much of x lies in shared memory at a time."""
-    cdef int stage = chunks_of(product.form, shape.tiles) * 32 * shape.warps * ALIGNMENT
+    cdef int stage = stage_nbytes(product, shape)
     cdef int rows = 16 * shape.tiles * shape.warps
     cdef int sums = shape.tokens * rows * 4
     # Rows of x are apart by what makes a warp's reads of them free of bank conflicts.
@@ -339,9 +351,9 @@ cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
     cdef SmallProduct small
     cdef BlockShape shape
     cdef Plan* plan
-    # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 on weights whose rows lie along k takes
-    # 75 to 114 us, the libraries 87 to 198; in 16-bit floats (40 to 87 us) and across columns (150 to
-    # 168) the libraries are quicker: 33, and 64 to 143.
+    # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 on weights whose rows lie along k
+    # takes 75 to 114 us, the libraries 87 to 198; in 16-bit floats (40 to 87 us) and across columns
+    # (150 to 168) the libraries are quicker: 33, and 64 to 143.
     if (product.type_a != DT_FLOAT32 or product.compute != COMPUTE_32F or product.op_a != OP_T):
         return NULL
     # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
@@ -405,7 +417,7 @@ def block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors
 
     >>> shape = block_shape(0, 10, (16, 8192, 8192))
     >>> shape["warps"], shape["tiles"], shape["splits"]
-    (8, 2, 8)
+    (8, 1, 4)
     """
     cdef SmallProduct small
     cdef DeviceFacts device

@@ -1,10 +1,11 @@
 """The CUDA program of skinny products: y[m, n] = sum over k of x[m, k] * w[n, k], with m <= 16.
 
 The weights are read once, so the kernel is a queue for memory: every thread keeps STAGES - 1 groups
-of 16-byte asynchronous copies in flight, into slots of shared memory that only it reads back; no
-barrier stands between two steps. The activations lie in shared memory, shared by all warps, each of
-which owns WARP_ROWS outputs ("features"). K is cut among the SPLITS blocks of a cluster, whose sums
-meet through distributed shared memory in a fixed order: no atomics, equal bits from run to run.
+of 16-byte asynchronous copies in flight, into slots of shared memory that its warp reads back; no
+barrier of the block stands between two steps. The activations lie in shared memory, shared by all
+warps, each of which owns WARP_ROWS outputs ("features"). K is cut among the SPLITS blocks of a
+cluster, whose sums meet through distributed shared memory in a fixed order: no atomics, equal bits
+from run to run.
 
 16-bit activations go through mma.m16n8k16 with the weights as its left operand (16 features) and
 the activations as its right one (8 tokens). The order of k inside an instruction is free as long as
@@ -52,7 +53,12 @@ struct Parameters {
 #define BLOCK_ROWS (WARP_ROWS * WARPS)
 #define IS_QUANTIZED (FORM >= 2)
 #define X_NBYTES (X_KIND == 2 ? 4 : 2)
-#define STEP (IS_QUANTIZED ? 64 : 64 / X_NBYTES)
+// Eight lanes copy one whole line of 128 bytes, wherever the weights lie in lines that long: two
+// substeps of k come with it.
+#define SUBSTEP (IS_QUANTIZED ? 64 : 64 / X_NBYTES)
+#define SUBSTEPS ((FORM == 0 || (FORM == 2 && GROUP != 32)) ? 2 : 1)
+#define STEP (SUBSTEP * SUBSTEPS)
+#define STAGE_NBYTES (SUBSTEPS * CHUNKS * THREADS * 16)
 #define CHUNKS (FORM == 3 ? TILES : 2 * TILES)
 #define TOKEN_TILES (X_KIND == 2 ? 1 : TOKENS / 8)
 
@@ -155,34 +161,56 @@ __device__ __forceinline__ void expand_int8(uint32 word, uint32* pairs) {
 }
 #endif
 
+// Where in a warp's slots the chunk of lane (g, t) lies, so that neither the copies, whose lanes go
+// by lines, nor the reads of a quarter of a warp meet in a bank.
+__device__ __forceinline__ int slot_of(int g, int t, int substep) {
+#if FORM == 1
+    return 4 * g + (t ^ (g >> 1));
+#else
+    return (4 * g + t) ^ (4 * substep);
+#endif
+}
+
 // What one thread knows of its place.
 struct Place {
     int lane_g, lane_t;
     int64 row;              // first feature of the warp
     int64 k_end;            // of this split
-    uint32 ring;            // shared address of the thread's slots
+    uint32 ring;            // shared address of the warp's slots
     const char* source;     // where the thread reads its first chunk of k = 0
 };
 
 __device__ __forceinline__ void load_weights(const Parameters& p, const Place& at, int64 k,
                                              int stage) {
-    const uint32 to = at.ring + stage * (CHUNKS * THREADS * 16);
+    const uint32 to = at.ring + stage * STAGE_NBYTES;
+#if SUBSTEPS == 2
+    // Eight lanes copy the line of a row; the slots are those of the lanes that use it.
+    const int lane = threadIdx.x % 32, own = FORM == 2 ? 16 : 16 / X_NBYTES;
+    const int substep = lane % 8 / 4;
+    const bool has_k = k + lane % 8 * own < at.k_end;
+#pragma unroll
+    for (int c = 0; c < 2 * CHUNKS; ++c) {
+        const int row = 4 * c + lane / 8;
+        const uint32 slot = to + (substep * CHUNKS + c / 2) * (THREADS * 16)
+                          + slot_of(row % 8, lane % 4, substep) * 16;
+        const bool is_valid = has_k && at.row + row < p.n;
+        const char* from = at.source + 4 * c * p.w_pitch + k * (FORM == 2 ? 1 : X_NBYTES);
+        copy_16(slot, is_valid ? from : p.w, is_valid);
+    }
+#else
 #pragma unroll
     for (int c = 0; c < CHUNKS; ++c) {
-        const uint32 slot = to + c * (THREADS * 16);
-#if FORM == 0
-        const int64 mine = k + at.lane_t * (16 / X_NBYTES);
-        const bool is_valid = mine < at.k_end && at.row + 8 * c + at.lane_g < p.n;
-        const char* from = at.source + 8 * c * p.w_pitch + k * X_NBYTES;
-        copy_16(slot, is_valid ? from : p.w, is_valid);
-#elif FORM == 1
+#if FORM == 1
         const int own = 16 / X_NBYTES;      // k rows of a thread, and features of a chunk
-        const int64 mine = k + at.lane_t * own + c % own;
-        const int64 column = at.row + (c / own) * (8 * own) + at.lane_g * own;
+        const int lane = threadIdx.x % 32, g = lane % 8, t = lane / 8;
+        const uint32 slot = to + c * (THREADS * 16) + slot_of(g, t, 0) * 16;
+        const int64 mine = k + t * own + c % own;
+        const int64 column = at.row + (c / own) * (8 * own) + g * own;
         const bool is_valid = mine < at.k_end && column < p.n;
         const char* from = p.w + mine * p.w_pitch + column * X_NBYTES;
         copy_16(slot, is_valid ? from : p.w, is_valid);
-#elif FORM == 2 && GROUP == 32
+#elif FORM == 2
+        const uint32 slot = to + c * (THREADS * 16) + (4 * at.lane_g + at.lane_t) * 16;
         // A group is within one instruction only if the four lanes share its 32 k.
         const int64 mine = k + at.lane_t * 8;
         const bool has_row = at.row + 8 * c + at.lane_g < p.n;
@@ -192,17 +220,14 @@ __device__ __forceinline__ void load_weights(const Parameters& p, const Place& a
             const bool is_valid = has_row && mine + 32 * h < at.k_end;
             copy_8(slot + 8 * h, is_valid ? from + 32 * h : p.w, is_valid);
         }
-#elif FORM == 2
-        const int64 mine = k + at.lane_t * 16;
-        const bool is_valid = mine < at.k_end && at.row + 8 * c + at.lane_g < p.n;
-        const char* from = at.source + 8 * c * p.w_pitch + k;
-        copy_16(slot, is_valid ? from : p.w, is_valid);
 #else
+        const uint32 slot = to + c * (THREADS * 16) + (4 * at.lane_g + at.lane_t) * 16;
         const bool is_valid = k < at.k_end && at.row + 16 * c < p.n;
         const char* from = at.source + (c * p.w_pitch + k / 64) * 512;
         copy_16(slot, is_valid ? from : p.w, is_valid);
 #endif
     }
+#endif
 }
 
 // The activations, and the scales, of `span` k from `k` on.
@@ -440,13 +465,13 @@ kernel(const Parameters p) {
     at.lane_t = lane % 4;
     at.row = block_row + warp * WARP_ROWS;
     at.k_end = k_begin + p.slice < p.k ? k_begin + p.slice : p.k;
-    at.ring = shared + threadIdx.x * 16;
+    at.ring = shared + warp * 512;
 #if FORM == 3
     at.source = p.w + at.row / 16 * p.w_pitch * 512 + lane * 16;
-#elif FORM == 2
-    at.source = p.w + (at.row + at.lane_g) * p.w_pitch + at.lane_t * (GROUP == 32 ? 8 : 16);
+#elif SUBSTEPS == 2
+    at.source = p.w + (at.row + lane / 8) * p.w_pitch + lane % 8 * 16;
 #else
-    at.source = p.w + (at.row + at.lane_g) * p.w_pitch + at.lane_t * 16;
+    at.source = p.w + (at.row + at.lane_g) * p.w_pitch + at.lane_t * 8;
 #endif
     const int steps = at.k_end > k_begin ? (int)((at.k_end - k_begin + STEP - 1) / STEP) : 0;
     float sums[SUMS];
@@ -474,19 +499,26 @@ kernel(const Parameters p) {
             __syncthreads();
             in_span = 0;
         }
+        // Every lane's copies are there, and no lane reads the stage before any more.
         copies_wait<STAGES - 2>();
+        __syncwarp();
         const int ahead = step + STAGES - 1;
         const int free_stage = stage == 0 ? STAGES - 1 : stage - 1;
         if (ahead < steps) load_weights(p, at, k_begin + (int64)ahead * STEP, free_stage);
         copies_commit();
-        const int k_here = in_span * STEP;
-        uint32 scales = 0;
+        // Unrolled, larger tiles spill.
+#pragma unroll (TILES == 1 ? SUBSTEPS : 1)
+        for (int substep = 0; substep < SUBSTEPS; ++substep) {
+            const int k_here = in_span * STEP + substep * SUBSTEP;
+            uint32 scales = 0;
 #if IS_QUANTIZED && GROUP
-        scales = shared + p.scales_offset
-               + (k_here / GROUP * BLOCK_ROWS + warp * WARP_ROWS + at.lane_g) * 2;
+            scales = shared + p.scales_offset
+                   + (k_here / GROUP * BLOCK_ROWS + warp * WARP_ROWS + at.lane_g) * 2;
 #endif
-        consume(p, at, at.ring + stage * (CHUNKS * THREADS * 16),
-                shared + p.x_offset + k_here * X_NBYTES, scales, sums);
+            const uint32 slots = at.ring + stage * STAGE_NBYTES + substep * (CHUNKS * THREADS * 16)
+                               + slot_of(at.lane_g, at.lane_t, substep) * 16;
+            consume(p, at, slots, shared + p.x_offset + k_here * X_NBYTES, scales, sums);
+        }
         stage = stage + 1 == STAGES ? 0 : stage + 1;
         ++in_span;
     }

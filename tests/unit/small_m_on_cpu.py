@@ -48,6 +48,7 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __cluster_dims__(x, y, z)
+#define __syncwarp() __syncthreads()
 static char* cpu_shared;
 static std::vector<char> cpu_clusters_memory[8];
 static char* cpu_clusters[8];
