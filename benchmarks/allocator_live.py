@@ -2,10 +2,10 @@
 
     python benchmarks/allocator_live.py [--repetitions 5]
 
-Runs on a phantom host device, so that a million blocks cost no memory but their records. The loop goes
-round the live blocks, frees one and allocates its size again, on one thread, through the C symbols.
-With thread caches and without them (`thread_cache:False`: every pair goes through the pools under the
-device lock, with merge and split).
+Runs on a phantom host device, so that a million blocks cost no memory but their records. The loop
+goes round the live blocks, frees one and allocates its size again, on one thread, through the C
+symbols. With thread caches and without them (`thread_cache:False`: every pair goes through the
+pools under the device lock, with merge and split).
 """
 
 import argparse
@@ -14,10 +14,10 @@ import statistics
 
 import numpy as np
 from native_build import load, own_functions
-from report import Report
 
 import gputensor as gt
 from gputensor._driver.registry import close_host, open_host
+from report import Report
 
 LIVE = (10, 1_000, 100_000, 1_000_000)
 

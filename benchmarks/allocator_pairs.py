@@ -14,11 +14,11 @@ import statistics
 
 import numpy as np
 from native_build import load, own_functions
-from report import Report
 from torch_peer import torch_functions
 
 import gputensor as gt
 from gputensor._driver.cuda import cuda_device_count
+from report import Report
 
 
 def loop():

@@ -2,18 +2,18 @@
 
     python benchmarks/allocator_python.py [--device host|cuda]
 
-`numpy.empty` runs beside the host device, `torch.empty` beside a GPU where torch is installed, in the
-same process. Times are medians of loops in nanoseconds.
+`numpy.empty` runs beside the host device, `torch.empty` beside a GPU where torch is installed, in
+the same process. Times are medians of loops in nanoseconds.
 """
 
 import argparse
 import time
 
 import numpy as np
-from report import Report, measure
 
 import gputensor as gt
 from gputensor._driver.cuda import cuda_device_count
+from report import Report, measure
 
 
 def torch_module():
@@ -79,7 +79,9 @@ def main():
         plain = measure(lambda: gt.empty(256, dtype="uint8"))
         fill_history(device, 100_000)
         recorded = measure(lambda: gt.empty(256, dtype="uint8"))
-        report.add(what="history with Python stacks, an allocation and its free", ns=recorded - plain)
+        report.add(
+            what="history with Python stacks, an allocation and its free", ns=recorded - plain
+        )
         started = time.perf_counter_ns()
         taken = gt.memory.snapshot()
         elapsed = time.perf_counter_ns() - started

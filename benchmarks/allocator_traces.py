@@ -4,9 +4,9 @@
 
 Utilization (peak requested / peak reserved) and modelled driver seconds come from the simulator (a
 phantom host device, the same code and decisions as on a GPU); the yardstick is 20 MiB pages without
-reuse (pages_without_reuse.py). With a GPU, the events also run for real: through the C symbols of this
-library and through torch with expandable segments, in one process, alternating; the first pass of each
-repetition starts with an empty cache, so that it pays for its driver calls.
+reuse (pages_without_reuse.py). With a GPU, the events also run for real: through the C symbols of
+this library and through torch with expandable segments, in one process, alternating; the first pass
+of each repetition starts with an empty cache, so that it pays for its driver calls.
 """
 
 import argparse
@@ -19,7 +19,6 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
 from native_build import load, own_functions  # noqa: E402
 from pages_without_reuse import baseline, handles_for  # noqa: E402
-from report import Report  # noqa: E402
 from torch_peer import torch_functions  # noqa: E402
 
 import gputensor as gt  # noqa: E402
@@ -27,6 +26,7 @@ from gputensor._alloc.replay import replay_trace  # noqa: E402
 from gputensor._alloc.trace_file import read_trace  # noqa: E402
 from gputensor._driver.cuda import cuda_device_count  # noqa: E402
 from gputensor._driver.registry import close_host, open_host  # noqa: E402
+from report import Report  # noqa: E402
 
 TRACES = Path(__file__).parent / "traces"
 

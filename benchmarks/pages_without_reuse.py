@@ -1,8 +1,9 @@
 """The yardstick for driver time: 20 MiB pages that never move and never go back.
 
-The design of PyTorch's expandable segments, as a model on paper: for each (stream, pool) one address
-range that grows at its end by whole pages (20 MiB, in the small pool 2 MiB), best fit among the free
-blocks of the range, immediate merge. Only the number of pages matters for the driver's time.
+The design of PyTorch's expandable segments, as a model on paper: for each (stream, pool) one
+address range that grows at its end by whole pages (20 MiB, in the small pool 2 MiB), best fit among
+the free blocks of the range, immediate merge. Only the number of pages matters for the driver's
+time.
 """
 
 import bisect

@@ -28,7 +28,7 @@ from gputensor._alloc.pool cimport pool_bins, pool_insert, pool_take
 from gputensor._alloc.private_pool cimport scope_pools
 from gputensor._alloc.statistics cimport account_give, account_take, stat_change
 from gputensor._alloc.view cimport view_close, view_show
-from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
+from gputensor._driver.table cimport STATUS_OUT_OF_MEMORY, status_t
 
 
 cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil:

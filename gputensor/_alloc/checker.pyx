@@ -87,7 +87,7 @@ cdef void _check_tile(Segment* segment, Block* block, Totals totals):
     totals.mapped += block.nbytes
     if block.state in (BLOCK_FREE, BLOCK_PARKED):
         if bool(block.is_split) != bool(block_has_mapped_neighbour(block)):
-            totals.faults.append(f"{name}: is_split {block.is_split} is not what its neighbours say")
+            totals.faults.append(f"{name}: is_split {block.is_split}, its neighbours disagree")
         if block.is_split:
             totals.split_bytes += block.nbytes
     if block.state == BLOCK_FREE:

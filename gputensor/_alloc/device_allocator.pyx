@@ -3,9 +3,8 @@
 
 import os
 
-from libc.stdint cimport SIZE_MAX, uint64_t
+from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport calloc, free
-from libc.string cimport memset
 
 from gputensor._alloc.configuration cimport config_of_device, settings_to_struct
 from gputensor._alloc.model cimport (
@@ -22,8 +21,8 @@ from gputensor._alloc.pool cimport pool_clear, pool_init
 from gputensor._alloc.release cimport release_all, synchronize_all
 from gputensor._alloc.segment cimport segment_drop
 from gputensor._alloc.thread_cache cimport caches_drain, caches_forget
-from gputensor._driver.registry cimport driver_get, driver_open
-from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver
+from gputensor._driver.registry cimport driver_open
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, Driver
 
 from gputensor._alloc import settings as _settings
 from gputensor._driver.registry import before_close

@@ -1,5 +1,5 @@
-# Making a pool larger. Each function is called with the device lock held, gives it up for the driver
-# calls, and has it again when it returns.
+# Making a pool larger. Each function is called with the device lock held, gives it up for the
+# driver calls, and has it again when it returns.
 
 from libc.stdint cimport uint64_t
 
@@ -10,12 +10,12 @@ from gputensor._driver.table cimport status_t
 # and a status. The page pool serves first, then the driver.
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       status_t* status) noexcept nogil
-# A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins no
-# neighbour.
+# A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins
+# no neighbour.
 cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                            status_t* status) noexcept nogil
-# Moves whole free pages that the device is done with into the page pool, at least `nbytes` when there
-# are as many; gives how many bytes came.
+# Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
+# there are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,

@@ -2,18 +2,18 @@
 """Growth: address space, pages and plain segments, with the driver calls outside the lock.
 
 A pool of virtual memory has one home segment that all its streams share, as long as its address
-space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole (and
-after it, when the hole is filled) counts towards the request. Under the lock the tiles are claimed,
-so that no other thread counts on them; pages are gathered and mapped without it; then the new tile
-joins what was claimed. When a driver call fails, what was mapped so far stays as free memory, pages
-that were gathered go to the page pool, and the claimed tiles go back.
+space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole
+(and after it, when the hole is filled) counts towards the request. Under the lock the tiles are
+claimed, so that no other thread counts on them; pages are gathered and mapped without it; then the
+new tile joins what was claimed. When a driver call fails, what was mapped so far stays as free
+memory, pages that were gathered go to the page pool, and the claimed tiles go back.
 
 Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
 larger than the need is memory that nothing asked for. So a page is as large as what is reserved
 already, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
-few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be of
-use elsewhere. A small device, or a low limit, is still many pages. When the device has no whole page
-left, exactly what is needed is made.
+few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be
+of use elsewhere. A small device, or a low limit, is still many pages. When the device has no whole
+page left, exactly what is needed is made.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -55,7 +55,6 @@ from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
 from gputensor._alloc.segment cimport (
     hole_insert,
     hole_remove,
-    segment_drop,
     segment_new,
     segment_put_page,
     splits_refresh,
@@ -85,7 +84,7 @@ cdef inline size_t _round_up(size_t nbytes, size_t step) noexcept nogil:
 
 
 cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
-    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current)     # with or without the lock
+    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current)    # with or without the lock
 
 
 cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:

@@ -11,11 +11,11 @@ Each rung is tried only when the ones below gave nothing, and costs more than th
  6. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
  7. waiting for the streams, so that everything free is done        a longer wait
  8. giving cached segments back, then growth again                  the most expensive
-After each of 6 to 8 the cheap rungs are tried again. Rungs 5 to 8 are for a device that is full, or a
-limit that is reached; then the request fails, and the next one is served as if nothing had been.
+After each of 6 to 8 the cheap rungs are tried again. Rungs 5 to 8 are for a device that is full, or
+a limit that is reached; then the request fails, and the next one is served as if nothing had been.
 Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
-best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of
-the reserved bytes in use rather than 0.88).
+best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of the
+reserved bytes in use rather than 0.88).
 """
 
 from libc.stdint cimport SIZE_MAX, uint64_t
@@ -98,6 +98,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
 cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                          status_t* status) noexcept nogil:
     cdef Block* block = NULL
+    cdef size_t needed
     status[0] = STATUS_OK
     caches_drain(a)             # first: what was parked belongs to the epoch that ends now
     progress_advance(a)
@@ -105,8 +106,8 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
     if block != NULL:
         return block
     collect_garbage(a, nbytes)
-    if a.config.throw_on_oom and (growth_need(a, pool, stream, nbytes)
-            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current > a.limit_nbytes):
+    needed = growth_need(a, pool, stream, nbytes) + <size_t>a.stats[STAT_RESERVED_BYTES][0].current
+    if a.config.throw_on_oom and needed > a.limit_nbytes:
         a.num_oom_rejections += 1
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL

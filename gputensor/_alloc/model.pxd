@@ -137,8 +137,9 @@ cdef struct ViewUse:
     uint64_t epoch
     ViewUse* next
 
-# Pages mapped a second time, side by side, so that free memory of several places serves one request.
-# A view owns no memory: its pages stay in their home segment, which says whether they are free.
+# Pages mapped a second time, side by side, so that free memory of several places serves one
+# request. A view owns no memory: its pages stay in their home segment, which says whether they are
+# free.
 cdef struct View:
     uint64_t va
     size_t range_nbytes         # reserved address space

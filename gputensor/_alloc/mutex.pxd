@@ -1,4 +1,5 @@
-# The device lock. Held for hundreds of nanoseconds; never over a call that maps, allocates or waits.
+# The device lock. Held for hundreds of nanoseconds; never over a call that maps, allocates or
+# waits.
 
 from gputensor._alloc.model cimport DeviceAllocator, pthread_mutex_t
 

@@ -5,8 +5,8 @@ from libc.stdint cimport uint64_t
 from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, Page
 from gputensor._driver.table cimport status_t
 
-# The page pool. Needs the device lock. take: the largest page of at most `nbytes`, else the smallest
-# page larger than it, else NULL.
+# The page pool. Needs the device lock. take: the largest page of at most `nbytes`, else the
+# smallest page larger than it, else NULL.
 cdef void page_pool_put(DeviceAllocator* a, Page* page) noexcept nogil
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Needs the device lock: cuts whole pages that the device is done with out of free blocks, up to

@@ -27,7 +27,6 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     Page,
     PrivatePool,
-    Segment,
     StreamBins,
 )
 from gputensor._alloc.pool cimport pool_cut, pool_gather, pool_insert

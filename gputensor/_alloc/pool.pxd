@@ -23,6 +23,6 @@ cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept 
 cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil
 # Cuts an exclusively held block to size; the rest goes back to the pool.
 cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil
-# Cuts [start, end) out of a free block; the cut tile is HELD, the rest stays free. NULL: no host memory
-# for the records.
+# Cuts [start, end) out of a free block; the cut tile is HELD, the rest stays free. NULL: no host
+# memory for the records.
 cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil

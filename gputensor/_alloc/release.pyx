@@ -31,7 +31,7 @@ from gputensor._alloc.model cimport (
 )
 from gputensor._alloc.page cimport page_pool_put, page_unmake
 from gputensor._alloc.pool cimport pool_insert, pool_remove
-from gputensor._alloc.progress cimport progress_advance, progress_caught_up
+from gputensor._alloc.progress cimport progress_caught_up
 from gputensor._alloc.segment cimport segment_drop, segment_new
 from gputensor._alloc.statistics cimport account_reserved, account_segment, stat_change
 from gputensor._alloc.view cimport views_drop_idle
@@ -41,7 +41,6 @@ from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef StreamState* state
-    cdef uint64_t[64] epochs
     cdef status_t status
     if a.capturing:
         return

@@ -1,8 +1,8 @@
 # distutils: language = c++
 """Runs a recorded trace of mallocs and frees through the allocator itself.
 
-On a phantom host device this is the simulator: the same code and the same decisions as on a GPU, with
-no memory behind the addresses and the driver's time charged by the cost model. Ids are dense
+On a phantom host device this is the simulator: the same code and the same decisions as on a GPU,
+with no memory behind the addresses and the driver's time charged by the cost model. Ids are dense
 (trace_file.py checks that); streams other than 0 are made for the replay.
 """
 
@@ -18,7 +18,7 @@ from gputensor._alloc.allocator cimport (
 )
 from gputensor._alloc.block cimport Block
 from gputensor._driver.registry cimport driver_open
-from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport Driver, status_t
 
 from gputensor._alloc import report
 from gputensor._alloc.device_allocator import close_allocator, open_allocator

@@ -7,7 +7,7 @@ nothing is formatted there.
 
 import numpy as np
 
-from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
@@ -273,7 +273,8 @@ cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord*
 
 
 def collect_segments(int device, bint with_page_pool=False):
-    """Return ``(segments, blocks)``, arrays of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``, of one moment.
+    """Return ``(segments, blocks)``, arrays of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``, of one
+    moment.
 
     Segments come by rising address, blocks in the same order. The pages of the page pool have no
     address; `with_page_pool` shows them as one free segment at address 0, so that the sizes add up

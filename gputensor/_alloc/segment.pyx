@@ -3,8 +3,8 @@
 
 A virtual segment reserves address space for as much as the device has and is tiled by blocks from
 its first byte to its last, mapped or not; holes are UNMAPPED tiles. The page map has one cell for
-each granule: the page that begins there, so that the pages inside a tile are found by walking cells.
-A plain segment is the memory of one driver call; it has no holes and no pages.
+each granule: the page that begins there, so that the pages inside a tile are found by walking
+cells. A plain segment is the memory of one driver call; it has no holes and no pages.
 """
 
 from libc.stdint cimport uint64_t

@@ -4,7 +4,8 @@
 Invariants, with the device lock held and the caches stopped:
     current(type) == sum over shards of (in - out)
     sum over shards of budgets[b] <= peak - current   for the values that budget b guards, of each
-                                                      pool and of both together. `active` is `allocated` plus what waits for streams, so
+                                                      pool and of both together. `active` is
+                                                      `allocated` plus what waits for streams, so
 one budget serves both; `requested` needs its own, since a block's next request may be larger than
 its last.
 """
@@ -106,8 +107,8 @@ cdef int64_t _room(DeviceAllocator* a, int budget, int i) noexcept nogil:
                   a.stats[second][i].peak - a.stats[second][i].current)
 
 
-# Adds `amount` to one budget of every shard after setting it to 0 (`scale` 0), or to what it was but
-# not below 0 (`scale` 1); gives the sum before the addition.
+# Adds `amount` to one budget of every shard after setting it to 0 (`scale` 0), or to what it was
+# but not below 0 (`scale` 1); gives the sum before the addition.
 cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int scale,
                        int64_t amount) noexcept nogil:
     cdef Counters* c = &a.counters[kind]
@@ -124,8 +125,9 @@ cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int scale,
         cache = cache.next
 
 
-# Each shard keeps what it has, as long as the sum still fits under the peaks, and gets an equal part of
-# the rest. Keeping matters: a thread that frees and allocates in turn lives on its own refunds.
+# Each shard keeps what it has, as long as the sum still fits under the peaks, and gets an equal
+# part of the rest. Keeping matters: a thread that frees and allocates in turn lives on its own
+# refunds.
 cdef void _budget(DeviceAllocator* a, int budget) noexcept nogil:
     cdef int64_t shards = gt_load_int(&a.cache_count) + 1
     cdef int64_t both = _room(a, budget, 0)

@@ -9,7 +9,8 @@ cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil
 # A parked block of exactly this size and stream, given to the caller; NULL on a miss.
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil
-# Parks a block that its caller frees, with the cache it belongs to. False: the cache does not want it.
+# Parks a block that its caller frees, with the cache it belongs to. False: the cache does not want
+# it.
 cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil
 # Needs the device lock: returns all parked blocks to their pools; gives how many.
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil

@@ -2,17 +2,17 @@
 """Thread caches: a hit costs one uncontended lock and no shared cache line.
 
 A cache has 128 slots; a slot holds free blocks of one exact size and stream, so a hit gives what a
-best fit would give for that size, with nothing to cut. The thread that owns the cache takes from it.
-A block returns to the cache it came from, whoever frees it, so memory that one thread allocates and
-another frees comes home. A cache refuses a block when its slot serves another size that is in use,
-when the slot is full, or when it holds as many bytes as it may; the pools then take it.
+best fit would give for that size, with nothing to cut. The thread that owns the cache takes from
+it. A block returns to the cache it came from, whoever frees it, so memory that one thread allocates
+and another frees comes home. A cache refuses a block when its slot serves another size that is in
+use, when the slot is full, or when it holds as many bytes as it may; the pools then take it.
 
 What a cache holds is not stranded: before a pool grows, all caches are drained. Large blocks are
 parked only when several threads use the device, and then at most LARGE_SHARE of the reserved bytes.
 
-Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into it,
-and a thread that drains, counts or checks, which holds the device lock as well. A cache outlives its
-thread and is handed to the next new one: blocks may point to it.
+Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
+it, and a thread that drains, counts or checks, which holds the device lock as well. A cache
+outlives its thread and is handed to the next new one: blocks may point to it.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t

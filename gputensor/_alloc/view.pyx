@@ -5,12 +5,12 @@ Best fit leaves free tiles that are too small for the next large request, though
 do. A view reserves address space and maps the pages under such tiles a second time, side by side:
 the request is served from memory that is held already. The pages stay mapped at home, nothing is
 unmapped, so no one has to wait for the device. While a block of a view is in use its home tiles are
-ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings stay for the
-next request of that size, which then costs no driver call.
+ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings stay for
+the next request of that size, which then costs no driver call.
 
 CUDA allows several mappings of one handle. What is written through one is seen through another once
-the writing operation has completed, which stream order gives: a tile changes hands only in the order
-of its stream, or when its work is known to be done.
+the writing operation has completed, which stream order gives: a tile changes hands only in the
+order of its stream, or when its work is known to be done.
 
 Claiming happens under the device lock, mapping without it. A view that a thread extends has
 `use_count` of at least 1, so nobody drops it; `is_growing` keeps others from extending it too.
@@ -67,8 +67,8 @@ cdef Block* _claim(BlockPool* pool, Plan* plan) noexcept nogil:
     cdef Block* tile
     cdef Piece* piece
     cdef uint64_t below = <uint64_t>-1
-    cdef int i, turn, best
-    for turn in range(plan.count):
+    cdef int i, _turn, best
+    for _turn in range(plan.count):
         best = -1
         for i in range(plan.count):
             piece = &plan.pieces[i]
@@ -146,12 +146,11 @@ cdef bint _room_for(View* view, int count) noexcept nogil:
     return True
 
 
-# Maps the plan's new pages, and those of the `fresh` tile, behind the view's end. Gives the lock up.
-# What was mapped stays mapped, whatever fails afterwards.
+# Maps the plan's new pages, and those of the `fresh` tile, behind the view's end. Gives the lock
+# up. What was mapped stays mapped, whatever fails afterwards.
 cdef status_t _map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef Page* page
-    cdef uint64_t address
     cdef size_t nbytes = view.nbytes
     cdef status_t status = STATUS_OK
     cdef int mapped = 0
@@ -320,8 +319,8 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     block_drop(block)
 
 
-# Unmaps a view that nobody uses and is out of the list. Gives the lock up. False: the driver refused;
-# what is left of the view goes back to the list.
+# Unmaps a view that nobody uses and is out of the list. Gives the lock up. False: the driver
+# refused; what is left of the view goes back to the list.
 cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef ViewUse* use

@@ -3,18 +3,18 @@
 
 A plan begins with a walk over the stream's free tiles of at least MIN_TILE bytes: it notes on each
 page how much of its head and tail is free. Then a run of free bytes is looked for in the views that
-exist; such a run costs nothing. If there is none, pages are chosen to extend a view or to begin one:
-pages in the largest free tiles first, so that small holes are left to small requests.
+exist; such a run costs nothing. If there is none, pages are chosen to extend a view or to begin
+one: pages in the largest free tiles first, so that small holes are left to small requests.
 
-Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200), and
-growing costs memory that never comes back. While reserved bytes stay within CLOSE of the largest sum
-ever requested, a pool simply grows. Beyond that a view is made when it spares enough (_min_gain) and
-the mapping time so far stays within SPARE_US and SPEND times what filling the reserved bytes with
-20 MiB pages would have cost. So the driver time of a program is bounded whatever its pattern, and a
-pool that has spent its time finds out before anything is planned.
+Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
+and growing costs memory that never comes back. While reserved bytes stay within CLOSE of the
+largest sum ever requested, a pool simply grows. Beyond that a view is made when it spares enough
+(_min_gain) and the mapping time so far stays within SPARE_US and SPEND times what filling the
+reserved bytes with 20 MiB pages would have cost. So the driver time of a program is bounded
+whatever its pattern, and a pool that has spent its time finds out before anything is planned.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport uint64_t
 
 from gputensor._alloc.bins cimport bins_below, bins_largest
 from gputensor._alloc.model cimport (
@@ -200,8 +200,8 @@ cdef size_t _tail_run(DeviceAllocator* a, View* view, int* first) noexcept nogil
     return total
 
 
-# Adds whole free pages that no earlier step of the plan counted, largest tiles first, and as the last
-# piece a page with a free head; gives the bytes still missing.
+# Adds whole free pages that no earlier step of the plan counted, largest tiles first, and as the
+# last piece a page with a free head; gives the bytes still missing.
 cdef size_t _add_pages(DeviceAllocator* a, StreamBins* sb, uint64_t step, size_t nbytes,
                        Plan* plan) noexcept nogil:
     cdef Block* head = bins_largest(&sb.bins)

@@ -1,8 +1,8 @@
 # Gather and scatter by integer index arrays.
 #
-# `indices` are `count` operands of integer dtype, broadcast to one common shape; together they index
-# the `count` consecutive axes of `source` (or `target`) that start at `first_axis`. The other side
-# has the shape  source.shape[:first_axis] + indices.shape + source.shape[first_axis + count:].
+# `indices` are `count` operands of integer dtype, broadcast to one common shape; together they
+# index the `count` consecutive axes of `source` (or `target`) that start at `first_axis`. The other
+# side has the shape  source.shape[:first_axis] + indices.shape + source.shape[first_axis + count:].
 # Both sides have one dtype. A negative index counts from the end. An index out of range raises
 # IndexError on a host device (when the work runs); a CUDA kernel cannot raise: gather then reads
 # the nearest element inside, scatter writes nothing. Which of several writes to one element wins is

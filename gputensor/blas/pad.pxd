@@ -1,6 +1,7 @@
-# Products whose rows are not multiples of 16 bytes, in place or in length, run several times slower: the
-# tensor cores' load paths need that alignment. Padding copies such a matrix to one with longer,
-# aligned rows (a relayout), multiplies, and brings the result back the same way when it has to.
+# Products whose rows are not multiples of 16 bytes, in place or in length, run several times
+# slower: the tensor cores' load paths need that alignment. Padding copies such a matrix to one with
+# longer, aligned rows (a relayout), multiplies, and brings the result back the same way when it has
+# to.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -33,8 +34,8 @@ cdef struct Relayout:
     unsigned int count
     unsigned int step
 
-# The matrices of a product whose addresses, pitches or row lengths are not multiples of 16 bytes, and
-# those that share a size with one whose length is rounded up.
+# The matrices of a product whose addresses, pitches or row lengths are not multiples of 16 bytes,
+# and those that share a size with one whose length is rounded up.
 cdef int odd_matrices(const Product* product) noexcept nogil
 # Which matrices to pad for the shortest time, by the cost model of pad.pyx.
 cdef int pad_choose(const Product* product) noexcept nogil
@@ -48,8 +49,8 @@ cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
 cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_t d,
                    Relayout* before, Relayout* after) noexcept nogil
 cdef void relayout_init(Relayout* relayout) noexcept nogil
-# Adds a matrix: from (source, ld, stride) with its sizes in `source_of` to (target, ld, stride) with
-# its sizes in `target_of`; in elements.
+# Adds a matrix: from (source, ld, stride) with its sizes in `source_of` to (target, ld, stride)
+# with its sizes in `target_of`; in elements.
 cdef void relayout_add(Relayout* relayout, const Product* source_of, const Product* target_of,
                        int which, uint64_t source, int64_t source_ld, int64_t source_stride,
                        uint64_t target, int64_t target_ld, int64_t target_stride) noexcept nogil

@@ -222,18 +222,21 @@ cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_
     if padded & PAD_A:
         pad_nbytes(&bare, PAD_A, &ld, &stride)
         if a:
-            relayout_add(before, &bare, &wide, PAD_A, bare.a, bare.lda, bare.stride_a, a, ld, stride)
+            relayout_add(before, &bare, &wide, PAD_A, bare.a, bare.lda, bare.stride_a, a, ld,
+                         stride)
         product.a, product.lda, product.stride_a = a, ld, stride
     if padded & PAD_B:
         pad_nbytes(&bare, PAD_B, &ld, &stride)
         if b:
-            relayout_add(before, &bare, &wide, PAD_B, bare.b, bare.ldb, bare.stride_b, b, ld, stride)
+            relayout_add(before, &bare, &wide, PAD_B, bare.b, bare.ldb, bare.stride_b, b, ld,
+                         stride)
         product.b, product.ldb, product.stride_b = b, ld, stride
     if padded & PAD_D:
         pad_nbytes(&bare, PAD_D, &ld, &stride)
         if d:
             if bare.beta != 0 or bare.beta_imag != 0:
-                relayout_add(before, &bare, &wide, PAD_D, bare.c, bare.ldc, bare.stride_c, d, ld, stride)
+                relayout_add(before, &bare, &wide, PAD_D, bare.c, bare.ldc, bare.stride_c, d, ld,
+                             stride)
             relayout_add(after, &wide, &bare, PAD_D, d, ld, stride, bare.d, bare.ldd, bare.stride_d)
         product.c = product.d = d
         product.ldc = product.ldd = ld

@@ -1,6 +1,6 @@
 # Products with quantized weights, on operands: x[m, k] row-major, the weights int8 [n, k] row-major
-# or packed int4 (int4_layout.py), scales [groups, n] of x's type, bias [n] or NULL, out[m, n] of x's
-# type, row-major. The caller has checked shapes and types. CUDA devices only.
+# or packed int4 (int4_layout.py), scales [groups, n] of x's type, bias [n] or NULL, out[m, n] of
+# x's type, row-major. The caller has checked shapes and types. CUDA devices only.
 
 from libc.stdint cimport uint64_t
 

@@ -1,10 +1,10 @@
 """The CUDA program that copies matrices between row pitches of any alignment.
 
 One launch takes up to three matrices (A, B and, when it is added to, C), so the operands of a
-product are padded by one kernel. Rows and row ends that the source lacks are written as zeros. A thread writes 16 bytes that are aligned in the target; their
-source starts at any byte, so it reads the five aligned words around them and shifts. The blocks at
-the two ends of a row, which may belong to its neighbours too, are written element by element. It
-knows bytes only, no element types.
+product are padded by one kernel. Rows and row ends that the source lacks are written as zeros. A
+thread writes 16 bytes that are aligned in the target; their source starts at any byte, so it reads
+the five aligned words around them and shifts. The blocks at the two ends of a row, which may belong
+to its neighbours too, are written element by element. It knows bytes only, no element types.
 """
 
 __all__ = ["SOURCE"]

@@ -52,8 +52,8 @@ NEAR = 1.25
 is_active = False
 
 _lock = threading.RLock()
-_entries = {}  # (environment, signature) -> entry
-_untuned = {}  # signatures met without an entry, in order
+_entries: dict = {}  # (environment, signature) -> entry
+_untuned: dict = {}  # signatures met without an entry, in order
 
 
 class _Settings:

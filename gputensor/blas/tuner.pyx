@@ -3,8 +3,8 @@
 Each way (padding, library, algorithm) becomes a plan. Plans run over operands that rotate through
 more memory than the cache holds, captured into graphs so that the host's time does not count. A
 first pass drops what is clearly slower; the rest is measured in interleaved rounds, and the median
-decides. The default way is always among them and wins ties. A time budget bounds the whole. Everything
-runs on a stream of its own, never inside a capture of the caller's.
+decides. The default way is always among them and wins ties. A time budget bounds the whole.
+Everything runs on a stream of its own, never inside a capture of the caller's.
 """
 
 import statistics

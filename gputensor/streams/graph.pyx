@@ -44,8 +44,9 @@ from gputensor.errors import DeviceError, raise_for_status
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
 cdef list release_hooks = []
-# (device, pool id) -> the Stream of the last capture into the pool, and whether it is private: graphs
-# that share a pool capture on one stream, because the allocator reuses memory stream by stream.
+# (device, pool id) -> the Stream of the last capture into the pool, and whether it is private:
+# graphs that share a pool capture on one stream, because the allocator reuses memory stream by
+# stream.
 cdef dict pool_streams = {}
 
 

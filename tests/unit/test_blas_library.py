@@ -116,9 +116,10 @@ def test_an_odd_product_of_half_floats_is_padded_and_one_of_float32_is_not():
     assert set("ab") <= set(pad.choose(FLOAT32, 77, **odd))
 
 
-def test_only_the_matrix_that_is_odd_is_copied():
-    one = dict(SQUARE, k=4097, ldb=4097)
-    assert pad.choose(BFLOAT16, 68, **one) == "b"
+def test_matrices_that_share_an_odd_size_are_copied_together_and_others_are_not():
+    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, k=4097, ldb=4097)) == "ab"
+    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, m=4097, lda=4097, ldd=4097)) == "ad"
+    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, n=4097)) == ""  # contiguous nowhere
     assert pad.choose(BFLOAT16, 68, **dict(SQUARE, a=2)) == "a"
 
 
