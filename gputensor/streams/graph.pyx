@@ -28,7 +28,11 @@ from gputensor.streams.current cimport (
     device_generation,
     device_text,
 )
-from gputensor.streams.graph_streams cimport graph_stream_peers, graph_stream_release
+from gputensor.streams.graph_streams cimport (
+    graph_stream_peers,
+    graph_stream_release,
+    graph_stream_waited,
+)
 from gputensor.streams.ordering cimport (
     event_return,
     event_take,
@@ -268,8 +272,13 @@ cdef class CUDAGraph:
         if not ordering_is_manual():
             peers.update(self.members)
         for peer in peers:
-            if peer != stream and status == STATUS_OK and capture_state(self.device, peer) == 0:
-                status = driver.stream_wait_event(driver.self, peer, self.replayed)
+            if status != STATUS_OK:
+                break
+            if capture_state(self.device, peer) == 0:
+                if peer != stream:
+                    status = driver.stream_wait_event(driver.self, peer, self.replayed)
+                if status == STATUS_OK:
+                    graph_stream_waited(self.device, peer, stream)
         if status != STATUS_OK:
             raise_for_status(status, "stream_wait_event",
                              f"behind a replay on {device_text(self.device)}")

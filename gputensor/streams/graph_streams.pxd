@@ -10,5 +10,7 @@ cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
 # `stream` uses memory that `other` used before: noted when `other` is a graph's stream.
 cdef void graph_stream_touch(int device, uint64_t other, uint64_t stream) noexcept nogil
 # The streams that a replay on `stream` has to be ordered with on account of `member`: added to
-# `peers`. Notes that the replay runs there.
+# `peers`.
 cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set peers) except -1
+# `peer`, a member of the replayed graph or not, waits for a replay on `stream` from now on.
+cdef void graph_stream_waited(int device, uint64_t peer, uint64_t stream) noexcept nogil

@@ -21,8 +21,8 @@ cdef struct GraphStream:
     uint64_t stream
     int holders                 # graphs and captures it takes part in
     bint is_private
-    bint has_replayed
-    uint64_t replayed_on        # the stream of the latest replay, when has_replayed
+    bint has_waited             # for the end of a replay, of any graph
+    uint64_t waited_for         # the stream of the latest such replay
     uint64_t* users             # the noted streams
     int count
     int capacity
@@ -136,14 +136,23 @@ cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set pe
     if found != NULL:
         for i in range(found.count):
             seen.append(found.users[i])
-        # Earlier replays elsewhere are waited for through the member, which waited for them. A
-        # stream that is not private may hold other work at any time.
-        if not found.is_private or (found.has_replayed and found.replayed_on != stream):
+        # Earlier replays elsewhere, also of graphs whose memory this member used later, are
+        # waited for through the member, which waited for them. The stream of the latest one
+        # waited for the member before. A stream that is not private may hold other work.
+        if not found.is_private or (found.has_waited and found.waited_for != stream):
             seen.append(member)
-        found.has_replayed = True
-        found.replayed_on = stream
     spin_release(&lock)
     for user in seen:
         if user != stream:
             peers.add(user)
     return 0
+
+
+cdef void graph_stream_waited(int device, uint64_t peer, uint64_t stream) noexcept nogil:
+    cdef GraphStream* found
+    spin_acquire(&lock)
+    found = find(device, peer)
+    if found != NULL:
+        found.has_waited = True
+        found.waited_for = stream
+    spin_release(&lock)

@@ -8,7 +8,7 @@ import numpy as np
 
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream, current_stream, ordering
-from tests.simulation.test_ordering import World, fresh_seeds
+from tests.simulation.test_ordering import WORDS, World, fresh_seeds
 
 
 class GraphWorld(World):
@@ -42,6 +42,9 @@ class GraphWorld(World):
     def capture_step(self, stream):
         start, count = self.random.randrange(32), self.random.randrange(1, 32)
         dst, src = self.random.sample(range(len(self.buffers)), 2)
+        return self.captured_copy(stream, dst, src, start, count)
+
+    def captured_copy(self, stream, dst, src, start, count):
         offset, part = 4 * start, slice(start, start + count)
         self.uses[src].read(stream)
         self.uses[dst].write(stream)
@@ -51,9 +54,17 @@ class GraphWorld(World):
         assert status == 0
         return dst, src, part
 
-    def replay(self):
-        captured, effects = self.random.choice(self.graphs)
-        with self.random.choice(self.streams):
+    def capture_copy(self, dst, src):
+        """Capture the copy of one whole buffer to another one."""
+        captured = CUDAGraph()
+        with Device(self.device), graph(captured):
+            effects = [self.captured_copy(current_stream(), dst, src, 0, WORDS)]
+        self.graphs.append((captured, effects))
+
+    def replay(self, at=None, stream=None):
+        """Replay a graph on a stream; by default any one on any one."""
+        captured, effects = self.random.choice(self.graphs) if at is None else self.graphs[at]
+        with stream or self.random.choice(self.streams):
             captured.replay()
         for dst, src, part in effects:
             self.model[dst, part] = self.model[src, part].copy()
@@ -107,6 +118,20 @@ def test_captures_between_replays_give_the_numbers_of_program_order():
                 if not world.graphs:
                     world.capture()
             world.check()
+
+
+def test_graphs_that_share_memory_follow_each_other_on_different_streams():
+    """Each graph has a stream of its own; nobody else uses the memory between the replays."""
+    for order in ((0, 1), (1, 0, 1), (0, 1, 0), (1, 2, 0, 1, 0)):
+        for seed in fresh_seeds(20):
+            with GraphWorld(seed) as world:
+                for at in (1, 2, 3):
+                    world.fill(world.streams[3], at)
+                for at in (1, 2, 3):
+                    world.capture_copy(0, at)
+                for at in order:
+                    world.replay(at, world.streams[at])
+                world.check()
 
 
 def test_same_programs_without_waits_go_wrong():
