@@ -87,7 +87,7 @@ def main():
             streams = [gt.Stream(device=device) for _ in range(threads)]
             row = {"sizes": name, "threads": threads}
             live = 1 if len(sizes) == 1 else len(sizes)
-            arguments = (sizes, live, max(options.pairs // threads, 20_000), options.repetitions)
+            arguments = (sizes, live, options.pairs, options.repetitions)
             row["one stream"] = run(entry, own, number, [0] * threads, *arguments)
             handles = [stream.cuda_stream for stream in streams]
             row["a stream each"] = run(entry, own, number, handles, *arguments)

@@ -1,5 +1,5 @@
-# Skinny products by our own kernel (small_m_source.py): y = alpha * x w^T + beta * addend + bias for
-# at most 16 rows of x, reading the weights once at the speed of memory.
+# Skinny products by our own kernel (small_m_source.py): y = alpha * x w^T + beta * addend + bias
+# for at most 16 rows of x, reading the weights once at the speed of memory.
 
 from libc.stdint cimport int64_t, uint64_t
 
@@ -41,7 +41,8 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
 # The same for a product in the libraries' terms, whose D has at most 16 columns.
 cdef bint small_m_fits(const Product* product) noexcept nogil
 # The plan of a product for which it is expected to be the quickest way; NULL for any other, and
-# where nothing compiles kernels. The plan is the caller's until plan_insert takes it. Needs the GIL.
+# where nothing compiles kernels. The plan is the caller's until plan_insert takes it. Needs the
+# GIL.
 cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
                         uint64_t hash_value) except? NULL
 cdef int small_m_run(const Product* product, uint64_t stream) except -1

@@ -134,8 +134,8 @@ cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
     cdef int64_t wanted = 2 * device.multiprocessors
     cdef int64_t blocks
     cdef int least = least_tiles(product)
-    # Stages of 8 or 16 KiB. In float32 a wider tile reads each x for more outputs, which counts once
-    # there are many.
+    # Stages of 8 or 16 KiB. In float32 a wider tile reads each x for more outputs, which counts
+    # once there are many.
     shape.tiles = least
     shape.warps = 8 // least
     if product.form == FORM_INT4:
