@@ -67,18 +67,18 @@ def test_random_programs_never_see_a_block_that_is_in_use(shadow, conf):
 
 def test_views_hold_their_values_on_the_device(shadow):
     """Forced stitching: what is written through a view, then through the home addresses."""
-    blocks = [shadow.malloc(20 * MIB, 1) for _ in range(12)]
+    blocks = [shadow.malloc(22 * MIB, 1) for _ in range(12)]
     known = shadow.views()
     most = 0
     for turn in range(20):
         for block in blocks[::2]:
             shadow.free(block)
-        large = [shadow.malloc(40 * MIB, 1), shadow.malloc(41 * MIB, 1)]
+        large = [shadow.malloc(61 * MIB, 1), shadow.malloc(62 * MIB, 1)]
         most = max(most, shadow.views() - known)
         for block in large:
             shadow.use(block, 2, early=turn % 2)
             shadow.free(block)
-        blocks[::2] = [shadow.malloc(20 * MIB, 1) for _ in blocks[::2]]
+        blocks[::2] = [shadow.malloc(22 * MIB, 1) for _ in blocks[::2]]
         shadow.use(blocks[turn % 12], 3)
         assert checker.check(shadow.device) == []
     shadow.compare()

@@ -76,7 +76,8 @@ def test_tiny_products_on_a_simulated_gpu(libraries, case, is_deferred):
 def test_only_products_of_one_wave_and_few_terms_are_tiny():
     assert tile_of(FLOAT32, 64, 64, 64) == tile_of(BFLOAT16, 128, 128, 128) == 16
     assert tile_of(FLOAT32, 128, 128, 256) == 16
-    assert tile_of(FLOAT16, 256, 256, 64) == tile_of(FLOAT32, 256, 256, 128) == 32
+    assert tile_of(FLOAT32, 256, 256, 128) == 32
+    assert tile_of(FLOAT16, 256, 256, 64) == 0
     for dtype, *sizes in (
         (FLOAT64, 8, 8, 8),
         (BFLOAT16, 128, 128, 129),
