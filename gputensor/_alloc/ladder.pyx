@@ -92,6 +92,8 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         page_pool_release(a, 0)
         segments_release(a, SIZE_MAX)
         block = pool_grow(a, pool, stream, nbytes, status)
+    if block == NULL:
+        page_pool_release(a, 0)         # pages made in vain: others may want them
     return block
 
 

@@ -173,7 +173,7 @@ def tile_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
 
     Examples
     --------
-    >>> tile_of(11, 64, 64, 64), tile_of(10, 256, 256, 64), tile_of(10, 512, 512, 512)
+    >>> tile_of(11, 64, 64, 64), tile_of(11, 256, 256, 64), tile_of(10, 512, 512, 512)
     (16, 32, 0)
     """
     if min(m, n, k, batch) < 1:

@@ -23,6 +23,8 @@ def limited(cuda):
     """CUDA device 0 with an empty cache and LIMIT bytes to reserve beyond what is in use."""
     memory.caching_allocator_delete(memory.caching_allocator_alloc(512, cuda))
     memory.empty_cache(cuda)
+    # Below the most that was ever requested a pool grows rather than make views.
+    memory.reset_peak_memory_stats(cuda)
     held = memory.memory_reserved(cuda)
     total = memory.mem_get_info(cuda)[1]
     memory.set_per_process_memory_fraction((LIMIT + held) / total, cuda)
