@@ -63,6 +63,7 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
 
 
 cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
+    cdef double reserved
     cdef Page* pages = NULL
     cdef Page* kept = NULL
     cdef Page* page
@@ -89,6 +90,10 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
         page = kept
         kept = page.next
         page_pool_put(a, page)
+    # The time that views may cost is bounded by what is held: what went back takes its part along.
+    reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
+    if reserved > 0:
+        a.mapping_us -= a.mapping_us * (<double>released / reserved)
     a.page_pool_nbytes -= released
     account_reserved(a, POOL_LARGE, -<int64_t>released)
     return released
