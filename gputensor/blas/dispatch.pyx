@@ -17,7 +17,7 @@ from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_
 from gputensor.blas.pad cimport Relayout, pad_bind, pad_choose
 from gputensor.blas.plan cimport BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey
 from gputensor.blas.preference cimport LIBRARY_CUBLAS
-from gputensor.blas.product cimport ACT_NONE, Product
+from gputensor.blas.product cimport ACT_NONE, PRODUCT_POINTERS, Product
 from gputensor.blas.workspace cimport Workspace, workspace_configure, workspace_nbytes
 
 cdef enum:
@@ -49,6 +49,10 @@ cdef int choose_backend(const Product* product, int preference, const Choice* ch
     cdef bint is_own = is_integer(product.type_a) and (
         product.type_a != DT_INT8 or product.type_d != DT_INT32)
     cdef bint wants_cublas = preference == LIBRARY_CUBLAS
+    if product.flags & PRODUCT_POINTERS:
+        plan.backend = BACKEND_CUBLAS
+        plan.workspace_nbytes = nbytes
+        return BLAS_OK
     if choice is not NULL and choice.backend != CHOICE_ANY:
         wants_cublas = choice.backend == BACKEND_CUBLAS
     if not is_own and product.batch <= MAX_LT_BATCH and (needs_lt or not wants_cublas):

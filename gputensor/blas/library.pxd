@@ -173,6 +173,18 @@ cdef struct CublasTable:
                         long long stride_b, const void* beta, void* c, int type_c, int64_t ldc,
                         long long stride_c, int64_t batch, int compute,
                         int algorithm) noexcept nogil
+    # The matrices of the next two come as arrays of addresses on the device.
+    int (*gemm_batched)(void* handle, int op_a, int op_b, int64_t m, int64_t n, int64_t k,
+                        const void* alpha, const void* a, int type_a, int64_t lda, const void* b,
+                        int type_b, int64_t ldb, const void* beta, void* c, int type_c,
+                        int64_t ldc, int64_t batch, int compute, int algorithm) noexcept nogil
+    # NULL before cuBLAS 12.5. Everything but the addresses is in arrays on the host.
+    int (*gemm_grouped)(void* handle, const int* op_a, const int* op_b, const int64_t* m,
+                        const int64_t* n, const int64_t* k, const void* alpha, const void* a,
+                        int type_a, const int64_t* lda, const void* b, int type_b,
+                        const int64_t* ldb, const void* beta, void* c, int type_c,
+                        const int64_t* ldc, int64_t group_count, const int64_t* group_size,
+                        int compute) noexcept nogil
 
 # Load the library at the first call (with the GIL); raise DeviceError when it is not there.
 cdef LtTable* lt_table() except NULL

@@ -52,7 +52,11 @@ CUBLAS_SYMBOLS = (
     "cublasSetMathMode",
     "cublasGemmEx_64",
     "cublasGemmStridedBatchedEx_64",
+    "cublasGemmBatchedEx_64",
+    "cublasGemmGroupedBatchedEx_64",
 )
+# Functions newer than CUDA 12.0; their callers do without.
+OPTIONAL_SYMBOLS = {"cublasGemmGroupedBatchedEx_64"}
 SONAMES = {
     "cublasLt": ("libcublasLt.so.13", "libcublasLt.so.12"),
     "cublas": ("libcublas.so.13", "libcublas.so.12"),
@@ -95,7 +99,7 @@ cdef int resolve(str name, tuple symbols, void** table) except -1:
     cdef Py_ssize_t index
     for index in range(len(symbols)):
         table[index] = dlsym(library, symbols[index].encode())
-        if table[index] is NULL:
+        if table[index] is NULL and symbols[index] not in OPTIONAL_SYMBOLS:
             raise DeviceError(
                 f"{paths[name]} has no symbol {symbols[index]}; CUDA 12.0 or newer is needed"
             )

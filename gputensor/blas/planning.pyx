@@ -15,7 +15,7 @@ from gputensor.blas.dispatch cimport dispatch_load, plan_build
 from gputensor.blas.library cimport BLAS_OK
 from gputensor.blas.plan cimport Plan, PlanKey, plan_insert
 from gputensor.blas.preference cimport LIBRARY_AUTO
-from gputensor.blas.product cimport Product
+from gputensor.blas.product cimport PRODUCT_POINTERS, Product
 from gputensor.blas.signature cimport product_signature
 from gputensor.blas.small_m cimport small_m_plan
 from gputensor.blas.tiny cimport tiny_plan
@@ -61,15 +61,18 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     cdef Plan* plan = NULL
     cdef void* before = NULL
     cdef int status = BLAS_OK
+    cdef bint is_batch
     dispatch_load(product.device)
-    if tunable.is_active:
+    # A pointer-array call is cuBLAS's, and there is one algorithm of it.
+    is_batch = product.flags & PRODUCT_POINTERS != 0
+    if tunable.is_active and not is_batch:
         found = tunable.find(product_signature(product), product.device,
                              is_capturing(product.device, stream))
         if found is not None:
             read_choice(found, &choice)
             chosen = &choice
     # Who asks for a library or for padding, or tunes, gets a library.
-    if chosen is NULL and preference == LIBRARY_AUTO and padding() == "auto":
+    if chosen is NULL and not is_batch and preference == LIBRARY_AUTO and padding() == "auto":
         plan = tiny_plan(product, key, hash_value)
         if plan is NULL:
             plan = small_m_plan(product, key, hash_value)

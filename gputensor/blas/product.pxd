@@ -49,3 +49,4 @@ cdef enum:
     PRODUCT_REDUCED_REDUCTION = 1   # partial sums may be rounded to the output type
     PRODUCT_DETERMINISTIC = 2
     PRODUCT_FAST_ACCUMULATION = 4   # fp8: partial sums stay in the tensor core's accumulator
+    PRODUCT_POINTERS = 8            # the repetitions go as one pointer-array call

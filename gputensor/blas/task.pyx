@@ -20,17 +20,18 @@ from gputensor._kernels.elementwise cimport (
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
 from gputensor._kernels.operand cimport Operand
 from gputensor.blas.check cimport check_extents, check_types, raise_for_shapes
-from gputensor.blas.dispatch cimport plan_drop, plan_run
-from gputensor.blas.gemm_integer cimport integer_run
+from gputensor.blas.dispatch cimport plan_drop
 from gputensor.blas.library cimport (
     BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
 )
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_INTEGER, BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, Plan, PlanKey, plan_find, plan_hash,
-    plan_key,
+    BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find, plan_hash, plan_key,
 )
 from gputensor.blas.planning cimport plan_now, product_facts
+from gputensor.blas.pointer_batch cimport (
+    pointer_batch_nbytes, pointer_batch_ready, pointer_batch_wins,
+)
 from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
 from gputensor.blas.preference cimport preferred_library
 from gputensor.blas.prepare cimport (
@@ -38,10 +39,9 @@ from gputensor.blas.prepare cimport (
 )
 from gputensor.blas.product cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
-    PRODUCT_REDUCED_REDUCTION, Product,
+    PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Product,
 )
-from gputensor.blas.small_m cimport small_m_run
-from gputensor.blas.tiny cimport tiny_run
+from gputensor.blas.repetition cimport repeat_product
 from gputensor.blas.workspace cimport (
     Workspace, workspace_return, workspace_take,
 )
@@ -298,6 +298,11 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
     cdef PlanKey key
     cdef uint64_t hash_value
     cdef int preference = preferred_library()
+    task.pointers = 0
+    if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
+            pointer_batch_ready(task.device)):
+        task.product.flags |= PRODUCT_POINTERS
+        take_memory(task, pointer_batch_nbytes(&task.product), &task.pointers)
     plan_key(&task.product, preference, &key)
     hash_value = plan_hash(&key)
     task.plan = plan_find(&key, hash_value)
@@ -319,6 +324,7 @@ cdef void adapt_to_cublas(Task* task, const Operand* addend) noexcept nogil:
     if addend is not NULL:
         add_copy(task, OP_COPY, addend, &task.result)
         product.c, product.ldc, product.stride_c = product.d, product.ldd, product.stride_d
+        product.outer_c = product.outer_d
     if product.bias:
         product.bias = 0
         task.has_late_bias = 1
@@ -361,7 +367,7 @@ cdef int launch_library(Task* task) except -1:
     cdef status_t taken
     if task.plan.backend == BACKEND_TINY or task.plan.backend == BACKEND_SMALL_M:
         # No scratch memory and no library that needs the context.
-        return run_repeated(task, NULL)
+        return repeat_product(task.plan, &task.product, NULL, task.stream, 0)
     taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
     if taken != STATUS_OK:
         raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
@@ -370,7 +376,7 @@ cdef int launch_library(Task* task) except -1:
         workspace_return(&workspace)
         raise_for_status(taken, "context_enter")
     try:
-        status = run_repeated(task, &workspace)
+        status = repeat_product(task.plan, &task.product, &workspace, task.stream, task.pointers)
     finally:
         context_leave(task.device, before)
         workspace_return(&workspace)
@@ -378,51 +384,6 @@ cdef int launch_library(Task* task) except -1:
         name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"
         raise_for_blas(status, name, product_facts(&task.product))
     return 0
-
-
-cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
-                         uint64_t stream) except -1:
-    if plan.backend == BACKEND_TINY:
-        return tiny_run(plan, product, stream)
-    if plan.backend == BACKEND_SMALL_M:
-        return small_m_run(product, stream)
-    if plan.backend == BACKEND_INTEGER:
-        return integer_run(product, stream)
-    return plan_run(plan, product, workspace, stream)
-
-
-cdef int run_repeated(Task* task, const Workspace* workspace) except -1:
-    """Run the product for every index tuple of its outer dimensions."""
-    cdef Product* product = &task.product
-    cdef int64_t[16] index
-    cdef int axis
-    cdef int status = run_once(task.plan, product, workspace, task.stream)
-    cdef int64_t size_a, size_b, size_d
-    if product.outer_ndim == 0 or status != BLAS_OK:
-        return status
-    size_a = dtype_itemsize(product.type_a)
-    size_b = dtype_itemsize(product.type_b)
-    size_d = dtype_itemsize(product.type_d)
-    for axis in range(product.outer_ndim):
-        index[axis] = 0
-    axis = 0
-    while axis < product.outer_ndim and status == BLAS_OK:
-        index[axis] += 1
-        product.a += <uint64_t>(product.outer_a[axis] * size_a)
-        product.b += <uint64_t>(product.outer_b[axis] * size_b)
-        product.c += <uint64_t>(product.outer_c[axis] * size_d)
-        product.d += <uint64_t>(product.outer_d[axis] * size_d)
-        if index[axis] < product.outer_count[axis]:
-            status = run_once(task.plan, product, workspace, task.stream)
-            axis = 0
-            continue
-        product.a -= <uint64_t>(product.outer_count[axis] * product.outer_a[axis] * size_a)
-        product.b -= <uint64_t>(product.outer_count[axis] * product.outer_b[axis] * size_b)
-        product.c -= <uint64_t>(product.outer_count[axis] * product.outer_c[axis] * size_d)
-        product.d -= <uint64_t>(product.outer_count[axis] * product.outer_d[axis] * size_d)
-        index[axis] = 0
-        axis += 1
-    return status
 
 
 cdef int launch_no_terms(Task* task) except -1:

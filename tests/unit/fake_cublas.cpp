@@ -353,3 +353,65 @@ EXPORT int cublasGemmEx_64(void* handle, int op_a, int op_b, int64_t m, int64_t 
     return cublasGemmStridedBatchedEx_64(handle, op_a, op_b, m, n, k, alpha, pa, type_a, lda, 0, pb, type_b,
                                          ldb, 0, beta, pc, type_c, ldc, 0, 1, compute, algorithm);
 }
+
+// The addresses are read when the stream reaches the call, as a kernel of the library reads them.
+struct PointerCall {
+    Call call;
+    const uint64_t *a, *b, *c;
+    int64_t batch;
+};
+static void run_pointers(void* argument) {
+    const PointerCall& all = *static_cast<PointerCall*>(argument);
+    for (int64_t item = 0; item < all.batch; ++item) {
+        Call call = all.call;
+        call.pa = reinterpret_cast<const char*>(all.a[item]);
+        call.pb = reinterpret_cast<const char*>(all.b[item]);
+        call.pc = call.pd = reinterpret_cast<char*>(all.c[item]);
+        run(&call);
+    }
+}
+EXPORT int cublasGemmBatchedEx_64(void* handle, int op_a, int op_b, int64_t m, int64_t n, int64_t k,
+                                  const void* alpha, const void* a, int type_a, int64_t lda, const void* b,
+                                  int type_b, int64_t ldb, const void* beta, void* c, int type_c, int64_t ldc,
+                                  int64_t batch, int compute, int) {
+    const auto& own = *static_cast<Handle*>(handle);
+    PointerCall all{};
+    all.call.op_a = op_a;
+    all.call.op_b = op_b;
+    all.call.a = {type_a, op_a ? k : m, op_a ? m : k, lda, 1, 0};
+    all.call.b = {type_b, op_b ? n : k, op_b ? k : n, ldb, 1, 0};
+    all.call.c = all.call.d = {type_c, m, n, ldc, 1, 0};
+    all.call.alpha = factor(alpha, scale_of(compute, type_c));
+    all.call.beta = factor(beta, scale_of(compute, type_c));
+    all.call.workspace = static_cast<char*>(own.workspace);
+    all.call.workspace_nbytes = own.nbytes < 4096 ? own.nbytes : 4096;
+    all.a = static_cast<const uint64_t*>(a);
+    all.b = static_cast<const uint64_t*>(b);
+    all.c = static_cast<const uint64_t*>(c);
+    all.batch = batch;
+    if (!has_context()) return NOT_INITIALIZED;
+    int status = batch > 65535 ? NOT_SUPPORTED : check(all.call);
+    if (status) return status;
+    return enqueue(own.stream, run_pointers, new PointerCall(all)) ? 13 : OK;
+}
+EXPORT int cublasGemmGroupedBatchedEx_64(void* handle, const int* op_a, const int* op_b, const int64_t* m,
+                                         const int64_t* n, const int64_t* k, const void* alpha, const void* a,
+                                         int type_a, const int64_t* lda, const void* b, int type_b,
+                                         const int64_t* ldb, const void* beta, void* c, int type_c,
+                                         const int64_t* ldc, int64_t groups, const int64_t* sizes, int compute) {
+    int64_t first = 0;
+    int scale = scale_of(compute, type_c);
+    if (type_c != type_a || (type_a != R32F && type_a != R16F && type_a != R16BF)) return NOT_SUPPORTED;
+    for (int64_t i = 0; i < groups; ++i) {
+        int status = cublasGemmBatchedEx_64(
+            handle, op_a[i], op_b[i], m[i], n[i], k[i],
+            static_cast<const char*>(alpha) + i * int64_t(size_of(scale)),
+            static_cast<const uint64_t*>(a) + first, type_a, lda[i],
+            static_cast<const uint64_t*>(b) + first, type_b, ldb[i],
+            static_cast<const char*>(beta) + i * int64_t(size_of(scale)),
+            static_cast<uint64_t*>(c) + first, type_c, ldc[i], sizes[i], compute, -1);
+        if (status) return status;
+        first += sizes[i];
+    }
+    return OK;
+}

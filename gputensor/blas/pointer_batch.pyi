@@ -1,0 +1,16 @@
+def wins(
+    dtype: int,
+    compute: int,
+    m: int,
+    n: int,
+    k: int,
+    *,
+    batch: int = 1,
+    outer: list[tuple[int, int, int, int]] | tuple[()] = (),
+    a: int = 0,
+    b: int = 0,
+    d: int = 0,
+    stride_a: int = 0,
+    stride_b: int = 0,
+    stride_d: int = 0,
+) -> bool: ...
