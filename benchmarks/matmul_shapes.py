@@ -59,32 +59,59 @@ def repeats(m, n, k, itemsize):
     return copies, max(copies, min(200, math.ceil(5e11 / work)))
 
 
+class Operands:
+    """Copies of one product's operands that all contenders share; results are their own."""
+
+    def __init__(self, m, n, k, dtype, is_transposed, torch):
+        self.m, self.n, self.dtype = m, n, dtype
+        self.kind = getattr(gt, ELEMENT[dtype])
+        copies, self.count = repeats(m, n, k, gt.empty(1, dtype=self.kind).nbytes)
+        shape = (n, k) if is_transposed else (k, n)
+        self.pairs = []
+        self.torch_pairs = []
+        rng = np.random.default_rng(0)
+        for _ in range(copies):
+            if torch is None:
+                a = rng.standard_normal((m, k), np.float32)
+                b = rng.standard_normal(shape, np.float32)
+                a, b = (gt.astype(gt.asarray(x, device="cuda"), self.kind) for x in (a, b))
+            else:
+                kind = getattr(torch, ELEMENT[dtype])
+                ta, tb = (torch.randn(x, device="cuda").to(kind) for x in ((m, k), shape))
+                self.torch_pairs.append((ta, tb.T if is_transposed else tb))
+                torch.cuda.synchronize()
+                a, b = gt.from_dlpack(ta), gt.from_dlpack(tb)
+            self.pairs.append((a, b.T if is_transposed else b))
+
+
 class GpuTensor:
     """Products of gputensor in a graph."""
 
-    name = "gputensor"
-
-    def __init__(self, m, n, k, dtype, is_transposed):
-        kind = getattr(gt, ELEMENT[dtype])
-        self.precision = "tf32" if dtype == "tf32" else None
-        copies, self.count = repeats(m, n, k, gt.empty(1, dtype=kind).nbytes)
-        rng = np.random.default_rng(0)
-        self.operands = []
-        for _ in range(copies):
-            a = gt.astype(gt.asarray(rng.standard_normal((m, k), np.float32), device="cuda"), kind)
-            shape = (n, k) if is_transposed else (k, n)
-            b = gt.astype(gt.asarray(rng.standard_normal(shape, np.float32), device="cuda"), kind)
-            out = gt.empty((m, n), dtype=kind, device="cuda")
-            self.operands.append((a, b.T if is_transposed else b, out))
-        self.run()
+    def __init__(self, operands, library="auto", is_tuned=False):
+        self.name = "gputensor" + (" tuned" if is_tuned else "")
+        self.name += "" if library == "auto" else f" {library}"
+        self.precision = "tf32" if operands.dtype == "tf32" else None
+        self.count = operands.count
+        self.operands = [
+            (a, b, gt.empty((operands.m, operands.n), dtype=operands.kind, device="cuda"))
+            for a, b in operands.pairs
+        ]
+        blas.preferred_blas_library(library)
+        if is_tuned:
+            blas.tunable.enable()
+            blas.tunable.tuning_enable()
+        self.run(1)
+        blas.tunable.tuning_enable(False)
         gt.synchronize()
         self.graph = gt.graphs.CUDAGraph()
         with gt.graphs.graph(self.graph):
-            self.run()
+            self.run(self.count)
+        blas.tunable.enable(False)
+        blas.preferred_blas_library("auto")
         self.start, self.end = (gt.Event(enable_timing=True) for _ in range(2))
 
-    def run(self):
-        for index in range(self.count):
+    def run(self, count):
+        for index in range(count):
             a, b, out = self.operands[index % len(self.operands)]
             gt.matmul(a, b, out=out, precision=self.precision)
 
@@ -99,33 +126,29 @@ class GpuTensor:
 class Torch:
     """The same by torch, with one of its two libraries."""
 
-    def __init__(self, m, n, k, dtype, is_transposed, library):
-        import torch
-
+    def __init__(self, operands, torch, library):
         self.torch, self.name = torch, f"torch {library}"
         torch.backends.cuda.preferred_blas_library(library)
-        torch.backends.cuda.matmul.allow_tf32 = dtype == "tf32"
+        torch.backends.cuda.matmul.allow_tf32 = operands.dtype == "tf32"
         torch.backends.cuda.matmul.allow_bf16_reduced_precision_reduction = False
         torch.backends.cuda.matmul.allow_fp16_reduced_precision_reduction = False
-        kind = getattr(torch, ELEMENT[dtype])
-        copies, self.count = repeats(m, n, k, torch.tensor([], dtype=kind).element_size())
-        self.operands = []
-        for _ in range(copies):
-            a = torch.randn(m, k, device="cuda").to(kind)
-            b = torch.randn((n, k) if is_transposed else (k, n), device="cuda").to(kind)
-            out = torch.empty(m, n, dtype=kind, device="cuda")
-            self.operands.append((a, b.T if is_transposed else b, out))
+        kind = getattr(torch, ELEMENT[operands.dtype])
+        self.count = operands.count
+        self.operands = [
+            (a, b, torch.empty(operands.m, operands.n, dtype=kind, device="cuda"))
+            for a, b in operands.torch_pairs
+        ]
         side = torch.cuda.Stream()
         with torch.cuda.stream(side):
-            self.run()
+            self.run(1)
         torch.cuda.synchronize()
         self.graph = torch.cuda.CUDAGraph()
         with torch.cuda.graph(self.graph):
-            self.run()
+            self.run(self.count)
         self.start, self.end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
 
-    def run(self):
-        for index in range(self.count):
+    def run(self, count):
+        for index in range(count):
             a, b, out = self.operands[index % len(self.operands)]
             self.torch.mm(a, b, out=out)
 
@@ -138,21 +161,27 @@ class Torch:
 
 
 def measured(contenders, rounds):
-    """Interleaved rounds; the median of each contender in microseconds."""
+    """Interleaved rounds, each beginning elsewhere; the median of each in microseconds."""
     times = {contender.name: [] for contender in contenders}
     for contender in contenders:
         contender.microseconds()
-    for _ in range(rounds):
-        for contender in contenders:
+    for turn in range(rounds):
+        first = turn % len(contenders)
+        for contender in contenders[first:] + contenders[:first]:
             times[contender.name].append(contender.microseconds())
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def measure_shape(m, n, k, dtype, is_transposed, has_torch, rounds):
-    contenders = [GpuTensor(m, n, k, dtype, is_transposed)]
-    if has_torch:
-        contenders += [Torch(m, n, k, dtype, is_transposed, x) for x in ("cublas", "cublaslt")]
-    times = measured(contenders, rounds)
+def measure_shape(m, n, k, dtype, is_transposed, torch, arguments):
+    operands = Operands(m, n, k, dtype, is_transposed, torch)
+    contenders = [GpuTensor(operands)]
+    if arguments.libraries:
+        contenders += [GpuTensor(operands, library) for library in ("cublas", "cublaslt")]
+    if arguments.tuned:
+        contenders.append(GpuTensor(operands, is_tuned=True))
+    if torch is not None:
+        contenders += [Torch(operands, torch, library) for library in ("cublas", "cublaslt")]
+    times = measured(contenders, arguments.rounds)
     row = {
         "shape": f"{m}x{n}x{k}",
         "dtype": dtype,
@@ -160,10 +189,14 @@ def measure_shape(m, n, k, dtype, is_transposed, has_torch, rounds):
         "us": round(times["gputensor"], 2),
         "TFLOP/s": round(2e-6 * m * n * k / times["gputensor"], 1),
     }
-    if has_torch:
-        best = min(value for name, value in times.items() if name != "gputensor")
-        row["torch us"] = round(best, 2)
+    for name, value in times.items():
+        if name != "gputensor":
+            row[f"{name} us"] = round(value, 2)
+    if torch is not None:
+        best = min(value for name, value in times.items() if name.startswith("torch"))
         row["ratio"] = round(best / times["gputensor"], 3)
+        if arguments.tuned:
+            row["tuned ratio"] = round(best / times["gputensor tuned"], 3)
     return row
 
 
@@ -176,14 +209,16 @@ def main():
     parser.add_argument("--set", choices=sorted(SETS), action="append")
     parser.add_argument("--dtype", action="append")
     parser.add_argument("--padding", default="auto", choices=["auto", "never", "inputs", "all"])
-    parser.add_argument("--library", default="auto", choices=["auto", "cublas", "cublaslt"])
+    parser.add_argument("--libraries", action="store_true", help="also each library by itself")
+    parser.add_argument("--tuned", action="store_true", help="also after tuning (tunable)")
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--layouts", default="NN,NT")
     parser.add_argument("--name", default="matmul_shapes")
     arguments = parser.parse_args()
     padding(arguments.padding)
-    blas.preferred_blas_library(arguments.library)
-    has_torch = importlib.util.find_spec("torch") is not None
+    torch = None
+    if importlib.util.find_spec("torch") is not None:
+        import torch
     result = Report(arguments.name, "GPU time of products by graph replay")
     for name in arguments.set or ("friendly", "odd"):
         rows = []
@@ -192,14 +227,16 @@ def main():
                 if dtype == "fp32" and m * n * k > 6e11:
                     continue
                 for layout in arguments.layouts.split(","):
-                    rows.append(
-                        measure_shape(m, n, k, dtype, layout == "NT", has_torch, arguments.rounds)
-                    )
+                    rows.append(measure_shape(m, n, k, dtype, layout == "NT", torch, arguments))
                     result.add(set=name, **rows[-1])
                     print(name, rows[-1], flush=True)
-        if has_torch:
-            mean = geometric_mean([row["ratio"] for row in rows])
-            print(f"{name}: geometric mean of torch's time over ours {mean:.3f}")
+        for key in ("ratio", "tuned ratio"):
+            if key in rows[0]:
+                values = [row[key] for row in rows]
+                print(
+                    f"{name}: torch's time over ours, {key}: geometric mean "
+                    f"{geometric_mean(values):.3f}, least {min(values):.3f}"
+                )
     result.finish()
 
 

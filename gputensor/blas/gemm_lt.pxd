@@ -23,9 +23,6 @@ cdef void lt_plan_destroy(Plan* plan) noexcept nogil
 # Queues the product on `stream` with the plan.
 cdef int lt_run(Plan* plan, const Product* product, uint64_t workspace, size_t workspace_nbytes,
                 uint64_t stream) noexcept nogil
-# The configurations, as tuples, of every algorithm with every tile and stage count that fits the
-# product. Needs the GIL.
-cdef list lt_enumerate(Plan* plan, const Product* product, size_t workspace_nbytes)
 # Up to `capacity` algorithms that the library proposes, best first.
 cdef int lt_propose(Plan* plan, const Product* product, size_t workspace_nbytes, int capacity,
                     LtHeuristic* results, int* count) noexcept nogil

@@ -5,24 +5,19 @@ that has them. Such calls hold the GIL from there to the launch; the calls of th
 neither, so they share descriptors without a lock.
 """
 
-import itertools
-
 from libc.stdint cimport int8_t, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from gputensor.blas.choice cimport CONFIG_COUNT, Choice
 from gputensor.blas.handle cimport lt_handle
 from gputensor.blas.library cimport (
-    BLAS_NOT_SUPPORTED, BLAS_OK, CAP_CUSTOM_OPTION_MAX, CAP_SPLITK, CAP_STAGES_IDS,
-    CAP_SWIZZLING, CAP_TILE_IDS, CONFIG_CLUSTER, CONFIG_CUSTOM_OPTION, CONFIG_ID,
-    CONFIG_INNER_SHAPE, CONFIG_REDUCTION, CONFIG_SPLITK, CONFIG_STAGES, CONFIG_SWIZZLING,
-    CONFIG_TILE,
+    BLAS_NOT_SUPPORTED, BLAS_OK, CONFIG_CLUSTER, CONFIG_ID, CONFIG_INNER_SHAPE, CONFIG_TILE,
     DESC_A_SCALE_MODE, DESC_A_SCALE_POINTER, DESC_BIAS_POINTER,
     DESC_B_SCALE_MODE, DESC_B_SCALE_POINTER, DESC_EPILOGUE, DESC_FAST_ACCUM, DESC_TRANSA,
     DESC_TRANSB, EPILOGUE_BIAS, EPILOGUE_DEFAULT, EPILOGUE_GELU, EPILOGUE_RELU,
     LAYOUT_BATCH_COUNT, LAYOUT_BATCH_STRIDE, OP_N, PREF_ALIGNMENT_A, PREF_ALIGNMENT_B,
     PREF_ALIGNMENT_C, PREF_ALIGNMENT_D, PREF_MAX_WORKSPACE, PREF_REDUCTION_MASK, REDUCTION_ANY,
-    REDUCTION_COMPUTE_TYPE, REDUCTION_NONE, SCALE_TENSOR, LtAlgo,
+    REDUCTION_COMPUTE_TYPE, SCALE_TENSOR, LtAlgo,
     LtHeuristic, LtTable, lt_table,
 )
 from gputensor.blas.plan cimport Plan, product_alignments
@@ -254,56 +249,3 @@ cdef int lt_run(Plan* plan, const Product* product, uint64_t workspace, size_t w
                      <void*>product.b, plan.layout_b, &beta, <void*>product.c, plan.layout_c,
                      <void*>product.d, plan.layout_d, &plan.algo, <void*>workspace,
                      workspace_nbytes, <void*>stream)
-
-
-cdef list capabilities(const LtAlgo* algo, int attribute):
-    """The values of an array capability; [0] (undefined) when the algorithm has none."""
-    cdef uint32_t[512] values
-    cdef size_t written = 0
-    if lt.algo_cap(algo, attribute, values, sizeof(values), &written) != BLAS_OK or written == 0:
-        return [0]
-    return [values[index] for index in range(written // sizeof(uint32_t))]
-
-
-cdef int number_capability(const LtAlgo* algo, int attribute) noexcept nogil:
-    cdef int32_t value = 0
-    cdef size_t written = 0
-    if lt.algo_cap(algo, attribute, &value, sizeof(value), &written) != BLAS_OK:
-        return 0
-    return value
-
-
-cdef list lt_enumerate(Plan* plan, const Product* product, size_t workspace_nbytes):
-    cdef int[256] ids
-    cdef int count = 0
-    cdef int type_a = library_type(product.type_a)
-    cdef int type_b = library_type(product.type_b)
-    cdef int type_d = library_type(product.type_d)
-    cdef LtAlgo algo
-    cdef LtHeuristic result
-    cdef Choice choice
-    found = []
-    if lt.algo_ids(plan.handle, product.compute, scale_type(product), type_a, type_b, type_d,
-                   type_d, 256, ids, &count) != BLAS_OK:
-        return found
-    for index in range(count):
-        if lt.algo_init(plan.handle, product.compute, scale_type(product), type_a, type_b, type_d,
-                        type_d, ids[index], &algo) != BLAS_OK:
-            continue
-        custom = range(number_capability(&algo, CAP_CUSTOM_OPTION_MAX) + 1)
-        swizzles = [0, 1] if number_capability(&algo, CAP_SWIZZLING) else [0]
-        splits = [1, 2, 4, 8] if number_capability(&algo, CAP_SPLITK) else [1]
-        for tile, stage, option, swizzle, split in itertools.product(
-                capabilities(&algo, CAP_TILE_IDS), capabilities(&algo, CAP_STAGES_IDS), custom,
-                swizzles, splits):
-            config = [0] * CONFIG_COUNT
-            config[CONFIG_ID], config[CONFIG_TILE], config[CONFIG_STAGES] = ids[index], tile, stage
-            config[CONFIG_CUSTOM_OPTION], config[CONFIG_SWIZZLING] = option, swizzle
-            config[CONFIG_SPLITK] = split
-            config[CONFIG_REDUCTION] = REDUCTION_COMPUTE_TYPE if split > 1 else REDUCTION_NONE
-            for position in range(CONFIG_COUNT):
-                choice.config[position] = config[position]
-            if (lt_algo_of(plan, product, &choice, &result) == BLAS_OK
-                    and result.workspace_nbytes <= workspace_nbytes):
-                found.append(tuple(config))
-    return found

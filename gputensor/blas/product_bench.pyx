@@ -1,14 +1,10 @@
-"""Measuring the ways to compute one product, and choosing the quickest.
+"""The operands of one product on a device, ready to be multiplied and timed in any way.
 
-Each way (padding, library, algorithm) becomes a plan. Plans run over operands that rotate through
-more memory than the cache holds, captured into graphs so that the host's time does not count. A
-first pass drops what is clearly slower; the rest is measured in interleaved rounds, and the median
-decides. The default way is always among them and wins ties. A time budget bounds the whole.
-Everything runs on a stream of its own, never inside a capture of the caller's.
+A way is None (as the cost models and the library's heuristic decide) or a tuple (pad, backend,
+configuration). Operands rotate through more memory than the cache holds; products are captured into
+graphs, so that the host's time does not count. Plans and graphs are numbers here; who asked for one
+releases it. Everything runs on a stream of its own, never inside a capture of the caller's.
 """
-
-import statistics
-import time
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -26,14 +22,16 @@ from gputensor._kernels.operand cimport (
     DT_FLOAT32, DT_FLOAT64,
 )
 from gputensor.blas.choice cimport CONFIG_COUNT, Choice
-from gputensor.blas.dispatch cimport dispatch_load, plan_build, plan_destroy, plan_run
-from gputensor.blas.gemm_lt cimport lt_config_of, lt_enumerate, lt_propose
-from gputensor.blas.library cimport BLAS_OK, OP_N, LtHeuristic
+from gputensor.blas.dispatch cimport dispatch_load, plan_build, plan_destroy
+from gputensor.blas.gemm_lt cimport lt_config_of
+from gputensor.blas.library cimport BLAS_OK, OP_N
+from gputensor.blas.lt_search cimport lt_enumerate, lt_neighbours, lt_proposals
 from gputensor.blas.pad cimport (
     PAD_A, PAD_B, PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_nbytes, relayout_launch,
 )
 from gputensor.blas.plan cimport BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_hash, plan_key
 from gputensor.blas.product cimport Product
+from gputensor.blas.repetition cimport repeat_product
 from gputensor.blas.signature cimport product_of_signature
 from gputensor.blas.workspace cimport Workspace, workspace_nbytes
 
@@ -41,11 +39,10 @@ from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.random_source import SOURCE
 from gputensor.errors import raise_for_status
 
-__all__ = ["tune"]
+__all__ = ["ProductBench"]
 
 cdef enum:
     MAX_SETS = 16               # sets of rotating operands
-    PROPOSALS = 128
     MAX_REPEATS = 64
 
 # Word patterns for random finite elements: bits kept of random words, bits set (random_source.py).
@@ -71,12 +68,22 @@ cdef struct FillParameters:
 cdef uint64_t[MAX_DEVICES] streams
 
 
-cdef class Bench:
-    """The operands of one product on a device, ready to be multiplied by any plan."""
+cdef class ProductBench:
+    """The operands of one product on a device, ready to be multiplied by any plan.
+
+    Parameters
+    ----------
+    signature : tuple of int
+        The product, see :data:`gputensor.blas.signature.FIELDS`.
+    device : int
+        An open CUDA device.
+    rotating_nbytes : int
+        Memory that the operands rotate through.
+    """
 
     cdef Product raw
     cdef Product[MAX_SETS] sets
-    cdef int set_count
+    cdef readonly int set_count     # sets of operands that rotate
     cdef int device
     cdef uint64_t stream, start, end
     cdef Driver* driver
@@ -193,32 +200,32 @@ cdef class Bench:
         # A block of its own: inside a capture nothing may be allocated behind the streams' back.
         workspace.ptr, workspace.nbytes = self.scratch, self.scratch_nbytes
         workspace.lent = <Block*>NULL
-        status = plan_run(plan, &product, &workspace, self.stream)
+        status = repeat_product(plan, &product, &workspace, self.stream, 0)
         if status == BLAS_OK and plan.pad and after.count:
             relayout_launch(&after, self.device, self.stream)
         return status
 
-    cdef double once(self, Plan* plan) except -2:
-        """Seconds of one uncaptured product on the device; -1 when the library refuses it."""
+    def once(self, uint64_t plan):
+        """Run a plan uncaptured; its seconds on the device, or infinity when it is refused."""
         cdef float milliseconds = 0
         cdef int status
         self.driver.event_record(self.driver.self, self.start, self.stream)
-        status = self.launch(plan, 0)
+        status = self.launch(<Plan*>plan, 0)
         self.driver.event_record(self.driver.self, self.end, self.stream)
         self.wait()
         if status != BLAS_OK:
-            return -1
+            return float("inf")
         self.driver.event_elapsed(self.driver.self, &milliseconds, self.start, self.end)
         return milliseconds * 1e-3
 
-    cdef int wait(self) except -1:
+    def wait(self):
+        """Wait for everything that was queued."""
         cdef status_t status
         with nogil:
             status = self.driver.stream_synchronize(self.driver.self, self.stream)
         raise_for_status(status, "stream_synchronize", "while tuning a product")
-        return 0
 
-    cdef uint64_t graph(self, Plan* plan, int repeats) except 0:
+    def graph(self, uint64_t plan, int repeats):
         """An executable graph of `repeats` products over the rotating operands."""
         cdef uint64_t captured = 0
         cdef uint64_t executable = 0
@@ -230,7 +237,7 @@ cdef class Bench:
         try:
             for index in range(repeats):
                 if status == BLAS_OK:
-                    status = self.launch(plan, index % self.set_count)
+                    status = self.launch(<Plan*>plan, index % self.set_count)
         finally:
             ended = self.driver.capture_end(self.driver.self, self.stream, &captured)
         raise_for_status(ended, "capture_end")
@@ -239,8 +246,8 @@ cdef class Bench:
         raise_for_status(ended, "graph_instantiate")
         return executable
 
-    cdef double replay(self, uint64_t executable, int repeats) except -1:
-        """Seconds of one product in a replay."""
+    def replay(self, uint64_t executable, int repeats):
+        """Replay a graph; the seconds of one of its products."""
         cdef float milliseconds = 0
         self.driver.event_record(self.driver.self, self.start, self.stream)
         raise_for_status(self.driver.graph_launch(self.driver.self, executable, self.stream),
@@ -250,12 +257,12 @@ cdef class Bench:
         self.driver.event_elapsed(self.driver.self, &milliseconds, self.start, self.end)
         return milliseconds * 1e-3 / repeats
 
-    cdef object result(self, Plan* plan):
+    def result(self, uint64_t plan):
         """The first elements of the result by a plan, as float64; None when it was refused."""
         cdef int64_t count = min(self.size_d, 1 << 20)
         values = np.empty(count, DTYPES[self.raw.type_d].numpy)
         cdef uint64_t target = values.__array_interface__["data"][0]
-        if self.launch(plan, 0) != BLAS_OK:
+        if self.launch(<Plan*>plan, 0) != BLAS_OK:
             return None
         raise_for_status(
             self.driver.copy_async(self.driver.self, target, self.raw.d, values.nbytes,
@@ -263,8 +270,8 @@ cdef class Bench:
         self.wait()
         return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
-    cdef uint64_t plan(self, object choice) except? 1:
-        """The address of a new plan; 0 when the library has none. `choice` None is the default."""
+    def plan(self, object choice):
+        """Make the plan of a way; 0 when the library has none."""
         cdef PlanKey key
         cdef Choice given
         cdef Plan* plan
@@ -283,215 +290,71 @@ cdef class Bench:
         context_leave(self.device, before)
         return <uint64_t>plan
 
-    cdef list proposals(self, int padded, bint is_exhaustive):
-        """The choices of cuBLASLt for the product padded in one way, the library's order first."""
-        cdef LtHeuristic[PROPOSALS] results
+    def way_of(self, uint64_t plan):
+        """Return the way that a plan goes, its library and algorithm named."""
+        cdef Plan* found = <Plan*>plan
         cdef Choice choice
-        cdef Product final = self.raw
-        cdef Relayout before, after
-        cdef Plan* plan = <Plan*>self.plan((padded, BACKEND_LT, None))
-        cdef int index
-        cdef int count = 0
-        cdef list found = []
-        if plan is NULL:
-            return found
-        if plan.backend == BACKEND_LT:
-            pad_bind(&final, padded, 0, 0, 0, &before, &after)
-            lt_propose(plan, &final, workspace_nbytes(self.device), PROPOSALS, results, &count)
-            for index in range(count):
-                if results[index].state == BLAS_OK and (
-                        lt_config_of(&results[index].algo, &choice) == BLAS_OK):
-                    config = tuple([choice.config[i] for i in range(CONFIG_COUNT)])
-                    found.append((padded, BACKEND_LT, config))
-            if is_exhaustive:
-                found += [(padded, BACKEND_LT, config)
-                          for config in lt_enumerate(plan, &final,
-                                                     workspace_nbytes(self.device))]
-        plan_destroy(plan)
-        return list(dict.fromkeys(found))
+        config = None
+        if found.backend == BACKEND_LT and lt_config_of(&found.algo, &choice) == BLAS_OK:
+            config = tuple([choice.config[i] for i in range(CONFIG_COUNT)])
+        return (found.pad, found.backend, config)
+
+    def release(self, uint64_t plan, uint64_t executable):
+        """Free a plan and a graph; 0 for none."""
+        if executable:
+            self.driver.graph_executable_destroy(self.driver.self, executable)
+        if plan:
+            plan_destroy(<Plan*>plan)
 
     def forms(self):
-        """The ways to pad: none, the odd inputs, all odd matrices."""
+        """Return the ways to pad: none, the odd inputs, all odd matrices."""
         cdef int odd = odd_matrices(&self.raw)
         if self.raw.outer_ndim:
             return [PAD_NONE]
         return sorted({PAD_NONE, odd & (PAD_A | PAD_B), odd})
 
-    def choices(self, is_exhaustive):
-        """All ways that are worth a measurement."""
-        found = []
-        for form in self.forms():
-            found.append((form, BACKEND_CUBLAS, None))
-            found += self.proposals(form, is_exhaustive)
-        return list(dict.fromkeys(found))
+    def proposals(self, int padded):
+        """Return the libraries' ways for the product padded in one form, the likely first."""
+        return [(padded, BACKEND_CUBLAS, None)] + self.search(padded, None, 0)
+
+    def everything(self, int padded, double deadline):
+        """Return all of cuBLASLt's ways that can be found until the deadline."""
+        return self.search(padded, (), deadline)
+
+    def neighbours(self, tuple way, double deadline):
+        """Return the ways that differ from one of cuBLASLt's in one attribute."""
+        return self.search(way[0], way[2], deadline) if way[2] is not None else []
+
+    cdef list search(self, int padded, tuple config, double deadline):
+        """Proposals when `config` is None, everything when it is empty, else its neighbours."""
+        cdef Product final = self.raw
+        cdef Relayout before, after
+        cdef size_t nbytes = workspace_nbytes(self.device)
+        cdef uint64_t address = self.plan((padded, BACKEND_LT, None))
+        cdef Plan* plan = <Plan*>address
+        cdef list found = []
+        if plan is NULL:
+            return found
+        if plan.backend == BACKEND_LT:
+            pad_bind(&final, padded, 0, 0, 0, &before, &after)
+            if config is None:
+                found = lt_proposals(plan, &final, nbytes)
+            elif not config:
+                found = lt_enumerate(plan, &final, nbytes, deadline)
+            else:
+                found = lt_neighbours(plan, &final, nbytes, config, deadline)
+        plan_destroy(plan)
+        return [(padded, BACKEND_LT, one) for one in found]
+
+    def tolerance(self, expected):
+        """Return how far results of two ways may be apart, by the sum's order and rounding."""
+        unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
+                DT_COMPLEX128: 2.0**-50}.get(self.raw.type_d, 2.0**-9)
+        # Random signs: a sum of k terms below 1 has a size near sqrt(k), its error a few units of
+        # that.
+        return 4 * unit * (np.abs(expected) + 4 * float(self.raw.k) ** 0.5)
 
 
 cdef int64_t span(int64_t rows, int64_t columns, int64_t ld, int64_t batch,
                   int64_t stride) noexcept nogil:
     return (batch - 1) * stride + (columns - 1) * ld + rows
-
-
-class Contender:
-    """A plan under measurement."""
-
-    def __init__(self, choice, plan):
-        self.choice = choice
-        self.plan = plan
-        self.graph = 0
-        self.times = []
-
-
-def tune(signature, device, *, seconds=0.6, rounds=5, rotating_nbytes=128 << 20,
-         is_exhaustive=False, is_checked=True):
-    """Measure the ways to compute a product and return the quickest.
-
-    Parameters
-    ----------
-    signature : tuple of int
-        The product, see :data:`gputensor.blas.signature.FIELDS`.
-    device : int
-        An open CUDA device.
-    seconds : float
-        Budget; at least the default way is measured.
-    rounds : int
-        Interleaved rounds of the second pass.
-    rotating_nbytes : int
-        Memory that the operands rotate through, for cold caches.
-    is_exhaustive : bool
-        Also measure algorithms that the library's heuristic does not propose.
-    is_checked : bool
-        Compare the winner's result with the default's.
-
-    Returns
-    -------
-    dict
-        ``choice`` (pad, backend, configuration), ``us`` and ``default_us``, ``measured``.
-    """
-    cdef Bench bench = Bench(signature, device, rotating_nbytes)
-    deadline = time.monotonic() + seconds
-    default = Contender(None, bench.plan(None))
-    if not default.plan:
-        raise ValueError("no library has this product")
-    contenders = [default]
-    try:
-        return _tune(bench, contenders, deadline, seconds, rounds, is_exhaustive, is_checked)
-    finally:
-        bench.wait()
-        for contender in contenders:
-            if contender.graph:
-                release_graph(bench, contender.graph)
-            if contender.plan:
-                release_plan(contender.plan)
-
-
-cdef int release_graph(Bench bench, uint64_t executable) except -1:
-    bench.driver.graph_executable_destroy(bench.driver.self, executable)
-    return 0
-
-
-cdef int release_plan(uint64_t plan) except -1:
-    plan_destroy(<Plan*>plan)
-    return 0
-
-
-cdef object _tune(Bench bench, list contenders, double deadline, double seconds, int rounds,
-                  bint is_exhaustive, bint is_checked):
-    default = contenders[0]
-    first_pass_end = deadline - 0.4 * seconds
-    repeats = first_pass(bench, default, 0)
-    best = default.times[0]
-    for choice in bench.choices(is_exhaustive):
-        if time.monotonic() > first_pass_end:
-            break
-        contender = Contender(choice, bench.plan(choice))
-        if not contender.plan:
-            continue
-        contenders.append(contender)
-        if not is_worth(bench, contender, best):
-            continue
-        first_pass(bench, contender, repeats)
-        best = min(best, contender.times[0])
-    measured = [one for one in contenders if one.times]
-    finalists = sorted(measured, key=lambda one: one.times[0])[:8]
-    if default not in finalists:
-        finalists.append(default)
-    second_pass(bench, finalists, rounds, repeats, deadline)
-    return verdict(bench, default, finalists, len(measured), is_checked)
-
-
-cdef bint is_worth(Bench bench, object contender, double best) except -1:
-    """Run once to see that the library takes it and that it is not out of the question."""
-    cdef double seconds = bench.once(<Plan*><uint64_t>contender.plan)
-    if seconds < 0:
-        return False
-    # Launch gaps make small products look alike here; only a large one can be dropped.
-    return seconds < 2 * best or seconds < 50e-6
-
-
-cdef int first_pass(Bench bench, object contender, int repeats) except -1:
-    """Capture and time a contender once; gives the repeats in its graph (chosen when 0)."""
-    cdef Plan* plan = <Plan*><uint64_t>contender.plan
-    cdef double seconds
-    if repeats == 0:
-        seconds = bench.once(plan)
-        seconds = max(2e-6, bench.once(plan))
-        repeats = <int>min(MAX_REPEATS, max(bench.set_count if seconds < 1e-4 else 1,
-                                            1 + <int>(5e-4 / seconds)))
-    contender.graph = bench.graph(plan, repeats)
-    bench.replay(contender.graph, repeats)
-    contender.times = [bench.replay(contender.graph, repeats)]
-    return repeats
-
-
-cdef int second_pass(Bench bench, list finalists, int rounds, int repeats,
-                     double deadline) except -1:
-    for one in finalists:
-        one.times = []
-    for turn in range(rounds):
-        for one in finalists:
-            one.times.append(bench.replay(one.graph, repeats))
-        if time.monotonic() > deadline and turn:
-            break
-    return 0
-
-
-cdef object verdict(Bench bench, object default, list finalists, int measured, bint is_checked):
-    def median(one):
-        return statistics.median(one.times)
-
-    for winner in sorted(finalists, key=median):
-        if winner is default or median(winner) > 0.99 * median(default):
-            winner = default
-            break
-        if not is_checked or agrees(bench, default, winner):
-            break
-    return {
-        "choice": choice_of(winner),
-        "us": round(1e6 * median(winner), 3),
-        "default_us": round(1e6 * median(default), 3),
-        "measured": measured,
-    }
-
-
-cdef object choice_of(object contender):
-    """The choice of a contender; the default's padding and library, with their own algorithm."""
-    cdef Plan* plan = <Plan*><uint64_t>contender.plan
-    cdef Choice choice
-    if contender.choice is not None:
-        return contender.choice
-    if plan.backend == BACKEND_LT and lt_config_of(&plan.algo, &choice) == BLAS_OK:
-        return (plan.pad, plan.backend, tuple([choice.config[i] for i in range(CONFIG_COUNT)]))
-    return (plan.pad, plan.backend, None)
-
-
-cdef bint agrees(Bench bench, object default, object winner) except -1:
-    """Whether two plans give the same numbers, up to the rounding of sums in another order."""
-    expected = bench.result(<Plan*><uint64_t>default.plan)
-    got = bench.result(<Plan*><uint64_t>winner.plan)
-    if expected is None or got is None:
-        return False
-    unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
-            DT_COMPLEX128: 2.0**-50}.get(bench.raw.type_d, 2.0**-9)
-    # Random signs: a sum of k terms below 1 has a size near sqrt(k), its error a few units of that.
-    scale = unit * (np.abs(expected) + 4 * float(bench.raw.k) ** 0.5)
-    return bool(np.all(np.isfinite(got)) and np.all(np.abs(got - expected) <= 4 * scale))

@@ -1,0 +1,159 @@
+"""How the tuner chooses, on a bench whose ways have set times."""
+
+import math
+import time
+
+import numpy as np
+import pytest
+
+from gputensor.blas import tuner
+
+CUBLAS, LT = 1, 0
+
+
+class FakeBench:
+    """A product whose ways take the microseconds of a table; ways that it lacks are refused."""
+
+    set_count = 2
+
+    def __init__(self, table, *, proposed, load_seconds=0.0, wrong=()):
+        self.table = table
+        self.proposed = proposed
+        self.load_seconds = load_seconds
+        self.wrong = set(wrong)
+        self.ways = {}  # plan -> way
+        self.loaded = set()
+        self.released = []
+        self.measured = []
+
+    def plan(self, way):
+        if way is not None and way not in self.table:
+            return 0
+        number = len(self.ways) + 1
+        self.ways[number] = (0, CUBLAS, None) if way is None else way
+        return number
+
+    def way_of(self, plan):
+        return self.ways[plan]
+
+    def seconds(self, plan):
+        return self.table[self.ways[plan]] * 1e-6
+
+    def once(self, plan):
+        seconds = self.seconds(plan)
+        if self.ways[plan] not in self.loaded:
+            self.loaded.add(self.ways[plan])
+            seconds += self.load_seconds
+        return seconds
+
+    def graph(self, plan, repeats):
+        self.measured.append(self.ways[plan])
+        return plan
+
+    def replay(self, executable, repeats):
+        return self.seconds(executable)
+
+    def result(self, plan):
+        return np.full(4, 2.0 if self.ways[plan] in self.wrong else 1.0)
+
+    def tolerance(self, expected):
+        return 0.01 * np.abs(expected)
+
+    def forms(self):
+        return [0]
+
+    def proposals(self, form):
+        return [(form, CUBLAS, None), *self.proposed]
+
+    def everything(self, form, deadline):
+        return sorted(way for way in self.table if way[2] is not None)
+
+    def neighbours(self, way, deadline):
+        if way[2] is None:
+            return []
+        return [(way[0], way[1], (way[2][0] + step,)) for step in (-1, 1)]
+
+    def release(self, plan, executable):
+        self.released.append(plan)
+
+    def wait(self):
+        pass
+
+
+def way(number):
+    return (0, LT, (number,))
+
+
+def tuned(monkeypatch, bench, **options):
+    monkeypatch.setattr(tuner, "ProductBench", lambda *arguments: bench)
+    result = tuner.tune((), 0, **{"seconds": 5.0, **options})
+    assert sorted(bench.released) == sorted(bench.ways), "every plan is released once"
+    return result
+
+
+def test_the_walk_goes_from_the_best_proposal_to_better_neighbours(monkeypatch):
+    table = {(0, CUBLAS, None): 100.0} | {way(n): 60.0 + 5 * abs(n - 9) for n in range(20)}
+    result = tuned(monkeypatch, FakeBench(table, proposed=[way(3)]))
+    assert result["choice"] == way(9)
+    assert result["us"] == pytest.approx(60.0)
+    assert result["default_us"] == pytest.approx(100.0)
+    assert [pair[0] for pair in result["ways"]] == sorted(pair[0] for pair in result["ways"])
+
+
+def test_a_slow_first_run_does_not_drop_a_way(monkeypatch):
+    # A kernel is loaded at its first launch, which takes milliseconds.
+    table = {(0, CUBLAS, None): 400.0, way(1): 300.0}
+    bench = FakeBench(table, proposed=[way(1)], load_seconds=5e-3)
+    assert tuned(monkeypatch, bench)["choice"] == way(1)
+
+
+def test_a_way_out_of_the_question_is_not_measured(monkeypatch):
+    table = {(0, CUBLAS, None): 400.0, way(1): 900.0, way(5): 390.0}
+    bench = FakeBench(table, proposed=[way(1), way(5)])
+    assert tuned(monkeypatch, bench)["choice"] == way(5)
+    assert way(1) not in bench.measured
+
+
+def test_the_default_wins_what_is_nearly_a_tie(monkeypatch):
+    table = {(0, CUBLAS, None): 100.0, way(1): 99.5}
+    result = tuned(monkeypatch, FakeBench(table, proposed=[way(1)]))
+    assert result["choice"] == (0, CUBLAS, None)
+
+
+def test_a_quick_way_with_other_numbers_is_not_believed(monkeypatch):
+    table = {(0, CUBLAS, None): 100.0, way(1): 10.0, way(2): 50.0}
+    bench = FakeBench(table, proposed=[way(1), way(2)], wrong=[way(1)])
+    assert tuned(monkeypatch, bench)["choice"] == way(2)
+    bench = FakeBench(table, proposed=[way(1), way(2)], wrong=[way(1)])
+    assert tuned(monkeypatch, bench, is_checked=False)["choice"] == way(1)
+
+
+def test_an_exhaustive_search_finds_what_nothing_leads_to(monkeypatch):
+    table = {(0, CUBLAS, None): 100.0, way(1): 90.0, way(50): 20.0}
+    assert tuned(monkeypatch, FakeBench(table, proposed=[way(1)]))["choice"] == way(1)
+    bench = FakeBench(table, proposed=[way(1)])
+    assert tuned(monkeypatch, bench, is_exhaustive=True)["choice"] == way(50)
+
+
+def test_the_budget_ends_the_search(monkeypatch):
+    class Slow(FakeBench):
+        def once(self, plan):
+            time.sleep(0.02)
+            return super().once(plan)
+
+    table = {(0, CUBLAS, None): 100.0} | {way(n): 100.0 - n for n in range(90)}
+    bench = Slow(table, proposed=[way(n) for n in range(90)])
+    before = time.monotonic()
+    result = tuned(monkeypatch, bench, seconds=0.2)
+    assert time.monotonic() - before < 2.0
+    assert 1 <= result["measured"] < 40
+    assert math.isfinite(result["us"])
+
+
+def test_a_product_that_no_library_has_is_an_error(monkeypatch):
+    class Without(FakeBench):
+        def plan(self, way):
+            return 0
+
+    with pytest.raises(ValueError, match="no library has this product"):
+        tuned(monkeypatch, Without({}, proposed=[]))
