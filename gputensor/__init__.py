@@ -113,6 +113,7 @@ from gputensor.tensor.dtypes import (
 from gputensor.tensor.dtypes import bool_ as bool
 from gputensor.tensor.einsum import einsum, tensordot
 from gputensor.tensor.gathering import nonzero, take
+from gputensor.tensor.grouped_products import grouped_matmul
 from gputensor.tensor.joining import concat, meshgrid, repeat, roll, stack, tile, unstack
 from gputensor.tensor.mathematics import (
     ceil,
@@ -285,6 +286,7 @@ __all__ = [
     "graphs",
     "greater",
     "greater_equal",
+    "grouped_matmul",
     "hypot",
     "iinfo",
     "imag",

@@ -4,7 +4,7 @@ Broadcasting in two batch dimensions, or views with steps, leave batch dimension
 One call for each index of the smaller ones takes 3 to 5 µs of the host and leaves most of the GPU
 idle when the products are small. A kernel of some 2 µs writes the addresses of all matrices to
 device memory instead, in stream order, and one pointer-array call does the whole batch. The kernel
-computes them from the strides in its parameters, so a captured call needs nothing of the host later.
+computes them from the strides in its parameters, so a captured call needs nothing of the host.
 
 The library trusts addresses more than strides: where tensor cores are used it may load 16 bytes at
 once, so batches with matrices at other addresses stay with one call for each repetition.

@@ -1,5 +1,6 @@
 # One product of tensors: the way that every public function of products.pyx goes.
 
+from gputensor._kernels.operand cimport Operand
 from gputensor.blas.task cimport Options
 from gputensor.tensor.tensor cimport Tensor
 
@@ -8,3 +9,8 @@ from gputensor.tensor.tensor cimport Tensor
 # -1 for the operands' own; `addend` and `bias` may be None. `name` is the public function's.
 cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
                      Tensor addend, Tensor bias)
+# The checks and the result of one product, for who queues several: TypeError for types without a
+# product; `out` after its checks, or a new tensor of the shape of the product.
+cdef int check_element_types(str name, Tensor a, Tensor b) except -1
+cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int device,
+                       const Operand* left, const Operand* right)

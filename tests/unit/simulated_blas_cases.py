@@ -16,7 +16,15 @@ from gputensor import blas
 from gputensor.blas import tunable
 from gputensor.blas.pad import padding
 from gputensor.blas.tuner import tune
-from tests.conformance.test_matmul import assert_within, bound, random_shapes, random_tensor, wide
+from tests.conformance.test_grouped_matmul import exact_rows
+from tests.conformance.test_matmul import (
+    assert_within,
+    bound,
+    random_array,
+    random_shapes,
+    random_tensor,
+    wide,
+)
 from tests.unit import kernel_compiler
 
 
@@ -162,7 +170,30 @@ def batches(rng):
                 assert_within(out.numpy(), exact, limit)
 
 
-CASES = (views, paddings, batches, streams, captures, tuning)
+def groups(rng):
+    """Lists of pairs as one grouped call, rows with offsets on the device, captured and not."""
+    for name in ("float32", "float16", "bfloat16"):
+        for count in (3, 130):
+            sizes = rng.integers(1, 12, (count, 3))
+            left = [random_array(rng, (m, 8 * k), name) for m, k, n in sizes]
+            right = [random_array(rng, (8 * k, n), name) for m, k, n in sizes]
+            a = [gt.asarray(x, device="cuda") for x in left]
+            b = [gt.asarray(x, device="cuda") for x in right]
+            for got, x, y in zip(gt.grouped_matmul(a, b), left, right, strict=True):
+                assert_within(got.numpy(), wide(x) @ wide(y), bound(x, y, name))
+        for tokens, groups in ((70, 3), (150, 1030)):
+            x, w = random_array(rng, (tokens, 20), name), random_array(rng, (groups, 20, 9), name)
+            ends = np.sort(rng.integers(0, tokens + 1, groups))
+            offsets = gt.asarray(ends, device="cuda")
+            out = gt.full((tokens, 9), np.nan, dtype=name, device="cuda")
+            gt.grouped_matmul(
+                gt.asarray(x, device="cuda"), gt.asarray(w, device="cuda"), offsets, out=out
+            )
+            exact, limit = exact_rows(x, w, ends)
+            assert_within(out.numpy(), exact, limit)
+
+
+CASES = (views, paddings, batches, groups, streams, captures, tuning)
 
 if __name__ == "__main__":
     kernel_compiler.install()

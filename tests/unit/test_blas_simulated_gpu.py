@@ -41,7 +41,9 @@ def libraries(tmp_path_factory):
 
 
 @pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
-@pytest.mark.parametrize("case", ["views", "paddings", "batches", "streams", "captures", "tuning"])
+@pytest.mark.parametrize(
+    "case", ["views", "paddings", "batches", "groups", "streams", "captures", "tuning"]
+)
 def test_products_on_a_simulated_gpu(libraries, case, is_deferred):
     environment = {
         key: value
