@@ -8,7 +8,9 @@
 //
 // Locking: every method is called with the device's mutex held through `guard`. It is dropped while
 // a host function runs, because a host function may need Python's lock (GIL) or call the driver
-// again. A thread that waits for another thread's host function gives up the GIL meanwhile.
+// again. A thread that waits for another thread's host function gives up the GIL meanwhile. A
+// thread that holds the GIL and does not wait runs no host function: Python code would let other
+// threads in between two calls that their caller keeps together with the GIL.
 #pragma once
 
 #include <Python.h>
@@ -72,10 +74,12 @@ public:
         if (random() % 256 == 0) salt = random() | 1;
         // Half a piece for each call on average: under load the queues grow, as on a busy GPU.
         size_t steps = random() % 2 ? random() % 3 : 0;
+        bool functions = !steps || !holds_gil();
         while (steps--) {
             std::vector<std::shared_ptr<Stream>> ready;
             for (auto& entry : streams)
-                if (!starves(entry.first) && runnable(*entry.second))
+                if (!starves(entry.first) && runnable(*entry.second) &&
+                    (functions || !entry.second->queue.front().has_function()))
                     ready.push_back(entry.second);
             if (ready.empty()) return;
             step(guard, ready[random() % ready.size()]);
@@ -157,6 +161,8 @@ private:
         static thread_local int depth = 0;
         return depth;
     }
+
+    static bool holds_gil() { return Py_IsInitialized() && PyGILState_Check(); }
 
     static void* at(uint64_t ptr) { return reinterpret_cast<void*>(ptr); }
 
@@ -268,8 +274,7 @@ private:
     // holder gives it up; it is taken again with the mutex dropped, because other holders of the
     // GIL may be waiting for the mutex.
     void wait(Lock& guard) {
-        PyThreadState* state = Py_IsInitialized() && PyGILState_Check() ? PyEval_SaveThread()
-                                                                        : nullptr;
+        PyThreadState* state = holds_gil() ? PyEval_SaveThread() : nullptr;
         changed.wait(guard);
         if (!state) return;
         guard.unlock();

@@ -45,13 +45,17 @@ struct Work {
     std::shared_ptr<Mark> mark;     // RECORD, WAIT
     std::shared_ptr<GraphRun> run;  // GRAPH
     std::set<uint64_t>* freeing = nullptr;  // FREE: the device's list of what is being freed
+
+    bool has_function() const;  // a host function may be run when this is
 };
 
 struct Graph {
     std::vector<Work> nodes;
     std::vector<std::set<int>> before;  // for each node, the nodes it depends on
+    bool has_function = false;
 
     int add(const Work& work, const std::set<int>& after) {
+        has_function |= work.has_function();
         nodes.push_back(work);
         before.push_back(after);
         return int(nodes.size()) - 1;
@@ -94,6 +98,10 @@ struct GraphRun {
     std::vector<int> ready;
     size_t left;
 };
+
+inline bool Work::has_function() const {
+    return kind == FUNCTION || (kind == GRAPH && run->graph->has_function);
+}
 
 struct Executable {
     std::shared_ptr<const Graph> graph;

@@ -82,7 +82,7 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
         status = driver.host_launch(driver.self, run_record, record, stream)
     if status != 0:
         if active:
-            captured[(device, capture_id)].pop()
+            captured[(device, capture_id)].remove(<uint64_t>record)
         drop_record(record)
         raise_for_status(status, "host_launch", f"on device {device}, stream {stream}")
     return raise_pending(device)

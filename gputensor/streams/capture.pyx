@@ -4,6 +4,9 @@ A stream joins a capture by waiting for an event of it, and the driver cannot li
 want to know. The allocator: what a joined stream allocates comes from the capture's pool. And the
 ordering of replays, which starts from these streams (graph_streams.pyx). Captures that other
 libraries make are not listed here.
+
+A stream that captures can neither be waited for nor wait: both would concern the graph. Others wait
+for the event behind what it held before; what it should wait for is owed until its capture is over.
 """
 
 from libc.stdint cimport uint64_t
@@ -11,8 +14,9 @@ from libc.stdlib cimport free, malloc, realloc
 
 from gputensor._alloc.private_pool cimport pool_begin, pool_end, pool_release
 from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport STATUS_OK, Driver
-from gputensor.streams.graph_streams cimport graph_stream_retain
+from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
+from gputensor.streams.event_pool cimport event_behind, event_return
+from gputensor.streams.graph_streams cimport graph_stream_retain, graph_stream_waited
 
 from gputensor._driver.registry import before_close
 
@@ -20,11 +24,23 @@ cdef extern from "gputensor/streams/spin_lock.h":
     void spin_acquire(int* lock) noexcept nogil
     void spin_release(int* lock) noexcept nogil
 
+# A wait to make when a capture is over.
+cdef struct Owed:
+    uint64_t stream             # whose work is to be waited for
+    uint64_t event              # behind the latest of it
+
+# One stream's part in a capture.
+cdef struct Part:
+    uint64_t stream
+    uint64_t before             # event behind what it held when it joined; 0: not known
+    Owed* owed
+    int owed_count
+
 cdef struct Capture:
     int device
     uint64_t id
     uint64_t pool_id
-    uint64_t* streams           # the first is where the capture began
+    Part* parts                 # the first is where the capture began
     int count
     int capacity
     Capture* next
@@ -33,20 +49,23 @@ cdef Capture* captures = NULL       # guarded by lock, as is all that it leads t
 cdef int active = 0                 # the length of that list; read without the lock
 cdef int lock = 0
 
+# No stream's handle: the stream waited for several.
+cdef uint64_t SEVERAL = <uint64_t>-1
+
 
 cdef int captures_active() noexcept nogil:
     return active
 
 
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
-                         bint is_private) except -1:
+                         uint64_t before, bint is_private) except -1:
     global active, captures
     cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
     if capture == NULL:
         raise MemoryError
     capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL)
-    if add_stream(capture, stream) < 0 or not graph_stream_retain(device, stream, is_private):
-        free(capture.streams)
+    if add_part(capture, stream, before) < 0 or not graph_stream_retain(device, stream, is_private):
+        free(capture.parts)
         free(capture)
         raise MemoryError
     spin_acquire(&lock)
@@ -57,50 +76,137 @@ cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint
     return 0
 
 
-cdef void capture_joined(int device, uint64_t stream) noexcept nogil:
-    cdef Driver* driver
-    cdef Capture* capture
-    cdef uint64_t capture_id = 0
-    cdef int is_capturing = 0
+# ---- streams that join ----
+
+cdef status_t capture_joining(int device, uint64_t stream, uint64_t* before) noexcept nogil:
+    cdef uint64_t capture_id
+    before[0] = 0
+    # The default stream never captures.
+    if stream == 0 or capture_of_stream(device, stream, &capture_id):
+        return STATUS_OK
+    return event_behind(device, stream, before)
+
+
+cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept nogil:
+    cdef Capture* capture = NULL
+    cdef uint64_t capture_id
     cdef uint64_t pool_id = 0
-    if not active:
-        return
-    driver = driver_get(device)
-    if driver.capture_info(driver.self, stream, &is_capturing, &capture_id) != STATUS_OK:
-        return
-    if not is_capturing:
-        return
-    spin_acquire(&lock)
-    capture = captures
-    while capture != NULL and (capture.device != device or capture.id != capture_id):
-        capture = capture.next
-    if capture != NULL:
-        # Without memory for the entry, this stream's part is the program's to order and to keep.
-        if add_stream(capture, stream) > 0:
+    cdef int added = 0
+    if capture_of_stream(device, stream, &capture_id):
+        spin_acquire(&lock)
+        capture = captures
+        while capture != NULL and (capture.device != device or capture.id != capture_id):
+            capture = capture.next
+        if capture != NULL:
+            # Without memory for the entry, this stream's part is the program's to order and keep.
+            added = add_part(capture, stream, before)
             pool_id = capture.pool_id
-    spin_release(&lock)
-    if pool_id:
+        spin_release(&lock)
+    if added <= 0 and before:
+        event_return(device, before)
+    if added > 0:
         graph_stream_retain(device, stream, False)
         pool_begin(device, pool_id, stream)
 
 
+cdef bint capture_of_stream(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int is_capturing = 0
+    capture_id[0] = 0
+    return (driver.capture_info(driver.self, stream, &is_capturing, capture_id) == STATUS_OK
+            and is_capturing)
+
+
 # 1: added, 0: it was there, -1: no memory.
-cdef int add_stream(Capture* capture, uint64_t stream) noexcept nogil:
-    cdef uint64_t* streams
+cdef int add_part(Capture* capture, uint64_t stream, uint64_t before) noexcept nogil:
+    cdef Part* parts
     cdef int i
     for i in range(capture.count):
-        if capture.streams[i] == stream:
+        if capture.parts[i].stream == stream:
             return 0
     if capture.count == capture.capacity:
-        streams = <uint64_t*>realloc(capture.streams, (capture.count + 8) * sizeof(uint64_t))
-        if streams == NULL:
+        parts = <Part*>realloc(capture.parts, (capture.count + 8) * sizeof(Part))
+        if parts == NULL:
             return -1
-        capture.streams = streams
+        capture.parts = parts
         capture.capacity = capture.count + 8
-    capture.streams[capture.count] = stream
+    capture.parts[capture.count] = Part(stream, before, NULL, 0)
     capture.count += 1
     return 1
 
+
+# ---- order with work outside ----
+
+cdef Part* find_part(int device, uint64_t stream) noexcept nogil:
+    cdef Capture* capture = captures
+    cdef int i
+    while capture != NULL:
+        for i in range(capture.count):
+            if capture.device == device and capture.parts[i].stream == stream:
+                return &capture.parts[i]
+        capture = capture.next
+    return NULL
+
+
+cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef Part* part
+    cdef status_t status = STATUS_OK
+    cdef uint64_t event = 0
+    cdef int i = -1
+    # Before the first of the owed events there is `before`, at -1.
+    while status == STATUS_OK:
+        spin_acquire(&lock)
+        part = find_part(device, other)
+        if part == NULL or i == part.owed_count:
+            spin_release(&lock)
+            break
+        event = part.before
+        if i >= 0:
+            event = 0 if part.owed[i].stream == waiter else part.owed[i].event
+        spin_release(&lock)
+        if event:
+            status = driver.stream_wait_event(driver.self, waiter, event)
+        i += 1
+    return status
+
+
+cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil:
+    cdef uint64_t event = 0
+    cdef status_t status = event_behind(device, stream, &event)
+    cdef uint64_t former = event
+    if status == STATUS_OK:
+        spin_acquire(&lock)
+        status = add_owed(find_part(device, other), stream, event, &former)
+        spin_release(&lock)
+    if former:
+        event_return(device, former)
+    return status
+
+
+cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
+                       uint64_t* former) noexcept nogil:
+    # A later event of the same stream takes the place of an earlier one, which comes back.
+    cdef Owed* owed
+    cdef int i
+    if part == NULL:
+        return STATUS_OK        # another library's capture: its order is the program's
+    for i in range(part.owed_count):
+        if part.owed[i].stream == stream:
+            former[0] = part.owed[i].event
+            part.owed[i].event = event
+            return STATUS_OK
+    owed = <Owed*>realloc(part.owed, (part.owed_count + 1) * sizeof(Owed))
+    if owed == NULL:
+        return STATUS_OUT_OF_MEMORY
+    part.owed = owed
+    owed[part.owed_count] = Owed(stream, event)
+    part.owed_count += 1
+    former[0] = 0
+    return STATUS_OK
+
+
+# ---- the end ----
 
 cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     # Takes the capture off the list; an id of 0 takes any capture of the device. NULL: none.
@@ -119,29 +225,59 @@ cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     return capture
 
 
-cdef list capture_finished(int device, uint64_t capture_id):
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits):
     cdef Capture* capture = take(device, capture_id)
     cdef list streams = []
+    cdef status_t status
     cdef int i
+    waits[0] = STATUS_OK
     if capture == NULL:
         return streams
     for i in range(capture.count):
-        streams.append(capture.streams[i])
+        streams.append(capture.parts[i].stream)
         if i > 0:
             # pool_begin counted as a holder; the graph is the only one that stays.
-            pool_end(device, capture.pool_id, capture.streams[i])
+            pool_end(device, capture.pool_id, capture.parts[i].stream)
             pool_release(device, capture.pool_id)
-    free(capture.streams)
-    free(capture)
+        status = pay(device, &capture.parts[i])
+        if status != STATUS_OK:
+            waits[0] = status
+    drop(capture)
     return streams
+
+
+cdef status_t pay(int device, Part* part) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status = STATUS_OK
+    cdef uint64_t capture_id
+    cdef bint goes_on = capture_of_stream(device, part.stream, &capture_id)
+    cdef int i
+    for i in range(part.owed_count):
+        # A capture that did not end, because another thread must end it, is left intact.
+        if not goes_on and status == STATUS_OK:
+            status = driver.stream_wait_event(driver.self, part.stream, part.owed[i].event)
+        event_return(device, part.owed[i].event)
+    if part.owed_count:
+        graph_stream_waited(device, part.stream,
+                            part.owed[0].stream if part.owed_count == 1 else SEVERAL)
+    if part.before:
+        event_return(device, part.before)
+    return status
+
+
+cdef void drop(Capture* capture) noexcept nogil:
+    cdef int i
+    for i in range(capture.count):
+        free(capture.parts[i].owed)
+    free(capture.parts)
+    free(capture)
 
 
 def forget_captures(int device):
     """Drop the captures of a device that closes."""
     cdef Capture* capture = take(device, 0)
     while capture != NULL:
-        free(capture.streams)
-        free(capture)
+        drop(capture)
         capture = take(device, 0)
 
 

@@ -1,7 +1,7 @@
 """Event: a mark behind the work that a stream holds, to be waited for or timed.
 
 The driver event is made at the first record, on that stream's device. Events without time stamps
-come from and go back to the pool in ordering.pyx; those with time stamps are made and destroyed.
+come from and go back to the pool in event_pool.pyx; those with time stamps are made and destroyed.
 """
 
 import time
@@ -16,10 +16,10 @@ from gputensor._driver.table cimport (
     Driver,
     status_t,
 )
-from gputensor.streams.capture cimport capture_joined
+from gputensor.streams.capture cimport capture_joined, capture_joining, captures_active
 from gputensor.streams.current cimport NO_DEVICE, current_device, device_generation, device_text
 from gputensor.streams.device cimport device_object
-from gputensor.streams.ordering cimport event_return, event_take
+from gputensor.streams.event_pool cimport event_return, event_take
 from gputensor.streams.stream cimport Stream, after_synchronize, any_stream, stream_argument
 
 from gputensor.errors import DeviceError, raise_for_status
@@ -126,6 +126,7 @@ cdef class Event:
         """
         cdef Stream target
         cdef Driver* driver
+        cdef uint64_t before = 0
         cdef status_t status
         if stream is None:
             target = stream_argument(None, current_device())
@@ -140,9 +141,14 @@ cdef class Event:
             return
         driver = target.driver()
         with nogil:
-            status = driver.stream_wait_event(driver.self, target.handle, self.handle)
+            status = STATUS_OK
+            if captures_active():
+                status = capture_joining(target.device_number, target.handle, &before)
+            if status == STATUS_OK:
+                status = driver.stream_wait_event(driver.self, target.handle, self.handle)
+            if before or captures_active():
+                capture_joined(target.device_number, target.handle, before)
         self.check(status, "stream_wait_event")
-        capture_joined(target.device_number, target.handle)
 
     def query(self):
         """Return whether the work before the mark is done. Never waits."""

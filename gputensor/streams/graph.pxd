@@ -31,6 +31,7 @@ cdef class CUDAGraph:
     cdef int mark_replay(self, uint64_t stream, set peers) except -1
     cdef int abandon(self) except -1
     cdef int release(self) except -1
+    cdef CUDAGraph successor(self)
     cdef int clear_books(self) except -1
     cdef int forget(self) except -1
 

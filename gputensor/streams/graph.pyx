@@ -21,33 +21,40 @@ from gputensor._alloc.private_pool cimport (
 )
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.streams.capture cimport capture_finished, capture_started
+from gputensor.streams.capture cimport (
+    capture_finished,
+    capture_owe,
+    capture_started,
+    capture_wait_before,
+)
 from gputensor.streams.current cimport (
     current_device,
     current_stream,
     device_generation,
     device_text,
 )
+from gputensor.streams.event_pool cimport event_behind, event_return, event_take
 from gputensor.streams.graph_streams cimport (
     graph_stream_peers,
     graph_stream_release,
     graph_stream_waited,
 )
-from gputensor.streams.ordering cimport (
-    event_return,
-    event_take,
-    ordering_is_manual,
-    stream_wait_stream,
-)
+from gputensor.streams.ordering cimport ordering_is_manual, stream_wait_stream
 from gputensor.streams.stream cimport after_synchronize, stream_argument
 
 from gputensor._alloc.pinned_memory import capture_done
 from gputensor._driver.registry import before_close
 from gputensor.errors import DeviceError, raise_for_status
+from gputensor.streams.stream import on_synchronize
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
+cdef enum:
+    STATUS_NOT_PERMITTED = 800      # the driver was asked to wait inside of a host function
+
 cdef list release_hooks = []
+# What was given up inside of a host function, which cannot wait for the last replay.
+cdef list postponed = []
 # (device, pool id) -> the Stream of the last capture into the pool, and whether it is private:
 # graphs that share a pool capture on one stream, because the allocator reuses memory stream by
 # stream.
@@ -115,6 +122,7 @@ cdef class CUDAGraph:
         cdef Driver* driver = driver_get(device)
         cdef uint64_t stream = current_stream(device)
         cdef uint64_t pool_id
+        cdef uint64_t before = 0
         cdef status_t status
         if self.state != EMPTY:
             raise RuntimeError("this CUDAGraph holds a capture; reset() it or make another one")
@@ -135,8 +143,12 @@ cdef class CUDAGraph:
         if status != STATUS_OK:
             raise_for_status(status, "pool_begin", f"on {device_text(device)}")
         with nogil:
-            status = driver.capture_begin(driver.self, stream, mode)
+            status = event_behind(device, stream, &before)
+            if status == STATUS_OK:
+                status = driver.capture_begin(driver.self, stream, mode)
         if status != STATUS_OK:
+            if before:
+                event_return(device, before)
             pool_end(device, pool_id, stream)
             pool_release(device, pool_id)
             raise_for_status(status, "capture_begin", f"on {device_text(device)}")
@@ -147,7 +159,7 @@ cdef class CUDAGraph:
         self.capture_id = capture_number(device, stream)
         self.state = CAPTURING
         pool_streams[device, pool_id] = self.stream, self.is_private
-        capture_started(device, self.capture_id, pool_id, stream, self.is_private)
+        capture_started(device, self.capture_id, pool_id, stream, before, self.is_private)
 
     def capture_end(self):
         """End the capture, and make the graph ready unless `keep_graph` is set.
@@ -237,15 +249,18 @@ cdef class CUDAGraph:
         # Leaves the handle in self.graph, and the pool to the graph.
         cdef Driver* driver = driver_get(self.device)
         cdef uint64_t stream = self.stream.handle
-        cdef status_t status
+        cdef status_t status, waits = STATUS_OK
         with nogil:
             status = driver.capture_end(driver.self, stream, &self.graph)
         pool_end(self.device, self.pool_id, stream)
-        self.members = capture_finished(self.device, self.capture_id)
+        self.members = capture_finished(self.device, self.capture_id, &waits)
+        if status == STATUS_OK and waits != STATUS_OK:
+            driver.graph_destroy(driver.self, self.graph)
+            status = waits
         return status
 
     cdef set wait_for_peers(self, uint64_t stream):
-        # A stream that captures now runs nothing, and its capture must not be waited for.
+        # A stream that captures now runs nothing but what it held before its capture.
         cdef set peers = set()
         cdef uint64_t member, peer
         cdef status_t status
@@ -256,9 +271,11 @@ cdef class CUDAGraph:
         for peer in peers:
             if capture_state(self.device, peer) == 0:
                 status = stream_wait_stream(self.device, stream, peer)
-                if status != STATUS_OK:
-                    raise_for_status(status, "stream_wait_event",
-                                     f"before a replay on {device_text(self.device)}")
+            else:
+                status = capture_wait_before(self.device, stream, peer)
+            if status != STATUS_OK:
+                raise_for_status(status, "stream_wait_event",
+                                 f"before a replay on {device_text(self.device)}")
         return peers
 
     cdef int mark_replay(self, uint64_t stream, set peers) except -1:
@@ -279,6 +296,9 @@ cdef class CUDAGraph:
                     status = driver.stream_wait_event(driver.self, peer, self.replayed)
                 if status == STATUS_OK:
                     graph_stream_waited(self.device, peer, stream)
+            else:
+                # It cannot wait now; it will when its capture is over.
+                status = capture_owe(self.device, peer, stream)
         if status != STATUS_OK:
             raise_for_status(status, "stream_wait_event",
                              f"behind a replay on {device_text(self.device)}")
@@ -297,19 +317,35 @@ cdef class CUDAGraph:
 
     cdef int release(self) except -1:
         cdef Driver* driver = driver_get(self.device)
+        cdef status_t status
         if driver == NULL or self.generation != device_generation(self.device):
             self.clear_books()
             return 0
         # The pool's memory, and what captured host functions refer to, outlive the last replay.
+        if self.replayed:
+            with nogil:
+                status = driver.event_synchronize(driver.self, self.replayed)
+            if status == STATUS_NOT_PERMITTED:
+                postponed.append(self.successor())
+                return 0
         with nogil:
-            if self.replayed:
-                driver.event_synchronize(driver.self, self.replayed)
             if self.executable:
                 driver.graph_executable_destroy(driver.self, self.executable)
             if self.graph:
                 driver.graph_destroy(driver.self, self.graph)
         self.forget()
         return 0
+
+    cdef CUDAGraph successor(self):
+        # Another object that has the graph; this one is empty then.
+        cdef CUDAGraph made = CUDAGraph.__new__(CUDAGraph)
+        made.graph, made.executable, made.replayed = self.graph, self.executable, self.replayed
+        made.pool_id, made.capture_id = self.pool_id, self.capture_id
+        made.device, made.generation, made.state = self.device, self.generation, self.state
+        made.stream, made.members = self.stream, self.members
+        self.members = None
+        self.clear_books()
+        return made
 
     cdef int clear_books(self) except -1:
         cdef uint64_t member
@@ -381,6 +417,16 @@ def forget_pools(int device):
 
 
 before_close(forget_pools)
+
+
+def release_postponed(int device):
+    """Give up the graphs that could not be given up earlier, after a wait for a device."""
+    global postponed
+    dropped, postponed = postponed, []
+    del dropped
+
+
+on_synchronize(release_postponed)
 
 
 def on_graph_release(function):

@@ -44,8 +44,3 @@ cdef bint ordering_is_manual() noexcept nogil
 # Work queued on `waiter` from now on starts after the work queued on `other` so far. One event
 # from the device's pool; no allocation when the pool has one.
 cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil
-
-# Events without time stamps, shared by the whole library. A returned event may be handed out again
-# at once: a queued wait refers to the record that was made before it.
-cdef status_t event_take(int device, uint64_t* event) noexcept nogil
-cdef void event_return(int device, uint64_t event) noexcept nogil

@@ -1,4 +1,4 @@
-"""Automatic ordering of uses of one memory on several streams, and the pool of events behind it.
+"""Automatic ordering of uses of one memory on several streams.
 
 Each storage has a UseLog: the stream of the last write, and which streams have read since. A read
 on another stream waits for the writer, a write for the writer and the readers; a stream that
@@ -16,18 +16,22 @@ from gputensor._alloc.allocator cimport allocator_record_stream
 from gputensor._alloc.block cimport Block
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
-    HOST_DEVICES,
     STATUS_NOT_READY,
     STATUS_OK,
     STATUS_OUT_OF_MEMORY,
     Driver,
     status_t,
 )
-from gputensor.streams.capture cimport capture_joined
+from gputensor.streams.capture cimport (
+    capture_joined,
+    capture_joining,
+    capture_wait_before,
+    captures_active,
+)
 from gputensor.streams.current cimport device_text
+from gputensor.streams.event_pool cimport event_behind, event_return
 from gputensor.streams.graph_streams cimport graph_stream_touch, graph_streams_count
 
-from gputensor._driver.registry import before_close
 from gputensor.errors import raise_for_status
 
 cdef extern from "gputensor/streams/spin_lock.h":
@@ -184,8 +188,11 @@ cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other,
         status = driver.stream_query(driver.self, other)
         return STATUS_CAPTURE_ISOLATION if status == STATUS_NOT_READY else status
     if other_captures and not waiter_captures:
-        # What `other` wrote exists only when the graph runs; what it read has not run.
-        return STATUS_CAPTURE_ISOLATION if other_wrote else STATUS_OK
+        # What `other` wrote exists only when the graph runs; what it read has not run, unless it
+        # was before the capture.
+        if other_wrote:
+            return STATUS_CAPTURE_ISOLATION
+        return capture_wait_before(device, waiter, other)
     if waiter_captures and waiter_capture != other_capture:
         return STATUS_CAPTURE_ISOLATION
     return stream_wait_stream(device, waiter, other)
@@ -204,18 +211,19 @@ cdef status_t capture_of(Driver* driver, uint64_t stream, int* captures,
 cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil:
     cdef Driver* driver = driver_get(device)
     cdef uint64_t event
-    cdef status_t status
+    cdef uint64_t before = 0
+    cdef status_t status = STATUS_OK
     if waiter == other:
         return STATUS_OK
-    status = event_take(device, &event)
-    if status != STATUS_OK:
-        return status
-    status = driver.event_record(driver.self, event, other)
+    if captures_active():
+        status = capture_joining(device, waiter, &before)
+    if status == STATUS_OK:
+        status = event_behind(device, other, &event)
     if status == STATUS_OK:
         status = driver.stream_wait_event(driver.self, waiter, event)
-    event_return(device, event)
-    if status == STATUS_OK:
-        capture_joined(device, waiter)
+        event_return(device, event)
+    if before or captures_active():
+        capture_joined(device, waiter, before)
     return status
 
 
@@ -232,64 +240,6 @@ cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
         facts = f"ordering stream {stream:#x} of {device_text(device)}"
     raise_for_status(status, "stream_wait_event", facts)
     return 0
-
-
-# ---- the pool of events ----
-
-cdef struct EventPool:
-    uint64_t* events
-    int count
-    int capacity
-    int lock
-
-cdef EventPool pools[64]
-
-
-cdef status_t event_take(int device, uint64_t* event) noexcept nogil:
-    cdef EventPool* pool = &pools[device + HOST_DEVICES]
-    cdef Driver* driver
-    spin_acquire(&pool.lock)
-    if pool.count:
-        pool.count -= 1
-        event[0] = pool.events[pool.count]
-        spin_release(&pool.lock)
-        return STATUS_OK
-    spin_release(&pool.lock)
-    driver = driver_get(device)
-    return driver.event_create(driver.self, event, 0)
-
-
-cdef void event_return(int device, uint64_t event) noexcept nogil:
-    cdef EventPool* pool = &pools[device + HOST_DEVICES]
-    cdef uint64_t* events
-    cdef Driver* driver
-    cdef int capacity
-    spin_acquire(&pool.lock)
-    if pool.count == pool.capacity:
-        capacity = 2 * pool.capacity + 16
-        events = <uint64_t*>realloc(pool.events, capacity * sizeof(uint64_t))
-        if events == NULL:
-            spin_release(&pool.lock)
-            driver = driver_get(device)
-            driver.event_destroy(driver.self, event)
-            return
-        pool.events = events
-        pool.capacity = capacity
-    pool.events[pool.count] = event
-    pool.count += 1
-    spin_release(&pool.lock)
-
-
-def release_events(int device):
-    """Destroy the idle events of a device."""
-    cdef Driver* driver = driver_get(device)
-    cdef uint64_t event
-    while driver != NULL and pools[device + HOST_DEVICES].count:
-        if event_take(device, &event) == STATUS_OK:
-            driver.event_destroy(driver.self, event)
-
-
-before_close(release_events)
 
 
 # ---- the mode ----

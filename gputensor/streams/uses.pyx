@@ -70,17 +70,13 @@ cdef class Uses:
     def read(self, stream=None):
         """Make `stream` (the current one by default) wait for the last write elsewhere."""
         cdef uint64_t handle = self.handle(stream)
-        cdef status_t status
-        with nogil:
-            status = order_read(&self.log, NULL, handle)
+        cdef status_t status = order_read(&self.log, NULL, handle)
         raise_for_order(self.log.device, handle, status)
 
     def write(self, stream=None):
         """Make `stream` (the current one by default) wait for every use elsewhere."""
         cdef uint64_t handle = self.handle(stream)
-        cdef status_t status
-        with nogil:
-            status = order_write(&self.log, NULL, handle)
+        cdef status_t status = order_write(&self.log, NULL, handle)
         raise_for_order(self.log.device, handle, status)
 
     cdef uint64_t handle(self, object stream) except? 0:

@@ -18,7 +18,7 @@ from gputensor._alloc.block cimport Block
 from gputensor._alloc.pinned cimport pinned_free, pinned_malloc, pinned_use, raise_for_pinned
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.streams.ordering cimport event_return, event_take
+from gputensor.streams.event_pool cimport event_return, event_take
 
 from gputensor.errors import raise_for_status
 

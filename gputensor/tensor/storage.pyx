@@ -14,13 +14,8 @@ from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 from gputensor.streams.current cimport current_stream
-from gputensor.streams.ordering cimport (
-    UseLog,
-    event_return,
-    event_take,
-    use_log_drop,
-    use_log_init,
-)
+from gputensor.streams.event_pool cimport event_return, event_take
+from gputensor.streams.ordering cimport UseLog, use_log_drop, use_log_init
 
 # Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
 # the events are None until they can be recorded, which is not while this thread captures a graph.

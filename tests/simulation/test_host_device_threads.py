@@ -75,6 +75,29 @@ def test_host_functions_that_need_the_gil_run_from_any_thread(calls, keep_gil):
     assert calls.stream_destroy(shared) == 0
 
 
+def test_calls_under_the_gil_that_do_not_wait_run_no_host_function(calls):
+    """Python code inside of such a call would let in other threads, which the caller excluded."""
+    held = Calls(calls.device, keep_gil=True)
+    first, second = (calls.make("stream_create", 0) for _ in range(2))
+    event, ptr = calls.make("event_create", 0), calls.make("mem_alloc", 64)
+    ran = []
+    function = HOST_FUNCTION(lambda _: ran.append(threading.get_ident()))
+    for _ in range(20):
+        assert calls.host_launch(function, None, first) == 0
+    before = len(ran)
+    for _ in range(200):
+        assert held.event_record(event, second) == 0
+        assert held.stream_wait_event(first, event) == 0
+        assert held.fill_async(ptr, 1, 4, 4, second) == 0
+        held.stream_query(first)
+        held.event_query(event)
+    assert len(ran) == before
+    assert held.stream_synchronize(first) == 0
+    assert len(ran) == 20
+    assert calls.synchronize() == calls.mem_free(ptr) == calls.event_destroy(event) == 0
+    assert calls.stream_destroy(first) == calls.stream_destroy(second) == 0
+
+
 def test_threads_map_and_unmap_pages_of_one_range(calls):
     unit = calls.granularity
     va = calls.make("va_reserve", THREADS * unit, 0)

@@ -6,8 +6,11 @@ fills of the same buffers on other random streams. Nobody inserts a wait but the
 
 import numpy as np
 
+from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream, current_stream, ordering
+from gputensor.streams.graph import on_graph_release
+from tests.conformance.driver_calls import HOST_FUNCTION
 from tests.simulation.test_ordering import WORDS, World, fresh_seeds
 
 
@@ -143,3 +146,33 @@ def test_same_programs_without_waits_go_wrong():
                 run(world)
             wrong += not np.array_equal(world.memory(), world.model)
     assert wrong >= 12
+
+
+def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_replays():
+    """Collecting garbage there may drop a graph, and nobody can wait inside of a host function."""
+    ran, released = [], []
+    on_graph_release(lambda device, capture: released.append(len(ran)))
+    count = HOST_FUNCTION(lambda _: ran.append(1))
+    for seed in fresh_seeds(30):
+        with GraphWorld(seed) as world:
+            first, other = world.streams[:2]
+            del ran[:], released[:]
+            captured = CUDAGraph()
+            with Device(world.device), graph(captured):
+                launched = world.calls.host_launch(count, None, current_stream().cuda_stream)
+                assert launched == 0
+                world.captured_copy(current_stream(), 1, 0, 0, WORDS)
+            world.fill(first, 0)
+            with first:
+                captured.replay()
+            world.model[1] = world.model[0]
+            holder = [captured]
+            del captured
+            drop = HOST_FUNCTION(lambda _, holder=holder: holder.clear())
+            assert world.calls.host_launch(drop, None, other.cuda_stream) == 0
+            other.synchronize()
+            assert not holder
+            first.synchronize()
+            world.check()
+            assert ran == released == [1]
+            assert registry.leaks(world.device)["executables"] == 0
