@@ -11,3 +11,6 @@ cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil
 # The streams that a freed block waited for are done.
 cdef void block_event_completed(Block* block) noexcept nogil
+# A block of a view comes to be, with its parts, or ceases to be.
+cdef void view_event_open(Block* block) noexcept nogil
+cdef void view_event_close(Block* block) noexcept nogil

@@ -1,9 +1,9 @@
 # distutils: language = c++
 """What the history says of blocks: allocated, freed, free to be used again.
 
-A block of a view (view.pyx) lies at addresses that belong to no segment, while its memory is that
-of its parts, which a snapshot shows as allocated where they are. So the events of such a block are
-those of its parts: then events and segments tell one story, which the viewers rely on.
+A block of a view (view.pyx) lies at addresses of its own, and the memory under it is that of its
+parts. Events and snapshots tell one story of it, which viewers rely on: while the block is in use
+its parts are unmapped where they are at home, and mapped as one segment where the caller has them.
 """
 
 from libc.stdint cimport uint32_t, uint64_t
@@ -11,8 +11,11 @@ from libc.stdint cimport uint32_t, uint64_t
 from gputensor._alloc.history cimport (
     HISTORY_ALLOC,
     HISTORY_FREE_COMPLETED,
+    HISTORY_SEGMENT_MAP,
+    HISTORY_SEGMENT_UNMAP,
+    history_record,
+    history_record_block,
     history_record_free,
-    history_record_part,
 )
 from gputensor._alloc.model cimport Block
 
@@ -21,40 +24,36 @@ cdef inline uint64_t _pool_id(Block* block) noexcept nogil:
     return block.pool.pool_id if block.pool != NULL else 0
 
 
-# What tells a replay which parts were one request.
-cdef inline uint64_t _whole(Block* block) noexcept nogil:
-    return block.ptr if block.view != NULL else 0
-
-
-# The blocks that stand for `block`: itself, or its parts, linked by link_next.
-cdef inline Block* _first(Block* block) noexcept nogil:
-    return block if block.view == NULL else block.parts
-
-
-cdef inline Block* _next(Block* block, Block* tile) noexcept nogil:
-    return <Block*>NULL if block.view == NULL else tile.link_next
-
-
 cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
-    cdef Block* tile = _first(block)
-    while tile != NULL:
-        tile.stack = stack
-        history_record_part(block.device, HISTORY_ALLOC, tile.ptr, tile.nbytes,
-                            tile.requested, block.stream, stack, _pool_id(block), _whole(block))
-        tile = _next(block, tile)
+    history_record_block(block.device, HISTORY_ALLOC, block.ptr, block.nbytes, block.requested,
+                         block.stream, stack, _pool_id(block))
 
 
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil:
-    cdef Block* tile = _first(block)
-    while tile != NULL:
-        history_record_free(block.device, tile.ptr, tile.nbytes, block.stream, stack,
-                            _pool_id(block), _whole(block), is_completed)
-        tile = _next(block, tile)
+    history_record_free(block.device, block.ptr, block.nbytes, block.stream, stack,
+                        _pool_id(block), is_completed)
 
 
 cdef void block_event_completed(Block* block) noexcept nogil:
-    cdef Block* tile = _first(block)
+    history_record(block.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes, block.stream, 0,
+                   _pool_id(block))
+
+
+cdef void _events_of_parts(Block* block, int action) noexcept nogil:
+    cdef Block* tile = block.parts
     while tile != NULL:
-        history_record_part(block.device, HISTORY_FREE_COMPLETED, tile.ptr, tile.nbytes,
-                            tile.nbytes, block.stream, 0, _pool_id(block), _whole(block))
-        tile = _next(block, tile)
+        history_record(block.device, action, tile.ptr, tile.nbytes, tile.segment.stream, 0,
+                       tile.pool.pool_id)
+        tile = tile.link_next
+
+
+cdef void view_event_open(Block* block) noexcept nogil:
+    _events_of_parts(block, HISTORY_SEGMENT_UNMAP)
+    history_record(block.device, HISTORY_SEGMENT_MAP, block.ptr, block.nbytes, block.stream, 0,
+                   _pool_id(block))
+
+
+cdef void view_event_close(Block* block) noexcept nogil:
+    history_record(block.device, HISTORY_SEGMENT_UNMAP, block.ptr, block.nbytes, block.stream, 0,
+                   _pool_id(block))
+    _events_of_parts(block, HISTORY_SEGMENT_MAP)

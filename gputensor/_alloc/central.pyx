@@ -27,7 +27,7 @@ from gputensor._alloc.pending cimport pending_add, pending_poll
 from gputensor._alloc.pool cimport pool_bins, pool_insert, pool_take
 from gputensor._alloc.private_pool cimport scope_pools
 from gputensor._alloc.statistics cimport account_give, account_take, stat_change
-from gputensor._alloc.view cimport view_close, view_show
+from gputensor._alloc.view cimport view_close
 from gputensor._driver.table cimport STATUS_OUT_OF_MEMORY, status_t
 
 
@@ -60,8 +60,6 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
         block.requested = 0
         block.state = BLOCK_HELD
         return NULL
-    if block.view != NULL:
-        view_show(block, BLOCK_ALLOCATED, nbytes)
     account_give(a, block.kind, block.nbytes, nbytes)
     if block.nbytes >= a.config.max_split_size:
         stat_change(&a.oversize_allocations, 1)

@@ -5,7 +5,7 @@
 sentences, none when all holds. Debug builds call it after every change (allocator.pyx).
 """
 
-from libc.stdint cimport int64_t
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
 
 from gputensor._alloc.device_allocator cimport allocator_find
 from gputensor._alloc.model cimport (
@@ -30,6 +30,7 @@ from gputensor._alloc.model cimport (
     Segment,
     StreamBins,
     ThreadCache,
+    View,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.segment cimport block_has_mapped_neighbour, block_is_mapped
@@ -40,7 +41,7 @@ cdef class Totals:
     """What the walk adds up, to be compared with the counters."""
 
     cdef int64_t free_bytes, parked_bytes, allocated_bytes, pending_bytes, mapped, split_bytes
-    cdef int64_t moving
+    cdef int64_t moving, part_bytes
     cdef list faults
 
     def __cinit__(self):
@@ -76,7 +77,8 @@ cdef void _check_tile(Segment* segment, Block* block, Totals totals):
         if block.ptr + block.nbytes != following.ptr or following.previous != block:
             totals.faults.append(f"{name}: does not touch its next tile {following.ptr:#x}")
         if (block.state == BLOCK_FREE and following.state == BLOCK_FREE
-                and block.stream == following.stream):
+                and block.stream == following.stream
+                and (segment.pool.owner == NULL or not segment.pool.owner.is_unsplit)):
             totals.faults.append(f"{name}: two free neighbours of one stream")
         if block.state == BLOCK_UNMAPPED and following.state == BLOCK_UNMAPPED:
             totals.faults.append(f"{name}: two holes side by side")
@@ -85,6 +87,9 @@ cdef void _check_tile(Segment* segment, Block* block, Totals totals):
     if not block_is_mapped(block):
         return
     totals.mapped += block.nbytes
+    totals.part_bytes += block.nbytes if block.is_part else 0
+    if block.is_part and block.state not in (BLOCK_ALLOCATED, BLOCK_PENDING):
+        totals.faults.append(f"{name}: part of a block in a view")
     if block.state in (BLOCK_FREE, BLOCK_PARKED):
         if bool(block.is_split) != bool(block_has_mapped_neighbour(block)):
             totals.faults.append(f"{name}: is_split {block.is_split}, its neighbours disagree")
@@ -126,6 +131,26 @@ cdef void _check_bins(BlockPool* pool, Totals totals, int64_t* binned):
         sb = sb.next
 
 
+# What a private pool counts is what its segments have.
+cdef void _check_private(PrivatePool* private, Totals totals):
+    cdef Segment* segment
+    cdef int64_t mapped[2]
+    cdef int i
+    for i in range(2):
+        mapped[i] = 0
+        segment = private.pools[i].segments
+        while segment != NULL:
+            mapped[i] += segment.mapped
+            segment = segment.next
+        _compare(totals, f"reserved bytes of pool {private.pool_id}", mapped[i],
+                 private.reserved[2 - i].current)
+    _compare(totals, f"reserved bytes of pool {private.pool_id}", mapped[0] + mapped[1],
+             private.reserved[0].current)
+    for i in range(3):
+        if not 0 <= private.reserved[i].current <= private.reserved[i].peak:
+            totals.faults.append(f"pool {private.pool_id}: current not within its peak")
+
+
 cdef void _check_pool(DeviceAllocator* a, BlockPool* pool, Totals totals):
     cdef Segment* segment = pool.segments
     cdef Block* block
@@ -165,6 +190,86 @@ cdef void _check_caches(DeviceAllocator* a, Totals totals):
         totals.faults.append(f"parked tiles {totals.parked_bytes}, in caches {parked}")
 
 
+# Ranges of bytes in address order, touching ones joined.
+cdef list _joined(list ranges):
+    cdef list joined = []
+    first, last = 0, 0
+    for start, end in sorted(ranges):
+        if start != last:
+            joined.append((first, last))
+            first = start
+        last = end
+    joined.append((first, last))
+    return joined
+
+
+# The bytes of a view's block are, where its pages are at home, those of its parts, each once.
+cdef void _check_view_block(DeviceAllocator* a, View* view, Block* block, Totals totals):
+    cdef str name = f"block {block.ptr:#x}+{block.nbytes} of a view (state {block.state})"
+    cdef Block* tile = block.parts
+    cdef Page* page
+    cdef uint64_t va = view.va
+    cdef uint64_t start, end
+    cdef list parts = []
+    cdef list mapped = []
+    cdef int i
+    if block.view != view or block.state not in (BLOCK_ALLOCATED, BLOCK_PENDING):
+        totals.faults.append(f"{name}: wrong view or state")
+    while tile != NULL:
+        if not tile.is_part or tile.state != block.state:
+            totals.faults.append(f"{name}: part {tile.ptr:#x} has state {tile.state}")
+        parts.append((tile.ptr, tile.ptr + tile.nbytes))
+        tile = tile.link_next
+    for i in range(view.page_count):
+        page = view.pages[i]
+        start = max(va, block.ptr)
+        end = min(va + page.nbytes, block.ptr + block.nbytes)
+        if start < end:
+            mapped.append((page.va + (start - va), page.va + (end - va)))
+        va += page.nbytes
+    if _joined(parts) != _joined(mapped):
+        totals.faults.append(f"{name}: its parts are not what is mapped there")
+
+
+cdef void _check_views(DeviceAllocator* a, Totals totals):
+    cdef View* view = a.views
+    cdef Block* block
+    cdef Page* page
+    cdef size_t mapped
+    cdef int64_t part_bytes = 0
+    cdef int i, count, listed = 0
+    cdef dict mappings = {}
+    while view != NULL:
+        listed += 1
+        mapped = 0
+        for i in range(view.page_count):
+            page = view.pages[i]
+            mapped += page.nbytes
+            mappings[<uintptr_t>page] = mappings.get(<uintptr_t>page, 0) + 1
+            if page.va == 0:
+                totals.faults.append(f"a page of view {view.va:#x} has no home")
+        if mapped != view.nbytes or view.nbytes > view.range_nbytes:
+            totals.faults.append(f"view {view.va:#x}: pages {mapped}, mapped {view.nbytes}")
+        count = 0
+        block = view.blocks
+        while block != NULL:
+            count += 1
+            part_bytes += block.nbytes
+            _check_view_block(a, view, block, totals)
+            block = block.next
+        if count + (1 if view.is_growing else 0) != view.use_count:
+            totals.faults.append(f"view {view.va:#x}: {count} blocks, use_count {view.use_count}")
+        view = view.next
+    if totals.moving == 0 and (listed != a.view_count or listed > a.view_limit):
+        totals.faults.append(f"{listed} views listed, {a.view_count} counted of {a.view_limit}")
+    for number, count in mappings.items():
+        page = <Page*><uintptr_t>number
+        if page.view_count != count:
+            totals.faults.append(f"page at {page.va:#x}: in {count} views, counts "
+                                 f"{page.view_count}")
+    _compare(totals, "parts of blocks in views", totals.part_bytes, part_bytes)
+
+
 cdef void _compare(Totals totals, str what, int64_t walked, int64_t counted):
     if walked != counted:
         totals.faults.append(f"{what}: {walked} by the walk, {counted} by the counters")
@@ -192,8 +297,10 @@ def check(int device):
         while private != NULL:
             for i in range(2):
                 _check_pool(a, &private.pools[i], totals)
+            _check_private(private, totals)
             private = private.next
         _check_caches(a, totals)
+        _check_views(a, totals)
         if totals.moving == 0 and a.direct_count == 0:
             _compare(totals, "reserved bytes", totals.mapped + <int64_t>a.page_pool_nbytes,
                      a.stats[STAT_RESERVED_BYTES][0].current)
@@ -212,3 +319,47 @@ def check(int device):
         caches_resume(a)
         device_unlock(a)
     return totals.faults
+
+
+def view_blocks(int device):
+    """Return the addresses of the blocks that callers hold in views."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef View* view
+    cdef Block* block
+    found = []
+    if a == NULL:
+        return found
+    device_lock(a)
+    view = a.views
+    while view != NULL:
+        block = view.blocks
+        while block != NULL:
+            found.append(block.ptr)
+            block = block.next
+        view = view.next
+    device_unlock(a)
+    return found
+
+
+def view_sizes(int device):
+    """Return the mapped bytes of each view, most recently used first."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef View* view
+    found = []
+    if a == NULL:
+        return found
+    device_lock(a)
+    view = a.views
+    while view != NULL:
+        found.append(view.nbytes)
+        view = view.next
+    device_unlock(a)
+    return found
+
+
+def limit_views(int device, int count):
+    """Allow a device fewer views than the default, so that a small program fills the table."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    device_lock(a)
+    a.view_limit = count
+    device_unlock(a)

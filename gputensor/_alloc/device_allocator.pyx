@@ -28,6 +28,9 @@ from gputensor._alloc import settings as _settings
 from gputensor._driver.registry import before_close
 from gputensor.errors import raise_for_status
 
+cdef enum:
+    MAX_VIEWS = 64              # a plan looks at the pages of all of them
+
 cdef void* allocators[MAX_DEVICES]
 # Devices with settings of their own, which follow no change of the settings in force.
 _own_settings = set()
@@ -74,6 +77,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     a.driver = driver
     a.device = device
     a.granularity = driver.page_granularity
+    a.view_limit = MAX_VIEWS
     a.caching = os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
     try:
         raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")

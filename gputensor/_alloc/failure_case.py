@@ -6,8 +6,6 @@ ends: a free whose allocation is not in the ring, and a live block whose allocat
 program held then; how it had come to lie there is lost. A free counts when it is completed: a block
 that waits for a stream is not free, and one that still waits is live at the end.
 
-A block that lies in a view was one request, though its memory is recorded part by part.
-
 Private pools are left out, with the memory that they hold: their blocks serve nobody else.
 """
 
@@ -30,7 +28,7 @@ RECORD_DTYPE = np.dtype(
         ("time_ns", "u8"),
         ("stack", "u4"),
         ("action", "u4"),
-        ("whole", "u8"),
+        ("requested", "u8"),
     ]
 )
 ALLOC, FREE_COMPLETED = 0, 2
@@ -70,9 +68,9 @@ def case_of(device, nbytes, stream):
     if in_force["enabled"] != "all" or {"alloc", "free_completed"} & set(in_force["skip_actions"]):
         return None
     records = np.frombuffer(raw_records(device, MOST_EVENTS), RECORD_DTYPE)
-    actions = records["action"] & 15
+    actions = records["action"]
     wanted = (records["pool_id"] == 0) & ((actions == ALLOC) | (actions == FREE_COMPLETED))
-    records, actions = records[wanted], actions[wanted]
+    records = records[wanted]
     if not len(records):
         return None
     segments, blocks = collect_segments(device)
@@ -84,9 +82,8 @@ def case_of(device, nbytes, stream):
         np.repeat(segments["stream"], counts)[live].tolist(),
         strict=True,
     )
-    requested = records["nbytes"] - (records["action"] >> 4)
-    columns = actions, records["ptr"], requested, records["stream"], records["whole"]
-    events = zip(*(column.tolist() for column in columns), strict=True)
+    columns = (records[name].tolist() for name in ("action", "ptr", "requested", "stream"))
+    events = zip(*columns, strict=True)
     return build_case(events, held, nbytes, stream)
 
 
@@ -95,63 +92,42 @@ class Rebuild:
 
     def __init__(self):
         self.live = {}  # address of a block -> id
-        self.dying = {}  # address of a block in a view, some of whose parts are freed -> id
-        self.places = []  # id -> addresses of its memory
         self.sizes = []  # id -> bytes
         self.seeds = []  # (address, id, stream)
         self.steps = []  # (op, id, stream)
 
-    def name(self, ptr, nbytes):
+    def name(self, nbytes):
         """Give a new block its id."""
-        self.places.append([ptr])
         self.sizes.append(nbytes)
         return len(self.sizes) - 1
 
-    def extend(self, known, ptr, nbytes):
-        """Add a part to a block."""
-        self.places[known].append(ptr)
-        self.sizes[known] += nbytes
-
-    def alloc(self, ptr, nbytes, stream, whole):
-        """Take an allocation down, or a further part of one."""
-        key = whole or ptr
-        known = self.live.get(key)
-        self.dying.pop(key, None)
-        if known is not None and whole and ptr not in self.places[known]:
-            self.extend(known, ptr, nbytes)
-            return
+    def alloc(self, ptr, nbytes, stream):
+        """Take an allocation down."""
+        known = self.live.get(ptr)
         if known is not None:  # its free was not recorded
             self.steps.append((-1, known, stream))
-        self.live[key] = self.name(ptr, nbytes)
-        self.steps.append((1, self.live[key], stream))
+        self.live[ptr] = self.name(nbytes)
+        self.steps.append((1, self.live[ptr], stream))
 
-    def free(self, ptr, nbytes, stream, whole):
-        """Take a free down; of a block in a view, that of its first part."""
-        key = whole or ptr
-        known = self.live.pop(key, None)
-        if known is None and whole and key in self.dying:
-            known = self.dying[key]
-            if ptr not in self.places[known]:  # a part of a seed
-                self.extend(known, ptr, nbytes)
-            return
+    def free(self, ptr, nbytes, stream):
+        """Take a free down."""
+        known = self.live.pop(ptr, None)
         if known is None:
-            known = self.name(ptr, nbytes)
+            known = self.name(nbytes)
             self.seeds.append((ptr, known, stream))
-        if whole:
-            self.dying[key] = known
         self.steps.append((-1, known, stream))
 
     def settle(self, held):
         """Agree with what is held in the end: ``{ptr: (nbytes, requested, stream)}``."""
         left = dict(held)
-        for known in self.live.values():
-            found = [left.pop(ptr) for ptr in self.places[known] if ptr in left]
-            if found:
-                self.sizes[known] = sum(requested or nbytes for nbytes, requested, _ in found)
+        for ptr, known in self.live.items():
+            if ptr in left:
+                nbytes, requested, _ = left.pop(ptr)
+                self.sizes[known] = requested or nbytes
             else:
                 self.steps.append((-1, known, 0))
         for ptr, (nbytes, requested, stream) in left.items():
-            self.seeds.append((ptr, self.name(ptr, requested or nbytes), stream))
+            self.seeds.append((ptr, self.name(requested or nbytes), stream))
 
 
 def build_case(events, held, nbytes, stream):
@@ -159,27 +135,26 @@ def build_case(events, held, nbytes, stream):
 
     Parameters
     ----------
-    events : iterable of (action, ptr, nbytes, stream, whole)
-        Allocations (0) and completed frees (2), oldest first. `whole` is the address of the block
-        that the memory is a part of, else 0.
+    events : iterable of (action, ptr, nbytes, stream)
+        Allocations (0) and completed frees (2), oldest first.
     held : iterable of (ptr, nbytes, requested, stream)
         The blocks that are not free now.
     nbytes, stream : int
         The request.
 
-    >>> events = [(2, 512, 1024, 0, 0), (0, 8192, 512, 0, 0)]
+    >>> events = [(2, 512, 1024, 0), (0, 8192, 512, 0)]
     >>> case = build_case(events, [(8192, 512, 500, 0)], 4096, 0)
     >>> case.op.tolist(), case.id.tolist(), case.size.tolist()
     ([1, -1, 1, 1], [0, 0, 1, 2], [1024, 1024, 500, 4096])
     """
     rebuild = Rebuild()
     recorded = 0
-    for action, ptr, size, of, whole in events:
+    for action, ptr, size, of in events:
         recorded += 1
-        (rebuild.alloc if action == ALLOC else rebuild.free)(ptr, size, of, whole)
+        (rebuild.alloc if action == ALLOC else rebuild.free)(ptr, size, of)
     rebuild.settle({ptr: (size, requested, of) for ptr, size, requested, of in held})
     steps = [(1, known, of) for _, known, of in sorted(rebuild.seeds)] + rebuild.steps
-    steps.append((1, rebuild.name(0, nbytes), stream))
+    steps.append((1, rebuild.name(nbytes), stream))
     numbers = {0: 0}
     for _, _, of in steps:
         if len(numbers) < MOST_STREAMS:

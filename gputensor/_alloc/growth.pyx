@@ -24,6 +24,7 @@ from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_MAP,
     history_enabled,
     history_record,
+    stack_of_request,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
@@ -60,6 +61,7 @@ from gputensor._alloc.segment cimport (
     splits_refresh,
 )
 from gputensor._alloc.statistics cimport (
+    account_pool_reserved,
     account_reserved,
     account_segment,
     stat_change,
@@ -275,10 +277,10 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
             hole_insert(rest)
     a.page_pool_nbytes -= done
     account_reserved(a, POOL_LARGE, -<int64_t>done)
-    account_reserved(a, pool.kind, <int64_t>done)
+    account_pool_reserved(a, pool, <int64_t>done)
     if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream, 0,
-                       pool.pool_id)
+        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream,
+                       stack_of_request(), pool.pool_id)
     tile.state = BLOCK_HELD
     tile.stream = stream
     tile.epoch = 0
@@ -391,12 +393,13 @@ cdef Block* _grow_plain(DeviceAllocator* a, BlockPool* pool, uint64_t stream, si
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
     a.num_device_alloc += 1
-    account_reserved(a, pool.kind, <int64_t>size)
+    account_pool_reserved(a, pool, <int64_t>size)
     account_segment(a, pool.kind, 1)
     if size >= a.config.max_split_size:
         stat_change(&a.oversize_segments, 1)
     if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, 0, pool.pool_id)
+        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
+                       pool.pool_id)
     pool_trim(pool, segment.first, nbytes)
     return segment.first
 
@@ -425,6 +428,9 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
     cdef Block* block
     if not a.config.expandable_segments or a.granularity == 0:
         return _grow_plain(a, pool, stream, nbytes, status)
+    if pool.owner != NULL and pool.owner.is_unsplit:
+        # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
+        return _grow_virtual(a, pool, stream, nbytes, True, True, status)
     block = _grow_virtual(a, pool, stream, nbytes, False, False, status)
     if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
         # Not a whole page is left: what is needed may still be there.
@@ -437,6 +443,7 @@ cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     cdef Place place
     if not a.config.expandable_segments or a.granularity == 0:
         return _plain_nbytes(a, pool, nbytes)
-    if not _find_place(a, pool, stream, nbytes, False, &place):
+    if not _find_place(a, pool, stream, nbytes, pool.owner != NULL and pool.owner.is_unsplit,
+                       &place):
         return _round_up(nbytes, a.granularity)
     return place.need

@@ -27,15 +27,14 @@ cdef int history_enabled(int device) noexcept nogil
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil
 
-# The same for a part of a block that lies in a view at the address `whole`; 0: all of a block.
-# `requested` is what the caller asked for, at most `nbytes`.
-cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes,
-                              size_t requested, uint64_t stream, uint32_t stack, uint64_t pool_id,
-                              uint64_t whole) noexcept nogil
+# The same for a block of whose `nbytes` the caller asked for `requested`.
+cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbytes,
+                               size_t requested, uint64_t stream, uint32_t stack,
+                               uint64_t pool_id) noexcept nogil
 
 # HISTORY_FREE_REQUESTED and, when nothing waits for the block, HISTORY_FREE_COMPLETED at once.
 cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
-                              uint32_t stack, uint64_t pool_id, uint64_t whole,
+                              uint32_t stack, uint64_t pool_id,
                               bint is_completed) noexcept nogil
 
 # The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is

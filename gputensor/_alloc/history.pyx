@@ -23,13 +23,13 @@ from gputensor._driver.registry import before_close
 
 cdef extern from "gputensor/_alloc/ring.h" nogil:
     ctypedef struct gt_record:
-        uint64_t ptr, nbytes, stream, pool_id, time_ns, whole
+        uint64_t ptr, nbytes, stream, pool_id, time_ns, requested
         uint32_t stack, action
     ctypedef struct gt_ring:
         uint64_t mask, limit
     gt_ring* gt_ring_new(uint64_t limit)
     void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
-                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t whole,
+                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t requested,
                      uint64_t time_ns)
     uint64_t gt_now_ns()
     void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end)
@@ -99,7 +99,6 @@ cdef extern from "Python.h":
 
 cdef enum:
     PATTERN_SLOTS = 256
-    MOST_SLACK = (1 << 28) - 1
 
 ACTIONS = (
     "alloc",
@@ -121,14 +120,13 @@ cdef int history_enabled(int device) noexcept nogil:
 
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil:
-    history_record_part(device, action, ptr, nbytes, nbytes, stream, stack, pool_id, 0)
+    history_record_block(device, action, ptr, nbytes, nbytes, stream, stack, pool_id)
 
 
-cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbytes,
-                              size_t requested, uint64_t stream, uint32_t stack, uint64_t pool_id,
-                              uint64_t whole) noexcept nogil:
+cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbytes,
+                               size_t requested, uint64_t stream, uint32_t stack,
+                               uint64_t pool_id) noexcept nogil:
     cdef gt_ring* ring
-    cdef size_t slack = nbytes - requested
     if not (gt_keep() >> action) & 1:
         return
     ring = gt_ring_of(device + HOST_DEVICES)
@@ -136,14 +134,11 @@ cdef void history_record_part(int device, int action, uint64_t ptr, size_t nbyte
         return
     if not gt_trace_stacks():
         stack = 0
-    elif action == HISTORY_SEGMENT_ALLOC or action == HISTORY_SEGMENT_MAP:
-        stack = gt_request_stack
-    gt_ring_add(ring, <uint32_t>action | <uint32_t>(slack if slack <= MOST_SLACK else 0) << 4, ptr,
-                nbytes, stream, stack, pool_id, whole, gt_now_ns())
+    gt_ring_add(ring, <uint32_t>action, ptr, nbytes, stream, stack, pool_id, requested, gt_now_ns())
 
 
 cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
-                              uint32_t stack, uint64_t pool_id, uint64_t whole,
+                              uint32_t stack, uint64_t pool_id,
                               bint is_completed) noexcept nogil:
     cdef uint32_t keep = gt_keep()
     cdef gt_ring* ring
@@ -157,10 +152,10 @@ cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t 
         stack = 0
     time_ns = gt_now_ns()       # half of a record's cost: both share it
     if (keep >> HISTORY_FREE_REQUESTED) & 1:
-        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, whole,
+        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, nbytes,
                     time_ns)
     if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
-        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, whole,
+        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, nbytes,
                     time_ns)
 
 
@@ -239,7 +234,6 @@ cdef list history_entries(int device, object formatter):
     for number in range(first, end):
         if not gt_ring_get(ring, number, &record):
             continue
-        record.action &= 15
         entry = PyDict_Copy(patterns.of(&record, stacks))
         if record.action == HISTORY_OOM:
             entry["device_free"] = record.ptr
@@ -256,9 +250,8 @@ cdef list history_entries(int device, object formatter):
 def raw_records(int device, uint64_t most):
     """Return the newest `most` events of a device, oldest first, as the bytes of their records.
 
-    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns; stack (32
-    bits), how much larger than requested it is (28), action (4); and the address of the block that
-    the memory is a part of, or 0.
+    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns; stack and
+    action (32 bits each); and the bytes that the caller asked for.
     """
     cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
     cdef uint64_t number, first, end, filled = 0

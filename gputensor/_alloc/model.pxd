@@ -75,6 +75,7 @@ cdef struct DeviceAllocator
 cdef struct PrivatePool
 cdef struct View
 cdef struct StreamState
+cdef struct CapturedFree
 
 cdef struct StreamUse:
     uint64_t stream
@@ -89,8 +90,9 @@ cdef struct Block:
     uint8_t state               # a BlockState
     uint8_t is_split            # has a mapped neighbour in its segment; see statistics.pyx
     uint8_t kind                # a PoolKind
+    uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
     uint32_t stack              # where it was allocated (history.pyx), 0 unknown
-    Block* previous             # neighbours in address order
+    Block* previous             # neighbours in address order; of a block in a view: in its list
     Block* next
     Block* link_previous        # its place in a bin, hole list, slot or pending list
     Block* link_next
@@ -148,6 +150,7 @@ cdef struct View:
     int page_capacity
     Page** pages                # in address order
     int use_count               # blocks that callers hold in it, and a thread that extends it
+    Block* blocks               # those blocks, by next and previous
     bint is_growing
     ViewUse* uses               # it is unmapped only when all of them are done
     View* next
@@ -172,6 +175,7 @@ cdef struct StreamState:
     StreamEvent ring[8]
     int ring_count
     bint is_asked               # a thread is asking the driver about it; the ring is that thread's
+    bint is_lasting             # its handle stays valid as long as the device is open
     StreamState* next
 
 cdef struct StreamBins:
@@ -180,10 +184,14 @@ cdef struct StreamBins:
     size_t free_nbytes          # sum over the bins
     Bins bins
 
+cdef struct Stat:
+    int64_t current, peak, allocated, freed
+
 cdef struct BlockPool:
     int kind                    # a PoolKind
     uint64_t pool_id            # 0: the default pool
     DeviceAllocator* allocator
+    PrivatePool* owner          # NULL: the default pool
     StreamBins* streams
     Segment* segments
 
@@ -191,6 +199,9 @@ cdef struct PrivatePool:
     uint64_t pool_id
     int use_count               # holders: graphs, MemPool objects
     int capturing
+    bint is_for_oom             # its free blocks serve other requests before those fail
+    bint is_unsplit             # blocks are neither cut nor joined
+    Stat reserved[3]            # bytes of its segments: all, large, small
     BlockPool pools[2]
     PrivatePool* next
 
@@ -236,9 +247,6 @@ cdef struct ThreadCache:
     ThreadCache* next
     Slot slots[128]
 
-cdef struct Stat:
-    int64_t current, peak, allocated, freed
-
 # The order is part of the contract with statistics_names.py.
 cdef enum:                      # StatType
     STAT_ALLOCATION = 0
@@ -253,9 +261,19 @@ cdef enum:                      # StatType
     STAT_TYPES = 9
 
 cdef struct PendingEvent:
-    uint64_t event
+    uint64_t event              # 0: none could be had
+    uint64_t wait               # ... then: the wait for the whole device that completes it
     Block* block
     PendingEvent* next
+
+# A block freed in a capture whose streams all take part in it: it is free for a stream whose next
+# work comes after all `nodes`.
+cdef struct CapturedFree:
+    Block* block
+    uint64_t capture_id
+    int count
+    uint64_t* nodes
+    CapturedFree* next
 
 # Uses on one other stream, oldest first.
 cdef struct PendingQueue:
@@ -278,6 +296,7 @@ cdef struct DeviceAllocator:
     PoolScope* scopes
     View* views                 # of the large default pool, most recently used first
     int view_count
+    int view_limit              # how many there may be
     uint64_t view_clock         # number of the newest plan, and of its newest step
     uint64_t view_clock_step
     double mapping_us           # what creating and mapping has cost so far, by the model
@@ -291,9 +310,12 @@ cdef struct DeviceAllocator:
     PendingQueue* pending
     int64_t pending_count[2]
     int64_t pending_bytes[2]
+    uint64_t waits_begun        # for the whole device, by the allocator
+    uint64_t waits_done         # the latest of them that succeeded
     int pending_in_hands        # events that threads ask about or wait for, out of their queues
     int driver_askers           # threads that query or record without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next
+    CapturedFree* captured_frees    # what the graph has to order before some of them are reused
     uint64_t* spare_events      # events to record into again
     int spare_event_count
     int spare_event_capacity

@@ -105,7 +105,8 @@ cdef Free _survey(DeviceAllocator* a, BlockPool* own, uint64_t stream, size_t* c
         private_nbytes[0] += _mapped(private.pools)
         if &private.pools[0] != own:
             others = _free_in(a, private.pools, False, stream)
-            if private.use_count > 0 or private.capturing:
+            if (private.use_count > 0 or private.capturing) and not (
+                    private.is_for_oom and own == a.pools and not private.capturing):
                 private_idle[0] += others.done + others.busy
             else:
                 cached[0] += others.done

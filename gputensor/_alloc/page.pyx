@@ -37,7 +37,7 @@ from gputensor._alloc.segment cimport (
     segment_take_page,
     splits_refresh,
 )
-from gputensor._alloc.statistics cimport account_reserved
+from gputensor._alloc.statistics cimport account_pool_reserved, account_reserved
 from gputensor._driver.table cimport (
     STATUS_OK,
     STATUS_OUT_OF_MEMORY,
@@ -162,7 +162,7 @@ cdef void _to_pool(DeviceAllocator* a, Block* tile) noexcept nogil:
         page = segment_take_page(tile.segment, va)
         va += page.nbytes
         page_pool_put(a, page)
-    account_reserved(a, tile.kind, -<int64_t>tile.nbytes)
+    account_pool_reserved(a, tile.pool, -<int64_t>tile.nbytes)
     account_reserved(a, POOL_LARGE, <int64_t>tile.nbytes)
     a.page_pool_nbytes += tile.nbytes
     a.num_device_free += 1

@@ -5,19 +5,22 @@ When a block is freed that other streams used, one event is recorded on each of 
 is PENDING until all are complete. Each stream has a queue, oldest first: events of one stream
 complete in order, so a look at the head is enough. Nothing is polled while nothing waits.
 
-When an event cannot be made or recorded, the block waits for the whole stream instead: the queue
-holds an entry with event 0, which only a synchronised stream satisfies.
+When an event cannot be made or recorded, the block waits for the whole device instead: the queue
+holds an entry with event 0, which a later wait for the device satisfies. The stream itself is not
+asked about: its owner may destroy it once the block is freed.
 
 The driver is asked with the lock given up: on a host device that defers work any such call may run
 host functions, and one that frees memory comes back here.
 
-During a capture no event is recorded; blocks are put aside and begin to wait when it ends.
+During a capture no event is recorded; blocks are put aside and begin to wait when it ends, unless
+the order of the graph gives them back before (captured_free.pyx).
 """
 
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.block_events cimport block_event_completed
+from gputensor._alloc.captured_free cimport captured_free_note, captured_frees_forget
 from gputensor._alloc.history cimport history_enabled
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
@@ -102,6 +105,7 @@ cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept 
         free(entry)
         return
     entry.event = event
+    entry.wait = a.waits_begun + 1
     entry.block = block
     block.waits += 1
     _append(queue, entry)
@@ -121,11 +125,12 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef StreamUse* use
     block.state = BLOCK_PENDING
     if block.view != NULL:
-        view_show(block, BLOCK_PENDING, 0)
+        view_show(block, BLOCK_PENDING)
     account_pending(a, block, 1)
     if a.capturing:
         block.link_next = a.deferred
         a.deferred = block
+        captured_free_note(a, block)
         return
     block.waits = 1                     # this function: the block must not complete under it
     a.driver_askers += 1
@@ -141,19 +146,15 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
 
 
 # Asks whether an entry's event is complete, or waits for it. Without the lock.
-cdef bint _ask(DeviceAllocator* a, PendingQueue* queue, PendingEvent* entry,
-               bint waits) noexcept nogil:
+cdef bint _ask(DeviceAllocator* a, PendingEvent* entry, bint waits) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef status_t status
-    if entry.event != 0:
-        if waits:
-            status = driver.event_synchronize(driver.self, entry.event)
-        else:
-            status = driver.event_query(driver.self, entry.event)
-    elif waits:
-        status = driver.stream_synchronize(driver.self, queue.stream)
+    if not waits:
+        status = driver.event_query(driver.self, entry.event)
+    elif entry.event != 0:
+        status = driver.event_synchronize(driver.self, entry.event)
     else:
-        status = driver.stream_query(driver.self, queue.stream)
+        status = driver.synchronize(driver.self)
     return status == STATUS_OK
 
 
@@ -162,17 +163,20 @@ cdef bint _ask(DeviceAllocator* a, PendingQueue* queue, PendingEvent* entry,
 cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
     cdef PendingEvent* entry = queue.head
     cdef Block* block = entry.block
-    cdef bint is_complete
+    cdef bint is_complete = entry.event == 0 and a.waits_done >= entry.wait
+    if entry.event == 0 and not is_complete and not waits:
+        return False
     queue.head = entry.next
     if queue.head == NULL:
         queue.tail = NULL
-    a.pending_in_hands += 1
-    a.driver_askers += not waits
-    device_unlock(a)
-    is_complete = _ask(a, queue, entry, waits)
-    device_lock(a)
-    a.driver_askers -= not waits
-    a.pending_in_hands -= 1
+    if not is_complete:
+        a.pending_in_hands += 1
+        a.driver_askers += not waits
+        device_unlock(a)
+        is_complete = _ask(a, entry, waits)
+        device_lock(a)
+        a.driver_askers -= not waits
+        a.pending_in_hands -= 1
     if not is_complete:
         entry.next = queue.head
         queue.head = entry
@@ -216,6 +220,7 @@ cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
 cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
     cdef Block* block = a.deferred
     cdef Block* following
+    captured_frees_forget(a)
     a.deferred = NULL
     while block != NULL:
         following = block.link_next

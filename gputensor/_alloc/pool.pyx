@@ -94,17 +94,21 @@ cdef inline void _leave(BlockPool* pool, StreamBins* sb, Block* block) noexcept 
         account_split_out(pool.allocator, block)
 
 
-cdef inline bint _joins(Block* neighbour, uint64_t stream) noexcept nogil:
+cdef inline bint _is_unsplit(BlockPool* pool) noexcept nogil:
+    return pool.owner != NULL and pool.owner.is_unsplit
+
+
+cdef inline bint _joins(BlockPool* pool, Block* neighbour, uint64_t stream) noexcept nogil:
     return (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
-            and neighbour.stream == stream)
+            and neighbour.stream == stream and not _is_unsplit(pool))
 
 
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
     cdef StreamBins* sb = pool_bins(pool, block.stream)
-    if _joins(block.next, block.stream):
+    if _joins(pool, block.next, block.stream):
         _leave(pool, sb, block.next)
         block_join_next(block)
-    if _joins(block.previous, block.stream):
+    if _joins(pool, block.previous, block.stream):
         block = block.previous
         _leave(pool, sb, block)
         block_join_next(block)
@@ -130,6 +134,8 @@ cdef inline bint _may_serve(BlockPool* pool, Block* block, size_t nbytes) noexce
 # A remainder becomes a block of its own. In plain large segments one of up to 1 MiB does not: it
 # could serve no large request.
 cdef inline bint _may_cut(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
+    if _is_unsplit(pool):
+        return False
     if pool.kind != POOL_LARGE or block.segment.is_virtual:
         return block.nbytes - nbytes >= UNIT
     return (block.nbytes - nbytes > (1 << 20)

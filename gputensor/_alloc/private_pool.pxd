@@ -20,4 +20,8 @@ cdef status_t pool_end_thread(int device, uint64_t pool_id) noexcept nogil
 # One holder more, one holder less. Without holders the free memory serves others.
 cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil
 cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil
+# Whether the pool's free blocks serve other requests before those fail; and whether its blocks are
+# neither cut nor joined, which can only be said of a pool that holds no memory yet.
+cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
+                            bint is_unsplit) noexcept nogil
 cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil

@@ -83,6 +83,7 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id) noexcept n
             pool.pool_id = pool_id
             pool_init(&pool.pools[0], a, 0, pool_id)
             pool_init(&pool.pools[1], a, 1, pool_id)
+            pool.pools[0].owner = pool.pools[1].owner = pool
             pool.next = a.private_pools
             a.private_pools = pool
     return pool
@@ -201,6 +202,27 @@ cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil:
 
 cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil:
     return _hold(device, pool_id, -1)
+
+
+cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
+                            bint is_unsplit) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_open(device)
+    cdef PrivatePool* pool
+    cdef status_t status = STATUS_OK
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    pool = _find_or_make(a, pool_id)
+    if pool == NULL:
+        status = STATUS_OUT_OF_MEMORY
+    elif pool.is_unsplit != is_unsplit and (pool.pools[0].segments != NULL
+                                            or pool.pools[1].segments != NULL):
+        status = STATUS_INVALID_VALUE
+    else:
+        pool.is_for_oom = is_for_oom
+        pool.is_unsplit = is_unsplit
+    device_unlock(a)
+    return status
 
 
 cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil:

@@ -11,6 +11,11 @@ The driver is asked with the lock given up: on a host device that defers work an
 host functions, and one that frees memory comes back here. `is_asked` keeps a stream's ring with one
 thread meanwhile.
 
+A stream that its owner may have destroyed must not be named to the driver: that is undefined. So a
+stream is asked and recorded on while it is known to be there: when it lasts as long as its device
+(lasting_stream.pyx), or is the stream of the request. Of any other only events are asked about,
+recorded when it was; what came after them is done when the whole device was waited for.
+
 While a capture is under way no event is recorded and no stream is queried: both would become part
 of the capture or invalidate it.
 """
@@ -19,6 +24,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, realloc
 from libc.string cimport memset
 
+from gputensor._alloc.lasting_stream cimport stream_is_lasting
 from gputensor._alloc.model cimport EVENT_RING, DeviceAllocator, StreamState
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
@@ -82,11 +88,11 @@ cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
 
 
 # Asks which recorded events are complete, and records `event` when there is one. Without the lock.
-cdef void _ask(DeviceAllocator* a, StreamState* state, uint64_t event,
+cdef void _ask(DeviceAllocator* a, StreamState* state, bint is_there, uint64_t event,
                Answer* answer) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef int i
-    if driver.stream_query(driver.self, state.handle) == STATUS_OK:
+    if is_there and driver.stream_query(driver.self, state.handle) == STATUS_OK:
         answer.is_idle = True
         return
     for i in range(state.ring_count):
@@ -97,20 +103,23 @@ cdef void _ask(DeviceAllocator* a, StreamState* state, uint64_t event,
                               == STATUS_OK)
 
 
-cdef void _advance(DeviceAllocator* a, StreamState* state) noexcept nogil:
+cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexcept nogil:
     cdef Answer answer
     # Blocks freed from now on belong to the next epoch, whatever the driver says of this one.
     cdef uint64_t ended = state.epoch
     cdef uint64_t event = 0
     cdef int i, kept = 0
     memset(&answer, 0, sizeof(Answer))
-    state.epoch += 1
+    if is_there:
+        state.epoch += 1
+    elif state.ring_count == 0:
+        return
     state.is_asked = True
     a.driver_askers += 1
-    if event_take(a, &event) != STATUS_OK:
+    if is_there and event_take(a, &event) != STATUS_OK:
         event = 0
     device_unlock(a)
-    _ask(a, state, event, &answer)
+    _ask(a, state, is_there, event, &answer)
     device_lock(a)
     a.driver_askers -= 1
     state.is_asked = False
@@ -132,9 +141,11 @@ cdef void _advance(DeviceAllocator* a, StreamState* state) noexcept nogil:
     state.ring_count = kept
 
 
-cdef void progress_advance(DeviceAllocator* a) noexcept nogil:
+cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     cdef StreamState* state = a.streams
     while state != NULL and not a.capturing:
+        if not state.is_lasting:
+            state.is_lasting = stream_is_lasting(a.device, state.handle)
         if not state.is_asked:
-            _advance(a, state)
+            _advance(a, state, state.is_lasting or state.handle == stream)
         state = state.next

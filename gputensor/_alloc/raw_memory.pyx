@@ -21,6 +21,7 @@ from gputensor._alloc.private_pool cimport (
     pool_new_id,
     pool_release,
     pool_retain,
+    pool_set_kind,
     pool_use_count,
 )
 from gputensor._driver.registry cimport driver_open
@@ -85,6 +86,11 @@ def new_pool_id():
 def retain_pool(int device, uint64_t pool_id):
     """Hold a pool: its free memory serves only its own users."""
     raise_for_status(pool_retain(device, pool_id), "pool_retain")
+
+
+def set_pool_kind(int device, uint64_t pool_id, bint use_on_oom, bint no_split):
+    """Say of a pool that its free blocks serve others before those fail, and that none is cut."""
+    raise_for_status(pool_set_kind(device, pool_id, use_on_oom, no_split), "pool_set_kind")
 
 
 def release_pool(int device, uint64_t pool_id):

@@ -33,7 +33,12 @@ from gputensor._alloc.page cimport page_pool_put, page_unmake
 from gputensor._alloc.pool cimport pool_insert, pool_remove
 from gputensor._alloc.progress cimport progress_caught_up
 from gputensor._alloc.segment cimport segment_drop, segment_new
-from gputensor._alloc.statistics cimport account_reserved, account_segment, stat_change
+from gputensor._alloc.statistics cimport (
+    account_pool_reserved,
+    account_reserved,
+    account_segment,
+    stat_change,
+)
 from gputensor._alloc.view cimport views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 
@@ -42,8 +47,11 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef StreamState* state
     cdef status_t status
+    cdef uint64_t wait
     if a.capturing:
         return
+    a.waits_begun += 1
+    wait = a.waits_begun
     # Work queued after this point belongs to the next epoch.
     state = a.streams
     while state != NULL:
@@ -56,6 +64,8 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
     a.num_sync_all_streams += 1
     if status != STATUS_OK:
         return
+    if wait > a.waits_done:
+        a.waits_done = wait
     state = a.streams
     while state != NULL:
         progress_caught_up(state, state.wanted)
@@ -119,7 +129,7 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
         pool_insert(pool, block)
         return False
     a.num_device_free += 1
-    account_reserved(a, pool.kind, -<int64_t>segment.nbytes)
+    account_pool_reserved(a, pool, -<int64_t>segment.nbytes)
     account_segment(a, pool.kind, -1)
     if segment.nbytes >= a.config.max_split_size:
         stat_change(&a.oversize_segments, -1)

@@ -17,6 +17,7 @@ from gputensor._alloc.allocator cimport (
     raise_for_malloc,
 )
 from gputensor._alloc.block cimport Block
+from gputensor._alloc.lasting_stream cimport stream_lasts
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 
@@ -87,6 +88,7 @@ def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1]
     try:
         for i in range(1, kinds):
             raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
+            stream_lasts(device, handles[i])
         reset_counts(device)
         start = time.perf_counter_ns()
         if events:
@@ -171,6 +173,7 @@ def replay_settings(const int8_t[::1] op, const int32_t[::1] id, const int64_t[:
     try:
         for i in range(1, kinds):
             raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
+            stream_lasts(device, handles[i])
         while done < events and failed < 0:
             if time.perf_counter() > until:
                 raise TimeoutError(f"replayed {done} of {events} events in {seconds:.1f} s")

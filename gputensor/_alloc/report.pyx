@@ -26,6 +26,7 @@ from gputensor._alloc.model cimport (
     PrivatePool,
     Segment,
     Stat,
+    View,
     gt_load_int,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
@@ -56,6 +57,7 @@ from gputensor._alloc.statistics_names import (
 
 cdef enum:
     VALUES = 123
+    PRIVATE_VALUES = 13         # the pool's number and its counters
 
 
 cdef void _settle(DeviceAllocator* a) noexcept nogil:
@@ -92,41 +94,67 @@ cdef void _fill(DeviceAllocator* a, int64_t* values) noexcept nogil:
 
 def stats_values(int device):
     """Return the counters of a device as a tuple in the order of ``STATISTICS_KEYS``."""
-    cdef DeviceAllocator* a = allocator_find(device)
-    cdef int64_t[VALUES] values
+    return all_values(device)[0]
+
+
+# Writes a private pool's counters: all, large, small, each with its four fields.
+cdef void _fill_private(PrivatePool* private, int64_t* cell) noexcept nogil:
     cdef int i
+    for i in range(3):
+        cell[0] = private.reserved[i].current
+        cell[1] = private.reserved[i].peak
+        cell[2] = private.reserved[i].allocated
+        cell[3] = private.reserved[i].freed
+        cell += 4
+
+
+cdef inline bint _is_shown(PrivatePool* private) noexcept nogil:
+    return private.use_count > 0 or private.capturing or private.reserved[0].current != 0
+
+
+cdef int _count_private(DeviceAllocator* a) noexcept nogil:
+    cdef PrivatePool* private = a.private_pools
+    cdef int count = 0
+    while private != NULL:
+        count += _is_shown(private)
+        private = private.next
+    return count
+
+
+def all_values(int device):
+    """Return ``(stats_values(device), {pool_id: values})``, both of one moment.
+
+    The values of a private pool are its reserved bytes: all, large and small, each with the four
+    fields. A pool that nobody holds and that holds nothing is left out.
+    """
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* private
+    cdef int64_t[VALUES] values
+    cdef int64_t* cells = NULL
+    cdef int i, j, count = 0
     memset(values, 0, sizeof(values))
     if a != NULL:
         device_lock(a)
         _settle(a)
         _fill(a, values)
+        if a.private_pools != NULL:
+            cells = <int64_t*>malloc((_count_private(a) + 1) * PRIVATE_VALUES * sizeof(int64_t))
+        private = a.private_pools if cells != NULL else NULL
+        while private != NULL:
+            if _is_shown(private):
+                cells[count * PRIVATE_VALUES] = <int64_t>private.pool_id
+                _fill_private(private, &cells[count * PRIVATE_VALUES + 1])
+                count += 1
+            private = private.next
         device_unlock(a)
-    return tuple([values[i] for i in range(VALUES)])
-
-
-def private_pool_bytes(int device):
-    """Return ``{pool_id: (large bytes, small bytes)}`` reserved by private pools."""
-    cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* private
     found = {}
-    if a == NULL:
-        return found
-    device_lock(a)
-    private = a.private_pools
-    while private != NULL:
-        found[private.pool_id] = (_mapped(&private.pools[1]), _mapped(&private.pools[0]))
-        private = private.next
-    device_unlock(a)
-    return found
-
-
-cdef size_t _mapped(BlockPool* pool) noexcept nogil:
-    cdef Segment* segment = pool.segments
-    cdef size_t total = 0
-    while segment != NULL:
-        total += segment.mapped
-        segment = segment.next
-    return total
+    try:
+        for i in range(count):
+            j = i * PRIVATE_VALUES
+            found[cells[j]] = tuple([cells[j + 1 + k] for k in range(12)])
+    finally:
+        free(cells)
+    return tuple([values[i] for i in range(VALUES)]), found
 
 
 def allocated_nbytes(int device):
@@ -172,8 +200,13 @@ def peak_reserved_nbytes(int device):
 cdef void _reset_peaks(DeviceAllocator* a) noexcept nogil:
     cdef int i
     cdef Stat* stat = &a.stats[0][0]
+    cdef PrivatePool* private = a.private_pools
     for i in range(STAT_TYPES * 3):
         stat[i].peak = stat[i].current
+    while private != NULL:
+        for i in range(3):
+            private.reserved[i].peak = private.reserved[i].current
+        private = private.next
     a.oversize_allocations.peak = a.oversize_allocations.current
     a.oversize_segments.peak = a.oversize_segments.current
 
@@ -217,18 +250,26 @@ cdef inline int _record_state(Block* block) noexcept nogil:
     return RECORD_INACTIVE
 
 
+cdef inline void _record_block(BlockRecord* record, Block* block) noexcept nogil:
+    memset(record, 0, sizeof(BlockRecord))
+    record.address = block.ptr
+    record.nbytes = block.nbytes
+    record.requested = block.requested
+    record.stack = <uint32_t>gt_load_int(<const int32_t*>&block.stack)
+    record.state = _record_state(block)
+
+
 # Writes the segments of a pool, a record for each mapped range; counts only when NULL is given.
 cdef void _collect(BlockPool* pool, SegmentRecord* segments, BlockRecord* blocks,
                    size_t* segment_count, size_t* block_count) noexcept nogil:
     cdef Segment* segment = pool.segments
     cdef Block* block
     cdef SegmentRecord* record = NULL
-    cdef BlockRecord* tile
     while segment != NULL:
         record = NULL
         block = segment.first
         while block != NULL:
-            if not block_is_mapped(block):
+            if not block_is_mapped(block) or block.is_part:
                 record = NULL
             else:
                 if segments == NULL:
@@ -249,16 +290,38 @@ cdef void _collect(BlockPool* pool, SegmentRecord* segments, BlockRecord* blocks
                         record.is_expandable = segment.is_virtual
                     record.nbytes += block.nbytes
                     record.n_blocks += 1
-                    tile = &blocks[block_count[0]]
-                    memset(tile, 0, sizeof(BlockRecord))
-                    tile.address = block.ptr
-                    tile.nbytes = block.nbytes
-                    tile.requested = block.requested
-                    tile.stack = <uint32_t>gt_load_int(<const int32_t*>&block.stack)
-                    tile.state = _record_state(block)
+                    _record_block(&blocks[block_count[0]], block)
                 block_count[0] += 1
             block = block.next
         segment = segment.next
+
+
+# Writes the blocks that callers hold in views: each is a segment of its own, in place of the tiles
+# that it stands for, so that a block has the address that its caller knows.
+cdef void _collect_views(DeviceAllocator* a, SegmentRecord* segments, BlockRecord* blocks,
+                         size_t* segment_count, size_t* block_count) noexcept nogil:
+    cdef View* view = a.views
+    cdef Block* block
+    cdef SegmentRecord* record
+    while view != NULL:
+        block = view.blocks
+        while block != NULL:
+            if segments != NULL:
+                record = &segments[segment_count[0]]
+                memset(record, 0, sizeof(SegmentRecord))
+                record.address = block.ptr
+                record.nbytes = block.nbytes
+                record.stream = block.stream
+                record.pool_id = block.pool.pool_id
+                record.device = a.device
+                record.is_large = True
+                record.is_expandable = True
+                record.n_blocks = 1
+                _record_block(&blocks[block_count[0]], block)
+            segment_count[0] += 1
+            block_count[0] += 1
+            block = block.next
+        view = view.next
 
 
 cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord* blocks,
@@ -266,6 +329,7 @@ cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord*
     cdef PrivatePool* private = a.private_pools
     _collect(&a.pools[0], segments, blocks, segment_count, block_count)
     _collect(&a.pools[1], segments, blocks, segment_count, block_count)
+    _collect_views(a, segments, blocks, segment_count, block_count)
     while private != NULL:
         _collect(&private.pools[0], segments, blocks, segment_count, block_count)
         _collect(&private.pools[1], segments, blocks, segment_count, block_count)

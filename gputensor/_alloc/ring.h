@@ -19,8 +19,8 @@ typedef struct {
     uint64_t ptr, nbytes, stream, pool_id;
     uint64_t time_ns;  // since the epoch of CLOCK_REALTIME
     uint32_t stack;
-    uint32_t action; // the low 4 bits; above them, how much larger than requested it is
-    uint64_t whole;  // the block that the memory is a part of, when that lies in a view; else 0
+    uint32_t action;
+    uint64_t requested;  // what the caller asked for, <= nbytes
 } gt_record;
 
 typedef struct {
@@ -65,7 +65,7 @@ static inline uint64_t gt_now_ns(void) {
 
 static inline void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
                                uint64_t stream, uint32_t stack, uint64_t pool_id,
-                               uint64_t whole, uint64_t time_ns) {
+                               uint64_t requested, uint64_t time_ns) {
     uint64_t number = __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED);
     gt_record* record = &ring->records[number & ring->mask];
     GT_PUT(record->sequence, 0);
@@ -77,7 +77,7 @@ static inline void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uin
     GT_PUT(record->time_ns, time_ns);
     GT_PUT(record->stack, stack);
     GT_PUT(record->action, action);
-    GT_PUT(record->whole, whole);
+    GT_PUT(record->requested, requested);
     __atomic_store_n(&record->sequence, number + 1, __ATOMIC_RELEASE);
 }
 
@@ -101,7 +101,7 @@ static inline int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out) {
     out->time_ns = GT_GET(record->time_ns);
     out->stack = GT_GET(record->stack);
     out->action = GT_GET(record->action);
-    out->whole = GT_GET(record->whole);
+    out->requested = GT_GET(record->requested);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
     return GT_GET(record->sequence) == number + 1;
 }

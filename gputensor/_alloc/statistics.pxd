@@ -15,6 +15,7 @@ from gputensor._alloc.model cimport (
     UP_COUNT,
     UP_REQUESTED,
     Block,
+    BlockPool,
     Counters,
     DeviceAllocator,
     Stat,
@@ -71,6 +72,9 @@ cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept n
 # Segments and reserved bytes.
 cdef void account_segment(DeviceAllocator* a, int kind, int count) noexcept nogil
 cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcept nogil
+# The same for a pool's segments, which count for a private pool as well.
+cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
+                                int64_t nbytes) noexcept nogil
 # A current value or a peak that stat_change keeps; no lock.
 cdef inline int64_t stat_read(const int64_t* value) noexcept nogil:
     return <int64_t>gt_load(<const uint64_t*>value)

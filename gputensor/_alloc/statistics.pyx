@@ -29,6 +29,7 @@ from gputensor._alloc.model cimport (
     UP_COUNT,
     UP_REQUESTED,
     Block,
+    BlockPool,
     Counters,
     DeviceAllocator,
     Stat,
@@ -234,6 +235,14 @@ cdef void account_segment(DeviceAllocator* a, int kind, int count) noexcept nogi
 cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcept nogil:
     stat_change(&a.stats[STAT_RESERVED_BYTES][0], nbytes)
     stat_change(&a.stats[STAT_RESERVED_BYTES][2 - kind], nbytes)
+
+
+cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
+                                int64_t nbytes) noexcept nogil:
+    account_reserved(a, pool.kind, nbytes)
+    if pool.owner != NULL:
+        stat_change(&pool.owner.reserved[0], nbytes)
+        stat_change(&pool.owner.reserved[2 - pool.kind], nbytes)
 
 
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:

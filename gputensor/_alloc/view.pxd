@@ -10,8 +10,7 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                       size_t nbytes, bint forced) noexcept nogil
 # A view's block is free again: its home tiles return to their pools, its mappings are kept.
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil
-# Gives the home tiles of a view's block its state, and `requested` spread over them: snapshots show
-# tiles, and their sums must be those of the statistics.
-cdef void view_show(Block* block, int state, size_t requested) noexcept nogil
+# Gives the home tiles of a view's block its state.
+cdef void view_show(Block* block, int state) noexcept nogil
 # Unmaps and forgets all views that nobody uses and the device is done with.
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil

@@ -20,7 +20,9 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from gputensor._alloc.block cimport block_drop, block_new, block_split
+from gputensor._alloc.block_events cimport view_event_close, view_event_open
 from gputensor._alloc.growth cimport growth_need, pool_grow_page
+from gputensor._alloc.history cimport history_enabled
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
     BLOCK_HELD,
@@ -45,8 +47,9 @@ from gputensor._alloc.view_plan cimport (
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 
 cdef enum:
-    MAX_VIEWS = 64
     RANGE_TIMES = 16            # address space of a view, in times its first request
+
+cdef double UNMAP_US = 18.5     # for each page, measured on an H200
 
 
 cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
@@ -55,7 +58,7 @@ cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
         tile = parts
         parts = tile.link_next
         tile.link_next = NULL
-        tile.requested = 0
+        tile.is_part = False
         tile.state = BLOCK_HELD
         pool_insert(pool, tile)
 
@@ -88,6 +91,7 @@ cdef Block* _claim(BlockPool* pool, Plan* plan) noexcept nogil:
 cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t ptr,
                       size_t nbytes, uint64_t stream, Block* parts) noexcept nogil:
     cdef Block* block = block_new()
+    cdef Block* tile = parts
     if block == NULL:
         return NULL
     block.ptr = ptr
@@ -99,18 +103,37 @@ cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t 
     block.pool = pool
     block.view = view
     block.parts = parts
-    view_show(block, BLOCK_ALLOCATED, nbytes)
+    while tile != NULL:
+        tile.is_part = True
+        tile = tile.link_next
+    view_show(block, BLOCK_ALLOCATED)
     view.use_count += 1
+    block.next = view.blocks
+    if view.blocks != NULL:
+        view.blocks.previous = block
+    view.blocks = block
+    if history_enabled(a.device):
+        view_event_open(block)
     return block
 
 
-cdef void _to_front(DeviceAllocator* a, View* view) noexcept nogil:
+cdef void _list(DeviceAllocator* a, View* view) noexcept nogil:
+    view.next = a.views
+    a.views = view
+    a.view_count += 1
+
+
+cdef void _unlist(DeviceAllocator* a, View* view) noexcept nogil:
     cdef View** cell = &a.views
     while cell[0] != view:
         cell = &cell[0].next
     cell[0] = view.next
-    view.next = a.views
-    a.views = view
+    a.view_count -= 1
+
+
+cdef void _to_front(DeviceAllocator* a, View* view) noexcept nogil:
+    _unlist(a, view)
+    _list(a, view)
 
 
 # Reserves a view for at least `nbytes`. Gives the lock up for the driver call.
@@ -119,18 +142,20 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef View* view = <View*>calloc(1, sizeof(View))
     cdef size_t size = (nbytes * RANGE_TIMES + a.granularity - 1) // a.granularity * a.granularity
     cdef status_t status
-    if view == NULL:
+    if view == NULL or a.view_count >= a.view_limit:
+        free(view)
         return NULL
+    a.view_count += 1               # before the lock is given up: others count it, too
     device_unlock(a)
     status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
     device_lock(a)
     if status != STATUS_OK:
+        a.view_count -= 1
         free(view)
         return NULL
     view.range_nbytes = size
     view.next = a.views
     a.views = view
-    a.view_count += 1
     return view
 
 
@@ -252,20 +277,54 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
     return block
 
 
+# The view that is missed least: of those that nobody uses and the device is done with, the one
+# whose last use is the longest ago.
+cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
+    cdef View* view = a.views
+    cdef View* least = NULL
+    while view != NULL:
+        if view.use_count == 0 and _is_done(a, view):
+            least = view
+        view = view.next
+    return least
+
+
+# Makes room in a full table. Only mappings go: the pages stay at home, with what lies in them.
+# Gives the lock up.
+cdef bint _evict(DeviceAllocator* a) noexcept nogil:
+    cdef View* view = _least_useful(a)
+    if view == NULL:
+        return False
+    a.mapping_us += UNMAP_US * view.page_count
+    _unlist(a, view)
+    if _drop(a, view):
+        return True
+    _list(a, view)
+    return False
+
+
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                       size_t nbytes, bint forced) noexcept nogil:
     cdef Plan* plan
     cdef Block* block = NULL
+    cdef bint may_begin = True
     if pool != &a.pools[POOL_LARGE] or nbytes < 2 * a.granularity or a.granularity == 0:
         return NULL
     plan = <Plan*>malloc(sizeof(Plan))
     if plan == NULL:
         return NULL
-    if plan_reuse(a, pool, stream, nbytes, plan):
-        block = _reuse(a, pool, stream, nbytes, plan)
-    elif a.view_count < MAX_VIEWS and plan_stitch(
-            a, pool, stream, nbytes, growth_need(a, pool, stream, nbytes), forced, plan):
-        block = _stitch(a, pool, stream, nbytes, plan)
+    while True:
+        if plan_reuse(a, pool, stream, nbytes, plan):
+            block = _reuse(a, pool, stream, nbytes, plan)
+            break
+        if not plan_stitch(a, pool, stream, nbytes, growth_need(a, pool, stream, nbytes), forced,
+                           may_begin, plan):
+            break
+        if plan.view != NULL or a.view_count < a.view_limit:
+            block = _stitch(a, pool, stream, nbytes, plan)
+            break
+        # The table is full. Making room gives the lock up: what was planned may be gone by then.
+        may_begin = _evict(a)
     free(plan)
     return block
 
@@ -279,7 +338,8 @@ cdef void _note_use(DeviceAllocator* a, View* view, Block* block) noexcept nogil
     if use == NULL:
         use = <ViewUse*>calloc(1, sizeof(ViewUse))
         if use == NULL:
-            a.driver.stream_synchronize(a.driver.self, block.stream)
+            # Not the stream: its owner may have destroyed it by now.
+            a.driver.synchronize(a.driver.self)
             return
         use.state = state
         use.next = view.uses
@@ -297,25 +357,32 @@ cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
     return True
 
 
-cdef void view_show(Block* block, int state, size_t requested) noexcept nogil:
+cdef void view_show(Block* block, int state) noexcept nogil:
     cdef Block* tile = block.parts
     while tile != NULL:
         tile.state = state
-        tile.requested = tile.nbytes if tile.nbytes < requested else requested
-        requested -= tile.requested
         tile = tile.link_next
 
 
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef Block* tile = block.parts
-    _note_use(a, block.view, block)
+    cdef View* view = block.view
+    _note_use(a, view, block)
+    if history_enabled(a.device):
+        view_event_close(block)
     while tile != NULL:
         if block.epoch > tile.epoch:
             tile.epoch = block.epoch
         tile.stream = block.stream
         tile = tile.link_next
     _release_parts(block.pool, block.parts)
-    block.view.use_count -= 1
+    view.use_count -= 1
+    if block.next != NULL:
+        block.next.previous = block.previous
+    if block.previous != NULL:
+        block.previous.next = block.next
+    else:
+        view.blocks = block.next
     block_drop(block)
 
 
@@ -351,23 +418,15 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
 
 
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
-    cdef View** cell = &a.views
-    cdef View* view
+    cdef View* view = _least_useful(a)
     cdef View* kept = NULL
-    while cell[0] != NULL:
-        view = cell[0]
-        if view.use_count == 0 and _is_done(a, view):
-            cell[0] = view.next
-            a.view_count -= 1
-            if not _drop(a, view):
-                view.next = kept
-                kept = view
-            cell = &a.views             # the list may have changed meanwhile
-        else:
-            cell = &view.next
+    while view != NULL:
+        _unlist(a, view)
+        if not _drop(a, view):
+            view.next = kept
+            kept = view
+        view = _least_useful(a)         # the list may have changed meanwhile
     while kept != NULL:
         view = kept
         kept = view.next
-        view.next = a.views
-        a.views = view
-        a.view_count += 1
+        _list(a, view)

@@ -27,8 +27,8 @@ cdef struct Plan:
 # A run of free bytes in a view, already mapped. Costs nothing.
 cdef bint plan_reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                      Plan* plan) noexcept nogil
-# After plan_reuse found nothing, with its plan: pages to map behind a view's end or into a new
-# view. False: growing is the better choice. `forced`: nothing can grow; any view that needs no new
-# page will do.
+# After plan_reuse found nothing, with its plan: pages to map behind a view's end, or into a new
+# view if one `may_begin`. False: growing is the better choice. `forced`: nothing can grow; any view
+# that needs no new page will do.
 cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      size_t grow_need, bint forced, Plan* plan) noexcept nogil
+                      size_t grow_need, bint forced, bint may_begin, Plan* plan) noexcept nogil

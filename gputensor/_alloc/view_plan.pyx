@@ -304,12 +304,12 @@ cdef bint _affordable(DeviceAllocator* a, double us, double grow_us) noexcept no
 
 
 cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      size_t grow_need, bint forced, Plan* plan) noexcept nogil:
+                      size_t grow_need, bint forced, bint may_begin, Plan* plan) noexcept nogil:
     cdef StreamBins* sb = pool_bins(pool, stream)
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     cdef size_t gain = _min_gain(a)
     cdef double grow_us = STEP_US * (1 + grow_need // (64 << 20))
-    cdef double us, best_us
+    cdef double us, best_us = 0
     cdef View* view = a.views
     cdef View* best = NULL
     # What can be seen without a plan: growth is harmless, or a view impossible or too expensive.
@@ -321,17 +321,20 @@ cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
         return False
     if not plan.is_noted:
         _note_all(a, sb)
-    _plan_new(a, sb, nbytes, plan)
-    best_us = _cost(plan.count, plan.missing)
+    if may_begin:
+        _plan_new(a, sb, nbytes, plan)
+        best_us = _cost(plan.count, plan.missing)
     while view != NULL:
         if not view.is_growing:
             _plan_append(a, sb, view, nbytes, plan)
             us = _cost(plan.count - plan.first, plan.missing)
-            if us < best_us:
+            if us < best_us or (best == NULL and not may_begin):
                 best = view
                 best_us = us
         view = view.next
     if best == NULL:
+        if not may_begin:
+            return False
         _plan_new(a, sb, nbytes, plan)
     else:
         _plan_append(a, sb, best, nbytes, plan)

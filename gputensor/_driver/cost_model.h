@@ -50,11 +50,13 @@ private:
         case ENTRY_event_record: return 0.27;
         case ENTRY_event_query:
         case ENTRY_stream_query: return 0.29;
-        case ENTRY_stream_wait_event: return 0.08;
+        case ENTRY_stream_wait_event:
+        case ENTRY_wait_for_peer: return 0.08;
         case ENTRY_kernel_launch:
         case ENTRY_host_launch:
         case ENTRY_graph_launch:
         case ENTRY_copy_async:
+        case ENTRY_copy_to_peer:
         case ENTRY_fill_async: return 3.4;
         case ENTRY_async_alloc:
         case ENTRY_async_free: return 0.6;

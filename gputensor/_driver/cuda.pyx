@@ -48,6 +48,7 @@ cdef extern from "gputensor/_driver/cuda_device.h" namespace "gputensor" nogil:
 
     cdef cppclass CudaDevice:
         CudaDevice(const CudaApi& api, int device, void* context, bint blocking)
+        void introduce(int ordinal)
         size_t granularity()
         int module_load(const void* image, uint64_t* module)
         int module_unload(uint64_t module)
@@ -186,6 +187,7 @@ cdef Driver* cuda_open(int ordinal) except NULL:
     blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
     devices[ordinal] = new CudaDevice(api, device, context, blocking)
     contexts[ordinal] = context
+    devices[ordinal].introduce(ordinal)
     bind_entries(table, devices[ordinal])
     table.name = "cuda"
     table.device = ordinal

@@ -66,12 +66,16 @@
     X(cuStreamEndCapture, cuStreamEndCapture, (void*, void**))                                  \
     X(cuStreamGetCaptureInfo, cuStreamGetCaptureInfo_v2,                                        \
       (void*, int*, uint64_t*, void**, const void***, size_t*))                                 \
+    X(cuGraphNodeGetDependencies, cuGraphNodeGetDependencies, (void*, void**, size_t*))         \
     X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,                                 \
       (void**, void*, unsigned long long))                                                      \
     X(cuGraphLaunch, cuGraphLaunch, (void*, void*))                                             \
     X(cuGraphDestroy, cuGraphDestroy, (void*))                                                  \
     X(cuGraphExecDestroy, cuGraphExecDestroy, (void*))                                          \
     X(cuMemcpyAsync, cuMemcpyAsync, (uint64_t, uint64_t, size_t, void*))                        \
+    X(cuMemcpyPeerAsync, cuMemcpyPeerAsync, (uint64_t, void*, uint64_t, void*, size_t, void*))  \
+    X(cuDeviceCanAccessPeer, cuDeviceCanAccessPeer, (int*, int, int))                           \
+    X(cuCtxEnablePeerAccess, cuCtxEnablePeerAccess, (void*, unsigned))                          \
     X(cuMemsetD8Async, cuMemsetD8Async, (uint64_t, unsigned char, size_t, void*))               \
     X(cuMemsetD16Async, cuMemsetD16Async, (uint64_t, unsigned short, size_t, void*))            \
     X(cuMemsetD32Async, cuMemsetD32Async, (uint64_t, unsigned, size_t, void*))                  \

@@ -15,7 +15,7 @@ protected:
     CudaContext(const CudaApi& api, void* context) : api(api), context(context) {}
 
     static void* handle(uint64_t number) { return reinterpret_cast<void*>(number); }
-    static uint64_t number(void* handle) { return reinterpret_cast<uint64_t>(handle); }
+    static uint64_t number(const void* handle) { return reinterpret_cast<uint64_t>(handle); }
     static uint64_t number(uint64_t value) { return value; }
 
     // Calls `function(&out, arguments...)`, and sets `*output` only when it succeeds.
@@ -53,11 +53,10 @@ protected:
     }
 
     const CudaApi& api;
+    void* const context;
 
 private:
     static constexpr int CAPTURE_RELAXED = 2;  // CU_STREAM_CAPTURE_MODE_RELAXED
-
-    void* const context;
 };
 
 }  // namespace gputensor

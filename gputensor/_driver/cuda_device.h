@@ -5,6 +5,12 @@
 // they are allowed during any capture and are no part of it. The others take part in captures.
 #pragma once
 
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
 #include "gputensor/_driver/cuda_context.h"
 
 namespace gputensor {
@@ -16,9 +22,11 @@ public:
         : CudaContext(api, context), device(device), blocking(blocking) {
         property.type = 1;
         property.location = {1, device};
-        access.location = {1, device};
-        access.flags = 3;
+        access.push_back({{1, device}, READ_WRITE});
     }
+
+    // Makes the device known to its peers by its number.
+    void introduce(int ordinal) { opened[ordinal] = this; }
 
     // ---- memory --------------------------------------------------------------------------------
 
@@ -91,15 +99,26 @@ public:
     }
     int page_map(uint64_t va, size_t nbytes, uint64_t page) {
         return relaxed([&] {
+            std::lock_guard<std::mutex> guard(mapping);
             int status = api.cuMemMap(va, nbytes, 0, page, 0);
             if (status) return status;
-            status = api.cuMemSetAccess(va, nbytes, &access, 1);
+            status = api.cuMemSetAccess(va, nbytes, access.data(), access.size());
+            // Peers copy through the driver's own memory where they have no access.
+            if (status && access.size() > 1)
+                status = api.cuMemSetAccess(va, nbytes, access.data(), 1);
             if (status) api.cuMemUnmap(va, nbytes);
+            else mapped[va] = nbytes;
             return status;
         });
     }
     int page_unmap(uint64_t va, size_t nbytes) {
-        return relaxed([&] { return api.cuMemUnmap(va, nbytes); });
+        return relaxed([&] {
+            std::lock_guard<std::mutex> guard(mapping);
+            int status = api.cuMemUnmap(va, nbytes);
+            if (!status)
+                mapped.erase(mapped.lower_bound(va), mapped.lower_bound(va + nbytes));
+            return status;
+        });
     }
 
     // ---- streams and events --------------------------------------------------------------------
@@ -196,6 +215,32 @@ public:
         *capture_id = state ? id : 0;
         return OK;
     }
+    int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
+        const void** found = nullptr;
+        size_t size = 0;
+        int status = capture_frontier(stream, &found, &size);
+        if (status) return status;
+        for (size_t i = 0; i < size && i < size_t(capacity); i++) nodes[i] = number(found[i]);
+        *count = int(size);
+        return OK;
+    }
+    int capture_follows(uint64_t stream, const uint64_t* nodes, int count, uint8_t* follows) {
+        const void** found = nullptr;
+        size_t size = 0;
+        int status = capture_frontier(stream, &found, &size);
+        if (status) return status;
+        std::unordered_set<uint64_t> before;
+        std::vector<uint64_t> left;
+        for (size_t i = 0; i < size; i++) left.push_back(number(found[i]));
+        while (!left.empty() && !status) {
+            uint64_t node = left.back();
+            left.pop_back();
+            if (before.insert(node).second) status = add_dependencies(node, left);
+        }
+        if (status) return status;
+        for (int i = 0; i < count; i++) follows[i] = before.count(nodes[i]) != 0;
+        return OK;
+    }
     int graph_instantiate(uint64_t graph, uint64_t* executable) {
         if (!graph) return INVALID_HANDLE;
         return relaxed([&] {
@@ -252,6 +297,28 @@ public:
         });
     }
 
+    // ---- peers ---------------------------------------------------------------------------------
+
+    int wait_for_peer(uint64_t stream, int peer, uint64_t event) {
+        if (!find_peer(peer)) return INVALID_DEVICE;
+        int status = refuse_capture(stream);
+        return status ? status : stream_wait_event(stream, event);
+    }
+    // cuMemcpyPeerAsync, unlike cuMemcpyAsync, takes memory made of pages that only its own device
+    // has access to.
+    int copy_to_peer(uint64_t dst, int peer, uint64_t src, size_t nbytes, uint64_t stream) {
+        if (nbytes && (!dst || !src)) return INVALID_VALUE;
+        CudaDevice* other = find_peer(peer);
+        if (!other) return INVALID_DEVICE;
+        int status = refuse_capture(stream);
+        if (status || !nbytes) return status;
+        if (other != this) reach(*other);
+        return work(stream, [&] {
+            return api.cuMemcpyPeerAsync(dst, other->context, src, context, nbytes,
+                                         handle(stream));
+        });
+    }
+
     // ---- modules (not in the table: only kernels of our own need them) -------------------------
 
     int module_load(const void* image, uint64_t* module) {
@@ -286,6 +353,31 @@ private:
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
 
+    // The nodes that a capturing stream's next work comes after; CUDA's list, valid until the next
+    // call about the stream.
+    int capture_frontier(uint64_t stream, const void*** nodes, size_t* size) {
+        int state = 0;
+        uint64_t id = 0;
+        void* graph = nullptr;
+        if (!stream) return ILLEGAL_STATE;
+        int status = current([&] {
+            return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, &graph, nodes, size);
+        });
+        if (status) return status;
+        return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;
+    }
+
+    int add_dependencies(uint64_t node, std::vector<uint64_t>& nodes) {
+        size_t size = 0;
+        int status = api.cuGraphNodeGetDependencies(handle(node), nullptr, &size);
+        if (status || !size) return status;
+        std::vector<void*> found(size);
+        status = api.cuGraphNodeGetDependencies(handle(node), found.data(), &size);
+        if (status) return status;
+        for (size_t i = 0; i < size; i++) nodes.push_back(number(found[i]));
+        return OK;
+    }
+
     template <class Call> int work(uint64_t stream, Call call) {
         int status = current(call);
         if (status || !blocking) return status;
@@ -297,8 +389,51 @@ private:
 
     const int device;  // the CUdevice
     const bool blocking;
+    static CudaDevice* find_peer(int ordinal) {
+        return ordinal >= 0 && ordinal < MOST_DEVICES ? opened[ordinal].load() : nullptr;
+    }
+
+    int refuse_capture(uint64_t stream) {
+        int active = 0;
+        uint64_t id = 0;
+        int status = capture_info(stream, &active, &id);
+        return status ? status : active ? CAPTURE_UNSUPPORTED : OK;
+    }
+
+    // At the first copy to a peer: where the hardware has a direct way, let this device into the
+    // peer's memory, that of single calls and all pages, present and future. A driver that refuses
+    // still copies, through the host.
+    void reach(CudaDevice& peer) {
+        if (peer.reached_by[device].exchange(true)) return;
+        relaxed([&] {
+            int can = 0;
+            if (api.cuDeviceCanAccessPeer(&can, device, peer.device) || !can) return OK;
+            int status = api.cuCtxEnablePeerAccess(peer.context, 0);
+            if (!status || status == PEER_ACCESS_ALREADY_ENABLED) peer.let_in(device);
+            return OK;
+        });
+    }
+
+    void let_in(int other) {
+        MemAccessDesc desc{{1, other}, READ_WRITE};
+        relaxed([&] {
+            std::lock_guard<std::mutex> guard(mapping);
+            access.push_back(desc);
+            for (auto& range : mapped) api.cuMemSetAccess(range.first, range.second, &desc, 1);
+            return OK;
+        });
+    }
+
+    static constexpr int MOST_DEVICES = 32;
+    static constexpr int READ_WRITE = 3;                     // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    static constexpr int PEER_ACCESS_ALREADY_ENABLED = 704;
+    static inline std::atomic<CudaDevice*> opened[MOST_DEVICES] = {};
+
     MemAllocationProp property{};
-    MemAccessDesc access{};
+    std::mutex mapping;  // of the next two
+    std::vector<MemAccessDesc> access;   // who reads and writes pages: this device, then its peers
+    std::map<uint64_t, size_t> mapped;   // pages by address
+    std::atomic<bool> reached_by[MOST_DEVICES] = {};
 };
 
 }  // namespace gputensor

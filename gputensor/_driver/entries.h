@@ -19,7 +19,9 @@
     X(event_elapsed) X(synchronize)                                                             \
     X(capture_begin) X(capture_end) X(capture_info)                                             \
     X(graph_instantiate) X(graph_launch) X(graph_destroy) X(graph_executable_destroy)           \
-    X(copy_async) X(fill_async) X(host_launch) X(kernel_launch)
+    X(copy_async) X(fill_async) X(host_launch) X(kernel_launch)                                 \
+    X(capture_nodes) X(capture_follows)                                                         \
+    X(wait_for_peer) X(copy_to_peer)
 
 namespace gputensor {
 
@@ -42,7 +44,7 @@ inline const char* entry_name(int entry) {
 // The statuses of table.pxd that C++ code returns, and those of the same family that only the
 // host device's captures and pinned memory need.
 constexpr int
-    OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_HANDLE = 400,
+    OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_HANDLE = 400,
     ILLEGAL_STATE = 401, NOT_READY = 600,
     ILLEGAL_ADDRESS = 700, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_PERMITTED = 800,
     NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901,

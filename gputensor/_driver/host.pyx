@@ -10,7 +10,7 @@ from gputensor._driver.table cimport Driver, status_t
 
 cdef extern from "gputensor/_driver/host_device.h" namespace "gputensor" nogil:
     cdef cppclass HostDevice:
-        HostDevice(size_t capacity, bint phantom, bint deferred, uint64_t seed)
+        HostDevice(size_t capacity, bint phantom, bint deferred, uint64_t seed, int number)
         int run_all()
         void live(uint64_t* counts)
 
@@ -27,7 +27,7 @@ cdef Driver* host_open(int device, size_t capacity, bint phantom, bint deferred,
     cdef Driver* table = <Driver*>calloc(1, sizeof(Driver))
     if table == NULL:
         return NULL
-    bind_entries(table, new HostDevice(capacity, phantom, deferred, seed))
+    bind_entries(table, new HostDevice(capacity, phantom, deferred, seed, device))
     table.name = "host"
     table.device = device
     table.page_granularity = HOST_GRANULARITY

@@ -66,6 +66,31 @@ public:
         return OK;
     }
 
+    // Nodes are numbered from 1: 0 is none.
+    int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (!found->capture) return ILLEGAL_STATE;
+        if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+        int written = 0;
+        for (int node : found->frontier)
+            if (written < capacity) nodes[written++] = uint64_t(node) + 1;
+        *count = int(found->frontier.size());
+        return OK;
+    }
+
+    int capture_follows(uint64_t stream, const uint64_t* nodes, int count, uint8_t* follows) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (!found->capture) return ILLEGAL_STATE;
+        if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+        auto before = found->capture->graph->closure(found->frontier);
+        for (int i = 0; i < count; i++) follows[i] = before.count(int(nodes[i]) - 1) != 0;
+        return OK;
+    }
+
     int graph_instantiate(uint64_t graph, uint64_t* executable) {
         Lock guard(mutex);
         auto found = graphs.find(graph);

@@ -11,8 +11,14 @@ namespace gputensor {
 
 class HostDevice : public HostCapture {
 public:
-    HostDevice(size_t capacity, bool phantom, bool deferred, uint64_t seed)
-        : HostCapture(capacity, phantom, deferred, seed) {}
+    // `number`: that of the device, below 0, under which peers find it; 0: it has no peers.
+    HostDevice(size_t capacity, bool phantom, bool deferred, uint64_t seed, int number = 0)
+        : HostCapture(capacity, phantom, deferred, seed), number(number) {
+        if (number < 0) opened[-number - 1] = this;
+    }
+    ~HostDevice() {
+        if (number < 0) opened[-number - 1] = nullptr;
+    }
 
     // ---- memory --------------------------------------------------------------------------------
 
@@ -220,6 +226,64 @@ public:
         return NOT_SUPPORTED;
     }
 
+    // ---- peers ---------------------------------------------------------------------------------
+    //
+    // Never are two devices' mutexes held together, but for the moment of a copy, which holds the
+    // target's alone.
+
+    int wait_for_peer(uint64_t stream, int peer, uint64_t event) {
+        HostDevice* other = find_peer(peer);
+        if (!other) return INVALID_DEVICE;
+        std::shared_ptr<Mark> mark;
+        {
+            Lock guard(other->mutex);
+            auto recorded = other->events.find(event);
+            if (recorded == other->events.end()) return INVALID_HANDLE;
+            mark = recorded->second.mark;
+        }
+        auto finish = [other, mark] {
+            Lock guard(other->mutex);
+            return other->schedule.finish_mark(guard, mark);
+        };
+        {
+            Lock guard(mutex);
+            auto found = schedule.find(stream);
+            if (!found) return INVALID_HANDLE;
+            if (found->capture || (mark && mark->capture)) return CAPTURE_UNSUPPORTED;
+            if (!mark || mark->done) return OK;
+            if (schedule.deferred) {
+                Work work{Work::WAIT};
+                work.mark = mark;
+                if (other != this) work.peer = finish;
+                return schedule.enqueue(guard, found, work);
+            }
+        }
+        return finish();
+    }
+
+    int copy_to_peer(uint64_t dst, int peer, uint64_t src, size_t nbytes, uint64_t stream) {
+        if (nbytes && (!dst || !src)) return INVALID_VALUE;
+        HostDevice* other = find_peer(peer);
+        if (!other) return INVALID_DEVICE;
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (found->capture) return CAPTURE_UNSUPPORTED;
+        if (!nbytes) return OK;
+        Work work{Work::PEER_COPY};
+        work.src = src;
+        work.nbytes = nbytes;
+        work.peer = [other, dst, src, nbytes] {
+            Lock guard(other->mutex);
+            if (other->memory.phantom) return OK;
+            if (other->memory.place(dst, nbytes) != HostMemory::Place::ACCESSIBLE)
+                return ILLEGAL_ADDRESS;
+            memmove(reinterpret_cast<void*>(dst), reinterpret_cast<void*>(src), nbytes);
+            return OK;
+        };
+        return schedule.enqueue(guard, found, work);
+    }
+
     // ---- for tests -----------------------------------------------------------------------------
 
     int run_all() {
@@ -239,6 +303,10 @@ public:
 
 private:
     static constexpr uint32_t EVENT_TIMING = 1;
+
+    static HostDevice* find_peer(int peer) {
+        return peer < 0 && peer >= -MOST_DEVICES ? opened[-peer - 1].load() : nullptr;
+    }
 
     int free_after_all(uint64_t ptr, bool pinned) {
         Lock guard(mutex);
@@ -275,6 +343,10 @@ private:
         return status ? status : mark->done ? OK : NOT_READY;
     }
 
+    static constexpr int MOST_DEVICES = 32;
+    static inline std::atomic<HostDevice*> opened[MOST_DEVICES] = {};
+
+    const int number;
     std::set<uint64_t> freeing;  // given to async_free, and not yet free
 };
 

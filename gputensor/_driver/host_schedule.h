@@ -94,7 +94,7 @@ public:
     int finish_mark(Lock& guard, const std::shared_ptr<Mark>& mark) {
         auto stream = streams.find(mark->stream);
         if (mark->done || stream == streams.end()) return OK;
-        return finish(guard, {stream->second}, [&] { return mark->done; });
+        return finish(guard, {stream->second}, [&] { return mark->done.load(); });
     }
 
     int finish_all(Lock& guard) {
@@ -140,6 +140,13 @@ public:
             if (work.mark->timed) work.mark->milliseconds = now();
             work.mark->done = true;
             return OK;
+        case Work::PEER_COPY: {
+            if (memory.phantom) return OK;
+            if (forbidden(work.src, work.nbytes)) return ILLEGAL_ADDRESS;
+            int status = OK;
+            outside(guard, true, [&] { status = work.peer(); });
+            return status;
+        }
         case Work::WAIT: return OK;
         case Work::GRAPH:
             while (work.run->left)
@@ -239,8 +246,10 @@ private:
         if (!stream->live && stream->queue.empty()) streams.erase(stream->handle);
     }
 
-    // The streams whose work `roots` need: themselves, and those they wait for.
-    std::vector<std::shared_ptr<Stream>> needed(std::vector<std::shared_ptr<Stream>> roots) {
+    // The streams whose work `roots` need: themselves, and those they wait for. `peer` becomes what
+    // one of them waits for on another device.
+    std::vector<std::shared_ptr<Stream>> needed(std::vector<std::shared_ptr<Stream>> roots,
+                                                std::function<int()>& peer) {
         std::set<uint64_t> seen;
         std::vector<std::shared_ptr<Stream>> found;
         while (!roots.empty()) {
@@ -249,6 +258,10 @@ private:
             if (!seen.insert(stream->handle).second) continue;
             if (runnable(*stream)) found.push_back(stream);
             if (stream->queue.empty() || stream->queue.front().kind != Work::WAIT) continue;
+            if (stream->queue.front().peer) {
+                if (!stream->queue.front().mark->done) peer = stream->queue.front().peer;
+                continue;
+            }
             auto source = streams.find(stream->queue.front().mark->stream);
             if (source != streams.end()) roots.push_back(source->second);
         }
@@ -259,7 +272,14 @@ private:
     int finish(Lock& guard, const std::vector<std::shared_ptr<Stream>>& roots, Done done) {
         while (!done()) {
             if (inside_function()) return NOT_PERMITTED;
-            auto ready = needed(roots);
+            std::function<int()> peer;
+            auto ready = needed(roots, peer);
+            if (ready.empty() && peer) {
+                int status = OK;
+                outside(guard, true, [&] { status = peer(); });
+                if (status) return status;
+                continue;
+            }
             if (ready.empty()) {
                 wait(guard);
                 continue;

@@ -9,7 +9,9 @@
 #pragma once
 
 #include <algorithm>
+#include <atomic>
 #include <deque>
+#include <functional>
 #include <memory>
 #include <set>
 #include <thread>
@@ -26,7 +28,7 @@ struct GraphRun;
 
 struct Mark {
     uint64_t stream = 0;
-    bool done = false;
+    std::atomic<bool> done{false};     // read by devices that wait for this one, without its mutex
     bool timed = false;
     double milliseconds = 0;           // when it was reached, if timed
     std::shared_ptr<Capture> capture;  // recorded while capturing: never done
@@ -34,7 +36,7 @@ struct Mark {
 };
 
 struct Work {
-    enum Kind { COPY, FILL, FUNCTION, FREE, RECORD, WAIT, GRAPH };
+    enum Kind { COPY, FILL, FUNCTION, FREE, RECORD, WAIT, GRAPH, PEER_COPY };
     Kind kind;
     uint64_t dst = 0, src = 0;  // FREE: dst is what to free
     size_t nbytes = 0;
@@ -44,6 +46,9 @@ struct Work {
     void* argument = nullptr;
     std::shared_ptr<Mark> mark;     // RECORD, WAIT
     std::shared_ptr<GraphRun> run;  // GRAPH
+    // Takes another device's mutex. PEER_COPY: does the copy. WAIT for a mark of another device: runs
+    // that device until the mark is done.
+    std::function<int()> peer;
     std::set<uint64_t>* freeing = nullptr;  // FREE: the device's list of what is being freed
 
     bool has_function() const;  // a host function may be run when this is
@@ -59,6 +64,19 @@ struct Graph {
         nodes.push_back(work);
         before.push_back(after);
         return int(nodes.size()) - 1;
+    }
+
+    // The nodes of `from` and all that they depend on, one after the other.
+    std::set<int> closure(const std::set<int>& from) const {
+        std::set<int> found;
+        std::vector<int> left(from.begin(), from.end());
+        while (!left.empty()) {
+            int node = left.back();
+            left.pop_back();
+            if (found.insert(node).second)
+                left.insert(left.end(), before[size_t(node)].begin(), before[size_t(node)].end());
+        }
+        return found;
     }
 
     // The nodes that nothing depends on.

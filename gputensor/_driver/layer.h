@@ -1,7 +1,7 @@
 // Layers: tables that forward to another table and do one small thing on the way.
 //
 // A layer is one policy: `before` may refuse a call (a status other than 0), `after` sees the
-// status and the arguments. Layer writes the forty forwarding functions for it. Stack holds the
+// status and the arguments. Layer writes the forwarding functions for it. Stack holds the
 // layers of one device in their order, outermost first: trace, counting, fault, cost, device. So a
 // call that the fault layer refuses is traced and counted, but costs nothing and reaches nobody.
 #pragma once

@@ -6,7 +6,7 @@
 # A failed call creates nothing and leaves its outputs untouched. The contract of each entry is in
 # DESIGN.md; tests/conformance holds both fillers to it.
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 
 ctypedef int status_t
 
@@ -110,3 +110,20 @@ cdef struct Driver:
                               uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                               uint32_t block_z, uint32_t shared_nbytes, uint64_t stream,
                               void** parameters) noexcept nogil
+
+    # The order of a capture. capture_nodes: the nodes that the next work of a capturing stream
+    # comes after; `count` says how many there are, and at most `capacity` are written.
+    # capture_follows: for each of `count` nodes of the stream's capture whether the next work of
+    # the stream comes after it. Neither adds anything to the graph.
+    status_t (*capture_nodes)(void* self, uint64_t stream, uint64_t* nodes, int capacity,
+                              int* count) noexcept nogil
+    status_t (*capture_follows)(void* self, uint64_t stream, const uint64_t* nodes, int count,
+                                uint8_t* follows) noexcept nogil
+
+    # Two devices of one kind, by number; not during captures. wait_for_peer is stream_wait_event for
+    # an event of device `peer`. copy_to_peer copies from this device's memory to that of `peer`, in
+    # a stream of this device; the two streams are the caller's to order.
+    status_t (*wait_for_peer)(void* self, uint64_t stream, int peer,
+                              uint64_t event) noexcept nogil
+    status_t (*copy_to_peer)(void* self, uint64_t dst, int peer, uint64_t src, size_t nbytes,
+                             uint64_t stream) noexcept nogil

@@ -23,6 +23,13 @@ class MemPool:
     ----------
     device : optional
         Where it is first held; default: the current device.
+    use_on_oom : bool
+        Lend the pool's free blocks to requests outside of any pool that would fail otherwise. They
+        come back when those are freed.
+    no_split : bool
+        Never cut a block of the pool, nor join two: a request takes a whole free block, or new
+        memory of its size rounded up to the device's pages (with ``expandable_segments:False``, a
+        whole segment).
 
     Examples
     --------
@@ -31,8 +38,12 @@ class MemPool:
     (1, 0)
     """
 
-    def __init__(self, device=None):
+    def __init__(self, device=None, *, use_on_oom=False, no_split=False):
+        for name, value in (("use_on_oom", use_on_oom), ("no_split", no_split)):
+            if not isinstance(value, bool):
+                raise TypeError(f"{name}: got {type(value).__name__}, allowed: bool")
         self._devices = {}
+        self._kind = use_on_oom, no_split
         self._number = raw_memory.new_pool_id()
         note_user_pool(self._number)
         self._hold(device_number(device))
@@ -42,6 +53,7 @@ class MemPool:
             open_allocator(number)
             raw_memory.retain_pool(number, self._number)
             self._devices[number] = True
+            raw_memory.set_pool_kind(number, self._number, *self._kind)
 
     @property
     def id(self):

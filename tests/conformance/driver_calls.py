@@ -55,6 +55,10 @@ SIGNATURES = {
     "fill_async": (U64, U32, INT, SIZE, U64),
     "host_launch": (HOST_FUNCTION, PTR, U64),
     "kernel_launch": (U64, *[U32] * 7, U64, PTR),
+    "capture_nodes": (U64, PTR, INT, [INT]),
+    "capture_follows": (U64, PTR, INT, PTR),
+    "wait_for_peer": (U64, INT, U64),
+    "copy_to_peer": (U64, INT, U64, SIZE, U64),
 }
 HEADER_WORDS = 4  # self, name, device, page_granularity
 

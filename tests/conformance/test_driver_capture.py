@@ -1,11 +1,14 @@
 """Captures and graphs: what is recorded, in which order it runs, and which mistakes are refused."""
 
+import ctypes
+
 import numpy as np
 import pytest
 
 from tests.conformance.driver_calls import HOST_FUNCTION, UNTOUCHED
 
 GLOBAL, THREAD_LOCAL, RELAXED = 0, 1, 2
+ILLEGAL_STATE = 401
 UNSUPPORTED, INVALIDATED, UNJOINED, ISOLATION, CAPTURED_EVENT = 900, 901, 904, 905, 907
 
 
@@ -194,4 +197,47 @@ def test_a_graph_outlives_its_handle_while_an_executable_needs_it(calls, streams
     assert calls.graph_launch(executables[1], stream) == 0
     assert (calls.download(ptr, np.zeros(16, np.int32), stream) == 3).all()
     assert calls.graph_executable_destroy(executables[1]) == 0
+    assert calls.mem_free(ptr) == 0
+
+
+def nodes_of(calls, stream):
+    nodes = (ctypes.c_uint64 * 8)()
+    status, count = calls.capture_nodes(stream, ctypes.addressof(nodes), 8)
+    assert status == 0
+    return list(nodes)[:count]
+
+
+def follows(calls, stream, wanted):
+    nodes, found = (ctypes.c_uint64 * 8)(*wanted), (ctypes.c_uint8 * 8)()
+    arguments = ctypes.addressof(nodes), len(wanted), ctypes.addressof(found)
+    assert calls.capture_follows(stream, *arguments) == 0
+    return [bool(flag) for flag in list(found)[: len(wanted)]]
+
+
+def test_the_order_of_a_capture_can_be_asked(calls, streams, event):
+    first, second, third = streams
+    ptr = calls.upload(np.zeros(1000, np.int32))
+    assert calls.capture_nodes(first, 0, 0)[0] == ILLEGAL_STATE
+    assert calls.capture_begin(first, RELAXED) == 0
+    assert nodes_of(calls, first) == []
+    assert calls.fill_async(ptr, 1, 4, 10, first) == 0
+    head = nodes_of(calls, first)
+    assert len(head) == 1 and follows(calls, first, head) == [True]
+    assert calls.event_record(event, first) == 0
+    assert calls.stream_wait_event(second, event) == 0
+    assert nodes_of(calls, second) == head
+    assert calls.fill_async(ptr, 2, 4, 10, second) == 0
+    side = nodes_of(calls, second)
+    assert calls.fill_async(ptr + 400, 3, 4, 10, first) == 0
+    assert follows(calls, second, head + side) == [True, True]
+    assert follows(calls, first, head + side) == [True, False]
+    assert calls.capture_nodes(third, 0, 0)[0] == ILLEGAL_STATE
+    assert calls.event_record(event, second) == 0
+    assert calls.stream_wait_event(first, event) == 0
+    assert sorted(nodes_of(calls, first))[:1] and len(nodes_of(calls, first)) == 2
+    assert follows(calls, first, head + side) == [True, True]
+    assert calls.capture_nodes(first, 0, 0) == (0, 2)
+    executable = instantiate(calls, first)
+    assert calls.capture_nodes(first, 0, 0)[0] == ILLEGAL_STATE
+    assert calls.graph_executable_destroy(executable) == 0
     assert calls.mem_free(ptr) == 0

@@ -13,7 +13,7 @@ import random
 import numpy as np
 
 from gputensor import memory
-from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor._alloc import checker, device_allocator, lasting_stream, raw_memory, report
 from gputensor._alloc.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
@@ -74,6 +74,9 @@ class Shadow:
         self.calls = Calls(number)
         self.rng = rng or random.Random(0)
         self.streams = [0] + [self.calls.make("stream_create", 0) for _ in range(streams)]
+        # A host device is closed with its streams; the last may be destroyed, for all that is known.
+        for stream in self.streams[1:-1] if number < 0 else ():
+            lasting_stream.keep_stream(number, stream)
         self.slots = self.calls.make("pinned_alloc", SLOTS * 4)
         self.expected = []
         self.held = []
@@ -172,6 +175,9 @@ class Shadow:
         segments, blocks = report.collect_segments(self.device)
         mine = blocks["state"] == ALLOCATED
         waiting = blocks["state"] == PENDING_FREE
+        assert {b.ptr for b in self.held} == set(blocks["address"][mine].tolist())
+        assert mine.sum() == stats["allocation.all.current"]
+        assert (mine | waiting).sum() == stats["active.all.current"]
         assert blocks["nbytes"][mine].sum() == allocated
         assert blocks["nbytes"][mine | waiting].sum() == stats["active_bytes.all.current"]
         assert blocks["requested"].sum() == stats["requested_bytes.all.current"]
@@ -182,10 +188,15 @@ class Shadow:
             assert before[1] <= after[0], "two blocks overlap"
 
     def views(self):
-        """How many of the held blocks are views: their addresses lie in no segment."""
-        segments, _ = report.collect_segments(self.device)
-        starts, sizes = segments["address"], segments["nbytes"]
-        return sum(not ((starts <= b.ptr) & (b.ptr < starts + sizes)).any() for b in self.held)
+        """How many of the held blocks lie in views."""
+        found = set(checker.view_blocks(self.device))
+        assert found <= {b.ptr for b in self.held} | self.waiting()
+        return sum(b.ptr in found for b in self.held)
+
+    def waiting(self):
+        """The addresses of freed blocks that still wait for a stream."""
+        _, blocks = report.collect_segments(self.device)
+        return set(blocks["address"][blocks["state"] == PENDING_FREE].tolist())
 
     def finish(self):
         """Give everything back; nothing may be left of it, and every number must be right."""

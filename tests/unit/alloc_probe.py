@@ -2,7 +2,7 @@
 
 import contextlib
 
-from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor._alloc import checker, device_allocator, lasting_stream, raw_memory, report
 from gputensor._alloc import settings as allocator_settings
 from gputensor._alloc.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
@@ -21,8 +21,14 @@ class Probe:
         self.streams = [0]
 
     def stream(self):
-        self.streams.append(self.calls.make("stream_create", 0))
+        """A stream that lasts as long as the device, as those of the library do."""
+        self.streams.append(self.foreign_stream())
+        lasting_stream.keep_stream(self.device, self.streams[-1])
         return self.streams[-1]
+
+    def foreign_stream(self):
+        """A stream that its owner may destroy."""
+        return self.calls.make("stream_create", 0)
 
     def malloc(self, nbytes, stream=0):
         ptr = raw_memory.raw_alloc(self.device, nbytes, stream)
@@ -59,10 +65,8 @@ class Probe:
         return {name: n for name, n in self.made().items()
                 if name in ("mem_alloc", "page_create", "page_map", "async_alloc")}  # fmt: skip
 
-    def lies_in_a_segment(self, ptr):
-        segments, _ = report.collect_segments(self.device)
-        ends = segments["address"] + segments["nbytes"]
-        return bool(((segments["address"] <= ptr) & (ptr < ends)).any())
+    def lies_in_a_view(self, ptr):
+        return ptr in checker.view_blocks(self.device)
 
 
 @contextlib.contextmanager

@@ -13,6 +13,10 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "gputensor/_driver/host_device.h"
 
@@ -50,8 +54,32 @@ thread_local void* current_context = nullptr;
 thread_local int capture_mode = 0;
 std::atomic<int> captures{0};
 
-HostDevice& device() {
-    static HostDevice* host = new HostDevice(
+// Names the nodes of captures by addresses, as CUDA does.
+struct FakeDevice : HostDevice {
+    using HostDevice::HostDevice;
+    struct Node {
+        std::shared_ptr<gputensor::Graph> graph;
+        int index;
+    };
+    std::map<std::pair<gputensor::Graph*, int>, Node> nodes;
+
+    Node* name(const std::shared_ptr<gputensor::Graph>& graph, int index) {
+        return &nodes.emplace(std::make_pair(graph.get(), index), Node{graph, index}).first->second;
+    }
+    void frontier(uint64_t stream, std::vector<const void*>& names) {
+        std::lock_guard<std::mutex> guard(mutex);
+        auto found = schedule.find(stream);
+        for (int node : found->frontier) names.push_back(name(found->capture->graph, node));
+    }
+    void dependencies(const Node& node, std::vector<void*>& names) {
+        std::lock_guard<std::mutex> guard(mutex);
+        for (int other : node.graph->before[size_t(node.index)])
+            names.push_back(name(node.graph, other));
+    }
+};
+
+FakeDevice& device() {
+    static FakeDevice* host = new FakeDevice(
         size_t(1) << 30, false, getenv("FAKE_CUDA_SEED") != nullptr,
         uint64_t(setting("FAKE_CUDA_SEED", 0)));
     return *host;
@@ -79,7 +107,7 @@ template <class Call> int make(void** handle, Call call) {
 }
 
 bool is_ours(const AllocationProp& p) {
-    return p.type == 1 && p.handle_types == 0 && p.location.type == 1 && p.location.id == 0 &&
+    return p.type == 1 && p.handle_types == 0 && p.location.type == 1 && p.location.id < setting("FAKE_CUDA_COUNT", 1) &&
            !p.metadata && !p.compression && !p.rdma && !p.usage && !memcmp(p.reserved, "\0\0\0", 4);
 }
 
@@ -217,9 +245,13 @@ EXPORT int cuMemMap(uint64_t va, size_t nbytes, size_t offset, uint64_t page,
 EXPORT int cuMemUnmap(uint64_t va, size_t nbytes) {
     return unsafe_call([=] { return device().page_unmap(va, nbytes); });
 }
+// Every device may be given access; what was given is only counted.
 EXPORT int cuMemSetAccess(uint64_t, size_t, const AccessDesc* access, size_t count) {
-    if (count != 1 || access->location.type != 1 || access->location.id || access->flags != 3)
-        return INVALID_VALUE;
+    if (!count) return INVALID_VALUE;
+    for (size_t i = 0; i < count; i++)
+        if (access[i].location.type != 1 || access[i].flags != 3 || access[i].location.id < 0 ||
+            access[i].location.id >= setting("FAKE_CUDA_COUNT", 1))
+            return INVALID_VALUE;
     return unsafe_call([] { return setting("FAKE_CUDA_SET_ACCESS", 0); });
 }
 EXPORT int cuMemGetAllocationGranularity(size_t* nbytes, const AllocationProp* property,
@@ -306,8 +338,25 @@ EXPORT int cuStreamEndCapture(void* stream, void** graph) {
 }
 EXPORT int cuStreamGetCaptureInfo_v2(void* stream, int* active, uint64_t* id, void** graph,
                                      const void*** nodes, size_t* count) {
-    if (graph || nodes || count || !stream) return INVALID_VALUE;
-    return safe_call([=] { return device().capture_info(number(stream), active, id); });
+    if (!stream || !graph != !nodes || !nodes != !count) return INVALID_VALUE;
+    return safe_call([=] {
+        static thread_local std::vector<const void*> names;
+        int status = device().capture_info(number(stream), active, id);
+        if (status || !nodes || *active != 1) return status;
+        names.clear();
+        device().frontier(number(stream), names);
+        *graph = &names;
+        *nodes = names.data();
+        *count = names.size();
+        return 0;
+    });
+}
+EXPORT int cuGraphNodeGetDependencies(void* node, void** nodes, size_t* count) {
+    std::vector<void*> names;
+    device().dependencies(*static_cast<FakeDevice::Node*>(node), names);
+    for (size_t i = 0; nodes && i < names.size() && i < *count; i++) nodes[i] = names[i];
+    *count = names.size();
+    return 0;
 }
 EXPORT int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long flags) {
     if (flags) return INVALID_VALUE;
@@ -326,6 +375,20 @@ EXPORT int cuGraphExecDestroy(void* executable) {
 }
 EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void* stream) {
     return safe_call([=] { return device().copy_async(dst, src, nbytes, number(stream)); });
+}
+EXPORT int cuMemcpyPeerAsync(uint64_t dst, void* dst_context, uint64_t src, void* src_context,
+                             size_t nbytes, void* stream) {
+    if (dst_context != &primary_context || src_context != &primary_context) return INVALID_CONTEXT;
+    return safe_call([=] { return device().copy_async(dst, src, nbytes, number(stream)); });
+}
+EXPORT int cuDeviceCanAccessPeer(int* can, int device, int peer) {
+    if (device == peer) return INVALID_VALUE;
+    *can = setting("FAKE_CUDA_PEERS", 1);
+    return 0;
+}
+EXPORT int cuCtxEnablePeerAccess(void* context, unsigned flags) {
+    if (flags || context != &primary_context) return INVALID_VALUE;
+    return unsafe_call([] { return 0; });
 }
 EXPORT int cuMemsetD8Async(uint64_t dst, unsigned char value, size_t count, void* stream) {
     return safe_call([=] { return device().fill_async(dst, value, 1, count, number(stream)); });

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import device_allocator, oom_advice, raw_memory, settings
+from gputensor._alloc import checker, device_allocator, oom_advice, raw_memory, settings
 from gputensor._alloc.failure_case import build_case, case_of
 from gputensor._alloc.oom_facts import failure_facts
 from gputensor._alloc.replay import replay_settings
@@ -195,12 +195,7 @@ def test_a_case_is_a_valid_trace_of_what_is_live(open_device, rng):
 
 
 def test_a_case_holds_what_waits_for_a_stream_until_its_free_is_complete():
-    events = [
-        (0, 512, 1024, 0, 0),
-        (0, 8192, 2048, 5, 0),
-        (2, 512, 1024, 0, 0),
-        (0, 512, 512, 0, 0),
-    ]
+    events = [(0, 512, 1024, 0), (0, 8192, 2048, 5), (2, 512, 1024, 0), (0, 512, 512, 0)]
     case = build_case(events, [(512, 512, 10, 0), (8192, 2048, 0, 5), (99840, 512, 1, 7)], 64, 5)
     assert case.op.tolist() == [1, 1, 1, -1, 1, 1]
     assert case.size.tolist() == [1, 1024, 2048, 1024, 10, 64]
@@ -208,23 +203,23 @@ def test_a_case_holds_what_waits_for_a_stream_until_its_free_is_complete():
 
 
 def test_a_case_survives_events_that_were_lost():
-    events = [(0, 512, 1024, 0, 0), (0, 512, 512, 0, 0), (2, 4096, 512, 0, 0), (0, 8192, 512, 0, 0)]
+    events = [(0, 512, 1024, 0), (0, 512, 512, 0), (2, 4096, 512, 0), (0, 8192, 512, 0)]
     case = build_case(events, [(512, 512, 512, 0)], 64, 0)
     op = case.op.tolist()
     assert op.count(1) - op.count(-1) == 2  # the block held, and the request
 
 
-def test_the_parts_of_a_block_in_a_view_are_one_request_in_a_case():
-    view = 1 << 30
-    parts = [(0, 512, 1024, 0, view), (0, 8192, 2048, 0, view)]
-    freed = [(2, ptr, nbytes, 0, view) for _, ptr, nbytes, _, _ in parts]
-    again = [(0, 8192, 512, 0, view)]
-    case = build_case(parts + freed + again, [(8192, 512, 500, 0)], 64, 0)
-    assert case.op.tolist() == [1, -1, 1, 1]
-    assert case.size.tolist() == [3072, 3072, 500, 64]
-    older = build_case(freed + parts, [(512, 1024, 1024, 0), (8192, 2048, 900, 0)], 64, 0)
-    assert older.op.tolist() == [1, -1, 1, 1]
-    assert older.size.tolist() == [3072, 3072, 1924, 64]
+def test_a_block_in_a_view_is_one_request_in_a_case(open_device):
+    memory.record_memory_history()
+    device = open_device()
+    blocks = [raw_memory.raw_alloc(device, 20 * MIB, 0) for _ in range(8)]
+    for ptr in blocks[::2]:
+        raw_memory.raw_delete(ptr)
+    stitched = raw_memory.raw_alloc(device, 40 * MIB - 100, 0)
+    assert checker.view_blocks(device) == [stitched]
+    case = case_of(device, 64, 0)
+    assert case.op.tolist() == [1] * 8 + [-1] * 4 + [1, 1]
+    assert case.size.tolist()[-2:] == [40 * MIB - 100, 64]
 
 
 def test_settings_of_a_replay_touch_no_other_device(open_device, conf):

@@ -1,0 +1,68 @@
+# distutils: language = c++
+"""Which streams stay valid as long as their device is open.
+
+The allocator may ask the driver about such a stream at any time. A stream of another library may be
+destroyed once no tensor of ours uses it, and to name it to the driver then is undefined. The
+library's own streams are never destroyed (streams/DESIGN.md); the default stream cannot be.
+"""
+
+from libc.stdint cimport int32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._alloc.model cimport gt_spin_lock, gt_spin_unlock
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+
+from gputensor._driver.registry import before_close
+
+cdef enum:
+    LEGACY_STREAM = 1           # CUDA's other name of stream 0
+
+cdef struct LastingStream:
+    uint64_t handle
+    LastingStream* next
+
+cdef LastingStream* lasting[MAX_DEVICES]
+cdef int32_t lasting_lock = 0
+
+
+cdef void stream_lasts(int device, uint64_t stream) noexcept nogil:
+    # Without host memory for the record the stream is only asked about less.
+    cdef LastingStream* record = <LastingStream*>calloc(1, sizeof(LastingStream))
+    if record == NULL:
+        return
+    record.handle = stream
+    gt_spin_lock(&lasting_lock)
+    record.next = lasting[device + HOST_DEVICES]
+    lasting[device + HOST_DEVICES] = record
+    gt_spin_unlock(&lasting_lock)
+
+
+cdef bint stream_is_lasting(int device, uint64_t stream) noexcept nogil:
+    cdef LastingStream* record
+    if stream <= LEGACY_STREAM:
+        return True
+    gt_spin_lock(&lasting_lock)
+    record = lasting[device + HOST_DEVICES]
+    while record != NULL and record.handle != stream:
+        record = record.next
+    gt_spin_unlock(&lasting_lock)
+    return record != NULL
+
+
+def keep_stream(int device, uint64_t stream):
+    """Say that a stream of an open device is not destroyed before the device is closed."""
+    stream_lasts(device, stream)
+
+
+@before_close
+def _forget(int device):
+    cdef LastingStream* record
+    cdef LastingStream* following
+    gt_spin_lock(&lasting_lock)
+    record = lasting[device + HOST_DEVICES]
+    lasting[device + HOST_DEVICES] = NULL
+    gt_spin_unlock(&lasting_lock)
+    while record != NULL:
+        following = record.next
+        free(record)
+        record = following
