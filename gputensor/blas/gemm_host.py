@@ -25,6 +25,9 @@ COMPUTE = {
     "uint16": np.float64,
 }
 
+#: Elements along each axis that share a scale of a block.
+SCALE_BLOCK = 128
+
 
 def _compute_dtype(a, out):
     """The type to multiply in; integers go to the exact float only when the sums stay exact."""
@@ -73,8 +76,10 @@ def _times(scale, value):
     return value * value.dtype.type(scale)
 
 
-def product(out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b):
-    """Write ``activation(alpha * a @ b + beta * addend + bias)`` into `out`.
+def product(
+    out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b, scale=None, residual=None
+):
+    """Write ``activation(alpha * scale * (a @ b) + beta * addend + bias) + residual`` into `out`.
 
     Parameters
     ----------
@@ -90,6 +95,8 @@ def product(out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b):
         An ``ACT_*`` number.
     conj_a, conj_b : bool
         Conjugate that operand.
+    scale, residual : numpy.ndarray or None
+        Broadcast to the shape of `out`.
     """
     compute = _compute_dtype(a, out)
     left = a.astype(compute, copy=False)
@@ -99,6 +106,8 @@ def product(out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b):
     if conj_b:
         right = right.conj()
     value = np.asarray(_times(alpha, np.asarray(np.matmul(left, right))))
+    if scale is not None:
+        value = value * scale.astype(value.dtype)
     if beta != 0:
         source = out if addend is None else addend
         value = value + _times(beta, source.astype(value.dtype))
@@ -107,24 +116,40 @@ def product(out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b):
     function = ACTIVATIONS[activation]
     if function is not None:
         value = function(value)
+    if residual is not None:
+        value = value + residual.astype(value.dtype)
     _cast_into(out, np.asarray(value))
 
 
-def scaled_product(out, a, b, scale_a, scale_b, bias, activation):
-    """Write ``activation((a * scale_a) @ (b * scale_b) + bias)`` into `out`, for fp8 operands.
+def scaled_product(out, a, b, scale_a, scale_b, bias, activation, result_scale):
+    """Write ``activation((a * scale_a) @ (b * scale_b) + bias) * result_scale`` into `out`.
 
-    The scales are float32 and broadcast to their operand after each of their dimensions is repeated
-    to the operand's length: one number, one for each row or column, or one for each block.
+    Parameters
+    ----------
+    out, a, b : numpy.ndarray
+        Matrices; `a` and `b` of fp8 types.
+    scale_a, scale_b : numpy.ndarray or None
+        float32 matrices with one number along an axis, one for each element, or one for each block
+        of 128 elements.
+    bias, result_scale : numpy.ndarray or None
+        Broadcast to the shape of `out`.
+    activation : int
+        An ``ACT_*`` number.
     """
-    left = a.astype(np.float32) * _spread(scale_a, a.shape)
-    right = b.astype(np.float32) * _spread(scale_b, b.shape)
-    product(out, left, right, 1.0, 0.0, None, bias, activation, False, False)
+    value = np.empty(out.shape, np.float32)
+    left, right = _dequantized(a, scale_a), _dequantized(b, scale_b)
+    product(value, left, right, 1.0, 0.0, None, bias, activation, False, False)
+    if result_scale is not None:
+        value *= result_scale
+    _cast_into(out, value)
 
 
-def _spread(scale, shape):
-    """Repeat block scales along each dimension up to `shape`."""
-    for axis in range(scale.ndim):
-        have, want = scale.shape[axis], shape[axis]
+def _dequantized(matrix, scale):
+    """Give the values of an fp8 matrix in float32, times its scales."""
+    value = matrix.astype(np.float32)
+    if scale is None:
+        return value
+    for axis, (have, want) in enumerate(zip(scale.shape, matrix.shape, strict=True)):
         if have not in (1, want):
-            scale = np.repeat(scale, -(-want // have), axis=axis).take(range(want), axis=axis)
-    return scale
+            scale = np.repeat(scale, SCALE_BLOCK, axis=axis).take(range(want), axis=axis)
+    return value * scale

@@ -9,14 +9,11 @@
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from gputensor._alloc.block cimport Block
 from gputensor._kernels.operand cimport Operand
 from gputensor.blas.pad cimport Relayout
 from gputensor.blas.plan cimport Plan
 from gputensor.blas.product cimport Product
-
-cdef enum:
-    MAX_TEMPORARIES = 6
+from gputensor.blas.temporaries cimport Temporaries
 
 cdef struct Options:
     double alpha, alpha_imag, beta, beta_imag
@@ -25,6 +22,9 @@ cdef struct Options:
     int conj_a, conj_b
     const Operand* addend       # what beta multiplies; NULL: out itself
     const Operand* bias         # added to every row: one dimension of out's last extent; or NULL
+    const Operand* scale        # float32 factor of the product, broadcast to out; or NULL
+    const Operand* residual     # added after the activation, broadcast to out; or NULL
+    # The last two only where beta is 0.
 
 cdef struct Copy:
     int operation               # an ElementwiseOp of one input
@@ -39,14 +39,13 @@ cdef struct Task:
     const Operand* b
     Operand* out
     const Options* options
-    int temporary_count
-    Block* temporaries[MAX_TEMPORARIES]
+    Temporaries temporaries
     int copy_count              # to run before the product
     Copy copies[4]
-    int has_copy_back           # `result` is a temporary, to be copied into out afterwards
+    int has_copy_back           # `result` is a temporary, to be brought into out afterwards
     int has_late_bias           # the bias and the activation that the library does not do
     int late_activation
-    Operand result
+    Operand result              # what the product is written to
     int has_padding             # `padding` runs before the product, `unpadding` after it
     int has_unpadding
     Relayout padding

@@ -2,25 +2,24 @@
 
 On a host device the whole product is one queued NumPy call. On a GPU the operands that no library
 layout describes are copied into allocator memory first, the plan is found or built, and what the
-library's epilogue does not do (a bias along rows, exact GELU, SiLU) follows as one element-wise
-kernel. A product whose plan is cached allocates nothing, raises nothing and makes one library call.
+library's epilogue does not do (a bias along rows, exact GELU, SiLU, a scale on the device, a
+residual after an activation) follows as one kernel (epilogue.pyx). A product whose plan is cached
+allocates nothing, raises nothing and makes one library call.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
-from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
-from gputensor._alloc.block cimport Block
+from gputensor._alloc.allocator cimport raise_for_malloc
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.table cimport STATUS_OK, status_t
 from gputensor._kernels.creation cimport fill
-from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_itemsize
-from gputensor._kernels.elementwise cimport (
-    OP_ADD, OP_CONJ, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MUL, OP_RELU, OP_SILU, elementwise,
-)
+from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
+from gputensor._kernels.elementwise cimport OP_CONJ, OP_COPY, OP_MUL, elementwise
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
-from gputensor._kernels.operand cimport Operand
+from gputensor._kernels.operand cimport DT_FLOAT32, Operand
 from gputensor.blas.check cimport check_extents, check_types, raise_for_shapes
 from gputensor.blas.dispatch cimport plan_drop
+from gputensor.blas.epilogue cimport Epilogue, along_last_axis, epilogue_init, epilogue_run
 from gputensor.blas.library cimport (
     BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
 )
@@ -38,10 +37,13 @@ from gputensor.blas.prepare cimport (
     COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, check_out, compact, prepare,
 )
 from gputensor.blas.product cimport (
-    ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, PRODUCT_DETERMINISTIC,
-    PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Product,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, PRODUCT_DETERMINISTIC, PRODUCT_POINTERS,
+    PRODUCT_REDUCED_REDUCTION, Product,
 )
 from gputensor.blas.repetition cimport repeat_product
+from gputensor.blas.temporaries cimport (
+    take_memory, take_operand, temporaries_init, temporaries_release,
+)
 from gputensor.blas.workspace cimport (
     Workspace, workspace_return, workspace_take,
 )
@@ -66,7 +68,7 @@ cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
     options.activation = ACT_NONE
     options.conj_a = options.conj_b = 0
     options.addend = NULL
-    options.bias = NULL
+    options.bias = options.scale = options.residual = NULL
 
 
 # ---- prepare
@@ -77,7 +79,8 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
     task.device = device
     task.stream = stream
     task.a, task.b, task.out, task.options = a, b, out, options
-    task.temporary_count = task.copy_count = task.has_copy_back = 0
+    temporaries_init(&task.temporaries, device, stream)
+    task.copy_count = task.has_copy_back = 0
     task.has_late_bias = 0
     task.late_activation = ACT_NONE
     task.plan = NULL
@@ -95,6 +98,7 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
         task.kind = TASK_NOTHING
     elif a.shape[a.ndim - 1] == 0:
         task.kind = TASK_NO_TERMS
+        place_result(task)
     else:
         prepare_library(task)
     return 0
@@ -108,16 +112,17 @@ cdef inline bint has_no_elements(const Operand* operand) noexcept nogil:
     return False
 
 
-cdef int take_temporary(Task* task, const Operand* like, Operand* out) except -1:
-    """A row-major operand of the shape and type of `like`, in memory that the task returns."""
-    cdef int64_t size = 1
-    cdef int axis
-    out.dtype, out.ndim, out.is_scalar = like.dtype, like.ndim, 0
-    for axis in range(like.ndim - 1, -1, -1):
-        out.shape[axis] = like.shape[axis]
-        out.strides[axis] = size
-        size *= like.shape[axis]
-    return take_memory(task, <size_t>(size * dtype_itemsize(like.dtype)), &out.ptr)
+cdef int place_result(Task* task) except -1:
+    """Where the product goes: to out, or apart from it where the epilogue still reads out, or where
+    the product is too large for 16 bits before its scale."""
+    cdef const Operand* residual = task.options.residual
+    cdef bint is_wide = task.options.scale is not NULL and dtype_is_half(task.out.dtype)
+    task.result = task.out[0]
+    if is_wide or (residual is not NULL and residual.ptr == task.out.ptr):
+        take_operand(&task.temporaries, task.out, DT_FLOAT32 if is_wide else task.out.dtype,
+                     &task.result)
+        task.has_copy_back = 1
+    return 0
 
 
 cdef void add_copy(Task* task, int operation, const Operand* source,
@@ -137,7 +142,7 @@ cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1:
     cdef Operand small, target
     cdef int axis
     compact(operand, &small)
-    take_temporary(task, &small, &target)
+    take_operand(&task.temporaries, &small, small.dtype, &target)
     add_copy(task, operation, &small, &target)
     for axis in range(operand.ndim):
         if small.shape[axis] != operand.shape[axis]:
@@ -150,7 +155,7 @@ cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1:
 cdef int materialize(Task* task, int operation, Operand* operand) except -1:
     """The same for an operand whose matrix dimensions must not repeat."""
     cdef Operand target
-    take_temporary(task, operand, &target)
+    take_operand(&task.temporaries, operand, operand.dtype, &target)
     add_copy(task, operation, operand, &target)
     operand[0] = target
     return 0
@@ -180,7 +185,7 @@ cdef int prepare_library(Task* task) except -1:
     cdef const Operand* addend = NULL
     cdef int copies
     cdef bint reads_addend = options.beta != 0 or options.beta_imag != 0
-    task.result = task.out[0]
+    place_result(task)
     if reads_addend and options.addend is not NULL:
         addend = options.addend
     copies = prepare(&a, &b, addend, &task.result, product)
@@ -189,7 +194,7 @@ cdef int prepare_library(Task* task) except -1:
     if copies & COPY_B:
         copy_operand(task, OP_COPY, &b)
     if copies & COPY_OUT:
-        take_temporary(task, task.out, &task.result)
+        take_operand(&task.temporaries, task.out, task.out.dtype, &task.result)
         task.has_copy_back = 1
         if reads_addend:
             add_copy(task, OP_COPY, addend if addend is not NULL else task.out, &task.result)
@@ -205,17 +210,6 @@ cdef int prepare_library(Task* task) except -1:
     return find_plan(task, addend)
 
 
-cdef int take_memory(Task* task, size_t nbytes, uint64_t* ptr) except -1:
-    cdef status_t status = STATUS_OK
-    cdef Block* block = allocator_malloc(task.device, nbytes, task.stream, &status)
-    if block is NULL:
-        raise_for_malloc(task.device, nbytes, task.stream, status)
-    task.temporaries[task.temporary_count] = block
-    task.temporary_count += 1
-    ptr[0] = block.ptr
-    return 0
-
-
 cdef int pad_product(Task* task, int padded) except -1:
     """Put padded copies in the place of the product's matrices, and note what to copy."""
     cdef Product* product = &task.product
@@ -224,11 +218,11 @@ cdef int pad_product(Task* task, int padded) except -1:
     cdef uint64_t d = 0
     cdef int64_t ld, stride
     if padded & PAD_A:
-        take_memory(task, pad_nbytes(product, PAD_A, &ld, &stride), &a)
+        take_memory(&task.temporaries, pad_nbytes(product, PAD_A, &ld, &stride), &a)
     if padded & PAD_B:
-        take_memory(task, pad_nbytes(product, PAD_B, &ld, &stride), &b)
+        take_memory(&task.temporaries, pad_nbytes(product, PAD_B, &ld, &stride), &b)
     if padded & PAD_D:
-        take_memory(task, pad_nbytes(product, PAD_D, &ld, &stride), &d)
+        take_memory(&task.temporaries, pad_nbytes(product, PAD_D, &ld, &stride), &d)
     had_bias, activation = product.bias != 0, product.activation
     pad_bind(product, padded, a, b, d, &task.padding, &task.unpadding)
     if had_bias and not product.bias:
@@ -276,13 +270,13 @@ cdef void fill_product(Task* task) noexcept nogil:
     product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
     # The library adds one value to each row of D; ours is one for each column of the result.
     if options.bias is not NULL:
-        if (product.is_swapped and options.bias.strides[0] == 1
+        if (product.is_swapped and options.bias.strides[0] == 1 and options.scale is NULL
                 and options.bias.dtype == product.type_d and not dtype_is_complex(product.type_d)):
             product.bias = options.bias.ptr
         else:
             task.has_late_bias = 1
     if options.activation == ACT_RELU or options.activation == ACT_GELU_TANH:
-        if not task.has_late_bias and not task.has_copy_back:
+        if not task.has_late_bias and not task.has_copy_back and options.scale is NULL:
             product.activation = options.activation
     if product.activation != options.activation:
         task.late_activation = options.activation
@@ -302,7 +296,7 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
     if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
             pointer_batch_ready(task.device)):
         task.product.flags |= PRODUCT_POINTERS
-        take_memory(task, pointer_batch_nbytes(&task.product), &task.pointers)
+        take_memory(&task.temporaries, pointer_batch_nbytes(&task.product), &task.pointers)
     plan_key(&task.product, preference, &key)
     hash_value = plan_hash(&key)
     task.plan = plan_find(&key, hash_value)
@@ -353,11 +347,7 @@ cdef int task_launch(Task* task) except -1:
     launch_library(task)
     if task.has_unpadding:
         relayout_launch(&task.unpadding, task.device, task.stream)
-    if task.has_late_bias or task.late_activation != ACT_NONE:
-        finish(task, &task.result)
-    if task.has_copy_back:
-        elementwise(OP_COPY, task.device, task.stream, task.out.dtype, task.out, 1, &task.result)
-    return 0
+    return finish(task)
 
 
 cdef int launch_library(Task* task) except -1:
@@ -398,64 +388,60 @@ cdef int launch_no_terms(Task* task) except -1:
     scalar.dtype = task.out.dtype
     scalar.real, scalar.imag = options.beta, options.beta_imag
     if options.beta == 0 and options.beta_imag == 0:
-        fill(task.device, task.stream, task.out, &scalar)
+        fill(task.device, task.stream, &task.result, &scalar)
     else:
         inputs[0] = options.addend[0] if options.addend is not NULL else task.out[0]
         inputs[1] = scalar
-        elementwise(OP_MUL, task.device, task.stream, task.out.dtype, task.out, 2, inputs)
+        elementwise(OP_MUL, task.device, task.stream, task.out.dtype, &task.result, 2, inputs)
     task.has_late_bias = options.bias is not NULL
     task.late_activation = options.activation
-    return finish(task, task.out)
+    return finish(task)
 
 
-cdef int finish(Task* task, Operand* result) except -1:
-    """Add the bias and apply the activation in place."""
-    cdef Operand[2] inputs
-    cdef int axis
-    cdef int operation = OP_COPY
-    if task.has_late_bias:
-        inputs[0] = result[0]
-        inputs[1] = result[0]
-        inputs[1].ptr = task.options.bias.ptr
-        inputs[1].dtype = task.options.bias.dtype
-        for axis in range(result.ndim):
-            inputs[1].strides[axis] = 0
-        inputs[1].strides[result.ndim - 1] = task.options.bias.strides[0]
-        elementwise(OP_ADD, task.device, task.stream, result.dtype, result, 2, inputs)
-    if task.late_activation == ACT_NONE:
+cdef int finish(Task* task) except -1:
+    """What the library's epilogue does not do, and the way of the result into out."""
+    cdef const Options* options = task.options
+    cdef Epilogue epilogue
+    cdef Operand bias
+    if (not task.has_late_bias and task.late_activation == ACT_NONE and options.scale is NULL
+            and options.residual is NULL):
+        if task.has_copy_back:
+            elementwise(OP_COPY, task.device, task.stream, task.out.dtype, task.out, 1,
+                        &task.result)
         return 0
-    if task.late_activation == ACT_RELU:
-        operation = OP_RELU
-    elif task.late_activation == ACT_GELU_TANH:
-        operation = OP_GELU_TANH
-    elif task.late_activation == ACT_GELU:
-        operation = OP_GELU
-    elif task.late_activation == ACT_SILU:
-        operation = OP_SILU
-    inputs[0] = result[0]
-    return elementwise(operation, task.device, task.stream, result.dtype, result, 1, inputs)
+    epilogue_init(&epilogue)
+    epilogue.activation = task.late_activation
+    epilogue.scale, epilogue.residual = options.scale, options.residual
+    if task.has_late_bias:
+        along_last_axis(options.bias, task.out, &bias)
+        epilogue.bias = &bias
+    return epilogue_run(task.device, task.stream, &epilogue, &task.result, task.out)
 
 
 cdef int launch_host(Task* task) except -1:
     cdef const Options* options = task.options
     cdef object addend = None
     cdef object bias = None
+    cdef object scale = None
+    cdef object residual = None
     if options.addend is not NULL:
         addend = host_view(<Operand*>options.addend)
     if options.bias is not NULL:
         bias = host_view(<Operand*>options.bias)
+    if options.scale is not NULL:
+        scale = host_view(<Operand*>options.scale)
+    if options.residual is not NULL:
+        residual = host_view(<Operand*>options.residual)
     return host_call(task.device, task.stream, host_product, (
         host_view(task.out), host_view(<Operand*>task.a), host_view(<Operand*>task.b),
         complex(options.alpha, options.alpha_imag), complex(options.beta, options.beta_imag),
-        addend, bias, options.activation, bool(options.conj_a), bool(options.conj_b),
+        addend, bias, options.activation, bool(options.conj_a), bool(options.conj_b), scale,
+        residual,
     ))
 
 
 cdef void task_release(Task* task) noexcept nogil:
-    cdef int index
-    for index in range(task.temporary_count):
-        allocator_free(task.temporaries[index])
-    task.temporary_count = 0
+    temporaries_release(&task.temporaries)
     if task.plan is not NULL:
         plan_drop(task.plan)
     task.plan = NULL

@@ -6,8 +6,8 @@ the write after other streams; queue the work. A call that fails has changed not
 
 from libc.stdint cimport int64_t, uint64_t
 
-from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_SMALL, dtype_kind
-from gputensor._kernels.operand cimport MAX_NDIM, Operand
+from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_FLOAT, KIND_SMALL, dtype_kind
+from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, MAX_NDIM, Operand
 from gputensor.blas.check cimport check_extents, raise_for_shapes
 from gputensor.blas.prepare cimport check_out, matmul_shape
 from gputensor.blas.task cimport Options, Task, task_launch, task_prepare, task_release
@@ -51,26 +51,42 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int 
     return result
 
 
-cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
-                     Tensor addend, Tensor bias):
-    """activation(alpha * a @ b + beta * addend + bias), the way every product here goes.
+cdef int fp8_out_code(str name, Tensor a, Tensor b, int out_dtype) except -1:
+    """The type of a product of fp8 matrices: bfloat16 unless another is wished for."""
+    if dtype_kind(a.dtype_code) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
+        promote_codes(a.dtype_code, b.dtype_code)
+    if out_dtype < 0:
+        return DT_BFLOAT16
+    if out_dtype not in (DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32):
+        raise TypeError(f"{name}: a product of {DTYPES[a.dtype_code].name} and "
+                        f"{DTYPES[b.dtype_code].name} gives bfloat16, float16 or float32, not "
+                        f"{DTYPES[out_dtype].name}")
+    return out_dtype
 
-    `out_dtype` is a code, or -1 for the operands' own.
+
+cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
+                     Tensor addend, Tensor bias, Tensor scale, Tensor residual):
+    """activation(alpha * scale * (a @ b) + beta * addend + bias) + residual; see product_call.pxd.
     """
     cdef int device = a.storage.device
     cdef uint64_t stream
-    cdef Operand left, right, target, addend_operand, bias_operand
+    cdef Operand left, right, target, addend_operand, bias_operand, scale_operand, residual_operand
     cdef Task task
     cdef Tensor result
     cdef int dtype
     if b.storage.device != device:
         common_device(a, b, name)
+    if dtype_kind(a.dtype_code) == KIND_SMALL or dtype_kind(b.dtype_code) == KIND_SMALL:
+        # Every fp8 value is one of both 16-bit floats.
+        out_dtype = fp8_out_code(name, a, b, out_dtype)
+        dtype = DT_FLOAT16 if out_dtype == DT_FLOAT16 else DT_BFLOAT16
+        a, b = copied(a, dtype), copied(b, dtype)
     if a.dtype_code != b.dtype_code:
         dtype = promote_codes(a.dtype_code, b.dtype_code)
         check_element_types(name, a, b)
         a = a if a.dtype_code == dtype else copied(a, dtype)
         b = b if b.dtype_code == dtype else copied(b, dtype)
-    if dtype_kind(a.dtype_code) == KIND_BOOL or dtype_kind(a.dtype_code) == KIND_SMALL:
+    if dtype_kind(a.dtype_code) == KIND_BOOL:
         check_element_types(name, a, b)
     a.fill_operand(&left)
     b.fill_operand(&right)
@@ -78,11 +94,18 @@ cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Op
                         &left, &right)
     result.fill_operand(&target)
     if addend is not None and not same_view(addend, result):
-        prepare_addend(name, addend, result, &left, &right, &addend_operand)
+        prepare_addend(name, "residual" if name == "linear" or name == "matmul" else "input",
+                       addend, result, &left, &right, &addend_operand)
         options.addend = &addend_operand
     if bias is not None:
         prepare_bias(name, bias, result, &left, &right, &bias_operand)
         options.bias = &bias_operand
+    if scale is not None:
+        prepare_scale(name, scale, result, &left, &right, &scale_operand)
+        options.scale = &scale_operand
+    if residual is not None:
+        prepare_addend(name, "residual", residual, result, &left, &right, &residual_operand)
+        options.residual = &residual_operand
     stream = current_stream(device)
     try:
         task_prepare(&task, device, stream, &left, &right, &target, options)
@@ -92,6 +115,10 @@ cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Op
             addend.prepare_read(stream)
         if bias is not None:
             bias.prepare_read(stream)
+        if scale is not None:
+            scale.prepare_read(stream)
+        if residual is not None:
+            residual.prepare_read(stream)
         result.prepare_write(stream)
         task_launch(&task)
     finally:
@@ -109,9 +136,9 @@ cdef bint same_view(Tensor one, Tensor other):
     return True
 
 
-cdef int prepare_addend(str name, Tensor addend, Tensor result, const Operand* left,
-                        const Operand* right, Operand* operand) except -1:
-    """The addend, broadcast to the shape of the result."""
+cdef int prepare_addend(str name, str which, Tensor addend, Tensor result,
+                        const Operand* left, const Operand* right, Operand* operand) except -1:
+    """The addend, broadcast to the shape of the result; it may be the result itself."""
     cdef int64_t[MAX_NDIM] shape
     cdef int axis, ndim
     cdef Operand target
@@ -120,17 +147,17 @@ cdef int prepare_addend(str name, Tensor addend, Tensor result, const Operand* l
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
     common_device(addend, result, name)
     if addend.dtype_code != result.dtype_code:
-        raise TypeError(f"{name}: input is {DTYPES[addend.dtype_code].name}; the product is "
+        raise TypeError(f"{name}: {which} is {DTYPES[addend.dtype_code].name}; the product is "
                         f"{DTYPES[result.dtype_code].name}")
     for axis in range(result.ndim_):
         shape[axis] = result.shape_[axis]
     ndim = broadcast_shape(shape, result.ndim_, addend, name)
     for axis in range(result.ndim_):
         if ndim != result.ndim_ or shape[axis] != result.shape_[axis]:
-            raise ValueError(f"{name}: input of shape {addend.shape} does not broadcast to the "
+            raise ValueError(f"{name}: {which} of shape {addend.shape} does not broadcast to the "
                              f"product's shape {result.shape}")
     broadcast_operand(addend, operand, result.ndim_, result.shape_)
-    return check_extents(&target, operand, "input")
+    return 0 if same_view(addend, result) else check_extents(&target, operand, which)
 
 
 cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
@@ -149,3 +176,26 @@ cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
                          f"last extent of {result.shape} is needed")
     bias.fill_operand(operand)
     return check_extents(&target, operand, "the bias")
+
+
+cdef int prepare_scale(str name, Tensor scale, Tensor result, const Operand* left,
+                       const Operand* right, Operand* operand) except -1:
+    """A factor of the product, or one for each of its columns."""
+    cdef Operand target
+    cdef bint is_one = scale.size_ == 1 and scale.ndim_ <= 1 and scale.ndim_ <= result.ndim_
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(scale, result, name)
+    if scale.dtype_code != DT_FLOAT32:
+        raise TypeError(f"{name}: scale is a tensor of {DTYPES[scale.dtype_code].name}; a number "
+                        "or a tensor of float32 is needed")
+    if dtype_kind(result.dtype_code) != KIND_FLOAT:
+        raise TypeError(f"{name}: a scale that is a tensor needs a floating-point product, not "
+                        f"{DTYPES[result.dtype_code].name}")
+    if not is_one and (scale.ndim_ != 1 or result.ndim_ < 1
+                       or scale.shape_[0] != result.shape_[result.ndim_ - 1]):
+        raise ValueError(f"{name}: scale has shape {scale.shape}; one element, or one for each of "
+                         f"the last extent of {result.shape}, is needed")
+    broadcast_operand(scale, operand, result.ndim_, result.shape_)
+    return check_extents(&target, operand, "scale")

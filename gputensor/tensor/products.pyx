@@ -6,8 +6,8 @@ product computes and with which precision is described in docs/blas.md.
 
 from libc.stdint cimport int64_t
 
-from gputensor._kernels.dtypes cimport dtype_kind
-from gputensor._kernels.operand cimport DT_FLOAT32, MAX_NDIM
+from gputensor._kernels.dtypes cimport KIND_FLOAT, KIND_SMALL, dtype_kind
+from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.blas.precision cimport precision_current, precision_for
 from gputensor.blas.product cimport ACT_GELU, ACT_GELU_TANH, ACT_RELU, ACT_SILU
 from gputensor.blas.task cimport Options, options_init
@@ -36,7 +36,7 @@ cdef int set_activation(str name, Options* options, object activation, Tensor a)
     if activation not in ACTIVATIONS:
         raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
                          f"{sorted(ACTIVATIONS)}")
-    if dtype_kind(a.dtype_code) != dtype_kind(DT_FLOAT32):
+    if dtype_kind(a.dtype_code) != KIND_FLOAT and dtype_kind(a.dtype_code) != KIND_SMALL:
         raise TypeError(f"{name}: an activation needs a floating-point product, not "
                         f"{DTYPES[a.dtype_code].name}")
     options.activation = ACTIVATIONS[activation]
@@ -71,10 +71,37 @@ cdef inline int out_code(object out, object out_dtype) except -2:
     return -1
 
 
+cdef Tensor finished_product(str name, Tensor a, Tensor b, object out, object out_dtype,
+                             object precision, object scale, object bias, object activation,
+                             object residual):
+    """activation(scale * (a @ b) + bias) + residual; None for each that is absent."""
+    cdef Options options
+    cdef Tensor offset = None if bias is None else tensor_argument(bias, name)
+    cdef Tensor more = None if residual is None else tensor_argument(residual, name)
+    cdef Tensor factor = None
+    cdef Tensor addend = None
+    options_init(&options, precision_for(precision))
+    set_activation(name, &options, activation, a)
+    if type(scale) is Tensor:
+        factor = <Tensor>scale
+    elif scale is not None:
+        set_factor(name, "scale", scale, &options.alpha, &options.alpha_imag)
+    if activation is None and factor is None:
+        # The libraries add a matrix as they write the result.
+        addend, more = more, None
+        options.beta = 0 if addend is None else 1
+    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, offset, factor,
+                    more)
+
+
 # ---- public
 
-def matmul(x1, x2, /, *, out=None, out_dtype=None, precision=None):
+def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, out=None,
+           out_dtype=None, precision=None):
     """Multiply matrices, batches of them, or vectors.
+
+    With the keywords `scale`, `bias`, `activation` and `residual`, which are applied in this order,
+    return ``activation(scale * (x1 @ x2) + bias) + residual`` in one call.
 
     Parameters
     ----------
@@ -82,10 +109,12 @@ def matmul(x1, x2, /, *, out=None, out_dtype=None, precision=None):
         Of one dimension or more, on one device. A vector as `x1` is a row and as `x2` a column,
         and that dimension is missing in the result. Dimensions before the last two are a batch and
         broadcast. Operands of different types are promoted first.
+    scale, bias, activation, residual
+        As in :func:`linear`; the bias has one value for each element of the last axis.
     out : Tensor, optional
         Where to write the result: any strides, but no element twice, and no memory of `x1` or
         `x2`. Its type may be that of the operands; float32 for float16 and bfloat16 operands; int32
-        for int8 operands.
+        for int8 operands; bfloat16 (the default), float16 or float32 for fp8 operands.
     out_dtype : dtype, optional
         The type of the result when `out` is not given, by the same rule.
     precision : str or Precision, optional
@@ -106,7 +135,8 @@ def matmul(x1, x2, /, *, out=None, out_dtype=None, precision=None):
     Notes
     -----
     Queued on the current stream of the device. Sums of float16 and bfloat16 products are taken in
-    float32 and rounded once, unless the precision flags allow less.
+    float32 and rounded once, unless the precision flags allow less. fp8 operands are multiplied by
+    their values, without scales; :func:`scaled_matmul` takes them along.
 
     Examples
     --------
@@ -121,10 +151,14 @@ def matmul(x1, x2, /, *, out=None, out_dtype=None, precision=None):
         tensor_argument(x1, "matmul")
     if type(x2) is not Tensor:
         tensor_argument(x2, "matmul")
+    if (scale is not None or bias is not None or activation is not None
+            or residual is not None):
+        return finished_product("matmul", <Tensor>x1, <Tensor>x2, out, out_dtype, precision, scale,
+                                bias, activation, residual)
     options_init(&options, precision_current() if precision is None else precision_for(precision))
     return multiply("matmul", <Tensor>x1, <Tensor>x2, out,
                     -1 if out is None and out_dtype is None else out_code(out, out_dtype),
-                    &options, None, None)
+                    &options, None, None, None, None)
 
 
 def mm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
@@ -233,7 +267,8 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
     options_init(&options, precision_for(precision))
     options.conj_a = 1
     result = multiply("vecdot", with_matrix(a, a.ndim_ + from_end, True),
-                      with_matrix(b, b.ndim_ + from_end, False), None, -1, &options, None, None)
+                      with_matrix(b, b.ndim_ + from_end, False), None, -1, &options, None, None,
+                      None, None)
     return view_tensor(result, result.ptr, result.ndim_ - 2, result.shape_, result.strides_)
 
 
@@ -261,8 +296,9 @@ cdef Tensor transposed(Tensor matrix):
     return view_tensor(matrix, matrix.ptr, 2, shape, strides)
 
 
-def linear(input, weight, bias=None, *, activation=None, out=None, out_dtype=None, precision=None):
-    """Return ``activation(input @ weight.T + bias)`` as one call.
+def linear(input, weight, bias=None, *, scale=None, activation=None, residual=None, out=None,
+           out_dtype=None, precision=None):
+    """Return ``activation(scale * (input @ weight.T) + bias) + residual`` as one call.
 
     Parameters
     ----------
@@ -271,11 +307,28 @@ def linear(input, weight, bias=None, *, activation=None, out=None, out_dtype=Non
     weight : Tensor
         Of shape ``(out_features, in_features)``.
     bias : Tensor, optional
-        Of shape ``(out_features,)``.
+        Of shape ``(out_features,)`` and the type of the result.
+    scale : number or Tensor, optional
+        A factor of the product; as a Tensor float32 with one element or ``(out_features,)``.
     activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
         Applied to the sum. ``"gelu"`` is the exact form.
+    residual : Tensor, optional
+        Of the type of the result and broadcast to its shape; added last. It may be `out`.
     out, out_dtype, precision
         As in :func:`matmul`.
+
+    Raises
+    ------
+    ValueError
+        A shape or a device does not fit.
+    TypeError
+        An element type does not.
+
+    Notes
+    -----
+    A bias, ReLU, the tanh form of GELU, a number as scale, and a residual without activation are
+    done by the product itself. The rest is one further kernel, which computes in float32 and may
+    read the product rounded to the type of the result (in float32 when the scale is a Tensor).
 
     Examples
     --------
@@ -283,16 +336,15 @@ def linear(input, weight, bias=None, *, activation=None, out=None, out_dtype=Non
     >>> gt.linear(gt.ones((2, 3)), gt.ones((4, 3)), gt.ones((4,)), activation="relu").numpy()
     array([[4., 4., 4., 4.],
            [4., 4., 4., 4.]], dtype=float32)
+    >>> x = gt.ones((1, 2))
+    >>> gt.linear(x, gt.ones((2, 2)), scale=0.5, activation="relu", residual=x).numpy()
+    array([[2., 2.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(input, "linear")
     cdef Tensor w = tensor_argument(weight, "linear")
-    cdef Tensor offset = None if bias is None else tensor_argument(bias, "linear")
-    cdef Options options
     need_ndim("linear", "weight", w, 2)
-    options_init(&options, precision_for(precision))
-    set_activation("linear", &options, activation, a)
-    return multiply("linear", a, transposed(w), out, out_code(out, out_dtype), &options, None,
-                    offset)
+    return finished_product("linear", a, transposed(w), out, out_dtype, precision, scale, bias,
+                            activation, residual)
 
 
 cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta, object alpha,
@@ -313,7 +365,7 @@ cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta,
         options.beta = 0
     elif options.beta == 0 and options.beta_imag == 0:
         addend = None
-    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, bias)
+    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, bias, None, None)
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,

@@ -25,6 +25,7 @@ from tests.conformance.test_matmul import (
     random_tensor,
     wide,
 )
+from tests.conformance.test_matmul_epilogues import check_epilogue
 from tests.unit import kernel_compiler
 
 
@@ -67,6 +68,25 @@ def paddings(rng):
         got = gt.linear(x, w, bias, activation="relu").numpy()
         exact = np.maximum(wide(array_x) @ wide(array_w).T + np.arange(21), 0)
         assert_within(got, exact, bound(array_x, array_w.T, "float16") + 2.0**-9 * (exact + 40))
+
+
+def epilogues(rng):
+    """Scales, biases, activations and residuals, in the libraries and after them."""
+    for library in ("auto", "cublas", "cublaslt"):
+        blas.preferred_blas_library(library)
+        for name in ("float32", "bfloat16"):
+            for call in ("linear", "matmul"):
+                for _ in range(3):
+                    check_epilogue(rng, "cuda", name, call)
+        # A batch walked backwards is repeated calls, whose addend may lie elsewhere or be shared.
+        a, array_a = random_tensor(rng, (3, 4, 5), "float32", "cuda")
+        b, array_b = random_tensor(rng, (3, 5, 6), "float32", "cuda")
+        c, array_c = random_tensor(rng, (1, 4, 6), "float32", "cuda")
+        got = gt.baddbmm(c, a[::-1], b).numpy()
+        exact = wide(array_a)[::-1] @ wide(array_b)
+        assert_within(
+            got, exact + wide(array_c), bound(array_a[::-1], array_b, "float32") + 2.0**-20
+        )
 
 
 def streams(rng):
@@ -193,7 +213,7 @@ def groups(rng):
             assert_within(out.numpy(), exact, limit)
 
 
-CASES = (views, paddings, batches, groups, streams, captures, tuning)
+CASES = (views, paddings, epilogues, batches, groups, streams, captures, tuning)
 
 if __name__ == "__main__":
     kernel_compiler.install()

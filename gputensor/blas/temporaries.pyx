@@ -1,0 +1,45 @@
+"""Memory of the allocator for the length of one call (temporaries.pxd)."""
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.block cimport Block
+from gputensor._driver.table cimport STATUS_OK, status_t
+from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.operand cimport Operand
+
+
+cdef void temporaries_init(Temporaries* temporaries, int device, uint64_t stream) noexcept nogil:
+    temporaries.device = device
+    temporaries.stream = stream
+    temporaries.count = 0
+
+
+cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1:
+    cdef status_t status = STATUS_OK
+    cdef Block* block = allocator_malloc(temporaries.device, nbytes, temporaries.stream, &status)
+    if block is NULL:
+        raise_for_malloc(temporaries.device, nbytes, temporaries.stream, status)
+    temporaries.blocks[temporaries.count] = block
+    temporaries.count += 1
+    ptr[0] = block.ptr
+    return 0
+
+
+cdef int take_operand(Temporaries* temporaries, const Operand* like, int dtype,
+                      Operand* out) except -1:
+    cdef int64_t size = 1
+    cdef int axis
+    out.dtype, out.ndim, out.is_scalar = dtype, like.ndim, 0
+    for axis in range(like.ndim - 1, -1, -1):
+        out.shape[axis] = like.shape[axis]
+        out.strides[axis] = size
+        size *= like.shape[axis]
+    return take_memory(temporaries, <size_t>(size * dtype_itemsize(dtype)), &out.ptr)
+
+
+cdef void temporaries_release(Temporaries* temporaries) noexcept nogil:
+    cdef int index
+    for index in range(temporaries.count):
+        allocator_free(temporaries.blocks[index])
+    temporaries.count = 0
