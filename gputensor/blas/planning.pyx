@@ -1,8 +1,9 @@
 """Planning on a miss of the plan table.
 
 The result of tuning, if there is one for the product or for a near one, decides; otherwise padding
-is chosen by its cost model and the algorithm by the library. With tuning enabled, a product that
-nobody tuned is tuned here, before its first run, unless its stream is capturing.
+is chosen by its cost model, and the algorithm by what is known of the device (known_ways.py) or by
+the library. With tuning enabled, a product that nobody tuned is tuned here, before its first run,
+unless its stream is capturing.
 """
 
 from libc.stdint cimport uint64_t
@@ -10,10 +11,12 @@ from libc.stdint cimport uint64_t
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport Driver
+from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor.blas.choice cimport CONFIG_COUNT, Choice
 from gputensor.blas.dispatch cimport dispatch_load, plan_build
 from gputensor.blas.library cimport BLAS_OK
-from gputensor.blas.plan cimport Plan, PlanKey, plan_insert
+from gputensor.blas.pad cimport PAD_NONE
+from gputensor.blas.plan cimport BACKEND_LT, Plan, PlanKey, plan_insert
 from gputensor.blas.preference cimport LIBRARY_AUTO
 from gputensor.blas.product cimport PRODUCT_POINTERS, Product
 from gputensor.blas.signature cimport product_signature
@@ -22,6 +25,7 @@ from gputensor.blas.tiny cimport tiny_plan
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas import tunable
+from gputensor.blas.known_ways import find_way
 from gputensor.blas.pad import padding
 from gputensor.blas.status import raise_for_blas
 from gputensor.errors import raise_for_status
@@ -75,7 +79,13 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     if chosen is NULL and not is_batch and preference == LIBRARY_AUTO and padding() == "auto":
         plan = tiny_plan(product, key, hash_value)
         if plan is NULL:
-            plan = small_m_plan(product, key, hash_value)
+            config = find_way(product_signature(product), product.device,
+                              dtype_itemsize(product.type_a))
+            if config is not None:
+                read_choice((PAD_NONE, BACKEND_LT, config), &choice)
+                chosen = &choice
+            else:
+                plan = small_m_plan(product, key, hash_value)
     if plan is NULL:
         raise_for_status(context_enter(product.device, &before), "context_enter")
         plan = plan_build(product, key, hash_value, preference, chosen, &status)

@@ -24,7 +24,7 @@ from gputensor._kernels.operand cimport (
 from gputensor.blas.choice cimport CONFIG_COUNT, Choice
 from gputensor.blas.dispatch cimport dispatch_load, plan_build, plan_destroy
 from gputensor.blas.gemm_lt cimport lt_config_of
-from gputensor.blas.library cimport BLAS_OK, OP_N
+from gputensor.blas.library cimport BLAS_OK, COMPUTE_32F, OP_N
 from gputensor.blas.lt_search cimport lt_enumerate, lt_neighbours, lt_proposals
 from gputensor.blas.pad cimport (
     PAD_A, PAD_B, PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_nbytes, relayout_launch,
@@ -350,6 +350,9 @@ cdef class ProductBench:
         """Return how far results of two ways may be apart, by the sum's order and rounding."""
         unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
                 DT_COMPLEX128: 2.0**-50}.get(self.raw.type_d, 2.0**-9)
+        if self.raw.type_d == DT_FLOAT32 and self.raw.compute == COMPUTE_32F and (
+                self.raw.type_a == DT_FLOAT32):
+            unit = 2.0**-21
         # Random signs: a sum of k terms below 1 has a size near sqrt(k), its error a few units of
         # that.
         return 4 * unit * (np.abs(expected) + 4 * float(self.raw.k) ** 0.5)

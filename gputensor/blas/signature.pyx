@@ -4,12 +4,18 @@ Unlike the key of a plan, a signature has names for its fields, says nothing of 
 be turned back into a product to measure.
 """
 
-from gputensor._kernels.operand cimport DTYPE_COUNT
-from gputensor.blas.library cimport OP_N, SCALE_TENSOR
+from libc.stdint cimport int64_t
+
+from gputensor._kernels.operand cimport (
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DTYPE_COUNT,
+)
+from gputensor.blas.library cimport (
+    COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_64F, OP_N, OP_T, SCALE_TENSOR,
+)
 from gputensor.blas.plan cimport product_alignments
 from gputensor.blas.product cimport Product
 
-__all__ = ["FIELDS", "check_signature"]
+__all__ = ["FIELDS", "KINDS", "check_signature", "signature_of_shape"]
 
 #: The fields of a signature, in order; sizes and strides in elements, alignments in bytes.
 FIELDS = (
@@ -17,6 +23,18 @@ FIELDS = (
     "stride_d", "op_a", "op_b", "type_a", "type_b", "type_d", "compute", "flags", "activation",
     "has_bias", "is_repeated", "align_a", "align_b", "align_c", "align_d",
 )
+
+#: Kinds of products by name: the type of the matrices and the compute type, as the library has them.
+KINDS = {
+    "fp64": (DT_FLOAT64, COMPUTE_64F),
+    "fp32": (DT_FLOAT32, COMPUTE_32F),
+    "tf32": (DT_FLOAT32, COMPUTE_32F_FAST_TF32),
+    "fp16": (DT_FLOAT16, COMPUTE_32F),
+    "bf16": (DT_BFLOAT16, COMPUTE_32F),
+}
+
+cdef enum:
+    FULL_ALIGNMENT = 256        # of the allocator's blocks
 
 
 cdef tuple product_signature(const Product* product):
@@ -76,3 +94,35 @@ def check_signature(signature):
     cdef Product product
     product_of_signature(tuple(int(number) for number in signature), &product)
     return tuple(signature)
+
+
+def signature_of_shape(int64_t m, int64_t n, int64_t k, kind, layout="NN"):
+    """Return the signature of a row-major product of contiguous matrices.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Sizes: m x k times k x n.
+    kind : str
+        One of :data:`KINDS`.
+    layout : str
+        Two letters, "N" or "T": whether each operand is stored as it is or transposed.
+
+    Examples
+    --------
+    >>> signature = signature_of_shape(16, 4096, 8192, "bf16", "NT")
+    >>> dict(zip(FIELDS, signature))["n"]
+    16
+    """
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is no kind of product; there are {', '.join(KINDS)}")
+    if len(layout) != 2 or set(layout) - set("NT"):
+        raise ValueError(f"the layout is {layout!r}; it may be NN, NT, TN or TT")
+    if min(m, n, k) < 1:
+        raise ValueError(f"{m}x{n}x{k} has a size below 1")
+    dtype, compute = KINDS[kind]
+    # A row-major product is the library's with operands and sizes swapped.
+    op_a, lda = (OP_T, k) if layout[1] == "T" else (OP_N, n)
+    op_b, ldb = (OP_T, m) if layout[0] == "T" else (OP_N, k)
+    return (n, m, k, 1, lda, ldb, n, n, 0, 0, 0, 0, op_a, op_b, dtype, dtype, dtype, compute, 0, 0,
+            0, 0, FULL_ALIGNMENT, FULL_ALIGNMENT, FULL_ALIGNMENT, FULL_ALIGNMENT)

@@ -45,8 +45,10 @@ __all__ = [
 ]
 
 SIZES = ("m", "n", "k")
-# A near shape differs by at most this factor in each size; measured choices change slowly.
+# A near shape differs by at most this factor in each size, and has as many tiles: with a tenth more
+# rows, borrowed algorithms were 0.55 to 1.46 times as fast as the library's first choice.
 NEAR = 1.25
+TILE = 64
 
 #: Whether plans ask this module at all; read by planning.pyx.
 is_active = False
@@ -274,7 +276,7 @@ def _distance(one, other):
     for name, a, b in zip(FIELDS, one, other, strict=True):
         if name in SIZES or name == "batch":
             ratio = max(a, b) / min(a, b)
-            if ratio > NEAR:
+            if ratio > NEAR or (name in "mn" and -(-a // TILE) != -(-b // TILE)):
                 return math.inf
             total += math.log(ratio)
         elif name.startswith(("ld", "stride")):

@@ -1,0 +1,121 @@
+"""Measure cuBLASLt's algorithms over a grid of common sizes; keep those that beat its first choice.
+
+    python benchmarks/known_ways.py                  measure, print, write benchmarks/results/
+    python benchmarks/known_ways.py --write          also write gputensor/blas/known_ways.json
+
+The sizes are those of the weights of common models, and rows from one token to 8192. Sections of
+other devices and library series in the file stay.
+"""
+
+import argparse
+import json
+import math
+import random
+import sys
+import time
+from pathlib import Path
+
+import gputensor as gt
+from gputensor import blas
+from gputensor._driver.cuda import device_info
+from gputensor.blas import known_ways
+from gputensor.blas.library import library_versions
+from gputensor.blas.signature import FIELDS, signature_of_shape
+from gputensor.blas.tuner import tune
+from report import Report
+
+ROWS = (1, 16, 128, 1024, 2048, 4096, 8192)
+WEIGHTS = (  # columns of the result, terms
+    (1024, 1024),
+    (4096, 4096),
+    (8192, 8192),
+    (4096, 14336),
+    (14336, 4096),
+    (4096, 11008),
+    (11008, 4096),
+    (28672, 8192),
+    (8192, 28672),
+)
+KINDS = ("bf16", "fp16", "tf32", "fp32")
+#: Exact fp32 is bound by its units: large products gain nothing and take long to measure.
+LARGEST_FP32 = 6e10
+#: Gains below this are noise between two runs.
+LEAST_GAIN = 1.015
+
+
+def grid():
+    """The products in an order that mixes long and short ones, so that clocks are as in use."""
+    found = [
+        (m, n, k, kind, layout)
+        for kind in KINDS
+        for n, k in WEIGHTS
+        for m in ROWS
+        for layout in ("NN", "NT")
+        if kind != "fp32" or m * n * k <= LARGEST_FP32
+    ]
+    random.Random(1).shuffle(found)
+    return found
+
+
+def row_of(signature, config):
+    fields = dict(zip(FIELDS, signature, strict=True))
+    return [*(fields[name] for name in known_ways.KEY), list(config)]
+
+
+def write(rows):
+    """Replace this device's section of the file."""
+    device = device_info(0)["name"]
+    library = library_versions()["cublasLt"] // 10000
+    sections = [
+        section
+        for section in json.loads(known_ways.FILE.read_text())["sections"]
+        if (section["device"], section["library"]) != (device, library)
+    ]
+    sections.append({"device": device, "library": library, "rows": sorted(rows)})
+    text = ", ".join(
+        f'{{"device": {json.dumps(one["device"])}, "library": {one["library"]}, "rows": [\n'
+        + ",\n".join(json.dumps(row, separators=(",", ":")) for row in one["rows"])
+        + "\n]}"
+        for one in sections
+    )
+    Path(known_ways.FILE).write_text(f'{{"sections": [{text}]}}\n')
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--seconds", type=float, default=0.25, help="budget of one product")
+    parser.add_argument("--write", action="store_true", help="write gputensor/blas/known_ways.json")
+    arguments = parser.parse_args()
+    # The first product loads the library.
+    gt.matmul(gt.ones((64, 64), device="cuda"), gt.ones((64, 64), device="cuda"))
+    blas.clear_workspaces()
+    result = Report("known_ways", "cuBLASLt's algorithms against its first choice")
+    start = time.monotonic()
+    gains, rows = [], []
+    for m, n, k, kind, layout in grid():
+        signature = signature_of_shape(m, n, k, kind, layout)
+        measured = tune(signature, 0, seconds=arguments.seconds)
+        gain = measured["default_us"] / measured["us"]
+        gains.append(gain)
+        pad, _, config = measured["choice"]
+        if gain >= LEAST_GAIN and config is not None and not pad:
+            rows.append(row_of(signature, config))
+            result.add(
+                shape=f"{m}x{n}x{k}",
+                dtype=kind,
+                layout=layout,
+                us=round(measured["us"], 2),
+                **{"first choice us": round(measured["default_us"], 2), "gain": round(gain, 3)},
+            )
+    mean = math.exp(sum(map(math.log, gains)) / len(gains))
+    result.add(
+        shape="all", dtype=f"{len(gains)} products", layout="", us=None, gain=round(mean, 4)
+    )
+    print(f"{len(gains)} products in {time.monotonic() - start:.0f} s", file=sys.stderr)
+    result.finish()
+    if arguments.write:
+        write(rows)
+
+
+if __name__ == "__main__":
+    main()
