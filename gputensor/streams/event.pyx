@@ -136,8 +136,16 @@ cdef class Event:
             return
         if target.device_number != self.device_number and (
                 target.device_number < 0 or self.device_number < 0):
-            # Host devices know no events but their own.
-            self.synchronize()
+            if target.device_number >= 0 or self.device_number >= 0:
+                # Host devices and CUDA know nothing of each other's events.
+                self.synchronize()
+                return
+            self.driver()
+            driver = target.driver()
+            with nogil:
+                status = driver.wait_for_peer(driver.self, target.handle, self.device_number,
+                                              self.handle)
+            self.check(status, "wait_for_peer")
             return
         driver = target.driver()
         with nogil:

@@ -44,3 +44,6 @@ cdef bint ordering_is_manual() noexcept nogil
 # Work queued on `waiter` from now on starts after the work queued on `other` so far. One event
 # from the device's pool; no allocation when the pool has one.
 cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil
+# The same for a stream `other` of another device of the same kind, `peer`. Not during captures.
+cdef status_t stream_wait_peer(int device, uint64_t waiter, int peer,
+                               uint64_t other) noexcept nogil

@@ -227,6 +227,17 @@ cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) no
     return status
 
 
+cdef status_t stream_wait_peer(int device, uint64_t waiter, int peer,
+                               uint64_t other) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t event
+    cdef status_t status = event_behind(peer, other, &event)
+    if status == STATUS_OK:
+        status = driver.wait_for_peer(driver.self, waiter, peer, event)
+        event_return(peer, event)
+    return status
+
+
 cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1:
     if status == STATUS_OK:
         return 0

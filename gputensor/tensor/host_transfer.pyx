@@ -2,8 +2,8 @@
 
 Uploads are queued on the device's current stream and return once the source may change; downloads
 wait. Both go through pinned memory, but for the embedded host device, where a copy is done at once
-and straight. A copy between devices goes through host memory: it needs no peer access, which memory
-made of pages would have to be given device by device.
+and straight. Between two devices of one kind the device copies (peer_transfer.pyx); between a GPU and
+a host device the values go through NumPy's memory.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -16,6 +16,7 @@ from gputensor._kernels.host_call cimport raise_pending
 from gputensor.streams.current cimport current_stream, resolve_device
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.elementwise cimport contiguous
+from gputensor.tensor.peer_transfer cimport are_peers, copied_to_peer
 from gputensor.tensor.staging cimport stage_to_device, stage_to_host
 from gputensor.tensor.tensor cimport Tensor, empty_tensor
 
@@ -91,6 +92,8 @@ cdef object download(Tensor source):
 
 
 cdef Tensor moved(Tensor source, int device):
+    if are_peers(source.storage.device, device):
+        return copied_to_peer(source, device)
     return upload(download(source), source.dtype_code, device)
 
 
