@@ -6,6 +6,7 @@ from gputensor._alloc import checker, device_allocator, lasting_stream, raw_memo
 from gputensor._alloc import settings as allocator_settings
 from gputensor._alloc.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
+from gputensor.streams import event_pool
 from tests.conformance.driver_calls import Calls
 
 MIB = 1 << 20
@@ -85,6 +86,7 @@ def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
         device_allocator.close_allocator(number)
         for stream in probe.streams[1:]:
             assert probe.calls.stream_destroy(stream) == 0
+        event_pool.release_events(number)
         left = registry.leaks(number)
         left.pop("streams")  # the library keeps one to capture on
         assert not any(left.values()), left
