@@ -21,6 +21,7 @@ from pathlib import Path
 
 from gputensor.blas.library import library_versions
 from gputensor.blas.plan import forget_plans
+from gputensor.blas.shapes_file import read_signatures
 from gputensor.blas.signature import FIELDS, check_signature
 
 __all__ = [
@@ -49,6 +50,7 @@ SIZES = ("m", "n", "k")
 # rows, borrowed algorithms were 0.55 to 1.46 times as fast as the library's first choice.
 NEAR = 1.25
 TILE = 64
+SMALL_TILE = 16  # of sizes below TILE
 
 #: Whether plans ask this module at all; read by planning.pyx.
 is_active = False
@@ -266,6 +268,12 @@ def _borrow(place, signature):
     return best
 
 
+def _tiles(size):
+    """How many tiles a size fills, with the size of the tiles."""
+    tile = TILE if size > TILE else SMALL_TILE
+    return (-(-size // tile), tile)
+
+
 def _distance(one, other):
     """How far apart two shapes are; infinite when they are not near or differ otherwise.
 
@@ -276,7 +284,7 @@ def _distance(one, other):
     for name, a, b in zip(FIELDS, one, other, strict=True):
         if name in SIZES or name == "batch":
             ratio = max(a, b) / min(a, b)
-            if ratio > NEAR or (name in "mn" and -(-a // TILE) != -(-b // TILE)):
+            if ratio > NEAR or (name in "mn" and _tiles(a) != _tiles(b)):
                 return math.inf
             total += math.log(ratio)
         elif name.startswith(("ld", "stride")):
@@ -383,7 +391,8 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
     Parameters
     ----------
     filename : str, optional
-        A file that :func:`write_file` made of recorded products; the set one by default.
+        A file that :func:`write_file` made of recorded products, or lines such as
+        ``16x4096x8192 bf16 NT`` (see :mod:`gputensor.blas.shapes_file`); the set one by default.
     device : int
         The CUDA device.
     seconds : float
@@ -399,11 +408,7 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
         One result for each product.
     """
     path = Path(_settings.untuned_filename if filename is None else filename)
-    try:
-        problems = json.loads(path.read_text())["problems"]
-        signatures = [check_signature([row[name] for name in FIELDS]) for row in problems]
-    except (KeyError, TypeError, ValueError) as error:
-        raise ValueError(f"{path} is not a file of untuned products: {error}") from None
+    signatures = read_signatures(path)
     return tune_signatures(
         signatures, device=device, seconds=seconds, is_exhaustive=is_exhaustive, show=show
     )

@@ -17,7 +17,12 @@ def register(subparsers):
         help="measure the ways to compute recorded products",
         description="Tunes the products that gt.blas.tunable recorded, and writes what won.",
     )
-    tune.add_argument("--shapes", required=True, metavar="FILE", help="a file of untuned products")
+    tune.add_argument(
+        "--shapes",
+        required=True,
+        metavar="FILE",
+        help="recorded products, or lines like 16x4096x8192 bf16 NT",
+    )
     tune.add_argument("--output", metavar="FILE", help="the file of results to add to")
     tune.add_argument("--device", type=int, default=0, help="the CUDA device (default 0)")
     tune.add_argument("--seconds", type=float, default=60.0, help="budget for all (default 60)")

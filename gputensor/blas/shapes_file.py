@@ -1,0 +1,60 @@
+"""Files that name products to tune: recorded ones as JSON, or a line of text for each.
+
+A line is ``MxNxK KIND [LAYOUT]``, as in ``16x4096x8192 bf16 NT``: sizes of a row-major product of
+contiguous matrices, one of fp64, fp32, tf32, fp16 and bf16, and whether each operand is stored as
+it is (N, the default) or transposed (T). Empty lines and what follows ``#`` do not count.
+"""
+
+import json
+from pathlib import Path
+
+from gputensor.blas.signature import FIELDS, check_signature, signature_of_shape
+
+__all__ = ["read_signatures"]
+
+
+def read_signatures(path):
+    """Return the signatures of the products that a file names.
+
+    Raises
+    ------
+    ValueError
+        The file is neither form; the message names the file and the line.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
+    ...     _ = file.write("# a layer\\n16x4096x8192 bf16 NT\\n")
+    ...     file.flush()
+    ...     len(read_signatures(file.name))
+    1
+    """
+    text = Path(path).read_text()
+    if text.lstrip().startswith("{"):
+        return _recorded(path, text)
+    found = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split("#")[0].split()
+        if not words:
+            continue
+        try:
+            found.append(_signature_of_words(words))
+        except ValueError as error:
+            raise ValueError(f"{path}, line {number}: {error}") from None
+    return found
+
+
+def _recorded(path, text):
+    try:
+        problems = json.loads(text)["problems"]
+        return [check_signature([row[name] for name in FIELDS]) for row in problems]
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} is not a file of untuned products: {error}") from None
+
+
+def _signature_of_words(words):
+    sizes = words[0].split("x")
+    if not 2 <= len(words) <= 3 or len(sizes) != 3 or not all(map(str.isdecimal, sizes)):
+        raise ValueError(f"{' '.join(words)!r} is not of the form 16x4096x8192 bf16 NT")
+    return signature_of_shape(*map(int, sizes), words[1], words[2] if len(words) == 3 else "NN")
