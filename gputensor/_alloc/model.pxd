@@ -13,7 +13,7 @@
 # its own spin lock guards. Order of locks: device lock, then cache locks in list order.
 # checker.pyx re-derives all of this; DESIGN.md explains it.
 
-from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
 from gputensor._alloc.configuration cimport AllocatorConfig
 from gputensor._driver.table cimport Driver, status_t
@@ -81,29 +81,32 @@ cdef struct StreamUse:
     uint64_t stream
     StreamUse* next
 
+# The slab aligns records to cache lines. A hit of a thread cache touches the first line only, so
+# that threads whose blocks are neighbours do not write to each other's lines.
 cdef struct Block:
     uint64_t ptr                # device address of the first byte
     size_t nbytes               # size of the tile, a multiple of UNIT
     size_t requested            # what the caller asked for; 0 when nobody holds it
     uint64_t stream             # the stream in whose order it may be used
-    int device
     uint8_t state               # a BlockState
     uint8_t is_split            # has a mapped neighbour in its segment; see statistics.pyx
     uint8_t kind                # a PoolKind
-    uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
+    int8_t device
     uint32_t stack              # where it was allocated (history.pyx), 0 unknown
-    Block* previous             # neighbours in address order; of a block in a view: in its list
-    Block* next
-    Block* link_previous        # its place in a bin, hole list, slot or pending list
-    Block* link_next
-    Segment* segment
-    BlockPool* pool
+    Block* link_next            # its place in a bin, hole list, slot or pending list
     ThreadCache* home           # the cache it returns to, or NULL
     StreamUse* uses             # other streams that used it since it was allocated
-    int32_t waits               # PENDING: events not yet seen complete
+    # ---- the second line
+    Block* link_previous
+    Block* previous             # neighbours in address order; of a block in a view: in its list
+    Block* next
+    Segment* segment
+    BlockPool* pool
     View* view                  # set when the block lies in a view and is no tile itself
     Block* parts                # ... then: the home tiles it stands for, by link_next
     uint64_t epoch              # FREE: the stream's epoch when it was freed
+    int32_t waits               # PENDING: events not yet seen complete
+    uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
 
 cdef struct Page:
     uint64_t handle
@@ -322,6 +325,7 @@ cdef struct DeviceAllocator:
     # thread caches, newest first; none is ever freed
     ThreadCache* caches
     int32_t cache_count
+    int32_t caches_in_use       # ... of which threads have now
     # statistics; see statistics.pyx
     Counters counters[2]        # the shard of work done under the device lock
     Stat stats[9][3]            # [type][all, large, small], exact after settle()

@@ -8,7 +8,8 @@ and another frees comes home. A cache refuses a block when its slot serves anoth
 use, when the slot is full, or when it holds as many bytes as it may; the pools then take it.
 
 What a cache holds is not stranded: before a pool grows, all caches are drained. Large blocks are
-parked only when several threads use the device, and then at most LARGE_SHARE of the reserved bytes.
+parked only while several threads use the device, and then in all caches together at most a fourth
+(LARGE_SHARE) of the reserved bytes.
 
 Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
 it, and a thread that drains, counts or checks, which holds the device lock as well. A cache
@@ -16,7 +17,7 @@ outlives its thread and is handed to the next new one: blocks may point to it.
 """
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc
+from libc.string cimport memset
 
 from gputensor._alloc.block cimport block_map_remove
 from gputensor._alloc.model cimport (
@@ -59,6 +60,9 @@ from gputensor._alloc.statistics cimport (
 )
 from gputensor._driver.table cimport HOST_DEVICES
 
+cdef extern from "stdlib.h" nogil:
+    int posix_memalign(void** pointer, size_t alignment, size_t nbytes)
+
 cdef extern from "gputensor/_alloc/thread_slot.h" nogil:
     void** gt_caches_new(int index, void (*retire)(void*) noexcept nogil)
     void* gt_caches_get(int index)
@@ -82,8 +86,18 @@ cdef void _retire(void* pointer) noexcept nogil:
         device_lock(a)
         _drain(a, cache)
         gt_store_int(&cache.in_use, 0)
+        gt_store_int(&a.caches_in_use, a.caches_in_use - 1)
         device_unlock(a)
     gt_spin_unlock(&closing_lock)
+
+
+# Processors fetch cache lines in pairs: the caches of two threads share no pair.
+cdef ThreadCache* _make() noexcept nogil:
+    cdef void* made
+    if posix_memalign(&made, 128, (sizeof(ThreadCache) + 127) // 128 * 128):
+        return NULL
+    memset(made, 0, sizeof(ThreadCache))
+    return <ThreadCache*>made
 
 
 cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
@@ -93,7 +107,7 @@ cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
     while cache != NULL and gt_load_int(&cache.in_use):
         cache = cache.next
     if cache == NULL:
-        cache = <ThreadCache*>calloc(1, sizeof(ThreadCache))
+        cache = _make()
         if cache != NULL:
             cache.allocator = a
             cache.next = a.caches
@@ -101,6 +115,7 @@ cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
             gt_store_int(&a.cache_count, a.cache_count + 1)
     if cache != NULL:
         gt_store_int(&cache.in_use, 1)
+        gt_store_int(&a.caches_in_use, a.caches_in_use + 1)
         caches_stop(a)
         stats_settle(a)
         caches_resume(a)
@@ -187,7 +202,7 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
 
 # How many bytes of large blocks one cache may hold; 0 while one thread is alone.
 cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
-    cdef int count = gt_load_int(&a.cache_count)
+    cdef int count = gt_load_int(&a.caches_in_use)
     if count < 2:
         return 0
     return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
