@@ -64,11 +64,13 @@ test-gpu: build
 	print('CUDA devices:', n); sys.exit(0 if n else 'make test-gpu needs a GPU: found none')"
 	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs tests/conformance tests/gpu
 
+# Each program that is no module of the others; those that need a GPU say so and are passed over.
 bench: build
-	@for program in benchmarks/*.py; do \
-	  case $$program in */report.py|*/_*) continue;; esac; \
+	@for program in $$(grep -l '^if __name__ == "__main__":' benchmarks/*.py); do \
+	  case $$program in */tables.py|*/known_ways.py) continue;; esac; \
 	  echo "== $$program"; $(PY) $$program || exit 1; \
-	done
+	done; \
+	$(PY) benchmarks/tables.py
 
 import-time: build
 	$(PY) benchmarks/import_time.py

@@ -22,7 +22,7 @@ from gputensor.blas import known_ways
 from gputensor.blas.library import library_versions
 from gputensor.blas.signature import FIELDS, signature_of_shape
 from gputensor.blas.tuner import tune
-from report import Report
+from report import Report, require_gpu
 
 ROWS = (1, 16, 128, 1024, 2048, 4096, 8192)
 WEIGHTS = (  # columns of the result, terms
@@ -89,6 +89,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=0.25, help="budget of one product")
     parser.add_argument("--write", action="store_true", help="write gputensor/blas/known_ways.json")
     arguments = parser.parse_args()
+    require_gpu()
     # The first product loads the library.
     gt.matmul(gt.ones((64, 64), device="cuda"), gt.ones((64, 64), device="cuda"))
     blas.clear_workspaces()

@@ -19,7 +19,7 @@ import numpy as np
 import gputensor as gt
 from gputensor import blas
 from gputensor.blas.pad import padding
-from report import Report
+from report import Report, require_gpu
 
 FRIENDLY = [
     (1024, 1024, 1024),
@@ -215,6 +215,7 @@ def main():
     parser.add_argument("--layouts", default="NN,NT")
     parser.add_argument("--name", default="matmul_shapes")
     arguments = parser.parse_args()
+    require_gpu()
     padding(arguments.padding)
     torch = None
     if importlib.util.find_spec("torch") is not None:

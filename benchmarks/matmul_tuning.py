@@ -25,7 +25,7 @@ from gputensor.blas.known_ways import find_way
 from gputensor.blas.product_bench import ProductBench
 from gputensor.blas.signature import signature_of_shape
 from gputensor.blas.tuner import tune
-from report import Report
+from report import Report, require_gpu
 
 PRODUCTS = 100
 LARGE = [(size, size, size, "bf16", layout) for size in (4096, 8192) for layout in ("NN", "NT")]
@@ -88,6 +88,7 @@ def main():
     parser.add_argument("--part", choices=["quick", "exhaustive"])
     parser.add_argument("--seconds", type=float, default=6.0, help="for each exhaustive search")
     arguments = parser.parse_args()
+    require_gpu()
     result = Report("matmul_tuning", "Tuning: its cost, and the distance from the best algorithm")
     if arguments.part != "exhaustive":
         quick(result)

@@ -16,7 +16,7 @@ import time
 from datetime import datetime, timezone
 from pathlib import Path
 
-__all__ = ["Report", "machine", "measure"]
+__all__ = ["Report", "machine", "measure", "require_gpu"]
 
 RESULTS = Path(__file__).resolve().parent / "results"
 PACKAGES = (
@@ -105,6 +105,15 @@ def device_facts():
         "driver": module[0].strip() if module else None,
         "driver_cuda_version": ".".join(map(str, info["driver_version"])),
     }
+
+
+def require_gpu():
+    """End the program, without an error, where there is no GPU to measure."""
+    from gputensor._driver.cuda import cuda_device_count
+
+    if not cuda_device_count():
+        print("needs a GPU, and there is none: nothing is measured")
+        sys.exit(0)
 
 
 def processor_name():

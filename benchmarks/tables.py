@@ -1,0 +1,143 @@
+"""Write the tables of docs/performance.md from benchmarks/results/*.json.
+
+    python benchmarks/tables.py            rewrite the part of the page between its two marks
+    python benchmarks/tables.py --check    exit with 1 when the page says something else
+
+`make bench` ends with this, so the page never says what no file holds.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import sys
+from pathlib import Path
+
+__all__ = ["page_with_tables", "render"]
+
+ROOT = Path(__file__).resolve().parent.parent
+RESULTS = ROOT / "benchmarks" / "results"
+PAGE = ROOT / "docs" / "performance.md"
+START, END = "<!-- tables: made by benchmarks/tables.py -->", "<!-- end of tables -->"
+
+#: Results in the order of the page: file, heading, what to know to read the table.
+SECTIONS = [
+    (
+        "allocator_traces",
+        "Recorded traces",
+        "The yardstick is 20 MiB pages without reuse; `ratio` "
+        "is modelled driver time over the yardstick's, the last columns are wall time on the GPU.",
+    ),
+    ("allocator_pairs", "One free and one malloc in C, ns", "Cache hits, by threads."),
+    ("allocator_live", "The same with live blocks, ns", ""),
+    ("allocator_python_cuda", "From Python, on the GPU, ns", ""),
+    ("allocator_python_host", "From Python, on the host device, ns", ""),
+    ("import_time", "Import, s", ""),
+    ("matmul_host_time", "Host time of a product, ns", ""),
+    (
+        "matmul_shapes",
+        "Products, GPU time by graph replay",
+        "`ratio` is the time of torch's better "
+        "library over ours, both on the same operands in turns.",
+    ),
+    (
+        "matmul_tuning",
+        "Tuning",
+        "`gain` is the first choice's time over the tuned one's; `of best` "
+        "the best algorithm's time over that of the product as it is.",
+    ),
+    (
+        "known_ways",
+        "cuBLASLt's algorithms against its first choice",
+        "Products of the grid that gain; the last row is the geometric mean over all of it.",
+    ),
+    ("small_m", "Few rows, and quantized weights", ""),
+    ("kernels", "Kernels, TB/s of bytes read and written", ""),
+]
+
+
+def cell(value):
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.4g}" if abs(value) < 1000 else f"{value:,.0f}"
+    return f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def summary(rows):
+    """Geometric means of the ratio by set, where rows have both."""
+    lines = []
+    for name in dict.fromkeys(row.get("set") for row in rows):
+        chosen = [row for row in rows if row.get("set") == name]
+        ratios = [row["ratio"] for row in chosen if row.get("ratio")]
+        if name is None or not ratios:
+            continue
+        lines.append(
+            f"{name}: geometric mean {statistics.geometric_mean(ratios):.3f}, "
+            f"least {min(ratios):.3f}, {len(ratios)} products"
+        )
+    return lines
+
+
+def place(machine):
+    """The machine of a result in a line."""
+    device = machine.get("device") or {}
+    packages = machine.get("packages", {})
+    wanted = [name for name in ("torch", "numpy") if packages.get(name)]
+    words = [str(device.get("name") or machine.get("processor"))]
+    words += [f"driver {device['driver']}"] if device.get("driver") else []
+    words += [f"{name} {packages[name]}" for name in wanted]
+    return ", ".join(words)
+
+
+def render(results=RESULTS):
+    """Return the tables as Markdown."""
+    parts = []
+    for name, heading, note in SECTIONS:
+        path = results / f"{name}.json"
+        if not path.exists():
+            continue
+        content = json.loads(path.read_text())
+        rows = content["rows"]
+        columns = list(dict.fromkeys(key for row in rows for key in row))
+        lines = [
+            f"### {heading}",
+            "",
+            f"`benchmarks/{name.removesuffix('_cuda').removesuffix('_host')}.py` on "
+            f"{place(content['machine'])}, {content['measured'][:10]}. {note}".rstrip(),
+            "",
+        ]
+        lines += [f"- {line}" for line in summary(rows)]
+        lines += [""] if summary(rows) else []
+        lines.append("| " + " | ".join(columns) + " |")
+        lines.append("|" + "---|" * len(columns))
+        for row in rows:
+            values = [row.get(key) for key in columns]
+            values = [None if isinstance(x, float) and math.isnan(x) else x for x in values]
+            lines.append("| " + " | ".join(map(cell, values)) + " |")
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts) + "\n"
+
+
+def page_with_tables(text, tables):
+    """Return the page with what stands between the marks replaced."""
+    before, _, rest = text.partition(START)
+    _, mark, after = rest.partition(END)
+    if not mark:
+        raise ValueError(f"the page lacks the marks {START} and {END}")
+    return f"{before}{START}\n\n{tables}\n{END}{after}"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--check", action="store_true", help="compare only")
+    arguments = parser.parse_args()
+    text = PAGE.read_text()
+    new = page_with_tables(text, render())
+    if arguments.check:
+        sys.exit(0 if new == text else f"{PAGE.name} is not what the results say: run this program")
+    PAGE.write_text(new)
+
+
+if __name__ == "__main__":
+    main()
