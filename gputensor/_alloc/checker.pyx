@@ -36,6 +36,8 @@ from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.segment cimport block_has_mapped_neighbour, block_is_mapped
 from gputensor._alloc.statistics cimport caches_resume, caches_stop, stats_settle
 
+from gputensor._alloc.device_allocator import open_allocator
+
 
 cdef class Totals:
     """What the walk adds up, to be compared with the counters."""
@@ -359,6 +361,7 @@ def view_sizes(int device):
 
 def limit_views(int device, int count):
     """Allow a device fewer views than the default, so that a small program fills the table."""
+    open_allocator(device)
     cdef DeviceAllocator* a = allocator_find(device)
     device_lock(a)
     a.view_limit = count

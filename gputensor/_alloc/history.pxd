@@ -32,6 +32,10 @@ cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbyt
                                size_t requested, uint64_t stream, uint32_t stack,
                                uint64_t pool_id) noexcept nogil
 
+# An event of the pinned host memory of a device, which has a history of its own.
+cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
+                                size_t requested, uint32_t stack) noexcept nogil
+
 # HISTORY_FREE_REQUESTED and, when nothing waits for the block, HISTORY_FREE_COMPLETED at once.
 cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
                               uint32_t stack, uint64_t pool_id,
@@ -45,5 +49,6 @@ cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil
 # The stack of the allocation that this thread is making, or made last.
 cdef uint32_t stack_of_request() noexcept nogil
 
-# The entries of a device for a snapshot, oldest first, as a list of dicts in PyTorch's schema.
-cdef list history_entries(int device, object formatter)
+# The entries of a device, or of its pinned memory, for a snapshot: oldest first, a list of dicts in
+# PyTorch's schema.
+cdef list history_entries(int device, object formatter, bint is_pinned)

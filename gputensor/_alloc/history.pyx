@@ -5,9 +5,9 @@ A record is 64 bytes: action, address, size, stream, time, private pool, stack i
 interned (stacks.pyx); the ring is lock-free (ring.h). So recording is a clock read and eight
 stores, always affordable, and nothing is formatted before :func:`history_entries` is called.
 
-There is one ring for each device, made by its first record and never unmapped, so a writer needs no
-protection against a reader or against switching off. What is recorded is one word of bits, read
-without a lock on every allocation.
+There is one ring for each device, and one for its pinned host memory, made by its first record and
+never unmapped, so a writer needs no protection against a reader or against switching off. What is
+recorded is one word of bits, read without a lock on every allocation.
 """
 
 from cpython.object cimport PyObject
@@ -45,7 +45,7 @@ cdef extern from *:
     static uint32_t gt_history_keep;    // bit of each action that goes to the ring
     static int gt_history_trace_stacks; // records keep their stacks
     static int gt_history_native;       // stacks have C frames too
-    static gt_ring* gt_rings[64];       // by device + HOST_DEVICES
+    static gt_ring* gt_rings[128];      // by device + HOST_DEVICES; then those of pinned memory
     static uint64_t gt_history_limit = 1;
     static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
 
@@ -126,10 +126,21 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
 cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbytes,
                                size_t requested, uint64_t stream, uint32_t stack,
                                uint64_t pool_id) noexcept nogil:
+    _record(device + HOST_DEVICES, action, ptr, nbytes, requested, stream, stack, pool_id)
+
+
+cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
+                                size_t requested, uint32_t stack) noexcept nogil:
+    if gt_bits() & HISTORY_TRACE:
+        _record(MAX_DEVICES + device + HOST_DEVICES, action, ptr, nbytes, requested, 0, stack, 0)
+
+
+cdef inline void _record(int index, int action, uint64_t ptr, size_t nbytes, size_t requested,
+                         uint64_t stream, uint32_t stack, uint64_t pool_id) noexcept nogil:
     cdef gt_ring* ring
     if not (gt_keep() >> action) & 1:
         return
-    ring = gt_ring_of(device + HOST_DEVICES)
+    ring = gt_ring_of(index)
     if ring == NULL:
         return
     if not gt_trace_stacks():
@@ -215,13 +226,13 @@ cdef class EntryPatterns:
         return pattern
 
 
-cdef list history_entries(int device, object formatter):
-    """Format the ring of a device. Entries written meanwhile are not in it.
+cdef list history_entries(int device, object formatter, bint is_pinned):
+    """Format a ring of a device. Entries written meanwhile are not in it.
 
     An entry is a copy of a dict that differs only in address, size and time, which is several times
     quicker than to build it from its keys.
     """
-    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
+    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES + (MAX_DEVICES if is_pinned else 0))
     cdef StackFormatter stacks = formatter
     cdef EntryPatterns patterns = EntryPatterns()
     cdef gt_record record
@@ -333,7 +344,7 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
                 bits |= HISTORY_STACK_FREE
     for action in skip_actions:
         keep &= ~(<uint32_t>1 << <int>ACTIONS.index(action))
-    for index in range(MAX_DEVICES):
+    for index in range(2 * MAX_DEVICES):
         ring = gt_ring_peek(index)
         if ring == NULL:
             continue
@@ -359,9 +370,12 @@ def history_settings():
 
 
 def _forget(int device):
-    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
-    if ring != NULL:
-        gt_ring_clear(ring)
+    cdef gt_ring* ring
+    cdef int index
+    for index in (device + HOST_DEVICES, MAX_DEVICES + device + HOST_DEVICES):
+        ring = gt_ring_peek(index)
+        if ring != NULL:
+            gt_ring_clear(ring)
 
 
 # The number of a closed host device goes to the next one that is opened.
@@ -379,4 +393,4 @@ def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
 
 def entries(device):
     """Return the events of a device, oldest first, as dicts of PyTorch's schema."""
-    return history_entries(device, StackFormatter())
+    return history_entries(device, StackFormatter(), False)

@@ -39,7 +39,7 @@ cdef void stream_lasts(int device, uint64_t stream) noexcept nogil:
 
 cdef bint stream_is_lasting(int device, uint64_t stream) noexcept nogil:
     cdef LastingStream* record
-    if stream <= LEGACY_STREAM:
+    if stream == 0 or (stream == LEGACY_STREAM and device >= 0):
         return True
     gt_spin_lock(&lasting_lock)
     record = lasting[device + HOST_DEVICES]

@@ -1,7 +1,7 @@
 # Pinned host memory for copies between host and device. No function needs the GIL. The model is in
 # pinned.pyx.
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from gputensor._alloc.block cimport Block
 from gputensor._driver.table cimport status_t
@@ -9,6 +9,10 @@ from gputensor._driver.table cimport status_t
 # At least `nbytes` (> 0) of host memory that `device` copies to and from at full speed; block.ptr
 # is a host address, aligned to 512 bytes. NULL and a status when there is none. The device is open.
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil
+# The same with the stack that history and snapshots name (history.pxd); pinned_malloc takes the
+# caller's when it holds the GIL.
+cdef Block* pinned_malloc_named(int device, size_t nbytes, uint32_t stack,
+                                status_t* status) noexcept nogil
 # Never waits. The memory is reused once the work queued so far on streams that used it is done.
 cdef void pinned_free(Block* block) noexcept nogil
 # Work queued on `stream` of the block's device reads or writes the block. Call it at any time

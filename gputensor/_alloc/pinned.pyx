@@ -15,10 +15,19 @@ whose other streams happen to capture when it is freed is marked later.
 Locks: PinnedPool.lock only, a spin lock never held over a driver call.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 from gputensor._alloc.device_allocator cimport allocator_find
+from gputensor._alloc.history cimport (
+    HISTORY_ALLOC,
+    HISTORY_FREE_REQUESTED,
+    HISTORY_STACK_ALLOC,
+    HISTORY_STACK_FREE,
+    history_enabled,
+    history_record_pinned,
+    stack_capture_if,
+)
 from gputensor._alloc.model cimport (
     BLOCK_PENDING,
     UNIT,
@@ -67,6 +76,11 @@ cdef extern from "<stdint.h>" nogil:
 
 
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil:
+    return pinned_malloc_named(device, nbytes, stack_capture_if(HISTORY_STACK_ALLOC), status)
+
+
+cdef Block* pinned_malloc_named(int device, size_t nbytes, uint32_t stack,
+                                status_t* status) noexcept nogil:
     cdef PinnedPool* pool
     cdef Block* block
     cdef size_t rounded = (nbytes + UNIT - 1) // UNIT * UNIT
@@ -87,11 +101,16 @@ cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept 
         pinned_collect(pool)
         block = pinned_take(pool, rounded)
     if block == NULL:
-        block = _grow_or_wait(pool, rounded, status)
+        block = _grow_or_wait(pool, rounded, stack, status)
     if block != NULL:
+        gt_spin_lock(&pool.lock)        # a snapshot may read it now
         block.requested = nbytes
+        block.stack = stack
+        gt_spin_unlock(&pool.lock)
         block.uses = NULL
         status[0] = STATUS_OK
+        if history_enabled(device):
+            history_record_pinned(device, HISTORY_ALLOC, block.ptr, block.nbytes, nbytes, stack)
     return block
 
 
@@ -103,19 +122,20 @@ cdef bint _is_waiting(PinnedPool* pool) noexcept nogil:
     return is_waiting
 
 
-cdef Block* _grow_or_wait(PinnedPool* pool, size_t rounded, status_t* status) noexcept nogil:
+cdef Block* _grow_or_wait(PinnedPool* pool, size_t rounded, uint32_t stack,
+                          status_t* status) noexcept nogil:
     """Ask the system, and when it has nothing, everything that can help it."""
     cdef Block* block = NULL
     if pinned_reserve_segment() >= rounded and not pool.is_reserved:
         pool.is_reserved = True
-        block = pinned_grow(pool, pinned_reserve_segment(), rounded, status)
+        block = pinned_grow(pool, pinned_reserve_segment(), rounded, stack, status)
     if block == NULL:
-        block = pinned_grow(pool, rounded, rounded, status)
+        block = pinned_grow(pool, rounded, rounded, stack, status)
     while block == NULL and pinned_wait_oldest(pool):
         block = pinned_take(pool, rounded)
     if block == NULL:
         pinned_trim(pool, 0)
-        block = pinned_grow(pool, rounded, rounded, status)
+        block = pinned_grow(pool, rounded, rounded, stack, status)
     return block
 
 
@@ -175,6 +195,9 @@ cdef void pinned_free(Block* block) noexcept nogil:
     cdef bint is_kept = False
     if pool.is_closed:
         return
+    if history_enabled(pool.device):
+        history_record_pinned(pool.device, HISTORY_FREE_REQUESTED, block.ptr, block.nbytes,
+                              block.nbytes, stack_capture_if(HISTORY_STACK_FREE))
     if block.epoch != 0:
         gt_spin_lock(&pool.lock)
         if block.epoch == UINT64_MAX or _capture_locked(pool, block.epoch)[0] != NULL:

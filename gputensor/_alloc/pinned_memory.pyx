@@ -2,16 +2,17 @@
 """The Python face of pinned host memory: PinnedMemory, and the statistics of all devices."""
 
 from cpython.buffer cimport PyBuffer_FillInfo
-from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdint cimport uint32_t, uint64_t, uintptr_t
 
 from gputensor._alloc.block cimport Block
+from gputensor._alloc.history cimport HISTORY_STACK_ALLOC, stack_capture_if
 from gputensor._alloc.model cimport Stat, gt_spin_lock, gt_spin_unlock
 from gputensor._alloc.pinned cimport (
     pinned_capture_done,
     pinned_close,
     pinned_empty_cache,
     pinned_free,
-    pinned_malloc,
+    pinned_malloc_named,
     pinned_use,
     raise_for_pinned,
 )
@@ -53,8 +54,9 @@ cdef class PinnedMemory:
         if isinstance(nbytes, bool) or not isinstance(nbytes, int) or not 0 < nbytes < 1 << 62:
             raise ValueError(f"nbytes: got {nbytes!r}, allowed: an integer above 0")
         cdef size_t wanted = nbytes
+        cdef uint32_t stack = stack_capture_if(HISTORY_STACK_ALLOC)
         with nogil:
-            self.block = pinned_malloc(device, wanted, &status)
+            self.block = pinned_malloc_named(device, wanted, stack, &status)
         if self.block == NULL:
             raise_for_pinned(device, wanted, status)
         self.device = device

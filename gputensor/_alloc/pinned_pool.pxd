@@ -2,7 +2,7 @@
 # Functions ending in _locked need PinnedPool.lock; the others take it themselves and make their
 # driver calls without it.
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from gputensor._alloc.model cimport Bins, Block, Stat
 from gputensor._driver.table cimport status_t
@@ -26,6 +26,12 @@ cdef struct PinnedCapture:
     bint is_gone                # its graph was given up; launches may still run
     PinnedCapture* next
 
+# A segment, by its first block: splitting leaves that record in front, and joining keeps it.
+cdef struct PinnedSegment:
+    Block* first
+    uint32_t stack              # where it was made
+    PinnedSegment* next
+
 # Times of a driver call in microseconds.
 cdef struct CallTimes:
     int64_t total, largest, smallest, count
@@ -35,6 +41,7 @@ cdef struct PinnedPool:
     int device
     bint is_closed              # the device was closed: what comes back is only forgotten
     bint is_reserved            # the segment of pinned_reserve_segment_size_mb has been made
+    PinnedSegment* segments
     Bins bins                   # free blocks; whole segments among them
     size_t free_nbytes          # sum over the bins
     int64_t waiting             # blocks in the queues and in `deferred`, captures that are gone
@@ -68,7 +75,7 @@ cdef Block* pinned_take(PinnedPool* pool, size_t nbytes) noexcept nogil
 # A block comes back: it joins its free neighbours.
 cdef void pinned_insert_locked(PinnedPool* pool, Block* block) noexcept nogil
 # A block of `nbytes` cut from a new segment; the rest of the segment goes into the bins.
-cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
+cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes, uint32_t stack,
                         status_t* status) noexcept nogil
 # Whole free segments go back to the system, largest first, until at most `keep` bytes are free.
 cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil

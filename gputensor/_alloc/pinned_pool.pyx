@@ -9,12 +9,19 @@ whole when its block has no neighbours: only such a block can go back to the sys
 A block's `kind` says how its segment was made: 0 by the driver, 1 by registering ordinary pages.
 """
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.bins cimport bins_best_fit, bins_insert, bins_remove
 from gputensor._alloc.block cimport block_drop, block_join_next, block_new, block_split
 from gputensor._alloc.configuration cimport AllocatorConfig, config_current, settings_to_struct
+from gputensor._alloc.history cimport (
+    HISTORY_FREE_COMPLETED,
+    HISTORY_SEGMENT_ALLOC,
+    HISTORY_SEGMENT_FREE,
+    history_enabled,
+    history_record_pinned,
+)
 from gputensor._alloc.model cimport (
     BIN_COLUMNS,
     BIN_ROWS,
@@ -157,6 +164,9 @@ cdef Block* pinned_take(PinnedPool* pool, size_t nbytes) noexcept nogil:
 
 cdef void pinned_insert_locked(PinnedPool* pool, Block* block) noexcept nogil:
     cdef Block* neighbour = block.next
+    if history_enabled(pool.device):
+        history_record_pinned(pool.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes,
+                              block.nbytes, 0)
     _change(&pool.active_requests, -1)
     _change(&pool.active_bytes, -<int64_t>block.nbytes)
     block.requested = 0
@@ -208,11 +218,15 @@ cdef status_t _segment_to_system(PinnedPool* pool, Block* block) noexcept nogil:
     return status
 
 
-cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
+cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes, uint32_t stack,
                         status_t* status) noexcept nogil:
     cdef Block* block = block_new()
+    cdef PinnedSegment* segment = <PinnedSegment*>calloc(1, sizeof(PinnedSegment))
     cdef int64_t started
-    if block == NULL:
+    if block == NULL or segment == NULL:
+        free(segment)
+        if block != NULL:
+            block_drop(block)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
     block.nbytes = (segment_nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP
@@ -222,8 +236,16 @@ cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
     status[0] = _segment_from_system(pool, block)
     if status[0] != STATUS_OK:
         block_drop(block)
+        free(segment)
         return NULL
+    segment.first = block
+    segment.stack = stack
+    if history_enabled(pool.device):
+        history_record_pinned(pool.device, HISTORY_SEGMENT_ALLOC, block.ptr, block.nbytes,
+                              block.nbytes, stack)
     gt_spin_lock(&pool.lock)
+    segment.next = pool.segments
+    pool.segments = segment
     _count_call(&pool.alloc_times, started)
     pool.num_host_alloc += 1
     _change(&pool.allocations, 1)
@@ -231,6 +253,16 @@ cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
     _hand_out_locked(pool, block, nbytes)
     gt_spin_unlock(&pool.lock)
     return block
+
+
+cdef void _forget_segment_locked(PinnedPool* pool, Block* block) noexcept nogil:
+    cdef PinnedSegment** cell = &pool.segments
+    cdef PinnedSegment* segment
+    while cell[0].first != block:
+        cell = &cell[0].next
+    segment = cell[0]
+    cell[0] = segment.next
+    free(segment)
 
 
 cdef Block* _largest_whole_locked(PinnedPool* pool) noexcept nogil:
@@ -273,6 +305,10 @@ cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil:
             pool.num_host_free += 1
             _change(&pool.allocations, -1)
             _change(&pool.allocated_bytes, -<int64_t>block.nbytes)
+            if history_enabled(pool.device):
+                history_record_pinned(pool.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes,
+                                      block.nbytes, 0)
+            _forget_segment_locked(pool, block)
             block_drop(block)
         else:
             # The system keeps it, so it stays usable.

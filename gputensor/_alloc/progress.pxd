@@ -9,8 +9,8 @@ from gputensor._driver.table cimport status_t
 cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogil
 # Whether work queued before the end of `epoch` is known to be done.
 cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil
-# On a miss of `stream`, giving the lock up for it: looks at the events recorded before, and ends the
-# current epochs of that stream and of those that last with new ones.
+# On a miss of `stream`, giving the lock up for it: looks at the events recorded before, and ends
+# the current epochs of that stream and of those that last with new ones.
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
 # Everything queued so far on the stream is done: its caller synchronised.
 cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil

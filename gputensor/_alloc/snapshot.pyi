@@ -21,6 +21,9 @@ def format_segments(
     stacks: StackFormatter | None = None,
 ) -> list[dict[str, Any]]: ...
 def format_snapshot(
-    devices: Sequence[int], collect: Callable[[int], _Records], include_traces: bool = True
+    devices: Sequence[int],
+    collect: Callable[[int], _Records],
+    include_traces: bool = True,
+    collect_pinned: Callable[[int], _Records] | None = None,
 ) -> dict[str, Any]: ...
 def write_pickle(value: object, path: str | PathLike[str]) -> None: ...

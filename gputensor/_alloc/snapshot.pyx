@@ -180,15 +180,15 @@ def format_segments(segments, blocks, number=0, stacks=None):
 
 
 cdef object _format_devices(dict places, dict collected, StackFormatter stacks, list segments,
-                            list traces, bint include_traces):
+                            list traces, bint include_traces, bint is_pinned):
     for device, place in sorted(places.items(), key=lambda item: item[1]):
         segment_array, block_array = collected[device]
         segments.extend(_format_segments(segment_array, block_array, place, stacks))
         if include_traces:
-            traces[place] = history_entries(device, stacks)
+            traces[place] = history_entries(device, stacks, is_pinned)
 
 
-def format_snapshot(devices, collect, include_traces=True):
+def format_snapshot(devices, collect, include_traces=True, collect_pinned=None):
     """Take and format a snapshot of open devices.
 
     Parameters
@@ -199,6 +199,8 @@ def format_snapshot(devices, collect, include_traces=True):
         ``collect(device) -> (segments, blocks)``: the core's records, copied under its lock.
     include_traces : bool
         Whether the history goes into it.
+    collect_pinned : callable, optional
+        The same as `collect` for the devices' pinned host memory.
     """
     cdef dict places = _numbering(devices)
     names = device_names(devices)
@@ -206,14 +208,20 @@ def format_snapshot(devices, collect, include_traces=True):
         history_record(device, HISTORY_SNAPSHOT, 0, 0, 0,
                        stack_capture_if(HISTORY_STACK_ALLOC), 0)
     collected = {device: collect(device) for device in devices}
+    pinned = {device: collect_pinned(device) for device in devices} if collect_pinned else {}
     cdef StackFormatter stacks = StackFormatter()
     segments = []
     traces = [[] for _ in names]
+    host_segments = []
+    host_traces = [[] for _ in names]
     # Hundreds of thousands of new dicts would set off collections that can find nothing.
     collecting = gc.isenabled()
     gc.disable()
     try:
-        _format_devices(places, collected, stacks, segments, traces, include_traces)
+        _format_devices(places, collected, stacks, segments, traces, include_traces, False)
+        if pinned:
+            _format_devices(places, pinned, stacks, host_segments, host_traces, include_traces,
+                            True)
     finally:
         if collecting:
             gc.enable()
@@ -222,8 +230,8 @@ def format_snapshot(devices, collect, include_traces=True):
         "device_traces": traces,
         "allocator_settings": allocator_settings(),
         "external_annotations": [],
-        "host_segments": [],
-        "host_traces": [],
+        "host_segments": sorted(host_segments, key=lambda segment: segment["address"]),
+        "host_traces": host_traces,
         "devices": names,
     }
 

@@ -7,6 +7,7 @@ from gputensor._alloc import call_sites as _call_sites
 from gputensor._alloc import history, out_of_memory, raw_memory, report
 from gputensor._alloc import snapshot as _snapshot
 from gputensor._alloc.device_allocator import open_devices
+from gputensor._alloc.pinned_report import collect_pinned, pinned_devices
 from gputensor.streams.device_number import device_number
 
 __all__ = [
@@ -22,7 +23,9 @@ __all__ = [
 
 
 def _open_numbers(device):
-    return open_devices() if device is None else [device_number(device)]
+    if device is not None:
+        return [device_number(device)]
+    return sorted({*open_devices(), *pinned_devices()})
 
 
 def _collect(number):
@@ -40,16 +43,19 @@ def snapshot(device=None, include_traces=True):
         ``segments`` (by address, each with its ``blocks``; the one at address 0 is the page pool,
         which is held and mapped nowhere), ``device_traces`` (the events of
         :func:`record_memory_history`, a list for each device), ``allocator_settings``,
-        ``external_annotations``, ``host_segments``, ``host_traces``, and ``devices``, which
-        names the devices that the numbers in it stand for: CUDA devices by their ordinal, host
-        devices after them.
+        ``external_annotations``, ``host_segments`` and ``host_traces`` (the same of the devices'
+        pinned host memory: its segments, and its events in a list for each device), and
+        ``devices``, which names the devices that the numbers in it stand for: CUDA devices by their
+        ordinal, host devices after them.
 
     Examples
     --------
     >>> sorted(snapshot("host"))[:3]
     ['allocator_settings', 'device_traces', 'devices']
     """
-    return _snapshot.format_snapshot(_open_numbers(device), _collect, include_traces)
+    return _snapshot.format_snapshot(
+        _open_numbers(device), _collect, include_traces, collect_pinned
+    )
 
 
 def dump_snapshot(path="dump_snapshot.pickle", device=None):

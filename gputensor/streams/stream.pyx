@@ -9,6 +9,7 @@ and the number of driver streams is the largest number that was alive at once.
 cimport cython
 from libc.stdint cimport uint64_t
 
+from gputensor._alloc.lasting_stream cimport stream_lasts
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
     HOST_DEVICES,
@@ -266,6 +267,7 @@ cdef uint64_t take_handle(int device, int priority) except? 0:
         status = driver.stream_create(driver.self, &handle, priority)
     if status != STATUS_OK:
         raise_for_status(status, "stream_create", f"on {device_text(device)}")
+    stream_lasts(device, handle)        # it is not destroyed: the allocator may ask about it
     return handle
 
 

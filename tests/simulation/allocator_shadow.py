@@ -74,7 +74,7 @@ class Shadow:
         self.calls = Calls(number)
         self.rng = rng or random.Random(0)
         self.streams = [0] + [self.calls.make("stream_create", 0) for _ in range(streams)]
-        # A host device is closed with its streams; the last may be destroyed, for all that is known.
+        # Only a host device is closed with its streams. Of the last it is not known that it lasts.
         for stream in self.streams[1:-1] if number < 0 else ():
             lasting_stream.keep_stream(number, stream)
         self.slots = self.calls.make("pinned_alloc", SLOTS * 4)
