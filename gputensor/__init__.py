@@ -164,6 +164,7 @@ from gputensor.tensor.reduction import (
     var,
 )
 from gputensor.tensor.safetensors import load_safetensors, save_safetensors
+from gputensor.tensor.scaled_products import scaled_matmul
 from gputensor.tensor.shape import (
     broadcast_arrays,
     broadcast_to,
@@ -356,6 +357,7 @@ __all__ = [
     "round",
     "rsqrt",
     "save_safetensors",
+    "scaled_matmul",
     "set_device",
     "set_stream",
     "sigmoid",

@@ -8,6 +8,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+from gputensor._kernels.dtypes cimport KIND_SMALL, dtype_kind
 from gputensor._kernels.operand cimport DT_INT8, DT_INT32
 from gputensor.blas.choice cimport CHOICE_ANY, Choice
 from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
@@ -44,8 +45,8 @@ cdef int choose_backend(const Product* product, int preference, const Choice* ch
                         Plan* plan) noexcept nogil:
     cdef int status
     cdef size_t nbytes = workspace_nbytes(product.device)
-    cdef bint needs_lt = (product.bias != 0 or product.activation != ACT_NONE
-                          or product.scale_a != 0)
+    cdef bint is_fp8 = dtype_kind(product.type_a) == KIND_SMALL
+    cdef bint needs_lt = product.bias != 0 or product.activation != ACT_NONE or is_fp8
     cdef bint is_own = is_integer(product.type_a) and (
         product.type_a != DT_INT8 or product.type_d != DT_INT32)
     cdef bint wants_cublas = preference == LIBRARY_CUBLAS
@@ -60,8 +61,8 @@ cdef int choose_backend(const Product* product, int preference, const Choice* ch
         status = lt_plan_build(product, nbytes, choice, plan)
         if status == BLAS_OK:
             return BLAS_OK
-        # A scaled product has nowhere else to go.
-        if product.scale_a != 0:
+        # Only cuBLASLt multiplies fp8.
+        if is_fp8:
             return status
     if is_integer(product.type_a):
         plan.backend = BACKEND_INTEGER

@@ -58,4 +58,6 @@ cdef void options_init(Options* options, uint32_t precision) noexcept nogil
 cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a, const Operand* b,
                       Operand* out, const Options* options) except -1
 cdef int task_launch(Task* task) except -1
+# The library's call alone, for who plans a product otherwise: by device, stream, plan and product.
+cdef int task_run_library(Task* task) except -1
 cdef void task_release(Task* task) noexcept nogil

@@ -13,10 +13,10 @@ from gputensor._alloc.allocator cimport raise_for_malloc
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.table cimport STATUS_OK, status_t
 from gputensor._kernels.creation cimport fill
-from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half, dtype_itemsize
+from gputensor._kernels.dtypes cimport dtype_is_complex, dtype_is_half
 from gputensor._kernels.elementwise cimport OP_CONJ, OP_COPY, OP_MUL, elementwise
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
-from gputensor._kernels.operand cimport DT_FLOAT32, Operand
+from gputensor._kernels.operand cimport DT_FLOAT32, DT_FLOAT64, Operand
 from gputensor.blas.check cimport check_extents, check_types, raise_for_shapes
 from gputensor.blas.dispatch cimport plan_drop
 from gputensor.blas.epilogue cimport Epilogue, along_last_axis, epilogue_init, epilogue_run
@@ -275,7 +275,9 @@ cdef void fill_product(Task* task) noexcept nogil:
             product.bias = options.bias.ptr
         else:
             task.has_late_bias = 1
-    if options.activation == ACT_RELU or options.activation == ACT_GELU_TANH:
+    # The library's tanh is good for float32, not for float64.
+    if options.activation == ACT_RELU or (options.activation == ACT_GELU_TANH
+                                          and product.type_d != DT_FLOAT64):
         if not task.has_late_bias and not task.has_copy_back and options.scale is NULL:
             product.activation = options.activation
     if product.activation != options.activation:
@@ -344,13 +346,13 @@ cdef int task_launch(Task* task) except -1:
                     &copy.source)
     if task.has_padding:
         relayout_launch(&task.padding, task.device, task.stream)
-    launch_library(task)
+    task_run_library(task)
     if task.has_unpadding:
         relayout_launch(&task.unpadding, task.device, task.stream)
     return finish(task)
 
 
-cdef int launch_library(Task* task) except -1:
+cdef int task_run_library(Task* task) except -1:
     cdef Workspace workspace
     cdef int status
     cdef void* before = NULL

@@ -10,6 +10,7 @@ from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_FLOAT, KIND_SMALL, dtype_
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, MAX_NDIM, Operand
 from gputensor.blas.check cimport check_extents, raise_for_shapes
 from gputensor.blas.prepare cimport check_out, matmul_shape
+from gputensor.blas.product cimport ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU
 from gputensor.blas.task cimport Options, Task, task_launch, task_prepare, task_release
 from gputensor.streams.current cimport current_stream
 from gputensor.tensor.arguments cimport tensor_argument
@@ -19,6 +20,25 @@ from gputensor.tensor.elementwise cimport (
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor
 
 from gputensor._kernels.dtypes import DTYPES
+
+cdef dict ACTIVATIONS = {
+    "relu": ACT_RELU,
+    "gelu": ACT_GELU,
+    "gelu_tanh": ACT_GELU_TANH,
+    "silu": ACT_SILU,
+}
+
+
+cdef int activation_code(str name, object activation, Tensor a) except -1:
+    if activation is None:
+        return ACT_NONE
+    if activation not in ACTIVATIONS:
+        raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
+                         f"{sorted(ACTIVATIONS)}")
+    if dtype_kind(a.dtype_code) != KIND_FLOAT and dtype_kind(a.dtype_code) != KIND_SMALL:
+        raise TypeError(f"{name}: an activation needs a floating-point product, not "
+                        f"{DTYPES[a.dtype_code].name}")
+    return ACTIVATIONS[activation]
 
 
 cdef int check_element_types(str name, Tensor a, Tensor b) except -1:

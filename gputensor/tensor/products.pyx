@@ -6,42 +6,20 @@ product computes and with which precision is described in docs/blas.md.
 
 from libc.stdint cimport int64_t
 
-from gputensor._kernels.dtypes cimport KIND_FLOAT, KIND_SMALL, dtype_kind
 from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.blas.precision cimport precision_current, precision_for
-from gputensor.blas.product cimport ACT_GELU, ACT_GELU_TANH, ACT_RELU, ACT_SILU
+from gputensor.blas.product cimport ACT_NONE
 from gputensor.blas.task cimport Options, options_init
 from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
 from gputensor.tensor.elementwise cimport number_kind
-from gputensor.tensor.product_call cimport multiply
+from gputensor.tensor.product_call cimport activation_code, multiply
+from gputensor.tensor.scaled_products cimport is_fp8_pair, scaled_product
 from gputensor.tensor.tensor cimport Tensor, view_tensor
-
-from gputensor._kernels.dtypes import DTYPES
 
 __all__ = ["addmm", "baddbmm", "bmm", "dot", "linear", "matmul", "mm", "mv", "vecdot"]
 
-cdef dict ACTIVATIONS = {
-    "relu": ACT_RELU,
-    "gelu": ACT_GELU,
-    "gelu_tanh": ACT_GELU_TANH,
-    "silu": ACT_SILU,
-}
-
 
 # ---- arguments
-
-cdef int set_activation(str name, Options* options, object activation, Tensor a) except -1:
-    if activation is None:
-        return 0
-    if activation not in ACTIVATIONS:
-        raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
-                         f"{sorted(ACTIVATIONS)}")
-    if dtype_kind(a.dtype_code) != KIND_FLOAT and dtype_kind(a.dtype_code) != KIND_SMALL:
-        raise TypeError(f"{name}: an activation needs a floating-point product, not "
-                        f"{DTYPES[a.dtype_code].name}")
-    options.activation = ACTIVATIONS[activation]
-    return 0
-
 
 cdef int set_factor(str name, str which, object value, double* real, double* imag) except -1:
     cdef object number
@@ -81,7 +59,7 @@ cdef Tensor finished_product(str name, Tensor a, Tensor b, object out, object ou
     cdef Tensor factor = None
     cdef Tensor addend = None
     options_init(&options, precision_for(precision))
-    set_activation(name, &options, activation, a)
+    options.activation = activation_code(name, activation, a)
     if type(scale) is Tensor:
         factor = <Tensor>scale
     elif scale is not None:
@@ -155,6 +133,9 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
             or residual is not None):
         return finished_product("matmul", <Tensor>x1, <Tensor>x2, out, out_dtype, precision, scale,
                                 bias, activation, residual)
+    if is_fp8_pair(<Tensor>x1, <Tensor>x2):
+        return scaled_product("matmul", <Tensor>x1, <Tensor>x2, None, None, out,
+                              out_code(out, out_dtype), None, ACT_NONE, None, False)
     options_init(&options, precision_current() if precision is None else precision_for(precision))
     return multiply("matmul", <Tensor>x1, <Tensor>x2, out,
                     -1 if out is None and out_dtype is None else out_code(out, out_dtype),
@@ -354,7 +335,7 @@ cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta,
     cdef Options options
     cdef bint is_bias
     options_init(&options, precision_for(precision))
-    set_activation(name, &options, activation, a)
+    options.activation = activation_code(name, activation, a)
     set_factor(name, "alpha", alpha, &options.alpha, &options.alpha_imag)
     set_factor(name, "beta", beta, &options.beta, &options.beta_imag)
     # One value for each column, taken once, is what the libraries add for free.

@@ -10,6 +10,7 @@
 #include <complex>
 #include <cmath>
 #include <cstdint>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <map>
@@ -20,7 +21,8 @@
 namespace {
 
 enum { OK = 0, NOT_INITIALIZED = 1, INVALID_VALUE = 7, NOT_SUPPORTED = 15 };
-enum { R32F = 0, R64F = 1, R16F = 2, R8I = 3, C32F = 4, C64F = 5, R32I = 10, R16BF = 14 };
+enum { R32F = 0, R64F = 1, R16F = 2, R8I = 3, C32F = 4, C64F = 5, R32I = 10, R16BF = 14, E4M3 = 28, E5M2 = 29 };
+enum { SCALE_TENSOR = 0, SCALE_OUTER = 3, SCALE_VECTOR = 4, SCALE_BLOCK = 5 };
 using Number = std::complex<double>;
 
 void* driver(const char* name) {
@@ -55,7 +57,7 @@ uint16_t float_to_half(float x) {
 }
 size_t size_of(int type) {
     switch (type) {
-        case R8I: return 1;
+        case R8I: case E4M3: case E5M2: return 1;
         case R16F: case R16BF: return 2;
         case R64F: case C32F: return 8;
         case C64F: return 16;
@@ -70,6 +72,12 @@ Number load(const char* base, int64_t index, int type) {
         case R16F: { uint16_t x; memcpy(&x, at, 2); return half_to_float(x); }
         case R16BF: { uint16_t x; memcpy(&x, at, 2); uint32_t y = uint32_t(x) << 16; float z; memcpy(&z, &y, 4); return z; }
         case R8I: return *reinterpret_cast<const int8_t*>(at);
+        case E5M2: return half_to_float(uint16_t(uint8_t(*at) << 8));
+        case E4M3: {
+            uint8_t bits = uint8_t(*at);
+            if ((bits & 0x7f) == 0x7f) return NAN;
+            return half_to_float(uint16_t((bits & 0x80) << 8 | (bits & 0x7f) << 7)) * 256;
+        }
         case R32I: { int32_t x; memcpy(&x, at, 4); return x; }
         case C32F: { float x[2]; memcpy(x, at, 8); return {x[0], x[1]}; }
         default: { double x[2]; memcpy(x, at, 16); return {x[0], x[1]}; }
@@ -104,7 +112,35 @@ struct Call {
     char *pd, *workspace = nullptr;
     size_t workspace_nbytes = 0;
     Number alpha, beta;
+    int mode_a = SCALE_TENSOR, mode_b = SCALE_TENSOR, bias_type = 0;
+    bool is_fast = false;
+    const float *scale_a = nullptr, *scale_b = nullptr;
 };
+// The scale of element (line, i) of an fp8 matrix of `lines` lines of k terms, as the documentation
+// of cublasLtMatmulMatrixScale_t has it.
+double scale_at(const float* scales, int mode, int64_t lines, int64_t k, int64_t line, int64_t i) {
+    int64_t blocks = (k + 127) / 128;
+    if (!scales) return 1;
+    if (mode == SCALE_OUTER) return scales[line];
+    if (mode == SCALE_VECTOR) return scales[i / 128 * lines + line];
+    if (mode == SCALE_BLOCK) return scales[line / 128 * ((blocks + 3) / 4 * 4) + i / 128];
+    return scales[0];
+}
+bool is_fp8(int type) { return type == E4M3 || type == E5M2; }
+// What the fp8 kernels of Hopper take, as found on an H200 with cuBLAS 13.1.
+bool fp8_fits(const Call& call, int64_t k) {
+    int64_t step = 16 / int64_t(size_of(call.d.type));
+    bool a_blocks = call.mode_a > SCALE_OUTER, b_blocks = call.mode_b > SCALE_OUTER;
+    if (call.op_a != 1 || call.op_b != 0 || (call.a.type == E5M2 && call.b.type == E5M2)) return false;
+    if (k % 16 || call.a.ld % 16 || call.b.ld % 16 || call.d.rows % step || call.d.ld % step) return false;
+    if ((call.mode_a == SCALE_OUTER) != (call.mode_b == SCALE_OUTER) || a_blocks != b_blocks) return false;
+    if (call.mode_a == SCALE_BLOCK && call.mode_b == SCALE_BLOCK) return false;
+    if (call.mode_b == SCALE_VECTOR && call.d.columns % 4) return false;
+    if (a_blocks && call.is_fast) return false;
+    if (call.mode_a != SCALE_TENSOR && call.d.batch > 1) return false;
+    if (call.d.type != R32F && call.d.type != R16F && call.d.type != R16BF) return false;
+    return !(call.epilogue & 4) || call.bias_type == (call.d.type == R32F ? int(R16BF) : call.d.type);
+}
 
 Number element(const char* base, const Matrix& x, int op, int64_t row, int64_t column, int64_t item) {
     if (op) std::swap(row, column);
@@ -125,7 +161,9 @@ void run(void* argument) {
                 Number sum = 0;
                 for (int64_t i = 0; i < k; ++i)
                     sum += element(call.pa, call.a, call.op_a, row, i, item) *
-                           element(call.pb, call.b, call.op_b, i, column, item);
+                           element(call.pb, call.b, call.op_b, i, column, item) *
+                           scale_at(call.scale_a, call.mode_a, call.d.rows, k, row, i) *
+                           scale_at(call.scale_b, call.mode_b, call.d.columns, k, column, i);
                 sum *= call.alpha;
                 if (call.beta != 0.0)
                     sum += call.beta * element(call.pc, call.c, 0, row, column, item);
@@ -146,6 +184,8 @@ int check(const Call& call) {
     if (call.d.rows != m || call.d.columns != n || k != l || call.c.rows != m || call.c.columns != n)
         return INVALID_VALUE;
     if (call.a.batch != call.d.batch || call.b.batch != call.d.batch) return INVALID_VALUE;
+    if (is_fp8(call.a.type) != is_fp8(call.b.type)) return NOT_SUPPORTED;
+    if (is_fp8(call.a.type) && !fp8_fits(call, k)) return NOT_SUPPORTED;
     return call.d.batch > 65535 ? NOT_SUPPORTED : OK;
 }
 int queue(const Call& call, void* stream) {
@@ -170,6 +210,17 @@ int64_t read_value(const void* value, size_t nbytes) {
     memcpy(&number, value, nbytes);
     return number;
 }
+// One line for each call of cublasLtMatmul in the file that FAKE_CUBLAS_LOG names.
+void log_call(const Call& call, int compute) {
+    const char* path = getenv("FAKE_CUBLAS_LOG");
+    FILE* file = path ? fopen(path, "a") : nullptr;
+    if (!file) return;
+    fprintf(file, "%d %d %d  op %d%d  m %ld n %ld k %ld  scales %d%d modes %d %d  fast %d  epilogue %d  compute %d\n",
+            call.a.type, call.b.type, call.d.type, call.op_a, call.op_b, long(call.d.rows),
+            long(call.d.columns), long(call.op_a ? call.a.rows : call.a.columns), call.scale_a != nullptr,
+            call.scale_b != nullptr, call.mode_a, call.mode_b, int(call.is_fast), call.epilogue, compute);
+    fclose(file);
+}
 Call call_of(const Desc& desc, const void* a, const void* b, const void* c, const void* d) {
     Call call{};
     call.op_a = int(attribute(desc.attributes, 3, 0));
@@ -179,6 +230,12 @@ Call call_of(const Desc& desc, const void* a, const void* b, const void* c, cons
     call.b = *static_cast<const Matrix*>(b);
     call.c = *static_cast<const Matrix*>(c);
     call.d = *static_cast<const Matrix*>(d);
+    call.is_fast = attribute(desc.attributes, 25, 0);
+    call.mode_a = int(attribute(desc.attributes, 31, SCALE_TENSOR));
+    call.mode_b = int(attribute(desc.attributes, 32, SCALE_TENSOR));
+    call.scale_a = reinterpret_cast<const float*>(attribute(desc.attributes, 17, 0));
+    call.scale_b = reinterpret_cast<const float*>(attribute(desc.attributes, 18, 0));
+    call.bias_type = int(attribute(desc.attributes, 26, call.d.type));
     if (call.epilogue & 4) call.bias = reinterpret_cast<const char*>(attribute(desc.attributes, 8, 0));
     return call;
 }
@@ -198,7 +255,8 @@ EXPORT int cublasLtMatmulDescCreate(void** desc, int compute, int scale) {
 }
 EXPORT int cublasLtMatmulDescDestroy(void* desc) { delete static_cast<Desc*>(desc); return OK; }
 EXPORT int cublasLtMatmulDescSetAttribute(void* desc, int key, const void* value, size_t nbytes) {
-    if (nbytes != (key == 8 ? 8u : key == 25 ? 1u : 4u)) return INVALID_VALUE;
+    if (nbytes != (key == 8 || key == 17 || key == 18 ? 8u : key == 25 ? 1u : 4u)) return INVALID_VALUE;
+    if ((key == 31 || key == 32) && getenv("FAKE_CUBLAS_OLD")) return INVALID_VALUE;
     static_cast<Desc*>(desc)->attributes[key] = read_value(value, nbytes);
     return OK;
 }
@@ -297,6 +355,7 @@ EXPORT int cublasLtMatmul(void*, void* desc, const void* alpha, const void* pa, 
     call.beta = factor(beta, own.scale);
     call.workspace = static_cast<char*>(workspace);
     call.workspace_nbytes = workspace_of(*algo);
+    log_call(call, own.compute);
     return queue(call, stream);
 }
 

@@ -3,6 +3,7 @@
 Started by test_blas_simulated_gpu.py with the name of one case; prints "ok" at the end.
 """
 
+import os
 import sys
 import tempfile
 import threading
@@ -26,6 +27,7 @@ from tests.conformance.test_matmul import (
     wide,
 )
 from tests.conformance.test_matmul_epilogues import check_epilogue
+from tests.conformance.test_scaled_matmul import KINDS, check_scaled
 from tests.unit import kernel_compiler
 
 
@@ -87,6 +89,77 @@ def epilogues(rng):
         assert_within(
             got, exact + wide(array_c), bound(array_a[::-1], array_b, "float32") + 2.0**-20
         )
+
+
+def scaled(rng):
+    """fp8 with scales of every kind, by the library and by plain values; a captured one replays."""
+    os.environ.pop("FAKE_CUBLAS_OLD", None)
+    for is_old in (False, True):
+        if is_old:
+            # A library that knows no scale modes: what it was asked before is asked anew.
+            os.environ["FAKE_CUBLAS_OLD"] = "1"
+            blas.forget_plans()
+        for kind_a in KINDS:
+            for kind_b in KINDS:
+                kinds, sizes = (kind_a, kind_b), rng.choice([1, 5, 16, 40, 130], 3)
+                check_scaled(rng, 0, kinds=kinds, sizes=[int(x) for x in sizes])
+        for result in ("bfloat16", "float16", "float32", "float8_e4m3"):
+            for _ in range(4):
+                check_scaled(rng, 0, result=result, sizes=[int(x) for x in rng.integers(1, 60, 3)])
+    a = gt.asarray(rng.standard_normal((16, 32)), dtype="float8_e4m3", device="cuda")
+    b = gt.asarray(rng.standard_normal((32, 16)), dtype="float8_e5m2", device="cuda")
+    factor = gt.ones((), device="cuda")
+    out = gt.scaled_matmul(a, b, factor, None, out_dtype="float32")
+    before = out.numpy()
+    graph = gt.graphs.CUDAGraph()
+    with gt.graphs.graph(graph):
+        gt.scaled_matmul(a, b, factor, None, out=out)
+    factor[...] = 4.0
+    graph.replay()
+    np.testing.assert_array_equal(out.numpy(), 4 * before)
+
+
+def attributes(rng):
+    """What the library is told of fp8 products; numbers as in cublasLt.h."""
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "calls"
+        os.environ["FAKE_CUBLAS_LOG"] = str(log)
+
+        def told(a, b, scale_a=None, scale_b=None, **keywords):
+            log.unlink(missing_ok=True)
+            tensors = [None if s is None else gt.ones(s, device="cuda") for s in (scale_a, scale_b)]
+            gt.scaled_matmul(a, b, *tensors, **keywords)
+            gt.synchronize()
+            return log.read_text().split("  ")
+
+        def matrix(m, k, name="float8_e4m3"):
+            return gt.ones((m, k), dtype=name, device="cuda")
+
+        a, b = matrix(48, 256), matrix(64, 256).mT
+        bias = gt.ones((64,), dtype="bfloat16", device="cuda")
+        # Row-major results swap the operands: the library's m is the number of columns.
+        facts = told(a, b, (), (), bias=bias, activation="relu")
+        assert facts[:4] == ["28 28 14", "op 10", "m 64 n 48 k 256", "scales 11 modes 0 0"]
+        assert facts[4:6] == ["fast 0", "epilogue 6"]
+        assert told(a, b)[3] == "scales 00 modes 0 0"
+        assert told(a, b, fast_accumulation=True)[4] == "fast 1"
+        assert told(a, b, (48, 1), (1, 64))[3] == "scales 11 modes 3 3"
+        assert told(a, b, (), (1, 64))[3] == "scales 11 modes 3 3"
+        assert told(a, b, (48, 2), (2, 1))[3] == "scales 11 modes 5 4"
+        assert told(a, b, (48, 2), (2, 64))[3] == "scales 11 modes 4 4"
+        assert told(a, b, (1, 2), (2, 64))[3] == "scales 11 modes 4 5"
+        assert told(a, b, (1, 2), (2, 1))[3] == "scales 11 modes 4 5"
+        blocks = told(a, b, (48, 2), (2, 1), fast_accumulation=True)
+        assert blocks[3:5] == ["scales 11 modes 5 4", "fast 0"]
+        # Into columns, nothing is swapped; what is odd is rounded up.
+        out = gt.empty((64, 48), dtype="float32", device="cuda").mT
+        assert told(a, b, out=out)[:3] == ["28 28 0", "op 10", "m 48 n 64 k 256"]
+        odd = matrix(47, 250), matrix(250, 63, "float8_e5m2")
+        assert told(*odd, (), ())[:3] == ["29 28 14", "op 10", "m 64 n 47 k 256"]
+        assert told(*odd, (47, 2), (2, 1))[2] == "m 64 n 48 k 256"
+        # Two e5m2 matrices have no fp8 kernel, and are multiplied as bfloat16.
+        assert told(odd[1].mT, odd[1], (), ())[0] == "14 14 0"
+        os.environ.pop("FAKE_CUBLAS_LOG")
 
 
 def streams(rng):
@@ -213,7 +286,7 @@ def groups(rng):
             assert_within(out.numpy(), exact, limit)
 
 
-CASES = (views, paddings, epilogues, batches, groups, streams, captures, tuning)
+CASES = (views, paddings, epilogues, scaled, attributes, batches, groups, streams, captures, tuning)
 
 if __name__ == "__main__":
     kernel_compiler.install()

@@ -43,7 +43,18 @@ def libraries(tmp_path_factory):
 @pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
 @pytest.mark.parametrize(
     "case",
-    ["views", "paddings", "epilogues", "batches", "groups", "streams", "captures", "tuning"],
+    [
+        "views",
+        "paddings",
+        "epilogues",
+        "scaled",
+        "attributes",
+        "batches",
+        "groups",
+        "streams",
+        "captures",
+        "tuning",
+    ],
 )
 def test_products_on_a_simulated_gpu(libraries, case, is_deferred):
     environment = {
