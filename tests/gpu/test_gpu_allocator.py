@@ -13,7 +13,10 @@ from gputensor import memory
 from gputensor._alloc import checker, raw_memory, report
 from gputensor._alloc import settings as allocator_settings
 from gputensor.errors import OutOfMemoryError
+from gputensor.streams import Device
 from tests.simulation.allocator_shadow import MIB, Shadow, c_symbols, fragment, random_step
+from tests.unit.alloc_probe import Probe
+from tests.unit.test_alloc_captured_frees import Capture, words
 
 LIMIT = 768 * MIB
 
@@ -41,7 +44,7 @@ def limited(cuda):
 def shadow(limited):
     seed = random.SystemRandom().randrange(1 << 30)
     print(f"seed {seed}")
-    # Its streams are never destroyed: the allocator asks about every stream it knows.
+    # Its streams are never destroyed: the allocator may ask about those that last.
     shadow = Shadow(limited, streams=3, rng=random.Random(seed))
     yield shadow
     for block in list(shadow.held):
@@ -159,3 +162,51 @@ def test_threads_allocate_on_the_device_through_the_c_symbols(limited):
     assert made == stats[f"{name}.freed"] - before[f"{name}.freed"] > 1000
     assert checker.check(limited) == []
     assert report.allocated_nbytes(limited) == before["allocated_bytes.all.current"]
+
+
+@pytest.mark.parametrize("reuse", [True, False])
+def test_a_captured_graph_reuses_what_its_order_gives_back(cuda, reuse):
+    """Blocks read on a second stream come back once the graph has joined it; replays are right."""
+    before = allocator_settings.current()
+    memory.set_allocator_settings(f"graph_capture_record_stream_reuse:{reuse}")
+    turns, probe = 6, Probe(cuda)
+    results = probe.calls.make("pinned_alloc", 64 * turns)
+    try:
+        with Device(cuda), Capture(probe) as capture:
+            places, kept = [], []
+            for turn in range(turns):
+                ptr = capture.malloc(24 * MIB)
+                places.append(ptr)
+                capture.fill(ptr, 100 + turn)
+                capture.use_and_free(ptr, results + 64 * turn)
+                kept.append(capture.malloc(24 * MIB))
+                capture.follow(capture.main, capture.side)
+        assert (len(set(places) | set(kept)) < 2 * turns) is reuse
+        assert all(ptr != other for ptr, other in zip(places, kept, strict=True))
+        for _ in range(20):
+            words(results, 16 * turns)[:] = 0
+            capture.graph.replay()
+            assert probe.calls.synchronize() == 0
+            for turn in range(turns):
+                assert (words(results + 64 * turn) == 100 + turn).all()
+        assert checker.check(cuda) == []
+    finally:
+        probe.free_all()
+        capture.graph.reset()
+        assert probe.calls.pinned_free(results) == 0
+        allocator_settings._in_force = before
+        allocator_settings._tell()
+
+
+def test_a_destroyed_stream_is_never_named_again(limited):
+    probe = Probe(limited)
+    for _ in range(20):
+        stream = probe.foreign_stream()
+        blocks = [probe.malloc(nbytes, stream) for nbytes in (1000, 3 * MIB, 30 * MIB)]
+        for ptr in blocks:
+            probe.work(ptr, stream, 3)
+        probe.free_all(blocks)
+        assert probe.calls.stream_destroy(stream) == 0
+        probe.free_all([probe.malloc(nbytes) for nbytes in (2000, 4 * MIB, 100 * MIB)])
+    probe.free(probe.malloc(LIMIT - 64 * MIB))
+    assert checker.check(limited) == []

@@ -74,8 +74,7 @@ class Shadow:
         self.calls = Calls(number)
         self.rng = rng or random.Random(0)
         self.streams = [0] + [self.calls.make("stream_create", 0) for _ in range(streams)]
-        # Only a host device is closed with its streams. Of the last it is not known that it lasts.
-        for stream in self.streams[1:-1] if number < 0 else ():
+        for stream in self.streams[1:-1]:  # of the last it is not known that it lasts
             lasting_stream.keep_stream(number, stream)
         self.slots = self.calls.make("pinned_alloc", SLOTS * 4)
         self.expected = []
@@ -213,9 +212,9 @@ class Shadow:
                 assert value == stats[name.replace(".allocated", ".freed")], name
         device_allocator.close_allocator(self.device)
         self.succeed("pinned_free", self.slots)
-        for stream in self.streams[1:]:
-            self.succeed("stream_destroy", stream)
-        if self.device < 0:
+        if self.device < 0:  # what lasts as long as a GPU stays
+            for stream in self.streams[1:]:
+                self.succeed("stream_destroy", stream)
             left = registry.leaks(self.device)
             assert not any(left.values()), left
 

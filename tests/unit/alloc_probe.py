@@ -2,7 +2,14 @@
 
 import contextlib
 
-from gputensor._alloc import checker, device_allocator, lasting_stream, raw_memory, report
+from gputensor._alloc import (
+    checker,
+    device_allocator,
+    lasting_stream,
+    pinned_memory,
+    raw_memory,
+    report,
+)
 from gputensor._alloc import settings as allocator_settings
 from gputensor._alloc.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
@@ -84,6 +91,7 @@ def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
         faults = checker.check(number)
         assert not faults, faults
         device_allocator.close_allocator(number)
+        pinned_memory.close(number)
         for stream in probe.streams[1:]:
             assert probe.calls.stream_destroy(stream) == 0
         event_pool.release_events(number)
