@@ -41,7 +41,9 @@ from gputensor.errors import raise_for_status
 
 cdef enum:
     FEWEST = 3                  # products that are worth a grouped call
-    BUSY_TERMS = 1 << 31        # multiply-adds of a product that keeps the GPU busy alone
+
+# Multiply-adds of a product that keeps the GPU busy alone.
+cdef double BUSY_TERMS = 2e9
 
 # Whether the library has refused a grouped call for (type, compute type).
 cdef set refused = set()
