@@ -245,13 +245,14 @@ EXPORT int cuMemMap(uint64_t va, size_t nbytes, size_t offset, uint64_t page,
 EXPORT int cuMemUnmap(uint64_t va, size_t nbytes) {
     return unsafe_call([=] { return device().page_unmap(va, nbytes); });
 }
-// Every device may be given access; what was given is only counted.
+// Every device may be given access, unless FAKE_CUDA_NO_PEER_ACCESS is set.
 EXPORT int cuMemSetAccess(uint64_t, size_t, const AccessDesc* access, size_t count) {
     if (!count) return INVALID_VALUE;
     for (size_t i = 0; i < count; i++)
         if (access[i].location.type != 1 || access[i].flags != 3 || access[i].location.id < 0 ||
             access[i].location.id >= setting("FAKE_CUDA_COUNT", 1))
             return INVALID_VALUE;
+    if (count > 1 && setting("FAKE_CUDA_NO_PEER_ACCESS", 0)) return 217;
     return unsafe_call([] { return setting("FAKE_CUDA_SET_ACCESS", 0); });
 }
 EXPORT int cuMemGetAllocationGranularity(size_t* nbytes, const AllocationProp* property,

@@ -79,6 +79,35 @@ def test_the_conformance_tests_pass_through_the_cuda_filler(library, settings):
     assert "needs a CUDA device" not in result.stdout
 
 
+@pytest.mark.parametrize("has_access", [0, 1], ids=["through-the-host", "direct"])
+def test_two_devices_are_peers(library, has_access):
+    result = run(
+        library, "-m", "pytest", "-p", "no:cacheprovider", "-rs",
+        "tests/conformance/test_driver_peers.py", "-k", "cuda",
+        FAKE_CUDA_COUNT=2, FAKE_CUDA_PEERS=has_access, FAKE_CUDA_SEED=8,
+    )  # fmt: skip
+    assert result.returncode == 0, result.stdout
+    assert "needs two CUDA devices" not in result.stdout
+
+
+def test_pages_of_a_device_are_opened_to_its_peers(library):
+    """Those mapped before the first copy and those mapped after it; a refusal keeps the page."""
+    code = """
+import os
+from tests.conformance.driver_calls import Calls
+one, two = Calls(0), Calls(1)
+unit = two.granularity
+va = two.make("va_reserve", 3 * unit, 0)
+pages = [two.make("page_create", unit) for _ in range(3)]
+print(two.page_map(va, unit, pages[0]), os.environ.get("FAKE_CUDA_SET_ACCESS"))
+source = one.make("mem_alloc", unit)
+print(one.copy_to_peer(va, 1, source, unit, 0), two.page_map(va + unit, unit, pages[1]))
+os.environ["FAKE_CUDA_NO_PEER_ACCESS"] = "1"
+print(two.page_map(va + 2 * unit, unit, pages[2]), two.page_unmap(va, 3 * unit))
+"""
+    assert ask(library, code, FAKE_CUDA_COUNT=2).split() == ["0", "None", "0", "0", "0", "0"]
+
+
 def test_the_conformance_tests_pass_with_launch_blocking(library):
     files = [f"tests/conformance/test_driver_{name}.py" for name in ("work", "capture")]
     result = run(
