@@ -1,6 +1,8 @@
 """Fixtures of the conformance tests: the same promises held on every device.
 
-``device`` is a device number: the embedded host device and, where there is a GPU, CUDA device 0.
+``device`` is a device number: the embedded host device and, where there is a GPU, CUDA device 0;
+``where`` is the same by name. ``place`` is the number of one of these, or of a host device that
+defers its work.
 ``calls`` is the driver table itself, also on host devices that defer work under several seeds; a
 host device is fresh for each test, and must be empty again at its end.
 """
@@ -10,6 +12,7 @@ import pytest
 
 from gputensor._driver import registry
 from tests.conformance.driver_calls import Calls
+from tests.conformance.tensor_devices import NAMES, device_of
 
 CAPACITY = 512 << 20
 SEEDS = {f"deferred-{seed}": seed for seed in (1, 2, 3, 4)}
@@ -25,6 +28,20 @@ def cuda_or_skip():
 def device(request):
     """The number of a device to run on."""
     return -1 if request.param == "host" else cuda_or_skip()
+
+
+@pytest.fixture(params=["host", "cuda"], scope="module")
+def where(request):
+    """The device argument that tensors are made with."""
+    if request.param == "cuda":
+        cuda_or_skip()
+    return request.param
+
+
+@pytest.fixture(params=NAMES, scope="module")
+def place(request):
+    """The number of a device to run on; host devices that defer work are among them."""
+    return cuda_or_skip() if request.param == "cuda" else device_of(request.param)
 
 
 @pytest.fixture(params=["host", *SEEDS, "cuda"])

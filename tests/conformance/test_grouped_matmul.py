@@ -10,7 +10,6 @@ from tests.conformance.test_matmul import (
     TF32,
     assert_within,
     bound,
-    cuda_or_skip,
     random_array,
     random_shapes,
     random_tensor,
@@ -18,12 +17,6 @@ from tests.conformance.test_matmul import (
 )
 
 TYPES = ("float32", "float16", "bfloat16")
-
-
-@pytest.fixture(params=["host", "cuda"], scope="module")
-def where(request):
-    """The device argument that tensors are made with."""
-    return "host" if request.param == "host" else cuda_or_skip()
 
 
 def random_ends(rng, groups, tokens):

@@ -13,7 +13,6 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from gputensor._driver import registry
 
 BFLOAT16 = np.dtype(ml_dtypes.bfloat16)
 # dtype name -> unit roundoffs of accumulation and of the result.
@@ -31,18 +30,6 @@ FLOATS = ("float64", "float32", "float16", "bfloat16")
 
 def numpy_dtype(name):
     return BFLOAT16 if name == "bfloat16" else np.dtype(name)
-
-
-def cuda_or_skip():
-    if registry.cuda_device_count() == 0:
-        pytest.skip("needs a CUDA device: run this on a machine with an NVIDIA GPU and driver")
-    return "cuda"
-
-
-@pytest.fixture(params=["host", "cuda"])
-def where(request):
-    """The device argument that tensors are made with."""
-    return "host" if request.param == "host" else cuda_or_skip()
 
 
 def random_array(rng, shape, name):

@@ -13,7 +13,6 @@ from tests.conformance.test_matmul import (
     bound,
     random_array,
     random_tensor,
-    where,  # noqa: F401 - a fixture
     wide,
 )
 

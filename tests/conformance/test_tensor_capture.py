@@ -5,16 +5,6 @@ import pytest
 
 import gputensor as gt
 from tests.conformance.tensor_arrays import check_same, random_array
-from tests.conformance.tensor_devices import NAMES, device_of
-
-
-@pytest.fixture(params=NAMES, scope="module")
-def place(request):
-    """The number of a device to run on."""
-    number = device_of(request.param)
-    if number is None:
-        pytest.skip("needs a CUDA device: run this on a machine with an NVIDIA GPU and driver")
-    return number
 
 
 def test_captured_operations_replay_on_new_values(place, rng):

@@ -8,17 +8,6 @@ from hypothesis.extra import numpy as hnp
 
 import gputensor as gt
 from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
-from tests.conformance.tensor_devices import NAMES, device_of
-
-
-@pytest.fixture(params=NAMES, scope="module")
-def place(request):
-    """The number of a device to run on."""
-    number = device_of(request.param)
-    if number is None:
-        pytest.skip("needs a CUDA device: run this on a machine with an NVIDIA GPU and driver")
-    return number
-
 
 QUICK = settings(max_examples=40, deadline=None)
 SHAPES = hnp.array_shapes(min_dims=0, max_dims=4, min_side=0, max_side=6)

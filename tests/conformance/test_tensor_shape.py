@@ -7,17 +7,6 @@ from hypothesis import strategies as st
 
 import gputensor as gt
 from tests.conformance.tensor_arrays import check_same, random_array, random_view
-from tests.conformance.tensor_devices import NAMES, device_of
-
-
-@pytest.fixture(params=NAMES, scope="module")
-def place(request):
-    """The number of a device to run on."""
-    number = device_of(request.param)
-    if number is None:
-        pytest.skip("needs a CUDA device: run this on a machine with an NVIDIA GPU and driver")
-    return number
-
 
 QUICK = settings(max_examples=60, deadline=None)
 

@@ -11,16 +11,6 @@ import pytest
 import gputensor as gt
 from tests.conformance.driver_calls import Calls
 from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
-from tests.conformance.tensor_devices import NAMES, device_of
-
-
-@pytest.fixture(params=NAMES, scope="module")
-def place(request):
-    """The number of a device to run on."""
-    number = device_of(request.param)
-    if number is None:
-        pytest.skip("needs a CUDA device: run this on a machine with an NVIDIA GPU and driver")
-    return number
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
