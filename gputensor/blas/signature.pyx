@@ -24,7 +24,7 @@ FIELDS = (
     "has_bias", "is_repeated", "align_a", "align_b", "align_c", "align_d",
 )
 
-#: Kinds of products by name: the type of the matrices and the compute type, as the library has them.
+#: Kinds of products by name: type of the matrices and compute type, as the library has them.
 KINDS = {
     "fp64": (DT_FLOAT64, COMPUTE_64F),
     "fp32": (DT_FLOAT32, COMPUTE_32F),
