@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from gputensor import memory
 from gputensor._alloc import raw_memory, report
 from gputensor.errors import OutOfMemoryError
 from tests.unit.alloc_probe import MIB, opened
@@ -89,6 +90,36 @@ def test_free_pages_move_from_one_pool_to_another():
         probe.malloc(60 * MIB)
         assert probe.made()["page_unmap"] >= 1
         assert probe.reserved() <= 64 * MIB
+
+
+def test_free_pages_of_a_pool_that_lends_come_before_anything_is_moved_or_waited_for():
+    with opened(capacity=64 * MIB, seed=1) as probe:
+        pool, other = memory.MemPool(probe.device, use_on_oom=True), probe.stream()
+        with memory.use_mem_pool(pool, probe.device):
+            lent = probe.malloc(30 * MIB)
+        busy = probe.malloc(30 * MIB)
+        probe.work(busy, other)
+        raw_memory.raw_record_stream(busy, other)
+        probe.free_all([lent, busy])
+        probe.mark()
+        assert probe.malloc(20 * MIB) == lent
+        assert not {"synchronize", "event_synchronize", "page_unmap"} & set(probe.made())
+        probe.calls.synchronize()
+        del pool
+
+
+def test_a_full_device_makes_views_that_would_not_be_worth_it_otherwise():
+    with opened("page_size_mb:2", capacity=400 * MIB) as probe:
+        blocks = [probe.malloc(2 * MIB) for _ in range(200)]
+        probe.free_all([blocks[40], blocks[80]])
+        ptr = probe.malloc(4 * MIB)
+        assert probe.lies_in_a_view(ptr)
+        assert probe.reserved() == 400 * MIB
+        assert probe.stats()["num_alloc_retries"] == 1
+    with opened("page_size_mb:2", capacity=800 * MIB) as probe:
+        blocks = [probe.malloc(2 * MIB) for _ in range(200)]
+        probe.free_all([blocks[40], blocks[80]])
+        assert not probe.lies_in_a_view(probe.malloc(4 * MIB)), "growing costs less"
 
 
 @pytest.mark.parametrize("seed", range(5))
