@@ -160,7 +160,9 @@ OPTIONS = {
         Option("release_lock_on_cudamalloc", True, _boolean,
                "Accepted without effect: no lock is ever held during a driver call here."),
         Option("graph_capture_record_stream_reuse", False, _boolean,
-               "During capture, reuse blocks used on several streams once the graph orders it."),
+               "During a capture, blocks used on several streams are reused inside of the graph, "
+               "before its pool grows, once the graph's order shows that their uses come before. "
+               "Otherwise when the capture ends."),
         Option("per_process_memory_fraction", 1.0, _fraction,
                "Share of a device's memory that the process may reserve."),
         Option("throw_on_cudamalloc_oom", False, _boolean,

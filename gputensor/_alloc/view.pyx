@@ -6,7 +6,8 @@ do. A view reserves address space and maps the pages under such tiles a second t
 the request is served from memory that is held already. The pages stay mapped at home, nothing is
 unmapped, so no one has to wait for the device. While a block of a view is in use its home tiles are
 ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings stay for
-the next request of that size, which then costs no driver call.
+the next request of that size, which then costs no driver call. When the table of views is full, the
+idle one that was used the longest ago makes room for a new one.
 
 CUDA allows several mappings of one handle. What is written through one is seen through another once
 the writing operation has completed, which stream order gives: a tile changes hands only in the
