@@ -1,13 +1,16 @@
 """Grouped products whose row offsets are on the device: one launch that reads them there.
 
-The host neither waits for the offsets nor checks them. On a GPU the work goes to a kernel of ours
-(grouped_offsets_source.py), which clamps them; on a host device to NumPy, which does the same.
+The host neither waits for the offsets nor checks them. On a GPU the work goes to a kernel of ours,
+which clamps them; on a host device to NumPy, which does the same. There are two kernels: one for
+the tensor cores of Hopper and 16-bit operands whose rows are aligned (grouped_tensor_source.py),
+and one for everything else (grouped_offsets_source.py).
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
+from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
 from gputensor._kernels.creation cimport fill
-from gputensor._kernels.dtypes cimport dtype_is_half
+from gputensor._kernels.dtypes cimport dtype_is_half, dtype_itemsize
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
 from gputensor._kernels.operand cimport DT_FLOAT32, Operand
@@ -16,10 +19,13 @@ from gputensor.blas.check cimport check_extents, raise_for_types
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.grouped_host import offset_products
 from gputensor.blas.grouped_offsets_source import MAX_GROUPS, source
+from gputensor.blas.grouped_tensor_source import OPTIONS, shared_nbytes, tensor_source
+from gputensor.errors import DeviceError, raise_for_status
 
 cdef enum:
     BLOCK = 256
-    BLOCKS = 264                # two for each multiprocessor of an H100 or H200
+    BLOCKS = 132                # one for each multiprocessor of an H100 or H200
+    HOPPER = 90
     LARGE = 8                   # results of a thread in each direction
     SMALL = 4
 
@@ -42,8 +48,11 @@ cdef struct Parameters:         # as in grouped_offsets_source.py
     int count
     int is_last
     int columns
+    int has_pairs               # of the tensor-core program only, which is a longer form
 
 cdef dict functions = {}        # (device, input code, output code, quad) -> compiled kernel
+cdef dict tensor_functions = {}     # (device, codes, quartets, columns, direction) -> the same; 0
+cdef dict capabilities = {}     # by device
 
 
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
@@ -90,6 +99,9 @@ cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Ope
         return 0
     if a.shape[1] == 0 or b.shape[0] == 0:
         return fill_zeros(device, stream, out)
+    if suits_tensor_cores(device, a, b):
+        if run_on_tensor_cores(device, stream, a, b, out, offsets):
+            return 0
     return run_any_layout(device, stream, a, b, out, offsets)
 
 
@@ -104,31 +116,49 @@ cdef int fill_zeros(int device, uint64_t stream, Operand* out) except -1:
     return fill(device, stream, out, &zero)
 
 
-cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
-                        Operand* offsets) except -1:
-    cdef Parameters p
-    cdef int64_t groups = b.shape[0]
-    cdef int64_t tiles
-    # Large tiles where a group fills them on average.
-    cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
-    cdef int tile = 16 * quad
-    cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
+cdef void fill_parameters(Parameters* p, const Operand* a, const Operand* b, const Operand* out,
+                          const Operand* offsets) noexcept nogil:
+    cdef int64_t size = dtype_itemsize(out.dtype)
     p.a, p.b, p.d, p.offsets = a.ptr, b.ptr, out.ptr, offsets.ptr
     p.tokens, p.n, p.k = a.shape[0], b.shape[2], a.shape[1]
     p.row_a, p.term_a = a.strides[0], a.strides[1]
     p.group_b, p.term_b, p.column_b = b.strides[0], b.strides[1], b.strides[2]
     p.row_d, p.column_d = out.strides[0], out.strides[1]
-    p.columns = <int>((p.n + tile - 1) // tile)
+    p.has_pairs = (out.strides[1] == 1 and out.strides[0] % 2 == 0
+                   and out.ptr % <uint64_t>(2 * size) == 0)
+
+
+cdef int launch_groups(int device, uint64_t stream, uint64_t function, Parameters* p,
+                       int64_t groups, int rows, int columns, int block, uint32_t shared,
+                       int blocks) except -1:
+    """Launch for all groups, as many as one launch takes at a time."""
+    cdef int64_t tiles
+    p.columns = <int>((p.n + columns - 1) // columns)
     p.first = 0
     while p.first < groups:
         p.count = <int>(groups - p.first if groups - p.first < MAX_GROUPS else MAX_GROUPS)
         p.is_last = p.first + p.count == groups
         # Each group, and the rows after the last, may end with a partial tile.
-        tiles = (p.tokens // tile + p.count + 1) * p.columns
-        launch_kernel(device, stream, function, <uint32_t>(tiles if tiles < BLOCKS else BLOCKS),
-                      BLOCK, 0, &p)
+        tiles = (p.tokens // rows + p.count + 1) * p.columns
+        launch_kernel(device, stream, function, <uint32_t>(tiles if tiles < blocks else blocks),
+                      block, shared, p)
         p.first += p.count
     return 0
+
+
+# ---- any layout
+
+cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                        Operand* offsets) except -1:
+    cdef Parameters p
+    cdef int64_t groups = b.shape[0]
+    # Large tiles where a group fills them on average.
+    cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
+    cdef int tile = 16 * quad
+    cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
+    fill_parameters(&p, a, b, out, offsets)
+    return launch_groups(device, stream, function, &p, groups, tile, tile, BLOCK, 0,
+                         2 * BLOCKS if quad == LARGE else 4 * BLOCKS)
 
 
 cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:
@@ -137,4 +167,67 @@ cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0
     if found is None:
         text = source(DTYPES[dtype].name, DTYPES[result].name, quad)
         found = functions[key] = compile_kernel(device, text, "kernel", ())
+    return found
+
+
+# ---- tensor cores
+
+cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) except -1:
+    """16-bit operands whose rows of 16 bytes are aligned, on Hopper."""
+    cdef bint is_along_terms = b.strides[1] == 1
+    if not dtype_is_half(a.dtype) or a.strides[1] != 1:
+        return False
+    if not is_along_terms and b.strides[2] != 1:
+        return False
+    if (a.ptr | b.ptr) % 16 or (a.strides[0] | b.strides[0]) % 8:
+        return False
+    if b.strides[2 if is_along_terms else 1] % 8:
+        return False
+    found = capabilities.get(device)
+    if found is None:
+        found = capabilities[device] = cuda_capability(device)
+    return found == HOPPER
+
+
+cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                              Operand* offsets) except -1:
+    """False when the kernel cannot be made here."""
+    cdef Parameters p
+    cdef int64_t groups = b.shape[0]
+    cdef int64_t tokens = a.shape[0]
+    cdef int64_t n = b.shape[2]
+    cdef int quartets = 1 if tokens <= 64 * groups else 2
+    cdef int columns = 128
+    cdef uint64_t function
+    if n <= 64:
+        columns = 64
+    elif quartets == 2 and (tokens // 128 + groups // 2) * (n // 256) >= BLOCKS:
+        columns = 256
+    function = tensor_function(device, a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
+    if function == 0:
+        return False
+    fill_parameters(&p, a, b, out, offsets)
+    launch_groups(device, stream, function, &p, groups, 64 * quartets, columns, 128 * quartets,
+                  shared_nbytes(quartets, columns), BLOCKS if columns == 256 else 2 * BLOCKS)
+    return True
+
+
+cdef uint64_t tensor_function(int device, int dtype, int result, int quartets, int columns,
+                              bint is_along_terms) except? 0:
+    key = (device, dtype, result, quartets, columns, is_along_terms)
+    found = tensor_functions.get(key)
+    if found is not None:
+        return found
+    text = tensor_source(DTYPES[dtype].name, DTYPES[result].name, quartets, columns,
+                         is_along_terms)
+    nbytes = shared_nbytes(quartets, columns)
+    try:
+        found = compile_kernel(device, text, "kernel", OPTIONS)
+    except DeviceError:
+        # A compiler that does not know the architecture.
+        found = 0
+    else:
+        raise_for_status(function_allow_shared(device, found, nbytes), "function_allow_shared",
+                         f"of {nbytes} bytes")
+    tensor_functions[key] = found
     return found

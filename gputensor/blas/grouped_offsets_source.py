@@ -95,6 +95,7 @@ struct Parameters {
     int first, count;                   // the groups of this launch
     int is_last;
     int columns;                        // tiles across
+    int unused;
 };
 
 const int DEPTH = 16;                   // terms in shared memory at once

@@ -1,0 +1,249 @@
+"""The tensor-core program of grouped products with offsets on the device, for Hopper (sm_90a).
+
+Tokens and weights of float16 or bfloat16 come to shared memory by 16-byte asynchronous copies, rows
+of 128 bytes in the order that wgmma reads without bank conflicts, two steps ahead of the products.
+A copy of fewer bytes fills with zeros: rows after the end of a group, columns and terms after the
+last are zeros there. Four warps each multiply 64 rows by all columns of a tile. A step is queued
+while the one before it is still multiplied; its buffer is filled again two steps later, when every
+warp has passed a barrier that it reaches only after its own products of that buffer.
+
+The search for tiles is that of grouped_offsets_source.py.
+"""
+
+from gputensor._kernels.cuda_source_types import TYPES_SOURCE
+from gputensor.blas.grouped_offsets_source import TILES_SOURCE
+
+__all__ = ["OPTIONS", "STAGES", "shared_nbytes", "tensor_source"]
+
+#: wgmma exists for this architecture only.
+OPTIONS = ("--gpu-architecture=sm_90a",)
+STAGES = 4
+_DEPTH = 64
+
+_PROGRAM = r"""
+typedef INPUT input_t;
+typedef OUTPUT output_t;
+
+struct Parameters {
+    const input_t* a;
+    const input_t* b;
+    output_t* d;
+    const int* offsets;
+    int64 tokens, n, k;
+    int64 row_a, term_a;                // strides in elements; term_a is 1
+    int64 group_b, term_b, column_b;    // term_b or column_b is 1
+    int64 row_d, column_d;
+    int first, count;                   // the groups of this launch
+    int is_last;
+    int columns;                        // tiles across
+    int has_pairs;                      // two neighbours of a row of D may be written at once
+};
+
+const int DEPTH = 64;                   // terms of a step: rows of 128 bytes
+const int ROWS = 64 * QUARTETS;         // of a tile; a quartet is four warps
+const int THREADS = 128 * QUARTETS;
+const int STAGE = (ROWS + COLUMNS) * 128;
+const int SUMS = COLUMNS / 2;           // of a thread
+
+struct alignas(2 * sizeof(output_t)) Pair { output_t x, y; };
+
+__device__ __forceinline__ uint32 shared_address(const void* at) {
+    return (uint32)__cvta_generic_to_shared(at);
+}
+// Copies `nbytes` of 16 and fills the others with zeros.
+__device__ __forceinline__ void copy_16(uint32 to, const char* from, int nbytes) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :: "r"(to), "l"(from), "r"(nbytes) : "memory");
+}
+__device__ __forceinline__ int some_of_16(int64 elements) {
+    return elements >= 8 ? 16 : elements > 0 ? 2 * (int)elements : 0;
+}
+// Rows of 128 bytes, swizzled; `leading` and `stride` in bytes.
+__device__ __forceinline__ uint64 descriptor(uint32 at, int leading, int stride) {
+    return (uint64)((at & 0x3ffff) >> 4) | (uint64)(leading >> 4) << 16
+        | (uint64)(stride >> 4) << 32 | 1ull << 62;
+}
+__device__ __forceinline__ void multiply(float* d, uint64 a, uint64 b) {
+    MULTIPLY
+}
+
+// What a thread copies of the tokens: 4 pieces of 16 bytes, 16 * QUARTETS rows apart.
+__device__ __forceinline__ void copy_tokens(uint32 to, const Parameters& p, Tile tile, int64 term) {
+    const int row = threadIdx.x / 8, piece = threadIdx.x % 8;
+    const int nbytes = some_of_16(p.k - term - 8 * piece);
+    const char* from = (const char*)(p.a + (tile.row + row) * p.row_a + term + 8 * piece);
+    to += row * 128 + ((piece ^ (row & 7)) << 4);
+#pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        const bool is_inside = tile.row + row + i * (THREADS / 8) < tile.end;
+        copy_16(to + i * (THREADS / 8) * 128,
+                is_inside && nbytes ? from + i * (THREADS / 8) * p.row_a * 2 : (const char*)p.a,
+                is_inside ? nbytes : 0);
+    }
+}
+
+// Weights contiguous along the terms: one row of 128 bytes for each column.
+__device__ __forceinline__ void copy_along_terms(uint32 to, const Parameters& p,
+                                                 const input_t* matrix, int column, int64 term) {
+    const int row = threadIdx.x / 8, piece = threadIdx.x % 8;
+    const int nbytes = some_of_16(p.k - term - 8 * piece);
+    const input_t* line = matrix + (int64)(column + row) * p.column_b;
+    const char* from = (const char*)(line + term + 8 * piece);
+    to += row * 128 + ((piece ^ (row & 7)) << 4);
+#pragma unroll
+    for (int i = 0; i < COLUMNS * 8 / THREADS; ++i) {
+        const bool is_inside = column + row + i * (THREADS / 8) < p.n;
+        copy_16(to + i * (THREADS / 8) * 128,
+                is_inside && nbytes ? from + i * (THREADS / 8) * p.column_b * 2 : (const char*)p.b,
+                is_inside ? nbytes : 0);
+    }
+}
+
+// Weights contiguous along the columns: one row of 128 bytes for each term and 64 columns.
+__device__ __forceinline__ void copy_along_columns(uint32 to, const Parameters& p,
+                                                   const input_t* matrix, int column, int64 term) {
+    const int ACROSS = COLUMNS / 8, STEP = THREADS / ACROSS;
+    const int row = threadIdx.x / ACROSS, piece = threadIdx.x % ACROSS;
+    const int nbytes = some_of_16(p.n - column - 8 * piece);
+    const char* from = (const char*)(matrix + (term + row) * p.term_b + column + 8 * piece);
+    to += piece / 8 * (DEPTH * 128) + row * 128;
+#pragma unroll
+    for (int i = 0; i < DEPTH / STEP; ++i) {
+        const bool is_inside = term + row + i * STEP < p.k;
+        copy_16(to + i * STEP * 128 + (((piece ^ (row + i * STEP)) & 7) << 4),
+                is_inside && nbytes ? from + i * STEP * p.term_b * 2 : (const char*)p.b,
+                is_inside ? nbytes : 0);
+    }
+}
+
+__device__ __forceinline__ void copy_step(uint32 memory, const Parameters& p, Tile tile, int step) {
+    const uint32 to = memory + step % STAGES * STAGE;
+    const int64 term = (int64)step * DEPTH;
+    const input_t* matrix = p.b + (int64)(p.first + tile.group) * p.group_b;
+    copy_tokens(to, p, tile, term);
+    if (IS_ALONG_TERMS) copy_along_terms(to + ROWS * 128, p, matrix, tile.column, term);
+    else copy_along_columns(to + ROWS * 128, p, matrix, tile.column, term);
+}
+
+__device__ __forceinline__ void commit_copies() {
+    asm volatile("cp.async.commit_group;" ::: "memory");
+}
+
+__device__ __forceinline__ void write_row(const Parameters& p, Tile tile, const float* sums,
+                                          int row, int half) {
+    if (row >= tile.end) return;
+    const int first = tile.column + threadIdx.x % 4 * 2;
+    output_t* to = p.d + row * p.row_d + first * p.column_d;
+#pragma unroll
+    for (int j = 0; j < COLUMNS / 8; ++j) {
+        const output_t x = narrow<output_t>(sums[4 * j + 2 * half]);
+        const output_t y = narrow<output_t>(sums[4 * j + 2 * half + 1]);
+        if (p.has_pairs && first + 8 * j + 1 < p.n) {
+            *(Pair*)(to + 8 * j) = Pair{x, y};
+        } else {
+            if (first + 8 * j < p.n) to[8 * j * p.column_d] = x;
+            if (first + 8 * j + 1 < p.n) to[(8 * j + 1) * p.column_d] = y;
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    extern __shared__ char raw[];
+    __shared__ Tiles all;
+    const uint32 memory = (shared_address(raw) + 1023) & ~1023u;
+    const int quartet = threadIdx.x / 128;
+    float sums[SUMS];
+    tiles_read(all, p.offsets, p.first, p.count, p.is_last, (int)p.tokens, ROWS);
+    const int64 total = tiles_total(all, p.columns);
+    for (int64 index = blockIdx.x; index < total; index += gridDim.x) {
+        const Tile tile = tile_at(all, index, p.columns, ROWS, COLUMNS);
+        const int steps = tile.group < p.count ? (int)((p.k + DEPTH - 1) / DEPTH) : 0;
+#pragma unroll
+        for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
+#pragma unroll
+        for (int step = 0; step < STAGES - 2; ++step) {
+            if (step < steps) copy_step(memory, p, tile, step);
+            commit_copies();
+        }
+        for (int step = 0; step < steps; ++step) {
+            asm volatile("cp.async.wait_group %0;" :: "n"(STAGES - 3) : "memory");
+            asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+            __syncthreads();
+            const uint32 from = memory + step % STAGES * STAGE;
+            const uint64 a = descriptor(from + quartet * 8192, 16, 1024);
+            const uint64 b = descriptor(from + ROWS * 128, IS_ALONG_TERMS ? 16 : DEPTH * 128, 1024);
+            asm volatile("wgmma.fence.sync.aligned;" ::: "memory");
+#pragma unroll
+            for (int i = 0; i < DEPTH / 16; ++i)
+                multiply(sums, a + 2 * i, b + (IS_ALONG_TERMS ? 2 : 128) * i);
+            asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory");
+            if (step + STAGES - 2 < steps) copy_step(memory, p, tile, step + STAGES - 2);
+            commit_copies();
+            asm volatile("wgmma.wait_group.sync.aligned 1;" ::: "memory");
+        }
+        asm volatile("wgmma.wait_group.sync.aligned 0;" ::: "memory");
+        __syncthreads();
+        const int warp = threadIdx.x % 128 / 32, lane = threadIdx.x % 32;
+        const int row = tile.row + quartet * 64 + warp * 16 + lane / 4;
+        write_row(p, tile, sums, row, 0);
+        write_row(p, tile, sums, row + 8, 1);
+    }
+}
+"""
+
+_TYPES = {"float16": "half_t", "bfloat16": "bfloat_t", "float32": "float"}
+_NAMES = {"float16": "f16", "bfloat16": "bf16"}
+
+
+def shared_nbytes(quartets, columns):
+    """Return the dynamic shared memory of a block.
+
+    >>> shared_nbytes(1, 64)
+    66560
+    """
+    return STAGES * (64 * quartets + columns) * 128 + 1024
+
+
+def _multiply(name, columns, is_along_terms):
+    """Return the statement that adds 16 terms to the sums of a quartet."""
+    sums = columns // 2
+    listed = ", ".join(f"%{i}" for i in range(sums))
+    outputs = ", ".join(f'"+f"(d[{i}])' for i in range(sums))
+    kind = _NAMES[name]
+    return (
+        f'asm volatile("{{ wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} '
+        f'{{{listed}}}, %{sums}, %{sums + 1}, 1, 1, 1, 0, {0 if is_along_terms else 1}; }}"'
+        f' : {outputs} : "l"(a), "l"(b));'
+    )
+
+
+def tensor_source(input_name, output_name, quartets, columns, is_along_terms):
+    """Return the program, whose kernel is named ``kernel``.
+
+    Parameters
+    ----------
+    input_name : {"float16", "bfloat16"}
+    output_name : {"float16", "bfloat16", "float32"}
+    quartets : {1, 2}
+        Tiles of 64 or 128 rows.
+    columns : {64, 128, 256}
+        Columns of a tile.
+    is_along_terms : bool
+        Whether weights are contiguous along their terms, or else along their columns.
+
+    Examples
+    --------
+    >>> "m64n128k16.f32.bf16.bf16" in tensor_source("bfloat16", "float32", 2, 128, True)
+    True
+    """
+    names = {
+        "INPUT": _TYPES[input_name],
+        "OUTPUT": _TYPES[output_name],
+        "QUARTETS": quartets,
+        "COLUMNS": columns,
+        "STAGES": STAGES,
+        "IS_ALONG_TERMS": int(is_along_terms),
+        "MULTIPLY": _multiply(input_name, columns, is_along_terms),
+    }
+    defines = "".join(f"#define {key} {value}\n" for key, value in names.items())
+    return defines + TYPES_SOURCE + TILES_SOURCE + _PROGRAM
