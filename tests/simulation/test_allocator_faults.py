@@ -13,6 +13,7 @@ import pytest
 from gputensor._alloc import (
     checker,
     device_allocator,
+    lasting_stream,
     raw_memory,
     report,
 )
@@ -125,6 +126,47 @@ def a_private_pool(run):
     run.empty_cache()
 
 
+def evicted_views(run):
+    with contextlib.suppress(Exception):
+        checker.limit_views(run.device, 1)
+    for nbytes in (24 * MIB, 16 * MIB, 12 * MIB):
+        blocks = [run.malloc(nbytes) for _ in range(CAPACITY // nbytes)]
+        for ptr in blocks[::2]:
+            run.free(ptr)
+        view = run.malloc(2 * nbytes)
+        run.use(view, 1)
+        run.free_all()
+    run.empty_cache()
+
+
+def pools_of_two_kinds(run):
+    run.free(run.malloc(512))
+    pools = [raw_memory.new_pool_id() for _ in range(2)]
+    for pool, kind in zip(pools, ((True, False), (False, True)), strict=True):
+        with contextlib.suppress(DriverError):
+            raw_memory.set_pool_kind(run.device, pool, *kind)
+        raw_memory.retain_pool(run.device, pool)
+        raw_memory.begin_pool(run.device, pool)
+        blocks = [run.malloc(nbytes, 1) for nbytes in (3000, 9 * MIB, 65 * MIB)]
+        raw_memory.end_pool(run.device, pool)
+        run.use(blocks[1], 2)
+        for ptr in blocks:
+            run.free(ptr)
+    run.malloc(100 * MIB)
+    run.malloc(60 * MIB, 1)  # lent
+    run.free_all()
+    for pool in pools:
+        raw_memory.release_pool(run.device, pool)
+    run.malloc(230 * MIB)
+    run.empty_cache()
+
+
+def streams_that_last(run):
+    lasting_stream.keep_stream(run.device, run.streams[1])
+    other_streams(run)
+    a_full_device(run)
+
+
 def without_caching(run):
     cached = run.malloc(4 * MIB)
     device_allocator.set_caching(run.device, False)
@@ -143,6 +185,10 @@ SCENARIOS = {
     "views": (stitching, ""),
     "a full device": (a_full_device, ""),
     "a private pool": (a_private_pool, ""),
+    "evicted views": (evicted_views, ""),
+    "pools that lend and pools unsplit": (pools_of_two_kinds, ""),
+    "plain pools that lend and pools unsplit": (pools_of_two_kinds, "expandable_segments:False"),
+    "streams that last": (streams_that_last, ""),
     "without caching": (without_caching, ""),
     "plain segments": (mixed_sizes, "expandable_segments:False"),
     "plain segments on a full device": (a_full_device, "expandable_segments:False"),
