@@ -15,19 +15,9 @@ from gputensor._kernels.cuda_source_transpose import transpose_source
 from gputensor._kernels.dtypes import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import DeviceError
+from tests.unit.simulated_gpu import needs_nvrtc
 
-
-def _has_nvrtc():
-    try:
-        nvrtc.version()
-    except DeviceError:
-        return False
-    return True
-
-
-pytestmark = pytest.mark.skipif(
-    not _has_nvrtc(), reason="needs NVRTC: cuda-python and the nvidia-cuda-nvrtc wheel"
-)
+pytestmark = needs_nvrtc
 KINDS = {"bool": (0,), "int": (1, 4), "uint": (5,), "float": (9, 11), "complex": (13,)}
 
 

@@ -5,12 +5,7 @@ NVRTC compiles every variant; the kernels run on the CPU behind a driver made fo
 shows (its arithmetic, its speed) is in tests/gpu and benchmarks/small_m.py.
 """
 
-import os
 import re
-import subprocess
-import sys
-import sysconfig
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,63 +14,17 @@ from gputensor._kernels import nvrtc
 from gputensor.blas import small_m
 from gputensor.blas.quantized_source import dequantize_source
 from gputensor.blas.small_m_source import COLUMNS, INT4, INT8, ROWS, small_m_source
-from gputensor.errors import DeviceError
-from tests.unit.kernel_compiler import COMPILER
+from tests.unit.simulated_gpu import fresh_seed, needs_nvrtc, run_program
 
-ROOT = Path(__file__).resolve().parents[2]
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
 CASES = ["plain", "shapes", "quantized", "products", "layers"]
 
 
-def has_nvrtc():
-    try:
-        nvrtc.version()
-    except DeviceError:
-        return False
-    return True
-
-
-needs_nvrtc = pytest.mark.skipif(not has_nvrtc(), reason="needs NVRTC: the nvidia-cuda-nvrtc wheel")
-
-
-@pytest.fixture(scope="module")
-def libraries(tmp_path_factory):
-    """A folder with a driver and the two libraries of BLAS."""
-    if COMPILER is None:
-        pytest.skip("needs g++ on the path")
-    folder = tmp_path_factory.mktemp("gpu")
-    includes = [f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}"]
-    options = [COMPILER, "-std=c++17", "-O0", "-shared", "-fPIC", "-fvisibility=hidden", *includes]
-    for name, text in (
-        ("libcuda-fake.so", "fake_gpu.cpp"),
-        ("libcublasLt.so.13", "fake_cublas.cpp"),
-        ("libcublas.so.13", "fake_cublas.cpp"),
-    ):
-        path = str(ROOT / "tests/unit" / text)
-        subprocess.run([*options, "-o", str(folder / name), path, "-ldl"], check=True)
-    return folder
-
-
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_agree_with_float64_on_a_simulated_gpu(libraries, case):
-    environment = {
-        key: value
-        for key, value in os.environ.items()
-        if not key.startswith(("CUDA_", "FAKE_", "GPUTENSOR_", "CUBLAS_"))
-    }
-    environment |= {
-        "GPUTENSOR_LIBCUDA": str(libraries / "libcuda-fake.so"),
-        "LD_LIBRARY_PATH": str(libraries),
-        "GPUTENSOR_KERNEL_CACHE": str(libraries / "kernels"),
-        "PYTHONPATH": str(ROOT),
-        "FAKE_CUDA_SEED": str(np.random.default_rng().integers(1 << 31)),
-    }
     # With less shared memory x goes through it in spans.
     shared_nbytes = str(np.random.default_rng().choice([60000, 100000, 233472]))
-    command = [sys.executable, str(ROOT / "tests/unit/small_m_cases.py"), case, shared_nbytes]
-    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, f"{command[2:]}\n{result.stderr}"
-    assert result.stdout.strip() == "ok"
+    run_program(libraries, "small_m_cases.py", case, shared_nbytes, seed=fresh_seed())
 
 
 def variants():

@@ -1,0 +1,11 @@
+"""Fixtures of the unit tests."""
+
+import pytest
+
+from tests.unit.simulated_gpu import build_libraries
+
+
+@pytest.fixture(scope="session")
+def libraries(tmp_path_factory):
+    """A folder with the simulated driver and its two libraries of BLAS."""
+    return build_libraries(tmp_path_factory.mktemp("gpu"))
