@@ -12,6 +12,8 @@ from gputensor.blas.workspace cimport Workspace
 # Loads both libraries and settles the device's workspace size, once.
 cdef int dispatch_load(int device) except -1
 cdef bint dispatch_is_loaded(int device) noexcept nogil
+# Whether the library knows float32 emulated by bfloat16; loads it. Needs the GIL.
+cdef bint dispatch_emulates(int device) except -1
 # Builds the plan of a product. `choice` may be NULL. NULL and a cuBLAS status on failure. The plan
 # is the caller's until plan_insert takes it.
 cdef Plan* plan_build(const Product* product, const PlanKey* key, uint64_t hash_value,

@@ -12,7 +12,9 @@ from gputensor._kernels.dtypes cimport KIND_SMALL, dtype_kind
 from gputensor._kernels.operand cimport DT_INT8, DT_INT32
 from gputensor.blas.choice cimport CHOICE_ANY, Choice
 from gputensor.blas.gemm_cublas cimport bind_cublas, cublas_run
-from gputensor.blas.gemm_lt cimport bind_table, lt_plan_build, lt_plan_destroy, lt_run
+from gputensor.blas.gemm_lt cimport (
+    bind_table, lt_plan_build, lt_plan_destroy, lt_run, lt_version,
+)
 from gputensor.blas.handle cimport load_libraries
 from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK
 from gputensor.blas.pad cimport Relayout, pad_bind, pad_choose
@@ -23,6 +25,7 @@ from gputensor.blas.workspace cimport Workspace, workspace_configure, workspace_
 
 cdef enum:
     MAX_LT_BATCH = 65535
+    EMULATION_VERSION = 120900
 
 cdef bint[MAX_DEVICES] loaded
 
@@ -35,6 +38,11 @@ cdef int dispatch_load(int device) except -1:
         workspace_configure(device)
         loaded[device + HOST_DEVICES] = True
     return 0
+
+
+cdef bint dispatch_emulates(int device) except -1:
+    dispatch_load(device)
+    return lt_version() >= EMULATION_VERSION
 
 
 cdef bint dispatch_is_loaded(int device) noexcept nogil:

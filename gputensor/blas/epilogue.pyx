@@ -1,6 +1,7 @@
 """The end of a product: scales, bias, activation and residual in one launch (epilogue.pxd)."""
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport llabs
 
 from gputensor._kernels.dtypes cimport KIND_FLOAT, KIND_SMALL, dtype_itemsize, dtype_kind
 from gputensor._kernels.elementwise cimport OP_ADD, elementwise
@@ -12,7 +13,9 @@ from gputensor.blas.epilogue_source import source as program
 
 cdef enum:
     BLOCK = 256
+    UNROLL = 2                  # units a thread has in flight; as in epilogue_source.py
     MAX_GRID = 65536
+    MAX_OFFSET = 0x7FFFFFFF
     OUT = 6                     # number of the target among the operands
     OPERANDS = 7
 
@@ -27,7 +30,7 @@ cdef struct EpilogueParameters:
     uint64_t units
     Axis[MAX_NDIM] axes
 
-cdef dict functions = {}        # (device, types, activation, axes, vector) -> kernel
+cdef dict functions = {}        # key of a kernel on a device -> handle
 
 
 cdef void epilogue_init(Epilogue* epilogue) noexcept nogil:
@@ -98,21 +101,20 @@ cdef void turn_inwards(EpilogueParameters* p, int rank) noexcept nogil:
 
 
 cdef int vector_of(OperandPtr* operands, const EpilogueParameters* p, int rank) noexcept nogil:
-    """Elements a thread can take at once: 16 bytes of the wider of source and target, or 1."""
+    """Elements a thread can take at once: 16 bytes of the wider of source and target, or 1.
+
+    An operand whose elements lie apart, or are one, along the innermost axis is read one by one.
+    """
     cdef int64_t size_source = dtype_itemsize(operands[0].dtype)
     cdef int64_t size_target = dtype_itemsize(operands[OUT].dtype)
     cdef int64_t vector = 16 // (size_source if size_source > size_target else size_target)
     cdef int number, position
-    cdef int64_t nbytes
     if p.axes[0].strides[0] != 1 or p.axes[0].strides[OUT] != 1 or p.axes[0].size % vector:
         return 1
     for number in range(OPERANDS):
-        if operands[number] is NULL or (number != 0 and number != OUT and number != 4):
+        if operands[number] is NULL or p.axes[0].strides[number] != 1:
             continue
-        if number == 4 and p.axes[0].strides[4] != 1:
-            continue
-        nbytes = vector * dtype_itemsize(operands[number].dtype)
-        if operands[number].ptr % <uint64_t>nbytes:
+        if operands[number].ptr % <uint64_t>(vector * dtype_itemsize(operands[number].dtype)):
             return 1
         for position in range(1, rank):
             if p.axes[position].strides[number] % vector:
@@ -120,11 +122,27 @@ cdef int vector_of(OperandPtr* operands, const EpilogueParameters* p, int rank) 
     return <int>vector
 
 
+cdef bint is_wide(const EpilogueParameters* p, int rank) noexcept nogil:
+    """Whether an index or an offset needs more than 31 bits."""
+    cdef int64_t reach
+    cdef int64_t size = 1
+    cdef int number, position
+    for number in range(OPERANDS):
+        reach = 0
+        for position in range(rank):
+            reach += llabs(p.axes[position].strides[number]) * <int64_t>(p.axes[position].size - 1)
+        if reach > MAX_OFFSET:
+            return True
+    for position in range(rank):
+        size *= <int64_t>p.axes[position].size
+    return size > MAX_OFFSET
+
+
 cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
                       const Operand* source, const Operand* target) except -1:
     cdef EpilogueParameters p
     cdef OperandPtr[OPERANDS] operands
-    cdef uint64_t grid
+    cdef uint64_t function, grid
     cdef int number, rank, vector, axis
     for axis in range(target.ndim):
         if target.shape[axis] == 0:
@@ -142,21 +160,26 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
     p.units = p.axes[0].size // <uint64_t>vector
     for axis in range(1, rank):
         p.units *= p.axes[axis].size
-    grid = (p.units + BLOCK - 1) // BLOCK
-    return launch_kernel(device, stream, function_for(device, operands, epilogue.activation, rank,
-                                                      vector),
+    function = function_for(device, operands, epilogue.activation, rank, vector, is_wide(&p, rank))
+    grid = (p.units + BLOCK * UNROLL - 1) // (BLOCK * UNROLL)
+    return launch_kernel(device, stream, function,
                          <unsigned int>(grid if grid < MAX_GRID else MAX_GRID), BLOCK, 0, &p)
 
 
-cdef uint64_t function_for(int device, OperandPtr* operands, int activation, int rank,
-                           int vector) except 0:
+cdef uint64_t function_for(int device, OperandPtr* operands, int activation, int rank, int vector,
+                           bint is_wide) except 0:
     cdef int bias = operands[3].dtype if operands[3] else operands[OUT].dtype
     cdef int residual = operands[4].dtype if operands[4] else operands[OUT].dtype
-    types = (operands[0].dtype, bias, residual, operands[OUT].dtype)
-    key = (device, types, activation, rank, vector)
+    cdef bint is_scaled = operands[1] is not NULL or operands[2] is not NULL
+    # Types take 5 bits, the vector width at most 16.
+    cdef uint64_t key = <uint64_t>device
+    for number in (operands[0].dtype, bias, residual, operands[OUT].dtype, activation, rank, vector,
+                   is_scaled, is_wide):
+        key = key << 5 | <uint64_t>number
     found = functions.get(key)
     if found is None:
-        text = program(types, activation, rank, vector)
+        text = program((operands[0].dtype, bias, residual, operands[OUT].dtype), activation, rank,
+                       vector, is_scaled, is_wide)
         found = functions[key] = compile_kernel(device, text, "kernel", ())
     return found
 

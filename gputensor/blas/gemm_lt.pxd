@@ -9,6 +9,8 @@ from gputensor.blas.product cimport Product
 
 # Loads the library; with the GIL, before anything else here.
 cdef int bind_table() except -1
+# The library's version as it counts: 120900 is 12.9.
+cdef size_t lt_version() noexcept nogil
 # Builds the descriptors of `plan` and takes the algorithm of `choice`, or the library's first one
 # when there is no choice or it does not fit; a cuBLAS status. On failure nothing is left.
 cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Choice* choice,

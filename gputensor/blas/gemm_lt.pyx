@@ -36,6 +36,10 @@ cdef int bind_table() except -1:
     return 0
 
 
+cdef size_t lt_version() noexcept nogil:
+    return lt.version()
+
+
 cdef int lt_epilogue(const Product* product) noexcept nogil:
     """The library's epilogue; -1 when it has no such activation."""
     cdef int epilogue

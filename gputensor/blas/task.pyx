@@ -18,10 +18,10 @@ from gputensor._kernels.elementwise cimport OP_CONJ, OP_COPY, OP_MUL, elementwis
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
 from gputensor._kernels.operand cimport DT_FLOAT32, DT_FLOAT64, Operand
 from gputensor.blas.check cimport check_extents, check_types, raise_for_shapes
-from gputensor.blas.dispatch cimport plan_drop
+from gputensor.blas.dispatch cimport dispatch_emulates, plan_drop
 from gputensor.blas.epilogue cimport Epilogue, along_last_axis, epilogue_init, epilogue_run
 from gputensor.blas.library cimport (
-    BLAS_OK, OP_C, OP_T, SCALE_TENSOR,
+    BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, OP_C, OP_T, SCALE_TENSOR,
 )
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
@@ -295,6 +295,8 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
     cdef uint64_t hash_value
     cdef int preference = preferred_library()
     task.pointers = 0
+    if task.product.compute == COMPUTE_32F_EMULATED_16BFX9 and not dispatch_emulates(task.device):
+        task.product.compute = COMPUTE_32F
     if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
             pointer_batch_ready(task.device)):
         task.product.flags |= PRODUCT_POINTERS

@@ -23,6 +23,8 @@ struct alignas(16) double2 { double x, y; };
 struct alignas(16) uint4 { unsigned x, y, z, w; };
 static Dim3 threadIdx, blockIdx, blockDim, gridDim;
 
+#define __expf expf  // glibc has a function of that name
+static inline float __fdividef(float x, float y) { return x / y; }
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)(((unsigned long long)a * b) >> 32);
 }

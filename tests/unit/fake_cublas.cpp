@@ -242,7 +242,7 @@ Call call_of(const Desc& desc, const void* a, const void* b, const void* c, cons
 
 }  // namespace
 
-EXPORT size_t cublasLtGetVersion() { return 130101; }
+EXPORT size_t cublasLtGetVersion() { return getenv("FAKE_CUBLAS_OLD") ? 120600 : 130101; }
 EXPORT int cublasLtCreate(void** handle) {
     if (!has_context()) return NOT_INITIALIZED;
     *handle = new int(1);
@@ -250,6 +250,7 @@ EXPORT int cublasLtCreate(void** handle) {
 }
 EXPORT int cublasLtDestroy(void*) { return OK; }
 EXPORT int cublasLtMatmulDescCreate(void** desc, int compute, int scale) {
+    if (compute == 78 && getenv("FAKE_CUBLAS_OLD")) return INVALID_VALUE;
     *desc = new Desc{compute, scale, {}};
     return OK;
 }

@@ -157,6 +157,14 @@ def attributes(rng):
         odd = matrix(47, 250), matrix(250, 63, "float8_e5m2")
         assert told(*odd, (), ())[:3] == ["29 28 14", "op 10", "m 64 n 47 k 256"]
         assert told(*odd, (47, 2), (2, 1))[2] == "m 64 n 48 k 256"
+        log.unlink()
+        x = gt.ones((64, 512), device="cuda")
+        gt.matmul(x, x.mT, precision="bf16x9")
+        os.environ["FAKE_CUBLAS_OLD"] = "1"  # which does not know that compute type
+        gt.matmul(x, x.mT, precision="bf16x9")
+        gt.synchronize()
+        assert [line[-2:] for line in log.read_text().split("\n")[:2]] == ["78", "68"]
+        os.environ.pop("FAKE_CUBLAS_OLD")
         # Two e5m2 matrices have no fp8 kernel, and are multiplied as bfloat16.
         assert told(odd[1].mT, odd[1], (), ())[0] == "14 14 0"
         os.environ.pop("FAKE_CUBLAS_LOG")
