@@ -86,9 +86,59 @@ void worker(HostDevice& device, uint32_t index, uint64_t va, uint64_t shared) {
     MUST(device.stream_destroy(stream));
 }
 
+// Copies to the peer, waits for its marks, and reads what came back.
+void exchange(HostDevice& here, HostDevice& there, int own, int other, uint32_t index) {
+    uint64_t stream = 0, back = 0, done = 0, returned = 0;
+    MUST(here.stream_create(&stream, 0));
+    MUST(there.stream_create(&back, 0));
+    MUST(here.event_create(&done, 0));
+    MUST(there.event_create(&returned, 0));
+    for (uint32_t round = 0; round < 40; round++) {
+        uint64_t ptr = 0, far = 0;
+        MUST(here.mem_alloc(&ptr, 4096));
+        MUST(there.mem_alloc(&far, 4096));
+        MUST(here.fill_async(ptr, index * 1000 + round, 4, 1024, stream));
+        MUST(here.copy_to_peer(far, other, ptr, 4096, stream));
+        MUST(here.fill_async(ptr, 0, 4, 1024, stream));
+        MUST(here.event_record(done, stream));
+        MUST(there.wait_for_peer(back, own, done));
+        MUST(there.copy_to_peer(ptr, own, far, 4096, back));
+        MUST(there.event_record(returned, back));
+        MUST(here.wait_for_peer(stream, other, returned));
+        MUST(here.stream_synchronize(stream));
+        MUST(reinterpret_cast<uint32_t*>(ptr)[1023] != index * 1000 + round);
+        MUST(here.mem_free(ptr));
+        MUST(there.mem_free(far));
+    }
+    MUST(here.event_destroy(done));
+    MUST(there.event_destroy(returned));
+    MUST(here.stream_destroy(stream));
+    MUST(there.stream_destroy(back));
+}
+
+void run_peers(uint64_t seed) {
+    HostDevice one(size_t(1) << 32, false, seed > 0, seed, -2);
+    HostDevice two(size_t(1) << 32, false, seed > 1, seed + 7, -3);
+    std::vector<std::thread> threads;
+    for (uint32_t i = 0; i < 6; i++)
+        threads.emplace_back([&, i] {
+            i % 2 ? exchange(one, two, -2, -3, i) : exchange(two, one, -3, -2, i);
+        });
+    for (auto& thread : threads) thread.join();
+    uint64_t sum = 0;
+    for (HostDevice* device : {&one, &two}) {
+        MUST(device->synchronize());
+        uint64_t left[16] = {};
+        device->live(left);
+        for (uint64_t each : left) sum += each;
+    }
+    printf("peers left %lu\n", static_cast<unsigned long>(sum));
+}
+
 }  // namespace
 
 int main() {
+    for (uint64_t seed = 0; seed < 3; seed++) run_peers(seed);
     constexpr size_t range = 8 * gputensor::HostMemory::GRANULARITY;
     for (uint64_t seed = 0; seed < 3; seed++) {
         HostDevice device(size_t(1) << 32, false, seed > 0, seed);

@@ -33,4 +33,4 @@ def test_threads_on_a_host_device_are_clean(tmp_path, sanitizer):
     if "unexpected memory mapping" in result.stderr:
         pytest.skip("this kernel's address layout is not one that the sanitizer supports")
     assert result.returncode == 0, result.stderr
-    assert result.stdout.splitlines() == ["left 0 ran 448"] * 3
+    assert result.stdout.splitlines() == ["peers left 0"] * 3 + ["left 0 ran 448"] * 3
