@@ -3,7 +3,7 @@
 Weights ``[n, k]`` lie in tiles of 16 features by 64 k, row-major over tiles and padded with zeros
 to whole ones. A tile has 512 bytes: 16 for each of the 32 lanes of a warp, so that a lane's one
 load is its operand of four tensor core instructions. Lane ``4 * g + t`` has four little-endian
-words of eight weights; word ``2 * h + r`` has feature ``g + 8 * r`` at ``k = 32 * h + 8 * t + e``,
+words of eight weights; word ``2 * h + r`` has feature ``2 * g + r`` at ``k = 32 * h + 8 * t + e``,
 e = 0 ... 7. A weight is stored as its value plus 8 in four bits: an even ``e`` at bit ``2 * e``, an
 odd one at bit ``16 + 2 * (e - 1)``, so that a shift and a mask give two neighbours in the halves of
 a word.
@@ -46,9 +46,9 @@ def pack(values):
     rows, columns, _ = packed_shape(n, k)
     padded = np.full((rows * TILE_FEATURES, columns * TILE_K), 8, dtype=np.uint32)
     padded[:n, :k] = values.astype(np.int16) + 8
-    # Axes: tile row, r, g, tile column, h, t, e.
-    parts = padded.reshape(rows, 2, 8, columns, 2, 4, 8)
-    parts = parts.transpose(0, 3, 2, 5, 4, 1, 6)
+    # Axes: tile row, g, r, tile column, h, t, e.
+    parts = padded.reshape(rows, 8, 2, columns, 2, 4, 8)
+    parts = parts.transpose(0, 3, 1, 5, 4, 2, 6)
     words = np.bitwise_or.reduce(parts << (4 * _NIBBLE).astype(np.uint32), axis=-1)
     words = np.ascontiguousarray(words.astype("<u4"))
     return words.view(np.uint8).reshape(rows, columns, TILE_NBYTES)
@@ -65,5 +65,5 @@ def unpack(packed, n, k):
     words = np.ascontiguousarray(packed).view("<u4").reshape(rows, columns, 8, 4, 2, 2, 1)
     parts = (words >> (4 * _NIBBLE).astype(np.uint32)) & 15
     # Back from tile row, tile column, g, t, h, r, e.
-    parts = parts.transpose(0, 5, 2, 1, 4, 3, 6).astype(np.int8) - np.int8(8)
+    parts = parts.transpose(0, 2, 5, 1, 4, 3, 6).astype(np.int8) - np.int8(8)
     return parts.reshape(rows * TILE_FEATURES, columns * TILE_K)[:n, :k].copy()

@@ -1,6 +1,6 @@
 """Products with quantized weights on a GPU, and the way back to plain weights.
 
-Up to 16 rows of x the weights are expanded in registers (small_m_source.py); beyond, arithmetic
+Up to 16 rows of x the weights are expanded in registers (small_m_mma_source.py); beyond, arithmetic
 counts and the caller multiplies with weights that `dequantize_run` made.
 """
 
@@ -9,9 +9,8 @@ from libc.string cimport memset
 
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
 from gputensor._kernels.operand cimport DT_UINT8, Operand
-from gputensor.blas.small_m cimport (
-    FORM_INT4, FORM_INT8, SMALL_M, SmallProduct, small_product_fits, small_product_run,
-)
+from gputensor.blas.small_m cimport small_product_fits, small_product_run
+from gputensor.blas.small_product cimport FORM_INT4, FORM_INT8, SMALL_M, SmallProduct
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.quantized_source import dequantize_source

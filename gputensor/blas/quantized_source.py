@@ -57,7 +57,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
         Eight made;
 #if BITS == 4
         const int64 tile = row / 16 * p.tiles + k / 64;
-        const int g = row % 8, t = k % 32 / 8, word_of_lane = (int)(k % 64 / 32 * 2 + row % 16 / 8);
+        const int g = row % 16 / 2, t = k % 32 / 8, word_of_lane = (int)(k % 64 / 32 * 2 + row % 2);
         const uint32 word = reinterpret_cast<const uint32*>(p.w)[
             tile * 128 + (4 * g + t) * 4 + word_of_lane];
 #endif

@@ -1,9 +1,10 @@
-"""Skinny products by our own kernel: when it fits, the shape of its blocks, its launch.
+"""Skinny products by our own kernels: when they fit, and which; the one for float32.
 
-The shape is chosen so that one wave of blocks fills the device, two on each multiprocessor: blocks
-of up to 256 outputs, K cut among the blocks of a cluster until there are enough of them. Shared
-memory holds the ring of copies in flight (64 KiB of a block, 128 KiB of a multiprocessor, which is
-several times what the latency of memory asks for at full speed) and the activations.
+16-bit x goes to tensor cores (small_m_mma.pyx). In float32 the shape of blocks is chosen so that
+one wave of blocks fills the device, two on each multiprocessor: blocks of up to 128 outputs, K cut
+among the blocks of a cluster until there are enough of them. Shared memory holds the ring of copies
+in flight (64 KiB of a block, 128 KiB of a multiprocessor, which is several times what the latency
+of memory asks for at full speed) and the activations.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -20,9 +21,12 @@ from gputensor.blas.library cimport (
 )
 from gputensor.blas.plan cimport BACKEND_SMALL_M, Plan, PlanKey
 from gputensor.blas.product cimport ACT_NONE, Product
+from gputensor.blas.small_m_mma cimport mma_prepare, mma_run
+from gputensor.blas.small_product cimport (
+    FORM_INT8, FORM_PLAIN, SMALL_M, SmallDevice, SmallProduct,
+)
 
 from gputensor._driver.cuda import device_info
-from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.small_m_source import small_m_source
 from gputensor.errors import DeviceError, raise_for_status
 
@@ -31,6 +35,7 @@ __all__ = ["block_shape", "configure", "run"]
 cdef enum:
     ALIGNMENT = 16              # bytes; of every address and pitch that is copied asynchronously
     SLICE = 128                 # k; splits and spans are multiples of it
+    ROW_PAD = 64                # bytes between rows of x, which keep a warp's reads off one bank
     RING_NBYTES = 65536
     LEAST_IN_FLIGHT = 28672     # bytes of a block
     MAX_STAGES = 12
@@ -45,7 +50,6 @@ cdef enum:
 cdef struct Parameters:         # as in small_m_source.py
     uint64_t x
     uint64_t w
-    uint64_t scales
     uint64_t bias
     uint64_t addend
     uint64_t y
@@ -59,7 +63,6 @@ cdef struct Parameters:         # as in small_m_source.py
     int m
     int span
     int x_offset
-    int scales_offset
     int x_row
     float alpha
     float beta
@@ -76,12 +79,7 @@ cdef struct BlockShape:
     int x_row
     int shared_nbytes
 
-cdef struct DeviceFacts:
-    int multiprocessors         # 0: not asked yet
-    int can_cluster
-    int shared_nbytes           # for each of two blocks of a multiprocessor
-
-cdef DeviceFacts[MAX_DEVICES] facts
+cdef SmallDevice[MAX_DEVICES] facts
 cdef dict functions = {}        # integer key of a kernel on a device -> handle
 cdef int forced_tiles = 0
 cdef int forced_warps = 0
@@ -89,13 +87,12 @@ cdef int forced_stages = 0
 cdef int forced_splits = 0
 
 
-cdef DeviceFacts* facts_of(int device) except NULL:
-    cdef DeviceFacts* found = &facts[device]
+cdef SmallDevice* facts_of(int device) except NULL:
+    cdef SmallDevice* found = &facts[device]
     if found.multiprocessors == 0:
         info = device_info(device)
         found.can_cluster = cuda_capability(device) >= 90
-        found.shared_nbytes = (
-            <int>info["shared_nbytes_per_multiprocessor"] // 2 - RESERVED_NBYTES)
+        found.shared_nbytes = info["shared_nbytes_per_multiprocessor"]
         found.multiprocessors = info["multiprocessors"]
     return found
 
@@ -106,41 +103,32 @@ cdef inline int64_t up(int64_t value, int64_t multiple) noexcept nogil:
     return (value + multiple - 1) // multiple * multiple
 
 
-cdef inline int stage_nbytes(const SmallProduct* product, const BlockShape* shape) noexcept nogil:
-    cdef int chunks = shape.tiles if product.form == FORM_INT4 else 2 * shape.tiles
-    # Whole lines of 128 bytes are two substeps.
-    if product.form == FORM_ROWS or (product.form == FORM_INT8 and product.group != 32):
-        chunks *= 2
-    return chunks * 32 * shape.warps * ALIGNMENT
+cdef inline int half_nbytes(const SmallDevice* device) noexcept nogil:
+    """Shared memory for each of two blocks of a multiprocessor."""
+    return device.shared_nbytes // 2 - RESERVED_NBYTES
 
 
-cdef int least_tiles(const SmallProduct* product) noexcept nogil:
-    """COLUMNS reads 16 bytes along the features, which makes its least tile wider."""
-    if product.form != FORM_COLUMNS:
-        return 1
-    return 2 if product.type_x == DT_FLOAT32 else 4
+cdef inline int stage_nbytes(const BlockShape* shape) noexcept nogil:
+    """Two chunks of features in a tile, two substeps in a line of 128 bytes."""
+    return 4 * shape.tiles * 32 * shape.warps * ALIGNMENT
 
 
 cdef int tokens_of(const SmallProduct* product) noexcept nogil:
-    cdef int tokens = 1 if product.type_x == DT_FLOAT32 else 8
+    cdef int tokens = 1
     while tokens < product.m:
         tokens *= 2
     return tokens
 
 
-cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
+cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
                         BlockShape* shape) noexcept nogil:
     """Warps, tiles and splits: a wave of two blocks a multiprocessor, if N and K allow it."""
     cdef int64_t wanted = 2 * device.multiprocessors
     cdef int64_t blocks
-    cdef int least = least_tiles(product)
-    # Stages of 8 or 16 KiB. In float32 a wider tile reads each x for more outputs, which counts
-    # once there are many.
-    shape.tiles = least
-    shape.warps = 8 // least
-    if product.form == FORM_INT4:
-        shape.tiles = 2
-    elif product.type_x == DT_FLOAT32 and product.m > 4:
+    # Stages of 8 or 16 KiB. A wider tile reads each x for more outputs, which counts once there
+    # are many.
+    shape.tiles, shape.warps = 1, 8
+    if product.m > 4:
         shape.tiles, shape.warps = 2, 4
     shape.splits = 1
     if forced_tiles:
@@ -154,7 +142,7 @@ cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
         if (device.can_cluster and shape.splits < MAX_SPLITS and not forced_splits
                 and product.k >= 4 * SLICE * shape.splits):
             shape.splits *= 2
-        elif shape.tiles > least and not forced_tiles:
+        elif shape.tiles > 1 and not forced_tiles:
             shape.tiles //= 2
         elif shape.warps > 1 and not forced_warps:
             shape.warps //= 2
@@ -164,34 +152,27 @@ cdef void choose_blocks(const SmallProduct* product, const DeviceFacts* device,
         shape.splits = forced_splits
 
 
-cdef void choose_memory(const SmallProduct* product, const DeviceFacts* device,
+cdef void choose_memory(const SmallProduct* product, const SmallDevice* device,
                         BlockShape* shape) noexcept nogil:
     """Stages of the ring, and how much of x lies in shared memory at a time."""
-    cdef int stage = stage_nbytes(product, shape)
-    cdef int rows = 16 * shape.tiles * shape.warps
-    cdef int sums = shape.tokens * rows * 4
-    # Rows of x are apart by what makes a warp's reads of them free of bank conflicts.
-    cdef int pad = 16 if product.form == FORM_INT8 and product.group != 32 else 64
-    cdef int64_t each = SLICE * dtype_itemsize(product.type_x) * product.m
+    cdef int stage = stage_nbytes(shape)
+    cdef int sums = shape.tokens * 16 * shape.tiles * shape.warps * 4
+    cdef int64_t each = SLICE * 4 * product.m
     cdef int64_t left
-    if product.group:
-        each += SLICE // product.group * rows * 2
     shape.slice = up((product.k + shape.splits - 1) // shape.splits, SLICE)
     shape.stages = choose_stages(
-        stage, device.shared_nbytes, shape.slice // SLICE * each + pad * product.m)
+        stage, half_nbytes(device), shape.slice // SLICE * each + ROW_PAD * product.m)
     shape.ring_nbytes = shape.stages * stage
     if shape.ring_nbytes < sums:
         shape.ring_nbytes = sums
-    left = device.shared_nbytes - shape.ring_nbytes - pad * product.m
+    left = half_nbytes(device) - shape.ring_nbytes - ROW_PAD * product.m
     shape.span = SLICE
     if left > each:
         shape.span = <int>(left // each * SLICE)
     if shape.span > shape.slice:
         shape.span = <int>shape.slice
-    shape.x_row = shape.span * dtype_itemsize(product.type_x) + pad
+    shape.x_row = shape.span * 4 + ROW_PAD
     shape.shared_nbytes = shape.ring_nbytes + <int>product.m * shape.x_row
-    if product.group:
-        shape.shared_nbytes += shape.span // product.group * rows * 2
 
 
 cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexcept nogil:
@@ -222,7 +203,7 @@ cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexc
     return stages
 
 
-cdef void choose_shape(const SmallProduct* product, const DeviceFacts* device,
+cdef void choose_shape(const SmallProduct* product, const SmallDevice* device,
                        BlockShape* shape) noexcept nogil:
     shape.tokens = tokens_of(product)
     choose_blocks(product, device, shape)
@@ -238,7 +219,7 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
     if product.m < 1 or product.m > SMALL_M or product.n < 1 or product.k < 1:
         return False
     if product.type_x == DT_FLOAT32:
-        if product.form >= FORM_INT8 or product.type_y != DT_FLOAT32:
+        if product.form != FORM_PLAIN or product.type_y != DT_FLOAT32:
             return False
     elif product.type_x != DT_FLOAT16 and product.type_x != DT_BFLOAT16:
         return False
@@ -248,13 +229,12 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
         return False
     if product.k > MAX_SIZE or product.n > MAX_SIZE:
         return False
-    if product.form == FORM_ROWS and product.w_pitch % own:
-        return False
-    if product.form == FORM_COLUMNS and (product.w_pitch % own or product.n % own):
-        return False
-    if product.form == FORM_INT8 and (product.w_pitch % ALIGNMENT or product.k % ALIGNMENT):
-        return False
-    if product.form >= FORM_INT8:
+    if product.form == FORM_PLAIN:
+        if product.w_pitch % own:
+            return False
+    else:
+        if product.form == FORM_INT8 and (product.w_pitch % ALIGNMENT or product.k % ALIGNMENT):
+            return False
         if product.group not in (0, 32, 64, 128):
             return False
         if product.group and (product.n % 8 or product.k % product.group):
@@ -266,46 +246,49 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
 cdef uint64_t function_for(const SmallProduct* product, const BlockShape* shape) except 0:
     cdef uint64_t key = product.device
     cdef uint64_t function
-    for part in (product.form, product.type_x, product.type_y, shape.tokens, shape.tiles,
-                 shape.warps, shape.stages, shape.splits):
+    cdef int shared_nbytes = half_nbytes(facts_of(product.device))
+    for part in (shape.tokens, shape.tiles, shape.warps, shape.stages, shape.splits):
         key = key << 5 | <uint64_t>part
-    key = key << 8 | <uint64_t>product.group
     found = functions.get(key)
     if found is not None:
         return <uint64_t>found
-    text = small_m_source(
-        product.form, DTYPES[product.type_x].name, DTYPES[product.type_y].name, shape.tokens,
-        tiles=shape.tiles, warps=shape.warps, stages=shape.stages, splits=shape.splits,
-        group=product.group)
+    text = small_m_source(shape.tokens, tiles=shape.tiles, warps=shape.warps, stages=shape.stages,
+                          splits=shape.splits)
     function = compile_kernel(product.device, text, "kernel", ())
     # As much as any span of this shape can ask for.
-    raise_for_status(
-        function_allow_shared(product.device, function, facts_of(product.device).shared_nbytes),
-        "function_allow_shared", f"of {facts_of(product.device).shared_nbytes} bytes")
+    raise_for_status(function_allow_shared(product.device, function, shared_nbytes),
+                     "function_allow_shared", f"of {shared_nbytes} bytes")
     functions[key] = function
     return function
+
+
+cdef int small_product_prepare(const SmallProduct* product) except -1:
+    """Compile what the product needs."""
+    cdef BlockShape shape
+    if product.type_x != DT_FLOAT32:
+        return mma_prepare(product, facts_of(product.device))
+    choose_shape(product, facts_of(product.device), &shape)
+    function_for(product, &shape)
+    return 0
 
 
 cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1:
     cdef Parameters p
     cdef BlockShape shape
-    cdef int itemsize = dtype_itemsize(product.type_x)
     cdef int64_t rows
     cdef uint64_t function
+    if product.type_x != DT_FLOAT32:
+        return mma_run(product, facts_of(product.device), stream)
     choose_shape(product, facts_of(product.device), &shape)
     function = function_for(product, &shape)
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y = product.x, product.w, product.y
-    p.scales, p.bias, p.addend = product.scales, product.bias, product.addend
+    p.bias, p.addend = product.bias, product.addend
     p.m, p.n, p.k = <int>product.m, product.n, product.k
-    p.x_pitch = product.x_pitch * itemsize
-    p.w_pitch = product.w_pitch
-    if product.form < FORM_INT8:
-        p.w_pitch *= itemsize
+    p.x_pitch, p.w_pitch = product.x_pitch * 4, product.w_pitch * 4
     p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
     p.slice, p.span = shape.slice, shape.span
     p.x_offset, p.x_row = shape.ring_nbytes, shape.x_row
-    p.scales_offset = shape.ring_nbytes + p.m * shape.x_row
     p.alpha, p.beta = product.alpha, product.beta
     rows = 16 * shape.tiles * shape.warps
     return launch_kernel(
@@ -320,7 +303,7 @@ cdef void from_product(const Product* product, SmallProduct* small) noexcept nog
     """The libraries compute D^T = A^T B^T of ours: their A are the weights, their B is x."""
     memset(small, 0, sizeof(SmallProduct))
     small.device = product.device
-    small.form = FORM_COLUMNS if product.op_a == OP_N else FORM_ROWS
+    small.form = FORM_PLAIN
     small.type_x, small.type_y = product.type_b, product.type_d
     small.m, small.n, small.k = product.n, product.m, product.k
     small.x, small.w, small.y = product.b, product.a, product.d
@@ -338,7 +321,7 @@ cdef bint small_m_fits(const Product* product) noexcept nogil:
         return False
     if product.compute not in (COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_32F_FAST_16BF):
         return False
-    if product.op_b != OP_N or (product.op_a != OP_N and product.op_a != OP_T):
+    if product.op_b != OP_N or product.op_a != OP_T:
         return False
     if product.alpha_imag != 0 or product.beta_imag != 0:
         return False
@@ -349,7 +332,6 @@ cdef bint small_m_fits(const Product* product) noexcept nogil:
 cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
                         uint64_t hash_value) except? NULL:
     cdef SmallProduct small
-    cdef BlockShape shape
     cdef Plan* plan
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 on weights whose rows lie along k
     # takes 75 to 114 us, the libraries 87 to 198; in 16-bit floats (40 to 87 us) and across columns
@@ -362,8 +344,7 @@ cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
         return NULL
     from_product(product, &small)
     try:
-        choose_shape(&small, facts_of(small.device), &shape)
-        function_for(&small, &shape)
+        small_product_prepare(&small)
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
@@ -386,7 +367,7 @@ cdef int small_m_run(const Product* product, uint64_t stream) except -1:
 # ---- for tests and measurements
 
 def configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
-    """Force parts of the shape of blocks, to measure them; 0 leaves a part to the rules.
+    """Force parts of the shape of blocks in float32, to measure them; 0 leaves a part to the rules.
 
     >>> configure(stages=4)
     >>> configure()
@@ -411,18 +392,18 @@ cdef int fill_small(SmallProduct* small, int device, int form, int type_x, int t
     return 0
 
 
-def block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
-                bint can_cluster=True, int shared_nbytes=115712):
-    """Return the shape of blocks that the rules give on a device, as a dict.
+def block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
+                int shared_nbytes=233472):
+    """Return the shape of blocks that the rules give float32 on a device, as a dict.
 
-    >>> shape = block_shape(0, 10, (16, 8192, 8192))
+    >>> shape = block_shape((16, 8192, 8192))
     >>> shape["warps"], shape["tiles"], shape["splits"]
-    (8, 1, 4)
+    (4, 2, 4)
     """
     cdef SmallProduct small
-    cdef DeviceFacts device
+    cdef SmallDevice device
     cdef BlockShape shape
-    fill_small(&small, 0, form, type_x, type_x, sizes, (0,) * 6, (0,) * 4, group, (1, 0))
+    fill_small(&small, 0, FORM_PLAIN, DT_FLOAT32, DT_FLOAT32, sizes, (0,) * 6, (0,) * 4, 0, (1, 0))
     device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
     device.shared_nbytes = shared_nbytes
     choose_shape(&small, &device, &shape)
@@ -438,7 +419,7 @@ def run(int device, uint64_t stream, int form, int type_x, int type_y, sizes, ad
     device, stream : int
         A CUDA ordinal and a stream handle on it.
     form : int
-        How the weights lie; see ``small_m_source``.
+        How the weights lie; see ``small_m_mma_source``.
     type_x, type_y : int
         Element type codes of x and of the result.
     sizes : (int, int, int)

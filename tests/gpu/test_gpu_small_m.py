@@ -5,8 +5,8 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas import small_m
-from gputensor.blas.small_m_source import COLUMNS, INT4, INT8, ROWS
+from gputensor.blas import small_m, small_m_mma
+from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
 from tests.unit import small_m_cases as cases
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
@@ -19,6 +19,7 @@ def on_cuda():
     with gt.Device("cuda:0"):
         yield
     small_m.configure()
+    small_m_mma.configure()
 
 
 @pytest.fixture
@@ -27,23 +28,22 @@ def rng():
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
-@pytest.mark.parametrize("form", [ROWS, COLUMNS], ids=["rows", "columns"])
 @pytest.mark.parametrize("m", range(1, 17))
-def test_every_number_of_rows_is_exact_within_rounding(form, name, m, rng):
+def test_every_number_of_rows_is_exact_within_rounding(name, m, rng):
     n = 8 * int(rng.integers(1, 700))
-    cases.check(rng, form, name, m, n, 8 * int(rng.integers(1, 900)))
-    cases.check(rng, form, name, m, 2048, 4096)
+    cases.check(rng, PLAIN, name, m, n, 8 * int(rng.integers(1, 900)))
+    cases.check(rng, PLAIN, name, m, 2048, 4096)
 
 
 def test_odd_numbers_of_features_and_mixed_results(rng):
     for n in (1, 3, 31, 257, 4099):
-        cases.check(rng, ROWS, "bfloat16", 5, n, 1000, out="float32", alpha=0.5, has_bias=True)
-        cases.check(rng, ROWS, "float32", 16, n, 1004, beta=-2.0)
+        cases.check(rng, PLAIN, "bfloat16", 5, n, 1000, out="float32", alpha=0.5, has_bias=True)
+        cases.check(rng, PLAIN, "float32", 16, n, 1004, beta=-2.0)
 
 
 def test_long_k_goes_through_shared_memory_in_spans(rng):
-    cases.check(rng, ROWS, "bfloat16", 16, 300, 40000)
-    cases.check(rng, ROWS, "float32", 16, 300, 40000)
+    cases.check(rng, PLAIN, "bfloat16", 16, 300, 40000)
+    cases.check(rng, PLAIN, "float32", 16, 300, 40000)
     cases.check(rng, INT4, "float16", 16, 304, 38400, group=32)
 
 
@@ -71,6 +71,6 @@ def test_equal_bits_from_run_to_run(rng):
         addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr(), 0, 0, 0)
         stream = gt.current_stream("cuda").cuda_stream
         pitches = (8192, 8192, 8192, 0)
-        assert small_m.run(0, stream, ROWS, 10, 10, (16, 8192, 8192), addresses, pitches)
+        assert small_m.run(0, stream, PLAIN, 10, 10, (16, 8192, 8192), addresses, pitches)
         results.append(y.numpy().view(np.uint16))
     assert all(np.array_equal(result, results[0]) for result in results)

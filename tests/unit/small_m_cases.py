@@ -1,6 +1,6 @@
 """Skinny products against float64 on one device, by addresses; shared by CPU and GPU tests.
 
-Started as a program by test_small_m_simulated_gpu.py, in a process whose driver is fake_gpu.cpp.
+Started as a program by test_small_m.py, in a process whose driver is fake_gpu.cpp.
 """
 
 import sys
@@ -10,8 +10,8 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._kernels.dtypes import CODE_OF
-from gputensor.blas import int4_layout, small_m
-from gputensor.blas.small_m_source import COLUMNS, INT4, INT8, ROWS
+from gputensor.blas import int4_layout, small_m, small_m_mma
+from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
 
 DTYPES = {
     "float32": np.dtype(np.float32),
@@ -31,12 +31,9 @@ def wide(array):
 
 def random_weights(rng, form, n, k, name, group):
     """Return tensors of weights and scales, the weights in float64, and their pitch."""
-    if form == ROWS:
+    if form == PLAIN:
         w = rng.standard_normal((n, k + 16)).astype(DTYPES[name])
         return on_device(w), None, wide(w[:, :k]), k + 16
-    if form == COLUMNS:
-        w = rng.standard_normal((k, n + 16)).astype(DTYPES[name])
-        return on_device(w), None, wide(w[:, :n]).T, n + 16
     low = -8 if form == INT4 else -128
     values = rng.integers(low, -low, (n, k)).astype(np.int8)
     scales = rng.uniform(0.5, 2.0, (k // group if group else 1, n)).astype(DTYPES[name])
@@ -77,27 +74,34 @@ def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, h
 
 
 def plain(rng):
-    """Every type, both layouts, odd numbers of features, tails of k, several blocks and spans."""
-    for form in (ROWS, COLUMNS):
-        for name in ("bfloat16", "float16", "float32"):
-            for m in rng.permutation(np.arange(1, 17))[:4]:
-                n, k = int(rng.integers(1, 300)), 8 * int(rng.integers(1, 90))
-                n = n if form == ROWS else -(-n // 8) * 8
-                check(rng, form, name, int(m), n, k)
-    check(rng, ROWS, "bfloat16", 5, 129, 520, out="float32", alpha=0.5, beta=2.0, has_bias=True)
-    check(rng, ROWS, "float16", 3, 40, 4096, alpha=-2.0, has_bias=True)
+    """Every type, odd numbers of features, tails of k, several blocks and spans."""
+    for name in ("bfloat16", "float16", "float32"):
+        for m in rng.permutation(np.arange(1, 17))[:4]:
+            n, k = int(rng.integers(1, 300)), 8 * int(rng.integers(1, 90))
+            check(rng, PLAIN, name, int(m), n, k)
+    check(rng, PLAIN, "bfloat16", 5, 129, 520, out="float32", alpha=0.5, beta=2.0, has_bias=True)
+    check(rng, PLAIN, "float16", 3, 40, 4096, alpha=-2.0, has_bias=True)
 
 
 def shapes(rng):
     """Blocks of every shape give the same product."""
     for tiles, warps, stages, splits in [(1, 1, 2, 1), (2, 4, 3, 2), (4, 2, 5, 4), (1, 8, 2, 8)]:
         small_m.configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
-        check(rng, ROWS, "bfloat16", 16, 150, 1304)
-        check(rng, ROWS, "float32", 7, 150, 1300)
-        check(rng, INT4, "bfloat16", 9, 152, 1280, group=128)
-        if tiles == 4:
-            check(rng, COLUMNS, "float16", 11, 152, 1304)
+        check(rng, PLAIN, "float32", 7, 150, 1300)
     small_m.configure()
+    for tiles, row_warps, k_warps, stages, splits in [
+        (1, 1, 1, 2, 1),
+        (2, 3, 5, 3, 2),
+        (4, 1, 3, 2, 2),
+        (1, 7, 2, 5, 1),
+    ]:
+        small_m_mma.configure(
+            tiles=tiles, row_warps=row_warps, k_warps=k_warps, stages=stages, splits=splits
+        )
+        check(rng, PLAIN, "bfloat16", 3, 150, 1304)
+        check(rng, INT4, "float16", 9, 152, 1280, group=128)
+        check(rng, INT8, "bfloat16", 2, 77, 1296)
+    small_m_mma.configure()
 
 
 def quantized(rng):
@@ -173,8 +177,14 @@ if __name__ == "__main__":
 
     kernel_compiler.install()
     nvrtc.compile_source = small_m_on_cpu.compile_source
-    known, made, original = small_m.device_info, [], small_m.small_m_source
-    small_m.small_m_source = lambda *given, **named: made.append(named) or original(*given, **named)
+    known, made = small_m.device_info, []
+    for module, name in ((small_m, "small_m_source"), (small_m_mma, "small_m_mma_source")):
+        original = getattr(module, name)
+        setattr(
+            module,
+            name,
+            lambda *given, to=original, **named: made.append(to) or to(*given, **named),
+        )
     shared = int(sys.argv[2])
     small_m.device_info = lambda device: (
         known(device)

@@ -46,7 +46,7 @@ def test_packed_weights_lie_where_the_documents_say(rng):
     packed = gt.pack_int4(gt.asarray(values, device="host")).numpy()
     for _ in range(200):
         row, column = int(rng.integers(n)), int(rng.integers(k))
-        g, r, h, t, e = row % 8, row % 16 // 8, column % 64 // 32, column % 32 // 8, column % 8
+        g, r, h, t, e = row % 16 // 2, row % 2, column % 64 // 32, column % 32 // 8, column % 8
         words = packed[row // 16, column // 64].view("<u4").reshape(32, 4)
         lowest = 2 * e if e % 2 == 0 else 16 + 2 * (e - 1)
         assert (int(words[4 * g + t, 2 * h + r]) >> lowest & 15) - 8 == values[row, column]
