@@ -1,12 +1,14 @@
 """Skinny products, bound by the memory of the weights: our kernel beside torch, in one run.
 
     python benchmarks/small_m.py                      1 to 16 rows x 8192 x 8192, every type
-    python benchmarks/small_m.py --sweep              every shape of block for each of them too
+    python benchmarks/small_m.py --sweep              shapes of block for the 16-bit ones too
     python benchmarks/small_m.py --shape 4x28672x8192
 
 GPU time by graph replay, over copies of the operands that together are four times the cache, in
 interleaved rounds, the median of them. "of limit" is the time that the bytes of the product take at
 the rate of a copy measured in the same run (read and written bytes counted), over the time taken.
+Rows with quantized weights have beside them the same product in bf16 by gt.matmul and by torch, in
+the same rounds; "over bf16" is how many times as fast as the quicker of those they are.
 """
 
 import argparse
@@ -18,25 +20,24 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._kernels.dtypes import CODE_OF
-from gputensor.blas import int4_layout, small_m
-from gputensor.blas.small_m_source import COLUMNS, INT4, INT8, ROWS
+from gputensor.blas import int4_layout, small_m, small_m_mma
+from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
 from report import Report
 
 SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)]
-FORMS = {"rows": ROWS, "columns": COLUMNS, "int8": INT8, "int4": INT4}
+FORMS = {"plain": PLAIN, "int8": INT8, "int4": INT4}
 NAMES = {"fp32": gt.float32, "fp16": gt.float16, "bf16": gt.bfloat16}
 CASES = [
-    ("bf16", "rows", 0),
-    ("bf16", "columns", 0),
-    ("fp16", "rows", 0),
-    ("fp32", "rows", 0),
-    ("fp32", "columns", 0),
+    ("bf16", "plain", 0),
+    ("fp16", "plain", 0),
+    ("fp32", "plain", 0),
     ("bf16", "int8", 128),
+    ("bf16", "int8", 0),
     ("bf16", "int4", 128),
     ("bf16", "int4", 32),
     ("fp16", "int4", 128),
 ]
-TILES = {"rows": (1, 2, 4), "columns": (4,), "int8": (1, 2), "int4": (1, 2, 4)}
+LIBRARIES = ("gt.matmul", "torch cublas", "torch cublaslt")
 CACHE_NBYTES = 64 << 20
 MIN_CALLS = 64
 
@@ -76,17 +77,17 @@ class Ours:
 
     @staticmethod
     def random(shape, dtype):
-        values = np.random.default_rng().standard_normal(shape, np.float32)
-        return gt.asarray(values, device="cuda").astype(dtype)
+        # A million different values, repeated: to draw them all would take longer than to measure.
+        values = np.random.default_rng().standard_normal(1 << 20, np.float32)
+        return gt.asarray(np.resize(values, shape), device="cuda").astype(dtype)
 
     @classmethod
     def weights(cls, form, n, k, dtype, group):
         """Weights, scales or None, pitch and bytes."""
         rng = np.random.default_rng()
-        if form in ("rows", "columns"):
-            shape = (n, k) if form == "rows" else (k, n)
-            w = cls.random(shape, dtype)
-            return w, None, shape[1], w.nbytes
+        if form == "plain":
+            w = cls.random((n, k), dtype)
+            return w, None, k, w.nbytes
         scales = cls.random((k // group if group else 1, n), dtype)
         if form == "int8":
             w = gt.asarray(rng.integers(-128, 128, (n, k), dtype=np.int8), device="cuda")
@@ -119,14 +120,14 @@ class Ours:
         return calls, nbytes
 
     @staticmethod
-    def library_calls(m, n, k, kind, form):
+    def library_calls(m, n, k, kind):
         """The same by gt.matmul, whatever it chooses."""
         dtype = NAMES[kind]
         calls, nbytes = [], (m * k + n * k + m * n) * dtype.itemsize
-        x, first = Ours.random((m, k), dtype), Ours.weights(form, n, k, dtype, 0)[0]
+        x, first = Ours.random((m, k), dtype), Ours.random((n, k), dtype)
         while not calls or len(calls) * nbytes < 4 * CACHE_NBYTES:
             y = gt.empty((m, n), dtype=dtype, device="cuda")
-            w = first.copy().T if form == "rows" else first.copy()
+            w = first.copy().T
             calls.append(lambda x=x, w=w, y=y: gt.matmul(x, w, out=y))
         return calls
 
@@ -150,15 +151,14 @@ class Torch:
             function()
         return graph.replay, *(torch.cuda.Event(enable_timing=True) for _ in range(2))
 
-    def calls(self, m, n, k, kind, form):
+    def calls(self, m, n, k, kind):
         torch = self.torch
         torch.backends.cuda.preferred_blas_library(self.library)
         dtype = {"fp32": torch.float32, "fp16": torch.float16, "bf16": torch.bfloat16}[kind]
         calls, nbytes = [], (m * k + n * k + m * n) * dtype.itemsize
         while not calls or len(calls) * nbytes < 4 * CACHE_NBYTES:
             x, y = (torch.randn(s, device="cuda").to(dtype) for s in ((m, k), (m, n)))
-            w = torch.randn((n, k) if form == "rows" else (k, n), device="cuda").to(dtype)
-            w = w.T if form == "rows" else w
+            w = torch.randn((n, k), device="cuda").to(dtype).T
             calls.append(lambda x=x, w=w, y=y: torch.mm(x, w, out=y))
         return calls
 
@@ -180,35 +180,49 @@ def copy_graph():
     return Graph("copy", [lambda: gt.negative(source, out=target)], Ours), 2 * source.nbytes
 
 
-def sweep(calls, form, rounds):
-    """Microseconds for each shape of block: tiles, warps, stages, splits."""
+def sweep(calls, rounds):
+    """Microseconds for shapes of block: tiles, warps along features and k, stages, splits."""
     found = {}
-    for tiles in TILES[form]:
-        for warps in (2, 4, 8, 16):
-            for stages in (3, 4, 6, 8, 12):
-                chunks = tiles if form == "int4" else 2 * tiles
-                ring = chunks * 512 * warps * stages
-                if not 24 << 10 <= ring <= 98304:
-                    continue
-                for splits in (1, 2, 4, 8):
-                    small_m.configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
-                    graph = Graph("sweep", calls, Ours)
-                    found[tiles, warps, stages, splits] = measured([graph], rounds)[0]
-    small_m.configure()
+    for tiles in (1, 2, 4):
+        for row_warps, k_warps in (
+            (1, 16),
+            (2, 8),
+            (4, 4),
+            (8, 2),
+            (16, 1),
+            (7, 2),
+            (2, 4),
+            (4, 2),
+        ):
+            for stages in (2, 3, 4, 6):
+                for splits in (1, 2):
+                    parts = (tiles, row_warps, k_warps, stages, splits)
+                    names = ("tiles", "row_warps", "k_warps", "stages", "splits")
+                    small_m_mma.configure(**dict(zip(names, parts, strict=True)))
+                    try:
+                        found[parts] = measured([Graph("sweep", calls, Ours)], rounds)[0]
+                    except ValueError:  # no room in shared memory
+                        continue
+    small_m_mma.configure()
     return sorted(found.items(), key=lambda item: item[1])
+
+
+def library_graphs(m, n, k, kind):
+    """The product with plain weights by gt.matmul and by both libraries of torch."""
+    graphs = [Graph("gt.matmul", Ours.library_calls(m, n, k, kind), Ours)]
+    if importlib.util.find_spec("torch") is not None:
+        for library in ("cublas", "cublaslt"):
+            peer = Torch(library)
+            graphs.append(Graph(f"torch {library}", peer.calls(m, n, k, kind), peer))
+    return graphs
 
 
 def measure_case(report, copy, copy_nbytes, shape, case, arguments):
     m, n, k = shape
     kind, form, group = case
     calls, nbytes = Ours.calls(m, n, k, kind, form, group)
-    graphs = [copy, Graph("ours", calls, Ours)]
-    if form in ("rows", "columns"):
-        graphs.append(Graph("gt.matmul", Ours.library_calls(m, n, k, kind, form), Ours))
-        if importlib.util.find_spec("torch") is not None:
-            for library in ("cublas", "cublaslt"):
-                peer = Torch(library)
-                graphs.append(Graph(f"torch {library}", peer.calls(m, n, k, kind, form), peer))
+    peer_kind = kind if form == "plain" else "bf16"
+    graphs = [copy, Graph("ours", calls, Ours), *library_graphs(m, n, k, peer_kind)]
     names = [graph.name for graph in graphs]
     times = dict(zip(names, measured(graphs, arguments.rounds), strict=True))
     rate = copy_nbytes / times["copy"] * 1e-6
@@ -222,15 +236,20 @@ def measure_case(report, copy, copy_nbytes, shape, case, arguments):
         "copy TB/s": round(rate, 3),
         "of limit": round(nbytes / rate * 1e-6 / times["ours"], 3),
     }
-    for name in ("gt.matmul", "torch cublas", "torch cublaslt"):
-        if name in times:
-            row[f"{name} us"] = round(times[name], 2)
+    peers = {name: times[name] for name in LIBRARIES if name in times}
+    prefix = "" if form == "plain" else "bf16 "
+    row |= {f"{prefix}{name} us": round(us, 2) for name, us in peers.items()}
+    if form != "plain":
+        row["over bf16"] = round(min(peers.values()) / times["ours"], 2)
     report.add(**row)
     print(row, flush=True)
-    if arguments.sweep:
-        ranking = sweep(calls, form, 3)
-        for (tiles, warps, stages, splits), us in ranking[:6]:
-            print(f"    tiles {tiles} warps {warps} stages {stages} splits {splits}: {us:.2f} us")
+    if arguments.sweep and kind != "fp32":
+        ranking = sweep(calls, 3)
+        for (tiles, row_warps, k_warps, stages, splits), us in ranking[:6]:
+            print(
+                f"    tiles {tiles} warps {row_warps} x {k_warps} stages {stages}"
+                f" splits {splits}: {us:.2f} us"
+            )
         report.rows[-1]["best block"] = list(ranking[0][0])
         report.rows[-1]["best us"] = round(ranking[0][1], 2)
 
