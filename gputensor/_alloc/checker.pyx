@@ -286,6 +286,7 @@ def check(int device):
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Totals totals = Totals()
     cdef PrivatePool* private
+    cdef Block* block
     cdef int i
     if a == NULL:
         return []
@@ -303,7 +304,13 @@ def check(int device):
             private = private.next
         _check_caches(a, totals)
         _check_views(a, totals)
-        if totals.moving == 0 and a.direct_count == 0:
+        block = a.direct
+        while block != NULL:
+            totals.mapped += block.nbytes
+            if block.state == BLOCK_ALLOCATED:
+                totals.allocated_bytes += block.nbytes
+            block = block.next
+        if totals.moving == 0:
             _compare(totals, "reserved bytes", totals.mapped + <int64_t>a.page_pool_nbytes,
                      a.stats[STAT_RESERVED_BYTES][0].current)
             _compare(totals, "allocated bytes", totals.allocated_bytes,

@@ -11,8 +11,16 @@ from libc.stdlib cimport free
 
 from gputensor._alloc.block cimport block_drop, block_map_insert, block_map_remove, block_new
 from gputensor._alloc.configuration cimport BACKEND_ASYNC
+from gputensor._alloc.history cimport (
+    HISTORY_SEGMENT_ALLOC,
+    HISTORY_SEGMENT_FREE,
+    history_enabled,
+    history_record,
+    stack_of_request,
+)
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
+    BLOCK_FREE,
     POOL_LARGE,
     POOL_SMALL,
     SMALL_LIMIT,
@@ -106,7 +114,13 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
         block_drop(block)
         return NULL
     a.num_device_alloc += 1
-    a.direct_count += 1
+    block.next = a.direct
+    if a.direct != NULL:
+        a.direct.previous = block
+    a.direct = block
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_ALLOC, block.ptr, rounded, stream,
+                       stack_of_request(), 0)
     account_reserved(a, block.kind, <int64_t>rounded)
     account_segment(a, block.kind, 1)
     account_give(a, block.kind, rounded, nbytes)
@@ -116,7 +130,14 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
 
 cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     a.num_device_free += 1
-    a.direct_count -= 1
+    if block.next != NULL:
+        block.next.previous = block.previous
+    if block.previous != NULL:
+        block.previous.next = block.next
+    else:
+        a.direct = block.next
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream, 0, 0)
     account_reserved(a, block.kind, -<int64_t>block.nbytes)
     account_segment(a, block.kind, -1)
     block_drop(block)
@@ -132,6 +153,7 @@ cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
         _settle(a, block)
     else:
         block.requested = 0
+        block.state = BLOCK_FREE        # it is still held, and nobody's
         block.link_next = a.unreleased
         a.unreleased = block
     device_unlock(a)

@@ -98,7 +98,7 @@ cdef struct Block:
     StreamUse* uses             # other streams that used it since it was allocated
     # ---- the second line
     Block* link_previous
-    Block* previous             # neighbours in address order; of a block in a view: in its list
+    Block* previous             # neighbours in address order; in a view, or direct: in its list
     Block* next
     Segment* segment
     BlockPool* pool
@@ -337,5 +337,5 @@ cdef struct DeviceAllocator:
     int64_t num_sync_all_streams
     int64_t num_device_alloc
     int64_t num_device_free
-    int64_t direct_count        # blocks that bypass the pools (direct.pyx)
+    Block* direct               # blocks that bypass the pools (direct.pyx), by next and previous
     Block* unreleased           # ... that the driver did not take back yet; link_next

@@ -296,40 +296,39 @@ cdef void _collect(BlockPool* pool, SegmentRecord* segments, BlockRecord* blocks
         segment = segment.next
 
 
-# Writes the blocks that callers hold in views: each is a segment of its own, in place of the tiles
-# that it stands for, so that a block has the address that its caller knows.
-cdef void _collect_views(DeviceAllocator* a, SegmentRecord* segments, BlockRecord* blocks,
-                         size_t* segment_count, size_t* block_count) noexcept nogil:
-    cdef View* view = a.views
-    cdef Block* block
+# Writes a list of blocks each of which is a segment of its own: those that callers hold in a view,
+# in place of the tiles that they stand for, and those that bypass the pools.
+cdef void _collect_single(DeviceAllocator* a, Block* block, SegmentRecord* segments,
+                          BlockRecord* blocks, size_t* segment_count,
+                          size_t* block_count) noexcept nogil:
     cdef SegmentRecord* record
-    while view != NULL:
-        block = view.blocks
-        while block != NULL:
-            if segments != NULL:
-                record = &segments[segment_count[0]]
-                memset(record, 0, sizeof(SegmentRecord))
-                record.address = block.ptr
-                record.nbytes = block.nbytes
-                record.stream = block.stream
-                record.pool_id = block.pool.pool_id
-                record.device = a.device
-                record.is_large = True
-                record.is_expandable = True
-                record.n_blocks = 1
-                _record_block(&blocks[block_count[0]], block)
-            segment_count[0] += 1
-            block_count[0] += 1
-            block = block.next
-        view = view.next
+    while block != NULL:
+        if segments != NULL:
+            record = &segments[segment_count[0]]
+            memset(record, 0, sizeof(SegmentRecord))
+            record.address = block.ptr
+            record.nbytes = block.nbytes
+            record.stream = block.stream
+            record.device = a.device
+            record.is_large = block.kind == POOL_LARGE
+            record.is_expandable = block.view != NULL
+            record.n_blocks = 1
+            _record_block(&blocks[block_count[0]], block)
+        segment_count[0] += 1
+        block_count[0] += 1
+        block = block.next
 
 
 cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord* blocks,
                        size_t* segment_count, size_t* block_count) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
+    cdef View* view = a.views
     _collect(&a.pools[0], segments, blocks, segment_count, block_count)
     _collect(&a.pools[1], segments, blocks, segment_count, block_count)
-    _collect_views(a, segments, blocks, segment_count, block_count)
+    _collect_single(a, a.direct, segments, blocks, segment_count, block_count)
+    while view != NULL:
+        _collect_single(a, view.blocks, segments, blocks, segment_count, block_count)
+        view = view.next
     while private != NULL:
         _collect(&private.pools[0], segments, blocks, segment_count, block_count)
         _collect(&private.pools[1], segments, blocks, segment_count, block_count)

@@ -5,7 +5,8 @@ import random
 import numpy as np
 import pytest
 
-from gputensor._alloc import raw_memory, report
+from gputensor import memory
+from gputensor._alloc import checker, device_allocator, raw_memory, report
 from tests.unit.alloc_probe import MIB, opened
 
 POOLS = ("all", "large_pool", "small_pool")
@@ -168,3 +169,38 @@ def test_oversize_blocks_are_counted():
         stats = probe.stats()
         assert stats["oversize_allocations.current"] == stats["oversize_segments.current"] == 0
         assert stats["oversize_allocations.freed"] == 1
+
+
+@pytest.mark.parametrize("conf", ["", "backend:cudaMallocAsync"])
+def test_blocks_that_bypass_the_pools_are_in_snapshots_and_history_as_well(conf):
+    rng = random.Random()
+    with opened(conf, phantom=True) as probe:
+        probe.malloc(5000)  # from before the history: it stays
+        device_allocator.set_caching(probe.device, False)
+        memory.record_memory_history()
+        try:
+            for _ in range(60):
+                if len(probe.held) > 1 and rng.random() < 0.5:
+                    probe.free(rng.choice(probe.held[1:]))
+                else:
+                    probe.malloc(rng.choice([1, 700, 5000, 3 * MIB]))
+                parts = memory.snapshot(probe.device)["segments"]
+                stats = probe.stats()
+                assert sum(p["total_size"] for p in parts) == stats["reserved_bytes.all.current"]
+                assert sum(p["active_size"] for p in parts) == stats["active_bytes.all.current"]
+                held = {b["address"] for p in parts for b in p["blocks"]
+                        if b["state"] == "active_allocated"}  # fmt: skip
+                assert held == set(probe.held)
+                assert checker.check(probe.device) == []
+            last = memory.snapshot(probe.device)["device_traces"][-1]
+        finally:
+            memory.record_memory_history(None)
+        alive = set()
+        for event in last:
+            if event["action"] == "segment_alloc":
+                alive.add(event["addr"])
+            elif event["action"] == "segment_free":
+                alive.remove(event["addr"])
+            elif event["action"] == "alloc":
+                assert event["addr"] in alive
+        assert alive == set(probe.held[1:])
