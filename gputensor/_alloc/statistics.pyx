@@ -108,10 +108,9 @@ cdef int64_t _room(DeviceAllocator* a, int budget, int i) noexcept nogil:
                   a.stats[second][i].peak - a.stats[second][i].current)
 
 
-# Adds `amount` to one budget of every shard after setting it to 0 (`scale` 0), or to what it was
-# but not below 0 (`scale` 1); gives the sum before the addition.
-cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int scale,
-                       int64_t amount) noexcept nogil:
+# Adds `amount` to one budget of every shard, which counts as 0 when it is below; gives the sum
+# before the addition.
+cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int64_t amount) noexcept nogil:
     cdef Counters* c = &a.counters[kind]
     cdef ThreadCache* cache = a.caches
     cdef int64_t total = 0
@@ -119,30 +118,56 @@ cdef int64_t _hand_out(DeviceAllocator* a, int kind, int budget, int scale,
         if c.budgets[budget] < 0:
             c.budgets[budget] = 0
         total += c.budgets[budget]
-        c.budgets[budget] = c.budgets[budget] * scale + amount
+        c.budgets[budget] += amount
         if cache == NULL:
             return total
         c = &cache.counters[kind]
         cache = cache.next
 
 
-# Each shard keeps what it has, as long as the sum still fits under the peaks, and gets an equal
-# part of the rest. Keeping matters: a thread that frees and allocates in turn lives on its own
-# refunds.
+# Takes from the richest shard, at least half of what it has, until all have `limit` together; gives
+# their sum. None is below 0.
+cdef int64_t _shed(DeviceAllocator* a, int kind, int budget, int64_t held,
+                   int64_t limit) noexcept nogil:
+    cdef Counters* c
+    cdef Counters* richest
+    cdef ThreadCache* cache
+    cdef int64_t taken
+    while held > limit and held > 0:
+        richest = c = &a.counters[kind]
+        cache = a.caches
+        while cache != NULL:
+            c = &cache.counters[kind]
+            if c.budgets[budget] > richest.budgets[budget]:
+                richest = c
+            cache = cache.next
+        taken = held - limit
+        if taken < richest.budgets[budget] // 2:
+            taken = richest.budgets[budget] // 2
+        taken = _least(taken, richest.budgets[budget])
+        richest.budgets[budget] -= taken
+        held -= taken
+    return held
+
+
+# Each shard keeps what it has, as far as the sum fits under the peaks, and gets an equal part of
+# half of the rest. Keeping matters: a thread that frees and allocates in turn lives on its own
+# refunds. So one that has none takes another's; taking from all would make all of them count again.
 cdef void _budget(DeviceAllocator* a, int budget) noexcept nogil:
     cdef int64_t shards = gt_load_int(&a.cache_count) + 1
     cdef int64_t both = _room(a, budget, 0)
     cdef int64_t small = _room(a, budget, 2)
     cdef int64_t large = _room(a, budget, 1)
-    cdef int64_t small_held = _hand_out(a, 0, budget, 1, 0)
-    cdef int64_t large_held = _hand_out(a, 1, budget, 1, 0)
-    if small_held > small or large_held > large or small_held + large_held > both:
-        _hand_out(a, 0, budget, 0, 0)
-        _hand_out(a, 1, budget, 0, 0)
-        small_held = large_held = 0
+    cdef int64_t small_held = _hand_out(a, 0, budget, 0)
+    cdef int64_t large_held = _hand_out(a, 1, budget, 0)
+    small_held = _shed(a, 0, budget, small_held, small)
+    large_held = _shed(a, 1, budget, large_held, large)
+    if small_held + large_held > both:
+        large_held = _shed(a, 1, budget, large_held, both - _least(small_held, both))
+        small_held = _shed(a, 0, budget, small_held, both - large_held)
     both = (both - small_held - large_held) // 2
-    _hand_out(a, 0, budget, 1, _least(small - small_held, both) // shards)
-    _hand_out(a, 1, budget, 1, _least(large - large_held, both) // shards)
+    _hand_out(a, 0, budget, _least(small - small_held, both) // shards)
+    _hand_out(a, 1, budget, _least(large - large_held, both) // shards)
 
 
 cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
