@@ -47,8 +47,8 @@ help:
 	@echo "make bench        the benchmarks; JSON goes to benchmarks/results/"
 	@echo "make import-time  what 'import gputensor' costs beside 'import numpy'"
 	@echo "make lint         ruff, cython-lint, mypy, codespell"
-	@echo "make check-asan   the simulation under AddressSanitizer"
-	@echo "make check-tsan   the simulation under ThreadSanitizer"
+	@echo "make check-asan   driver, allocator, streams and tensors under AddressSanitizer"
+	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
 	@echo "make clean        remove the environment and everything built"
 
 demo: build
@@ -85,12 +85,12 @@ lint: lint-environment
 # The sanitized extensions are built in a copy of the tree, so that they never mix with the others.
 check-asan: SANITIZER := address
 check-asan: SANITIZER_LIBRARY := asan
-check-asan: build
+check-asan: $(OWN_ENVIRONMENT)
 	$(run_sanitized)
 
 check-tsan: SANITIZER := thread
 check-tsan: SANITIZER_LIBRARY := tsan
-check-tsan: build
+check-tsan: $(OWN_ENVIRONMENT)
 	$(run_sanitized)
 
 define run_sanitized
