@@ -290,7 +290,7 @@ def _check(name, value, allowed):
 
 def record_memory_history(enabled="all", context="all", stacks="python", max_entries=None, *,
                           clear_history=False, skip_actions=()):
-    """Switch the recording of allocations on or off, on all devices.
+    """Switch the recording of allocations on or off, on all devices and of pinned host memory.
 
     Parameters
     ----------

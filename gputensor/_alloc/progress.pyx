@@ -45,6 +45,7 @@ cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogi
     state = <StreamState*>calloc(1, sizeof(StreamState))
     if state != NULL:
         state.handle = stream
+        state.is_lasting = stream_is_lasting(a.device, stream)
         state.epoch = 1
         state.next = a.streams
         a.streams = state
@@ -144,8 +145,9 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     cdef StreamState* state = a.streams
     while state != NULL and not a.capturing:
-        if not state.is_lasting:
-            state.is_lasting = stream_is_lasting(a.device, state.handle)
+        if state.handle == stream and not state.is_lasting:
+            # A new stream of ours may have the handle of another library's old one.
+            state.is_lasting = stream_is_lasting(a.device, stream)
         if not state.is_asked:
             _advance(a, state, state.is_lasting or state.handle == stream)
         state = state.next
