@@ -120,9 +120,9 @@ cdef struct Driver:
     status_t (*capture_follows)(void* self, uint64_t stream, const uint64_t* nodes, int count,
                                 uint8_t* follows) noexcept nogil
 
-    # Two devices of one kind, by number; not during captures. wait_for_peer is stream_wait_event for
-    # an event of device `peer`. copy_to_peer copies from this device's memory to that of `peer`, in
-    # a stream of this device; the two streams are the caller's to order.
+    # Two devices of one kind, by number; not during captures. wait_for_peer is stream_wait_event
+    # for an event of device `peer`. copy_to_peer copies from this device's memory to that of
+    # `peer`, in a stream of this device; the two streams are the caller's to order.
     status_t (*wait_for_peer)(void* self, uint64_t stream, int peer,
                               uint64_t event) noexcept nogil
     status_t (*copy_to_peer)(void* self, uint64_t dst, int peer, uint64_t src, size_t nbytes,

@@ -104,8 +104,9 @@ def memory_stats(device=None):
     ``large_pool``, ``small_pool``; the fields ``current``, ``peak``, ``allocated``, ``freed``. Then
     ``oversize_allocations.<field>``, ``oversize_segments.<field>``, ``num_alloc_retries``,
     ``num_ooms``, ``num_sync_all_streams``, ``num_device_alloc``, ``num_device_free``,
-    ``num_oom_rejections``, ``max_split_size`` (-1: no limit), and for each private pool that is held
-    or holds memory ``reserved_bytes_by_private_pools.<id>.<pool>.<field>``. All are of one moment.
+    ``num_oom_rejections``, ``max_split_size`` (-1: no limit), and for each private pool that is
+    held or holds memory ``reserved_bytes_by_private_pools.<id>.<pool>.<field>``. All are of one
+    moment.
 
     Examples
     --------
