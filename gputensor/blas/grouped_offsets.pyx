@@ -26,6 +26,7 @@ cdef enum:
     BLOCK = 256
     BLOCKS = 132                # one for each multiprocessor of an H100 or H200
     HOPPER = 90
+    MAX_SIZE = 0x7FFFFFFF       # of each dimension
     LARGE = 8                   # results of a thread in each direction
     SMALL = 4
 
@@ -72,8 +73,10 @@ cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
         if out.shape[axis] > 1 and out.strides[axis] == 0 and out.shape[1 - axis]:
             raise ValueError("grouped_matmul: out has elements with more than one index (a stride "
                              "of 0)")
-    if a.shape[0] > 0x7FFFFFFF:
-        raise ValueError(f"grouped_matmul: {a.shape[0]} tokens; int32 offsets reach 2**31 - 1")
+    for axis in range(3):
+        if b.shape[axis] > MAX_SIZE or a.shape[0] > MAX_SIZE:
+            raise ValueError(f"grouped_matmul: tokens of shape {shape_of(a)} and weights of shape "
+                             f"{shape_of(b)}; int32 offsets and sizes reach 2**31 - 1")
     if a.dtype != b.dtype or not (a.dtype == DT_FLOAT32 or dtype_is_half(a.dtype)):
         raise_for_types(a, b, out)
     if out.dtype != a.dtype and out.dtype != DT_FLOAT32:
@@ -158,7 +161,7 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
     fill_parameters(&p, a, b, out, offsets)
     return launch_groups(device, stream, function, &p, groups, tile, tile, BLOCK, 0,
-                         2 * BLOCKS if quad == LARGE else 4 * BLOCKS)
+                         2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
 
 
 cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:

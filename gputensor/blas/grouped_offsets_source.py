@@ -95,10 +95,11 @@ struct Parameters {
     int first, count;                   // the groups of this launch
     int is_last;
     int columns;                        // tiles across
-    int unused;
+    int has_pairs;                      // not looked at
 };
 
-const int DEPTH = 16;                   // terms in shared memory at once
+// Terms in shared memory at once; small tiles have little to do while the next terms come.
+const int DEPTH = QUAD == 4 ? 32 : 16;
 const int TILE = 16 * QUAD;             // rows and columns; 16 x 16 threads
 const int PITCH = TILE + 4;
 const int LOADS = TILE * DEPTH / 256;
@@ -120,23 +121,25 @@ __device__ __forceinline__ Place place_of(int64 term_stride) {
 }
 
 __device__ __forceinline__ void fetch(float* kept, const input_t* from, Place place, int lines,
-                                      int64 terms, int64 line_stride, int64 term_stride) {
+                                      int terms, int64 line_stride, int64 term_stride) {
+    const input_t* at = from + place.line * line_stride + place.term * term_stride;
+    const int64 step = place.line_step * line_stride + place.term_step * term_stride;
+    int line = place.line, term = place.term;
 #pragma unroll
     for (int i = 0; i < LOADS; ++i) {
-        const int line = place.line + i * place.line_step, term = place.term + i * place.term_step;
-        kept[i] = line < lines && term < terms
-            ? wide(from[line * line_stride + term * term_stride]) : 0.0f;
+        kept[i] = line < lines && term < terms ? wide(*at) : 0.0f;
+        at += step, line += place.line_step, term += place.term_step;
     }
 }
 
 __device__ __forceinline__ void keep(float* shared, const float* kept, Place place) {
+    float* at = shared + place.term * PITCH + place.line;
+    const int step = place.term_step * PITCH + place.line_step;
 #pragma unroll
-    for (int i = 0; i < LOADS; ++i)
-        shared[(place.term + i * place.term_step) * PITCH + place.line + i * place.line_step]
-            = kept[i];
+    for (int i = 0; i < LOADS; ++i, at += step) *at = kept[i];
 }
 
-extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(256, QUAD == 4 ? 3 : 2) kernel(const Parameters p) {
     __shared__ Tiles all;
     __shared__ float left[DEPTH * PITCH], right[DEPTH * PITCH];
     const int x = threadIdx.x % 16, y = threadIdx.x / 16;
@@ -145,7 +148,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     const int64 total = tiles_total(all, p.columns);
     for (int64 index = blockIdx.x; index < total; index += gridDim.x) {
         const Tile tile = tile_at(all, index, p.columns, TILE, TILE);
-        const int64 k = tile.group < p.count ? p.k : 0;
+        const int k = tile.group < p.count ? (int)p.k : 0;
         const int rows = tile.end - tile.row, columns = (int)p.n - tile.column;
         const input_t* a = p.a + tile.row * p.row_a;
         const input_t* b = p.b + (int64)(p.first + tile.group) * p.group_b
@@ -157,17 +160,17 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             for (int j = 0; j < QUAD; ++j) sums[i][j] = 0.0f;
         fetch(kept_a, a, place_a, rows, k, p.row_a, p.term_a);
         fetch(kept_b, b, place_b, columns, k, p.column_b, p.term_b);
-        for (int64 term = 0; term < k; term += DEPTH) {
+        for (int rest = k; rest > 0; rest -= DEPTH) {
             keep(left, kept_a, place_a);
             keep(right, kept_b, place_b);
             __syncthreads();
             a += DEPTH * p.term_a;
             b += DEPTH * p.term_b;
-            if (term + DEPTH < k) {
-                fetch(kept_a, a, place_a, rows, k - term - DEPTH, p.row_a, p.term_a);
-                fetch(kept_b, b, place_b, columns, k - term - DEPTH, p.column_b, p.term_b);
+            if (rest > DEPTH) {
+                fetch(kept_a, a, place_a, rows, rest - DEPTH, p.row_a, p.term_a);
+                fetch(kept_b, b, place_b, columns, rest - DEPTH, p.column_b, p.term_b);
             }
-#pragma unroll
+#pragma unroll 8
             for (int i = 0; i < DEPTH; ++i) {
                 float own_a[QUAD], own_b[QUAD];
 #pragma unroll

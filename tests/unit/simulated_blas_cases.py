@@ -274,7 +274,7 @@ def batches(rng):
 def groups(rng):
     """Lists of pairs as one grouped call, rows with offsets on the device, captured and not."""
     for name in ("float32", "float16", "bfloat16"):
-        for count in (3, 130):
+        for count in (4, 130):
             sizes = rng.integers(1, 12, (count, 3))
             left = [random_array(rng, (m, 8 * k), name) for m, k, n in sizes]
             right = [random_array(rng, (8 * k, n), name) for m, k, n in sizes]
