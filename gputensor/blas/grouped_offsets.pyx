@@ -19,7 +19,7 @@ from gputensor.blas.check cimport check_extents, raise_for_types
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.grouped_host import offset_products
 from gputensor.blas.grouped_offsets_source import MAX_GROUPS, source
-from gputensor.blas.grouped_tensor_source import OPTIONS, shared_nbytes, tensor_source
+from gputensor.blas.grouped_tensor_source import OPTIONS, groups_of, shared_nbytes, tensor_source
 from gputensor.errors import DeviceError, raise_for_status
 
 cdef enum:
@@ -132,14 +132,14 @@ cdef void fill_parameters(Parameters* p, const Operand* a, const Operand* b, con
 
 
 cdef int launch_groups(int device, uint64_t stream, uint64_t function, Parameters* p,
-                       int64_t groups, int rows, int columns, int block, uint32_t shared,
-                       int blocks) except -1:
-    """Launch for all groups, as many as one launch takes at a time."""
+                       int64_t groups, int64_t most, int rows, int columns, int block,
+                       uint32_t shared, int blocks) except -1:
+    """Launch for all groups, up to `most` of them at a time."""
     cdef int64_t tiles
     p.columns = <int>((p.n + columns - 1) // columns)
     p.first = 0
     while p.first < groups:
-        p.count = <int>(groups - p.first if groups - p.first < MAX_GROUPS else MAX_GROUPS)
+        p.count = <int>(groups - p.first if groups - p.first < most else most)
         p.is_last = p.first + p.count == groups
         # Each group, and the rows after the last, may end with a partial tile.
         tiles = (p.tokens // rows + p.count + 1) * p.columns
@@ -160,7 +160,7 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     cdef int tile = 16 * quad
     cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
     fill_parameters(&p, a, b, out, offsets)
-    return launch_groups(device, stream, function, &p, groups, tile, tile, BLOCK, 0,
+    return launch_groups(device, stream, function, &p, groups, MAX_GROUPS, tile, tile, BLOCK, 0,
                          2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
 
 
@@ -206,12 +206,16 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
         columns = 64
     elif quartets == 2 and (tokens // 128 + groups // 2) * (n // 256) >= BLOCKS:
         columns = 256
+        # Taller tiles read less of the weights: what bounds large products is the L2 cache.
+        if tokens >= 4 * 192 * groups:
+            quartets = 3
     function = tensor_function(device, a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
     if function == 0:
         return False
     fill_parameters(&p, a, b, out, offsets)
-    launch_groups(device, stream, function, &p, groups, 64 * quartets, columns, 128 * quartets,
-                  shared_nbytes(quartets, columns), BLOCKS if columns == 256 else 2 * BLOCKS)
+    launch_groups(device, stream, function, &p, groups, groups_of(quartets), 64 * quartets, columns,
+                  128 * quartets, shared_nbytes(quartets, columns),
+                  BLOCKS if columns == 256 else 2 * BLOCKS)
     return True
 
 

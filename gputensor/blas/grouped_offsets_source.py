@@ -17,10 +17,9 @@ __all__ = ["MAX_GROUPS", "TILES_SOURCE", "source"]
 #: Groups that one launch takes.
 MAX_GROUPS = 1024
 
-#: The search for tiles, which every program of grouped products shares.
+#: The search for tiles, which every program of grouped products shares. MAX_GROUPS is defined
+#: before it.
 TILES_SOURCE = r"""
-const int MAX_GROUPS = 1024;
-
 struct Tiles {
     int ends[MAX_GROUPS + 1];           // the row after each group
     int tiles[MAX_GROUPS + 1];          // tiles of rows up to and with each group
@@ -216,6 +215,11 @@ def source(input_name, output_name, quad):
     >>> "#define QUAD 8" in source("float16", "float32", 8)
     True
     """
-    names = {"INPUT": _TYPES[input_name], "OUTPUT": _TYPES[output_name], "QUAD": quad}
+    names = {
+        "INPUT": _TYPES[input_name],
+        "OUTPUT": _TYPES[output_name],
+        "QUAD": quad,
+        "MAX_GROUPS": MAX_GROUPS,
+    }
     defines = "".join(f"#define {key} {value}\n" for key, value in names.items())
     return defines + TYPES_SOURCE + TILES_SOURCE + _PROGRAM

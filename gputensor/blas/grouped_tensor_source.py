@@ -11,9 +11,9 @@ The search for tiles is that of grouped_offsets_source.py.
 """
 
 from gputensor._kernels.cuda_source_types import TYPES_SOURCE
-from gputensor.blas.grouped_offsets_source import TILES_SOURCE
+from gputensor.blas.grouped_offsets_source import MAX_GROUPS, TILES_SOURCE
 
-__all__ = ["OPTIONS", "STAGES", "shared_nbytes", "tensor_source"]
+__all__ = ["OPTIONS", "STAGES", "groups_of", "shared_nbytes", "tensor_source"]
 
 #: wgmma exists for this architecture only.
 OPTIONS = ("--gpu-architecture=sm_90a",)
@@ -91,7 +91,8 @@ __device__ __forceinline__ void copy_along_terms(uint32 to, const Parameters& p,
     const char* from = (const char*)(line + term + 8 * piece);
     to += row * 128 + ((piece ^ (row & 7)) << 4);
 #pragma unroll
-    for (int i = 0; i < COLUMNS * 8 / THREADS; ++i) {
+    for (int i = 0; i < (COLUMNS * 8 + THREADS - 1) / THREADS; ++i) {
+        if (COLUMNS * 8 % THREADS && row + i * (THREADS / 8) >= COLUMNS) break;
         const bool is_inside = column + row + i * (THREADS / 8) < p.n;
         copy_16(to + i * (THREADS / 8) * 128,
                 is_inside && nbytes ? from + i * (THREADS / 8) * p.column_b * 2 : (const char*)p.b,
@@ -108,7 +109,8 @@ __device__ __forceinline__ void copy_along_columns(uint32 to, const Parameters& 
     const char* from = (const char*)(matrix + (term + row) * p.term_b + column + 8 * piece);
     to += piece / 8 * (DEPTH * 128) + row * 128;
 #pragma unroll
-    for (int i = 0; i < DEPTH / STEP; ++i) {
+    for (int i = 0; i < (DEPTH + STEP - 1) / STEP; ++i) {
+        if (DEPTH % STEP && row + i * STEP >= DEPTH) break;
         const bool is_inside = term + row + i * STEP < p.k;
         copy_16(to + i * STEP * 128 + (((piece ^ (row + i * STEP)) & 7) << 4),
                 is_inside && nbytes ? from + i * STEP * p.term_b * 2 : (const char*)p.b,
@@ -204,6 +206,15 @@ def shared_nbytes(quartets, columns):
     return STAGES * (64 * quartets + columns) * 128 + 1024
 
 
+def groups_of(quartets):
+    """Return how many groups one launch takes: fewer where the tiles leave little shared memory.
+
+    >>> groups_of(2), groups_of(3)
+    (1024, 128)
+    """
+    return MAX_GROUPS if quartets < 3 else 128
+
+
 def _multiply(name, columns, is_along_terms):
     """Return the statement that adds 16 terms to the sums of a quartet."""
     sums = columns // 2
@@ -224,8 +235,8 @@ def tensor_source(input_name, output_name, quartets, columns, is_along_terms):
     ----------
     input_name : {"float16", "bfloat16"}
     output_name : {"float16", "bfloat16", "float32"}
-    quartets : {1, 2}
-        Tiles of 64 or 128 rows.
+    quartets : {1, 2, 3}
+        Tiles of 64, 128 or 192 rows.
     columns : {64, 128, 256}
         Columns of a tile.
     is_along_terms : bool
@@ -242,6 +253,7 @@ def tensor_source(input_name, output_name, quartets, columns, is_along_terms):
         "QUARTETS": quartets,
         "COLUMNS": columns,
         "STAGES": STAGES,
+        "MAX_GROUPS": groups_of(quartets),
         "IS_ALONG_TERMS": int(is_along_terms),
         "MULTIPLY": _multiply(input_name, columns, is_along_terms),
     }

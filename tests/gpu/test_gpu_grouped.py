@@ -34,12 +34,13 @@ def expected_rows(tokens, weights, ends):
 @pytest.mark.parametrize("is_turned", [False, True], ids=["along-columns", "along-terms"])
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
 def test_every_tile_form_is_exact(cuda, rng, name, is_turned):
-    """64 and 128 rows, 64, 128 and 256 columns, partial tiles, NaN beside the operands."""
+    """64, 128 and 192 rows, 64, 128 and 256 columns, partial tiles, NaN beside the operands."""
     for groups, tokens, k, n in (
         (1, 64, 64, 64),
         (3, 100, 128, 128),
         (4, 1000, 192, 256),
         (2, 9000, 136, 4096),
+        (16, 8000, 64, 2048),
         (5, 777, 1000, 264),
         (3, 129, 8, 72),
         (6, 4000, 100, 1024),
