@@ -102,7 +102,7 @@ def test_pages_are_copied_as_single_allocations_are(pair, rng):
 
 
 def test_waits_order_the_streams_of_two_devices(pair, rng):
-    """Bytes go to and fro between two buffers; each step waits for the one before it."""
+    """Bytes go back and forth between two buffers; each step waits for the one before it."""
     one, two = pair
     for _ in range(12):
         streams = [calls.make("stream_create", 0) for calls in pair]

@@ -46,7 +46,7 @@ def test_values_arrive_whole_from_any_view(pair, rng, dtype):
 
 
 def test_a_copy_is_queued_and_both_sides_are_ordered(pair, rng):
-    """Random programs that move values to and fro on several streams give what NumPy gives."""
+    """Random programs that move values back and forth on several streams give what NumPy gives."""
     here, there = pair
     streams = {number: [gt.Stream(number) for _ in range(2)] for number in pair}
     for _ in range(6):
