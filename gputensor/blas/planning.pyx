@@ -13,6 +13,7 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport Driver
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor.blas.choice cimport CONFIG_COUNT, Choice
+from gputensor.blas.direct cimport direct_plan
 from gputensor.blas.dispatch cimport dispatch_load, plan_build
 from gputensor.blas.library cimport BLAS_OK
 from gputensor.blas.pad cimport PAD_NONE
@@ -86,6 +87,8 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
                 chosen = &choice
             else:
                 plan = small_m_plan(product, key, hash_value)
+        if plan is NULL and chosen is NULL:
+            plan = direct_plan(product, key, hash_value)
     if plan is NULL:
         raise_for_status(context_enter(product.device, &before), "context_enter")
         plan = plan_build(product, key, hash_value, preference, chosen, &status)

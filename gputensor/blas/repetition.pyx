@@ -7,10 +7,13 @@ the pointer-array call takes (pointer_batch.pyx) is one call; the rest is one fo
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor.blas.direct cimport direct_run
 from gputensor.blas.dispatch cimport plan_run
 from gputensor.blas.gemm_integer cimport integer_run
 from gputensor.blas.library cimport BLAS_OK
-from gputensor.blas.plan cimport BACKEND_INTEGER, BACKEND_SMALL_M, BACKEND_TINY, Plan
+from gputensor.blas.plan cimport (
+    BACKEND_DIRECT, BACKEND_INTEGER, BACKEND_SMALL_M, BACKEND_TINY, Plan,
+)
 from gputensor.blas.pointer_batch cimport pointer_batch_run
 from gputensor.blas.product cimport PRODUCT_POINTERS, Product
 from gputensor.blas.small_m cimport small_m_run
@@ -20,6 +23,8 @@ from gputensor.blas.workspace cimport Workspace
 
 cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
                          uint64_t stream) except -1:
+    if plan.backend == BACKEND_DIRECT:
+        return direct_run(plan, product, stream)
     if plan.backend == BACKEND_TINY:
         return tiny_run(plan, product, stream)
     if plan.backend == BACKEND_SMALL_M:

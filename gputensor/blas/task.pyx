@@ -25,7 +25,8 @@ from gputensor.blas.library cimport (
 )
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find, plan_hash, plan_key,
+    BACKEND_DIRECT, BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find, plan_hash,
+    plan_key,
 )
 from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.pointer_batch cimport (
@@ -287,7 +288,8 @@ cdef void fill_product(Task* task) noexcept nogil:
 # ---- plans
 
 cdef inline bint has_epilogue(int backend) noexcept nogil:
-    return backend == BACKEND_LT or backend == BACKEND_TINY or backend == BACKEND_SMALL_M
+    return (backend == BACKEND_LT or backend == BACKEND_TINY or backend == BACKEND_SMALL_M
+            or backend == BACKEND_DIRECT)
 
 
 cdef int find_plan(Task* task, const Operand* addend) except -1:
@@ -354,12 +356,17 @@ cdef int task_launch(Task* task) except -1:
     return finish(task)
 
 
+cdef inline bint is_own(int backend) noexcept nogil:
+    return (backend == BACKEND_TINY or backend == BACKEND_SMALL_M
+            or backend == BACKEND_DIRECT)
+
+
 cdef int task_run_library(Task* task) except -1:
     cdef Workspace workspace
     cdef int status
     cdef void* before = NULL
     cdef status_t taken
-    if task.plan.backend == BACKEND_TINY or task.plan.backend == BACKEND_SMALL_M:
+    if is_own(task.plan.backend):
         # No scratch memory and no library that needs the context.
         return repeat_product(task.plan, &task.product, NULL, task.stream, 0)
     taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)

@@ -1,0 +1,271 @@
+"""Odd products of small and middle size, in one launch and without copies.
+
+Packing or padding an odd product costs one or two launches and passes over memory besides the
+product, and the library's kernels for odd operands read them by words through an older path. Ours
+(direct_source.py) reads the matrices as they are and cuts K among the blocks of a cluster until the
+multiprocessors are busy.
+
+The model: a cluster of `split` blocks multiplies a tile of 128 x 128, each block its share of the
+steps of 128 bytes along K; CLUSTERS[split] clusters run at once. In microseconds
+
+    time = LAUNCH + waves * (ceil(steps / split) * STEP + (MEET if split > 1))
+
+which met 40 measured times on an H200 within 10 percent. The kernel takes a product whose tiles are
+one wave, not too empty and not too short along K, while that time is under a limit beyond which
+the packed or padded product was quicker: with float32 nearly everything that is one wave, with
+16-bit types, whose own step costs more and whose copies cost less, about half of that. Needs wgmma,
+that is compute capability 9.0. Other Hopper devices have other constants, which shift choices, not
+results.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc
+
+from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
+from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
+from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
+from gputensor.blas.pad cimport PAD_NONE, odd_matrices
+from gputensor.blas.plan cimport BACKEND_DIRECT, Plan, PlanKey
+from gputensor.blas.product cimport ACT_GELU_TANH, ACT_NONE, ACT_RELU, Product
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas.direct_source import direct_source
+from gputensor.errors import DeviceError, raise_for_status
+
+__all__ = ["run", "split_of"]
+
+cdef enum:
+    CAPABILITY = 90             # wgmma is Hopper's alone
+    TILE = 128
+    WIDTH = 64                  # columns of a tile that four warps compute
+    HELD = 2                    # steps on their way in registers
+    BLOCK = 512
+    STEP_NBYTES = 128
+    SHARED_NBYTES = 68608       # two stages, or the sums; and what aligning them may take
+    MAX_SPLIT = 8
+    LEAST_TERMS = 384
+    LEAST_TILES_HALF = 8
+    MAX_SIZE = 65536
+
+cdef struct Parameters:         # as in direct_source.py
+    uint64_t a
+    uint64_t b
+    uint64_t c
+    uint64_t d
+    uint64_t bias
+    int64_t stride_a
+    int64_t stride_b
+    int64_t stride_c
+    int64_t stride_d
+    int64_t lda
+    int64_t ldb
+    int64_t ldc
+    int64_t ldd
+    int m
+    int n
+    int k
+    int activation
+    float alpha
+    float beta
+
+# Clusters of 1 to 8 blocks that run at once, a block on each multiprocessor (H200).
+cdef int[9] CLUSTERS
+CLUSTERS[:] = [0, 132, 66, 39, 30, 22, 16, 15, 15]
+
+# Microseconds.
+cdef double LAUNCH = 4.2
+cdef double MEET = 1.5          # each block reads its slice of all blocks' sums
+cdef double STEP = 0.95         # 32 terms of float32
+cdef double STEP_HALF = 1.1     # 64 terms of 16 bits
+cdef double LIMIT = 23.0
+cdef double LIMIT_HALF = 12.0
+cdef double LEAST_FILLED = 0.6  # part of the tiles that is result
+
+cdef dict functions = {}        # (device, types, layouts, split) -> the compiled kernel
+
+
+cdef inline int64_t ceil_of(int64_t value, int64_t divisor) noexcept nogil:
+    return (value + divisor - 1) // divisor
+
+
+# ---- the rule
+
+cdef int choose_split(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch,
+                      double* microseconds) noexcept nogil:
+    """The split with the shortest time by the model, and that time."""
+    cdef int64_t tiles = ceil_of(m, TILE) * ceil_of(n, TILE) * batch
+    cdef int64_t steps = ceil_of(k * dtype_itemsize(dtype), STEP_NBYTES)
+    cdef double step = STEP if dtype == DT_FLOAT32 else STEP_HALF
+    cdef double time
+    cdef int split, best = 1
+    for split in range(1, MAX_SPLIT + 1):
+        if split > steps:
+            break
+        time = LAUNCH + ceil_of(tiles, CLUSTERS[split]) * (
+            ceil_of(steps, split) * step + (MEET if split > 1 else 0))
+        if split == 1 or time < microseconds[0]:
+            best, microseconds[0] = split, time
+    return best
+
+
+cdef bint is_supported(const Product* product) noexcept nogil:
+    cdef int dtype = product.type_a
+    if product.type_b != dtype or product.scale_a != 0 or product.scale_b != 0:
+        return False
+    if dtype == DT_FLOAT32:
+        if (product.compute != COMPUTE_32F_FAST_TF32
+                and product.compute != COMPUTE_32F_FAST_16BF):
+            return False
+    elif dtype != DT_FLOAT16 and dtype != DT_BFLOAT16:
+        return False
+    if product.type_d != dtype and product.type_d != DT_FLOAT32:
+        return False
+    return (product.activation == ACT_NONE or product.activation == ACT_RELU
+            or product.activation == ACT_GELU_TANH)
+
+
+cdef bint is_worthwhile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
+    cdef double microseconds = 0
+    cdef int64_t tiles
+    cdef int split
+    if k < LEAST_TERMS or k > MAX_SIZE or m > MAX_SIZE or n > MAX_SIZE or batch > CLUSTERS[1]:
+        return False
+    tiles = ceil_of(m, TILE) * ceil_of(n, TILE) * batch
+    if dtype != DT_FLOAT32 and tiles < LEAST_TILES_HALF:
+        return False
+    if m * n * batch < LEAST_FILLED * tiles * TILE * TILE:
+        return False
+    split = choose_split(dtype, m, n, k, batch, &microseconds)
+    return tiles <= CLUSTERS[split] and microseconds <= (
+        LIMIT if dtype == DT_FLOAT32 else LIMIT_HALF)
+
+
+# ---- plans and launches
+
+cdef uint64_t function_of(int device, int type_a, int type_d, bint a_along_k, bint b_along_k,
+                          int split) except 0:
+    cdef uint64_t function
+    key = (device, type_a, type_d, a_along_k, b_along_k, split)
+    found = functions.get(key)
+    if found is not None:
+        return <uint64_t>found
+    text = direct_source(DTYPES[type_a].name, DTYPES[type_d].name, a_along_k, b_along_k, TILE,
+                         TILE, WIDTH, split, HELD)
+    function = compile_kernel(device, text, "kernel", ("--gpu-architecture=sm_90a",))
+    raise_for_status(function_allow_shared(device, function, SHARED_NBYTES),
+                     "function_allow_shared")
+    functions[key] = function
+    return function
+
+
+cdef Plan* direct_plan(const Product* product, const PlanKey* key,
+                       uint64_t hash_value) except? NULL:
+    cdef uint64_t function
+    cdef double microseconds = 0
+    cdef Plan* plan
+    if not is_supported(product) or odd_matrices(product) == PAD_NONE or not is_worthwhile(
+            product.type_a, product.m, product.n, product.k, product.batch):
+        return NULL
+    if cuda_capability(product.device) != CAPABILITY:
+        return NULL
+    split = choose_split(product.type_a, product.m, product.n, product.k, product.batch,
+                         &microseconds)
+    try:
+        function = function_of(product.device, product.type_a, product.type_d,
+                               product.op_a != OP_N, product.op_b == OP_N, split)
+    except DeviceError:
+        # Nothing compiles kernels here; the libraries need no compiler.
+        return NULL
+    plan = <Plan*>calloc(1, sizeof(Plan))
+    if plan is NULL:
+        raise MemoryError("no memory for the plan of a product")
+    plan.key = key[0]
+    plan.hash = hash_value
+    plan.is_transient = 1
+    plan.backend = BACKEND_DIRECT
+    plan.handle = <void*>function
+    return plan
+
+
+cdef int launch(const Product* product, uint64_t function, int split, uint64_t stream) except -1:
+    cdef Parameters p
+    p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
+    p.bias = product.bias
+    p.stride_a, p.stride_b = product.stride_a, product.stride_b
+    p.stride_c, p.stride_d = product.stride_c, product.stride_d
+    p.lda, p.ldb, p.ldc, p.ldd = product.lda, product.ldb, product.ldc, product.ldd
+    p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
+    p.activation = product.activation
+    p.alpha, p.beta = <float>product.alpha, <float>product.beta
+    return launch_kernel_3d(product.device, stream, function,
+                            <uint32_t>(ceil_of(product.m, TILE) * split),
+                            <uint32_t>ceil_of(product.n, TILE), <uint32_t>product.batch,
+                            BLOCK, 1, 1, SHARED_NBYTES, &p)
+
+
+cdef int direct_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
+    cdef double microseconds = 0
+    cdef int split = choose_split(product.type_a, product.m, product.n, product.k, product.batch,
+                                  &microseconds)
+    return launch(product, <uint64_t>plan.handle, split, stream)
+
+
+# ---- for tests and measurements
+
+def run(int device, uint64_t stream, types, operations, sizes, addresses, pitches, strides, *,
+        int split=1, double alpha=1.0, double beta=0.0, int activation=0):
+    """Queue one product in the library's column-major terms, given by addresses.
+
+    Parameters
+    ----------
+    device, stream : int
+        A CUDA ordinal of compute capability 9.0 and a stream handle on it.
+    types : (int, int)
+        Element type codes of the operands and of the result.
+    operations : (int, int)
+        Of A and B: 0 as they are, 1 transposed.
+    sizes : (int, int, int, int)
+        m, n, k, batch.
+    addresses : (int, int, int, int, int)
+        A, B, C, D, and a bias for each row or 0.
+    pitches, strides : (int, int, int, int)
+        Elements from column to column and from item to item of A, B, C, D.
+    split : int
+        Blocks of a cluster, 1 to 8.
+    """
+    cdef Product product
+    product.device = device
+    product.m, product.n, product.k, product.batch = sizes
+    product.a, product.b, product.c, product.d, product.bias = addresses
+    product.lda, product.ldb, product.ldc, product.ldd = pitches
+    product.stride_a, product.stride_b, product.stride_c, product.stride_d = strides
+    product.activation = activation
+    product.alpha, product.beta = alpha, beta
+    function = function_of(device, types[0], types[1], operations[0] != OP_N,
+                           operations[1] == OP_N, split)
+    launch(&product, function, split, stream)
+
+
+def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
+    """Return among how many blocks the kernel cuts k of an odd product; 0: it does not take it.
+
+    Parameters
+    ----------
+    dtype : int
+        The code of the operands' element type: 9 float16, 10 bfloat16, 11 float32 (as TF32).
+    m, n, k, batch : int
+        Sizes: `batch` products of m x k and k x n.
+
+    Examples
+    --------
+    >>> split_of(11, 777, 333, 1555), split_of(10, 513, 511, 515), split_of(11, 4095, 4097, 4099)
+    (5, 5, 0)
+    """
+    cdef double microseconds = 0
+    if min(m, n, k, batch) < 1:
+        raise ValueError("sizes below 1 make no product")
+    if not is_worthwhile(dtype, m, n, k, batch):
+        return 0
+    return choose_split(dtype, m, n, k, batch, &microseconds)
