@@ -30,6 +30,7 @@ cdef enum:
     MAX_STAGES = 12
     X_NBYTES = 128              # of a token in a column of x in shared memory
     WIDE_X_NBYTES = 144
+    KNOWN = 256                 # places of products whose shape is remembered, a power of two
     SUM_PAD = 8                 # floats between the sums of two tokens
     RESERVED_NBYTES = 1024      # of shared memory, for each block
 
@@ -74,6 +75,19 @@ cdef struct BlockShape:
     int shared_nbytes
     double cost
 
+cdef struct Known:              # what a product was found to need; read and written with the GIL
+    int device
+    int form
+    int type_x
+    int type_y
+    int group
+    int64_t m
+    int64_t n
+    int64_t k
+    uint64_t function           # 0: an empty place
+    BlockShape shape
+
+cdef Known[KNOWN] known_shapes
 cdef dict functions = {}        # integer key of a kernel on a device -> handle
 cdef int forced_tiles = 0
 cdef int forced_row_warps = 0
@@ -228,6 +242,29 @@ cdef uint64_t function_for(const SmallProduct* product, const SmallDevice* devic
     return function
 
 
+cdef const Known* known(const SmallProduct* product, const SmallDevice* device) except NULL:
+    """The shape of blocks and the kernel, found once for each product that keeps its place."""
+    cdef uint64_t mixed = (product.n * 31 + product.k) * 31 + product.m
+    cdef Known* found
+    cdef Known made
+    mixed = ((mixed * 31 + product.group) * 31 + product.form) * 31
+    mixed += product.type_x + product.device
+    found = &known_shapes[(mixed ^ mixed >> 9) & (KNOWN - 1)]
+    if (found.function and found.n == product.n and found.k == product.k and found.m == product.m
+            and found.group == product.group and found.form == product.form
+            and found.type_x == product.type_x and found.type_y == product.type_y
+            and found.device == product.device):
+        return found
+    need_shape(product, device, &made.shape)
+    made.n, made.k, made.m, made.group = product.n, product.k, product.m, product.group
+    made.form, made.device = product.form, product.device
+    made.type_x, made.type_y = product.type_x, product.type_y
+    # Another thread may come by while this compiles; the place is written at once after it.
+    made.function = function_for(product, device, &made.shape)
+    found[0] = made
+    return found
+
+
 cdef int need_shape(const SmallProduct* product, const SmallDevice* device,
                     BlockShape* shape) except -1:
     if not choose_shape(product, device, shape):
@@ -237,19 +274,15 @@ cdef int need_shape(const SmallProduct* product, const SmallDevice* device,
 
 
 cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1:
-    cdef BlockShape shape
-    need_shape(product, device, &shape)
-    function_for(product, device, &shape)
+    known(product, device)
     return 0
 
 
 cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_t stream) except -1:
     cdef Parameters p
-    cdef BlockShape shape
+    cdef const Known* found = known(product, device)
+    cdef const BlockShape* shape = &found.shape
     cdef int64_t rows
-    cdef uint64_t function
-    need_shape(product, device, &shape)
-    function = function_for(product, device, &shape)
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y = product.x, product.w, product.y
     p.scales, p.bias, p.addend = product.scales, product.bias, product.addend
@@ -265,7 +298,7 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_
     p.alpha, p.beta = product.alpha, product.beta
     rows = TILE_ROWS * shape.tiles * shape.row_warps
     return launch_kernel(
-        product.device, stream, function, <uint32_t>(over(product.n, rows) * shape.splits),
+        product.device, stream, found.function, <uint32_t>(over(product.n, rows) * shape.splits),
         32 * shape.row_warps * shape.k_warps, shape.shared_nbytes, &p)
 
 
@@ -288,6 +321,7 @@ def configure(*, int tiles=0, int row_warps=0, int k_warps=0, int stages=0, int 
         raise ValueError(f"{row_warps} times {k_warps} warps; a block has up to {MAX_WARPS}")
     forced_tiles, forced_row_warps, forced_k_warps = tiles, row_warps, k_warps
     forced_stages, forced_splits = stages, splits
+    memset(known_shapes, 0, sizeof(known_shapes))
 
 
 def block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
