@@ -178,10 +178,13 @@ extern "C" __global__ void __launch_bounds__(256, QUAD == 4 ? 3 : 2) kernel(cons
                     own_b[j] = right[i * PITCH + x + 16 * j];
                 }
 #pragma unroll
-                for (int r = 0; r < QUAD; ++r)
+                for (int r = 0; r < QUAD; ++r) {
+                    // Small groups leave most of a small tile empty.
+                    if (QUAD == 4 && 16 * r >= rows) break;
 #pragma unroll
                     for (int c = 0; c < QUAD; ++c)
                         sums[r][c] = fmaf(own_a[r], own_b[c], sums[r][c]);
+                }
             }
             __syncthreads();
         }
