@@ -78,7 +78,7 @@ def epilogues(rng):
         blas.preferred_blas_library(library)
         for name in ("float32", "bfloat16"):
             for call in ("linear", "matmul"):
-                for _ in range(3):
+                for _ in range(2):
                     check_epilogue(rng, "cuda", name, call)
         # A batch walked backwards is repeated calls, whose addend may lie elsewhere or be shared.
         a, array_a = random_tensor(rng, (3, 4, 5), "float32", "cuda")
@@ -102,9 +102,10 @@ def scaled(rng):
         for kind_a in KINDS:
             for kind_b in KINDS:
                 kinds, sizes = (kind_a, kind_b), rng.choice([1, 5, 16, 40, 130], 3)
-                check_scaled(rng, 0, kinds=kinds, sizes=[int(x) for x in sizes])
-        for result in ("bfloat16", "float16", "float32", "float8_e4m3"):
-            for _ in range(4):
+                sizes = [int(x) for x in sizes]
+                check_scaled(rng, 0, kinds=kinds, result="bfloat16", sizes=sizes)
+        for result in ("float16", "float32", "float8_e4m3"):
+            for _ in range(2):
                 check_scaled(rng, 0, result=result, sizes=[int(x) for x in rng.integers(1, 60, 3)])
     a = gt.asarray(rng.standard_normal((16, 32)), dtype="float8_e4m3", device="cuda")
     b = gt.asarray(rng.standard_normal((32, 16)), dtype="float8_e5m2", device="cuda")
