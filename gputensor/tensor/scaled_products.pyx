@@ -191,8 +191,8 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
     out_dtype : dtype, optional
         bfloat16 (the default), float16, float32, or an fp8 type, rounded as ``astype`` does.
     fast_accumulation : bool
-        Leave partial sums in the tensor cores' accumulators, which keep about 14 bits: a few
-        percent quicker, and less exact. Without effect on scales of blocks.
+        Leave partial sums in the tensor cores' accumulators, which keep about 14 bits: at some
+        sizes a few percent quicker, and less exact. Without effect on scales that change along k.
 
     Returns
     -------
