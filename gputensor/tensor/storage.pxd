@@ -12,6 +12,7 @@ cdef class Storage:
     cdef uint64_t ptr           # address of the first byte; 0 when nbytes is 0
     cdef size_t nbytes
     cdef int device             # device number (see _driver/table.pxd)
+    cdef int generation         # of the device: another one has the number when it has changed
     cdef bint is_readonly       # foreign memory that must not be written
     cdef object owner           # keeps foreign memory alive; None when the block is ours
 

@@ -13,9 +13,11 @@ from libc.stdint cimport uint64_t
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.streams.current cimport current_stream
+from gputensor.streams.current cimport current_stream, device_generation
 from gputensor.streams.event_pool cimport event_return, event_take
 from gputensor.streams.ordering cimport UseLog, use_log_drop, use_log_init
+
+from gputensor._driver.registry import before_close
 
 # Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
 # the events are None until they can be recorded, which is not while this thread captures a graph.
@@ -29,10 +31,12 @@ cdef class Storage:
     """Memory on one device. Not for users: reached through a Tensor."""
 
     def __dealloc__(self):
-        if self.owner is not None:
+        # A host device that was closed took its memory along, and its number may be another's.
+        cdef bint is_closed = self.generation != device_generation(self.device)
+        if self.owner is not None and not is_closed:
             retire(self)
         use_log_drop(&self.uses)
-        if self.block is not NULL:
+        if self.block is not NULL and not is_closed:
             allocator_free(self.block)
 
 
@@ -41,6 +45,7 @@ cdef Storage storage_new(int device, size_t nbytes):
     cdef status_t status = STATUS_OK
     cdef uint64_t stream = current_stream(device)
     storage.device = device
+    storage.generation = device_generation(device)
     use_log_init(&storage.uses, device, stream)
     if nbytes:
         storage.block = allocator_malloc(device, nbytes, stream, &status)
@@ -56,6 +61,7 @@ cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object own
     cdef Storage storage = Storage.__new__(Storage)
     release_retired()
     storage.device = device
+    storage.generation = device_generation(device)
     use_log_init(&storage.uses, device, stream)
     storage.ptr = ptr
     storage.nbytes = nbytes
@@ -134,3 +140,14 @@ cdef list marks(Driver* driver, int device, list streams):
         else:
             event_return(device, event)
     return events
+
+
+def forget_retired(int device):
+    """Let go of the owners of memory that work on a device used, which closes and runs nothing."""
+    global retired
+    dropped = [entry for entry in retired if entry[1] == device]
+    retired = [entry for entry in retired if entry[1] != device]
+    del dropped
+
+
+before_close(forget_retired)
