@@ -95,7 +95,8 @@ def compile_source(source, target, options=()):
     target : str
         What `architecture` returned.
     options : sequence of str
-        Further NVRTC options.
+        Further NVRTC options. One that names an architecture takes the place of `target`: what
+        only one generation of devices has is compiled for that one (``sm_90a``).
 
     Raises
     ------
@@ -105,7 +106,9 @@ def compile_source(source, target, options=()):
         When NVRTC is missing.
     """
     nvrtc = _bindings()
-    flags = [f"--gpu-architecture={target}", "--std=c++17", *options]
+    flags = ["--std=c++17", *options]
+    if not any(option.startswith("--gpu-architecture=") for option in options):
+        flags.append(f"--gpu-architecture={target}")
     flags = [flag.encode() for flag in flags]
     made = nvrtc.nvrtcCreateProgram(source.encode(), b"gputensor.cu", 0, [], [])
     (program,) = _check(made, "nvrtcCreateProgram")

@@ -16,6 +16,7 @@ cdef enum Backend:
     BACKEND_INTEGER = 2         # our own kernel
     BACKEND_TINY = 3            # our own, for tiny products; `handle` is its function
     BACKEND_SMALL_M = 4         # our own, for few columns of D
+    BACKEND_PACKED = 5          # our own, for large unaligned products; `handle`: see packed.pyx
     BACKEND_DIRECT = 6          # our own, for small unaligned products; `handle` is its function
 
 # The facts that a plan depends on, packed: sizes, leading dimensions, batch strides, then types,

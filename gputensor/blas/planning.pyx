@@ -16,6 +16,7 @@ from gputensor.blas.choice cimport CONFIG_COUNT, Choice
 from gputensor.blas.direct cimport direct_plan
 from gputensor.blas.dispatch cimport dispatch_load, plan_build
 from gputensor.blas.library cimport BLAS_OK
+from gputensor.blas.packed cimport packed_plan
 from gputensor.blas.pad cimport PAD_NONE
 from gputensor.blas.plan cimport BACKEND_LT, Plan, PlanKey, plan_insert
 from gputensor.blas.preference cimport LIBRARY_AUTO
@@ -89,6 +90,8 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
                 plan = small_m_plan(product, key, hash_value)
         if plan is NULL and chosen is NULL:
             plan = direct_plan(product, key, hash_value)
+        if plan is NULL and chosen is NULL:
+            plan = packed_plan(product, key, hash_value)
     if plan is NULL:
         raise_for_status(context_enter(product.device, &before), "context_enter")
         plan = plan_build(product, key, hash_value, preference, chosen, &status)

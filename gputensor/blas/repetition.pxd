@@ -6,7 +6,7 @@ from gputensor.blas.plan cimport Plan
 from gputensor.blas.product cimport Product
 from gputensor.blas.workspace cimport Workspace
 
-# Queue the product; a cuBLAS status. `workspace` may be NULL for kernels of our own; `pointers` is
-# the table of a pointer-array call.
+# Queue the product; a cuBLAS status. `workspace` may be NULL for kernels of our own; `scratch` is
+# the table of a pointer-array call, or the tiles of a packed product.
 cdef int repeat_product(Plan* plan, Product* product, const Workspace* workspace, uint64_t stream,
-                        uint64_t pointers) except -1
+                        uint64_t scratch) except -1

@@ -11,8 +11,9 @@ from gputensor.blas.direct cimport direct_run
 from gputensor.blas.dispatch cimport plan_run
 from gputensor.blas.gemm_integer cimport integer_run
 from gputensor.blas.library cimport BLAS_OK
+from gputensor.blas.packed cimport packed_run
 from gputensor.blas.plan cimport (
-    BACKEND_DIRECT, BACKEND_INTEGER, BACKEND_SMALL_M, BACKEND_TINY, Plan,
+    BACKEND_DIRECT, BACKEND_INTEGER, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY, Plan,
 )
 from gputensor.blas.pointer_batch cimport pointer_batch_run
 from gputensor.blas.product cimport PRODUCT_POINTERS, Product
@@ -22,7 +23,9 @@ from gputensor.blas.workspace cimport Workspace
 
 
 cdef inline int run_once(Plan* plan, const Product* product, const Workspace* workspace,
-                         uint64_t stream) except -1:
+                         uint64_t stream, uint64_t scratch) except -1:
+    if plan.backend == BACKEND_PACKED:
+        return packed_run(plan, product, scratch, stream)
     if plan.backend == BACKEND_DIRECT:
         return direct_run(plan, product, stream)
     if plan.backend == BACKEND_TINY:
@@ -35,14 +38,14 @@ cdef inline int run_once(Plan* plan, const Product* product, const Workspace* wo
 
 
 cdef int repeat_product(Plan* plan, Product* product, const Workspace* workspace, uint64_t stream,
-                        uint64_t pointers) except -1:
+                        uint64_t scratch) except -1:
     cdef int64_t[16] index
     cdef int axis
     cdef int status
     cdef int64_t size_a, size_b, size_d
     if product.flags & PRODUCT_POINTERS:
-        return pointer_batch_run(product, pointers, workspace, stream)
-    status = run_once(plan, product, workspace, stream)
+        return pointer_batch_run(product, scratch, workspace, stream)
+    status = run_once(plan, product, workspace, stream, scratch)
     if product.outer_ndim == 0 or status != BLAS_OK:
         return status
     size_a = dtype_itemsize(product.type_a)
@@ -58,7 +61,7 @@ cdef int repeat_product(Plan* plan, Product* product, const Workspace* workspace
         product.c += <uint64_t>(product.outer_c[axis] * size_d)
         product.d += <uint64_t>(product.outer_d[axis] * size_d)
         if index[axis] < product.outer_count[axis]:
-            status = run_once(plan, product, workspace, stream)
+            status = run_once(plan, product, workspace, stream, scratch)
             axis = 0
             continue
         product.a -= <uint64_t>(product.outer_count[axis] * product.outer_a[axis] * size_a)

@@ -46,7 +46,7 @@ cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const Sca
     task.steps.count = task.has_epilogue = task.has_copy = 0
     task.task.device, task.task.stream = device, stream
     task.task.plan = NULL
-    task.task.pointers = 0
+    task.task.scratch = 0
     temporaries_init(&task.temporaries, device, stream)
     temporaries_init(&task.task.temporaries, device, stream)
     status = check_out(given.a, given.b, out)

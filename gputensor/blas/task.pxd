@@ -51,7 +51,7 @@ cdef struct Task:
     Relayout padding
     Relayout unpadding
     Plan* plan
-    uint64_t pointers           # the table of a pointer-array call; 0: none
+    uint64_t scratch            # see repetition.pxd; 0: none
     Product product
 
 cdef void options_init(Options* options, uint32_t precision) noexcept nogil

@@ -23,10 +23,11 @@ from gputensor.blas.epilogue cimport Epilogue, along_last_axis, epilogue_init, e
 from gputensor.blas.library cimport (
     BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, OP_C, OP_T, SCALE_TENSOR,
 )
+from gputensor.blas.packed cimport packed_nbytes
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_DIRECT, BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find, plan_hash,
-    plan_key,
+    BACKEND_DIRECT, BACKEND_LT, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find,
+    plan_hash, plan_key,
 )
 from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.pointer_batch cimport (
@@ -296,19 +297,21 @@ cdef int find_plan(Task* task, const Operand* addend) except -1:
     cdef PlanKey key
     cdef uint64_t hash_value
     cdef int preference = preferred_library()
-    task.pointers = 0
+    task.scratch = 0
     if task.product.compute == COMPUTE_32F_EMULATED_16BFX9 and not dispatch_emulates(task.device):
         task.product.compute = COMPUTE_32F
     if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
             pointer_batch_ready(task.device)):
         task.product.flags |= PRODUCT_POINTERS
-        take_memory(&task.temporaries, pointer_batch_nbytes(&task.product), &task.pointers)
+        take_memory(&task.temporaries, pointer_batch_nbytes(&task.product), &task.scratch)
     plan_key(&task.product, preference, &key)
     hash_value = plan_hash(&key)
     task.plan = plan_find(&key, hash_value)
     if task.plan is NULL:
         task.plan = plan_now(&task.product, &key, hash_value, preference, task.stream)
     task.has_padding = task.has_unpadding = 0
+    if task.plan.backend == BACKEND_PACKED:
+        take_memory(&task.temporaries, packed_nbytes(&task.product), &task.scratch)
     if task.plan.pad:
         pad_product(task, task.plan.pad)
         if task.plan.pad & PAD_D:
@@ -358,7 +361,7 @@ cdef int task_launch(Task* task) except -1:
 
 cdef inline bint is_own(int backend) noexcept nogil:
     return (backend == BACKEND_TINY or backend == BACKEND_SMALL_M
-            or backend == BACKEND_DIRECT)
+            or backend == BACKEND_PACKED or backend == BACKEND_DIRECT)
 
 
 cdef int task_run_library(Task* task) except -1:
@@ -367,8 +370,8 @@ cdef int task_run_library(Task* task) except -1:
     cdef void* before = NULL
     cdef status_t taken
     if is_own(task.plan.backend):
-        # No scratch memory and no library that needs the context.
-        return repeat_product(task.plan, &task.product, NULL, task.stream, 0)
+        # No workspace and no library that needs the context.
+        return repeat_product(task.plan, &task.product, NULL, task.stream, task.scratch)
     taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
     if taken != STATUS_OK:
         raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
@@ -377,7 +380,7 @@ cdef int task_run_library(Task* task) except -1:
         workspace_return(&workspace)
         raise_for_status(taken, "context_enter")
     try:
-        status = repeat_product(task.plan, &task.product, &workspace, task.stream, task.pointers)
+        status = repeat_product(task.plan, &task.product, &workspace, task.stream, task.scratch)
     finally:
         context_leave(task.device, before)
         workspace_return(&workspace)

@@ -1,0 +1,332 @@
+"""Large products of unaligned matrices: when they go to our own kernels, and their launches.
+
+The library's fast kernels want every size that is contiguous in some matrix to be a multiple of 16
+bytes. Padding (pad.pyx) copies all three matrices for it, the result too, which costs most where K
+is short. Here A and B are copied just the same, but into the tiles that the tensor cores read, and
+the kernel writes the result in its place, whatever its alignment. Without a copy of C: an addend
+that is not in D already is copied there by the caller.
+
+The library's D is column-major; the kernels' is row-major. So B of the product is the kernels' A.
+"""
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc
+from libc.string cimport memset
+
+from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._driver.table cimport MAX_DEVICES
+from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
+from gputensor.blas.library cimport COMPUTE_32F_FAST_TF32, OP_N
+from gputensor.blas.packed_schedule cimport Schedule, schedule_choose
+from gputensor.blas.pad cimport PAD_D, odd_matrices
+from gputensor.blas.plan cimport BACKEND_PACKED, Plan, PlanKey
+from gputensor.blas.product cimport Product
+
+from gputensor._driver.cuda import device_info
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas.packed_source import product_source, shared_nbytes
+from gputensor.blas.packed_tiles_source import tiles_source
+from gputensor.errors import DeviceError, raise_for_status
+
+__all__ = ["is_packed", "packing"]
+
+cdef enum:
+    HOPPER = 90                 # the kernels use instructions that only sm_90a has
+    THREADS = 384
+    PACKING_THREADS = 256
+    TILE_NBYTES = 16384
+    WARP_NBYTES = 16384         # sums of one warp, for tiles of 256 columns
+    WARPS = 8                   # of a block that multiply
+    FLAG_NBYTES = 4
+    ALIGNMENT = 1024
+    LEAST_SIZE = 256            # m and n
+    MOST_TERMS_HALF = 6144      # k
+    MAX_SIZE = 1073741824       # m, n and k; tiles are counted in 31 bits
+
+cdef enum Packing:
+    PACKING_AUTO = 0
+    PACKING_NEVER = 1
+    PACKING_ALWAYS = 2          # also products that are small, or aligned
+
+# Multiply-adds between which packing beats padding, and K up to which it does with 16-bit elements.
+# What it saves is the copy of D; padding keeps the library's kernel, which is a few percent quicker
+# than ours. Microseconds on an H200, packed and padded: bf16 2047x50257x768 350 and 377,
+# 4095x4097x4099 233 and 238, 1023x1025x1027 15.8 and 15, 2049x2047x8191 147 and 131; TF32
+# 2047x50257x768 600 and 773, 4095x4097x4099 450 and 576, 1023x1025x1027 22 and 29, 2049x2047x8191
+# 265 and 301, 8191x8191x8191 3170 and 3060.
+cdef double LEAST_TERMS = 9e8
+cdef double LEAST_TERMS_HALF = 3e10
+cdef double MOST_TERMS = 3e11
+
+cdef struct Matrix:             # as in packed_tiles_source.py
+    uint64_t source
+    uint64_t target
+    int64_t pitch
+    int64_t rows
+    int64_t k
+    int64_t tiles
+    int steps
+    int along_rows
+
+cdef struct PackParameters:
+    Matrix a
+    Matrix b
+    uint64_t flags
+    int64_t flag_count
+
+cdef struct ProductParameters:  # as in packed_source.py
+    uint64_t a
+    uint64_t b
+    uint64_t c
+    uint64_t d
+    uint64_t sums
+    uint64_t flags
+    int64_t ldc
+    int64_t ldd
+    int64_t m
+    int64_t n
+    int64_t units_tiles
+    int64_t units
+    int steps
+    int line
+    int main_m
+    int main_n
+    int edge_m
+    int edge_n
+    int whole
+    int divided
+    int strips_n
+    int strips_m
+    int strips_from
+    int weight_tile
+    int weight_strip
+    float alpha
+    float beta
+
+cdef struct Kernels:            # what the handle of a plan points to
+    uint64_t pack
+    uint64_t[2] product         # the second adds to what C holds
+    int shared_nbytes
+
+cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet
+cdef Kernels[MAX_DEVICES][5][2] kernels     # by device, types, columns
+cdef int mode = PACKING_AUTO
+MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_ALWAYS}
+
+
+# ---- which products
+
+cdef int types_of(const Product* product) noexcept nogil:
+    """A number for the types that the kernels have; -1 for others."""
+    if product.type_b != product.type_a or product.scale_a != 0:
+        return -1
+    if product.type_a == DT_FLOAT32:
+        if product.type_d == DT_FLOAT32 and product.compute == COMPUTE_32F_FAST_TF32:
+            return 0
+        return -1
+    if product.type_a == DT_FLOAT16:
+        return 1 if product.type_d == DT_FLOAT16 else 2 if product.type_d == DT_FLOAT32 else -1
+    if product.type_a == DT_BFLOAT16:
+        return 3 if product.type_d == DT_BFLOAT16 else 4 if product.type_d == DT_FLOAT32 else -1
+    return -1
+
+
+cdef bint fits(const Product* product) noexcept nogil:
+    return types_of(product) >= 0 and (
+        product.m <= MAX_SIZE and product.n <= MAX_SIZE and product.k <= MAX_SIZE)
+
+
+cdef bint is_worthwhile(const Product* product) noexcept nogil:
+    cdef double terms = <double>product.m * <double>product.n * <double>product.k
+    if mode != PACKING_AUTO:
+        return mode == PACKING_ALWAYS
+    if product.m < LEAST_SIZE or product.n < LEAST_SIZE:
+        return False
+    if terms < LEAST_TERMS or terms > MOST_TERMS:
+        return False
+    if product.type_a != DT_FLOAT32 and (
+            terms < LEAST_TERMS_HALF or product.k > MOST_TERMS_HALF):
+        return False
+    return odd_matrices(product) & PAD_D != 0
+
+
+# ---- plans
+
+cdef void schedule_for(const Product* product, Schedule* schedule) noexcept nogil:
+    schedule_choose(product.n, product.m, product.k, <int>dtype_itemsize(product.type_a),
+                    clusters_of[product.device], schedule)
+
+
+cdef int load_kernels(int device, int types, const Product* product, const Schedule* schedule,
+                      Kernels* found) except -1:
+    cdef int columns = schedule.columns
+    cdef tuple options = ("--gpu-architecture=sm_90a",)
+    operand, result = DTYPES[product.type_a].name, DTYPES[product.type_d].name
+    found.pack = compile_kernel(device, tiles_source(dtype_itemsize(product.type_a)), "kernel", ())
+    found.shared_nbytes = shared_nbytes(columns)
+    for has_addend in range(1, -1, -1):
+        text = product_source(operand, result, columns, has_addend)
+        found.product[has_addend] = compile_kernel(device, text, "kernel", options)
+        raise_for_status(
+            function_allow_shared(device, found.product[has_addend], found.shared_nbytes),
+            "function_allow_shared", f"for {found.shared_nbytes} bytes")
+    return 0
+
+
+cdef Plan* packed_plan(const Product* product, const PlanKey* key,
+                       uint64_t hash_value) except? NULL:
+    cdef Schedule schedule
+    cdef Kernels* found
+    cdef Plan* plan
+    cdef int device = product.device
+    cdef int types = types_of(product)
+    if not fits(product) or not is_worthwhile(product) or cuda_capability(device) != HOPPER:
+        return NULL
+    if clusters_of[device] == 0:
+        clusters_of[device] = device_info(device)["multiprocessors"] // 2
+    schedule_for(product, &schedule)
+    found = &kernels[device][types][schedule.columns == 256]
+    if found.product[0] == 0:
+        try:
+            load_kernels(device, types, product, &schedule, found)
+        except DeviceError:
+            # Nothing compiles kernels here; the libraries need no compiler.
+            return NULL
+    plan = <Plan*>calloc(1, sizeof(Plan))
+    if plan is NULL:
+        raise MemoryError("no memory for the plan of a product")
+    plan.key = key[0]
+    plan.hash = hash_value
+    plan.is_transient = 1
+    plan.backend = BACKEND_PACKED
+    plan.handle = found
+    return plan
+
+
+# ---- runs
+
+cdef inline size_t up(size_t nbytes) noexcept nogil:
+    return (nbytes + ALIGNMENT - 1) & ~<size_t>(ALIGNMENT - 1)
+
+
+cdef inline size_t sums_nbytes(const Schedule* schedule, int clusters) noexcept nogil:
+    return <size_t>clusters * 2 * WARPS * WARP_NBYTES if schedule.units else 0
+
+
+cdef size_t packed_nbytes(const Product* product) noexcept nogil:
+    cdef Schedule schedule
+    cdef int clusters = clusters_of[product.device]
+    schedule_for(product, &schedule)
+    return (ALIGNMENT + <size_t>(schedule.tiles_a + schedule.tiles_b) * TILE_NBYTES
+            + sums_nbytes(&schedule, clusters) + clusters * 2 * WARPS * FLAG_NBYTES)
+
+
+cdef void fill_packing(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
+                       PackParameters* p) noexcept nogil:
+    p.a.source, p.b.source = product.b, product.a
+    p.a.target, p.b.target = a, b
+    p.a.pitch, p.b.pitch = product.ldb, product.lda
+    p.a.rows, p.b.rows = product.n, product.m
+    p.a.k = p.b.k = product.k
+    p.a.tiles, p.b.tiles = schedule.tiles_a, schedule.tiles_b
+    p.a.steps = p.b.steps = schedule.line
+    p.a.along_rows = product.op_b != OP_N
+    p.b.along_rows = product.op_a == OP_N
+
+
+cdef void fill_product(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
+                       ProductParameters* p) noexcept nogil:
+    p.a, p.b = a, b
+    p.c, p.d = product.c, product.d
+    p.ldc, p.ldd = product.ldc, product.ldd
+    p.m, p.n = product.n, product.m
+    p.units_tiles, p.units = schedule.units_tiles, schedule.units
+    p.steps, p.line = schedule.steps, schedule.line
+    p.main_m, p.main_n = schedule.main_m, schedule.main_n
+    p.edge_m, p.edge_n = schedule.edge_m, schedule.edge_n
+    p.whole, p.divided = schedule.whole, schedule.divided
+    p.strips_n, p.strips_m = schedule.strips_n, schedule.strips_m
+    p.strips_from = schedule.strips_from
+    p.weight_tile, p.weight_strip = schedule.weight_tile, schedule.weight_strip
+    p.alpha, p.beta = <float>product.alpha, <float>product.beta
+
+
+cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
+                    uint64_t stream) except -1:
+    cdef const Kernels* found = <const Kernels*>plan.handle
+    cdef Schedule schedule
+    cdef PackParameters packing
+    cdef ProductParameters run
+    cdef int clusters = clusters_of[product.device]
+    cdef uint64_t a = up(scratch)
+    cdef uint64_t b
+    cdef int64_t _item
+    memset(&packing, 0, sizeof(packing))
+    memset(&run, 0, sizeof(run))
+    schedule_for(product, &schedule)
+    b = a + <uint64_t>schedule.tiles_a * TILE_NBYTES
+    fill_packing(product, &schedule, a, b, &packing)
+    fill_product(product, &schedule, a, b, &run)
+    run.sums = b + <uint64_t>schedule.tiles_b * TILE_NBYTES
+    run.flags = packing.flags = run.sums + sums_nbytes(&schedule, clusters)
+    if schedule.units:
+        packing.flag_count = clusters * 2 * WARPS
+    for _item in range(product.batch):
+        launch_kernel(product.device, stream, found.pack,
+                      <uint32_t>(schedule.tiles_a + schedule.tiles_b), PACKING_THREADS, 0, &packing)
+        launch_kernel(product.device, stream, found.product[run.beta != 0], 2 * clusters, THREADS,
+                      found.shared_nbytes, &run)
+        packing.a.source += <uint64_t>(product.stride_b * dtype_itemsize(product.type_b))
+        packing.b.source += <uint64_t>(product.stride_a * dtype_itemsize(product.type_a))
+        run.c += <uint64_t>(product.stride_c * dtype_itemsize(product.type_d))
+        run.d += <uint64_t>(product.stride_d * dtype_itemsize(product.type_d))
+    return 0
+
+
+# ---- for tests and measurements
+
+def packing(setting=None):
+    """Choose when products are packed, or return the choice when called without argument.
+
+    Parameters
+    ----------
+    setting : {"auto", "never", "always"}, optional
+        ``"auto"`` packs large products of unaligned matrices; the others are for tests and
+        measurements. Plans that exist stay as they are.
+
+    Examples
+    --------
+    >>> packing()
+    'auto'
+    """
+    global mode
+    if setting is not None:
+        if setting not in MODES:
+            raise ValueError(f"packing is {setting!r}; it may be one of {sorted(MODES)}")
+        mode = MODES[setting]
+    return {code: name for name, code in MODES.items()}[mode]
+
+
+def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, out=None,
+              a=0, b=0, d=0, op_a=0, op_b=0):
+    """Return whether a product of one batch goes to the packed kernels on Hopper, for tests.
+
+    Arguments are the fields of a product in the library's column-major terms.
+
+    >>> is_packed(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
+    False
+    >>> is_packed(10, 68, 4095, 4097, 4099, lda=4095, ldb=4099, ldd=4095)
+    True
+    """
+    cdef Product product
+    memset(&product, 0, sizeof(product))
+    product.type_a = product.type_b = dtype
+    product.type_d = dtype if out is None else out
+    product.compute = compute
+    product.m, product.n, product.k, product.batch = m, n, k, 1
+    product.lda, product.ldb, product.ldd = lda, ldb, ldd
+    product.a, product.b, product.d = a, b, d
+    product.op_a, product.op_b = op_a, op_b
+    return fits(&product) and is_worthwhile(&product)
