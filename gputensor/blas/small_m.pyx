@@ -45,6 +45,8 @@ cdef enum:
     RESERVED_NBYTES = 1024      # of shared memory, for each block
     WORTHWHILE_NBYTES = 1048576     # of weights
     WORTHWHILE_FEATURES = 512
+    HALF_FEATURES = 4096        # at most, and terms at least, in 16-bit floats
+    HALF_TERMS = 4096
     MAX_SIZE = 1073741824       # n and k; blocks and steps are counted in 31 bits
 
 cdef struct Parameters:         # as in small_m_source.py
@@ -333,10 +335,15 @@ cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
                         uint64_t hash_value) except? NULL:
     cdef SmallProduct small
     cdef Plan* plan
-    # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 on weights whose rows lie along k
-    # takes 75 to 114 us, the libraries 87 to 198; in 16-bit floats (40 to 87 us) and across columns
-    # (150 to 168) the libraries are quicker: 33, and 64 to 143.
-    if (product.type_a != DT_FLOAT32 or product.compute != COMPUTE_32F or product.op_a != OP_T):
+    # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
+    # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), and
+    # slower for one row and few features: 11.1 us, ours 10.3, at 4096 x 4096; 8.7, ours 6.6, at
+    # 1024 x 8192.
+    if product.compute != COMPUTE_32F:
+        return NULL
+    if product.type_a != DT_FLOAT32 and (
+            product.n > 1 or product.m > HALF_FEATURES or product.k < HALF_TERMS
+            or product.k > 2 * HALF_TERMS):
         return NULL
     # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
     if (product.m < WORTHWHILE_FEATURES or not small_m_fits(product)

@@ -273,6 +273,7 @@ __device__ __forceinline__ float own_sum(const Parameters& p, uint32 shared, int
 // Gives the block's sums for features of other blocks to them, place by place of its own.
 __device__ __forceinline__ void send_sums(const Parameters& p, uint32 shared, int split) {
 #if SPLITS > 1
+    asm volatile("barrier.cluster.wait.aligned;" ::: "memory");
     for (int i = threadIdx.x; i < p.m * BLOCK_ROWS; i += THREADS) {
         const int token = i / BLOCK_ROWS, feature = i % BLOCK_ROWS, owner = feature / OWN_ROWS;
         if (owner == split) continue;
@@ -304,18 +305,21 @@ kernel(const Parameters p) {
     at.policy = read_once();
     at.ring = at.target = shared + warp * (STAGES * STAGE_NBYTES) + lane * 16;
     find_sources(p, at);
+#if SPLITS > 1
+    // Every block is there before another writes to it: send_sums waits for that.
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+#endif
+    // One step goes before x, so that the memory is busy while the cache delivers x, unless that is
+    // little.
+    const bool is_x_first = FORM == 1 || p.m == 1;
 #pragma unroll
-    for (int s = 0; s < STAGES - 1; ++s) {
-        // One step goes before x, so that the memory is busy while the cache delivers x.
-        copy_step(p, at);
-        if (s == 0) {
+    for (int s = 0; s < STAGES; ++s) {
+        if (is_x_first ? s == 0 : s == 1) {
             copy_x(p, shared, split, 0);
             copies_commit();
         }
+        if (s < STAGES - 1) copy_step(p, at);
     }
-#if SPLITS > 1
-    meet();     // every block is there before another writes to it
-#endif
     float sums[TILES][TOKEN_TILES][4] = {};
     int longest = 0;
 #pragma unroll
@@ -331,6 +335,8 @@ kernel(const Parameters p) {
             copy_x(p, shared, split, from);
             copies_commit();
             copies_wait<0>();
+        } else if (is_x_first) {
+            copies_wait<STAGES - 1>();
         } else {
             copies_wait<STAGES - 2>();
         }

@@ -144,6 +144,13 @@ def products(rng):
         assert np.isnan(wide(out.numpy()[:, :3])).all()
         got = gt.linear(on[0], on[1], activation="relu").numpy()
         assert_near(got, np.maximum(exact, 0), terms, name)
+    # One row and few features: 16-bit floats too.
+    for name in ("bfloat16", "float16"):
+        x, w = (
+            rng.standard_normal(shape).astype(DTYPES[name]) for shape in ((1, 4096), (528, 4096))
+        )
+        got = gt.matmul(on_device(x), on_device(w).T).numpy()
+        assert_near(got, wide(x) @ wide(w).T, np.abs(wide(x)) @ np.abs(wide(w)).T + 3, name)
 
 
 def layers(rng):
