@@ -1,4 +1,5 @@
-# Skinny products with 16-bit x on tensor cores (small_m_mma_source.py): plain, int8 or int4 weights.
+# Skinny products with 16-bit x on tensor cores (small_m_mma_source.py): plain, int8 or int4
+# weights.
 
 from libc.stdint cimport uint64_t
 

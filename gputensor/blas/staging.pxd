@@ -1,9 +1,9 @@
 # What is copied before a scaled product: fp8 matrices and their scales, brought to where and how the
 # library wants them, or to plain values.
 #
-# A side is one operand of the product as `rows` lines of k terms each: a as it is, b transposed. Its
-# scales are a matrix too, with one line (shared), one for each line of the side or one for each 128
-# of them, and with one column or one for each 128 terms.
+# A side is one operand of the product as `rows` lines of k terms each: a as it is, b transposed.
+# Its scales are a matrix too, with one line (shared), one for each line of the side or one for each
+# 128 of them, and with one column or one for each 128 terms.
 
 from libc.stdint cimport int64_t, uint64_t
 

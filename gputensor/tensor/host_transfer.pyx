@@ -2,8 +2,8 @@
 
 Uploads are queued on the device's current stream and return once the source may change; downloads
 wait. Both go through pinned memory, but for the embedded host device, where a copy is done at once
-and straight. Between two devices of one kind the device copies (peer_transfer.pyx); between a GPU and
-a host device the values go through NumPy's memory.
+and straight. Between two devices of one kind the device copies (peer_transfer.pyx); between a GPU
+and a host device the values go through NumPy's memory.
 """
 
 from libc.stdint cimport int64_t, uint64_t
