@@ -9,8 +9,8 @@ cdef int bind_cublas() except -1
 # Queues the product on `stream`; a cuBLAS status.
 cdef int cublas_run(const Product* product, uint64_t workspace, size_t workspace_nbytes,
                     uint64_t stream) noexcept nogil
-# The same for `total` products of one geometry whose addresses are on the device: `total` of A, then
-# of B, then of D.
+# The same for `total` products of one geometry whose addresses are on the device: `total` of A,
+# then of B, then of D.
 cdef int cublas_run_pointers(const Product* product, int64_t total, uint64_t table,
                              uint64_t workspace, size_t workspace_nbytes,
                              uint64_t stream) noexcept nogil

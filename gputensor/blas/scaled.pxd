@@ -16,7 +16,7 @@ from gputensor.blas.temporaries cimport Temporaries
 cdef struct ScaledProduct:
     const Operand* a            # m x k
     const Operand* b            # k x n
-    const Operand* scale_a      # float32 matrix of 1, m or m / 128 by 1 or k / 128; NULL with scale_b
+    const Operand* scale_a      # float32: 1, m or m / 128 by 1 or k / 128; NULL with scale_b
     const Operand* scale_b      # 1 or k / 128 by 1, n or n / 128
     const Operand* bias         # n values of the type of out, of float32 where that is fp8; or NULL
     const Operand* result_scale     # one float32; or NULL

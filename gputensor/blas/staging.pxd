@@ -1,5 +1,5 @@
-# What is copied before a scaled product: fp8 matrices and their scales, brought to where and how the
-# library wants them, or to plain values.
+# What is copied before a scaled product: fp8 matrices and their scales, brought to where and how
+# the library wants them, or to plain values.
 #
 # A side is one operand of the product as `rows` lines of k terms each: a as it is, b transposed.
 # Its scales are a matrix too, with one line (shared), one for each line of the side or one for each
