@@ -41,7 +41,7 @@ cdef enum:
     WARPS = 8                   # of a block that multiply
     FLAG_NBYTES = 4
     ALIGNMENT = 1024
-    LEAST_SIZE = 256            # m and n
+    LEAST_SIZE = 256            # m, n and k
     MOST_TERMS_HALF = 6144      # k
     MAX_SIZE = 1073741824       # m, n and k; tiles are counted in 31 bits
 
@@ -142,7 +142,7 @@ cdef bint is_worthwhile(const Product* product) noexcept nogil:
     cdef double terms = <double>product.m * <double>product.n * <double>product.k
     if mode != PACKING_AUTO:
         return mode == PACKING_ALWAYS
-    if product.m < LEAST_SIZE or product.n < LEAST_SIZE:
+    if product.m < LEAST_SIZE or product.n < LEAST_SIZE or product.k < LEAST_SIZE:
         return False
     if terms < LEAST_TERMS or terms > MOST_TERMS:
         return False

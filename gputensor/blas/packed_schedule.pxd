@@ -1,4 +1,4 @@
-# How a packed product is cut into tiles, and the tiles into shares of the clusters: arithmetic only.
+# How a packed product is cut into tiles, and the tiles into shares of the clusters; arithmetic.
 
 from libc.stdint cimport int64_t
 

@@ -28,6 +28,7 @@ def test_only_large_unaligned_products_of_types_that_the_kernels_have_are_packed
     assert is_packed(BFLOAT16, COMPUTE_32F, 4096, 4096, 4096, d=2, **aligned)
     assert is_packed(FLOAT32, TF32, 1023, 1025, 1027, lda=1023, ldb=1027, ldd=1023)
     assert not is_packed(BFLOAT16, COMPUTE_32F, 1023, 1025, 1027, lda=1023, ldb=1027, ldd=1023)
+    assert not is_packed(FLOAT32, TF32, 4095, 4097, 255, lda=4095, ldb=255, ldd=4095)
     # The result is aligned, so padding copies the operands only.
     assert not is_packed(FLOAT32, TF32, 4096, 4096, 4097, lda=4096, ldb=4097, ldd=4096)
     assert not is_packed(BFLOAT16, COMPUTE_32F, 2047, 2049, 8191, lda=2047, ldb=8191, ldd=2047)
