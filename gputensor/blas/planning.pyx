@@ -13,17 +13,17 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport Driver
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor.blas.choice cimport CONFIG_COUNT, Choice
-from gputensor.blas.direct cimport direct_plan
 from gputensor.blas.dispatch cimport dispatch_load, plan_build
 from gputensor.blas.library cimport BLAS_OK
-from gputensor.blas.packed cimport packed_plan
+from gputensor.blas.own_kernels cimport is_own, own_plan
 from gputensor.blas.pad cimport PAD_NONE
-from gputensor.blas.plan cimport BACKEND_LT, Plan, PlanKey, plan_insert
+from gputensor.blas.plan cimport (
+    BACKEND_DIRECT, BACKEND_LT, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY, Plan, PlanKey,
+    plan_insert,
+)
 from gputensor.blas.preference cimport LIBRARY_AUTO
 from gputensor.blas.product cimport PRODUCT_POINTERS, Product
 from gputensor.blas.signature cimport product_signature
-from gputensor.blas.small_m cimport small_m_plan
-from gputensor.blas.tiny cimport tiny_plan
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas import tunable
@@ -77,21 +77,25 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
         if found is not None:
             read_choice(found, &choice)
             chosen = &choice
-    # Who asks for a library or for padding, or tunes, gets a library.
-    if chosen is NULL and not is_batch and preference == LIBRARY_AUTO and padding() == "auto":
-        plan = tiny_plan(product, key, hash_value)
-        if plan is NULL:
+    # Who asks for a library or for padding gets a library.
+    if preference == LIBRARY_AUTO and padding() == "auto" and not is_batch:
+        if chosen is not NULL:
+            plan = own_plan(chosen.backend, product, key, hash_value)
+        else:
+            plan = own_plan(BACKEND_TINY, product, key, hash_value)
+        if plan is NULL and chosen is NULL:
             config = find_way(product_signature(product), product.device,
                               dtype_itemsize(product.type_a))
             if config is not None:
                 read_choice((PAD_NONE, BACKEND_LT, config), &choice)
                 chosen = &choice
-            else:
-                plan = small_m_plan(product, key, hash_value)
         if plan is NULL and chosen is NULL:
-            plan = direct_plan(product, key, hash_value)
-        if plan is NULL and chosen is NULL:
-            plan = packed_plan(product, key, hash_value)
+            for backend in (BACKEND_SMALL_M, BACKEND_DIRECT, BACKEND_PACKED):
+                if plan is NULL:
+                    plan = own_plan(backend, product, key, hash_value)
+    if chosen is not NULL and is_own(chosen.backend):
+        # Its kernel cannot be had here; the libraries' way is as good as any.
+        chosen = NULL
     if plan is NULL:
         raise_for_status(context_enter(product.device, &before), "context_enter")
         plan = plan_build(product, key, hash_value, preference, chosen, &status)

@@ -26,10 +26,14 @@ from gputensor.blas.dispatch cimport dispatch_load, plan_build, plan_destroy
 from gputensor.blas.gemm_lt cimport lt_config_of
 from gputensor.blas.library cimport BLAS_OK, COMPUTE_32F, OP_N
 from gputensor.blas.lt_search cimport lt_enumerate, lt_neighbours, lt_proposals
+from gputensor.blas.own_kernels cimport is_own, own_plan, own_scratch_nbytes
 from gputensor.blas.pad cimport (
     PAD_A, PAD_B, PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_nbytes, relayout_launch,
 )
-from gputensor.blas.plan cimport BACKEND_CUBLAS, BACKEND_LT, Plan, PlanKey, plan_hash, plan_key
+from gputensor.blas.plan cimport (
+    BACKEND_CUBLAS, BACKEND_DIRECT, BACKEND_LT, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY, Plan,
+    PlanKey, plan_hash, plan_key,
+)
 from gputensor.blas.product cimport Product
 from gputensor.blas.repetition cimport repeat_product
 from gputensor.blas.signature cimport product_of_signature
@@ -89,6 +93,7 @@ cdef class ProductBench:
     cdef Driver* driver
     cdef list blocks            # addresses of Block records, to give back
     cdef uint64_t pad_a, pad_b, pad_d
+    cdef uint64_t own_scratch
     cdef uint64_t scratch       # the workspace
     cdef size_t scratch_nbytes
     cdef int64_t size_a, size_b, size_d
@@ -186,6 +191,13 @@ cdef class ProductBench:
             self.pad_d = self.take(pad_nbytes(&self.raw, PAD_D, &ld, &stride))
         return 0
 
+    cdef uint64_t take_own_scratch(self, Plan* plan) except? 1:
+        """Memory for one of our own kernels, shared by the sets as the padding is."""
+        cdef size_t nbytes = own_scratch_nbytes(plan, &self.raw)
+        if nbytes and not self.own_scratch:
+            self.own_scratch = self.take(nbytes)
+        return self.own_scratch
+
     cdef int launch(self, Plan* plan, int index) except -1:
         """Queue one product; a cuBLAS status."""
         cdef Product product = self.sets[index]
@@ -200,7 +212,8 @@ cdef class ProductBench:
         # A block of its own: inside a capture nothing may be allocated behind the streams' back.
         workspace.ptr, workspace.nbytes = self.scratch, self.scratch_nbytes
         workspace.lent = <Block*>NULL
-        status = repeat_product(plan, &product, &workspace, self.stream, 0)
+        status = repeat_product(plan, &product, &workspace, self.stream,
+                                self.take_own_scratch(plan))
         if status == BLAS_OK and plan.pad and after.count:
             relayout_launch(&after, self.device, self.stream)
         return status
@@ -281,6 +294,8 @@ cdef class ProductBench:
         plan_key(&self.raw, 0, &key)
         if choice is not None:
             given.pad, given.backend, config = choice
+            if is_own(given.backend):
+                return <uint64_t>own_plan(given.backend, &self.raw, &key, plan_hash(&key))
             given.has_config = config is not None
             for index in range(CONFIG_COUNT):
                 given.config[index] = config[index] if config is not None else 0
@@ -312,6 +327,13 @@ cdef class ProductBench:
         if self.raw.outer_ndim:
             return [PAD_NONE]
         return sorted({PAD_NONE, odd & (PAD_A | PAD_B), odd})
+
+    def own_ways(self):
+        """Return the ways by our own kernels that are expected to do well."""
+        if self.raw.outer_ndim:
+            return []
+        return [(PAD_NONE, backend, None)
+                for backend in (BACKEND_TINY, BACKEND_SMALL_M, BACKEND_DIRECT, BACKEND_PACKED)]
 
     def proposals(self, int padded):
         """Return the libraries' ways for the product padded in one form, the likely first."""

@@ -89,6 +89,7 @@ class Tuning:
 
     def first_pass(self, is_exhaustive):
         forms = self.bench.forms()
+        self.add_while_time(self.bench.own_ways())
         # One of each form in turn, the likely ones first: the budget may end anywhere.
         self.add_while_time(in_turn(self.bench.proposals(form) for form in forms))
         if is_exhaustive:

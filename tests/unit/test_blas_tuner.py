@@ -8,7 +8,7 @@ import pytest
 
 from gputensor.blas import tuner
 
-CUBLAS, LT = 1, 0
+CUBLAS, LT, OWN = 1, 0, 6
 
 
 class FakeBench:
@@ -61,6 +61,9 @@ class FakeBench:
 
     def forms(self):
         return [0]
+
+    def own_ways(self):
+        return [way for way in self.table if way[1] == OWN]
 
     def proposals(self, form):
         return [(form, CUBLAS, None), *self.proposed]
@@ -133,6 +136,12 @@ def test_an_exhaustive_search_finds_what_nothing_leads_to(monkeypatch):
     assert tuned(monkeypatch, FakeBench(table, proposed=[way(1)]))["choice"] == way(1)
     bench = FakeBench(table, proposed=[way(1)])
     assert tuned(monkeypatch, bench, is_exhaustive=True)["choice"] == way(50)
+
+
+def test_our_own_kernels_are_among_the_ways(monkeypatch):
+    own = (0, OWN, None)
+    table = {(0, CUBLAS, None): 100.0, way(1): 60.0, own: 30.0}
+    assert tuned(monkeypatch, FakeBench(table, proposed=[way(1)]))["choice"] == own
 
 
 def test_the_budget_ends_the_search(monkeypatch):

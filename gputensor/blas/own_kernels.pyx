@@ -1,0 +1,39 @@
+"""Our own kernels behind one door, for planning and for the tuner.
+
+Each kernel's module says for which products it is expected to win, by sizes, types and alignment;
+here stands only which there are. The integer kernel is not among them: it takes what no library
+does, and competes with none.
+"""
+
+from libc.stdint cimport uint64_t
+
+from gputensor.blas.direct cimport direct_plan
+from gputensor.blas.packed cimport packed_nbytes, packed_plan
+from gputensor.blas.plan cimport (
+    BACKEND_DIRECT, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY, Plan, PlanKey,
+)
+from gputensor.blas.product cimport Product
+from gputensor.blas.small_m cimport small_m_plan
+from gputensor.blas.tiny cimport tiny_plan
+
+
+cdef bint is_own(int backend) noexcept nogil:
+    return (backend == BACKEND_TINY or backend == BACKEND_SMALL_M or backend == BACKEND_DIRECT
+            or backend == BACKEND_PACKED)
+
+
+cdef Plan* own_plan(int backend, const Product* product, const PlanKey* key,
+                    uint64_t hash_value) except? NULL:
+    if backend == BACKEND_TINY:
+        return tiny_plan(product, key, hash_value)
+    if backend == BACKEND_SMALL_M:
+        return small_m_plan(product, key, hash_value)
+    if backend == BACKEND_DIRECT:
+        return direct_plan(product, key, hash_value)
+    if backend == BACKEND_PACKED:
+        return packed_plan(product, key, hash_value)
+    return NULL
+
+
+cdef size_t own_scratch_nbytes(const Plan* plan, const Product* product) noexcept nogil:
+    return packed_nbytes(product) if plan.backend == BACKEND_PACKED else 0
