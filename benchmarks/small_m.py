@@ -24,7 +24,7 @@ from gputensor.blas import int4_layout, small_m, small_m_mma
 from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
 from report import Report
 
-SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)]
+SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)] + [(1, 4096, 4096), (1, 1024, 8192)]
 FORMS = {"plain": PLAIN, "int8": INT8, "int4": INT4}
 NAMES = {"fp32": gt.float32, "fp16": gt.float16, "bf16": gt.bfloat16}
 CASES = [
