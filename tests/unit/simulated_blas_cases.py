@@ -249,27 +249,26 @@ def tuning(rng):
 
 
 def batches(rng):
-    """Batches that no single stride describes: as pointer arrays, captured and not, added to."""
-    for library in ("auto", "cublas", "cublaslt"):
-        blas.preferred_blas_library(library)
-        for name in ("float32", "float64", "float16", "bfloat16", "complex64"):
-            for shape_a, shape_b in (
-                ((3, 1, 5, 8), (1, 4, 8, 6)),
-                ((2, 1, 3, 1, 4, 8), (5, 1, 2, 8, 8)),
-            ):
-                a, array_a = random_tensor(rng, shape_a, name, "cuda")
-                b, array_b = random_tensor(rng, shape_b, name, "cuda")
-                exact = np.matmul(wide(array_a), wide(array_b))
-                out, _ = random_tensor(rng, exact.shape, name, "cuda", fill=np.nan)
+    """Batches that no single stride describes: as pointer arrays, captured and not."""
+    for name in ("float32", "bfloat16", "complex64"):
+        for shape_a, shape_b in (
+            ((3, 1, 5, 8), (1, 4, 8, 6)),
+            ((2, 1, 3, 1, 4, 8), (5, 1, 2, 8, 8)),
+        ):
+            # Row-major, so that no copy has to be compiled for the layout.
+            array_a, array_b = (random_array(rng, shape, name) for shape in (shape_a, shape_b))
+            a, b = (gt.asarray(array, device="cuda") for array in (array_a, array_b))
+            exact = np.matmul(wide(array_a), wide(array_b))
+            out = gt.full(exact.shape, np.nan, dtype=name, device="cuda")
+            gt.matmul(a, b, out=out)
+            limit = bound(array_a, array_b, name)
+            assert_within(out.numpy(), exact, limit)
+            graph = gt.graphs.CUDAGraph()
+            with gt.graphs.graph(graph):
                 gt.matmul(a, b, out=out)
-                limit = bound(array_a, array_b, name)
-                assert_within(out.numpy(), exact, limit)
-                graph = gt.graphs.CUDAGraph()
-                with gt.graphs.graph(graph):
-                    gt.matmul(a, b, out=out)
-                out[...] = np.nan
-                graph.replay()
-                assert_within(out.numpy(), exact, limit)
+            out[...] = np.nan
+            graph.replay()
+            assert_within(out.numpy(), exact, limit)
 
 
 def groups(rng):
