@@ -8,8 +8,12 @@ tiles and strips must be those of the result, once.
 import numpy as np
 import pytest
 
+from gputensor._kernels import nvrtc
 from gputensor.blas.packed import is_packed, packing
 from gputensor.blas.packed_schedule import schedule_of
+from gputensor.blas.packed_source import product_source, shared_nbytes
+from gputensor.blas.packed_tiles_source import tiles_source
+from gputensor.errors import DeviceError
 
 BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12
 COMPUTE_32F, TF32 = 68, 77
@@ -126,3 +130,35 @@ def test_packed_tiles_hold_both_operands():
             assert plan["line"] in (plan["steps"], plan["steps"] + 1)
             assert plan["tiles_a"] == -(-m // 128) * plan["line"]
             assert plan["tiles_b"] == -(-n // 128) * plan["line"]
+
+
+@pytest.fixture
+def ptx():
+    """Compiles to PTX for Hopper's own instructions."""
+    try:
+        nvrtc.version()
+    except DeviceError as error:
+        pytest.skip(f"needs NVRTC: {error}")
+    return lambda text: nvrtc.compile_source(
+        text, "compute_90", ("--gpu-architecture=compute_90a",)
+    ).decode()
+
+
+@pytest.mark.parametrize("nbytes", [2, 4])
+def test_packing_programs_compile(ptx, nbytes):
+    assert ("cvt.rna.tf32.f32" in ptx(tiles_source(nbytes))) == (nbytes == 4)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "out", "columns", "has_addend", "instruction"),
+    [
+        ("float32", "float32", 256, False, "m64n256k8.f32.tf32.tf32"),
+        ("bfloat16", "bfloat16", 128, True, "m64n128k16.f32.bf16.bf16"),
+        ("float16", "float32", 128, False, "m64n128k16.f32.f16.f16"),
+    ],
+)
+def test_product_programs_compile(ptx, dtype, out, columns, has_addend, instruction):
+    text = ptx(product_source(dtype, out, columns, has_addend))
+    assert instruction in text
+    assert ("m64n256" in text) == (columns == 256)
+    assert shared_nbytes(columns) <= 227 * 1024
