@@ -19,7 +19,6 @@ results.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc
 
 from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
 from gputensor._kernels.dtypes cimport dtype_itemsize
@@ -27,7 +26,7 @@ from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.pad cimport PAD_NONE, odd_matrices
-from gputensor.blas.plan cimport BACKEND_DIRECT, Plan, PlanKey
+from gputensor.blas.plan cimport BACKEND_DIRECT, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport ACT_GELU_TANH, ACT_NONE, ACT_RELU, Product
 
 from gputensor._kernels.dtypes import DTYPES
@@ -164,7 +163,6 @@ cdef Plan* direct_plan(const Product* product, const PlanKey* key,
                        uint64_t hash_value) except? NULL:
     cdef uint64_t function
     cdef double microseconds = 0
-    cdef Plan* plan
     if not is_supported(product) or odd_matrices(product) == PAD_NONE or not is_worthwhile(
             product.type_a, product.m, product.n, product.k, product.batch):
         return NULL
@@ -178,15 +176,7 @@ cdef Plan* direct_plan(const Product* product, const PlanKey* key,
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
-    plan = <Plan*>calloc(1, sizeof(Plan))
-    if plan is NULL:
-        raise MemoryError("no memory for the plan of a product")
-    plan.key = key[0]
-    plan.hash = hash_value
-    plan.is_transient = 1
-    plan.backend = BACKEND_DIRECT
-    plan.handle = <void*>function
-    return plan
+    return plan_make(key, hash_value, BACKEND_DIRECT, <void*>function)
 
 
 cdef int launch(const Product* product, uint64_t function, int split, uint64_t stream) except -1:

@@ -10,7 +10,6 @@ The library's D is column-major; the kernels' is row-major. So B of the product 
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
@@ -21,7 +20,7 @@ from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.packed_schedule cimport Schedule, schedule_choose
 from gputensor.blas.pad cimport PAD_D, odd_matrices
-from gputensor.blas.plan cimport BACKEND_PACKED, Plan, PlanKey
+from gputensor.blas.plan cimport BACKEND_PACKED, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport Product
 
 from gputensor._driver.cuda import device_info
@@ -179,7 +178,6 @@ cdef Plan* packed_plan(const Product* product, const PlanKey* key,
                        uint64_t hash_value) except? NULL:
     cdef Schedule schedule
     cdef Kernels* found
-    cdef Plan* plan
     cdef int device = product.device
     cdef int types = types_of(product)
     if not fits(product) or not is_worthwhile(product) or cuda_capability(device) != HOPPER:
@@ -194,15 +192,7 @@ cdef Plan* packed_plan(const Product* product, const PlanKey* key,
         except DeviceError:
             # Nothing compiles kernels here; the libraries need no compiler.
             return NULL
-    plan = <Plan*>calloc(1, sizeof(Plan))
-    if plan is NULL:
-        raise MemoryError("no memory for the plan of a product")
-    plan.key = key[0]
-    plan.hash = hash_value
-    plan.is_transient = 1
-    plan.backend = BACKEND_PACKED
-    plan.handle = found
-    return plan
+    return plan_make(key, hash_value, BACKEND_PACKED, <void*>found)
 
 
 # ---- runs

@@ -49,3 +49,5 @@ cdef void plan_key(const Product* product, int preference, PlanKey* key) noexcep
 # The alignment in bytes (16 at least matters) of each matrix over all its repetitions.
 cdef void product_alignments(const Product* product, int* a, int* b, int* c,
                              int* d) noexcept nogil
+# A plan that needs a backend and its handle only; the caller's until plan_insert takes it.
+cdef Plan* plan_make(const PlanKey* key, uint64_t hash, int backend, void* handle) except NULL

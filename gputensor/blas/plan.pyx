@@ -6,6 +6,7 @@ from any thread.
 """
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc
 
 from gputensor._driver.table cimport HOST_DEVICES
 from gputensor._kernels.dtypes cimport dtype_itemsize
@@ -32,6 +33,18 @@ cdef Plan* plan_find(const PlanKey* key, uint64_t hash) noexcept nogil:
 
 cdef bint plan_insert(Plan* plan) noexcept nogil:
     return plan_table_insert(plan)
+
+
+cdef Plan* plan_make(const PlanKey* key, uint64_t hash, int backend, void* handle) except NULL:
+    cdef Plan* plan = <Plan*>calloc(1, sizeof(Plan))
+    if plan is NULL:
+        raise MemoryError("no memory for the plan of a product")
+    plan.key = key[0]
+    plan.hash = hash
+    plan.is_transient = 1
+    plan.backend = backend
+    plan.handle = handle
+    return plan
 
 
 cdef inline int log2_of(int power) noexcept nogil:

@@ -8,7 +8,6 @@ of memory asks for at full speed) and the activations.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc
 from libc.string cimport memset
 
 from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
@@ -19,7 +18,7 @@ from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport (
     COMPUTE_32F, COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N, OP_T,
 )
-from gputensor.blas.plan cimport BACKEND_SMALL_M, Plan, PlanKey
+from gputensor.blas.plan cimport BACKEND_SMALL_M, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport ACT_NONE, Product
 from gputensor.blas.small_m_mma cimport mma_prepare, mma_run
 from gputensor.blas.small_product cimport (
@@ -334,7 +333,6 @@ cdef bint small_m_fits(const Product* product) noexcept nogil:
 cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
                         uint64_t hash_value) except? NULL:
     cdef SmallProduct small
-    cdef Plan* plan
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
     # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), and
     # slower for one row and few features: 11.1 us, ours 10.3, at 4096 x 4096; 8.7, ours 6.6, at
@@ -355,14 +353,7 @@ cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
-    plan = <Plan*>calloc(1, sizeof(Plan))
-    if plan is NULL:
-        raise MemoryError("no memory for the plan of a product")
-    plan.key = key[0]
-    plan.hash = hash_value
-    plan.is_transient = 1
-    plan.backend = BACKEND_SMALL_M
-    return plan
+    return plan_make(key, hash_value, BACKEND_SMALL_M, NULL)
 
 
 cdef int small_m_run(const Product* product, uint64_t stream) except -1:

@@ -16,12 +16,11 @@ or on what else runs.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc
 
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport OP_N
-from gputensor.blas.plan cimport BACKEND_TINY, Plan, PlanKey
+from gputensor.blas.plan cimport BACKEND_TINY, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport ACT_GELU_TANH, ACT_NONE, ACT_RELU, Product
 
 from gputensor._kernels.dtypes import DTYPES
@@ -117,7 +116,6 @@ cdef int product_tile(const Product* product) noexcept nogil:
 cdef Plan* tiny_plan(const Product* product, const PlanKey* key,
                      uint64_t hash_value) except? NULL:
     cdef uint64_t function
-    cdef Plan* plan
     cdef int tile = product_tile(product)
     if tile == 0:
         return NULL
@@ -127,15 +125,7 @@ cdef Plan* tiny_plan(const Product* product, const PlanKey* key,
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
-    plan = <Plan*>calloc(1, sizeof(Plan))
-    if plan is NULL:
-        raise MemoryError("no memory for the plan of a product")
-    plan.key = key[0]
-    plan.hash = hash_value
-    plan.is_transient = 1
-    plan.backend = BACKEND_TINY
-    plan.handle = <void*>function
-    return plan
+    return plan_make(key, hash_value, BACKEND_TINY, <void*>function)
 
 
 cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
