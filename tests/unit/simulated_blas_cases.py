@@ -223,8 +223,10 @@ def tuning(rng):
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
         tunable.record_untuned_enable(False)
-        (result,) = tunable.tune_file(seconds=3, show=None)
-        assert result["measured"] >= 3 and result["us"] <= result["default_us"]
+        # Kernels are emulated here, a thread of theirs at a time.
+        tunable.set_max_tuning_duration(6000)
+        (result,) = tunable.tune_file(seconds=6, show=None)
+        assert result["measured"] >= 3 and result["us"] <= result["default_us"], result
         tunable.enable(True)
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
