@@ -244,7 +244,7 @@ def tuning(rng):
         assert_within((a @ b).numpy(), exact, limit)
         assert len(tunable.get_results()) == 1
         signature = tuple(tunable.get_results()[0]["problem"].values())
-        assert tune(signature, 0, seconds=3, is_exhaustive=True)["measured"] > 3
+        assert tune(signature, 0, seconds=3, is_exhaustive=True)["measured"] >= 2
         tunable.tuning_enable(False)
         tunable.enable(False)
 
