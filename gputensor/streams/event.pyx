@@ -109,8 +109,8 @@ cdef class Event:
             target = stream_argument(stream, current_device())
         driver = target.driver()
         handle = self.handle if self.handle else self.create(target.device_number)
-        with nogil:
-            status = driver.event_record(driver.self, handle, target.handle)
+        # With the GIL: two threads that record for the first time must not both make an event.
+        status = driver.event_record(driver.self, handle, target.handle)
         if status != STATUS_OK:
             if not self.handle:
                 driver.event_destroy(driver.self, handle)
@@ -126,7 +126,9 @@ cdef class Event:
         """
         cdef Stream target
         cdef Driver* driver
+        cdef uint64_t handle = self.handle
         cdef uint64_t before = 0
+        cdef int peer = self.device_number
         cdef status_t status
         if stream is None:
             target = stream_argument(None, current_device())
@@ -143,8 +145,7 @@ cdef class Event:
             self.driver()
             driver = target.driver()
             with nogil:
-                status = driver.wait_for_peer(driver.self, target.handle, self.device_number,
-                                              self.handle)
+                status = driver.wait_for_peer(driver.self, target.handle, peer, handle)
             self.check(status, "wait_for_peer")
             return
         driver = target.driver()
@@ -153,7 +154,7 @@ cdef class Event:
             if captures_active():
                 status = capture_joining(target.device_number, target.handle, &before)
             if status == STATUS_OK:
-                status = driver.stream_wait_event(driver.self, target.handle, self.handle)
+                status = driver.stream_wait_event(driver.self, target.handle, handle)
             if before or captures_active():
                 capture_joined(target.device_number, target.handle, before)
         self.check(status, "stream_wait_event")
@@ -161,12 +162,13 @@ cdef class Event:
     def query(self):
         """Return whether the work before the mark is done. Never waits."""
         cdef Driver* driver
+        cdef uint64_t handle = self.handle
         cdef status_t status
         if not self.handle:
             return True
         driver = self.driver()
         with nogil:
-            status = driver.event_query(driver.self, self.handle)
+            status = driver.event_query(driver.self, handle)
         if status == STATUS_NOT_READY:
             return False
         self.check(status, "event_query")
@@ -175,6 +177,7 @@ cdef class Event:
     def synchronize(self):
         """Wait until the work before the mark is done. Other threads run meanwhile."""
         cdef Driver* driver
+        cdef uint64_t handle = self.handle
         cdef status_t status
         if not self.handle:
             return
@@ -183,7 +186,7 @@ cdef class Event:
             sleep_until_done(self)
         else:
             with nogil:
-                status = driver.event_synchronize(driver.self, self.handle)
+                status = driver.event_synchronize(driver.self, handle)
             self.check(status, "event_synchronize")
         after_synchronize(self.device_number)
 
@@ -200,6 +203,7 @@ cdef class Event:
         cdef Event end
         cdef Driver* driver
         cdef status_t status
+        cdef uint64_t handle, end_handle
         cdef float milliseconds = 0
         if not isinstance(end_event, Event):
             raise TypeError(f"end_event is a {type(end_event).__name__}; it must be an Event")
@@ -211,9 +215,10 @@ cdef class Event:
         if self.device_number != end.device_number:
             raise ValueError(f"the events are on {device_text(self.device_number)} and "
                              f"{device_text(end.device_number)}; they must be on one device")
+        handle, end_handle = self.handle, end.handle
         driver = self.driver()
         with nogil:
-            status = driver.event_elapsed(driver.self, &milliseconds, self.handle, end.handle)
+            status = driver.event_elapsed(driver.self, &milliseconds, handle, end_handle)
         if status == STATUS_NOT_READY:
             raise_for_status(status, "event_elapsed",
                              "because the work before an event is not done; synchronize first")
