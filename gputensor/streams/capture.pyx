@@ -23,6 +23,8 @@ from gputensor._driver.registry import before_close
 cdef extern from "gputensor/streams/spin_lock.h":
     void spin_acquire(int* lock) noexcept nogil
     void spin_release(int* lock) noexcept nogil
+    int count_read(const int* count) noexcept nogil
+    void count_change(int* count, int by) noexcept nogil
 
 # A wait to make when a capture is over.
 cdef struct Owed:
@@ -54,12 +56,12 @@ cdef uint64_t SEVERAL = <uint64_t>-1
 
 
 cdef int captures_active() noexcept nogil:
-    return active
+    return count_read(&active)
 
 
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
                          uint64_t before, bint is_private) except -1:
-    global active, captures
+    global captures
     cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
     if capture == NULL:
         raise MemoryError
@@ -71,7 +73,7 @@ cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint
     spin_acquire(&lock)
     capture.next = captures
     captures = capture
-    active += 1
+    count_change(&active, 1)
     spin_release(&lock)
     return 0
 
@@ -210,7 +212,6 @@ cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
 
 cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     # Takes the capture off the list; an id of 0 takes any capture of the device. NULL: none.
-    global active
     cdef Capture** link = &captures
     cdef Capture* capture
     spin_acquire(&lock)
@@ -220,7 +221,7 @@ cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     capture = link[0]
     if capture != NULL:
         link[0] = capture.next
-        active -= 1
+        count_change(&active, -1)
     spin_release(&lock)
     return capture
 

@@ -15,6 +15,8 @@ from gputensor._driver.registry import before_close
 cdef extern from "gputensor/streams/spin_lock.h":
     void spin_acquire(int* lock) noexcept nogil
     void spin_release(int* lock) noexcept nogil
+    int count_read(const int* count) noexcept nogil
+    void count_change(int* count, int by) noexcept nogil
 
 cdef struct GraphStream:
     int device
@@ -34,7 +36,7 @@ cdef int lock = 0
 
 
 cdef int graph_streams_count() noexcept nogil:
-    return total
+    return count_read(&total)
 
 
 cdef GraphStream* find(int device, uint64_t stream) noexcept nogil:
@@ -45,7 +47,7 @@ cdef GraphStream* find(int device, uint64_t stream) noexcept nogil:
 
 
 cdef bint graph_stream_retain(int device, uint64_t stream, bint is_private) noexcept nogil:
-    global graph_streams, total
+    global graph_streams
     cdef GraphStream* found
     spin_acquire(&lock)
     found = find(device, stream)
@@ -57,7 +59,7 @@ cdef bint graph_stream_retain(int device, uint64_t stream, bint is_private) noex
             found.is_private = is_private
             found.next = graph_streams
             graph_streams = found
-            total += 1
+            count_change(&total, 1)
     if found != NULL:
         found.holders += 1
         found.is_private = found.is_private and is_private
@@ -78,10 +80,9 @@ cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil:
 
 
 cdef void unlink(GraphStream** link) noexcept nogil:
-    global total
     cdef GraphStream* gone = link[0]
     link[0] = gone.next
-    total -= 1
+    count_change(&total, -1)
     free(gone.users)
     free(gone)
 

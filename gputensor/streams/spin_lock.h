@@ -12,4 +12,10 @@ static inline void spin_acquire(int* lock) {
 
 static inline void spin_release(int* lock) { __atomic_store_n(lock, 0, __ATOMIC_RELEASE); }
 
+// A number that is changed under a lock and read without it.
+static inline int count_read(const int* count) { return __atomic_load_n(count, __ATOMIC_RELAXED); }
+static inline void count_change(int* count, int by) {
+    __atomic_fetch_add(count, by, __ATOMIC_RELAXED);
+}
+
 #endif
