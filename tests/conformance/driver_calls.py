@@ -113,3 +113,12 @@ class Calls:
         assert self.copy_async(array.ctypes.data, ptr, array.nbytes, stream) == 0
         assert self.stream_synchronize(stream) == 0
         return array
+
+
+def seen_once(attempt, tries=50):
+    """Whether an observation of free memory holds in one of several tries.
+
+    Other processes take and give memory of the same GPU meanwhile; what an entry does not do is
+    never seen, what it does is seen as soon as they pause.
+    """
+    return any(attempt() for _ in range(tries))
