@@ -2,6 +2,7 @@
 
     python benchmarks/known_ways.py                  measure, print, write benchmarks/results/
     python benchmarks/known_ways.py --write          also write gputensor/blas/known_ways.json
+    python benchmarks/known_ways.py --near           what rows of the file do for other numbers of rows
 
 The sizes are those of the weights of common models, and rows from one token to 8192. Sections of
 other devices and library series in the file stay.
@@ -9,8 +10,8 @@ other devices and library series in the file stay.
 
 import argparse
 import json
-import math
 import random
+import statistics
 import sys
 import time
 from pathlib import Path
@@ -20,7 +21,9 @@ from gputensor import blas
 from gputensor._driver.cuda import device_info
 from gputensor.blas import known_ways
 from gputensor.blas.library import library_versions
+from gputensor.blas.product_bench import ProductBench
 from gputensor.blas.signature import FIELDS, signature_of_shape
+from gputensor.blas.signature import KINDS as KINDS_BY_NAME
 from gputensor.blas.tuner import tune
 from report import Report, require_gpu
 
@@ -44,6 +47,7 @@ LARGEST_FP32 = 6e10
 LEAST_GAIN = 1.015
 LEAST_GAIN_LONG = 1.05
 LONG_US = 100
+BACKEND_LT = 0
 
 
 def grid():
@@ -84,15 +88,63 @@ def write(rows):
     Path(known_ways.FILE).write_text(f'{{"sections": [{text}]}}\n')
 
 
+def near(result):
+    """Times of the library's first choice over those of a row's algorithm, with more or fewer rows."""
+    names = {value: name for name, value in KINDS_BY_NAME.items()}
+    library = library_versions().get("cublasLt", 0)
+    found = known_ways.read_rows(known_ways.FILE.read_text(), device_info(0)["name"], library)
+    keys = random.Random(2).sample(sorted(found), min(40, len(found)))
+    for factor in (0.78, 0.93, 1.08, 1.2):
+        ratios = []
+        for key in keys:
+            named = dict(zip(known_ways.KEY, key, strict=True))
+            if named["n"] < 16:
+                continue
+            rows = max(8, int(named["n"] * factor) // 8 * 8)
+            kind = names[named["type_a"], named["compute"]]
+            layout = "NT" if named["op_a"] else "NN"
+            signature = signature_of_shape(rows, named["m"], named["k"], kind, layout)
+            ratios.append(first_choice_over(signature, (0, BACKEND_LT, found[key])))
+        result.add(
+            what=f"{factor} of the rows",
+            products=len(ratios),
+            **{"geometric mean": round(statistics.geometric_mean(ratios), 3)},
+            least=round(min(ratios), 3),
+            most=round(max(ratios), 3),
+        )
+
+
+def first_choice_over(signature, way, repeats=8, rounds=5):
+    """The time of the library's first choice over that of a way, in interleaved rounds."""
+    bench = ProductBench(signature, 0, 128 << 20)
+    plans = [bench.plan(None), bench.plan(way)]
+    for plan in plans:
+        bench.once(plan)
+    graphs = [bench.graph(plan, repeats) for plan in plans]
+    times = [[bench.replay(graph, repeats) for graph in graphs] for _ in range(rounds + 1)][1:]
+    for plan, graph in zip(plans, graphs, strict=True):
+        bench.release(plan, graph)
+    first, ours = (statistics.median(column) for column in zip(*times, strict=True))
+    return first / ours
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.25, help="budget of one product")
     parser.add_argument("--write", action="store_true", help="write gputensor/blas/known_ways.json")
+    parser.add_argument(
+        "--near", action="store_true", help="measure lending to near shapes instead"
+    )
     arguments = parser.parse_args()
     require_gpu()
     # The first product loads the library.
     gt.matmul(gt.ones((64, 64), device="cuda"), gt.ones((64, 64), device="cuda"))
     blas.clear_workspaces()
+    if arguments.near:
+        result = Report("known_ways_near", "Known ways lent to other numbers of rows")
+        near(result)
+        result.finish()
+        return
     result = Report("known_ways", "cuBLASLt's algorithms against its first choice")
     start = time.monotonic()
     gains, rows = [], []
@@ -112,7 +164,7 @@ def main():
                 us=round(measured["us"], 2),
                 **{"first choice us": round(measured["default_us"], 2), "gain": round(gain, 3)},
             )
-    mean = math.exp(sum(map(math.log, gains)) / len(gains))
+    mean = statistics.geometric_mean(gains)
     result.add(shape="all", dtype=f"{len(gains)} products", layout="", us=None, gain=round(mean, 4))
     print(f"{len(gains)} products in {time.monotonic() - start:.0f} s", file=sys.stderr)
     result.finish()
