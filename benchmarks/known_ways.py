@@ -2,7 +2,7 @@
 
     python benchmarks/known_ways.py                  measure, print, write benchmarks/results/
     python benchmarks/known_ways.py --write          also write gputensor/blas/known_ways.json
-    python benchmarks/known_ways.py --near           what rows of the file do for other numbers of rows
+    python benchmarks/known_ways.py --near           what rows do for other numbers of rows
 
 The sizes are those of the weights of common models, and rows from one token to 8192. Sections of
 other devices and library series in the file stay.
@@ -89,7 +89,7 @@ def write(rows):
 
 
 def near(result):
-    """Times of the library's first choice over those of a row's algorithm, with more or fewer rows."""
+    """The library's first choice over the algorithm of a row, with more or fewer rows of the result."""
     names = {value: name for name, value in KINDS_BY_NAME.items()}
     library = library_versions().get("cublasLt", 0)
     found = known_ways.read_rows(known_ways.FILE.read_text(), device_info(0)["name"], library)
