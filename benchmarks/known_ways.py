@@ -89,7 +89,7 @@ def write(rows):
 
 
 def near(result):
-    """The library's first choice over the algorithm of a row, with more or fewer rows of the result."""
+    """The library's first choice over the algorithm of a row, for more or fewer rows."""
     names = {value: name for name, value in KINDS_BY_NAME.items()}
     library = library_versions().get("cublasLt", 0)
     found = known_ways.read_rows(known_ways.FILE.read_text(), device_info(0)["name"], library)
