@@ -3,6 +3,7 @@
 On pairs of host devices that run work at once or defer it, and on two GPUs where there are two.
 """
 
+import gc
 import threading
 
 import numpy as np
@@ -27,6 +28,9 @@ def pair(request):
     yield tuple(numbers)
     for number in numbers:
         registry.host_run_all(number)
+    gc.collect()
+    for number in numbers:
+        registry.close_host(number)
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
