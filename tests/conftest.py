@@ -4,6 +4,9 @@ There are 31 further host devices; each one left open is missing to the modules 
 is an open device where they expect none.
 """
 
+import gc
+
+import numpy as np
 import pytest
 
 from gputensor._driver import registry
@@ -31,3 +34,15 @@ def no_devices_left_open():
     kept = {device_of(name) for name in SEEDS} if open_devices() - before else set()
     left = open_devices() - before - kept
     assert not left, f"the module left host devices {sorted(left)} open"
+
+
+@pytest.fixture(scope="module")
+def deferred():
+    """The number of a host device that defers work, with a fresh seed; closed after the module."""
+    seed = int(np.random.SeedSequence().generate_state(1)[0])
+    print(f"deferred device: seed {seed}")
+    number = registry.open_host(capacity=1 << 30, seed=seed)
+    yield number
+    gc.collect()
+    registry.host_run_all(number)
+    registry.close_host(number)

@@ -23,11 +23,6 @@ def rng():
     return np.random.default_rng(seed)
 
 
-@pytest.fixture(scope="module")
-def deferred():
-    return registry.open_host(capacity=1 << 28, seed=int(np.random.SeedSequence().entropy % 2**32))
-
-
 @pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)
 def test_numpy_sees_the_tensors_own_memory(rng, dtype):
     a = random_array(rng, (3, 4), dtype)

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gputensor._driver.registry import open_host
+from gputensor._driver.registry import close_host, open_host
 from gputensor._kernels import device_array
 from gputensor._kernels.device_array import DeviceArray
 from gputensor._kernels.dtypes import DTYPES
@@ -14,11 +14,6 @@ from tests.unit import kernel_checks as checks
 @pytest.fixture
 def rng():
     return np.random.default_rng()
-
-
-@pytest.fixture(scope="module")
-def deferred():
-    return open_host(seed=int(np.random.default_rng().integers(1 << 32)))
 
 
 @pytest.fixture(params=["immediate", "deferred"])
@@ -138,3 +133,5 @@ def test_error_of_deferred_work_is_raised_once_by_the_next_wait():
     with pytest.raises(IndexError, match="out of bounds"):
         device_array.synchronize(number)
     device_array.synchronize(number)
+    del source, out, index
+    close_host(number)
