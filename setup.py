@@ -7,7 +7,7 @@ sources, so `python setup.py build_ext --inplace` after an edit compiles one mod
 Environment, for developers:
     GPUTENSOR_BUILD_ONLY   comma-separated packages to build (``_alloc,blas``), or ``none``
     GPUTENSOR_BUILD_JOBS   compilers to run at once; default: the number of usable cores
-    GPUTENSOR_BUILD_DEBUG  ``1``: no optimisation, and the core re-checks its invariants
+    GPUTENSOR_BUILD_DEBUG  ``1``: little optimisation, with the symbols of a debugger
     GPUTENSOR_SANITIZE     ``address`` or ``thread``: build the extensions with that sanitizer
 """
 
@@ -41,7 +41,7 @@ def choose_compiler():
 def compile_args():
     args = ["-std=c++17", "-fvisibility=hidden", "-pthread", "-Wno-unused-function"]
     if DEBUG or SANITIZER:
-        args += ["-O1", "-g", "-fno-omit-frame-pointer", "-DGPUTENSOR_CHECK=1"]
+        args += ["-O1", "-g", "-fno-omit-frame-pointer"]
     else:
         args += ["-O3", "-g0", "-fno-semantic-interposition"]
     if SANITIZER:

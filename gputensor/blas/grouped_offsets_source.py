@@ -78,7 +78,8 @@ __device__ __forceinline__ Tile tile_at(const Tiles& all, int64 index, int colum
 }
 """
 
-_PROGRAM = r"""
+#: The parameters of both grouped kernels, as in grouped_offsets.pyx.
+PARAMETERS_SOURCE = r"""
 typedef INPUT input_t;
 typedef OUTPUT output_t;
 
@@ -88,15 +89,17 @@ struct Parameters {
     output_t* d;
     const int* offsets;
     int64 tokens, n, k;
-    int64 row_a, term_a;                // strides in elements
-    int64 group_b, term_b, column_b;
+    int64 row_a, term_a;                // strides in elements; for tensor cores, term_a is 1
+    int64 group_b, term_b, column_b;    // and so is term_b or column_b
     int64 row_d, column_d;
     int first, count;                   // the groups of this launch
     int is_last;
     int columns;                        // tiles across
-    int has_pairs;                      // not looked at
+    int has_pairs;                      // two neighbours of a row of D may be written at once
 };
+"""
 
+_PROGRAM = r"""
 // Terms in shared memory at once; small tiles have little to do while the next terms come.
 const int DEPTH = QUAD == 4 ? 32 : 16;
 const int TILE = 16 * QUAD;             // rows and columns; 16 x 16 threads
@@ -225,4 +228,4 @@ def source(input_name, output_name, quad):
         "MAX_GROUPS": MAX_GROUPS,
     }
     defines = "".join(f"#define {key} {value}\n" for key, value in names.items())
-    return defines + TYPES_SOURCE + TILES_SOURCE + _PROGRAM
+    return defines + TYPES_SOURCE + TILES_SOURCE + PARAMETERS_SOURCE + _PROGRAM

@@ -11,7 +11,7 @@ The search for tiles is that of grouped_offsets_source.py.
 """
 
 from gputensor._kernels.cuda_source_types import TYPES_SOURCE
-from gputensor.blas.grouped_offsets_source import MAX_GROUPS, TILES_SOURCE
+from gputensor.blas.grouped_offsets_source import MAX_GROUPS, PARAMETERS_SOURCE, TILES_SOURCE
 
 __all__ = ["OPTIONS", "STAGES", "groups_of", "shared_nbytes", "tensor_source"]
 
@@ -21,24 +21,6 @@ STAGES = 4
 _DEPTH = 64
 
 _PROGRAM = r"""
-typedef INPUT input_t;
-typedef OUTPUT output_t;
-
-struct Parameters {
-    const input_t* a;
-    const input_t* b;
-    output_t* d;
-    const int* offsets;
-    int64 tokens, n, k;
-    int64 row_a, term_a;                // strides in elements; term_a is 1
-    int64 group_b, term_b, column_b;    // term_b or column_b is 1
-    int64 row_d, column_d;
-    int first, count;                   // the groups of this launch
-    int is_last;
-    int columns;                        // tiles across
-    int has_pairs;                      // two neighbours of a row of D may be written at once
-};
-
 const int DEPTH = 64;                   // terms of a step: rows of 128 bytes
 const int ROWS = 64 * QUARTETS;         // of a tile; a quartet is four warps
 const int THREADS = 128 * QUARTETS;
@@ -258,4 +240,4 @@ def tensor_source(input_name, output_name, quartets, columns, is_along_terms):
         "MULTIPLY": _multiply(input_name, columns, is_along_terms),
     }
     defines = "".join(f"#define {key} {value}\n" for key, value in names.items())
-    return defines + TYPES_SOURCE + TILES_SOURCE + _PROGRAM
+    return defines + TYPES_SOURCE + TILES_SOURCE + PARAMETERS_SOURCE + _PROGRAM
