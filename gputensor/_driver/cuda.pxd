@@ -36,6 +36,3 @@ cdef status_t function_allow_shared(int device, uint64_t function, int nbytes) n
 # How many blocks of `block_size` threads one multiprocessor holds at once.
 cdef status_t function_occupancy(int device, uint64_t function, int block_size,
                                  size_t shared_nbytes, int* blocks) noexcept nogil
-# The CUDA ordinal of the device that `ptr` lies on; -1 for memory that CUDA does not know or that
-# lies on the host. Needs no open device; -1 too when CUDA was never opened here.
-cdef int pointer_device(uint64_t ptr) noexcept nogil

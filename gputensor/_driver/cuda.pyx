@@ -43,7 +43,6 @@ cdef extern from "gputensor/_driver/cuda_device.h" namespace "gputensor" nogil:
         int cuDevicePrimaryCtxRetain(void** context, int device)
         int cuCtxGetCurrent(void** context)
         int cuCtxSetCurrent(void* context)
-        int cuPointerGetAttribute(void* value, int attribute, uint64_t ptr)
     const int ABI_VERSION "gputensor::CudaApi::ABI_VERSION"
 
     cdef cppclass CudaDevice:
@@ -64,8 +63,6 @@ __all__ = ["cuda_device_count", "device_info", "driver_version"]
 
 cdef enum:
     MAX_DYNAMIC_SHARED = 8      # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    POINTER_MEMORY_TYPE = 2     # CU_POINTER_ATTRIBUTE_MEMORY_TYPE; 2 says device memory
-    POINTER_ORDINAL = 9         # CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL
     CAPABILITY_MAJOR = 75       # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
     CAPABILITY_MINOR = 76
 
@@ -257,16 +254,6 @@ cdef void context_leave(int device, void* before) noexcept nogil:
 cdef int cuda_capability(int device) except -1:
     cdef int handle = device_handle(device)
     return 10 * attribute(CAPABILITY_MAJOR, handle) + attribute(CAPABILITY_MINOR, handle)
-
-
-cdef int pointer_device(uint64_t ptr) noexcept nogil:
-    cdef unsigned int kind = 0
-    cdef int ordinal = -1
-    if not is_initialised or api.cuPointerGetAttribute(&kind, POINTER_MEMORY_TYPE, ptr) != 0:
-        return -1
-    if kind != 2 or api.cuPointerGetAttribute(&ordinal, POINTER_ORDINAL, ptr) != 0:
-        return -1
-    return ordinal
 
 
 def cuda_device_count():

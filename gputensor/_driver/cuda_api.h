@@ -49,7 +49,6 @@
     X(cuMemSetAccess, cuMemSetAccess, (uint64_t, size_t, const MemAccessDesc*, size_t))         \
     X(cuMemGetAllocationGranularity, cuMemGetAllocationGranularity,                             \
       (size_t*, const MemAllocationProp*, int))                                                 \
-    X(cuPointerGetAttribute, cuPointerGetAttribute, (void*, int, uint64_t))                     \
     X(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (void**, unsigned, int))          \
     X(cuStreamDestroy, cuStreamDestroy_v2, (void*))                                             \
     X(cuStreamQuery, cuStreamQuery, (void*))                                                    \

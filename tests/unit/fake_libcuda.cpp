@@ -261,11 +261,6 @@ EXPORT int cuMemGetAllocationGranularity(size_t* nbytes, const AllocationProp* p
     *nbytes = gputensor::HostMemory::GRANULARITY;
     return 0;
 }
-EXPORT int cuPointerGetAttribute(void* value, int attribute, uint64_t) {
-    if (attribute != 2 && attribute != 9) return INVALID_VALUE;
-    *static_cast<int*>(value) = attribute == 2 ? 2 : 0;
-    return 0;
-}
 EXPORT int cuStreamCreateWithPriority(void** stream, unsigned flags, int priority) {
     if (flags != 1) return INVALID_VALUE;
     return unsafe_call([=] {
