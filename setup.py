@@ -40,6 +40,8 @@ def choose_compiler():
 
 def compile_args():
     args = ["-std=c++17", "-fvisibility=hidden", "-pthread", "-Wno-unused-function"]
+    if DEBUG:
+        args.append("-DGPUTENSOR_CHECK=1")
     if DEBUG or SANITIZER:
         args += ["-O1", "-g", "-fno-omit-frame-pointer"]
     else:

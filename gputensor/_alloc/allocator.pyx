@@ -15,6 +15,7 @@ from gputensor._alloc.central cimport (
     central_take,
     round_size,
 )
+from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.configuration cimport BACKEND_NATIVE
 from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.direct cimport direct_free, direct_malloc
@@ -119,6 +120,7 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
         gt_store_int(<int32_t*>&block.stack, <int32_t>stack)    # a snapshot may read it now
         if history_enabled(device):
             block_event_alloc(block, stack)
+    check_after(device, "malloc")
     return block
 
 
@@ -129,22 +131,24 @@ cdef void allocator_free(Block* block) noexcept nogil:
         return                      # the device was closed under the block: nothing is left of it
     if history_enabled(device):
         block_event_free(block, stack_capture_if(HISTORY_STACK_FREE), block.uses == NULL)
-    if block.home != NULL and block.uses == NULL and cache_park(block.home, block):
-        return
-    if block.pool == NULL:
-        direct_free(a, block)
-    else:
-        central_free(a, block)
+    if block.home == NULL or block.uses != NULL or not cache_park(block.home, block):
+        if block.pool == NULL:
+            direct_free(a, block)
+        else:
+            central_free(a, block)
+    check_after(device, "free")
 
 
 cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept nogil:
-    cdef DeviceAllocator* a = allocator_find(block.device)
+    cdef int device = block.device
+    cdef DeviceAllocator* a = allocator_find(device)
     cdef status_t status
     if stream == block.stream:
         return STATUS_OK
     device_lock(a)
     status = use_add(block, stream)
     device_unlock(a)
+    check_after(device, "record_stream")
     return status
 
 

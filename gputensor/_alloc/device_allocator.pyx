@@ -6,7 +6,17 @@ import os
 from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport calloc, free
 
-from gputensor._alloc.configuration cimport config_of_device, settings_to_struct
+from gputensor._alloc.check_hook cimport (
+    GT_IS_CHECKED,
+    check_after,
+    checks_resume,
+    checks_stop,
+)
+from gputensor._alloc.configuration cimport (
+    AllocatorConfig,
+    config_of_device,
+    settings_to_struct,
+)
 from gputensor._alloc.model cimport (
     DeviceAllocator,
     PrivatePool,
@@ -94,6 +104,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     pool_init(&a.pools[0], a, 0, 0)
     pool_init(&a.pools[1], a, 1, 0)
     gt_store_pointer(&allocators[device + HOST_DEVICES], a)
+    check_after(device, "the opening of the device")
     return 0
 
 
@@ -109,16 +120,18 @@ def open_allocator(int device, settings=None, limit_nbytes=None):
 def configure(settings=None):
     """Give the settings in force to every open allocator. Blocks in use are not touched."""
     cdef DeviceAllocator* a
+    cdef AllocatorConfig config
     cdef int index
     for index in range(MAX_DEVICES):
         a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
         if a != NULL and index - HOST_DEVICES not in _own_settings:
+            # Not with the lock held: this runs Python, and who waits for the lock may have the GIL.
+            config_of_device(a.device, &config)
             device_lock(a)
-            try:
-                config_of_device(a.device, &a.config)
-                _set_limit(a)
-            finally:
-                device_unlock(a)
+            a.config = config
+            _set_limit(a)
+            device_unlock(a)
+            check_after(a.device, "a change of settings")
 
 
 def set_caching(int device, bint caching):
@@ -126,6 +139,7 @@ def set_caching(int device, bint caching):
     cdef DeviceAllocator* a = allocator_find(device)
     if a != NULL:
         a.caching = caching
+        check_after(device, "set_caching")
 
 
 def is_caching(int device):
@@ -160,9 +174,14 @@ def close_allocator(int device, bint abandon=False):
         release_all(a)
         held = <size_t>a.stats[5][0].current
         device_unlock(a)
+        check_after(device, "the return of everything free")
     if held > 0 and not abandon:
         raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
+    if GT_IS_CHECKED:
+        checks_stop()
     gt_store_pointer(&allocators[device + HOST_DEVICES], NULL)
+    if GT_IS_CHECKED:
+        checks_resume()
     _own_settings.discard(device)
     _forget(a)
 

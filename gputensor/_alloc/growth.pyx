@@ -340,11 +340,13 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         _return_pages(a, pages)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
+    a.out_of_lists += 1
     device_unlock(a)
     status[0] = _make(a, pool, want - got, exact, &pages, &created)
     if status[0] == STATUS_OK:
         done = _map(a, &place, &pages, &mapped, status)
     device_lock(a)
+    a.out_of_lists -= 1
     a.page_pool_nbytes += created
     a.mapping_us += 10.0 + 0.24 * (created >> 20)
     account_reserved(a, POOL_LARGE, <int64_t>created)

@@ -113,6 +113,7 @@ cdef struct Page:
     size_t nbytes
     uint64_t va                 # where it is mapped at home; 0 in the page pool
     int view_count              # views that map it too: it stays at home while there are any
+    int views_found             # the checker's count of them
     # Scratch of view_plan.pyx, valid while `stamp` is the plan's number:
     uint64_t stamp
     uint64_t member             # the last plan step that counted it
@@ -309,6 +310,7 @@ cdef struct DeviceAllocator:
     # free pages of the device; the bytes include pages in the hands of a thread that grows
     Page* page_pool
     size_t page_pool_nbytes
+    int out_of_lists            # threads that hold pages or views outside of their lists
     # frees that wait for other streams
     PendingQueue* pending
     int64_t pending_count[2]

@@ -122,11 +122,16 @@ cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
 
 
 cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef StreamUse* use
     block.state = BLOCK_PENDING
     if block.view != NULL:
         view_show(block, BLOCK_PENDING)
     account_pending(a, block, 1)
+    _begin(a, block)
+
+
+# The block begins to wait, for events or for the capture's end.
+cdef void _begin(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef StreamUse* use
     if a.capturing:
         block.link_next = a.deferred
         a.deferred = block
@@ -225,6 +230,5 @@ cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
     while block != NULL:
         following = block.link_next
         block.link_next = NULL
-        account_pending(a, block, -1)
-        pending_add(a, block)
+        _begin(a, block)
         block = following

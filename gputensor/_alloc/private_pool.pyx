@@ -10,6 +10,7 @@ scope is open (`scope_count`), since they know nothing of pools.
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
+from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.model cimport (
     BlockPool,
@@ -132,6 +133,7 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
     if captures:
         pool.use_count += 1
     device_unlock(a)
+    check_after(device, "the begin of a pool")
     return STATUS_OK
 
 
@@ -159,6 +161,7 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
     if captures and a.capturing == 0:
         pending_resume(a)
     device_unlock(a)
+    check_after(device, "the end of a pool")
     return STATUS_OK
 
 
@@ -193,6 +196,7 @@ cdef status_t _hold(int device, uint64_t pool_id, int change) noexcept nogil:
     else:
         pool.use_count += change
     device_unlock(a)
+    check_after(device, "a hold on a pool" if change > 0 else "a pool's release")
     return status
 
 
@@ -222,6 +226,7 @@ cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
         pool.is_for_oom = is_for_oom
         pool.is_unsplit = is_unsplit
     device_unlock(a)
+    check_after(device, "set_pool_kind")
     return status
 
 

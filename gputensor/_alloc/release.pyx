@@ -85,6 +85,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
         page.next = pages
         pages = page
         left = left - page.nbytes if left > page.nbytes else 0
+    a.out_of_lists += 1
     device_unlock(a)
     while pages != NULL:
         page = pages
@@ -96,6 +97,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
             page.next = kept
             kept = page
     device_lock(a)
+    a.out_of_lists -= 1
     while kept != NULL:
         page = kept
         kept = page.next

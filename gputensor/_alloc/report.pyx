@@ -11,6 +11,7 @@ from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
+from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.device_allocator cimport allocator_find
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
@@ -147,6 +148,7 @@ def all_values(int device):
                 count += 1
             private = private.next
         device_unlock(a)
+        check_after(device, "statistics")       # which settle budgets and peaks
     found = {}
     try:
         for i in range(count):
@@ -177,6 +179,7 @@ def peak_allocated_nbytes(int device):
     device_lock(a)
     _settle(a)
     device_unlock(a)
+    check_after(device, "statistics")
     return a.stats[STAT_ALLOCATED_BYTES][0].peak
 
 
@@ -188,6 +191,7 @@ def peak_requested_nbytes(int device):
     device_lock(a)
     _settle(a)
     device_unlock(a)
+    check_after(device, "statistics")
     return a.stats[STAT_REQUESTED_BYTES][0].peak
 
 
@@ -223,6 +227,7 @@ def reset_peak(int device):
     stats_settle(a)         # no room is left under any peak: the budgets follow
     caches_resume(a)
     device_unlock(a)
+    check_after(device, "reset_peak")
 
 
 def empty_cache(int device):
@@ -239,6 +244,7 @@ def empty_cache(int device):
             pending_poll(a)
         released = release_all(a)
         device_unlock(a)
+        check_after(device, "empty_cache")
     return released
 
 

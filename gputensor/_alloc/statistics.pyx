@@ -232,13 +232,11 @@ cdef void account_split_out(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil:
     a.pending_count[block.kind] += sign
     a.pending_bytes[block.kind] += sign * <int64_t>block.nbytes
-    # A block moves from allocated to pending: its room belongs to no budget while it waits.
+    # A block moves from allocated to pending: its room belongs to no budget while it waits. When it
+    # is done, `active` has more room under its peak but `allocated` may have none: settle() knows.
     if sign > 0:
         a.counters[block.kind].budgets[UP_BYTES] -= <int64_t>block.nbytes
         a.counters[block.kind].budgets[UP_COUNT] -= 1
-    else:
-        a.counters[block.kind].budgets[UP_BYTES] += <int64_t>block.nbytes
-        a.counters[block.kind].budgets[UP_COUNT] += 1
 
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil:

@@ -20,6 +20,7 @@ from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
 from gputensor._alloc.block cimport block_map_remove
+from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
     BLOCK_HELD,
@@ -88,6 +89,7 @@ cdef void _retire(void* pointer) noexcept nogil:
         gt_store_int(&cache.in_use, 0)
         gt_store_int(&a.caches_in_use, a.caches_in_use - 1)
         device_unlock(a)
+        check_after(a.device, "the end of a thread")
     gt_spin_unlock(&closing_lock)
 
 

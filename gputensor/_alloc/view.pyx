@@ -147,9 +147,11 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         free(view)
         return NULL
     a.view_count += 1               # before the lock is given up: others count it, too
+    a.out_of_lists += 1
     device_unlock(a)
     status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
     device_lock(a)
+    a.out_of_lists -= 1
     if status != STATUS_OK:
         a.view_count -= 1
         free(view)
@@ -294,14 +296,17 @@ cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
 # Gives the lock up.
 cdef bint _evict(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
+    cdef bint is_gone
     if view == NULL:
         return False
     a.mapping_us += UNMAP_US * view.page_count
+    a.out_of_lists += 1
     _unlist(a, view)
-    if _drop(a, view):
-        return True
-    _list(a, view)
-    return False
+    is_gone = _drop(a, view)
+    if not is_gone:
+        _list(a, view)
+    a.out_of_lists -= 1
+    return is_gone
 
 
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
@@ -421,6 +426,7 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
     cdef View* kept = NULL
+    a.out_of_lists += 1
     while view != NULL:
         _unlist(a, view)
         if not _drop(a, view):
@@ -431,3 +437,4 @@ cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
         view = kept
         kept = view.next
         _list(a, view)
+    a.out_of_lists -= 1

@@ -204,3 +204,34 @@ def test_blocks_that_bypass_the_pools_are_in_snapshots_and_history_as_well(conf)
             elif event["action"] == "alloc":
                 assert event["addr"] in alive
         assert alive == set(probe.held[1:])
+
+
+def test_no_peak_is_missed_while_freed_blocks_wait_for_streams():
+    """The room that a block leaves under the peak of active bytes is none for allocated bytes."""
+    seeds = random.Random().sample(range(1 << 30), 40)
+    for seed in seeds:
+        rng = random.Random(seed)
+        with opened(rng.choice(["", "thread_cache:False"]), seed=seed) as probe:
+            other = probe.stream()
+            held, count, nbytes = [], Count(), Count()
+            for _ in range(300):
+                if held and rng.random() < 0.5:
+                    ptr, size = held.pop(rng.randrange(len(held)))
+                    if rng.random() < 0.5:
+                        probe.work(ptr, other, 1)
+                        raw_memory.raw_record_stream(ptr, other)
+                    probe.free(ptr)
+                    count.take(1)
+                    nbytes.take(size)
+                else:
+                    size = rng.choice([1, 100, 512, 1024, 2048])
+                    held.append((probe.malloc(size), max(512, size // 512 * 512)))
+                    count.add(1)
+                    nbytes.add(held[-1][1])
+                if rng.random() < 0.1:
+                    assert probe.calls.synchronize() == 0
+                if rng.random() < 0.02:
+                    probe.stats()
+            stats = probe.stats()
+            assert stats["allocation.all.peak"] == count.peak, seed
+            assert stats["allocated_bytes.all.peak"] == nbytes.peak, seed
