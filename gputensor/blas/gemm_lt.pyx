@@ -138,7 +138,9 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
     if status == BLAS_OK:
         status = make_layouts(product, plan)
     if status == BLAS_OK and choice is not NULL and choice.has_config:
-        if lt_algo_of(plan, product, choice, &result) == BLAS_OK:
+        # From a file, so possibly measured where workspaces are larger.
+        if (lt_algo_of(plan, product, choice, &result) == BLAS_OK
+                and result.workspace_nbytes <= workspace_nbytes):
             count = 1
     if status == BLAS_OK and count == 0:
         status = lt_propose(plan, product, workspace_nbytes, 1, &result, &count)

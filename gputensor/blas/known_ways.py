@@ -5,7 +5,8 @@ slower than another of its algorithms. The file beside this module lists such sh
 algorithm, measured by ``benchmarks/known_ways.py`` over a grid of common sizes of models. A row
 counts for devices of its kind and library versions of its series only, cuBLASLt checks that the
 algorithm fits the product, and who tunes (:mod:`gputensor.blas.tunable`), names a library or asks
-for padding is not affected.
+for padding is not affected. A file that is missing or damaged counts as empty: it could only have
+made products quicker.
 
 Why not for near shapes too: with a tenth more rows of the result, the algorithm of a row was 0.55
 to 1.46 times as fast as the library's first choice (geometric mean 0.93); how tiles fill the
@@ -27,6 +28,17 @@ ALIGNMENT = 16
 
 _AT = {name: number for number, name in enumerate(FIELDS)}
 KEY = ("op_a", "op_b", "type_a", "type_b", "type_d", "compute", "m", "n", "k")
+CONFIG_COUNT = 9  # numbers of a configuration, as in choice.pxd; int32 each
+
+
+def _way(row):
+    """Split a row into key and configuration; ValueError for what is no row."""
+    *key, config = row
+    if len(key) != len(KEY) or len(config) != CONFIG_COUNT:
+        raise ValueError(f"a row has {len(KEY)} numbers and {CONFIG_COUNT} in a list")
+    if any(type(number) is not int or abs(number) >= 1 << 31 for number in (*key, *config)):
+        raise ValueError("the numbers of a row are integers of 32 bits")
+    return tuple(key), tuple(config)
 
 
 def read_rows(text, device_name, library_version):
@@ -43,19 +55,27 @@ def read_rows(text, device_name, library_version):
     library_version : int
         cuBLASLt's, as in 130100.
 
+    Raises
+    ------
+    ValueError
+        The text is something else.
+
     Examples
     --------
     >>> text = ('{"sections": [{"device": "GPU X", "library": 13, "rows": '
-    ...         '[[0, 0, 9, 9, 9, 68, 8192, 16, 8192, [66, 312]]]}]}')
+    ...         '[[0, 0, 9, 9, 9, 68, 8192, 16, 8192, [66, 312, 1, 0, 0, 1, 35, 0, 3]]]}]}')
     >>> read_rows(text, "GPU X", 130100)
-    {(0, 0, 9, 9, 9, 68, 8192, 16, 8192): (66, 312)}
+    {(0, 0, 9, 9, 9, 68, 8192, 16, 8192): (66, 312, 1, 0, 0, 1, 35, 0, 3)}
     >>> read_rows(text, "GPU X", 120900)
     {}
     """
     rows = {}
-    for section in json.loads(text)["sections"]:
-        if section["device"] == device_name and section["library"] == library_version // 10000:
-            rows |= {tuple(key): tuple(config) for *key, config in section["rows"]}
+    try:
+        for section in json.loads(text)["sections"]:
+            if section["device"] == device_name and section["library"] == library_version // 10000:
+                rows.update(_way(row) for row in section["rows"])
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no table of known ways: {error!r}") from None
     return rows
 
 
@@ -63,9 +83,11 @@ def read_rows(text, device_name, library_version):
 def _rows(device):
     from gputensor._driver.cuda import device_info
 
-    return read_rows(
-        FILE.read_text(), device_info(device)["name"], library_versions().get("cublasLt", 0)
-    )
+    name, version = device_info(device)["name"], library_versions().get("cublasLt", 0)
+    try:
+        return read_rows(FILE.read_text(encoding="utf-8"), name, version)
+    except (OSError, ValueError):
+        return {}
 
 
 def find_way(signature, device, itemsize):

@@ -19,6 +19,7 @@ import sys
 import threading
 from pathlib import Path
 
+from gputensor.blas.known_ways import CONFIG_COUNT
 from gputensor.blas.library import library_versions
 from gputensor.blas.plan import forget_plans
 from gputensor.blas.shapes_file import read_signatures
@@ -345,7 +346,7 @@ def read_file(filename=None):
     try:
         content = json.loads(path.read_text())
         rows = [_entry_of(row) for row in content["results"]]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a file of tuned results: {error}") from None
     with _lock:
         _entries.update(rows)
@@ -356,8 +357,13 @@ def read_file(filename=None):
 def _entry_of(row):
     signature = check_signature([row["problem"][name] for name in FIELDS])
     config = row["config"] and tuple(int(number) for number in row["config"])
+    pad, backend = int(row["pad"]), int(row["backend"])
+    if config and (len(config) != CONFIG_COUNT or max(map(abs, config)) >= 1 << 31):
+        raise ValueError(f"a configuration is {CONFIG_COUNT} integers of 32 bits")
+    if not (-1 <= pad <= 7 and -1 <= backend < 1 << 31):  # a mask of three matrices
+        raise ValueError(f"there is no padding {pad}, or no library {backend}")
     entry = {
-        "choice": (int(row["pad"]), int(row["backend"]), config),
+        "choice": (pad, backend, config or None),
         "us": float(row["us"]),
         "default_us": float(row["default_us"]),
         "measured": int(row["measured"]),

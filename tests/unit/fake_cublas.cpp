@@ -211,14 +211,16 @@ int64_t read_value(const void* value, size_t nbytes) {
     return number;
 }
 // One line for each call of cublasLtMatmul in the file that FAKE_CUBLAS_LOG names.
-void log_call(const Call& call, int compute) {
+void log_call(const Call& call, const Algo& algo, int compute) {
     const char* path = getenv("FAKE_CUBLAS_LOG");
     FILE* file = path ? fopen(path, "a") : nullptr;
     if (!file) return;
-    fprintf(file, "%d %d %d  op %d%d  m %ld n %ld k %ld  scales %d%d modes %d %d  fast %d  epilogue %d  compute %d\n",
+    fprintf(file, "%d %d %d  op %d%d  m %ld n %ld k %ld  scales %d%d modes %d %d  fast %d  epilogue %d  algo",
             call.a.type, call.b.type, call.d.type, call.op_a, call.op_b, long(call.d.rows),
             long(call.d.columns), long(call.op_a ? call.a.rows : call.a.columns), call.scale_a != nullptr,
-            call.scale_b != nullptr, call.mode_a, call.mode_b, int(call.is_fast), call.epilogue, compute);
+            call.scale_b != nullptr, call.mode_a, call.mode_b, int(call.is_fast), call.epilogue);
+    for (int32_t number : algo.config) fprintf(file, " %d", number);
+    fprintf(file, "  compute %d\n", compute);
     fclose(file);
 }
 Call call_of(const Desc& desc, const void* a, const void* b, const void* c, const void* d) {
@@ -312,6 +314,7 @@ EXPORT int cublasLtMatmulAlgoGetIds(void*, int, int, int, int, int, int, int req
     return OK;
 }
 EXPORT int cublasLtMatmulAlgoInit(void*, int, int, int, int, int, int, int id, Algo* algo) {
+    if (id < 0) return INVALID_VALUE;
     *algo = {{id, 0, 1, 0, 0, 0, 0, 0, 0}, 0xA160, {}};
     return OK;
 }
@@ -356,7 +359,7 @@ EXPORT int cublasLtMatmul(void*, void* desc, const void* alpha, const void* pa, 
     call.beta = factor(beta, own.scale);
     call.workspace = static_cast<char*>(workspace);
     call.workspace_nbytes = workspace_of(*algo);
-    log_call(call, own.compute);
+    log_call(call, *algo, own.compute);
     return queue(call, stream);
 }
 

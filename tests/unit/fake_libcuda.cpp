@@ -6,8 +6,9 @@
 // that CUDA forbids during a capture fail unless the thread's capture mode is relaxed.
 //
 // FAKE_CUDA_INIT, FAKE_CUDA_COUNT, FAKE_CUDA_VERSION and FAKE_CUDA_VMM set what cuInit returns, how
-// many devices there are, the version, and whether there is virtual memory. Compile with
-// -DNO_PROC_ADDRESS for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
+// many devices there are, the version, and whether there is virtual memory; FAKE_CUDA_NAME and
+// FAKE_CUDA_GIB what a device is called and how much memory it has. Compile with -DNO_PROC_ADDRESS
+// for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
 
 #include <atomic>
 #include <cstdio>
@@ -48,6 +49,8 @@ int setting(const char* name, int otherwise) {
     return text ? atoi(text) : otherwise;
 }
 
+size_t memory_nbytes() { return size_t(setting("FAKE_CUDA_GIB", 1)) << 30; }
+
 bool initialised = false;
 char primary_context;
 thread_local void* current_context = nullptr;
@@ -80,7 +83,7 @@ struct FakeDevice : HostDevice {
 
 FakeDevice& device() {
     static FakeDevice* host = new FakeDevice(
-        size_t(1) << 30, false, getenv("FAKE_CUDA_SEED") != nullptr,
+        memory_nbytes(), false, getenv("FAKE_CUDA_SEED") != nullptr,
         uint64_t(setting("FAKE_CUDA_SEED", 0)));
     return *host;
 }
@@ -138,7 +141,8 @@ EXPORT int cuDeviceGet(int* found, int ordinal) {
     return initialised ? 0 : NOT_INITIALIZED;
 }
 EXPORT int cuDeviceGetName(char* name, int length, int) {
-    snprintf(name, size_t(length), "Fake GPU");
+    const char* given = getenv("FAKE_CUDA_NAME");
+    snprintf(name, size_t(length), "%s", given ? given : "Fake GPU");
     return 0;
 }
 EXPORT int cuDeviceGetUuid_v2(void* uuid, int) {
@@ -150,7 +154,7 @@ EXPORT int cuDeviceGetPCIBusId(char* text, int length, int) {
     return 0;
 }
 EXPORT int cuDeviceTotalMem_v2(size_t* nbytes, int) {
-    *nbytes = size_t(1) << 30;
+    *nbytes = memory_nbytes();
     return 0;
 }
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {

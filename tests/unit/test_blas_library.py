@@ -1,12 +1,14 @@
 """What can be checked of the library tables without a GPU, and the small pure parts of blas."""
 
 import importlib
+import json
 
 import numpy as np
 import pytest
 
 from gputensor import blas
 from gputensor.blas import library, overlap, pad, scale_factor, status, workspace
+from gputensor.blas.signature import FIELDS, signature_of_shape
 from gputensor.errors import BlasError, DeviceError
 
 BFLOAT16, FLOAT32 = 10, 11
@@ -153,9 +155,38 @@ def test_files_of_tuned_products_are_checked(tmp_path):
     from gputensor.blas import tunable
 
     path = tmp_path / "results.json"
-    for text in ("", "[]", '{"results": [{"problem": {}}]}', '{"results": 3}'):
+    for text in ("", "[]", "[" * 100_000, '{"results": [{"problem": {}}]}', '{"results": 3}'):
         path.write_text(text)
         with pytest.raises(ValueError, match="is not a file of tuned results"):
             tunable.read_file(path)
+    good = {
+        "device": "GPU X",
+        "driver": "13.0",
+        "library": "cublasLt 130101",
+        "problem": dict(zip(FIELDS, signature_of_shape(16, 64, 512, "bf16"), strict=True)),
+        "pad": 0,
+        "backend": 0,
+        "config": [7, 20, 1, 0, 0, 0, 11, 0, 2],
+        "us": 1.0,
+        "default_us": 2.0,
+        "measured": 3,
+    }
+    for change in (
+        {"config": good["config"][:-1]},
+        {"config": [*good["config"][:-1], 1 << 31]},
+        {"config": 7},
+        {"config": [[]] * 9},
+        {"pad": 8},
+        {"pad": -2},
+        {"backend": 1 << 31},
+        {"measured": float("inf")},
+    ):
+        path.write_text(json.dumps({"results": [good, {**good, **change}]}))
+        with pytest.raises(ValueError, match="is not a file of tuned results"):
+            tunable.read_file(path)
+    assert tunable.get_results() == []
     path.write_text('{"results": []}')
     assert tunable.read_file(path) == 0
+    path.write_text(json.dumps({"results": [good]}))
+    assert tunable.read_file(path) == 1
+    tunable.clear()
