@@ -28,7 +28,7 @@ export GPUTENSOR_BUILD_JOBS := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan \
+.PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan check-debug \
         environment build lint-environment clean
 
 ifdef PY
@@ -49,6 +49,7 @@ help:
 	@echo "make lint         ruff, cython-lint, mypy, codespell"
 	@echo "make check-asan   driver, allocator, streams and tensors under AddressSanitizer"
 	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
+	@echo "make check-debug  allocator, streams and tensors in a build that checks the books"
 	@echo "make clean        remove the environment and everything built"
 
 demo: build
@@ -92,6 +93,10 @@ check-tsan: SANITIZER := thread
 check-tsan: SANITIZER_LIBRARY := tsan
 check-tsan: $(OWN_ENVIRONMENT)
 	$(run_sanitized)
+
+# The allocator's invariants are checked after each change; see gputensor/_alloc/DESIGN.md.
+check-debug: $(OWN_ENVIRONMENT)
+	.ci/run-debug $(abspath $(PY))
 
 define run_sanitized
 GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath $(PY))

@@ -7,7 +7,8 @@ sources, so `python setup.py build_ext --inplace` after an edit compiles one mod
 Environment, for developers:
     GPUTENSOR_BUILD_ONLY   comma-separated packages to build (``_alloc,blas``), or ``none``
     GPUTENSOR_BUILD_JOBS   compilers to run at once; default: the number of usable cores
-    GPUTENSOR_BUILD_DEBUG  ``1``: little optimisation, with the symbols of a debugger
+    GPUTENSOR_BUILD_DEBUG  ``1``: little optimisation, with the symbols of a debugger, and the
+                           allocator checks its books after each change (GPUTENSOR_CHECK)
     GPUTENSOR_SANITIZE     ``address`` or ``thread``: build the extensions with that sanitizer
 """
 
