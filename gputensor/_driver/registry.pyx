@@ -79,7 +79,9 @@ cdef Driver* driver_open(int device) except NULL:
         if os.environ.get("GPUTENSOR_OBSERVE_DRIVER", "0") == "1":
             observe(device)
     else:
-        raise DeviceError(f"device {device} is not open: host devices below -1 come from open_host")
+        raise DeviceError(
+            f"host:{HOST_DEVICE - device} (device {device}) is not open: it was closed, or "
+            "open_host never made it" if device < HOST_DEVICE else f"there is no device {device}")
     return driver_get(device)
 
 
@@ -150,7 +152,9 @@ def open_host(capacity=None, seed=None, phantom=False):
 def close_host(int device):
     """Close a device that `open_host` made and free all that it holds, live or not.
 
-    Runs the `before_close` functions first. Nobody may use the device during or after this call.
+    Runs the `before_close` functions first. Nobody may use the device during this call. What was
+    made on it says afterwards that it is closed; arrays that share its memory through DLPack, and
+    addresses read before, are of memory that is gone.
     """
     if device >= HOST_DEVICE:
         raise ValueError(f"device is {device}; only devices that open_host made can be closed")

@@ -14,6 +14,7 @@ from gputensor._driver.table cimport STATUS_CAPTURE_UNSUPPORTED, STATUS_OK, Driv
 from gputensor.streams.current cimport current_stream, device_text
 from gputensor.streams.ordering cimport stream_wait_peer
 from gputensor.tensor.elementwise cimport contiguous
+from gputensor.tensor.storage cimport storage_check_open
 from gputensor.tensor.tensor cimport Tensor, empty_tensor
 
 from gputensor.errors import raise_for_status
@@ -28,7 +29,9 @@ cdef Tensor copied_to_peer(Tensor source, int device):
     cdef uint64_t stream, target
     cdef Tensor packed, result
     cdef status_t status
-    cdef Driver* driver = driver_get(origin)
+    cdef Driver* driver
+    storage_check_open(source.storage)
+    driver = driver_get(origin)
     result = empty_tensor(source.dtype_code, source.ndim_, source.shape_, device)
     if source.size_ == 0:
         return result

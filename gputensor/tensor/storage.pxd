@@ -23,3 +23,6 @@ cdef Storage storage_new(int device, size_t nbytes)
 # a wait.
 cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object owner,
                              bint is_readonly, uint64_t stream)
+# Raises DeviceError when the device of the storage was closed: only host devices below -1 can be,
+# so callers compare the number first. Another device may have it by now.
+cdef int storage_check_open(Storage storage) except -1

@@ -13,11 +13,12 @@ from libc.stdint cimport uint64_t
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.streams.current cimport current_stream, device_generation
+from gputensor.streams.current cimport current_stream, device_generation, device_text
 from gputensor.streams.event_pool cimport event_return, event_take
 from gputensor.streams.ordering cimport UseLog, use_log_drop, use_log_init
 
 from gputensor._driver.registry import before_close
+from gputensor.errors import DeviceError
 
 # Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
 # the events are None until they can be recorded, which is not while this thread captures a graph.
@@ -68,6 +69,12 @@ cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object own
     storage.owner = owner
     storage.is_readonly = is_readonly
     return storage
+
+
+cdef int storage_check_open(Storage storage) except -1:
+    if storage.generation != device_generation(storage.device):
+        raise DeviceError(f"{device_text(storage.device)} of this tensor is closed")
+    return 0
 
 
 cdef int retire(Storage storage) except -1:

@@ -12,11 +12,12 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
+from gputensor._driver.table cimport HOST_DEVICE
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.operand cimport Operand
 from gputensor.streams.device cimport device_object
 from gputensor.streams.ordering cimport order_read, order_write, raise_for_order
-from gputensor.tensor.storage cimport Storage, storage_new
+from gputensor.tensor.storage cimport Storage, storage_check_open, storage_new
 
 from gputensor._kernels.dtypes import DTYPES
 
@@ -81,6 +82,8 @@ cdef class Tensor:
         raise TypeError("Tensor has no constructor: use asarray, empty, zeros, full or arange")
 
     cdef int fill_operand(self, Operand* out) except -1:
+        if self.storage.device < HOST_DEVICE:
+            storage_check_open(self.storage)
         out.ptr = self.ptr
         out.dtype = self.dtype_code
         out.ndim = self.ndim_
@@ -90,13 +93,18 @@ cdef class Tensor:
         return 0
 
     cdef int prepare_read(self, uint64_t stream) except -1:
-        cdef int status = order_read(&self.storage.uses, self.storage.block, stream)
+        cdef int status
+        if self.storage.device < HOST_DEVICE:
+            storage_check_open(self.storage)
+        status = order_read(&self.storage.uses, self.storage.block, stream)
         if status:
             raise_for_order(self.storage.device, stream, status)
         return 0
 
     cdef int prepare_write(self, uint64_t stream) except -1:
         cdef int status
+        if self.storage.device < HOST_DEVICE:
+            storage_check_open(self.storage)
         if self.storage.is_readonly:
             raise ValueError("the tensor is read-only: its memory was imported from an owner "
                              "that forbids writing; copy it first")
@@ -167,6 +175,8 @@ cdef class Tensor:
 
     def data_ptr(self):
         """Return the address of the first element; 0 when there is none."""
+        if self.storage.device < HOST_DEVICE:
+            storage_check_open(self.storage)
         return self.ptr if self.size_ else 0
 
     # ---- values, which wait for the device
