@@ -2,7 +2,7 @@
 """What the allocator tells Python: statistics and raw snapshots.
 
 Values are collected under the device lock with the caches stopped, so that they are of one moment;
-nothing is formatted there.
+nothing is formatted there, and no host memory is taken.
 """
 
 import numpy as np
@@ -122,6 +122,16 @@ cdef int _count_private(DeviceAllocator* a) noexcept nogil:
     return count
 
 
+cdef void _fill_all_private(DeviceAllocator* a, int64_t* cells) noexcept nogil:
+    cdef PrivatePool* private = a.private_pools
+    while private != NULL:
+        if _is_shown(private):
+            cells[0] = <int64_t>private.pool_id
+            _fill_private(private, &cells[1])
+            cells += PRIVATE_VALUES
+        private = private.next
+
+
 def all_values(int device):
     """Return ``(stats_values(device), {pool_id: values})``, both of one moment.
 
@@ -129,26 +139,28 @@ def all_values(int device):
     fields. A pool that nobody holds and that holds nothing is left out.
     """
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* private
     cdef int64_t[VALUES] values
     cdef int64_t* cells = NULL
     cdef int i, j, count = 0
+    cdef int room = 0
     memset(values, 0, sizeof(values))
-    if a != NULL:
+    while a != NULL:
         device_lock(a)
         _settle(a)
         _fill(a, values)
-        if a.private_pools != NULL:
-            cells = <int64_t*>malloc((_count_private(a) + 1) * PRIVATE_VALUES * sizeof(int64_t))
-        private = a.private_pools if cells != NULL else NULL
-        while private != NULL:
-            if _is_shown(private):
-                cells[count * PRIVATE_VALUES] = <int64_t>private.pool_id
-                _fill_private(private, &cells[count * PRIVATE_VALUES + 1])
-                count += 1
-            private = private.next
+        count = _count_private(a)
+        if count <= room:
+            _fill_all_private(a, cells)
         device_unlock(a)
         check_after(device, "statistics")       # which settle budgets and peaks
+        if count <= room:
+            break
+        # Room is made without the lock; what comes up to then may need more.
+        free(cells)
+        room = count + 8
+        cells = <int64_t*>malloc(room * PRIVATE_VALUES * sizeof(int64_t))
+        if cells == NULL:
+            raise MemoryError("no host memory for the statistics of pools")
     found = {}
     try:
         for i in range(count):
@@ -355,21 +367,36 @@ def collect_segments(int device, bint with_page_pool=False):
     cdef size_t segments_filled = 0
     cdef size_t blocks_filled = 0
     cdef size_t pooled = 0
+    cdef size_t segment_room = 0
+    cdef size_t block_room = 0
+    cdef bint fits = False
     cdef SegmentRecord* segments = NULL
     cdef BlockRecord* blocks = NULL
     if a == NULL:
         return np.empty(0, SEGMENT_DTYPE), np.empty(0, BLOCK_DTYPE)
     with nogil:
-        device_lock(a)
-        caches_stop(a)
-        pooled = a.page_pool_nbytes
-        _collect_all(a, NULL, NULL, &segment_count, &block_count)
-        segments = <SegmentRecord*>malloc((segment_count + 1) * sizeof(SegmentRecord))
-        blocks = <BlockRecord*>malloc((block_count + 1) * sizeof(BlockRecord))
-        if segments != NULL and blocks != NULL:
-            _collect_all(a, segments, blocks, &segments_filled, &blocks_filled)
-        caches_resume(a)
-        device_unlock(a)
+        while True:
+            device_lock(a)
+            caches_stop(a)
+            pooled = a.page_pool_nbytes
+            segment_count = block_count = 0
+            _collect_all(a, NULL, NULL, &segment_count, &block_count)
+            fits = segment_count < segment_room and block_count < block_room
+            if fits:
+                _collect_all(a, segments, blocks, &segments_filled, &blocks_filled)
+            caches_resume(a)
+            device_unlock(a)
+            if fits:
+                break
+            # Room is made without the lock; what comes up to then may need more.
+            free(segments)
+            free(blocks)
+            segment_room = segment_count + segment_count // 8 + 64
+            block_room = block_count + block_count // 8 + 256
+            segments = <SegmentRecord*>malloc(segment_room * sizeof(SegmentRecord))
+            blocks = <BlockRecord*>malloc(block_room * sizeof(BlockRecord))
+            if segments == NULL or blocks == NULL:
+                break
     try:
         if segments == NULL or blocks == NULL:
             raise MemoryError("no host memory for a snapshot")

@@ -2,8 +2,10 @@
 
 import ctypes
 import queue
+import sys
 import threading
 
+import numpy as np
 import pytest
 
 from gputensor._alloc import raw_memory, report
@@ -76,6 +78,43 @@ def test_the_peak_over_threads_is_the_peak_of_the_sum():
         assert probe.stats()["allocated_bytes.all.peak"] == 700 * 4096
         while not held.empty():
             raw_memory.raw_delete(held.get())
+
+
+def test_snapshots_and_statistics_are_whole_while_blocks_and_pools_come_and_go():
+    """Their room is made without the lock: what comes up to then may need more."""
+    with opened() as probe:
+        done = threading.Event()
+
+        def churn():
+            while not done.is_set():
+                pool = raw_memory.new_pool_id()
+                raw_memory.retain_pool(probe.device, pool)
+                blocks = [raw_memory.raw_alloc(probe.device, 512, 0) for _ in range(3000)]
+                for ptr in blocks:
+                    raw_memory.raw_delete(ptr)
+
+        def look():
+            try:
+                last = 0
+                for _ in range(300):
+                    segments, blocks = report.collect_segments(probe.device)
+                    assert segments["n_blocks"].sum() == len(blocks)
+                    ends = np.cumsum(segments["n_blocks"].astype(int))
+                    sums = [part["nbytes"].sum() for part in np.split(blocks, ends[:-1])]
+                    assert (segments["nbytes"] == sums).all()
+                    _, pools = report.all_values(probe.device)
+                    assert len(pools) >= last
+                    last = len(pools)
+            finally:
+                done.set()
+
+        # The threads take turns often, so that many blocks come between a count and its room.
+        before = sys.getswitchinterval()
+        sys.setswitchinterval(1e-5)
+        try:
+            run([churn, look])
+        finally:
+            sys.setswitchinterval(before)
 
 
 def test_a_block_that_another_thread_frees_comes_home():
