@@ -22,7 +22,7 @@ import gputensor as gt
 from gputensor._kernels.dtypes import CODE_OF
 from gputensor.blas import int4_layout, small_m, small_m_mma
 from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
-from report import Report
+from report import Report, require_gpu
 
 SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)] + [(1, 4096, 4096), (1, 1024, 8192)]
 FORMS = {"plain": PLAIN, "int8": INT8, "int4": INT4}
@@ -262,6 +262,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--name", default="small_m")
     arguments = parser.parse_args()
+    require_gpu()
     shapes = [tuple(map(int, text.split("x"))) for text in arguments.shape or ()] or SHAPES
     report = Report(arguments.name, "GPU time of skinny products by graph replay")
     copy, copy_nbytes = copy_graph()
