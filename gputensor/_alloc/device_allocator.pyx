@@ -131,7 +131,7 @@ def configure(settings=None):
             a.config = config
             _set_limit(a)
             device_unlock(a)
-            check_after(a.device, "a change of settings")
+            check_after(index - HOST_DEVICES, "a change of settings")
 
 
 def set_caching(int device, bint caching):

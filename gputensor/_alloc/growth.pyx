@@ -54,6 +54,7 @@ from gputensor._alloc.page cimport (
 )
 from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
 from gputensor._alloc.segment cimport (
+    block_has_mapped_neighbour,
     hole_insert,
     hole_remove,
     segment_new,
@@ -356,9 +357,11 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         return NULL
     block = _commit(a, pool, &place, stream, done, mapped)
     if status[0] == STATUS_OK:
-        if alone:
-            return block
-        return _join_claimed(pool, &place, block, nbytes)
+        if not alone:
+            block = _join_claimed(pool, &place, block, nbytes)
+        # It may be parked before it was ever in a bin.
+        block.is_split = block_has_mapped_neighbour(block)
+        return block
     pool_insert(pool, block)
     if place.lead != NULL:
         pool_insert(pool, place.lead)

@@ -8,7 +8,7 @@ import threading
 import numpy as np
 import pytest
 
-from gputensor._alloc import raw_memory, report
+from gputensor._alloc import checker, raw_memory, report
 from gputensor._driver import registry
 from tests.simulation.allocator_shadow import c_symbols
 from tests.unit.alloc_probe import MIB, opened
@@ -115,6 +115,38 @@ def test_snapshots_and_statistics_are_whole_while_blocks_and_pools_come_and_go()
             run([churn, look])
         finally:
             sys.setswitchinterval(before)
+
+
+def test_a_large_parked_block_that_was_never_cut_counts_as_split_beside_others():
+    """What is mapped anew for a request, and all of it given out, has its neighbours as well."""
+    with opened() as probe:
+        begun, go = threading.Event(), threading.Event()
+
+        def other():
+            raw_memory.raw_delete(raw_memory.raw_alloc(probe.device, 512, 0))
+            begun.set()
+            assert go.wait(60)
+
+        def measure():
+            held = [probe.malloc(20 * MIB) for _ in range(8)]
+            probe.mark()
+            ptr = probe.malloc(20 * MIB)
+            assert probe.made()["page_map"] > 0, "served from memory that was there"
+            before = probe.stats()["inactive_split_bytes.large_pool.current"]
+            probe.free(ptr)
+            after = probe.stats()["inactive_split_bytes.large_pool.current"]
+            assert checker.check(probe.device) == []
+            assert after - before == 20 * MIB
+            probe.free_all(held)
+
+        def measure_with_company():  # large blocks are parked while several threads allocate
+            try:
+                assert begun.wait(60)
+                measure()
+            finally:
+                go.set()
+
+        run([other, measure_with_company])
 
 
 def test_a_block_that_another_thread_frees_comes_home():
