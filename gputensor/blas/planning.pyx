@@ -1,9 +1,9 @@
 """Planning on a miss of the plan table.
 
-The result of tuning, if there is one for the product or for a near one, decides; otherwise padding
-is chosen by its cost model, and the algorithm by what is known of the device (known_ways.py) or by
-the library. With tuning enabled, a product that nobody tuned is tuned here, before its first run,
-unless its stream is capturing.
+The result of tuning decides, if there is one for the product; else what is known of the device for
+the product (known_ways.py); else the result of tuning of a near product. Otherwise padding is
+chosen by its cost model, and the algorithm by the library. With tuning enabled, a product that
+nobody tuned is tuned here, before its first run, unless its stream is capturing.
 """
 
 from libc.stdint cimport uint64_t
@@ -67,28 +67,32 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     cdef Plan* plan = NULL
     cdef void* before = NULL
     cdef int status = BLAS_OK
-    cdef bint is_batch
+    cdef bint is_batch, is_auto
     dispatch_load(product.device)
     # A pointer-array call is cuBLAS's, and there is one algorithm of it.
     is_batch = product.flags & PRODUCT_POINTERS != 0
+    # Who asks for a library or for padding gets a library.
+    is_auto = preference == LIBRARY_AUTO and padding() == "auto" and not is_batch
+    known = None
+    if is_auto:
+        known = find_way(product_signature(product), product.device,
+                         dtype_itemsize(product.type_a))
     if tunable.is_active and not is_batch:
         found = tunable.find(product_signature(product), product.device,
                              is_capturing(product.device, stream))
+        if found is None and known is None:
+            found = tunable.find_near(product_signature(product), product.device)
         if found is not None:
             read_choice(found, &choice)
             chosen = &choice
-    # Who asks for a library or for padding gets a library.
-    if preference == LIBRARY_AUTO and padding() == "auto" and not is_batch:
+    if is_auto:
         if chosen is not NULL:
             plan = own_plan(chosen.backend, product, key, hash_value)
         else:
             plan = own_plan(BACKEND_TINY, product, key, hash_value)
-        if plan is NULL and chosen is NULL:
-            config = find_way(product_signature(product), product.device,
-                              dtype_itemsize(product.type_a))
-            if config is not None:
-                read_choice((PAD_NONE, BACKEND_LT, config), &choice)
-                chosen = &choice
+        if plan is NULL and chosen is NULL and known is not None:
+            read_choice((PAD_NONE, BACKEND_LT, known), &choice)
+            chosen = &choice
         if plan is NULL and chosen is NULL:
             for backend in (BACKEND_SMALL_M, BACKEND_DIRECT, BACKEND_PACKED):
                 if plan is NULL:

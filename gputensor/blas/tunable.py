@@ -222,7 +222,7 @@ def environment(device):
 
 
 def find(signature, device, is_capturing):
-    """Return the choice for a product, or None. Called when a product is planned.
+    """Return what was measured for a product, or None. Called when a product is planned.
 
     Tunes the product when that is enabled, it has no entry and its stream is not capturing.
     """
@@ -233,10 +233,13 @@ def find(signature, device, is_capturing):
             entry = _tune(signature, device)
         if entry is None and _settings.is_recording:
             _untuned[signature] = None
-        if not _settings.is_enabled:
-            return None
-        if entry is None:
-            entry = _borrow(place, signature)
+        return entry["choice"] if entry is not None and _settings.is_enabled else None
+
+
+def find_near(signature, device):
+    """Return the choice of the nearest shape for a product without an entry, or None."""
+    with _lock:
+        entry = _borrow(environment(device), signature) if _settings.is_enabled else None
         return None if entry is None else entry["choice"]
 
 

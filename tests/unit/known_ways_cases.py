@@ -225,10 +225,15 @@ def tuned(rng, folder):
         tunable.enable(False)
         assert one.algorithm() == KNOWN
         tunable.clear()
-    # Enabled without an entry for the product: known ways hold.
-    tunable.set_filename(folder / "none.json")
+    # Enabled without an entry for the product: known ways hold, also beside a near product's entry,
+    # which is borrowed by what has neither.
+    near, other = Product(rng, folder, k=K + 8), Product(rng, folder, k=K + 16)
+    problem = dict(zip(FIELDS, near.signature, strict=True))
+    path.write_text(json.dumps({"results": [{**entry, "config": TUNED, "problem": problem}]}))
     tunable.enable(True)
+    assert near.algorithm() == TUNED
     assert one.algorithm() == KNOWN
+    assert other.algorithm() == TUNED
 
 
 def shipped(rng, folder):
