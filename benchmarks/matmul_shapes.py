@@ -52,11 +52,14 @@ L2_NBYTES = 64 << 20
 
 
 def repeats(m, n, k, itemsize):
-    """Copies of the operands that together exceed the cache, and at least a millisecond of work."""
+    """Copies of the operands that together exceed the cache, and some 10 milliseconds of work.
+
+    Shorter runs of large products are decided by what the clocks did just before.
+    """
     nbytes = (m * k + k * n + m * n) * itemsize
     copies = max(1, min(16, math.ceil(2 * L2_NBYTES / nbytes)))
     work = 2.0 * m * n * k
-    return copies, max(copies, min(200, math.ceil(5e11 / work)))
+    return copies, max(copies, min(200, math.ceil(4e12 / work)))
 
 
 class Operands:
