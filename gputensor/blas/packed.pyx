@@ -19,7 +19,7 @@ from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.packed_schedule cimport Schedule, schedule_choose
-from gputensor.blas.pad cimport PAD_D, odd_matrices
+from gputensor.blas.pad cimport PAD_D, PAD_NONE, odd_matrices
 from gputensor.blas.plan cimport BACKEND_PACKED, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport Product
 
@@ -41,7 +41,7 @@ cdef enum:
     FLAG_NBYTES = 4
     ALIGNMENT = 1024
     LEAST_SIZE = 256            # m, n and k
-    MOST_TERMS_HALF = 6144      # k
+    H200_CLUSTERS = 66          # of two blocks, one on each multiprocessor
     MAX_SIZE = 1073741824       # m, n and k; tiles are counted in 31 bits
 
 cdef enum Packing:
@@ -49,15 +49,20 @@ cdef enum Packing:
     PACKING_NEVER = 1
     PACKING_ALWAYS = 2          # also products that are small, or aligned
 
-# Multiply-adds between which packing beats padding, and K up to which it does with 16-bit elements.
-# What it saves is the copy of D; padding keeps the library's kernel, which is a few percent quicker
-# than ours. Microseconds on an H200, packed and padded: bf16 2047x50257x768 350 and 377,
-# 4095x4097x4099 233 and 238, 1023x1025x1027 15.8 and 15, 2049x2047x8191 147 and 131; TF32
-# 2047x50257x768 600 and 773, 4095x4097x4099 450 and 576, 1023x1025x1027 22 and 29, 2049x2047x8191
-# 265 and 301, 8191x8191x8191 3170 and 3060.
-cdef double LEAST_TERMS = 9e8
-cdef double LEAST_TERMS_HALF = 3e10
-cdef double MOST_TERMS = 3e11
+# Multiply-adds from which packing beats padding with float32, measured on an H200 (padded and packed
+# microseconds: 767x769x771 24 and 16, 2047x2049x2051 98 and 77, 4096x4096x4097 438 and 427,
+# 8191x8191x8191 3090 and 2820). With 16-bit elements the copy of D decides, which packing saves,
+# against our kernel's time for the tiles that the result is cut into. The library's time is that of
+# its multiply-adds at this rate. Padding has its launches once for a batch, packing for each item.
+# 18 products that were measured both ways go the quicker way by this, or lose 1.3 % at most (padded
+# and packed: 1023x1025x1027 15.2 and 14.2, 1535x1537x1539 25.4 and 28.1, 4095x4097x1025 90 and 75,
+# 2049x2047x8191 131 and 138).
+cdef double LEAST_TERMS = 4e8
+cdef double LEAST_TERMS_BATCH = 9e8
+cdef double LIBRARY_RATE = 3.6e8        # multiply-adds of 16-bit elements in a microsecond
+cdef double COPY_RATE = 2.2e6           # bytes copied in a microsecond
+cdef double PADDED_LAUNCHES = 9.0       # microseconds
+cdef double PACKED_LAUNCHES = 5.0
 
 cdef struct Matrix:             # as in packed_tiles_source.py
     uint64_t source
@@ -137,26 +142,31 @@ cdef bint fits(const Product* product) noexcept nogil:
         product.m <= MAX_SIZE and product.n <= MAX_SIZE and product.k <= MAX_SIZE)
 
 
-cdef bint is_worthwhile(const Product* product) noexcept nogil:
+cdef void schedule_for(const Product* product, int clusters, Schedule* schedule) noexcept nogil:
+    schedule_choose(product.n, product.m, product.k, <int>dtype_itemsize(product.type_a), clusters,
+                    schedule)
+
+
+cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
     cdef double terms = <double>product.m * <double>product.n * <double>product.k
+    cdef double nbytes
+    cdef Schedule schedule
     if mode != PACKING_AUTO:
         return mode == PACKING_ALWAYS
     if product.m < LEAST_SIZE or product.n < LEAST_SIZE or product.k < LEAST_SIZE:
         return False
-    if terms < LEAST_TERMS or terms > MOST_TERMS:
+    if product.type_a == DT_FLOAT32:
+        return odd_matrices(product) != PAD_NONE and terms >= (
+            LEAST_TERMS if product.batch == 1 else LEAST_TERMS_BATCH)
+    if odd_matrices(product) & PAD_D == 0:
         return False
-    if product.type_a != DT_FLOAT32 and (
-            terms < LEAST_TERMS_HALF or product.k > MOST_TERMS_HALF):
-        return False
-    return odd_matrices(product) & PAD_D != 0
+    schedule_for(product, clusters, &schedule)
+    nbytes = <double>product.m * <double>product.n * <double>dtype_itemsize(product.type_d)
+    return schedule.cost + PACKED_LAUNCHES < (
+        terms / LIBRARY_RATE + nbytes / COPY_RATE + PADDED_LAUNCHES / product.batch)
 
 
 # ---- plans
-
-cdef void schedule_for(const Product* product, Schedule* schedule) noexcept nogil:
-    schedule_choose(product.n, product.m, product.k, <int>dtype_itemsize(product.type_a),
-                    clusters_of[product.device], schedule)
-
 
 cdef int load_kernels(int device, int types, const Product* product, const Schedule* schedule,
                       Kernels* found) except -1:
@@ -180,11 +190,15 @@ cdef Plan* packed_plan(const Product* product, const PlanKey* key,
     cdef Kernels* found
     cdef int device = product.device
     cdef int types = types_of(product)
-    if not fits(product) or not is_worthwhile(product) or cuda_capability(device) != HOPPER:
+    cdef int clusters
+    if not fits(product) or cuda_capability(device) != HOPPER:
         return NULL
     if clusters_of[device] == 0:
         clusters_of[device] = device_info(device)["multiprocessors"] // 2
-    schedule_for(product, &schedule)
+    clusters = clusters_of[device]
+    if not is_worthwhile(product, clusters):
+        return NULL
+    schedule_for(product, clusters, &schedule)
     found = &kernels[device][types][schedule.columns == 256]
     if found.product[0] == 0:
         try:
@@ -208,7 +222,7 @@ cdef inline size_t sums_nbytes(const Schedule* schedule, int clusters) noexcept 
 cdef size_t packed_nbytes(const Product* product) noexcept nogil:
     cdef Schedule schedule
     cdef int clusters = clusters_of[product.device]
-    schedule_for(product, &schedule)
+    schedule_for(product, clusters, &schedule)
     return (ALIGNMENT + <size_t>(schedule.tiles_a + schedule.tiles_b) * TILE_NBYTES
             + sums_nbytes(&schedule, clusters) + clusters * 2 * WARPS * FLAG_NBYTES)
 
@@ -255,7 +269,7 @@ cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
     cdef int64_t _item
     memset(&packing, 0, sizeof(packing))
     memset(&run, 0, sizeof(run))
-    schedule_for(product, &schedule)
+    schedule_for(product, clusters, &schedule)
     b = a + <uint64_t>schedule.tiles_a * TILE_NBYTES
     fill_packing(product, &schedule, a, b, &packing)
     fill_product(product, &schedule, a, b, &run)
@@ -319,4 +333,4 @@ def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, l
     product.lda, product.ldb, product.ldd = lda, ldb, ldd
     product.a, product.b, product.d = a, b, d
     product.op_a, product.op_b = op_a, op_b
-    return fits(&product) and is_worthwhile(&product)
+    return fits(&product) and is_worthwhile(&product, H200_CLUSTERS)

@@ -19,7 +19,7 @@ BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12
 COMPUTE_32F, TF32 = 68, 77
 
 
-def test_only_large_unaligned_products_of_types_that_the_kernels_have_are_packed():
+def test_only_unaligned_products_of_types_that_the_kernels_have_are_packed():
     sizes = {"lda": 4095, "ldb": 4099, "ldd": 4095}
     assert is_packed(BFLOAT16, COMPUTE_32F, 4095, 4097, 4099, **sizes)
     assert is_packed(FLOAT16, COMPUTE_32F, 4095, 4097, 4099, **sizes)
@@ -31,10 +31,15 @@ def test_only_large_unaligned_products_of_types_that_the_kernels_have_are_packed
     assert not is_packed(BFLOAT16, COMPUTE_32F, 4096, 4096, 4096, **aligned)
     assert is_packed(BFLOAT16, COMPUTE_32F, 4096, 4096, 4096, d=2, **aligned)
     assert is_packed(FLOAT32, TF32, 1023, 1025, 1027, lda=1023, ldb=1027, ldd=1023)
-    assert not is_packed(BFLOAT16, COMPUTE_32F, 1023, 1025, 1027, lda=1023, ldb=1027, ldd=1023)
+    assert is_packed(BFLOAT16, COMPUTE_32F, 1023, 1025, 1027, lda=1023, ldb=1027, ldd=1023)
+    assert is_packed(FLOAT32, TF32, 8191, 8191, 8191, lda=8191, ldb=8191, ldd=8191)
+    assert is_packed(BFLOAT16, COMPUTE_32F, 8191, 8191, 8191, lda=8191, ldb=8191, ldd=8191)
     assert not is_packed(FLOAT32, TF32, 4095, 4097, 255, lda=4095, ldb=255, ldd=4095)
-    # The result is aligned, so padding copies the operands only.
-    assert not is_packed(FLOAT32, TF32, 4096, 4096, 4097, lda=4096, ldb=4097, ldd=4096)
+    # The result is aligned, so padding copies the operands only, as packing does.
+    assert is_packed(FLOAT32, TF32, 4096, 4096, 4097, lda=4096, ldb=4097, ldd=4096)
+    assert not is_packed(BFLOAT16, COMPUTE_32F, 4096, 4096, 4097, lda=4096, ldb=4097, ldd=4096)
+    # 36 tiles for 66 clusters; few tiles with many terms.
+    assert not is_packed(BFLOAT16, COMPUTE_32F, 1537, 1535, 1539, lda=1537, ldb=1539, ldd=1537)
     assert not is_packed(BFLOAT16, COMPUTE_32F, 2047, 2049, 8191, lda=2047, ldb=8191, ldd=2047)
     assert not is_packed(BFLOAT16, COMPUTE_32F, 63, 65, 67, lda=63, ldb=67, ldd=63)
     assert not is_packed(BFLOAT16, COMPUTE_32F, 16, 50257, 4099, lda=17, ldb=4099, ldd=17)
