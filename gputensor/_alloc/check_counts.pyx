@@ -201,6 +201,11 @@ cdef int64_t _budgets_of(DeviceAllocator* a, int kind, int budget) noexcept nogi
     return total
 
 
+# What a column of pending blocks gives back to the budgets when they are done.
+cdef int64_t _refund(const int64_t* by_kind, int column) noexcept nogil:
+    return by_kind[0] + by_kind[1] if column == 0 else by_kind[2 - column]
+
+
 # How far the values that a budget guards are below their peaks; `current` is of that column.
 cdef int64_t _room(DeviceAllocator* a, int budget, int column,
                    const int64_t* current) noexcept nogil:
@@ -218,6 +223,10 @@ cdef int64_t _room(DeviceAllocator* a, int budget, int column,
     elif budget == DOWN_BYTES:
         first = STAT_INACTIVE_SPLIT_BYTES
     room = a.stats[first][column].peak - current[first]
+    if budget == UP_BYTES:
+        room -= _refund(a.refund_bytes, column)
+    elif budget == UP_COUNT:
+        room -= _refund(a.refund_count, column)
     if second >= 0:
         other = a.stats[second][column].peak - current[second]
         room = other if other < room else room

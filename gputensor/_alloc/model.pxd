@@ -315,6 +315,8 @@ cdef struct DeviceAllocator:
     PendingQueue* pending
     int64_t pending_count[2]
     int64_t pending_bytes[2]
+    int64_t refund_count[2]     # of them: room under the peaks that goes back to a budget
+    int64_t refund_bytes[2]
     uint64_t waits_begun        # for the whole device, by the allocator
     uint64_t waits_done         # the latest of them that succeeded
     int pending_in_hands        # events that threads ask about or wait for, out of their queues

@@ -195,6 +195,9 @@ cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
               total[1].split_count_in, total[1].split_count_out)
     _set_type(a.stats[STAT_INACTIVE_SPLIT_BYTES], total[0].split_bytes_in,
               total[0].split_bytes_out, total[1].split_bytes_in, total[1].split_bytes_out)
+    for i in range(2):
+        a.refund_bytes[i] = 0
+        a.refund_count[i] = 0
     for i in range(BUDGETS):
         _budget(a, i)
 
@@ -230,13 +233,23 @@ cdef void account_split_out(DeviceAllocator* a, Block* block) noexcept nogil:
 
 
 cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil:
+    cdef int64_t nbytes = <int64_t>block.nbytes
+    cdef int64_t count = 1
     a.pending_count[block.kind] += sign
-    a.pending_bytes[block.kind] += sign * <int64_t>block.nbytes
+    a.pending_bytes[block.kind] += sign * nbytes
     # A block moves from allocated to pending: its room belongs to no budget while it waits. When it
-    # is done, `active` has more room under its peak but `allocated` may have none: settle() knows.
+    # is done, `active` has more room under its peak. So has `allocated`, since the block was freed,
+    # unless settle() gave that away meanwhile.
     if sign > 0:
-        a.counters[block.kind].budgets[UP_BYTES] -= <int64_t>block.nbytes
-        a.counters[block.kind].budgets[UP_COUNT] -= 1
+        a.refund_bytes[block.kind] += nbytes
+        a.refund_count[block.kind] += 1
+    else:
+        nbytes = -_least(nbytes, a.refund_bytes[block.kind])
+        count = -_least(count, a.refund_count[block.kind])
+        a.refund_bytes[block.kind] += nbytes
+        a.refund_count[block.kind] += count
+    a.counters[block.kind].budgets[UP_BYTES] -= nbytes
+    a.counters[block.kind].budgets[UP_COUNT] -= count
 
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil:
