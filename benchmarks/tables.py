@@ -41,6 +41,11 @@ SECTIONS = [
         "library over ours, both on the same operands in turns.",
     ),
     (
+        "matmul_shapes_tuned",
+        "Friendly products, tuned",
+        "With `--set friendly --tuned`; `tuned ratio` is torch's time over that after tuning.",
+    ),
+    (
         "matmul_tuning",
         "Tuning",
         "`gain` is the first choice's time over the tuned one's; `of best` "
@@ -66,18 +71,25 @@ def cell(value):
 
 
 def summary(rows):
-    """Geometric means of the ratio by set, where rows have both."""
+    """Geometric means of the ratios by set, where rows have both."""
     lines = []
     for name in dict.fromkeys(row.get("set") for row in rows):
-        chosen = [row for row in rows if row.get("set") == name]
-        ratios = [row["ratio"] for row in chosen if row.get("ratio")]
-        if name is None or not ratios:
-            continue
-        lines.append(
-            f"{name}: geometric mean {statistics.geometric_mean(ratios):.3f}, "
-            f"least {min(ratios):.3f}, {len(ratios)} products"
-        )
+        for key, what in (("ratio", ""), ("tuned ratio", " tuned")):
+            ratios = [row[key] for row in rows if row.get("set") == name and row.get(key)]
+            if name is None or not ratios:
+                continue
+            lines.append(
+                f"{name}{what}: geometric mean {statistics.geometric_mean(ratios):.3f}, "
+                f"least {min(ratios):.3f}, {len(ratios)} products"
+            )
     return lines
+
+
+def program(name):
+    """The program that wrote the result `name`."""
+    for suffix in ("_cuda", "_host", "_tuned"):
+        name = name.removesuffix(suffix)
+    return name
 
 
 def place(machine):
@@ -104,7 +116,7 @@ def render(results=RESULTS):
         lines = [
             f"### {heading}",
             "",
-            f"`benchmarks/{name.removesuffix('_cuda').removesuffix('_host')}.py` on "
+            f"`benchmarks/{program(name)}.py` on "
             f"{place(content['machine'])}, {content['measured'][:10]}. {note}".rstrip(),
             "",
         ]
