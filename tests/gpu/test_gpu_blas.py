@@ -141,15 +141,29 @@ def test_threads_with_their_own_streams_are_exact(threads):
     assert failures == []
 
 
-@pytest.mark.parametrize("name", ["float32", "bfloat16"])
-def test_deterministic_products_are_bitwise_equal_across_streams(rng, name):
-    (_, _), (a, b) = random_pair(rng, 64, 64, 16384, name)
+# All but the first two are shapes whose known way on an H200 cuts k among the multiprocessors.
+@pytest.mark.parametrize(
+    ("name", "precision", "shape"),
+    [
+        ("float32", None, (64, 64, 16384)),
+        ("bfloat16", None, (64, 64, 16384)),
+        ("float32", None, (16, 4096, 11008)),
+        ("float32", None, (128, 11008, 4096)),
+        ("float32", "tf32", (128, 4096, 14336)),
+        ("float32", "tf32", (1024, 4096, 4096)),
+    ],
+)
+def test_deterministic_products_are_bitwise_equal_across_streams(rng, name, precision, shape):
+    m, n, k = shape
+    (_, _), (a, b) = random_pair(rng, m, n, k, name)
     results = []
     with blas.precision(deterministic=True):
-        for _ in range(4):
-            with gt.stream(gt.Stream("cuda")):
-                results.append(gt.matmul(a, b).numpy().tobytes())
-    assert len(set(results)) == 1
+        streams = [gt.Stream("cuda") for _ in range(4)]
+        for turn in range(8):
+            # Beside products of the other streams, so that blocks run in other orders.
+            with gt.stream(streams[turn % 4]):
+                results.append(gt.matmul(a, b, precision=precision))
+    assert len({result.numpy().tobytes() for result in results}) == 1
 
 
 @pytest.mark.parametrize("shape", [(64, 64, 64), (333, 777, 1555), (16, 64, 65536)])
