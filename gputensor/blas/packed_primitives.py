@@ -59,6 +59,15 @@ DEVICE void bulk_load_to_both(u32 to, u64 from, u32 nbytes, u32 barrier) {
                  ".multicast::cluster [%0], [%1], %2, [%3], %4;"
                  :: "r"(to), "l"(from), "r"(nbytes), "r"(barrier), "h"((u16)3) : "memory");
 }
+// Addresses and size are multiples of 16 bytes. A thread waits until what it has committed is read.
+DEVICE void bulk_store(u64 to, u32 from, u32 nbytes) {
+    asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], %2;"
+                 :: "l"(to), "r"(from), "r"(nbytes) : "memory");
+}
+DEVICE void bulk_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+DEVICE void bulk_wait_read() {
+    asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory");
+}
 DEVICE void wgmma_fence() { asm volatile("wgmma.fence.sync.aligned;" ::: "memory"); }
 DEVICE void wgmma_commit() { asm volatile("wgmma.commit_group.sync.aligned;" ::: "memory"); }
 template <int PENDING> DEVICE void wgmma_wait() {

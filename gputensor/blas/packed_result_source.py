@@ -1,10 +1,12 @@
 """How packed products leave the registers: rows of any alignment, addends, sums of divided tiles.
 
 A warp holds 16 rows of a tile, four lanes to a row. It brings them through shared memory, eight
-rows at a time, so that each store covers a line of 128 bytes whatever the row's address: a row that
-begins s words into its line is read s words earlier, and what lies beyond its ends is not stored.
-With 16-bit elements and a row that begins in the middle of a word, words are shifted into place and
-the two halves at the ends are stored by themselves.
+rows at a time. float32 then goes by stores that cover a line of 128 bytes whatever the row's
+address: a row that begins s words into its line is read s words earlier, and what lies beyond its
+ends is not stored. Elements of 16 bits are laid out at the place within 16 bytes that they have in
+D, and the bulk copy engine stores what is whole pieces of 16 bytes, while the warp goes on; lanes
+store the few elements before and after them. (Measured on an H200: each is the quicker way for its
+type by 3 %.)
 
 A tile whose K was divided is finished by whoever has its beginning: the others leave their sums in
 global memory, a slot for each warp of the grid, and raise a flag; they are added in the order of K,
@@ -15,13 +17,13 @@ __all__ = ["RESULT"]
 
 RESULT = r"""
 #if OUT_NBYTES == 4
-#define STAGED_PITCH 136    // words; 8 more than a multiple of 32, so that pairs meet no conflicts
+#define STAGED_PITCH 544    // bytes: 32 more than a multiple of 128, so that pairs meet no conflicts
 #define SPAN 128            // columns staged at a time
 #else
-#define STAGED_PITCH 132    // 4 more
+#define STAGED_PITCH 528    // 16 more
 #define SPAN 256
 #endif
-#define STAGED_NBYTES (8 * 136 * 4)
+#define STAGED_NBYTES (8 * 544)
 
 DEVICE float load_element(u64 at) {
 #if OUT_NBYTES == 4
@@ -53,67 +55,6 @@ DEVICE void store_element(u64 at, float x) {
 #endif
 }
 
-// `rows` (at most 8) staged rows of `columns` elements to rows that begin at any element.
-template <int COLUMNS> DEVICE void write_rows(u64 at, i64 pitch, int rows, const u32* staged,
-                                              int columns, int lane) {
-    constexpr int STEPS = (COLUMNS * OUT_NBYTES + 127) / 128 + 1;
-#pragma unroll
-    for (int r = 0; r < 8; r += 2) {
-        u32 value[2][STEPS];
-#pragma unroll
-        for (int q = 0; q < 2; ++q) {
-            const u64 row = at + (r + q) * pitch;
-            const u32* from = staged + (r + q) * STAGED_PITCH + lane - ((int)(row >> 2) & 31);
-#pragma unroll
-            for (int i = 0; i < STEPS; ++i) value[q][i] = from[i * 32];
-#if OUT_NBYTES == 2
-            if (row & 2) {
-#pragma unroll
-                for (int i = 0; i < STEPS; ++i)
-                    value[q][i] = __funnelshift_r(from[i * 32 - 1], value[q][i], 16);
-            }
-#endif
-        }
-#pragma unroll
-        for (int q = 0; q < 2; ++q) {
-            const u64 row = at + (r + q) * pitch;
-            const int first = lane - ((int)(row >> 2) & 31);
-            const bool has_row = r + q < rows;
-            u32* to = (u32*)(row & ~3ull) + first;
-#if OUT_NBYTES == 4
-            if (has_row && columns == COLUMNS) {
-                if (first >= 0) to[0] = value[q][0];
-#pragma unroll
-                for (int i = 1; i < STEPS - 1; ++i) to[i * 32] = value[q][i];
-                if (first < 0) to[(STEPS - 1) * 32] = value[q][STEPS - 1];
-                continue;
-            }
-#pragma unroll
-            for (int i = 0; i < STEPS; ++i)
-                if (has_row && (u32)(first + i * 32) < (u32)columns) to[i * 32] = value[q][i];
-#else
-            const int odd = (int)(row >> 1) & 1;
-            if (has_row && columns == COLUMNS && COLUMNS > 32) {
-                if (first >= odd) to[0] = value[q][0];
-#pragma unroll
-                for (int i = 1; i < STEPS - 1; ++i) to[i * 32] = value[q][i];
-                if (first < 0) to[(STEPS - 1) * 32] = value[q][STEPS - 1];
-            } else {
-#pragma unroll
-                for (int i = 0; i < STEPS; ++i) {
-                    const int element = 2 * (first + i * 32) - odd;
-                    if (has_row && element >= 0 && element + 1 < columns) to[i * 32] = value[q][i];
-                }
-            }
-            const u16* halves = (const u16*)(staged + (r + q) * STAGED_PITCH);
-            const int end = lane == 0 ? 0 : columns - 1;
-            const bool has_end = lane == 0 ? odd : (columns - odd) & 1;
-            if (has_row && lane < 2 && has_end) *(u16*)(row + 2 * end) = halves[end];
-#endif
-        }
-    }
-}
-
 // d = alpha d + beta C, at the places that the lane holds. Programs without C are programs of their
 // own: its instructions, passed over, cost 4 % (H200).
 template <int N> DEVICE void scale(const Parameters& p, float* d, i64 row0, i64 column0,
@@ -133,32 +74,96 @@ template <int N> DEVICE void scale(const Parameters& p, float* d, i64 row0, i64 
 #endif
 }
 
-template <int N> DEVICE void write_tile(const Parameters& p, float* d, u32* staged, i64 row0,
-                                        i64 column0, int lane) {
+#if OUT_NBYTES == 4
+// 8 rows of which `rows` exist, from shared memory to D. `staged`: the lane's word of the first.
+template <int COLUMNS> DEVICE void write_rows(u64 at, i64 pitch, int rows, const u32* staged,
+                                              int columns, int lane) {
+    constexpr int STEPS = COLUMNS / 32 + 1;
+#pragma unroll
+    for (int r = 0; r < 8; r += 2) {
+        u32 value[2][STEPS];
+#pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            const u64 row = at + (r + q) * pitch;
+            const u32* from = staged + (r + q) * (STAGED_PITCH / 4) - ((int)(row >> 2) & 31);
+#pragma unroll
+            for (int i = 0; i < STEPS; ++i) value[q][i] = from[i * 32];
+        }
+#pragma unroll
+        for (int q = 0; q < 2; ++q) {
+            const u64 row = at + (r + q) * pitch;
+            const int first = lane - ((int)(row >> 2) & 31);
+            const bool has_row = r + q < rows;
+            u32* to = (u32*)row + first;
+            if (has_row && columns == COLUMNS) {
+                if (first >= 0) to[0] = value[q][0];
+#pragma unroll
+                for (int i = 1; i < STEPS - 1; ++i) to[i * 32] = value[q][i];
+                if (first < 0) to[(STEPS - 1) * 32] = value[q][STEPS - 1];
+                continue;
+            }
+#pragma unroll
+            for (int i = 0; i < STEPS; ++i)
+                if (has_row && (u32)(first + i * 32) < (u32)columns) to[i * 32] = value[q][i];
+        }
+    }
+}
+template <int WIDTH> DEVICE void write_part(const Parameters& p, const float* d, char* staged,
+                                            i64 row0, i64 column0, int lane) {
+    float2* line = (float2*)(staged + (lane >> 2) * STAGED_PITCH) + (lane & 3);
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < WIDTH / 8; ++i) line[i * 4] = make_float2(d[4 * i], d[4 * i + 1]);
+    __syncwarp();
+    write_rows<WIDTH>(p.d + (row0 * p.ldd + column0) * 4, p.ldd * 4,
+                      (int)min((i64)8, p.m - row0), (const u32*)staged + lane,
+                      (int)min((i64)WIDTH, p.n - column0), lane);
+}
+#else
+// From a staged row to `at`, by the four lanes of the row; `t` of them is this one.
+DEVICE void write_row(u64 at, const u16* staged, int columns, int t) {
+    const int before = min((int)((0 - at & 15) / 2), columns);
+    const int whole = (columns - before) & ~7;
+    u16* to = (u16*)at;
+    if (t == 0 && whole > 0)
+        bulk_store(at + before * 2, shared_address(staged + before), whole * 2);
+#pragma unroll
+    for (int i = 0; i < 8; i += 4) {
+        const int head = i + t, tail = before + whole + i + t;
+        if (head < before) to[head] = staged[head];
+        if (tail < columns) to[tail] = staged[tail];
+    }
+}
+template <int WIDTH> DEVICE void write_part(const Parameters& p, const float* d, char* staged,
+                                            i64 row0, i64 column0, int lane) {
     const int g = lane >> 2, t = lane & 3;
+    const int columns = (int)min((i64)WIDTH, p.n - column0);
+    const u64 at = p.d + ((row0 + g) * p.ldd + column0) * 2;
+    u16* line = (u16*)(staged + g * STAGED_PITCH + (at & 15));
+    bulk_wait_read();
+    __syncwarp();
+#pragma unroll
+    for (int i = 0; i < WIDTH / 8; ++i) {
+        const u32 both = pair(d[4 * i], d[4 * i + 1]);
+        line[i * 8 + 2 * t] = (u16)both;
+        line[i * 8 + 2 * t + 1] = (u16)(both >> 16);
+    }
+    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+    __syncwarp();
+    if (row0 + g < p.m && columns > 0) write_row(at, line, columns, t);
+    bulk_commit();
+}
+#endif
+template <int N> DEVICE void write_tile(const Parameters& p, float* d, char* staged, i64 row0,
+                                        i64 column0, int lane) {
     constexpr int WIDTH = N < SPAN ? N : SPAN;
     scale<N>(p, d, row0, column0, p.ldc, 1, p.m, p.n, lane);
 #pragma unroll
     for (int h = 0; h < 2; ++h) {
 #pragma unroll
-        for (int c = 0; c < N / WIDTH; ++c) {
-            const i64 first = column0 + c * WIDTH;
-            __syncwarp();
-#pragma unroll
-            for (int i = 0; i < WIDTH / 8; ++i) {
-                const float x = d[(c * (WIDTH / 8) + i) * 4 + 2 * h];
-                const float y = d[(c * (WIDTH / 8) + i) * 4 + 2 * h + 1];
-#if OUT_NBYTES == 4
-                *(float2*)(staged + g * STAGED_PITCH + i * 8 + 2 * t) = make_float2(x, y);
-#else
-                staged[g * STAGED_PITCH + i * 4 + t] = pair(x, y);
-#endif
-            }
-            __syncwarp();
-            write_rows<WIDTH>(p.d + ((row0 + 8 * h) * p.ldd + first) * OUT_NBYTES,
-                              p.ldd * OUT_NBYTES, (int)min((i64)8, p.m - row0 - 8 * h), staged,
-                              (int)min((i64)WIDTH, p.n - first), lane);
-        }
+        for (int c = 0; c < N / WIDTH; ++c)
+            write_part<WIDTH>(p, d + c * (WIDTH / 2) + 2 * h, staged, row0 + 8 * h,
+                              column0 + c * WIDTH, lane);
     }
 }
 // The transpose of a strip: its rows are columns of D. Few elements, stored one by one.

@@ -255,14 +255,14 @@ template <int N> DEVICE bool unite(const Parameters& p, float* d, const Walk& wa
     }
     return true;
 }
-template <int N> DEVICE void compute_tile(const Parameters& p, float* d, Ring& ring, u32* staged,
+template <int N> DEVICE void compute_tile(const Parameters& p, float* d, Ring& ring, char* staged,
                                           const Walk& walk, const Work& work, u32 rank, i64 row0,
                                           i64 column0, int group, int warp, int lane) {
     multiply<N, 1, TILE_NBYTES, 0>(d, ring, work.last - work.first, group, row0 >= p.m, lane);
     if (row0 < p.m && unite<N>(p, d, walk, work, rank, warp, lane))
         write_tile<N>(p, d, staged, row0 + (warp & 3) * 16, column0, lane);
 }
-DEVICE void compute_strip(const Parameters& p, float* d, Ring& ring, u32* staged, const Walk& walk,
+DEVICE void compute_strip(const Parameters& p, float* d, Ring& ring, char* staged, const Walk& walk,
                           const Work& work, u32 rank, int group, int warp, int lane) {
     const Strip strip(p, work.index, rank);
     const i64 row0 = strip.wide + group * 64;
@@ -306,7 +306,7 @@ kernel(const __grid_constant__ Parameters p) {
         asm volatile("setmaxnreg.inc.sync.aligned.u32 232;");
         float d[BN / 2];
         const int lane = threadIdx.x & 31, warp = (threadIdx.x >> 5) - 4;
-        u32* staged = (u32*)(memory + STAGED_AT + warp * STAGED_NBYTES);
+        char* staged = memory + STAGED_AT + warp * STAGED_NBYTES;
         Walk walk(p, cluster, clusters);
         while (walk.next(p, work)) {
             if (work.is_strip) {
@@ -328,7 +328,9 @@ kernel(const __grid_constant__ Parameters p) {
                               lane);
         }
     }
-    // A block's shared memory must last until the other has given its last stage back.
+    // A block's shared memory must last until it is stored, and the other block has given its last
+    // stage back.
+    bulk_wait_read();
     cluster_sync();
 }
 """
@@ -340,7 +342,7 @@ def shared_nbytes(columns):
     What lies past the barriers is read, and not used, with the last row's end.
     """
     stages = STAGES[columns]
-    return stages * (16384 + columns * 128) + 8 * 8 * 136 * 4 + 16 * stages + 128
+    return stages * (16384 + columns * 128) + 8 * 8 * 544 + 16 * stages + 128
 
 
 def product_source(dtype, out_dtype, columns, has_addend):
