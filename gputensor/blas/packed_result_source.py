@@ -17,7 +17,7 @@ __all__ = ["RESULT"]
 
 RESULT = r"""
 #if OUT_NBYTES == 4
-#define STAGED_PITCH 544    // bytes: 32 more than a multiple of 128, so that pairs meet no conflicts
+#define STAGED_PITCH 544    // bytes; 32 more than a multiple of 128: pairs meet no conflicts
 #define SPAN 128            // columns staged at a time
 #else
 #define STAGED_PITCH 528    // 16 more
