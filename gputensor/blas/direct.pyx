@@ -5,17 +5,17 @@ product, and the library's kernels for odd operands read them by words through a
 (direct_source.py) reads the matrices as they are and cuts K among the blocks of a cluster until the
 multiprocessors are busy.
 
-The model: a cluster of `split` blocks multiplies a tile of 128 x 128, each block its share of the
+The model: a cluster of `split` blocks multiplies a tile of 128 x 112, each block its share of the
 steps of 128 bytes along K; CLUSTERS[split] clusters run at once. In microseconds
 
     time = LAUNCH + waves * (ceil(steps / split) * STEP + (MEET if split > 1))
 
-which met 40 measured times on an H200 within 10 percent. The kernel takes a product whose tiles are
-one wave, not too empty and not too short along K, while that time is under a limit beyond which
-the packed or padded product was quicker: with float32 nearly everything that is one wave, with
-16-bit types, whose own step costs more and whose copies cost less, about half of that. Needs wgmma,
-that is compute capability 9.0. Other Hopper devices have other constants, which shift choices, not
-results.
+which met 40 measured times of one wave on an H200 within 10 percent. The kernel takes a product
+whose tiles are one wave, not too empty and not too short along K, while that time is under a limit
+beyond which the packed or padded product was quicker: with float32 nearly everything that is one
+wave, less where the library's rows lie along k; with 16-bit types, whose copies cost less, about
+half of that, and nothing whose result is aligned. Other Hopper devices have other constants, which
+shift choices, not results; devices of other compute capabilities are left to the libraries.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -25,7 +25,7 @@ from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
-from gputensor.blas.pad cimport PAD_NONE, odd_matrices
+from gputensor.blas.pad cimport PAD_D, PAD_NONE, odd_matrices
 from gputensor.blas.plan cimport BACKEND_DIRECT, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport ACT_GELU_TANH, ACT_NONE, ACT_RELU, Product
 
@@ -36,13 +36,15 @@ from gputensor.errors import DeviceError, raise_for_status
 __all__ = ["run", "split_of"]
 
 cdef enum:
-    CAPABILITY = 90             # wgmma is Hopper's alone
+    CAPABILITY = 90             # where it was measured, and clusters are
     TILE = 128
-    WIDTH = 64                  # columns of a tile that four warps compute
-    HELD = 2                    # steps on their way in registers
-    BLOCK = 512
+    COLUMNS = 112
+    COLUMNS_PAIRED = 128        # where pairs of k are put together from two rows of B
+    STAGES = 6
+    BLOCK = 256
     STEP_NBYTES = 128
-    SHARED_NBYTES = 68608       # two stages, or the sums; and what aligning them may take
+    CHUNK = 16
+    SHARED_NBYTES = 209408      # the stages of any layout, and their barriers
     MAX_SPLIT = 8
     LEAST_TERMS = 384
     LEAST_TILES_HALF = 8
@@ -74,11 +76,12 @@ cdef int[9] CLUSTERS
 CLUSTERS[:] = [0, 132, 66, 39, 30, 22, 16, 15, 15]
 
 # Microseconds.
-cdef double LAUNCH = 4.2
-cdef double MEET = 1.5          # each block reads its slice of all blocks' sums
-cdef double STEP = 0.95         # 32 terms of float32
-cdef double STEP_HALF = 1.1     # 64 terms of 16 bits
-cdef double LIMIT = 23.0
+cdef double LAUNCH = 5.8
+cdef double MEET = 0.9          # each block reads its slice of all blocks' sums
+cdef double STEP = 0.8          # 32 terms of float32
+cdef double STEP_HALF = 1.0     # 64 terms of 16 bits
+cdef double LIMIT = 25.0
+cdef double LIMIT_ALONG_K = 19.9    # the same where both operands' unit stride is k's
 cdef double LIMIT_HALF = 12.0
 cdef double LEAST_FILLED = 0.6  # part of the tiles that is result
 
@@ -89,12 +92,16 @@ cdef inline int64_t ceil_of(int64_t value, int64_t divisor) noexcept nogil:
     return (value + divisor - 1) // divisor
 
 
+cdef inline int columns_of(int dtype, bint b_along_k) noexcept nogil:
+    return COLUMNS if b_along_k or dtype == DT_FLOAT32 else COLUMNS_PAIRED
+
+
 # ---- the rule
 
-cdef int choose_split(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch,
+cdef int choose_split(int dtype, int columns, int64_t m, int64_t n, int64_t k, int64_t batch,
                       double* microseconds) noexcept nogil:
     """The split with the shortest time by the model, and that time."""
-    cdef int64_t tiles = ceil_of(m, TILE) * ceil_of(n, TILE) * batch
+    cdef int64_t tiles = ceil_of(m, TILE) * ceil_of(n, columns) * batch
     cdef int64_t steps = ceil_of(k * dtype_itemsize(dtype), STEP_NBYTES)
     cdef double step = STEP if dtype == DT_FLOAT32 else STEP_HALF
     cdef double time
@@ -125,33 +132,44 @@ cdef bint is_supported(const Product* product) noexcept nogil:
             or product.activation == ACT_GELU_TANH)
 
 
-cdef bint is_worthwhile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
+cdef bint is_worthwhile(int dtype, int columns, double limit, int64_t m, int64_t n, int64_t k,
+                        int64_t batch) noexcept nogil:
     cdef double microseconds = 0
     cdef int64_t tiles
     cdef int split
     if k < LEAST_TERMS or k > MAX_SIZE or m > MAX_SIZE or n > MAX_SIZE or batch > CLUSTERS[1]:
         return False
-    tiles = ceil_of(m, TILE) * ceil_of(n, TILE) * batch
+    tiles = ceil_of(m, TILE) * ceil_of(n, columns) * batch
     if dtype != DT_FLOAT32 and tiles < LEAST_TILES_HALF:
         return False
-    if m * n * batch < LEAST_FILLED * tiles * TILE * TILE:
+    if m * n * batch < LEAST_FILLED * tiles * TILE * columns:
         return False
-    split = choose_split(dtype, m, n, k, batch, &microseconds)
-    return tiles <= CLUSTERS[split] and microseconds <= (
-        LIMIT if dtype == DT_FLOAT32 else LIMIT_HALF)
+    split = choose_split(dtype, columns, m, n, k, batch, &microseconds)
+    return tiles <= CLUSTERS[split] and microseconds <= limit
+
+
+cdef inline double limit_of(int dtype, bint is_along_k) noexcept nogil:
+    if dtype != DT_FLOAT32:
+        return LIMIT_HALF
+    return LIMIT_ALONG_K if is_along_k else LIMIT
 
 
 # ---- plans and launches
 
-cdef uint64_t function_of(int device, int type_a, int type_d, bint a_along_k, bint b_along_k,
-                          int split) except 0:
+cdef uint64_t function_of(const Product* product, int split) except 0:
     cdef uint64_t function
-    key = (device, type_a, type_d, a_along_k, b_along_k, split)
+    cdef int device = product.device, chunk = CHUNK // dtype_itemsize(product.type_a)
+    cdef bint a_along_k = product.op_a != OP_N, b_along_k = product.op_b == OP_N
+    cdef bint a_is_even = not a_along_k and product.lda % chunk == 0
+    cdef bint b_is_even = not b_along_k and product.ldb % chunk == 0
+    key = (device, product.type_a, product.type_d, a_along_k, b_along_k, a_is_even, b_is_even,
+           split)
     found = functions.get(key)
     if found is not None:
         return <uint64_t>found
-    text = direct_source(DTYPES[type_a].name, DTYPES[type_d].name, a_along_k, b_along_k, TILE,
-                         TILE, WIDTH, split, HELD)
+    text = direct_source(DTYPES[product.type_a].name, DTYPES[product.type_d].name, a_along_k,
+                         b_along_k, a_is_even, b_is_even, columns_of(product.type_a, b_along_k),
+                         split, STAGES)
     function = compile_kernel(device, text, "kernel", ("--gpu-architecture=sm_90a",))
     raise_for_status(function_allow_shared(device, function, SHARED_NBYTES),
                      "function_allow_shared")
@@ -159,20 +177,31 @@ cdef uint64_t function_of(int device, int type_a, int type_d, bint a_along_k, bi
     return function
 
 
+cdef int split_of_product(const Product* product) noexcept nogil:
+    """The split of a product that the kernel takes; 0: it takes none such."""
+    cdef int columns = columns_of(product.type_a, product.op_b == OP_N)
+    cdef double limit = limit_of(product.type_a, product.op_a != OP_N and product.op_b == OP_N)
+    cdef double microseconds = 0
+    if not is_worthwhile(product.type_a, columns, limit, product.m, product.n, product.k,
+                         product.batch):
+        return 0
+    return choose_split(product.type_a, columns, product.m, product.n, product.k, product.batch,
+                        &microseconds)
+
+
 cdef Plan* direct_plan(const Product* product, const PlanKey* key,
                        uint64_t hash_value) except? NULL:
     cdef uint64_t function
-    cdef double microseconds = 0
-    if not is_supported(product) or odd_matrices(product) == PAD_NONE or not is_worthwhile(
-            product.type_a, product.m, product.n, product.k, product.batch):
+    cdef int split, odd = odd_matrices(product)
+    if not is_supported(product) or odd == PAD_NONE:
         return NULL
-    if cuda_capability(product.device) != CAPABILITY:
+    if product.type_a != DT_FLOAT32 and not odd & PAD_D:
         return NULL
-    split = choose_split(product.type_a, product.m, product.n, product.k, product.batch,
-                         &microseconds)
+    split = split_of_product(product)
+    if split == 0 or cuda_capability(product.device) != CAPABILITY:
+        return NULL
     try:
-        function = function_of(product.device, product.type_a, product.type_d,
-                               product.op_a != OP_N, product.op_b == OP_N, split)
+        function = function_of(product, split)
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
@@ -181,6 +210,7 @@ cdef Plan* direct_plan(const Product* product, const PlanKey* key,
 
 cdef int launch(const Product* product, uint64_t function, int split, uint64_t stream) except -1:
     cdef Parameters p
+    cdef int columns = columns_of(product.type_a, product.op_b == OP_N)
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.bias = product.bias
     p.stride_a, p.stride_b = product.stride_a, product.stride_b
@@ -191,15 +221,13 @@ cdef int launch(const Product* product, uint64_t function, int split, uint64_t s
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
     return launch_kernel_3d(product.device, stream, function,
                             <uint32_t>(ceil_of(product.m, TILE) * split),
-                            <uint32_t>ceil_of(product.n, TILE), <uint32_t>product.batch,
+                            <uint32_t>ceil_of(product.n, columns),
+                            <uint32_t>product.batch,
                             BLOCK, 1, 1, SHARED_NBYTES, &p)
 
 
 cdef int direct_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
-    cdef double microseconds = 0
-    cdef int split = choose_split(product.type_a, product.m, product.n, product.k, product.batch,
-                                  &microseconds)
-    return launch(product, <uint64_t>plan.handle, split, stream)
+    return launch(product, <uint64_t>plan.handle, split_of_product(product), stream)
 
 
 # ---- for tests and measurements
@@ -227,19 +255,22 @@ def run(int device, uint64_t stream, types, operations, sizes, addresses, pitche
     """
     cdef Product product
     product.device = device
+    product.type_a = product.type_b = types[0]
+    product.type_d = types[1]
+    product.op_a, product.op_b = operations
     product.m, product.n, product.k, product.batch = sizes
     product.a, product.b, product.c, product.d, product.bias = addresses
     product.lda, product.ldb, product.ldc, product.ldd = pitches
     product.stride_a, product.stride_b, product.stride_c, product.stride_d = strides
     product.activation = activation
     product.alpha, product.beta = alpha, beta
-    function = function_of(device, types[0], types[1], operations[0] != OP_N,
-                           operations[1] == OP_N, split)
-    launch(&product, function, split, stream)
+    launch(&product, function_of(&product, split), split, stream)
 
 
 def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
     """Return among how many blocks the kernel cuts k of an odd product; 0: it does not take it.
+
+    Of the layouts, that of row-major x[m, k] @ y[k, n] is meant.
 
     Parameters
     ----------
@@ -250,12 +281,12 @@ def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
 
     Examples
     --------
-    >>> split_of(11, 777, 333, 1555), split_of(10, 513, 511, 515), split_of(11, 4095, 4097, 4099)
+    >>> split_of(11, 777, 333, 1555), split_of(10, 511, 513, 515), split_of(11, 4095, 4097, 4099)
     (5, 5, 0)
     """
     cdef double microseconds = 0
     if min(m, n, k, batch) < 1:
         raise ValueError("sizes below 1 make no product")
-    if not is_worthwhile(dtype, m, n, k, batch):
+    if not is_worthwhile(dtype, COLUMNS, limit_of(dtype, False), m, n, k, batch):
         return 0
-    return choose_split(dtype, m, n, k, batch, &microseconds)
+    return choose_split(dtype, COLUMNS, m, n, k, batch, &microseconds)
