@@ -228,27 +228,29 @@ kernel(const __grid_constant__ Parameters p) {
 
     // Each block adds up and writes its share of the columns, a thread four slots at a time.
     typedef typename ReaderA::Map MapA;
-    typedef typename ReaderB::Map MapB;
     const int QUADS = BM / 4, ALL = (BN + SPLIT - 1) / SPLIT * QUADS, AT_ONCE = 3;
     const bool is_plain = p.beta == 0.0f && !p.bias && !p.activation;
 #pragma unroll 1
     for (int base = threadIdx.x; base < ALL; base += THREADS * AT_ONCE) {
         float x[AT_ONCE][SPLIT][4];
+        int lines[AT_ONCE], starts[AT_ONCE];
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {
-            // Threads without a column of their own read one that is there.
             const int index = base + i * THREADS, slot = index / QUADS * SPLIT + rank;
-            const uint32 from = shared + 4 * (min(slot, BN - 1) * PITCH + index % QUADS * 4);
+            const int quad = index % QUADS;
+            lines[i] = slot < BN ? column + ReaderB::Map::line_of(slot) : p.n;
+            starts[i] = row + MapA::line_of(quad * 4);
+            // What is read is used, so nobody leaves while it is on its way.
+            if (lines[i] < p.n && starts[i] < p.m)
 #pragma unroll
-            for (int other = 0; other < SPLIT; ++other) load_sums(x[i][other], from, other);
+                for (int other = 0; other < SPLIT; ++other)
+                    load_sums(x[i][other], shared + 4 * (slot * PITCH + quad * 4), other);
         }
 #pragma unroll
         for (int i = 0; i < AT_ONCE; ++i) {
-            const int index = base + i * THREADS, slot = index / QUADS * SPLIT + rank;
-            const int quad = index % QUADS, line = column + MapB::line_of(slot);
-            const int start = row + MapA::line_of(quad * 4);
+            const int quad = (base + i * THREADS) % QUADS, line = lines[i], start = starts[i];
             const int unit = quad * 4 < MapA::WHOLE ? A_UNIT : MapA::LAST;
-            if (slot >= BN || line >= p.n) continue;
+            if (line >= p.n || start >= p.m) continue;
             const output_t* c = p.c + item * p.stride_c + line * p.ldc;
             output_t* d = p.d + item * p.stride_d + line * p.ldd;
             float y[4];
@@ -274,7 +276,10 @@ kernel(const __grid_constant__ Parameters p) {
         }
     }
 #if SPLIT > 1
-    meet();     // no block of the cluster leaves while another still reads its sums
+    // No block of the cluster leaves while another still reads its sums. What was read is in
+    // registers by now; a release would wait for D to be written besides.
+    asm volatile("barrier.cluster.arrive.relaxed.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
 #endif
 }
 """
