@@ -270,10 +270,12 @@ cdef void fill_product(Task* task) noexcept nogil:
     product.activation = ACT_NONE
     product.bias = product.scale_a = product.scale_b = 0
     product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
-    # The library adds one value to each row of D; ours is one for each column of the result.
+    # The library adds one value to each row of D; ours is one for each column of the result, or
+    # for each row where the second operand is a vector.
     if options.bias is not NULL:
-        if (product.is_swapped and options.bias.strides[0] == 1 and options.scale is NULL
-                and options.bias.dtype == product.type_d and not dtype_is_complex(product.type_d)):
+        if (product.is_swapped and task.b.ndim > 1 and options.bias.strides[0] == 1
+                and options.scale is NULL and options.bias.dtype == product.type_d
+                and not dtype_is_complex(product.type_d)):
             product.bias = options.bias.ptr
         else:
             task.has_late_bias = 1

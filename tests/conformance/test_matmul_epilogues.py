@@ -90,6 +90,25 @@ def test_every_set_of_steps_is_within_its_bound(place, rng, name, call):
         check_epilogue(rng, place, name, call)
 
 
+def check_vector_bias(rng, place, name, shape):
+    """matmul(matrices, vector) with a bias, into a contiguous result and into one with steps."""
+    a, b, bias = (random_array(rng, s, name) for s in ((*shape, 5), (5,), shape[-1:]))
+    exact = wide(a) @ wide(b) + wide(bias)
+    steps = (exact, np.abs(wide(a)) @ np.abs(wide(b)), wide(bias))
+    limit = limit_of(a, b, np.float64(1), steps, name, None)
+    x, y, z = (gt.asarray(array, device=place) for array in (a, b, bias))
+    for step in (1, 4):
+        apart = gt.full((*shape, step), np.nan, dtype=x.dtype, device=place)
+        got = gt.matmul(x, y, bias=z, out=apart[..., 0])
+        assert_within(got.numpy(), exact, limit)
+
+
+@pytest.mark.parametrize("name", TYPES)
+@pytest.mark.parametrize("shape", [(17,), (2, 17), (3, 2, 9)])
+def test_the_bias_of_matrices_times_a_vector_goes_along_their_rows(place, rng, name, shape):
+    check_vector_bias(rng, place, name, shape)
+
+
 def test_the_steps_come_in_the_documented_order(place):
     one = gt.ones((1, 1), device=place)
     minus = gt.full((1,), -3.0, device=place)

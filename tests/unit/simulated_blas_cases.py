@@ -26,7 +26,7 @@ from tests.conformance.test_matmul import (
     random_tensor,
     wide,
 )
-from tests.conformance.test_matmul_epilogues import check_epilogue
+from tests.conformance.test_matmul_epilogues import check_epilogue, check_vector_bias
 from tests.conformance.test_scaled_matmul import KINDS, check_scaled
 from tests.unit import kernel_compiler
 
@@ -80,6 +80,8 @@ def epilogues(rng):
             for call in ("linear", "matmul"):
                 for _ in range(2):
                     check_epilogue(rng, "cuda", name, call)
+            for shape in ((17,), (2, 17), (3, 2, 9)):
+                check_vector_bias(rng, "cuda", name, shape)
         # A batch walked backwards is repeated calls, whose addend may lie elsewhere or be shared.
         a, array_a = random_tensor(rng, (3, 4, 5), "float32", "cuda")
         b, array_b = random_tensor(rng, (3, 5, 6), "float32", "cuda")
