@@ -28,6 +28,11 @@ SECTIONS = [
         "The yardstick is 20 MiB pages without reuse; `ratio` "
         "is modelled driver time over the yardstick's, the last columns are wall time on the GPU.",
     ),
+    (
+        "allocator_traces_two_gpus",
+        "Recorded traces, in a machine with two GPUs",
+        "The same on one of two GPUs of a machine.",
+    ),
     ("allocator_pairs", "One free and one malloc in C, ns", "Cache hits, by threads."),
     ("allocator_live", "The same with live blocks, ns", ""),
     ("allocator_python_cuda", "From Python, on the GPU, ns", ""),
@@ -87,7 +92,7 @@ def summary(rows):
 
 def program(name):
     """The program that wrote the result `name`."""
-    for suffix in ("_cuda", "_host", "_tuned"):
+    for suffix in ("_cuda", "_host", "_tuned", "_two_gpus"):
         name = name.removesuffix(suffix)
     return name
 
