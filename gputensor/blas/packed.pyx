@@ -54,9 +54,9 @@ cdef enum Packing:
 # 8191x8191x8191 3090 and 2820). With 16-bit elements the copy of D decides, which packing saves,
 # against our kernel's time for the tiles that the result is cut into. The library's time is that of
 # its multiply-adds at this rate. Padding has its launches once for a batch, packing for each item.
-# 18 products that were measured both ways go the quicker way by this, or lose 1.3 % at most (padded
-# and packed: 1023x1025x1027 15.2 and 14.2, 1535x1537x1539 25.4 and 28.1, 4095x4097x1025 90 and 75,
-# 2049x2047x8191 131 and 138).
+# 18 products that were measured both ways go the quicker way by this, or lose 1.3 % at most: padded
+# and packed 1023x1025x1027 15.2 and 14.2, 1535x1537x1539 25.4 and 28.1, 4095x4097x1025 90 and 75,
+# 2049x2047x8191 131 and 138.
 cdef double LEAST_TERMS = 4e8
 cdef double LEAST_TERMS_BATCH = 9e8
 cdef double LIBRARY_RATE = 3.6e8        # multiply-adds of 16-bit elements in a microsecond
