@@ -49,8 +49,8 @@ cdef enum Packing:
     PACKING_NEVER = 1
     PACKING_ALWAYS = 2          # also products that are small, or aligned
 
-# Multiply-adds from which packing beats padding with float32, measured on an H200 (padded and packed
-# microseconds: 767x769x771 24 and 16, 2047x2049x2051 98 and 77, 4096x4096x4097 438 and 427,
+# Multiply-adds from which packing beats padding with float32, measured on an H200 (microseconds,
+# padded and packed: 767x769x771 24 and 16, 2047x2049x2051 98 and 77, 4096x4096x4097 438 and 427,
 # 8191x8191x8191 3090 and 2820). With 16-bit elements the copy of D decides, which packing saves,
 # against our kernel's time for the tiles that the result is cut into. The library's time is that of
 # its multiply-adds at this rate. Padding has its launches once for a batch, packing for each item.
