@@ -21,7 +21,7 @@ from gputensor.blas.library cimport COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.packed_schedule cimport Schedule, schedule_choose
 from gputensor.blas.pad cimport PAD_D, PAD_NONE, odd_matrices
 from gputensor.blas.plan cimport BACKEND_PACKED, Plan, PlanKey, plan_make
-from gputensor.blas.product cimport Product
+from gputensor.blas.product cimport PRODUCT_AS_IT_IS, Product
 
 from gputensor._driver.cuda import device_info
 from gputensor._kernels.dtypes import DTYPES
@@ -138,7 +138,7 @@ cdef int types_of(const Product* product) noexcept nogil:
 
 
 cdef bint fits(const Product* product) noexcept nogil:
-    return types_of(product) >= 0 and (
+    return types_of(product) >= 0 and not product.flags & PRODUCT_AS_IT_IS and (
         product.m <= MAX_SIZE and product.n <= MAX_SIZE and product.k <= MAX_SIZE)
 
 

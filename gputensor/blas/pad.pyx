@@ -19,7 +19,7 @@ from gputensor._kernels.operand cimport (
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_INT8,
 )
 from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
-from gputensor.blas.product cimport ACT_NONE, Product
+from gputensor.blas.product cimport ACT_NONE, PRODUCT_AS_IT_IS, Product
 
 from gputensor.blas.relayout_source import SOURCE
 
@@ -164,6 +164,8 @@ cdef int pad_choose(const Product* product) noexcept nogil:
     cdef int inputs = odd & (PAD_A | PAD_B)
     cdef double as_it_is, padded
     if odd == PAD_NONE or mode == PADDING_NEVER or product.outer_ndim:
+        return PAD_NONE
+    if product.flags & PRODUCT_AS_IT_IS:
         return PAD_NONE
     # A matrix times a vector reads each element once; there is nothing to gain.
     if product.m < 16 or product.n < 16 or product.k < 16:
@@ -330,7 +332,7 @@ def choose(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb,
     product.a, product.b, product.d = a, b, d
     product.op_a, product.op_b = op_a, op_b
     product.beta, product.beta_imag = beta, 0
-    product.outer_ndim = 0
+    product.outer_ndim = product.flags = 0
     picked = pad_choose(&product)
     return "".join(
         name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)

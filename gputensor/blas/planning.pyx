@@ -22,7 +22,7 @@ from gputensor.blas.plan cimport (
     plan_insert,
 )
 from gputensor.blas.preference cimport LIBRARY_AUTO
-from gputensor.blas.product cimport PRODUCT_POINTERS, Product
+from gputensor.blas.product cimport PRODUCT_AS_IT_IS, PRODUCT_POINTERS, Product
 from gputensor.blas.signature cimport product_signature
 
 from gputensor._kernels.dtypes import DTYPES
@@ -77,7 +77,7 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     if is_auto:
         known = find_way(product_signature(product), product.device,
                          dtype_itemsize(product.type_a))
-    if tunable.is_active and not is_batch:
+    if tunable.is_active and not is_batch and not product.flags & PRODUCT_AS_IT_IS:
         found = tunable.find(product_signature(product), product.device,
                              is_capturing(product.device, stream))
         if found is None and known is None:

@@ -50,3 +50,4 @@ cdef enum:
     PRODUCT_DETERMINISTIC = 2
     PRODUCT_FAST_ACCUMULATION = 4   # fp8: partial sums stay in the tensor core's accumulator
     PRODUCT_POINTERS = 8            # the repetitions go as one pointer-array call
+    PRODUCT_AS_IT_IS = 16           # nothing is copied for speed: there is no memory for it

@@ -39,12 +39,13 @@ from gputensor.blas.prepare cimport (
     COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, check_out, compact, prepare,
 )
 from gputensor.blas.product cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, PRODUCT_DETERMINISTIC, PRODUCT_POINTERS,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, PRODUCT_AS_IT_IS, PRODUCT_DETERMINISTIC, PRODUCT_POINTERS,
     PRODUCT_REDUCED_REDUCTION, Product,
 )
 from gputensor.blas.repetition cimport repeat_product
 from gputensor.blas.temporaries cimport (
-    take_memory, take_operand, temporaries_init, temporaries_release,
+    give_back, take_memory, take_memory_if_any, take_operand, temporaries_init,
+    temporaries_release,
 )
 from gputensor.blas.workspace cimport (
     Workspace, workspace_return, workspace_take,
@@ -212,19 +213,30 @@ cdef int prepare_library(Task* task) except -1:
     return find_plan(task, addend)
 
 
-cdef int pad_product(Task* task, int padded) except -1:
-    """Put padded copies in the place of the product's matrices, and note what to copy."""
+cdef bint pad_product(Task* task, int padded) except -1:
+    """Put padded copies in the place of the product's matrices, and note what to copy.
+
+    False, and nothing is changed, when there is no memory for them.
+    """
     cdef Product* product = &task.product
     cdef uint64_t a = 0
     cdef uint64_t b = 0
     cdef uint64_t d = 0
     cdef int64_t ld, stride
+    cdef int count = task.temporaries.count
+    cdef bint is_there = True
     if padded & PAD_A:
-        take_memory(&task.temporaries, pad_nbytes(product, PAD_A, &ld, &stride), &a)
-    if padded & PAD_B:
-        take_memory(&task.temporaries, pad_nbytes(product, PAD_B, &ld, &stride), &b)
-    if padded & PAD_D:
-        take_memory(&task.temporaries, pad_nbytes(product, PAD_D, &ld, &stride), &d)
+        is_there = take_memory_if_any(&task.temporaries,
+                                      pad_nbytes(product, PAD_A, &ld, &stride), &a)
+    if is_there and padded & PAD_B:
+        is_there = take_memory_if_any(&task.temporaries,
+                                      pad_nbytes(product, PAD_B, &ld, &stride), &b)
+    if is_there and padded & PAD_D:
+        is_there = take_memory_if_any(&task.temporaries,
+                                      pad_nbytes(product, PAD_D, &ld, &stride), &d)
+    if not is_there:
+        give_back(&task.temporaries, count)
+        return False
     had_bias, activation = product.bias != 0, product.activation
     pad_bind(product, padded, a, b, d, &task.padding, &task.unpadding)
     if had_bias and not product.bias:
@@ -232,7 +244,7 @@ cdef int pad_product(Task* task, int padded) except -1:
         task.late_activation = activation
     task.has_padding = task.padding.count != 0
     task.has_unpadding = task.unpadding.count != 0
-    return 0
+    return True
 
 
 cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1:
@@ -295,29 +307,42 @@ cdef inline bint has_epilogue(int backend) noexcept nogil:
             or backend == BACKEND_DIRECT)
 
 
-cdef int find_plan(Task* task, const Operand* addend) except -1:
+cdef int look_up(Task* task) except -1:
     cdef PlanKey key
     cdef uint64_t hash_value
     cdef int preference = preferred_library()
+    plan_key(&task.product, preference, &key)
+    hash_value = plan_hash(&key)
+    task.plan = plan_find(&key, hash_value)
+    if task.plan is NULL:
+        task.plan = plan_now(&task.product, &key, hash_value, preference, task.stream)
+    return 0
+
+
+cdef bint take_copies(Task* task) except -1:
+    """Memory for the copies that the plan makes for speed; false when there is none."""
+    if task.plan.backend == BACKEND_PACKED:
+        return take_memory_if_any(&task.temporaries, packed_nbytes(&task.product), &task.scratch)
+    return pad_product(task, task.plan.pad) if task.plan.pad else True
+
+
+cdef int find_plan(Task* task, const Operand* addend) except -1:
     task.scratch = 0
+    task.has_padding = task.has_unpadding = 0
     if task.product.compute == COMPUTE_32F_EMULATED_16BFX9 and not dispatch_emulates(task.device):
         task.product.compute = COMPUTE_32F
     if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
             pointer_batch_ready(task.device)):
         task.product.flags |= PRODUCT_POINTERS
         take_memory(&task.temporaries, pointer_batch_nbytes(&task.product), &task.scratch)
-    plan_key(&task.product, preference, &key)
-    hash_value = plan_hash(&key)
-    task.plan = plan_find(&key, hash_value)
-    if task.plan is NULL:
-        task.plan = plan_now(&task.product, &key, hash_value, preference, task.stream)
-    task.has_padding = task.has_unpadding = 0
-    if task.plan.backend == BACKEND_PACKED:
-        take_memory(&task.temporaries, packed_nbytes(&task.product), &task.scratch)
-    if task.plan.pad:
-        pad_product(task, task.plan.pad)
-        if task.plan.pad & PAD_D:
-            addend = NULL
+    look_up(task)
+    if not take_copies(task):
+        plan_drop(task.plan)
+        task.plan = NULL
+        task.product.flags |= PRODUCT_AS_IT_IS
+        look_up(task)
+    if task.plan.pad & PAD_D:
+        addend = NULL
     if not has_epilogue(task.plan.backend):
         adapt_to_cublas(task, addend)
     return 0

@@ -4,7 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
-from gputensor._driver.table cimport STATUS_OK, status_t
+from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.operand cimport Operand
 
@@ -15,15 +15,29 @@ cdef void temporaries_init(Temporaries* temporaries, int device, uint64_t stream
     temporaries.count = 0
 
 
-cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1:
+cdef status_t take_block(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) noexcept nogil:
     cdef status_t status = STATUS_OK
     cdef Block* block = allocator_malloc(temporaries.device, nbytes, temporaries.stream, &status)
     if block is NULL:
-        raise_for_malloc(temporaries.device, nbytes, temporaries.stream, status)
+        return status
     temporaries.blocks[temporaries.count] = block
     temporaries.count += 1
     ptr[0] = block.ptr
+    return STATUS_OK
+
+
+cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1:
+    cdef status_t status = take_block(temporaries, nbytes, ptr)
+    if status != STATUS_OK:
+        raise_for_malloc(temporaries.device, nbytes, temporaries.stream, status)
     return 0
+
+
+cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1:
+    cdef status_t status = take_block(temporaries, nbytes, ptr)
+    if status != STATUS_OK and status != STATUS_OUT_OF_MEMORY:
+        raise_for_malloc(temporaries.device, nbytes, temporaries.stream, status)
+    return status == STATUS_OK
 
 
 cdef int take_operand(Temporaries* temporaries, const Operand* like, int dtype,
@@ -36,6 +50,12 @@ cdef int take_operand(Temporaries* temporaries, const Operand* like, int dtype,
         out.strides[axis] = size
         size *= like.shape[axis]
     return take_memory(temporaries, <size_t>(size * dtype_itemsize(dtype)), &out.ptr)
+
+
+cdef void give_back(Temporaries* temporaries, int count) noexcept nogil:
+    while temporaries.count > count:
+        temporaries.count -= 1
+        allocator_free(temporaries.blocks[temporaries.count])
 
 
 cdef void temporaries_release(Temporaries* temporaries) noexcept nogil:

@@ -3,6 +3,7 @@
 Started by test_blas_simulated_gpu.py with the name of one case; prints "ok" at the end.
 """
 
+import contextlib
 import os
 import sys
 import tempfile
@@ -70,6 +71,31 @@ def paddings(rng):
         got = gt.linear(x, w, bias, activation="relu").numpy()
         exact = np.maximum(wide(array_x) @ wide(array_w).T + np.arange(21), 0)
         assert_within(got, exact, bound(array_x, array_w.T, "float16") + 2.0**-9 * (exact + 40))
+
+
+def no_memory_for_copies(rng):
+    """Odd products whose padded copies find no memory are multiplied as they are, and are right."""
+    shape_a, shape_b = (131, 67), (67, 133)
+    padding("all")
+    for name in ("float16", "bfloat16"):
+        a, array_a = random_tensor(rng, shape_a, name, "cuda")
+        b, array_b = random_tensor(rng, shape_b, name, "cuda")
+        out = gt.full((131, 133), np.nan, dtype=a.dtype, device="cuda")
+        limit = bound(array_a, array_b, name)
+        gt.matmul(a, b, out=out)
+        assert_within(out.numpy(), wide(array_a) @ wide(array_b), limit)
+        out[...] = np.nan
+        held = []
+        for nbytes in (64 << 20, 1 << 20, 1 << 15, 1 << 12):
+            with contextlib.suppress(gt.OutOfMemoryError):
+                while True:
+                    held.append(gt.empty(nbytes, dtype="uint8", device="cuda"))
+        before = gt.memory.memory_stats("cuda")["num_ooms"]
+        gt.matmul(a, b, out=out)
+        assert gt.memory.memory_stats("cuda")["num_ooms"] > before, "there was memory for copies"
+        held.clear()
+        assert_within(out.numpy(), wide(array_a) @ wide(array_b), limit)
+    padding("auto")
 
 
 def epilogues(rng):
@@ -297,7 +323,19 @@ def groups(rng):
             assert_within(out.numpy(), exact, limit)
 
 
-CASES = (views, paddings, epilogues, scaled, attributes, batches, groups, streams, captures, tuning)
+CASES = (
+    views,
+    paddings,
+    no_memory_for_copies,
+    epilogues,
+    scaled,
+    attributes,
+    batches,
+    groups,
+    streams,
+    captures,
+    tuning,
+)
 
 if __name__ == "__main__":
     kernel_compiler.install()
