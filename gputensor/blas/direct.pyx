@@ -96,6 +96,12 @@ cdef inline int columns_of(int dtype, bint b_along_k) noexcept nogil:
     return COLUMNS if b_along_k or dtype == DT_FLOAT32 else COLUMNS_PAIRED
 
 
+cdef inline double limit_of(int dtype, bint is_along_k) noexcept nogil:
+    if dtype != DT_FLOAT32:
+        return LIMIT_HALF
+    return LIMIT_ALONG_K if is_along_k else LIMIT
+
+
 # ---- the rule
 
 cdef int choose_split(int dtype, int columns, int64_t m, int64_t n, int64_t k, int64_t batch,
@@ -132,26 +138,28 @@ cdef bint is_supported(const Product* product) noexcept nogil:
             or product.activation == ACT_GELU_TANH)
 
 
-cdef bint is_worthwhile(int dtype, int columns, double limit, int64_t m, int64_t n, int64_t k,
+cdef int split_of_sizes(int dtype, bint a_along_k, bint b_along_k, int64_t m, int64_t n, int64_t k,
                         int64_t batch) noexcept nogil:
+    """The split of a product that the kernel takes; 0: it takes none of these sizes."""
+    cdef int columns = columns_of(dtype, b_along_k)
+    cdef double limit = limit_of(dtype, a_along_k and b_along_k)
     cdef double microseconds = 0
     cdef int64_t tiles
     cdef int split
     if k < LEAST_TERMS or k > MAX_SIZE or m > MAX_SIZE or n > MAX_SIZE or batch > CLUSTERS[1]:
-        return False
+        return 0
     tiles = ceil_of(m, TILE) * ceil_of(n, columns) * batch
     if dtype != DT_FLOAT32 and tiles < LEAST_TILES_HALF:
-        return False
+        return 0
     if m * n * batch < LEAST_FILLED * tiles * TILE * columns:
-        return False
+        return 0
     split = choose_split(dtype, columns, m, n, k, batch, &microseconds)
-    return tiles <= CLUSTERS[split] and microseconds <= limit
+    return split if tiles <= CLUSTERS[split] and microseconds <= limit else 0
 
 
-cdef inline double limit_of(int dtype, bint is_along_k) noexcept nogil:
-    if dtype != DT_FLOAT32:
-        return LIMIT_HALF
-    return LIMIT_ALONG_K if is_along_k else LIMIT
+cdef int split_of_product(const Product* product) noexcept nogil:
+    return split_of_sizes(product.type_a, product.op_a != OP_N, product.op_b == OP_N, product.m,
+                          product.n, product.k, product.batch)
 
 
 # ---- plans and launches
@@ -175,18 +183,6 @@ cdef uint64_t function_of(const Product* product, int split) except 0:
                      "function_allow_shared")
     functions[key] = function
     return function
-
-
-cdef int split_of_product(const Product* product) noexcept nogil:
-    """The split of a product that the kernel takes; 0: it takes none such."""
-    cdef int columns = columns_of(product.type_a, product.op_b == OP_N)
-    cdef double limit = limit_of(product.type_a, product.op_a != OP_N and product.op_b == OP_N)
-    cdef double microseconds = 0
-    if not is_worthwhile(product.type_a, columns, limit, product.m, product.n, product.k,
-                         product.batch):
-        return 0
-    return choose_split(product.type_a, columns, product.m, product.n, product.k, product.batch,
-                        &microseconds)
 
 
 cdef Plan* direct_plan(const Product* product, const PlanKey* key,
@@ -284,9 +280,6 @@ def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
     >>> split_of(11, 777, 333, 1555), split_of(10, 511, 513, 515), split_of(11, 4095, 4097, 4099)
     (5, 5, 0)
     """
-    cdef double microseconds = 0
     if min(m, n, k, batch) < 1:
         raise ValueError("sizes below 1 make no product")
-    if not is_worthwhile(dtype, COLUMNS, limit_of(dtype, False), m, n, k, batch):
-        return 0
-    return choose_split(dtype, COLUMNS, m, n, k, batch, &microseconds)
+    return split_of_sizes(dtype, False, True, m, n, k, batch)

@@ -13,6 +13,7 @@ in product.pxd.
 """
 
 from gputensor._kernels.cuda_source_types import TYPES_SOURCE
+from gputensor.blas.activation_source import ACTIVATION_SOURCE
 from gputensor.blas.direct_ring_source import RING_SOURCE
 
 __all__ = ["direct_source"]
@@ -54,13 +55,6 @@ __device__ __forceinline__ void multiply(float* s, const uint32* a, const uint32
                  " {%0, %1, %2, %3};"
                  : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
                  : "r"(a[0]), "r"(a[2]), "r"(a[1]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
-}
-
-__device__ __forceinline__ float activate(float x, int activation) {
-    if (activation == 1) return x < 0.0f ? 0.0f : x;
-    if (activation == 2)
-        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-    return x;
 }
 
 __device__ __forceinline__ void meet() {
@@ -334,4 +328,4 @@ def direct_source(
     }
     defines = "".join(f"#define {key} {value}\n" for key, value in names.items())
     program = _PROGRAM.replace("INSTRUCTION", _INSTRUCTION[input_name], 1)
-    return defines + TYPES_SOURCE + _SIZES + RING_SOURCE + program
+    return defines + TYPES_SOURCE + ACTIVATION_SOURCE + _SIZES + RING_SOURCE + program

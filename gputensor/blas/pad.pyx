@@ -163,9 +163,8 @@ cdef int pad_choose(const Product* product) noexcept nogil:
     cdef int odd = odd_matrices(product)
     cdef int inputs = odd & (PAD_A | PAD_B)
     cdef double as_it_is, padded
-    if odd == PAD_NONE or mode == PADDING_NEVER or product.outer_ndim:
-        return PAD_NONE
-    if product.flags & PRODUCT_AS_IT_IS:
+    if (odd == PAD_NONE or mode == PADDING_NEVER or product.outer_ndim
+            or product.flags & PRODUCT_AS_IT_IS):
         return PAD_NONE
     # A matrix times a vector reads each element once; there is nothing to gain.
     if product.m < 16 or product.n < 16 or product.k < 16:

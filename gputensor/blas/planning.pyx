@@ -73,15 +73,15 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     is_batch = product.flags & PRODUCT_POINTERS != 0
     # Who asks for a library or for padding gets a library.
     is_auto = preference == LIBRARY_AUTO and padding() == "auto" and not is_batch
+    signature = product_signature(product)
     known = None
     if is_auto:
-        known = find_way(product_signature(product), product.device,
-                         dtype_itemsize(product.type_a))
+        known = find_way(signature, product.device, dtype_itemsize(product.type_a))
     if tunable.is_active and not is_batch and not product.flags & PRODUCT_AS_IT_IS:
-        found = tunable.find(product_signature(product), product.device,
+        found = tunable.find(signature, product.device,
                              is_capturing(product.device, stream))
         if found is None and known is None:
-            found = tunable.find_near(product_signature(product), product.device)
+            found = tunable.find_near(signature, product.device)
         if found is not None:
             read_choice(found, &choice)
             chosen = &choice

@@ -23,11 +23,11 @@ from gputensor.blas.epilogue cimport Epilogue, along_last_axis, epilogue_init, e
 from gputensor.blas.library cimport (
     BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, OP_C, OP_T, SCALE_TENSOR,
 )
-from gputensor.blas.packed cimport packed_nbytes
+from gputensor.blas.own_kernels cimport is_own, own_scratch_nbytes
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
 from gputensor.blas.plan cimport (
-    BACKEND_DIRECT, BACKEND_LT, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find,
-    plan_hash, plan_key,
+    BACKEND_DIRECT, BACKEND_LT, BACKEND_SMALL_M, BACKEND_TINY, PlanKey, plan_find, plan_hash,
+    plan_key,
 )
 from gputensor.blas.planning cimport plan_now, product_facts
 from gputensor.blas.pointer_batch cimport (
@@ -321,8 +321,9 @@ cdef int look_up(Task* task) except -1:
 
 cdef bint take_copies(Task* task) except -1:
     """Memory for the copies that the plan makes for speed; false when there is none."""
-    if task.plan.backend == BACKEND_PACKED:
-        return take_memory_if_any(&task.temporaries, packed_nbytes(&task.product), &task.scratch)
+    cdef size_t scratch_nbytes = own_scratch_nbytes(task.plan, &task.product)
+    if scratch_nbytes:
+        return take_memory_if_any(&task.temporaries, scratch_nbytes, &task.scratch)
     return pad_product(task, task.plan.pad) if task.plan.pad else True
 
 
@@ -384,11 +385,6 @@ cdef int task_launch(Task* task) except -1:
     if task.has_unpadding:
         relayout_launch(&task.unpadding, task.device, task.stream)
     return finish(task)
-
-
-cdef inline bint is_own(int backend) noexcept nogil:
-    return (backend == BACKEND_TINY or backend == BACKEND_SMALL_M
-            or backend == BACKEND_PACKED or backend == BACKEND_DIRECT)
 
 
 cdef int task_run_library(Task* task) except -1:

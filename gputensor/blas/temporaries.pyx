@@ -59,7 +59,4 @@ cdef void give_back(Temporaries* temporaries, int count) noexcept nogil:
 
 
 cdef void temporaries_release(Temporaries* temporaries) noexcept nogil:
-    cdef int index
-    for index in range(temporaries.count):
-        allocator_free(temporaries.blocks[index])
-    temporaries.count = 0
+    give_back(temporaries, 0)

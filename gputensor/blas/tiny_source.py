@@ -11,6 +11,7 @@ operand that is contiguous along k, which fills a sector and stores without bank
 """
 
 from gputensor._kernels.cuda_source_types import TYPES_SOURCE
+from gputensor.blas.activation_source import ACTIVATION_SOURCE
 
 __all__ = ["source"]
 
@@ -88,13 +89,6 @@ __device__ __forceinline__ void add_terms(float* sums, Four a, Four b) {
 template <int HALF> __device__ __forceinline__ void fold(float* parts) {
 #pragma unroll
     for (int g = 0; g < HALF; ++g) parts[g] += parts[g + HALF];
-}
-
-__device__ __forceinline__ float activate(float x, int activation) {
-    if (activation == 1) return x < 0.0f ? 0.0f : x;
-    if (activation == 2)
-        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
-    return x;
 }
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
@@ -183,4 +177,4 @@ def source(input_name, output_name, tile):
     """
     names = {"INPUT": _TYPES[input_name], "OUTPUT": _TYPES[output_name], "TILE": tile}
     defines = "".join(f"#define {key} {value}\n" for key, value in names.items())
-    return defines + TYPES_SOURCE + _PROGRAM
+    return defines + TYPES_SOURCE + ACTIVATION_SOURCE + _PROGRAM
