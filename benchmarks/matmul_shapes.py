@@ -12,6 +12,7 @@ kept. torch is measured with cuBLAS and with cuBLASLt, and its better one counts
 import argparse
 import importlib.util
 import math
+import random
 import statistics
 
 import numpy as np
@@ -51,15 +52,21 @@ ELEMENT = {"fp32": "float32", "tf32": "float32", "fp16": "float16", "bf16": "bfl
 L2_NBYTES = 64 << 20
 
 
-def repeats(m, n, k, itemsize):
-    """Copies of the operands that together exceed the cache, and some 10 milliseconds of work.
+#: Roughly what an H200 does, in operations a second; decides how long runs are, nothing else.
+RATES = {"fp32": 5e13, "tf32": 3.5e14, "fp16": 7e14, "bf16": 7e14}
+RUN_SECONDS = 4e-3
 
-    Shorter runs of large products are decided by what the clocks did just before.
+
+def repeats(m, n, k, itemsize, dtype):
+    """Copies of the operands that together exceed the cache, and products for one run.
+
+    A GPU at its power limit changes its clocks every few milliseconds, by several percent. Many
+    runs of that length in random order share this out evenly; few long ones do not.
     """
     nbytes = (m * k + k * n + m * n) * itemsize
     copies = max(1, min(16, math.ceil(2 * L2_NBYTES / nbytes)))
-    work = 2.0 * m * n * k
-    return copies, max(copies, min(200, math.ceil(4e12 / work)))
+    seconds = 2.0 * m * n * k / RATES[dtype]
+    return copies, max(copies, min(200, math.ceil(RUN_SECONDS / seconds)))
 
 
 class Operands:
@@ -68,7 +75,7 @@ class Operands:
     def __init__(self, m, n, k, dtype, is_transposed, torch):
         self.m, self.n, self.dtype = m, n, dtype
         self.kind = getattr(gt, ELEMENT[dtype])
-        copies, self.count = repeats(m, n, k, gt.empty(1, dtype=self.kind).nbytes)
+        copies, self.count = repeats(m, n, k, gt.empty(1, dtype=self.kind).nbytes, dtype)
         shape = (n, k) if is_transposed else (k, n)
         self.pairs = []
         self.torch_pairs = []
@@ -164,13 +171,13 @@ class Torch:
 
 
 def measured(contenders, rounds):
-    """Interleaved rounds, each beginning elsewhere; the median of each in microseconds."""
+    """Interleaved rounds, each in another random order; the median of each in microseconds."""
     times = {contender.name: [] for contender in contenders}
+    order = random.Random(0)
     for contender in contenders:
         contender.microseconds()
-    for turn in range(rounds):
-        first = turn % len(contenders)
-        for contender in contenders[first:] + contenders[:first]:
+    for _ in range(rounds):
+        for contender in order.sample(contenders, len(contenders)):
             times[contender.name].append(contender.microseconds())
     return {name: statistics.median(values) for name, values in times.items()}
 
@@ -214,7 +221,7 @@ def main():
     parser.add_argument("--padding", default="auto", choices=["auto", "never", "inputs", "all"])
     parser.add_argument("--libraries", action="store_true", help="also each library by itself")
     parser.add_argument("--tuned", action="store_true", help="also after tuning (tunable)")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=21)
     parser.add_argument("--layouts", default="NN,NT")
     parser.add_argument("--name", default="matmul_shapes")
     arguments = parser.parse_args()

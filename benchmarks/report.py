@@ -183,20 +183,26 @@ class Report:
         )
 
     def finish(self):
-        """Print the table, write the JSON file and return its path."""
+        """Print the table, write the JSON file and return its path.
+
+        Without a GPU the file goes to a folder of its own, which is not tracked: the results of the
+        tree, and the page made of them, stay those of a GPU.
+        """
         print(f"{self.title}\n{self.table()}")
-        RESULTS.mkdir(exist_ok=True)
-        path = RESULTS / f"{self.name}.json"
+        facts = machine()
+        has_gpu = facts.get("device", {}).get("name") != "host"
+        path = (RESULTS if has_gpu else RESULTS / "host") / f"{self.name}.json"
+        path.parent.mkdir(parents=True, exist_ok=True)
         content = {
             "benchmark": self.name,
             "title": self.title,
             "measured": datetime.now(timezone.utc).isoformat(timespec="seconds"),
-            "machine": machine(),
+            "machine": facts,
             **self.facts,
             "rows": self.rows,
         }
         path.write_text(json.dumps(content, indent=1) + "\n")
-        print(f"-> benchmarks/results/{path.name}")
+        print(f"-> benchmarks/results/{path.relative_to(RESULTS)}")
         return path
 
 
