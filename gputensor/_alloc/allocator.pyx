@@ -33,6 +33,7 @@ from gputensor._alloc.model cimport (
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pending cimport use_add
+from gputensor._alloc.private_pool cimport scope_pools
 from gputensor._alloc.thread_cache cimport cache_mine, cache_park, cache_take
 from gputensor._driver.table cimport (
     STATUS_INVALID_DEVICE,
@@ -68,6 +69,16 @@ cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t st
     return block
 
 
+# Whether a request that is not for the cache goes to the driver: those of private pools do not.
+cdef bint _is_direct(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef bint is_direct = True
+    if gt_load_int(&a.scope_count) > 0:
+        device_lock(a)
+        is_direct = scope_pools(a, stream) == a.pools
+        device_unlock(a)
+    return is_direct
+
+
 cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
                            status_t* status) noexcept nogil:
     cdef size_t rounded
@@ -84,7 +95,7 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
     rounded = round_size(a, nbytes)
-    if not a.caching or a.config.backend != BACKEND_NATIVE:
+    if (not a.caching or a.config.backend != BACKEND_NATIVE) and _is_direct(a, stream):
         return _miss(a, nbytes, rounded, stream, True, status)
     if a.config.thread_cache and gt_load_int(&a.scope_count) == 0:
         cache = cache_mine(a)

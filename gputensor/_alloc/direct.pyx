@@ -3,7 +3,11 @@
 
 Used while caching is off (every free goes back to the driver, which waits for the device), and with
 ``backend:cudaMallocAsync``, where the driver's own pool orders reuse by streams. Such a block
-belongs to no pool and no segment (`block.pool == NULL`).
+belongs to no pool and no segment (`block.pool == NULL`). Requests of a private pool are none of
+this module's: what the driver takes back could not stay where a graph's replays write.
+
+During a capture nothing is given to the driver's pool, which would become part of the graph: such
+frees are put aside (`unreleased`) and made when the capture ends.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -143,13 +147,27 @@ cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     block_drop(block)
 
 
-cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
+# Gives the lock up, unless a capture forbids the call.
+cdef bint _try_back(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef bint names_streams = block.is_split == 2
     cdef status_t status
-    block_map_remove(block.ptr)
+    if names_streams and a.capturing:
+        return False
+    a.driver_askers += names_streams            # so that no capture begins meanwhile
+    device_unlock(a)
     status = _give_back(a, block)
     device_lock(a)
+    a.driver_askers -= names_streams
+    return status == STATUS_OK
+
+
+cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef bint is_back
+    block_map_remove(block.ptr)
+    device_lock(a)
+    is_back = _try_back(a, block)
     account_take(a, block.kind, block.nbytes, block.requested)
-    if status == STATUS_OK:
+    if is_back:
         _settle(a, block)
     else:
         block.requested = 0
@@ -162,16 +180,21 @@ cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef void direct_release(DeviceAllocator* a) noexcept nogil:
     cdef Block* block = a.unreleased
     cdef Block* following
-    cdef status_t status
     a.unreleased = NULL
     while block != NULL:
         following = block.link_next
-        device_unlock(a)
-        status = _give_back(a, block)
-        device_lock(a)
-        if status == STATUS_OK:
+        if _try_back(a, block):
             _settle(a, block)
         else:
             block.link_next = a.unreleased
             a.unreleased = block
         block = following
+
+
+cdef bint direct_trim(DeviceAllocator* a) noexcept nogil:
+    if a.config.backend != BACKEND_ASYNC:
+        return False
+    device_unlock(a)
+    a.driver.async_trim(a.driver.self, 0)
+    device_lock(a)
+    return True

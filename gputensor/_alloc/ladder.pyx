@@ -14,6 +14,8 @@ Each rung is tried only when the ones below gave nothing, and costs more than th
  9. giving cached segments back, then growth again                  the most expensive
 After each of 7 to 9 the cheap rungs are tried again. Rungs 5 to 9 are for a device that is full, or
 a limit that is reached; then the request fails, and the next one is served as if nothing had been.
+With backend:cudaMallocAsync only private pools come here; what is free in the driver's own pool
+goes back to the device when 4 fails, and once more at 9.
 In a capture, blocks that the graph has done with come first of all (captured_free.pyx).
 Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
 best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of the
@@ -23,6 +25,7 @@ reserved bytes in use rather than 0.88).
 from libc.stdint cimport SIZE_MAX, uint64_t
 
 from gputensor._alloc.captured_free cimport captured_frees_collect
+from gputensor._alloc.direct cimport direct_trim
 from gputensor._alloc.growth cimport growth_need, pages_collect, pool_grow
 from gputensor._alloc.model cimport (
     STAT_RESERVED_BYTES,
@@ -101,6 +104,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     if a.capturing:
         return NULL
     caches_drain(a)
+    direct_trim(a)              # its frees are done by now
     segments_release(a, nbytes)
     block = _search(a, pool, stream, nbytes)
     if block == NULL:
@@ -139,6 +143,8 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
         if block != NULL:
             return block
     block = pool_grow(a, pool, stream, nbytes, status)
+    if block == NULL and direct_trim(a):
+        block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
         block = _squeeze(a, pool, stream, nbytes, status)
     if block == NULL:

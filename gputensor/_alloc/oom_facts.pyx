@@ -140,8 +140,8 @@ def failure_facts(int device, size_t nbytes, uint64_t stream):
         caches_stop(a)
         stats_settle(a)
         caches_resume(a)
-        is_pooled = a.caching and a.config.backend == BACKEND_NATIVE
         own = scope_pools(a, stream)
+        is_pooled = own != a.pools or (a.caching and a.config.backend == BACKEND_NATIVE)
         rounded = round_size(a, nbytes)
         growth = rounded
         if is_pooled:

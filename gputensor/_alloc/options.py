@@ -139,8 +139,8 @@ OPTIONS = {
     option.name: option
     for option in (
         Option("backend", "native", _backend,
-               "native: this allocator. cudaMallocAsync: the driver's stream-ordered pool. Fixed "
-               "once a device has been used."),
+               "native: this allocator. cudaMallocAsync: the driver's stream-ordered pool, but for "
+               "private pools. Fixed once a device has been used."),
         Option("large_segment_size_mb", 20, _integer(11),
                "Segment, or step of growth, for requests between 1 and 10 MiB."),
         Option("max_split_size_mb", None, _integer(1),

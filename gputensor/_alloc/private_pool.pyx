@@ -12,6 +12,7 @@ from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
+from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.model cimport (
     BlockPool,
     DeviceAllocator,
@@ -160,6 +161,7 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
     free(scope)
     if captures and a.capturing == 0:
         pending_resume(a)
+        direct_release(a)
     device_unlock(a)
     check_after(device, "the end of a pool")
     return STATUS_OK

@@ -38,6 +38,7 @@
     X(cuMemAllocAsync, cuMemAllocAsync, (uint64_t*, size_t, void*))                             \
     X(cuMemFreeAsync, cuMemFreeAsync, (uint64_t, void*))                                        \
     X(cuMemPoolTrimTo, cuMemPoolTrimTo, (void*, size_t))                                        \
+    X(cuMemPoolSetAttribute, cuMemPoolSetAttribute, (void*, int, void*))                        \
     X(cuMemAddressReserve, cuMemAddressReserve,                                                 \
       (uint64_t*, size_t, size_t, uint64_t, unsigned long long))                                \
     X(cuMemAddressFree, cuMemAddressFree, (uint64_t, size_t))                                   \

@@ -61,6 +61,7 @@ public:
         return relaxed([&] { return api.cuMemHostUnregister(handle(ptr)); });
     }
     int async_alloc(uint64_t* ptr, size_t nbytes, uint64_t stream) {
+        if (!is_kept.load(std::memory_order_relaxed) && !is_kept.exchange(true)) keep_freed();
         return current([&] { return give(ptr, api.cuMemAllocAsync, nbytes, handle(stream)); });
     }
     int async_free(uint64_t ptr, uint64_t stream) {
@@ -351,7 +352,20 @@ private:
     static constexpr unsigned DISABLE_TIMING = 2;  // CU_EVENT_DISABLE_TIMING
     static constexpr uint32_t EVENT_TIMING = 1;    // table.pxd
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
+
+    // The driver's pool, left alone, gives all that is free back whenever something is waited for.
+    // A driver that refuses this is slower, and serves all the same.
+    void keep_freed() {
+        relaxed([&] {
+            void* pool = nullptr;
+            uint64_t threshold = UINT64_MAX;
+            int status = api.cuDeviceGetMemPool(&pool, device);
+            return status ? status
+                          : api.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &threshold);
+        });
+    }
 
     // The nodes that a capturing stream's next work comes after; CUDA's list, valid until the next
     // call about the stream.
@@ -429,6 +443,7 @@ private:
     static constexpr int PEER_ACCESS_ALREADY_ENABLED = 704;
     static inline std::atomic<CudaDevice*> opened[MOST_DEVICES] = {};
 
+    std::atomic<bool> is_kept{false};    // the driver's pool was told to keep what is freed
     MemAllocationProp property{};
     std::mutex mapping;  // of the next two
     std::vector<MemAccessDesc> access;   // who reads and writes pages: this device, then its peers

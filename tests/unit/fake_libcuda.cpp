@@ -56,6 +56,7 @@ char primary_context;
 thread_local void* current_context = nullptr;
 thread_local int capture_mode = 0;
 std::atomic<int> captures{0};
+uint64_t release_threshold = 0;
 
 // Names the nodes of captures by addresses, as CUDA does.
 struct FakeDevice : HostDevice {
@@ -222,6 +223,15 @@ EXPORT int cuMemFreeAsync(uint64_t ptr, void* stream) {
 EXPORT int cuMemPoolTrimTo(void* pool, size_t) {
     return pool == &primary_context ? 0 : INVALID_VALUE;
 }
+EXPORT int cuMemPoolSetAttribute(void* pool, int attribute, void* value) {
+    if (pool != &primary_context || attribute != 4) return INVALID_VALUE;
+    return unsafe_call([=] {
+        int status = setting("FAKE_CUDA_SET_THRESHOLD", 0);
+        if (!status) release_threshold = *static_cast<uint64_t*>(value);
+        return status;
+    });
+}
+EXPORT uint64_t fake_release_threshold() { return release_threshold; }
 EXPORT int cuMemAddressReserve(uint64_t* va, size_t nbytes, size_t alignment, uint64_t at,
                                unsigned long long flags) {
     if (at || flags) return INVALID_VALUE;

@@ -257,3 +257,21 @@ def test_calls_on_cuda_are_counted_only_when_observed(library):
     assert "call observe(0)" in message(library, code)
     code = "registry.device_name(0); print(registry.counts(0)['mem_alloc'])"
     assert ask(library, code, GPUTENSOR_OBSERVE_DRIVER=1) == "0"
+
+
+@pytest.mark.parametrize("refused", [0, 801])
+def test_the_drivers_pool_is_told_once_to_keep_what_is_freed(library, refused):
+    code = """
+import ctypes, os
+from tests.conformance.driver_calls import Calls
+library = ctypes.CDLL(os.environ["GPUTENSOR_LIBCUDA"])
+threshold = library.fake_release_threshold
+threshold.restype = ctypes.c_uint64
+calls = Calls(0)
+print(threshold() == 0)
+ptr = calls.make("async_alloc", 1 << 20, 0)
+print(threshold() == (0 if int(os.environ["FAKE_CUDA_SET_THRESHOLD"]) else 2**64 - 1))
+print(calls.async_free(ptr, 0), calls.async_trim(0))
+"""
+    answer = ask(library, code, FAKE_CUDA_SET_THRESHOLD=refused)
+    assert answer.split() == ["True", "True", "0", "0"]
