@@ -1,4 +1,4 @@
-// The allocator for callers that know no Python: C symbols of this extension's shared object.
+// The allocator for callers that are not Python code: C symbols of this extension's shared object.
 //
 //   void* gputensor_malloc(size_t size, int device, void* stream);
 //   void  gputensor_free(void* ptr, size_t size, int device, void* stream);
@@ -12,6 +12,10 @@
 // CUDAPluggableAllocator expect, which do not look at the pointer. A size of 0 gives NULL.
 // gputensor_free accepts NULL; when `stream` is not the stream of the allocation, the memory is
 // reused only after the work queued on it so far.
+//
+// The shared object can be loaded into a process that runs Python, and serves once gputensor.memory
+// is imported there. Before that there is no memory, nothing to free, and gputensor_record_stream
+// gives CUDA_ERROR_NOT_INITIALIZED.
 #pragma once
 #include <new>
 #include <stddef.h>
@@ -20,27 +24,29 @@ typedef void* (*gt_malloc_function)(size_t, int, void*);
 typedef void (*gt_free_function)(void*, size_t, int, void*);
 typedef int (*gt_record_function)(void*, void*);
 
-// Set when the extension is imported; the symbols are not found before.
+// Set when the extension is imported.
 static gt_malloc_function gt_malloc_entry;
 static gt_free_function gt_free_entry;
 static gt_record_function gt_record_entry;
 
+static const int GT_NOT_INITIALIZED = 3;  // CUDA_ERROR_NOT_INITIALIZED
+
 #define GT_PUBLIC extern "C" __attribute__((visibility("default")))
 
 GT_PUBLIC void* gputensor_malloc(size_t size, int device, void* stream) {
-    return gt_malloc_entry(size, device, stream);
+    return gt_malloc_entry ? gt_malloc_entry(size, device, stream) : nullptr;
 }
 
 GT_PUBLIC void* gputensor_malloc_or_throw(size_t size, int device, void* stream) {
-    void* ptr = gt_malloc_entry(size, device, stream);
+    void* ptr = gputensor_malloc(size, device, stream);
     if (!ptr && size > 0) { throw std::bad_alloc(); }
     return ptr;
 }
 
 GT_PUBLIC void gputensor_free(void* ptr, size_t size, int device, void* stream) {
-    gt_free_entry(ptr, size, device, stream);
+    if (gt_free_entry) gt_free_entry(ptr, size, device, stream);
 }
 
 GT_PUBLIC int gputensor_record_stream(void* ptr, void* stream) {
-    return gt_record_entry(ptr, stream);
+    return gt_record_entry ? gt_record_entry(ptr, stream) : GT_NOT_INITIALIZED;
 }

@@ -187,10 +187,11 @@ def pinned_buffer(nbytes, device=None):
 
 
 def c_library():
-    """Return the path of the library whose C symbols other programs may call.
+    """Return the path of the library whose C symbols other libraries may call.
 
     ``gputensor_malloc(size, device, stream)`` and ``gputensor_free(ptr, size, device, stream)``
     have the signatures that PyTorch's ``CUDAPluggableAllocator`` asks for;
-    ``gputensor_record_stream(ptr, stream)`` goes with them. They need neither Python nor the GIL.
+    ``gputensor_record_stream(ptr, stream)`` goes with them. They need no GIL, and are for processes
+    that run Python: until ``gputensor.memory`` is imported there, they give no memory.
     """
     return library_path()
