@@ -27,14 +27,18 @@ _observers: list[Callable[[int, int, int, int], object]] = []
 _thread = threading.local()
 
 
-def attach_observer(function):
-    """Call ``function(device, nbytes, limit_or_total, free)`` before each OutOfMemoryError."""
-    _observers.append(function)
+def attach_observer(observer):
+    """Call ``observer(device, nbytes, limit_or_total, free)`` before each OutOfMemoryError."""
+    if not callable(observer):
+        raise TypeError(f"observer: got {type(observer).__name__}, allowed: a function")
+    _observers.append(observer)
 
 
-def detach_observer(function):
+def detach_observer(observer):
     """Forget an observer."""
-    _observers.remove(function)
+    if observer not in _observers:
+        raise ValueError(f"observer: got {observer!r}, allowed: one that is attached")
+    _observers.remove(observer)
 
 
 def held_elsewhere(facts):

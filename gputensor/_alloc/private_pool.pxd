@@ -14,9 +14,11 @@ cdef uint64_t pool_new_id() noexcept nogil
 # pool_release. While any capture is under way no event is recorded or polled.
 cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
 cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
-# Requests of the calling thread go to the pool.
+# Requests of the calling thread go to the pool, until any thread ends that for the one it names:
+# pool_thread() in the thread that began.
 cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil
-cdef status_t pool_end_thread(int device, uint64_t pool_id) noexcept nogil
+cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil
+cdef uint64_t pool_thread() noexcept nogil
 # One holder more, one holder less. Without holders the free memory serves others.
 cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil
 cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil

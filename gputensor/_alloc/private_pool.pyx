@@ -179,8 +179,12 @@ cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil:
     return _open_scope(device, pool_id, True, gt_thread_id(), 0)
 
 
-cdef status_t pool_end_thread(int device, uint64_t pool_id) noexcept nogil:
-    return _close_scope(device, pool_id, True, gt_thread_id(), 0)
+cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil:
+    return _close_scope(device, pool_id, True, thread, 0)
+
+
+cdef uint64_t pool_thread() noexcept nogil:
+    return gt_thread_id()
 
 
 cdef status_t _hold(int device, uint64_t pool_id, int change) noexcept nogil:

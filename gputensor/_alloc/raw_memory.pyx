@@ -5,6 +5,8 @@ An address is given back by :func:`raw_delete`, which believes it only when it i
 block that a caller holds.
 """
 
+from operator import index
+
 from libc.stdint cimport uint64_t
 
 from gputensor._alloc.allocator cimport (
@@ -22,6 +24,7 @@ from gputensor._alloc.private_pool cimport (
     pool_release,
     pool_retain,
     pool_set_kind,
+    pool_thread,
     pool_use_count,
 )
 from gputensor._driver.registry cimport driver_open
@@ -31,10 +34,22 @@ from gputensor._alloc.stacks import StackFormatter
 from gputensor.errors import raise_for_status
 
 
-cdef Block* _held(uint64_t ptr) except NULL:
-    cdef Block* block = block_map_find(ptr)
-    if block == NULL or block.ptr != ptr or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
-        raise ValueError(f"ptr: got {ptr:#x}, allowed: the address of an allocation in use")
+cdef object _address(object ptr):
+    try:
+        return index(ptr)
+    except TypeError:
+        raise TypeError(f"ptr: got {type(ptr).__name__}, allowed: an integer") from None
+
+
+cdef Block* _held(object ptr) except NULL:
+    cdef object number = _address(ptr)
+    cdef Block* block = NULL
+    cdef uint64_t address = 0
+    if 0 <= number < 1 << 64:
+        address = number
+        block = block_map_find(address)
+    if block == NULL or block.ptr != address or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
+        raise ValueError(f"ptr: got {number:#x}, allowed: the address of an allocation in use")
     return block
 
 
@@ -50,18 +65,18 @@ def raw_alloc(int device, size_t nbytes, uint64_t stream):
     return block.ptr
 
 
-def raw_delete(uint64_t ptr):
+def raw_delete(ptr):
     """Give back what :func:`raw_alloc` returned. Raises ``ValueError`` for any other address."""
-    if ptr != 0:
+    if _address(ptr) != 0:
         allocator_free(_held(ptr))
 
 
-def raw_record_stream(uint64_t ptr, uint64_t stream):
+def raw_record_stream(ptr, uint64_t stream):
     """Say that work queued on `stream` uses the allocation at an address."""
     raise_for_status(allocator_record_stream(_held(ptr), stream), "record_stream")
 
 
-def raw_traceback(uint64_t ptr):
+def raw_traceback(ptr):
     """Return the frames that allocated an address, innermost first; empty when not recorded."""
     return StackFormatter().frames(_held(ptr).stack)
 
@@ -99,13 +114,15 @@ def release_pool(int device, uint64_t pool_id):
 
 
 def begin_pool(int device, uint64_t pool_id):
-    """Serve this thread's requests from a pool."""
+    """Serve this thread's requests from a pool. Returns what names the thread to end_pool."""
     raise_for_status(pool_begin_thread(device, pool_id), "pool_begin_thread")
+    return pool_thread()
 
 
-def end_pool(int device, uint64_t pool_id):
-    """End what :func:`begin_pool` began."""
-    raise_for_status(pool_end_thread(device, pool_id), "pool_end_thread")
+def end_pool(int device, uint64_t pool_id, thread=None):
+    """End what :func:`begin_pool` began in this thread, or in the one that it named."""
+    cdef uint64_t owner = pool_thread() if thread is None else thread
+    raise_for_status(pool_end_thread(device, pool_id, owner), "pool_end_thread")
 
 
 def count_pool_uses(int device, uint64_t pool_id):

@@ -239,6 +239,14 @@ def format_snapshot(devices, collect, include_traces=True, collect_pinned=None):
 def write_pickle(value, path):
     """Write a pickle so that `path` holds either what it held before or the whole new file."""
     path = os.fspath(path)
+    try:
+        _write_beside(value, path)
+    except OSError as error:
+        # It names the file beside, which its caller knows nothing of.
+        raise OSError(error.errno, error.strerror, path) from None
+
+
+def _write_beside(value, path):
     handle, partial = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".snapshot-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -1,6 +1,7 @@
 """What the allocator does: settings, limits, caching, and memory by address."""
 
 import contextlib
+import operator
 
 from gputensor._alloc import device_allocator, pinned_memory, raw_memory, report
 from gputensor._alloc import settings as _settings
@@ -43,7 +44,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
     Parameters
     ----------
     size : int
-        Bytes; 0 gives address 0.
+        Bytes, at most ``2**62``; 0 gives address 0.
     stream : Stream, int or object with ``__cuda_stream__``, optional
         The stream in whose order the memory is used; default: the current one.
 
@@ -52,10 +53,14 @@ def caching_allocator_alloc(size, device=None, stream=None):
     >>> ptr = caching_allocator_alloc(4096, "host")
     >>> caching_allocator_delete(ptr)
     """
-    if isinstance(size, bool) or not isinstance(size, int) or size < 0:
-        raise ValueError(f"size: got {size!r}, allowed: an integer from 0")
+    try:
+        nbytes = -1 if isinstance(size, bool) else operator.index(size)
+    except TypeError:
+        nbytes = -1
+    if not 0 <= nbytes <= 1 << 62:
+        raise ValueError(f"size: got {size!r}, allowed: an integer from 0 to 2**62")
     number = device_number(device)
-    return raw_memory.raw_alloc(number, min(size, 1 << 62), stream_handle(number, stream))
+    return raw_memory.raw_alloc(number, nbytes, stream_handle(number, stream))
 
 
 def caching_allocator_delete(mem_ptr):
@@ -63,8 +68,10 @@ def caching_allocator_delete(mem_ptr):
 
     Raises
     ------
+    TypeError
+        The address is not an integer.
     ValueError
-        The address is not the start of an allocation in use.
+        It is not the start of an allocation in use.
     """
     raw_memory.raw_delete(mem_ptr)
 

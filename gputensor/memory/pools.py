@@ -78,17 +78,20 @@ class MemPool:
 
 @contextlib.contextmanager
 def use_mem_pool(pool, device=None):
-    """Serve this thread's requests on a device from a :class:`MemPool` in a ``with`` block."""
+    """Serve this thread's requests on a device from a :class:`MemPool` in a ``with`` block.
+
+    Should the block end in another thread, it ends for the one in which it began.
+    """
     if not isinstance(pool, MemPool):
         raise TypeError(f"pool: got {type(pool).__name__}, allowed: MemPool")
     number = device_number(device)
     pool._hold(number)
     raw_memory.retain_pool(number, pool._number)
     try:
-        raw_memory.begin_pool(number, pool._number)
+        thread = raw_memory.begin_pool(number, pool._number)
         try:
             yield
         finally:
-            raw_memory.end_pool(number, pool._number)
+            raw_memory.end_pool(number, pool._number, thread)
     finally:
         raw_memory.release_pool(number, pool._number)

@@ -1,6 +1,7 @@
 """MemPool: statistics, pools that lend their memory before a request fails, blocks never cut."""
 
 import random
+import threading
 
 import pytest
 
@@ -188,3 +189,17 @@ def test_other_pools_are_cut_beside_an_unsplit_one(probe):
 def test_the_kinds_of_a_pool_are_booleans(probe, name):
     with pytest.raises(TypeError, match=f"^{name}: got int, allowed: bool"):
         memory.MemPool(probe.device, **{name: 1})
+
+
+def test_a_block_of_a_pool_may_end_in_another_thread(probe):
+    pool = memory.MemPool(probe.device)
+    scope = memory.use_mem_pool(pool, probe.device)
+    scope.__enter__()
+    probe.malloc(MIB)
+    held = pool.snapshot()
+    thread = threading.Thread(target=scope.__exit__, args=(None, None, None))
+    thread.start()
+    thread.join()
+    assert pool.use_count() == 1
+    probe.malloc(MIB)
+    assert len(held) == 1 and pool.snapshot() == held
