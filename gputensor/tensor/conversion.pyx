@@ -2,23 +2,28 @@
 
 `asarray` takes what Python has for arrays. NumPy arrays and buffers keep their dtype; plain Python
 floats become float32, ints int64, complex numbers complex64. Host memory is copied unless
-``copy=False``; arrays that are on a device already are shared.
+``copy=False``; arrays that are on a device already are shared. Numbers must fit an integer dtype
+that is asked for; the elements of arrays are converted as `astype` does.
 """
+
+from libc.math cimport INFINITY
 
 import numpy as np
 
 from gputensor._driver.table cimport HOST_DEVICE
+from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_COMPLEX, KIND_INT, KIND_UINT, dtype_kind
 from gputensor._kernels.host_call cimport host_view
 from gputensor._kernels.operand cimport (
     DT_COMPLEX64,
     DT_COMPLEX128,
     DT_FLOAT32,
     DT_FLOAT64,
+    DT_INT64,
     Operand,
 )
 from gputensor.streams.current cimport current_device, device_text, resolve_device
 from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
-from gputensor.tensor.elementwise cimport copied
+from gputensor.tensor.elementwise cimport copied, number_kind, whole_number
 from gputensor.tensor.host_transfer cimport download, moved, upload
 from gputensor.tensor.tensor cimport Tensor
 
@@ -44,6 +49,12 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         True: new memory in any case. False: ValueError when the memory cannot be shared. None:
         shared for tensors and arrays on a device, copied from host arrays, which may change
         right after the call.
+
+    Raises
+    ------
+    OverflowError
+        A number, alone or in a sequence, is outside the integer `dtype`; without `dtype`, an int
+        has more than 64 bits.
 
     >>> asarray([[1.5, 2]], device="host").dtype
     dtype('float32')
@@ -95,8 +106,17 @@ cdef Tensor from_host(object obj, object dtype, object device, object copy):
                          "be shared")
     # `_owner` keeps the memory of the array alive until it has been copied.
     array, keeps_dtype, _owner = as_ndarray(obj)
-    code = dtype_argument(array.dtype if dtype is None else dtype, 0)
-    if dtype is None and not keeps_dtype:
+    if dtype is not None:
+        code = dtype_argument(dtype, 0)
+        if not keeps_dtype or number_kind(obj) >= 0:
+            array = fitting(array, obj, code)
+    elif keeps_dtype:
+        code = dtype_argument(array.dtype, 0)
+    elif array.dtype.kind == "O":
+        code = DT_INT64
+        fitting(array, obj, code)       # raises: these are ints of more than 64 bits
+    else:
+        code = dtype_argument(array.dtype, 0)
         code = {DT_FLOAT64: DT_FLOAT32, DT_COMPLEX128: DT_COMPLEX64}.get(code, code)
     target = current_device() if device is None else resolve_device(device)
     return upload(array, code, target)
@@ -119,13 +139,37 @@ cdef tuple as_ndarray(object obj):
         shared.fill_operand(&operand)
         return host_view(&operand), True, shared
     array = np.asarray(obj)
-    if array.dtype == object:
-        raise TypeError(f"asarray: a {type(obj).__name__} of unequal or unsupported parts came; "
-                        "numbers in nested sequences of equal lengths are needed")
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
+    if array.dtype == object:
+        # So NumPy takes ints of more than 64 bits, and everything that it does not know.
+        kinds = {number_kind(part) for part in array.flat if is_plain} or {-1}
+        if -1 in kinds:
+            raise TypeError(f"asarray: a {type(obj).__name__} of unequal or unsupported parts "
+                            "came; numbers in nested sequences of equal lengths are needed")
+        if max(kinds) > 1:
+            array = array.astype(np.complex128 if 3 in kinds else np.float64)
     if is_plain and array.size == 0:
         array = array.astype(np.float32)
     return array, not is_plain, obj
+
+
+cdef object fitting(object array, object obj, int code):
+    """`array`, which holds the numbers of `obj`, when dtype `code` can take each of them."""
+    cdef int kind = dtype_kind(code)
+    if array.dtype.kind == "c" and kind != KIND_COMPLEX and kind != KIND_BOOL:
+        raise TypeError(f"asarray: complex numbers came, which {DTYPES[code].name} cannot hold")
+    if (kind != KIND_INT and kind != KIND_UINT) or array.size == 0:
+        return array
+    if np.can_cast(array.dtype, DTYPES[code].numpy):
+        return array
+    low, high = array.min(), array.max()
+    if array.dtype.kind == "f" and 2**53 < max(-float(low), float(high)) < INFINITY:
+        # NumPy makes float64 of ints on both sides of 2**63 too; that rounds them.
+        array = np.asarray(obj, dtype=object)
+        low, high = array.min(), array.max()
+    whole_number(low, code)
+    whole_number(high, code)
+    return array
 
 
 def astype(x, dtype, /, *, copy=True, device=None):

@@ -30,6 +30,9 @@ cdef Tensor copied(Tensor source, int dtype)
 cdef Tensor contiguous(Tensor source)
 # 0 bool, 1 int, 2 float, 3 complex; -1 when `value` is no number. NumPy scalars count as numbers.
 cdef int number_kind(object value) except -2
+# A number without its fraction, as a Python int; OverflowError (NaN: ValueError) when it does not
+# fit the integer `dtype`.
+cdef object whole_number(object value, int dtype)
 # Fills a scalar operand; OverflowError when the number does not fit an integer `dtype`.
 cdef int fill_scalar(Operand* out, object value, int dtype) except -1
 # Widens shape[:ndim] by the tensor's shape; gives the new ndim. ValueError when they differ.

@@ -65,6 +65,19 @@ cdef int number_kind(object value) except -2:
     return -1
 
 
+cdef object whole_number(object value, int dtype):
+    cdef object number
+    try:
+        number = int(value)
+    except (OverflowError, ValueError):     # infinities and NaN, which no integer dtype holds
+        number = value
+    low, high = INTEGER_LIMITS[dtype]
+    if not low <= number <= high:
+        raise (OverflowError if number == number else ValueError)(
+            f"the number {number} is outside {DTYPES[dtype].name}, which holds {low} to {high}")
+    return number
+
+
 cdef int fill_scalar(Operand* out, object value, int dtype) except -1:
     cdef int kind = dtype_kind(dtype)
     cdef object number
@@ -78,11 +91,7 @@ cdef int fill_scalar(Operand* out, object value, int dtype) except -1:
         out.integer = 1 if value else 0
         out.real = out.integer
     elif kind == KIND_INT or kind == KIND_UINT:
-        number = int(value)
-        low, high = INTEGER_LIMITS[dtype]
-        if not low <= number <= high:
-            raise OverflowError(f"the number {number} is outside {DTYPES[dtype].name}, which "
-                                f"holds {low} to {high}")
+        number = whole_number(value, dtype)
         out.integer = <int64_t> (<uint64_t> (number & 0xFFFFFFFFFFFFFFFF))
         out.real = <double> number
     elif kind == KIND_COMPLEX:

@@ -10,7 +10,7 @@ import pytest
 
 import gputensor as gt
 from tests.conformance.driver_calls import Calls
-from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
+from tests.conformance.tensor_arrays import DTYPES, INTEGERS, check_same, random_array
 
 
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
@@ -75,6 +75,58 @@ def test_python_values_get_the_default_dtypes(place):
         assert x.dtype == dtype, value
         expected = np.frombuffer(value, "uint8") if isinstance(value, bytes) else np.asarray(value)
         np.testing.assert_array_equal(x.numpy(), expected.astype(dtype))
+
+
+@pytest.mark.parametrize("dtype", INTEGERS, ids=lambda dtype: dtype.name)
+def test_numbers_and_lists_fit_the_integer_dtype_or_raise(place, rng, dtype):
+    low, high = int(np.iinfo(dtype).min), int(np.iinfo(dtype).max)
+    inside = [low, high, low // 3, int(rng.integers(0, 100)), high - 1]
+    expected = np.array(inside, dtype)
+    x = gt.full(5, 7, dtype=dtype, device=place)
+    check_same(gt.asarray(inside, dtype=dtype, device=place), expected)
+    check_same(gt.asarray([high, 1.5], dtype=dtype, device=place), np.array([high, 1], dtype))
+    outside = [high + 1, low - 1, high * 2 + 2, 2**70, -(2**70), 1e30, np.inf]
+    outside += [np.int64(300)] if high < 300 else []
+    for number in outside:
+        shown = number if isinstance(number, float) and np.isinf(number) else int(number)
+        for value in (number, [1, number], ((3, 4), (number, 5)), [1.5, number]):
+            with pytest.raises(OverflowError, match=f"{shown} is outside {dtype}, which holds"):
+                gt.asarray(value, dtype=dtype, device=place)
+        for key in (slice(None), [0, 3, 1, 4, 2]):
+            with pytest.raises(OverflowError, match=f"{shown} is outside {dtype}"):
+                x[key] = [1, 2, 3, number, 5]
+    for value in (np.nan, [1, np.nan]):
+        with pytest.raises(ValueError, match=f"nan is outside {dtype}"):
+            gt.asarray(value, dtype=dtype, device=place)
+    for value in (1j, [1, 2j]):
+        with pytest.raises(TypeError, match="complex"):
+            gt.asarray(value, dtype=dtype, device=place)
+        with pytest.raises(TypeError, match="complex"):
+            x[:] = value
+    check_same(x, np.full(5, 7, dtype))
+    x[:] = inside
+    check_same(x, expected)
+    x[[4, 3, 2, 1, 0]] = inside
+    check_same(x, expected[::-1])
+
+
+def test_arrays_are_converted_as_in_c(place):
+    a = np.array([300, -1, 2**40])
+    check_same(gt.asarray(a, dtype="uint8", device=place), a.astype("uint8"))
+    x = gt.zeros(3, dtype="int16", device=place)
+    x[:] = a
+    check_same(x, a.astype("int16"))
+
+
+def test_ints_beyond_64_bits_are_taken_as_floats_only(place):
+    for value in (2**70, [2**70, 1], [[-(2**70)]]):
+        with pytest.raises(OverflowError, match=r"\d is outside int64, which holds"):
+            gt.asarray(value, device=place)
+        got = gt.asarray(value, dtype="float32", device=place)
+        check_same(got, np.asarray(value, "float32"))
+    check_same(gt.asarray([2**70, 1.5], device=place), np.array([2**70, 1.5], "float32"))
+    with pytest.raises(TypeError, match="a list of unequal or unsupported parts"):
+        gt.asarray([2**70, None], device=place)
 
 
 def test_asarray_of_a_tensor_shares_unless_told(place):
