@@ -6,13 +6,14 @@ floats become float32, ints int64, complex numbers complex64. Host memory is cop
 that is asked for; the elements of arrays are converted as `astype` does.
 """
 
+from cpython.buffer cimport PyObject_CheckBuffer
 from libc.math cimport INFINITY
 
 import numpy as np
 
 from gputensor._driver.table cimport HOST_DEVICE
 from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_COMPLEX, KIND_INT, KIND_UINT, dtype_kind
-from gputensor._kernels.host_call cimport host_view
+from gputensor._kernels.host_call cimport host_view, is_host
 from gputensor._kernels.operand cimport (
     DT_COMPLEX64,
     DT_COMPLEX128,
@@ -44,11 +45,12 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         That of `obj` when not given; Python floats are float32, ints int64, complex numbers
         complex64.
     device : str, int or Device, optional
-        That of `obj` when it is on a device already, else the current device.
+        That of `obj` when it is on a device already, a host device when its host memory is
+        shared, else the current device.
     copy : bool, optional
-        True: new memory in any case. False: ValueError when the memory cannot be shared. None:
-        shared for tensors and arrays on a device, copied from host arrays, which may change
-        right after the call.
+        True: new memory in any case. False: share the memory, also that of host arrays and
+        buffers; ValueError when that cannot be. None: shared for tensors and arrays on a device,
+        copied from host arrays, which may change right after the call.
 
     Raises
     ------
@@ -70,8 +72,10 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         source = dlpack.from_dlpack(obj)
     elif hasattr(obj, "__cuda_array_interface__"):
         source = foreign.from_cuda_array(obj)
+    elif copy is False:
+        source = shared_host_memory(obj, device)
     else:
-        return from_host(obj, dtype, device, copy)
+        return from_host(obj, dtype, device)
     return placed(source, dtype, device, copy)
 
 
@@ -98,12 +102,26 @@ cdef bint is_device_array(object obj):
     return obj.__dlpack_device__()[0] != 1
 
 
-cdef Tensor from_host(object obj, object dtype, object device, object copy):
+cdef Tensor shared_host_memory(object obj, object device):
+    """A tensor of a host device over the memory of an object with DLPack or a buffer."""
+    if hasattr(obj, "__dlpack__"):
+        if device is not None and not is_host(resolve_device(device)):
+            device = None       # `placed` says that it cannot be there
+        try:
+            return dlpack.from_dlpack(obj, device=device, copy=False)
+        except BufferError as error:
+            raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} "
+                             f"cannot be shared: {error}") from error
+    # A NumPy scalar offers a buffer as well, but of a copy of its value.
+    if PyObject_CheckBuffer(obj) and not isinstance(obj, np.generic):
+        return foreign.share_ndarray(np.asarray(memoryview(obj)), device)
+    raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot be "
+                     "shared")
+
+
+cdef Tensor from_host(object obj, object dtype, object device):
     cdef int target
     cdef int code
-    if copy is False:
-        raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot "
-                         "be shared")
     # `_owner` keeps the memory of the array alive until it has been copied.
     array, keeps_dtype, _owner = as_ndarray(obj)
     if dtype is not None:

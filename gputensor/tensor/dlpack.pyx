@@ -246,8 +246,16 @@ cdef class Imported:
             self.versioned.deleter(self.versioned)
 
 
-cdef object ask_for_capsule(object x, object stream):
-    """The producer's capsule, versioned where it knows that form."""
+cdef object ask_for_capsule(object x, object stream, object copy):
+    """The producer's capsule, versioned where it knows that form.
+
+    It is told when it must not copy; a copy that is wanted is made by us.
+    """
+    if copy is False:
+        try:
+            return x.__dlpack__(stream=stream, max_version=(1, 0), copy=False)
+        except TypeError:
+            pass        # its DLPack is older than this argument
     try:
         return x.__dlpack__(stream=stream, max_version=(1, 0))
     except TypeError:
@@ -328,12 +336,12 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if kind == DL_CUDA:
         home = resolve_device(int(index))
         stream = current_stream(home)
-        capsule = ask_for_capsule(x, 1 if stream == 0 else stream)
+        capsule = ask_for_capsule(x, 1 if stream == 0 else stream, copy)
     elif kind in (DL_CPU, DL_CUDA_HOST):
         home = host_home()
         if device is not None and is_host(resolve_device(device)):
             home = resolve_device(device)
-        capsule = ask_for_capsule(x, None)
+        capsule = ask_for_capsule(x, None, copy)
     else:
         raise BufferError(f"from_dlpack: DLPack device type {int(kind)} came; 1 (CPU), 2 (CUDA) "
                           "and 3 (pinned host memory) are understood")

@@ -184,6 +184,79 @@ def test_cpu_array_of_another_library_is_copied_by_asarray(rng, deferred):
         check_same(x, a.T)
 
 
+class CpuArray:
+    """A library's CPU array: DLPack and nothing else."""
+
+    def __init__(self, array):
+        self.array = array
+        self.told = {}
+
+    def __dlpack__(self, **arguments):
+        self.told = arguments
+        return self.array.__dlpack__(**arguments)
+
+    def __dlpack_device__(self):
+        return self.array.__dlpack_device__()
+
+
+@pytest.mark.parametrize("device", [None, "host", "deferred"])
+def test_asarray_without_a_copy_shares_a_cpu_array_of_another_library(rng, deferred, device):
+    device = deferred if device == "deferred" else device
+    for a in (random_array(rng, (3, 4), "float32"), random_array(rng, (5,), "int16")[::-2]):
+        array = CpuArray(a)
+        x = gt.asarray(array, device=device, copy=False)
+        assert x.data_ptr() == a.ctypes.data
+        assert x.device == gt.Device(deferred if device == deferred else "host")
+        assert array.told["copy"] is False
+        check_same(x, a)
+        x[0] = 9
+        gt.synchronize(x.device)
+        assert np.all(a[0] == 9)
+        if device is not None:
+            assert gt.asarray(array, device=device).data_ptr() != a.ctypes.data
+        with pytest.raises(ValueError, match="copy is False, but dtype float64 on host"):
+            gt.asarray(array, dtype="float64", device=device, copy=False)
+
+
+def test_asarray_without_a_copy_says_why_an_array_cannot_be_shared():
+    class Copying(CpuArray):
+        def __dlpack__(self, copy=None, **arguments):
+            if copy is False:
+                raise BufferError("it lies in a file")
+            return self.array.copy().__dlpack__(**arguments)
+
+    array = Copying(np.arange(3.0))
+    check_same(gt.asarray(array, device="host"), array.array)
+    with pytest.raises(ValueError, match="the memory of a Copying cannot be shared: it lies in a"):
+        gt.asarray(array, copy=False)
+
+
+def test_producer_whose_dlpack_is_old_is_shared_as_well():
+    class Old(CpuArray):
+        def __dlpack__(self, stream=None):
+            return self.array.__dlpack__(stream=stream)
+
+    a = np.arange(3.0)
+    assert gt.asarray(Old(a), copy=False).data_ptr() == a.ctypes.data
+    assert gt.from_dlpack(Old(a), copy=False).data_ptr() == a.ctypes.data
+
+
+def test_asarray_without_a_copy_shares_buffers(rng):
+    a = random_array(rng, (3, 4), "int32")
+    data = bytearray(a.tobytes())
+    x = gt.asarray(data, copy=False)
+    check_same(x, a.view("uint8").reshape(-1))
+    data[0] ^= 255
+    assert x[0].item() == data[0]
+    view = gt.asarray(memoryview(data).cast("i", (3, 4)), copy=False)
+    assert view.shape == (3, 4) and view.dtype == gt.int32 and view.data_ptr() == x.data_ptr()
+    with pytest.raises(ValueError, match="read-only"):
+        gt.asarray(b"abc", copy=False)[0] = 1
+    for value in ([1, 2], 3, 2.5, np.float32(3)):
+        with pytest.raises(ValueError, match=f"memory of a {type(value).__name__} cannot be"):
+            gt.asarray(value, copy=False)
+
+
 def test_stranger_is_refused():
     with pytest.raises(TypeError, match="a int came"):
         gt.from_dlpack(3)
