@@ -24,6 +24,7 @@ from gputensor._kernels.dtypes cimport (
     KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, dtype_itemsize, dtype_kind,
 )
 from gputensor._kernels.operand cimport Operand
+from gputensor.streams.current cimport device_text
 
 cdef extern from "Python.h":
     const int PyBUF_WRITE
@@ -84,7 +85,7 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
         if active:
             captured[(device, capture_id)].remove(<uint64_t>record)
         drop_record(record)
-        raise_for_status(status, "host_launch", f"on device {device}, stream {stream}")
+        raise_for_status(status, "host_launch", f"on stream {stream:#x} of {device_text(device)}")
     return raise_pending(device)
 
 

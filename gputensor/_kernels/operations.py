@@ -10,6 +10,28 @@ from gputensor._kernels.dtypes import DTYPES, KINDS
 
 __all__ = ["ELEMENTWISE", "REDUCTIONS", "Operation", "check_kind", "kind_table"]
 
+# What users call the operations whose name here is another one.
+_PUBLIC_NAMES = {
+    "neg": "negative",
+    "sub": "subtract",
+    "mul": "multiply",
+    "div": "divide",
+    "floordiv": "floor_divide",
+    "mod": "remainder",
+    "eq": "equal",
+    "ne": "not_equal",
+    "lt": "less",
+    "le": "less_equal",
+    "gt": "greater",
+    "ge": "greater_equal",
+    "and": "bitwise_and",
+    "or": "bitwise_or",
+    "xor": "bitwise_xor",
+    "not": "bitwise_invert",
+    "lshift": "bitwise_left_shift",
+    "rshift": "bitwise_right_shift",
+    "gelu_tanh": "gelu",
+}
 _LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "s": "small"}
 
 
@@ -20,6 +42,11 @@ class Operation(NamedTuple):
     name: str
     arity: int
     kinds: frozenset
+
+    @property
+    def public_name(self):
+        """The function of the library that does it, for messages."""
+        return _PUBLIC_NAMES.get(self.name, self.name)
 
 
 _ELEMENTWISE_TEXT = """
@@ -74,6 +101,6 @@ def check_kind(row, dtype, count=None):
     element = DTYPES[dtype]
     if element.kind not in row.kinds:
         allowed = ", ".join(kind for kind in KINDS if kind in row.kinds)
-        raise TypeError(f"{row.name} is not defined for {element.name}; it takes {allowed}")
+        raise TypeError(f"{row.public_name} is not defined for {element.name}; it takes {allowed}")
     if count is not None and count != row.arity:
-        raise ValueError(f"{row.name} takes {row.arity} inputs; got {count}")
+        raise ValueError(f"{row.public_name} takes {row.arity} inputs; got {count}")

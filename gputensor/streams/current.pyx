@@ -95,12 +95,7 @@ cdef int find_default_device() except? -1000:
         return default_device
     name = os.environ.get("GPUTENSOR_DEVICE", "")
     if name:
-        try:
-            device = parse_text(name, 0)
-        except ValueError:
-            raise ValueError(
-                f"GPUTENSOR_DEVICE is {name!r}; it must be 'cuda', 'cuda:N' or 'host'"
-            ) from None
+        device = parse_text(name, 0, "GPUTENSOR_DEVICE")
     else:
         device = 0 if cuda_device_count() > 0 else HOST_DEVICE
     driver_open(device)
@@ -213,24 +208,26 @@ cdef int leave() except -1:
 
 # ---- device arguments ----
 
-cdef int parse_text(str text, int index_without_number) except? -1000:
+cdef int parse_text(str text, int index_without_number, str argument) except? -1000:
     cdef str kind, number
     cdef int index = 0
+    cdef int limit
     kind, _, number = text.partition(":")
     if number:
-        if not (number.isascii() and number.isdigit()) or len(number) > 3:
+        if not (number.isascii() and number.isdigit()):
             kind = ""
         else:
-            index = int(number)
+            index = int(number) if len(number) < 4 else MAX_DEVICES
     elif text.endswith(":"):
         kind = ""
     else:
         index = index_without_number if kind == "cuda" else 0
-    if kind == "cuda" and index < MAX_DEVICES - HOST_DEVICES:
-        return index
-    if kind == "host" and index < HOST_DEVICES:
-        return HOST_DEVICE - index
-    raise ValueError(f"device is {text!r}; it must be 'cuda', 'cuda:N' or 'host'")
+    if kind != "cuda" and kind != "host":
+        raise ValueError(f"{argument} is {text!r}; it must be 'cuda', 'cuda:N' or 'host'")
+    limit = MAX_DEVICES - HOST_DEVICES if kind == "cuda" else HOST_DEVICES
+    if index >= limit:
+        raise ValueError(f"{argument} is {text!r}; N of '{kind}:N' must be below {limit}")
+    return index if kind == "cuda" else HOST_DEVICE - index
 
 
 cdef int cuda_index_now() except? -1000:
@@ -245,7 +242,7 @@ cdef int parse_device(object device) except? -1000:
     if isinstance(device, str):
         if device == "cuda":
             return cuda_index_now()
-        return parse_text(device, 0)
+        return parse_text(device, 0, "device")
     if isinstance(device, int) and not isinstance(device, bool):
         if -HOST_DEVICES <= device < MAX_DEVICES - HOST_DEVICES:
             return device
@@ -258,7 +255,7 @@ cdef int parse_device(object device) except? -1000:
         index = device.index
         if index is None:
             return parse_device(kind)
-        return parse_text(f"{kind}:{index}", 0)
+        return parse_text(f"{kind}:{index}", 0, "device")
     raise TypeError(
         f"device is a {type(device).__name__}; it must be None, a str, an int or a device"
     )

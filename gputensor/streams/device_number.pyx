@@ -24,6 +24,18 @@ def device_number_unopened(device=None):
     return current_device() if device is None else parse_device(device)
 
 
+cdef object protocol_handle(object stream):
+    given = stream.__cuda_stream__()
+    try:
+        version, handle = given
+    except (TypeError, ValueError):
+        raise TypeError(f"stream gives {given!r} as __cuda_stream__; it must give (0, handle)"
+                        ) from None
+    if version != 0:
+        raise ValueError(f"stream gives version {version} of __cuda_stream__; this library knows 0")
+    return handle
+
+
 def stream_handle(int device, stream=None):
     """Return the handle of a stream: None is the thread's current one on `device`.
 
@@ -41,7 +53,7 @@ def stream_handle(int device, stream=None):
     elif hasattr(stream, "cuda_stream"):
         handle = stream.cuda_stream
     elif hasattr(stream, "__cuda_stream__"):
-        handle = stream.__cuda_stream__()[1]
+        handle = protocol_handle(stream)
     else:
         raise TypeError(
             f"stream: got {type(stream).__name__}, allowed: None, a Stream, a handle or an object "

@@ -31,6 +31,7 @@ from gputensor.streams.current cimport (
     resolve_device,
 )
 from gputensor.streams.device cimport device_object
+from gputensor.streams.device_number cimport protocol_handle
 from gputensor.streams.ordering cimport stream_wait_stream
 
 from gputensor._driver.registry import before_close
@@ -307,14 +308,10 @@ cdef Stream any_stream(object stream, int device):
     cdef ExternalStream made
     if isinstance(stream, Stream):
         return <Stream>stream
-    protocol = getattr(stream, "__cuda_stream__", None)
-    if protocol is None:
+    if getattr(stream, "__cuda_stream__", None) is None:
         raise TypeError(f"stream is a {type(stream).__name__}; it must be a Stream or offer "
                         "__cuda_stream__")
-    version, handle = protocol()
-    if version != 0:
-        raise ValueError(f"stream gives version {version} of __cuda_stream__; this library knows 0")
-    made = ExternalStream(handle, device)
+    made = ExternalStream(protocol_handle(stream), device)
     made.owner = stream
     return made
 

@@ -7,6 +7,9 @@ from gputensor.tensor.tensor cimport Tensor
 # Reads a shape (an int or a sequence of ints) into `out`; gives the number of axes. ValueError for
 # a negative extent, too many axes or more bytes than there are addresses.
 cdef int shape_argument(object shape, int64_t* out) except -1
+# A number of elements: 0 or more, and not more than there are addresses. Messages name the function
+# and the argument.
+cdef int64_t count_argument(object count, str name, str argument) except -1
 # The code of a dtype argument; `default` for None.
 cdef int dtype_argument(object dtype, int default) except -1
 # The device number of a device argument; None is the current device.

@@ -29,8 +29,12 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
     for extent in shape:
         try:
             out[ndim] = PyNumber_Index(extent)
-        except (TypeError, OverflowError):
+        except TypeError:
             raise TypeError(f"shape: {extent!r} is not an extent; an int is needed") from None
+        except OverflowError:
+            if extent < 0:
+                raise ValueError(f"shape: the extent {extent} is negative") from None
+            raise ValueError(f"shape: the extent {extent} has more than 63 bits") from None
         if out[ndim] < 0:
             raise ValueError(f"shape: the extent {out[ndim]} is negative")
         if out[ndim] and size > MAX_SIZE // out[ndim]:
@@ -38,6 +42,20 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
         size *= out[ndim]
         ndim += 1
     return ndim
+
+
+cdef int64_t count_argument(object count, str name, str argument) except -1:
+    cdef object value
+    try:
+        value = PyNumber_Index(count)
+    except TypeError:
+        raise TypeError(f"{name}: {argument} is a {type(count).__name__}; an int is needed"
+                        ) from None
+    if value < 0:
+        raise ValueError(f"{name}: {argument} is {value}; 0 or more is needed")
+    if value > MAX_SIZE:
+        raise ValueError(f"{name}: {argument} is {value}, more elements than there are addresses")
+    return value
 
 
 cdef int dtype_argument(object dtype, int default) except -1:
@@ -61,6 +79,8 @@ cdef int axis_argument(object axis, int ndim, str name) except -1:
         value = PyNumber_Index(axis)
     except TypeError:
         raise TypeError(f"{name}: axis is a {type(axis).__name__}; an int is needed") from None
+    except OverflowError:
+        raise IndexError(f"{name}: axis {axis} is out of range for {ndim} dimensions") from None
     if value < -ndim or value >= ndim:
         raise IndexError(f"{name}: axis {value} is out of range for {ndim} dimensions")
     return <int> (value + ndim if value < 0 else value)

@@ -99,7 +99,7 @@ cdef bint is_device_array(object obj):
     """Whether `obj` offers DLPack on something else than host memory."""
     if isinstance(obj, np.ndarray) or not hasattr(obj, "__dlpack_device__"):
         return False
-    return obj.__dlpack_device__()[0] != 1
+    return dlpack.producer_device(obj)[0] != 1
 
 
 cdef Tensor shared_host_memory(object obj, object device):

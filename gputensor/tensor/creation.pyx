@@ -6,10 +6,10 @@ stream. The default dtype is float32, also for Python floats; ints give int64.
 
 from libc.stdint cimport int64_t, uint64_t
 
-from math import ceil
+from math import ceil, isfinite
 
 from gputensor._kernels cimport creation as kernels
-from gputensor._kernels.dtypes cimport KIND_FLOAT, dtype_itemsize, dtype_kind
+from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_FLOAT, dtype_itemsize, dtype_kind
 from gputensor._kernels.operand cimport (
     DT_BOOL,
     DT_COMPLEX64,
@@ -19,12 +19,13 @@ from gputensor._kernels.operand cimport (
 )
 from gputensor.streams.current cimport current_stream
 from gputensor.tensor.arguments cimport (
+    count_argument,
     device_argument,
     dtype_argument,
     shape_argument,
     tensor_argument,
 )
-from gputensor.tensor.elementwise cimport fill_with, number_kind
+from gputensor.tensor.elementwise cimport fill_with, number_kind, whole_number
 from gputensor.tensor.tensor cimport Tensor, empty_tensor, view_tensor
 
 from gputensor.tensor import mathematics
@@ -173,6 +174,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if number_kind(value) not in (1, 2):
             raise TypeError(f"arange: {name} is {value!r}; an int or a float is needed")
+        if number_kind(value) == 2 and not isfinite(value):
+            raise ValueError(f"arange: {name} is {value}; a finite number is needed")
     if step == 0:
         raise ValueError("arange: step is 0; it must not be")
     is_integer = all(number_kind(value) == 1 for value in (start, stop, step))
@@ -180,8 +183,13 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     if is_integer:
         count = -((int(start) - int(stop)) // int(step))
     else:
-        count = ceil((float(stop) - float(start)) / float(step))
-    return progression(max(0, count), code, device_argument(device), start, step)
+        # An infinite quotient has no ceiling; 2**60 is too many too.
+        count = ceil(max(0.0, min((float(stop) - float(start)) / float(step), 2.0**60)))
+    count = count_argument(max(0, count), "arange", "the length")
+    if count > 0 and KIND_BOOL < dtype_kind(code) < KIND_FLOAT:
+        whole_number(start, code)
+        whole_number(int(start) + (count - 1) * int(step), code)
+    return progression(count, code, device_argument(device), start, step)
 
 
 def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
@@ -205,8 +213,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     cdef int code = dtype_argument(dtype, DT_FLOAT32)
     if dtype_kind(code) != KIND_FLOAT:
         raise TypeError(f"linspace: dtype {dtype} came; a real floating-point dtype is needed")
-    if num < 0:
-        raise ValueError(f"linspace: num is {num}; 0 or more is needed")
+    num = count_argument(num, "linspace", "num")
     start, stop = float(start), float(stop)
     steps = num - 1 if endpoint else num
     step = (stop - start) / steps if steps > 0 else 0.0
@@ -227,8 +234,8 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
            [0., 0., 1.]], dtype=float32)
     """
     cdef Tensor result
-    cdef int64_t rows = n_rows
-    cdef int64_t columns = n_rows if n_cols is None else n_cols
+    cdef int64_t rows = count_argument(n_rows, "eye", "n_rows")
+    cdef int64_t columns = rows if n_cols is None else count_argument(n_cols, "eye", "n_cols")
     cdef int64_t shift = k
     cdef int64_t length = min(rows - max(-shift, 0), columns - max(shift, 0))
     cdef int64_t stride = columns + 1

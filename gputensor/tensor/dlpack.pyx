@@ -185,10 +185,13 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
     cdef Export* export
     cdef bint is_copied = False
     cdef bint is_versioned = max_version is not None and max_version[0] >= 1
+    if dl_device is not None and not isinstance(dl_device, (tuple, list)):
+        raise TypeError(f"dl_device is {dl_device!r}; a pair (device type, index) is needed")
     if dl_device is not None and tuple(dl_device) != device_pair(t):
         if tuple(dl_device) != (DL_CPU, 0):
+            others = "" if is_host(t.storage.device) else f"{device_pair(t)} and "
             raise BufferError(f"dl_device is {tuple(dl_device)}; a tensor on {t.device} can be "
-                              f"exported to {device_pair(t)} and to (1, 0)")
+                              f"exported to {others}(1, 0)")
         if copy is False:
             raise BufferError(f"copy is False, but a tensor on {t.device} reaches dl_device "
                               f"{tuple(dl_device)} by a copy only")
@@ -232,6 +235,17 @@ def device_pair(Tensor t):
 
 
 # ---- import
+
+def producer_device(x):
+    """Return what ``x.__dlpack_device__()`` gives, which must be a pair."""
+    given = x.__dlpack_device__()
+    try:
+        kind, index = given
+    except (TypeError, ValueError):
+        raise TypeError(f"__dlpack_device__ of a {type(x).__name__} gives {given!r}; a pair "
+                        "(device type, index) is needed") from None
+    return kind, index
+
 
 cdef class Imported:
     """Owner of a managed tensor of another library; gives it back when dropped."""
@@ -332,7 +346,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: a {type(x).__name__} came; an object with __dlpack__ and "
                         "__dlpack_device__ is needed")
-    kind, index = x.__dlpack_device__()
+    kind, index = producer_device(x)
     if kind == DL_CUDA:
         home = resolve_device(int(index))
         stream = current_stream(home)

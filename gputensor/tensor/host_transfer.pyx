@@ -13,7 +13,7 @@ import numpy as np
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver, status_t
 from gputensor._kernels.host_call cimport raise_pending
-from gputensor.streams.current cimport current_stream, resolve_device
+from gputensor.streams.current cimport current_stream, device_text, resolve_device
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.elementwise cimport contiguous
 from gputensor.tensor.peer_transfer cimport are_peers, copied_to_peer
@@ -69,7 +69,7 @@ cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
         if status == STATUS_OK and driver.stream_query(driver.self, stream) != STATUS_OK:
             status = driver.stream_synchronize(driver.self, stream)
     if status:
-        raise_for_status(status, "copy_async", f"of {nbytes} bytes on device {device}")
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on {device_text(device)}")
     return raise_pending(device)
 
 

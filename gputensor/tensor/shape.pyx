@@ -101,14 +101,17 @@ def reshape(x, /, shape, *, copy=None):
     cdef int64_t[16] strides
     cdef int ndim
     cdef int64_t known = 1
-    if isinstance(shape, int):
+    if not hasattr(shape, "__iter__"):
         shape = (shape,)
     wanted = list(shape)
     if wanted.count(-1) > 1:
         raise ValueError(f"reshape: shape {tuple(shape)} has more than one -1")
     if -1 in wanted:
-        for extent in wanted:
-            known *= 1 if extent == -1 else <int64_t> extent
+        try:
+            for extent in wanted:
+                known *= 1 if extent == -1 else <int64_t> extent
+        except OverflowError:
+            known = 0
         if known == 0 or a.size_ % known:
             raise ValueError(f"reshape: {a.size_} elements do not fit shape {tuple(shape)}")
         wanted[wanted.index(-1)] = a.size_ // known
@@ -140,10 +143,13 @@ def permute_dims(x, /, axes):
     cdef Tensor a = tensor_argument(x, "permute_dims")
     cdef int[16] order
     cdef int i
+    if not hasattr(axes, "__iter__"):
+        raise TypeError(f"permute_dims: axes is {axes!r}; a sequence of {a.ndim_} ints is needed")
+    axes = tuple(axes)
     if len(axes) != a.ndim_:
-        raise ValueError(f"permute_dims: axes {tuple(axes)} came for {a.ndim_} dimensions; each "
-                         "must come once")
-    axes_mask(tuple(axes), a.ndim_, "permute_dims")
+        raise ValueError(f"permute_dims: axes {axes} came for {a.ndim_} dimensions; each must "
+                         "come once")
+    axes_mask(axes, a.ndim_, "permute_dims")
     for i in range(a.ndim_):
         order[i] = axis_argument(axes[i], a.ndim_, "permute_dims")
     return permuted(a, order)

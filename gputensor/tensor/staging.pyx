@@ -18,6 +18,7 @@ from gputensor._alloc.block cimport Block
 from gputensor._alloc.pinned cimport pinned_free, pinned_malloc, pinned_use, raise_for_pinned
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor.streams.current cimport device_text
 from gputensor.streams.event_pool cimport event_return, event_take
 
 from gputensor.errors import raise_for_status
@@ -95,7 +96,8 @@ cdef void transfer_end(Transfer* transfer) noexcept:
 
 cdef int check(status_t status, str call, int device) except -1:
     if status:
-        raise_for_status(status, call, f"while copying through pinned memory on device {device}")
+        raise_for_status(status, call,
+                         f"while copying through pinned memory on {device_text(device)}")
     return 0
 
 

@@ -78,7 +78,7 @@ cdef class Tensor:
     # the device behind the caller's back.
     __array_ufunc__ = None
 
-    def __init__(self):
+    def __init__(self, *args, **kwargs):
         raise TypeError("Tensor has no constructor: use asarray, empty, zeros, full or arange")
 
     cdef int fill_operand(self, Operand* out) except -1:

@@ -247,8 +247,11 @@ def test_tensor_tells_what_it_is(place):
     assert gt.zeros(0, device=place).data_ptr() == 0
     assert x.device == gt.Device(place)
     assert {x: 1}[x] == 1
-    with pytest.raises(TypeError, match="no constructor"):
-        gt.Tensor()
+    for arguments in ((), ([1, 2],), (2, 3)):
+        with pytest.raises(TypeError, match="no constructor: use asarray"):
+            gt.Tensor(*arguments)
+    with pytest.raises(TypeError, match="no constructor: use asarray"):
+        gt.Tensor(shape=2)
     with pytest.raises(TypeError, match="0 dimensions"):
         len(gt.zeros((), device=place))
 

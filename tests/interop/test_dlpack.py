@@ -149,8 +149,11 @@ def test_copy_and_device_arguments():
     assert x[0].item() == 0
     assert gt.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
     assert gt.from_dlpack(x, device="host").data_ptr() == x.data_ptr()
-    with pytest.raises(BufferError, match=r"dl_device is \(2, 0\)"):
+    message = r"dl_device is \(2, 0\); a tensor on host can be exported to \(1, 0\)$"
+    with pytest.raises(BufferError, match=message):
         x.__dlpack__(dl_device=(2, 0))
+    with pytest.raises(TypeError, match="dl_device is 5; a pair"):
+        x.__dlpack__(dl_device=5)
 
 
 def test_import_to_a_named_host_device_shares(deferred):
@@ -270,6 +273,14 @@ def test_stranger_is_refused():
 
     with pytest.raises(BufferError, match="device type 10 came"):
         gt.from_dlpack(Elsewhere())
+
+    class Nowhere(Elsewhere):
+        def __dlpack_device__(self):
+            return None
+
+    for function in (gt.from_dlpack, gt.asarray):
+        with pytest.raises(TypeError, match="__dlpack_device__ of a Nowhere gives None; a pair"):
+            function(Nowhere())
 
 
 def test_versioned_capsule_has_the_layout_of_the_standard():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor._kernels import device_array
 from gputensor._kernels.device_array import DeviceArray
 from gputensor._kernels.dtypes import DTYPES
@@ -34,9 +35,21 @@ def test_operation_on_a_kind_it_lacks_raises_type_error_and_writes_nothing(row):
             continue
         out = checks.empty_like_shape(element.code, (2,), -1)
         before = out.numpy().tobytes()
-        with pytest.raises(TypeError, match=f"{row.name} is not defined for {element.name}"):
+        with pytest.raises(TypeError, match=f"{row.public_name} is not defined for {element.name}"):
             device_array.elementwise(row.code, element.code, out, [out] * row.arity)
         assert out.numpy().tobytes() == before
+
+
+def test_messages_name_operations_as_users_call_them():
+    assert [row.name for row in ELEMENTWISE if not callable(getattr(gt, row.public_name, 0))] == []
+    flags = gt.ones(2, dtype="bool", device="host")
+    for call, message in [
+        (lambda: gt.zeros(2, device="host") < 1j, "less is not defined for complex64; it takes"),
+        (lambda: -flags, "negative is not defined for bool"),
+        (lambda: flags - flags, "subtract is not defined for bool"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            call()
 
 
 @pytest.mark.parametrize("name", ["add", "sub", "mul", "where", "clip", "maximum"])

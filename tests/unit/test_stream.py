@@ -2,11 +2,13 @@
 
 import ctypes
 import random
+import re
 import threading
 
 import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor._driver import registry
 from gputensor.errors import DeviceError, DriverError
 from gputensor.streams import (
@@ -17,6 +19,7 @@ from gputensor.streams import (
     get_stream_from_external,
     synchronize,
 )
+from gputensor.streams.device_number import stream_handle
 from tests.conformance.driver_calls import HOST_FUNCTION, Calls
 
 
@@ -290,6 +293,25 @@ def test_wrong_values_are_named(device):
 
     with pytest.raises(ValueError, match="version 1 of __cuda_stream__"):
         Stream(device).wait_stream(Newer())
+
+
+@pytest.mark.parametrize("given", [5, None, (0,), (0, 1, 2)])
+def test_object_whose_cuda_stream_is_no_pair_is_named(given):
+    class Odd:
+        def __cuda_stream__(self):
+            return given
+
+    message = re.escape(f"stream gives {given!r} as __cuda_stream__; it must give (0, handle)")
+    for call in (gt.stream, gt.zeros(1, device="host").record_stream):
+        with pytest.raises(TypeError, match=message):
+            call(Odd())
+    with pytest.raises(TypeError, match=message):
+        stream_handle(-1, Odd())
+
+
+def test_queueing_on_a_stream_that_is_none_names_device_and_stream():
+    with ExternalStream(12345, "host"), pytest.raises(gt.DriverError, match="0x3039 of host$"):
+        gt.ones(3, device="host")
 
 
 def test_event_stays_on_its_device(device):

@@ -208,11 +208,16 @@ def test_objects_with_type_and_index_name_a_device():
     assert Device(Foreign()) == "cuda:3"
 
 
-@pytest.mark.parametrize(
-    "bad", ["gpu", "cuda:", "cuda:-1", "cuda:x", "", "cuda:32", "host:99", "١"]
-)
+@pytest.mark.parametrize("bad", ["gpu", "cuda:", "cuda:-1", "cuda:x", "", "tpu:1", "gpu:40", "١"])
 def test_names_of_no_device_are_refused(bad):
     with pytest.raises(ValueError, match="it must be 'cuda', 'cuda:N' or 'host'"):
+        Device(bad)
+
+
+@pytest.mark.parametrize("bad", ["cuda:32", "cuda:40", "cuda:1000", "host:99"])
+def test_device_beyond_the_last_is_refused_with_the_number_allowed(bad):
+    message = f"device is '{bad}'; N of '{bad[:4]}:N' must be below 32"
+    with pytest.raises(ValueError, match=message):
         Device(bad)
 
 
@@ -264,6 +269,8 @@ def test_environment_that_names_no_device_is_named_in_the_error():
     done = run_python(SHOW, GPUTENSOR_DEVICE="gpu0")
     assert done.returncode != 0
     assert "ValueError: GPUTENSOR_DEVICE is 'gpu0'; it must be" in done.stderr
+    done = run_python(SHOW, GPUTENSOR_DEVICE="cuda:40")
+    assert "GPUTENSOR_DEVICE is 'cuda:40'; N of 'cuda:N' must be below 32" in done.stderr
 
 
 def test_import_opens_no_device():
