@@ -108,8 +108,7 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
             if block == NULL:
                 return NULL
         # Oversize blocks are counted in the pools only.
-        if (block.pool.pool_id == 0 and block.view == NULL
-                and block.nbytes < a.config.max_split_size):
+        if block.pool.pool_id == 0 and block.view == NULL and not block.is_oversize:
             block.home = cache
     return block
 

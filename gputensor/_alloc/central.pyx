@@ -62,6 +62,7 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
         return NULL
     account_give(a, block.kind, block.nbytes, nbytes)
     if block.nbytes >= a.config.max_split_size:
+        block.is_oversize = True        # the option may be another one when the block is freed
         stat_change(&a.oversize_allocations, 1)
     return block
 
@@ -106,7 +107,8 @@ cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     device_lock(a)
     block_map_remove(block.ptr)
     account_take(a, block.kind, block.nbytes, block.requested)
-    if block.nbytes >= a.config.max_split_size:
+    if block.is_oversize:
+        block.is_oversize = False
         stat_change(&a.oversize_allocations, -1)
     block.requested = 0
     block.home = NULL

@@ -264,6 +264,8 @@ cdef void statistics_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
                   a.stats[STAT_RESERVED_BYTES][0].current)
     figures_check(walk, "segments of both kinds", current[0][STAT_SEGMENT],
                   a.stats[STAT_SEGMENT][0].current)
+    figures_check(walk, "oversize blocks", walk.oversize_count, a.oversize_allocations.current)
+    figures_check(walk, "oversize segments", walk.oversize_segments, a.oversize_segments.current)
     for i in range(BUDGETS):
         budgets[0][i] = budgets[1][i] + budgets[2][i]
     for i in range(3):

@@ -25,6 +25,8 @@ cdef struct Walk:               # arrays are by PoolKind
     int64_t[2] pending_nbytes
     int64_t[2] split_count      # free blocks with a mapped neighbour
     int64_t[2] split_nbytes
+    int64_t oversize_count      # blocks and segments that say that they count as oversize
+    int64_t oversize_segments
     int64_t parked_count
     int64_t parked_nbytes
     int64_t part_nbytes         # tiles that stand for blocks in views

@@ -45,6 +45,10 @@ cdef void figures_check(Walk* walk, const char* what, int64_t walked,
 
 cdef void block_count(Walk* walk, Block* block) noexcept nogil:
     cdef int kind = block.kind
+    if block.is_oversize:
+        walk.oversize_count += 1
+        if block.state != BLOCK_ALLOCATED or block.is_part or block.home != NULL:
+            _fault(walk, block, "it counts as oversize, and nobody holds it or a cache may park it")
     if block.is_part:
         walk.part_nbytes += block.nbytes
     elif block.state == BLOCK_ALLOCATED:
@@ -226,6 +230,7 @@ cdef void _check_pool(DeviceAllocator* a, Walk* walk, BlockPool* pool,
         else:
             walk.segments[pool.kind] += 1
         _check_segment(a, walk, segment, &free_count, &free_nbytes)
+        walk.oversize_segments += segment.is_oversize != 0
         mapped[0] += segment.mapped
         segment = segment.next
     walk.mapped[pool.kind] += mapped[0]

@@ -401,6 +401,7 @@ cdef Block* _grow_plain(DeviceAllocator* a, BlockPool* pool, uint64_t stream, si
     account_pool_reserved(a, pool, <int64_t>size)
     account_segment(a, pool.kind, 1)
     if size >= a.config.max_split_size:
+        segment.is_oversize = True
         stat_change(&a.oversize_segments, 1)
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),

@@ -103,10 +103,12 @@ cdef struct Block:
     Segment* segment
     BlockPool* pool
     View* view                  # set when the block lies in a view and is no tile itself
-    Block* parts                # ... then: the home tiles it stands for, by link_next
     uint64_t epoch              # FREE: the stream's epoch when it was freed
     int32_t waits               # PENDING: events not yet seen complete
     uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
+    uint8_t is_oversize         # it counts in oversize_allocations
+    # ---- the third line
+    Block* parts                # with `view`: the home tiles it stands for, by link_next
 
 cdef struct Page:
     uint64_t handle
@@ -128,6 +130,7 @@ cdef struct Segment:
     size_t nbytes               # reserved address space, or the size of a plain segment
     size_t mapped               # bytes backed by memory
     bint is_virtual
+    bint is_oversize            # it counts in oversize_segments
     uint64_t stream             # the stream that grew it first
     uint32_t stack
     BlockPool* pool

@@ -133,7 +133,7 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     a.num_device_free += 1
     account_pool_reserved(a, pool, -<int64_t>segment.nbytes)
     account_segment(a, pool.kind, -1)
-    if segment.nbytes >= a.config.max_split_size:
+    if segment.is_oversize:
         stat_change(&a.oversize_segments, -1)
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,

@@ -40,6 +40,9 @@ KINDS = {
     "split bytes": "inactive split bytes: ",
     "segments": "segments: ",
     "pending blocks": "active blocks: ",
+    "oversize blocks": "oversize blocks: ",
+    "oversize segments": "oversize segments: ",
+    "a free block that counts as oversize": "it counts as oversize",
     "a wait that nobody waits for": "waits of pending blocks",
     "a peak that was passed": "at most",
     "a budget over the peak": "the budgets are",
@@ -102,6 +105,8 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
         loose.state = BLOCK_HELD if sign > 0 else BLOCK_FREE
     elif what == "a neighbour that is forgotten":
         _in_state(segment, BLOCK_FREE).is_split = sign < 0
+    elif what == "a free block that counts as oversize":
+        _in_state(segment, BLOCK_FREE).is_oversize = sign > 0
     elif what == "a bin without its mark":
         a.pools[0].streams.bins.rows ^= 1
     elif what == "bytes in bins":
@@ -133,6 +138,10 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
         a.stats[1][1].current += sign
     elif what == "pending blocks":
         a.pending_count[0] -= sign
+    elif what == "oversize blocks":
+        a.oversize_allocations.current += sign
+    elif what == "oversize segments":
+        a.oversize_segments.current += sign
     elif what == "a wait that nobody waits for":
         _in_state(a.pools[0].segments, BLOCK_PENDING).waits += sign
     elif what == "a peak that was passed":

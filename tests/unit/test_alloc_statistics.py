@@ -171,6 +171,31 @@ def test_oversize_blocks_are_counted():
         assert stats["oversize_allocations.freed"] == 1
 
 
+@pytest.mark.parametrize("before, after", [("none", "32"), ("32", "100"), ("32", "40")])
+@pytest.mark.parametrize("expandable", [True, False])
+def test_what_was_counted_as_oversize_is_taken_off_whatever_the_option_is_by_then(
+    expandable, before, after
+):
+    conf = f"expandable_segments:{expandable}"
+    if before != "none":
+        conf += f",max_split_size_mb:{before}"
+    with opened(conf, capacity=512 * MIB, phantom=True) as probe:
+        probe.malloc(64 * MIB)
+        waiting = probe.malloc(70 * MIB)
+        probe.work(waiting, probe.stream(), 1)
+        raw_memory.raw_record_stream(waiting, probe.streams[-1])
+        counted = 2 if before != "none" else 0
+        assert probe.stats()["oversize_allocations.current"] == counted
+        memory.set_allocator_settings(f"max_split_size_mb:{after}")
+        probe.free_all()
+        assert checker.check(probe.device) == []
+        report.empty_cache(probe.device)
+        stats = probe.stats()
+        assert stats["oversize_allocations.current"] == stats["oversize_segments.current"] == 0
+        assert stats["oversize_allocations.freed"] == counted
+        assert stats["oversize_segments.freed"] == counted * (not expandable)
+
+
 @pytest.mark.parametrize("conf", ["", "backend:cudaMallocAsync"])
 def test_blocks_that_bypass_the_pools_are_in_snapshots_and_history_as_well(conf):
     rng = random.Random()
