@@ -20,6 +20,8 @@ __all__ = ["VARIABLE", "Setting", "Settings", "change", "current", "on_change", 
 
 VARIABLE = "GPUTENSOR_ALLOC_CONF"
 RUN_TIME = "set_allocator_settings"
+FRACTION = "per_process_memory_fraction"
+FOR_ONE_DEVICE = "set_per_process_memory_fraction"
 
 
 class Setting(NamedTuple):
@@ -199,7 +201,8 @@ def current():
 def change(text):
     """Change the settings that a configuration text names; the others stay.
 
-    Nothing changes when the text is bad. `backend` cannot be changed at run time.
+    Nothing changes when the text is bad. `backend` cannot be changed at run time. A fraction that
+    the text names holds for every device, also for one whose own was set before.
     """
     global _in_force
     with _lock:
@@ -211,7 +214,7 @@ def change(text):
                 f"the backend is chosen by {VARIABLE} before the library is used"
             )
         _in_force = settings
-        if settings.per_process_memory_fraction != before.per_process_memory_fraction:
+        if FRACTION in (key for key, _ in _split("".join(text.split()), RUN_TIME)):
             _fractions.clear()
         _tell()
     return settings
@@ -220,6 +223,19 @@ def change(text):
 def _tell():
     for listener in _listeners:
         listener(_in_force)
+
+
+def in_force_on(device):
+    """Return a dict from every option's name to its :class:`Setting` on a device."""
+    settings = current().in_force()
+    if device in own_fractions():
+        settings[FRACTION] = Setting(fraction_of(device), FOR_ONE_DEVICE)
+    return settings
+
+
+def own_fractions():
+    """Return a dict from the devices that have a fraction of their own to it."""
+    return dict(_fractions)
 
 
 def fraction_of(device):

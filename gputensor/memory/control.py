@@ -117,7 +117,8 @@ def set_per_process_memory_fraction(fraction, device=None):
     Parameters
     ----------
     fraction : float
-        From 0.0 to 1.0 (no limit). What is held already stays.
+        From 0.0 to 1.0 (no limit). What is held already stays. It holds until it is set again,
+        here or for all devices by :func:`set_allocator_settings`.
 
     Raises
     ------
@@ -150,17 +151,21 @@ def get_allocator_backend():
     return _settings.current().backend
 
 
-def get_allocator_settings():
-    """Return a dict from the name of every option to its (value, source).
+def get_allocator_settings(device=None):
+    """Return a dict from the name of every option to its (value, source) on a device.
 
-    The source is ``"default"``, ``"environment"`` or ``"set_allocator_settings"``.
+    The source is ``"default"``, ``"environment"`` or the function that set it last:
+    ``"set_allocator_settings"``, for all devices, or ``"set_per_process_memory_fraction"``, for one
+    device. Devices can only differ in ``per_process_memory_fraction``.
 
     Examples
     --------
     >>> get_allocator_settings()["backend"].value
     'native'
     """
-    return _settings.current().in_force()
+    if device is None and not _settings.own_fractions():
+        return _settings.current().in_force()  # the same on all: no device has to be opened
+    return _settings.in_force_on(device_number(device))
 
 
 def set_allocator_settings(text):

@@ -15,6 +15,7 @@ from gputensor import memory
 from gputensor._alloc import checker, gpu_processes, settings, statistics_names
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
+from gputensor.streams import Device
 
 MIB = 1 << 20
 
@@ -257,6 +258,26 @@ def test_the_fraction_must_be_a_float(device, wrong):
 def test_the_fraction_must_lie_between_0_and_1(device, wrong):
     with pytest.raises(ValueError, match="Invalid fraction value"):
         memory.set_per_process_memory_fraction(wrong, device)
+
+
+def test_of_two_ways_to_set_the_fraction_the_later_one_holds_and_is_shown(device, conf):
+    def shown():
+        return memory.get_allocator_settings(device)["per_process_memory_fraction"]
+
+    assert shown() == (1.0, "default")
+    memory.set_per_process_memory_fraction(0.5, device)
+    assert shown() == (0.5, "set_per_process_memory_fraction")
+    assert memory.get_allocator_settings("host")["per_process_memory_fraction"] == (1.0, "default")
+    with Device(device):
+        assert memory.get_allocator_settings()["per_process_memory_fraction"] == shown()
+    conf("per_process_memory_fraction:1.0")
+    assert shown() == (1.0, "set_allocator_settings")
+    memory.caching_allocator_delete(memory.caching_allocator_alloc(200 * MIB, device))
+    conf("per_process_memory_fraction:0.8")
+    memory.set_per_process_memory_fraction(0.25, device)
+    conf("per_process_memory_fraction:0.8,page_reuse:True")
+    assert (shown(), memory.get_per_process_memory_fraction(device)) == (
+        (0.8, "set_allocator_settings"), 0.8)  # fmt: skip
 
 
 def test_settings_say_what_is_in_force_and_where_it_came_from(conf):
