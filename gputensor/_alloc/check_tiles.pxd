@@ -23,7 +23,7 @@ cdef struct Walk:               # arrays are by PoolKind
     int64_t[2] given_requested
     int64_t[2] pending_count    # blocks that wait for other streams
     int64_t[2] pending_nbytes
-    int64_t[2] split_count      # free blocks with a mapped neighbour
+    int64_t[2] split_count      # free blocks that share a plain segment
     int64_t[2] split_nbytes
     int64_t oversize_count      # blocks and segments that say that they count as oversize
     int64_t oversize_segments

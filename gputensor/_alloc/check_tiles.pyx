@@ -26,7 +26,7 @@ from gputensor._alloc.model cimport (
     StreamBins,
     gt_highest_bit,
 )
-from gputensor._alloc.segment cimport block_has_mapped_neighbour, block_is_mapped
+from gputensor._alloc.segment cimport block_is_mapped
 
 ctypedef unsigned long long ull
 
@@ -97,10 +97,12 @@ cdef void _check_tile(DeviceAllocator* a, Walk* walk, Segment* segment,
 cdef void _check_mapped(DeviceAllocator* a, Walk* walk, Block* block) noexcept nogil:
     cdef Segment* segment = block.segment
     cdef size_t cell
+    cdef bint is_split
     if block.is_part and block.state not in (BLOCK_ALLOCATED, BLOCK_PENDING):
         _fault(walk, block, "a part of a view's block is not in use")
     if block.state in (BLOCK_FREE, BLOCK_PARKED):
-        if (block.is_split != 0) != (block_has_mapped_neighbour(block) != 0):
+        is_split = not segment.is_virtual and block.nbytes != segment.nbytes
+        if (block.is_split != 0) != is_split:
             _fault(walk, block, "is_split and its neighbours disagree")
         if block.is_split:
             walk.split_count[block.kind] += 1

@@ -54,12 +54,10 @@ from gputensor._alloc.page cimport (
 )
 from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
 from gputensor._alloc.segment cimport (
-    block_has_mapped_neighbour,
     hole_insert,
     hole_remove,
     segment_new,
     segment_put_page,
-    splits_refresh,
 )
 from gputensor._alloc.statistics cimport (
     account_pool_reserved,
@@ -285,7 +283,6 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
     tile.state = BLOCK_HELD
     tile.stream = stream
     tile.epoch = 0
-    splits_refresh(a, tile.previous, tile.next)
     return tile
 
 
@@ -359,8 +356,6 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     if status[0] == STATUS_OK:
         if not alone:
             block = _join_claimed(pool, &place, block, nbytes)
-        # It may be parked before it was ever in a bin.
-        block.is_split = block_has_mapped_neighbour(block)
         return block
     pool_insert(pool, block)
     if place.lead != NULL:

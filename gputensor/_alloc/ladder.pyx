@@ -76,7 +76,6 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
                      status_t* status) noexcept nogil:
     cdef Block* block = NULL
     cdef bint waited = False
-    a.num_alloc_retries += 1
     while True:
         block = _borrow(a, pool, stream, nbytes)
         if block != NULL:
@@ -105,6 +104,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         return NULL
     caches_drain(a)
     direct_trim(a)              # its frees are done by now
+    a.num_alloc_retries += 1            # as in PyTorch: what is cached goes, then another attempt
     segments_release(a, nbytes)
     block = _search(a, pool, stream, nbytes)
     if block == NULL:

@@ -89,7 +89,7 @@ cdef struct Block:
     size_t requested            # what the caller asked for; 0 when nobody holds it
     uint64_t stream             # the stream in whose order it may be used
     uint8_t state               # a BlockState
-    uint8_t is_split            # has a mapped neighbour in its segment; see statistics.pyx
+    uint8_t is_split            # not alone in a plain segment: free, it is an inactive split
     uint8_t kind                # a PoolKind
     int8_t device
     uint32_t stack              # where it was allocated (history.pyx), 0 unknown
@@ -233,7 +233,7 @@ cdef struct Counters:
     uint64_t count_in, count_out        # blocks given to callers, and taken back
     uint64_t bytes_in, bytes_out
     uint64_t requested_in, requested_out
-    uint64_t split_count_in, split_count_out    # free blocks that have a mapped neighbour
+    uint64_t split_count_in, split_count_out    # free blocks that are splits
     uint64_t split_bytes_in, split_bytes_out
     int64_t budgets[5]                  # by Budget
 

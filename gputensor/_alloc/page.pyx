@@ -31,12 +31,7 @@ from gputensor._alloc.model cimport (
 )
 from gputensor._alloc.pool cimport pool_cut, pool_gather, pool_insert
 from gputensor._alloc.progress cimport progress_is_done
-from gputensor._alloc.segment cimport (
-    block_whole_pages,
-    hole_insert,
-    segment_take_page,
-    splits_refresh,
-)
+from gputensor._alloc.segment cimport block_whole_pages, hole_insert, segment_take_page
 from gputensor._alloc.statistics cimport account_pool_reserved, account_reserved
 from gputensor._driver.table cimport (
     STATUS_OK,
@@ -156,8 +151,6 @@ cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
 cdef void _to_pool(DeviceAllocator* a, Block* tile) noexcept nogil:
     cdef uint64_t va = tile.ptr
     cdef Page* page
-    cdef Block* before = tile.previous
-    cdef Block* after = tile.next
     while va < tile.ptr + tile.nbytes:
         page = segment_take_page(tile.segment, va)
         va += page.nbytes
@@ -170,7 +163,6 @@ cdef void _to_pool(DeviceAllocator* a, Block* tile) noexcept nogil:
         history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes,
                        tile.segment.stream, 0, tile.pool.pool_id)
     hole_insert(tile)
-    splits_refresh(a, before, after)
 
 
 cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept nogil:

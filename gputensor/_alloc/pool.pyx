@@ -32,7 +32,7 @@ from gputensor._alloc.model cimport (
     gt_load_byte,
 )
 from gputensor._alloc.progress cimport progress_is_done, progress_of
-from gputensor._alloc.segment cimport block_has_mapped_neighbour
+from gputensor._alloc.segment cimport block_keeps_segment
 from gputensor._alloc.statistics cimport account_split_in, account_split_out
 
 
@@ -82,7 +82,7 @@ cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil:
 cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
     bins_insert(&sb.bins, block)
     sb.free_nbytes += block.nbytes
-    block.is_split = block_has_mapped_neighbour(block)
+    block.is_split = block_keeps_segment(block)
     if block.is_split:
         account_split_in(pool.allocator, block)
 
@@ -149,7 +149,7 @@ cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil
     tail = block_split(block, nbytes)
     if tail == NULL:
         return                      # no host memory for a record: the caller gets all of it
-    block.is_split = True
+    block.is_split = block_keeps_segment(block)
     pool_insert(pool, tail)
 
 
@@ -219,11 +219,8 @@ cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end
         if tail == NULL:
             pool_insert(pool, block)
             return NULL
-        block.is_split = 1
     if start > block.ptr:
         middle = block_split(block, start - block.ptr)
-        if middle != NULL:
-            middle.is_split = 1
         pool_insert(pool, block)
     if tail != NULL:
         pool_insert(pool, tail)

@@ -29,14 +29,13 @@ cdef Page* segment_take_page(Segment* segment, uint64_t va) noexcept nogil
 # The run of whole pages inside a block: its first address and end; False when there is none.
 cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
                             uint64_t* end) noexcept nogil
-# Derives is_split of two tiles (or NULL) beside a range that was mapped or unmapped.
-cdef void splits_refresh(DeviceAllocator* a, Block* before, Block* after) noexcept nogil
 
 cdef inline bint block_is_mapped(Block* block) noexcept nogil:
     cdef int state = gt_load_byte(&block.state)
     return state != BLOCK_UNMAPPED and state != BLOCK_MOVING
 
 
-cdef inline bint block_has_mapped_neighbour(Block* block) noexcept nogil:
-    return ((block.previous != NULL and block_is_mapped(block.previous))
-            or (block.next != NULL and block_is_mapped(block.next)))
+# Whether a tile, free, keeps its segment from going back to the driver. Those of virtual segments
+# never do, since pages go one by one: as in PyTorch they are no inactive splits.
+cdef inline bint block_keeps_segment(Block* block) noexcept nogil:
+    return not block.segment.is_virtual and (block.previous != NULL or block.next != NULL)

@@ -13,9 +13,7 @@ from libc.stdlib cimport calloc, free
 from gputensor._alloc.block cimport block_drop, block_join_next, block_new
 from gputensor._alloc.history cimport stack_of_request
 from gputensor._alloc.model cimport (
-    BLOCK_FREE,
     BLOCK_HELD,
-    BLOCK_PARKED,
     BLOCK_UNMAPPED,
     Block,
     BlockPool,
@@ -23,13 +21,6 @@ from gputensor._alloc.model cimport (
     Page,
     Segment,
     gt_load_byte,
-)
-from gputensor._alloc.statistics cimport (
-    caches_resume,
-    caches_stop,
-    counters_split_in,
-    counters_split_out,
-    stats_settle,
 )
 
 
@@ -159,25 +150,3 @@ cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
         end[0] += page.nbytes
         cell += page.nbytes // granule
     return end[0] > start[0]
-
-
-cdef void _refresh(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef bint is_split
-    if block == NULL or not block_is_mapped(block):
-        return
-    is_split = block_has_mapped_neighbour(block)
-    if is_split != block.is_split and (block.state == BLOCK_FREE or block.state == BLOCK_PARKED):
-        if is_split:
-            counters_split_in(&a.counters[block.kind], block.nbytes)
-        else:
-            counters_split_out(&a.counters[block.kind], block.nbytes)
-    block.is_split = is_split
-
-
-cdef void splits_refresh(DeviceAllocator* a, Block* before, Block* after) noexcept nogil:
-    # A neighbour may be parked in a thread's cache, where only a stopped cache may be touched.
-    caches_stop(a)
-    _refresh(a, before)
-    _refresh(a, after)
-    stats_settle(a)
-    caches_resume(a)

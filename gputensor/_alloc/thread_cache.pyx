@@ -263,7 +263,8 @@ cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
     gt_spin_lock(&cache.lock)
     wanted = _wants(cache, block, limit)
     if wanted:
-        within = c.budgets[DOWN_BYTES] >= <int64_t>block.nbytes and c.budgets[DOWN_COUNT] > 0
+        within = not block.is_split or (c.budgets[DOWN_BYTES] >= <int64_t>block.nbytes
+                                        and c.budgets[DOWN_COUNT] > 0)
         if within:
             _park(cache, block)
     gt_spin_unlock(&cache.lock)

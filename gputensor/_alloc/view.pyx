@@ -230,7 +230,6 @@ cdef Block* _reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
 cdef void _trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
     cdef Block* tail = block_split(block, nbytes)
     if tail != NULL:
-        block.is_split = True
         pool_insert(pool, tail)
 
 

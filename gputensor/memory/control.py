@@ -201,9 +201,11 @@ def pinned_buffer(nbytes, device=None):
 def c_library():
     """Return the path of the library whose C symbols other libraries may call.
 
-    ``gputensor_malloc(size, device, stream)`` and ``gputensor_free(ptr, size, device, stream)``
-    have the signatures that PyTorch's ``CUDAPluggableAllocator`` asks for;
-    ``gputensor_record_stream(ptr, stream)`` goes with them. They need no GIL, and are for processes
-    that run Python: until ``gputensor.memory`` is imported there, they give no memory.
+    PyTorch's ``CUDAPluggableAllocator`` takes the names ``"gputensor_malloc_or_throw"`` and
+    ``"gputensor_free"``: it does not look at the pointer it is given, so the first throws a C++
+    exception when there is no memory. ``gputensor_malloc(size, device, stream)`` returns NULL then,
+    for callers in C; ``gputensor_record_stream(ptr, stream)`` goes with both. They need no GIL, and
+    are for processes that run Python: until ``gputensor.memory`` is imported there, they give no
+    memory.
     """
     return library_path()

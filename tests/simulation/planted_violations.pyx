@@ -104,7 +104,7 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
         loose = _in_state(segment, BLOCK_FREE if sign > 0 else BLOCK_HELD)
         loose.state = BLOCK_HELD if sign > 0 else BLOCK_FREE
     elif what == "a neighbour that is forgotten":
-        _in_state(segment, BLOCK_FREE).is_split = sign < 0
+        _in_state(segment, BLOCK_FREE).is_split = sign > 0
     elif what == "a free block that counts as oversize":
         _in_state(segment, BLOCK_FREE).is_oversize = sign > 0
     elif what == "a bin without its mark":

@@ -137,6 +137,22 @@ def test_a_rest_in_a_segment_is_inactive_split():
         assert probe.stats()["inactive_split_bytes.all.current"] == 0, "a whole segment is no rest"
 
 
+@pytest.mark.parametrize("conf", ["", "thread_cache:False", "page_size_mb:2"])
+def test_what_is_free_in_a_virtual_segment_is_no_inactive_split(conf):
+    """Its pages go back one by one: as in PyTorch, no block keeps the others from going."""
+    with opened(conf, phantom=True) as probe:
+        for nbytes in (512, 4096, MIB, 3 * MIB, 20 * MIB):
+            blocks = [probe.malloc(nbytes) for _ in range(6)]
+            probe.free_all(blocks[::2])
+        probe.malloc(40 * MIB)  # a view, where there is one
+        report.empty_cache(probe.device)
+        stats = probe.stats()
+        assert stats["segment.all.peak"] == 0
+        for name in ("inactive_split", "inactive_split_bytes"):
+            for pool in POOLS:
+                assert stats[f"{name}.{pool}.allocated"] == 0
+
+
 def test_a_block_that_waits_is_active_and_not_allocated():
     with opened(seed=11) as probe:
         other = probe.stream()
