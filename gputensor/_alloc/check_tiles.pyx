@@ -232,6 +232,9 @@ cdef void _check_pool(DeviceAllocator* a, Walk* walk, BlockPool* pool,
         else:
             walk.segments[pool.kind] += 1
         _check_segment(a, walk, segment, &free_count, &free_nbytes)
+        if segment.idle_since > a.counters[pool.kind].count_in:
+            gt_fault(walk.faults, "segment %#llx: its last free comes after the newest block",
+                     <ull>segment.va)
         walk.oversize_segments += segment.is_oversize != 0
         mapped[0] += segment.mapped
         segment = segment.next

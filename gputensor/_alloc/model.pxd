@@ -131,6 +131,7 @@ cdef struct Segment:
     size_t mapped               # bytes backed by memory
     bint is_virtual
     bint is_oversize            # it counts in oversize_segments
+    uint64_t idle_since         # plain: blocks of its kind that pools had given at its last free
     uint64_t stream             # the stream that grew it first
     uint32_t stack
     BlockPool* pool

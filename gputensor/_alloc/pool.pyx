@@ -114,6 +114,8 @@ cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
         block_join_next(block)
     block.state = BLOCK_FREE
     _enter(pool, sb, block)
+    if not block.segment.is_virtual:
+        block.segment.idle_since = pool.allocator.counters[pool.kind].count_in
     return block
 
 
@@ -182,6 +184,7 @@ cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
     cdef Block* block
     cdef Block* kept
     cdef bint moved = False
+    cdef uint64_t idle_since
     if own == NULL:
         return False
     sb = pool.streams
@@ -194,8 +197,10 @@ cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
                 if progress_is_done(pool.allocator, sb.state, block.epoch):
                     block.stream = stream
                     block.epoch = 0
-                    # The neighbours may be free blocks of `stream`: join them.
-                    pool_insert(pool, block)
+                    # The neighbours may be free blocks of `stream`: join them. It is no use.
+                    idle_since = block.segment.idle_since
+                    block = pool_insert(pool, block)
+                    block.segment.idle_since = idle_since
                     moved = True
                 else:
                     block.link_next = kept

@@ -9,8 +9,9 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil
 cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Everything that is free and done: pages, plain segments, address space that holds nothing.
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil
-# garbage_collection_threshold: the page pool and cached plain segments go, as few as bring the
-# reserved bytes with the request below the threshold.
+# garbage_collection_threshold: the page pool and cached plain segments go, those that were not used
+# for the longest time first, as few as bring the reserved bytes with the request below the
+# threshold. Not in a capture.
 cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Waits for all streams of the device, so that every free block is done.
 cdef void synchronize_all(DeviceAllocator* a) noexcept nogil

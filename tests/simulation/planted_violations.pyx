@@ -30,6 +30,7 @@ KINDS = {
     "bytes in bins": "bins of stream",
     "a page elsewhere": "says it is mapped at",
     "bytes in a segment": "mapped are",
+    "a segment that was freed later": "its last free comes after",
     "a lost hole": "holes are not in its list",
     "bytes of the page pool": "the page pool holds",
     "reserved bytes": "reserved bytes: ",
@@ -115,6 +116,8 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
         _first_page(segment).va += sign * 512
     elif what == "bytes in a segment":
         segment.mapped += sign * 512
+    elif what == "a segment that was freed later":
+        segment.idle_since = 1 << 62 if sign > 0 else 0
     elif what == "a lost hole":
         _hide_holes(segment)
 

@@ -5,6 +5,8 @@ import pytest
 from gputensor import memory
 from gputensor._alloc import raw_memory, report
 from gputensor.errors import OutOfMemoryError
+from gputensor.graphs import CUDAGraph
+from gputensor.streams import Device, Stream
 from tests.unit.alloc_probe import MIB, opened
 
 PLAIN = "expandable_segments:False,thread_cache:False"
@@ -75,6 +77,40 @@ def test_garbage_collection_gives_cached_memory_back_before_growing():
             probe.malloc(60 * MIB)
             assert probe.reserved() == (kept + 60) * MIB
             assert probe.stats()["num_alloc_retries"] == 0
+
+
+@pytest.mark.parametrize("hot", [[0, 1], [1, 2], [0, 3], [2, 3]])
+def test_garbage_collection_takes_what_was_not_used_for_the_longest_time(hot):
+    conf = PLAIN + ",memory_limit_mb:200,garbage_collection_threshold:0.6"
+    with opened(conf, capacity=512 * MIB, phantom=True) as probe:
+        blocks = [probe.malloc((30 if i in hot else 32) * MIB) for i in range(4)]
+        probe.free_all([blocks[i] for i in range(4) if i not in hot])
+        for _ in range(5):
+            probe.free_all([blocks[i] for i in hot])
+            assert {probe.malloc(30 * MIB) for _ in hot} == {blocks[i] for i in hot}
+        probe.free_all()
+        # All four change their stream for a request that none of them serves: that is no use.
+        probe.malloc(45 * MIB, probe.stream())
+        left = {int(address) for address in report.collect_segments(probe.device)[0]["address"]}
+        assert {blocks[i] for i in hot} <= left
+        assert not {blocks[i] for i in range(4) if i not in hot} & left
+
+
+def test_garbage_is_not_collected_in_a_capture_which_frees_of_the_driver_would_break():
+    conf = PLAIN + ",memory_limit_mb:200,garbage_collection_threshold:0.5"
+    with opened(conf, phantom=True) as probe, Device(probe.device):
+        probe.free_all([probe.malloc(30 * MIB) for _ in range(4)])
+        graph, stream = CUDAGraph(), Stream()
+        with stream:
+            graph.capture_begin()
+            try:
+                probe.mark()
+                ptr = probe.malloc(60 * MIB, stream.cuda_stream)
+                assert "mem_free" not in probe.made()
+                probe.free(ptr)
+            finally:
+                graph.capture_end()
+        graph.reset()
 
 
 @pytest.mark.parametrize(
