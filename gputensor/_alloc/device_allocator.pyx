@@ -68,7 +68,7 @@ cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
 cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
     cdef double share = a.config.memory_fraction
     a.limit_nbytes = SIZE_MAX
-    if share < 1.0:
+    if share < 1.0 or a.config.throw_on_oom:    # which also refuses what the device does not have
         a.limit_nbytes = <size_t>(share * <double>a.total_nbytes)
     if a.config.memory_limit > 0 and a.config.memory_limit < a.limit_nbytes:
         a.limit_nbytes = a.config.memory_limit

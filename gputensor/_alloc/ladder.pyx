@@ -16,6 +16,7 @@ After each of 7 to 9 the cheap rungs are tried again. Rungs 5 to 9 are for a dev
 a limit that is reached; then the request fails, and the next one is served as if nothing had been.
 With backend:cudaMallocAsync only private pools come here; what is free in the driver's own pool
 goes back to the device when 4 fails, and once more at 9.
+With `throw_on_cudamalloc_oom` a request that would pass the limit gets what 1 to 3 and 6 give, or is refused.
 In a capture, blocks that the graph has done with come first of all (captured_free.pyx).
 Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
 best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of the
@@ -120,10 +121,37 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     return block
 
 
+cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                         size_t nbytes) noexcept nogil:
+    cdef size_t need, pooled
+    if not a.config.throw_on_oom:
+        return False
+    need = growth_need(a, pool, stream, nbytes)
+    pooled = a.page_pool_nbytes if a.config.expandable_segments else 0
+    return (need - (pooled if pooled < need else need)
+            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current > a.limit_nbytes)
+
+
+# Rung 6 alone, for a request that is to be refused rather than wait or give back what is cached.
+cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                       status_t* status) noexcept nogil:
+    cdef Block* block = NULL
+    if a.config.page_reuse and a.config.expandable_segments:
+        block = view_open(a, pool, stream, nbytes, True)
+        if block == NULL:
+            views_drop_idle(a)
+            pages_collect(a, growth_need(a, pool, stream, nbytes))
+            if not ladder_refuses(a, pool, stream, nbytes):
+                block = pool_grow(a, pool, stream, nbytes, status)
+    if block == NULL:
+        a.num_oom_rejections += 1
+        status[0] = STATUS_OUT_OF_MEMORY
+    return block
+
+
 cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                          status_t* status) noexcept nogil:
     cdef Block* block = NULL
-    cdef size_t needed
     status[0] = STATUS_OK
     caches_drain(a)             # first: what was parked belongs to the epoch that ends now
     progress_advance(a, stream)
@@ -133,15 +161,12 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
     if block != NULL:
         return block
     collect_garbage(a, nbytes)
-    needed = growth_need(a, pool, stream, nbytes) + <size_t>a.stats[STAT_RESERVED_BYTES][0].current
-    if a.config.throw_on_oom and needed > a.limit_nbytes:
-        a.num_oom_rejections += 1
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
     if a.config.page_reuse and a.config.expandable_segments:
         block = view_open(a, pool, stream, nbytes, False)
         if block != NULL:
             return block
+    if ladder_refuses(a, pool, stream, nbytes):
+        return _rearrange(a, pool, stream, nbytes, status)
     block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL and direct_trim(a):
         block = pool_grow(a, pool, stream, nbytes, status)

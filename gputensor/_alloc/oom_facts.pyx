@@ -15,6 +15,7 @@ from gputensor._alloc.central cimport round_size
 from gputensor._alloc.configuration cimport BACKEND_NATIVE
 from gputensor._alloc.device_allocator cimport allocator_find
 from gputensor._alloc.growth cimport growth_need
+from gputensor._alloc.ladder cimport ladder_refuses
 from gputensor._alloc.model cimport (
     POOL_LARGE,
     POOL_SMALL,
@@ -153,8 +154,8 @@ def failure_facts(int device, size_t nbytes, uint64_t stream):
         page_pool = a.page_pool_nbytes
         limit = a.limit_nbytes
         is_capturing = a.capturing > 0
-        is_rejected = (is_pooled and a.config.throw_on_oom and limit != SIZE_MAX
-                       and growth + reserved > limit)
+        is_rejected = is_pooled and ladder_refuses(
+            a, &own[POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE], stream, rounded)
         device_unlock(a)
     # Not under the lock: making a Python object may run a destructor that frees.
     return {

@@ -166,8 +166,9 @@ OPTIONS = {
         Option("per_process_memory_fraction", 1.0, _fraction,
                "Share of a device's memory that the process may reserve."),
         Option("throw_on_cudamalloc_oom", False, _boolean,
-               "Refuse a request beyond per_process_memory_fraction at once, without releasing "
-               "anything."),
+               "Refuse at once a request for which more would have to be reserved than "
+               "per_process_memory_fraction and memory_limit_mb allow: nothing is waited for or "
+               "released."),
         Option("pinned_use_cuda_host_register", False, _boolean,
                "Make pinned memory by registering ordinary pages, touched by several threads."),
         Option("pinned_num_register_threads", 1, _register_threads,

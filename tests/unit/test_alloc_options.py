@@ -200,6 +200,45 @@ def test_a_request_beyond_the_limit_is_refused_before_anything_is_released():
         assert "mem_free" not in probe.made()
 
 
+@pytest.mark.parametrize("limit", ["memory_limit_mb:160", "memory_limit_mb:190"])
+def test_a_request_that_what_is_held_can_serve_is_not_refused(limit):
+    """Free pages of several places in one view, and free pages that move to another pool."""
+    with opened(f"{limit},throw_on_cudamalloc_oom:True", phantom=True) as probe:
+        blocks = [probe.malloc(20 * MIB) for _ in range(8)]
+        probe.free_all(blocks[::2])
+        reserved = probe.reserved()
+        assert probe.lies_in_a_view(probe.malloc(40 * MIB))
+        assert probe.reserved() == reserved
+        probe.free_all()
+        report.empty_cache(probe.device)
+        probe.free_all([probe.malloc(MIB) for _ in range(150)])
+        probe.malloc(140 * MIB)
+        probe.free_all()
+        for _ in range(2):
+            with pytest.raises(OutOfMemoryError, match="throw_on_cudamalloc_oom refuses at once"):
+                probe.malloc(200 * MIB)
+        stats = probe.stats()
+        assert (stats["num_oom_rejections"], stats["num_ooms"]) == (2, 0)
+        assert stats["num_sync_all_streams"] == 1  # empty_cache()
+
+
+@pytest.mark.parametrize("conf", ["", "," + PLAIN])
+def test_without_a_limit_the_device_itself_is_what_a_request_may_not_pass(conf):
+    with opened(f"throw_on_cudamalloc_oom:True{conf}", phantom=True) as probe:
+        probe.free(probe.malloc(60 * MIB))
+        reserved = probe.reserved()
+        probe.mark()
+        with pytest.raises(OutOfMemoryError, match="at most 256.0 MiB may be reserved") as caught:
+            probe.malloc(300 * MIB)
+        assert caught.value.reason == "limit"
+        assert probe.reserved() == reserved
+        stats = probe.stats()
+        assert (stats["num_oom_rejections"], stats["num_ooms"]) == (1, 0)
+        asked = {"synchronize", "mem_alloc", "mem_free", "page_create", "page_destroy"}
+        assert not asked & set(probe.made())
+        probe.malloc(100 * MIB)
+
+
 def test_a_changed_setting_changes_only_itself():
     with opened("memory_limit_mb:64,page_size_mb:4", phantom=True) as probe:
         memory.set_allocator_settings("roundup_power2_divisions:2")
