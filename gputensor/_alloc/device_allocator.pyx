@@ -17,6 +17,7 @@ from gputensor._alloc.configuration cimport (
     config_of_device,
     settings_to_struct,
 )
+from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.model cimport (
     DeviceAllocator,
     PrivatePool,
@@ -171,6 +172,7 @@ def close_allocator(int device, bint abandon=False):
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
+        direct_release(a)
         release_all(a)
         held = <size_t>a.stats[5][0].current
         device_unlock(a)

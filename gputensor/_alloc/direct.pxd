@@ -10,6 +10,4 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
 # Needs the device lock, which it gives up: asks the driver again to take back what it refused, and
 # for the first time what a capture put off.
 cdef void direct_release(DeviceAllocator* a) noexcept nogil
-# The same: has the driver's pool give back what is free in it. False: the backend has none.
-cdef bint direct_trim(DeviceAllocator* a) noexcept nogil
 cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil

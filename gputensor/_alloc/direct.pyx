@@ -4,7 +4,9 @@
 Used while caching is off (every free goes back to the driver, which waits for the device), and with
 ``backend:cudaMallocAsync``, where the driver's own pool orders reuse by streams. Such a block
 belongs to no pool and no segment (`block.pool == NULL`). Requests of a private pool are none of
-this module's: what the driver takes back could not stay where a graph's replays write.
+this module's: what the driver takes back could not stay where a graph's replays write. When the
+driver has no memory, or a limit is reached, what the pools have cached goes back before the request
+fails.
 
 During a capture nothing is given to the driver's pool, which would become part of the graph: such
 frees are put aside (`unreleased`) and made when the capture ends.
@@ -34,12 +36,15 @@ from gputensor._alloc.model cimport (
     StreamUse,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.pending cimport pending_poll
+from gputensor._alloc.release cimport release_all, synchronize_all
 from gputensor._alloc.statistics cimport (
     account_give,
     account_reserved,
     account_segment,
     account_take,
 )
+from gputensor._alloc.thread_cache cimport caches_drain
 from gputensor._driver.table cimport (
     STATUS_OK,
     STATUS_OUT_OF_MEMORY,
@@ -72,18 +77,26 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
     return driver.mem_free(driver.self, block.ptr)
 
 
-# The driver's pool takes a block back when its stream gets there: waiting may make room.
+cdef inline bint _is_over_limit(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    return <size_t>a.stats[STAT_RESERVED_BYTES][0].current + nbytes > a.limit_nbytes
+
+
+# What the pools cached, from before or for other threads, may be in the way. The driver's own pool
+# takes a block back when its stream gets there: waiting may make room.
 cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef status_t status = driver.synchronize(driver.self)
-    if status != STATUS_OK:
-        return STATUS_OUT_OF_MEMORY
-    driver.async_trim(driver.self, 0)
+    cdef bint is_over
     device_lock(a)
     a.num_alloc_retries += 1
-    a.num_sync_all_streams += 1
+    caches_drain(a)
+    synchronize_all(a)
+    if a.pending != NULL:
+        pending_poll(a)
     direct_release(a)
+    release_all(a)
+    is_over = _is_over_limit(a, block.nbytes)
     device_unlock(a)
+    if is_over:
+        return STATUS_OUT_OF_MEMORY
     return _ask(a, block, stream)
 
 
@@ -101,13 +114,13 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
     block.state = BLOCK_ALLOCATED
     device_lock(a)
     status[0] = STATUS_OK
-    if <size_t>a.stats[STAT_RESERVED_BYTES][0].current + rounded > a.limit_nbytes:
+    if _is_over_limit(a, rounded):
         status[0] = STATUS_OUT_OF_MEMORY
     device_unlock(a)
     if status[0] == STATUS_OK:
         status[0] = _ask(a, block, stream)
-        if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
-            status[0] = _ask_again(a, block, stream)
+    if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
+        status[0] = _ask_again(a, block, stream)
     if status[0] == STATUS_OK and not block_map_insert(block):
         _give_back(a, block)
         status[0] = STATUS_OUT_OF_MEMORY
@@ -189,12 +202,3 @@ cdef void direct_release(DeviceAllocator* a) noexcept nogil:
             block.link_next = a.unreleased
             a.unreleased = block
         block = following
-
-
-cdef bint direct_trim(DeviceAllocator* a) noexcept nogil:
-    if a.config.backend != BACKEND_ASYNC:
-        return False
-    device_unlock(a)
-    a.driver.async_trim(a.driver.self, 0)
-    device_lock(a)
-    return True

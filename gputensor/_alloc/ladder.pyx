@@ -26,7 +26,6 @@ reserved bytes in use rather than 0.88).
 from libc.stdint cimport SIZE_MAX, uint64_t
 
 from gputensor._alloc.captured_free cimport captured_frees_collect
-from gputensor._alloc.direct cimport direct_trim
 from gputensor._alloc.growth cimport growth_need, pages_collect, pool_grow
 from gputensor._alloc.model cimport (
     STAT_RESERVED_BYTES,
@@ -40,6 +39,7 @@ from gputensor._alloc.pool cimport pool_gather, pool_take
 from gputensor._alloc.progress cimport progress_advance
 from gputensor._alloc.release cimport (
     collect_garbage,
+    driver_pool_trim,
     page_pool_release,
     segments_release,
     synchronize_all,
@@ -104,7 +104,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     if a.capturing:
         return NULL
     caches_drain(a)
-    direct_trim(a)              # its frees are done by now
+    driver_pool_trim(a)         # its frees are done by now
     a.num_alloc_retries += 1            # as in PyTorch: what is cached goes, then another attempt
     segments_release(a, nbytes)
     block = _search(a, pool, stream, nbytes)
@@ -168,7 +168,7 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
     if ladder_refuses(a, pool, stream, nbytes):
         return _rearrange(a, pool, stream, nbytes, status)
     block = pool_grow(a, pool, stream, nbytes, status)
-    if block == NULL and direct_trim(a):
+    if block == NULL and driver_pool_trim(a):
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
         block = _squeeze(a, pool, stream, nbytes, status)

@@ -8,7 +8,7 @@ and pages_detach takes only such.
 
 from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 
-from gputensor._alloc.direct cimport direct_release, direct_trim
+from gputensor._alloc.configuration cimport BACKEND_ASYNC
 from gputensor._alloc.growth cimport pages_collect
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_FREE,
@@ -215,11 +215,19 @@ cdef void _release_ranges(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
             segment = segment.next
 
 
+cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil:
+    if a.config.backend != BACKEND_ASYNC:
+        return False
+    device_unlock(a)
+    a.driver.async_trim(a.driver.self, 0)
+    device_lock(a)
+    return True
+
+
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
     cdef size_t released
     cdef PrivatePool* private
-    direct_release(a)
-    direct_trim(a)
+    driver_pool_trim(a)
     views_drop_idle(a)
     pages_collect(a, SIZE_MAX)
     released = page_pool_release(a, 0)

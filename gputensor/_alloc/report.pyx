@@ -13,6 +13,7 @@ from libc.string cimport memset
 
 from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.device_allocator cimport allocator_find
+from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
     BLOCK_PENDING,
@@ -254,6 +255,7 @@ def empty_cache(int device):
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
+        direct_release(a)
         released = release_all(a)
         device_unlock(a)
         check_after(device, "empty_cache")

@@ -7,6 +7,7 @@ import pytest
 
 from gputensor import memory
 from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor.errors import OutOfMemoryError
 from tests.unit.alloc_probe import MIB, opened
 
 POOLS = ("all", "large_pool", "small_pool")
@@ -210,6 +211,28 @@ def test_what_was_counted_as_oversize_is_taken_off_whatever_the_option_is_by_the
         assert stats["oversize_allocations.current"] == stats["oversize_segments.current"] == 0
         assert stats["oversize_allocations.freed"] == counted
         assert stats["oversize_segments.freed"] == counted * (not expandable)
+
+
+@pytest.mark.parametrize("limit", ["", ",memory_limit_mb:210"])
+@pytest.mark.parametrize("conf", ["expandable_segments:True", "expandable_segments:False"])
+@pytest.mark.parametrize("seed", [None, 1])
+def test_what_is_cached_makes_room_for_blocks_that_bypass_the_pools(conf, limit, seed):
+    with opened(conf + limit, seed=seed) as probe:
+        kept, cached = probe.malloc(3 * MIB), probe.malloc(180 * MIB)
+        waiting = probe.malloc(10 * MIB)
+        probe.work(cached, probe.stream())
+        probe.work(waiting, 0)
+        raw_memory.raw_record_stream(cached, probe.streams[-1])
+        probe.free_all([cached, waiting])
+        with memory.caching_allocator_disabled(probe.device):
+            direct = probe.malloc(150 * MIB)
+            assert checker.check(probe.device) == []
+            with pytest.raises(OutOfMemoryError):
+                probe.malloc(150 * MIB)
+        stats = probe.stats()
+        assert stats["num_alloc_retries"] == stats["num_sync_all_streams"] == 2
+        assert stats["num_ooms"] == 1
+        probe.free_all([direct, kept])
 
 
 @pytest.mark.parametrize("conf", ["", "backend:cudaMallocAsync"])
