@@ -12,6 +12,7 @@ __all__ = ["OPTIONS", "REJECTED", "Option", "roundup_table"]
 
 ROUNDUP_INTERVALS = 16
 LARGEST_MB = 1 << 40  # bytes stay below 2**60
+THRESHOLD_ALLOWED = "a number from 0 (off) to below 1"
 
 
 def _power_of_two(value):
@@ -33,30 +34,44 @@ def _integer(lowest, highest=LARGEST_MB):
     return convert
 
 
+def _or_none(convert):
+    """The converter of an option whose default is no number: `none` goes back to it."""
+
+    def convert_or_none(text):
+        if text == "none":
+            return None
+        try:
+            return convert(text)
+        except ValueError as error:
+            raise ValueError(f"{error}, or none") from None
+
+    return convert_or_none
+
+
 def _page_size(text):
     if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) % 2 or not 2 <= int(text) <= 1024:
         raise ValueError("an even integer from 2 to 1024")
     return int(text)
 
 
-def _number(text, lowest, highest, open_interval):
-    allowed = f"a number {'above' if open_interval else 'from'} {lowest} "
-    allowed += f"{'and below' if open_interval else 'to'} {highest}"
+def _number(text, lowest, highest, allowed):
     if not re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", text):
         raise ValueError(allowed)
     value = float(text)
-    inside = lowest < value < highest if open_interval else lowest <= value <= highest
-    if not inside:
+    if not lowest <= value <= highest:
         raise ValueError(allowed)
     return value
 
 
 def _threshold(text):
-    return _number(text, 0, 1, open_interval=True)
+    value = _number(text, 0, 1, THRESHOLD_ALLOWED)
+    if value == 1:
+        raise ValueError(THRESHOLD_ALLOWED)
+    return value
 
 
 def _fraction(text):
-    return _number(text, 0, 1, open_interval=False)
+    return _number(text, 0, 1, "a number from 0 to 1")
 
 
 def _backend(text):
@@ -143,15 +158,15 @@ OPTIONS = {
                "private pools. Fixed once a device has been used."),
         Option("large_segment_size_mb", 20, _integer(11),
                "Segment, or step of growth, for requests between 1 and 10 MiB."),
-        Option("max_split_size_mb", None, _integer(1),
+        Option("max_split_size_mb", None, _or_none(_integer(1)),
                "Blocks of at least this size are not split. Must be at least "
-               "large_segment_size_mb. Default: no limit."),
-        Option("max_non_split_rounding_mb", None, _integer(1),
+               "large_segment_size_mb. none: no limit."),
+        Option("max_non_split_rounding_mb", None, _or_none(_integer(1)),
                "How much larger than the request an unsplit block may be. Must be at least "
                "large_segment_size_mb, which is its default."),
         Option("garbage_collection_threshold", 0.0, _threshold,
                "Share of the allowed memory above which segments cached for long go back to the "
-               "device. Default: off."),
+               "device. 0: off."),
         Option("roundup_power2_divisions", (0,) * ROUNDUP_INTERVALS, roundup_table,
                "Round sizes up to a division of the interval between powers of 2: a number, or "
                "one for each interval. 0 and 1: round to 512 bytes only."),
@@ -176,12 +191,12 @@ OPTIONS = {
         Option("pinned_use_background_threads", False, _boolean,
                "Accepted without effect: events are looked at only when something waits for "
                "them, so there is nothing for a thread to poll."),
-        Option("pinned_reserve_segment_size_mb", 0, _integer(1),
-               "Pinned memory taken from the system in one piece at first use. Default: none."),
-        Option("pinned_max_round_threshold_mb", None, _integer(0),
+        Option("pinned_reserve_segment_size_mb", 0, _integer(0),
+               "Pinned memory taken from the system in one piece at first use. 0: none."),
+        Option("pinned_max_round_threshold_mb", None, _or_none(_integer(0)),
                "Accepted without effect: pinned sizes are never rounded to powers of 2 here."),
-        Option("pinned_max_cached_size_mb", None, _integer(0),
-               "Free pinned segments beyond this sum go back to the system. Default: no limit."),
+        Option("pinned_max_cached_size_mb", None, _or_none(_integer(0)),
+               "Free pinned segments beyond this sum go back to the system. none: no limit."),
         Option("page_size_mb", 40, _page_size,
                "Largest page of virtual memory, the unit of growth of segments for large blocks; "
                "a device that holds less grows by less."),

@@ -11,7 +11,7 @@ from gputensor._alloc.settings import Settings, parse
 
 FRAGMENTS = [
     *OPTIONS, *REJECTED, ":", ",", "[", "]", ">", "True", "False", "native", "cudaMallocAsync",
-    "0", "1", "2", "20", "64", "0.5", "1e3", "-1", " ", "\t", "nan", "99999999999999999999",
+    "0", "1", "2", "20", "64", "0.5", "1e3", "-1", " ", "\t", "nan", "none", "99999999999999999999",
 ]  # fmt: skip
 texts = st.one_of(
     st.lists(st.sampled_from(FRAGMENTS), max_size=14).map("".join),

@@ -120,7 +120,7 @@ def test_roundup_lists_fill_the_intervals_as_pytorch_does(text, table):
         ("large_segment_size_mb:64,max_split_size_mb:32", "max_split_size_mb"),
         ("max_split_size_mb:32,large_segment_size_mb:64", "max_split_size_mb"),
         ("max_non_split_rounding_mb:19", "max_non_split_rounding_mb"),
-        ("garbage_collection_threshold:0", "garbage_collection_threshold"),
+        ("garbage_collection_threshold:-0.1", "garbage_collection_threshold"),
         ("garbage_collection_threshold:1", "garbage_collection_threshold"),
         ("garbage_collection_threshold:nan", "garbage_collection_threshold"),
         ("per_process_memory_fraction:1.01", "per_process_memory_fraction"),
@@ -130,7 +130,10 @@ def test_roundup_lists_fill_the_intervals_as_pytorch_does(text, table):
         ("backend:jemalloc", "backend"),
         ("pinned_num_register_threads:3", "pinned_num_register_threads"),
         ("pinned_num_register_threads:256", "pinned_num_register_threads"),
-        ("pinned_reserve_segment_size_mb:0", "pinned_reserve_segment_size_mb"),
+        ("pinned_reserve_segment_size_mb:none", "pinned_reserve_segment_size_mb"),
+        ("max_split_size_mb:0", "max_split_size_mb"),
+        ("max_split_size_mb:None", "max_split_size_mb"),
+        ("page_size_mb:none", "page_size_mb"),
         ("page_size_mb:3", "page_size_mb"),
         ("page_size_mb:0", "page_size_mb"),
         ("history_max_entries:0", "history_max_entries"),
@@ -243,6 +246,25 @@ def test_a_fresh_process_takes_the_variable():
         cwd=Path(__file__).parents[2],
     )
     assert output.stdout.strip() == "4"
+
+
+def test_every_option_goes_back_to_its_default_at_run_time_as_the_documentation_writes_it(
+    in_force,
+):
+    text = (Path(__file__).parents[2] / "docs" / "memory.md").read_text()
+    settings.change(
+        "large_segment_size_mb:12,max_split_size_mb:64,max_non_split_rounding_mb:64,"
+        "garbage_collection_threshold:0.5,roundup_power2_divisions:4,expandable_segments:False,"
+        "per_process_memory_fraction:0.5,pinned_reserve_segment_size_mb:8,page_size_mb:2,"
+        "pinned_max_round_threshold_mb:1,pinned_max_cached_size_mb:1,memory_limit_mb:100"
+    )
+    for name, option in options.OPTIONS.items():
+        (default,) = re.findall(rf"^\| `{name}` \| ([^ |]+) \|", text, re.M)
+        changed = settings.change(f"{name}:{default}")
+        assert changed.in_force()[name] == (option.default, "set_allocator_settings")
+        assert type(getattr(changed, name)) is type(option.default)
+    assert configuration.as_bytes(changed) == configuration.as_bytes(Settings())
+    assert pickle.loads(pickle.dumps(changed)) == changed
 
 
 def test_the_documentation_lists_every_option_and_says_why_the_others_are_missing():
