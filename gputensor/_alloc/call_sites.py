@@ -31,7 +31,7 @@ def top_call_sites(device, count=5):
     """Return the :class:`CallSite` that hold most memory of a device, largest first.
 
     Only what was allocated while the history captured stacks is known. A freed block that waits for
-    a stream counts; a block that views stitched together counts as its pieces.
+    a stream counts; a block in a view counts once, like any other.
     """
     _, blocks = collect_segments(device)
     return rank_call_sites(blocks, count)

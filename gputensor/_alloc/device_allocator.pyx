@@ -45,6 +45,8 @@ cdef enum:
 cdef void* allocators[MAX_DEVICES]
 # Devices with settings of their own, which follow no change of the settings in force.
 _own_settings = set()
+# Whether devices that are opened later cache; None: as the environment says.
+_caching = None
 
 
 cdef DeviceAllocator* allocator_find(int device) noexcept nogil:
@@ -89,7 +91,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     a.device = device
     a.granularity = driver.page_granularity
     a.view_limit = MAX_VIEWS
-    a.caching = os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
+    a.caching = settings is not None or _new_devices_cache()
     try:
         raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
         if settings is None:
@@ -143,10 +145,35 @@ def set_caching(int device, bint caching):
         check_after(device, "set_caching")
 
 
+def set_caching_everywhere(bint caching):
+    """Turn caching on or off on all devices, also on those that are opened later."""
+    restore_caching((caching, {}))
+
+
+def caching_everywhere():
+    """Return what :func:`restore_caching` takes to bring caching back to what it is now."""
+    return _caching, {device: is_caching(device) for device in open_devices()}
+
+
+def restore_caching(state):
+    """Bring caching back; a device that was opened meanwhile is as one that is opened now."""
+    global _caching
+    _caching, by_device = state
+    for device in open_devices():
+        if device not in _own_settings:
+            set_caching(device, by_device.get(device, _new_devices_cache()))
+
+
+def _new_devices_cache():
+    if _caching is None:
+        return os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
+    return _caching
+
+
 def is_caching(int device):
     """Return whether requests on a device are served from the cache."""
     cdef DeviceAllocator* a = allocator_find(device)
-    return a == NULL or bool(a.caching)
+    return _new_devices_cache() if a == NULL else bool(a.caching)
 
 
 def open_devices():

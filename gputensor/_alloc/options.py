@@ -213,7 +213,7 @@ OPTIONS = {
 
 # Options of PyTorch that have no meaning here, and why.
 REJECTED = {
-    "expandable_segments_reserve": "the address space to reserve is chosen for each segment",
+    "expandable_segments_reserve": "each segment reserves 9/8 of the device, PyTorch's default",
     "expandable_segments_reserve_by_class": "segments have no classes here",
     "pinned_free_catch_all": "an error while freeing pinned memory is never hidden",
     "release_lock_on_hipmalloc": "ROCm is not supported; see release_lock_on_cudamalloc",

@@ -87,21 +87,40 @@ def record_stream(mem_ptr, stream, device=None):
 def caching_allocator_enable(value=True, device=None):
     """Turn caching on or off for the requests to come; off, each is a call of the driver.
 
-    What was allocated before is freed the way it was made.
+    Parameters
+    ----------
+    value : bool
+        What was allocated before is freed the way it was made.
+    device : optional
+        Default: all devices, those too that are used for the first time later.
     """
-    device_allocator.set_caching(_used_number(device), bool(value))
+    if device is None:
+        device_allocator.set_caching_everywhere(bool(value))
+    else:
+        device_allocator.set_caching(_used_number(device), bool(value))
 
 
 @contextlib.contextmanager
 def caching_allocator_disabled(device=None):
-    """Have caching off on a device in a ``with`` block."""
-    number = _used_number(device)
-    before = device_allocator.is_caching(number)
-    device_allocator.set_caching(number, False)
-    try:
+    """Have caching off in a ``with`` block, on a device or, by default, on all.
+
+    Afterwards each device is as it was before.
+
+    Examples
+    --------
+    >>> with caching_allocator_disabled("host"):
+    ...     ptr = caching_allocator_alloc(4096, "host")
+    >>> caching_allocator_delete(ptr)
+    """
+    with contextlib.ExitStack() as stack:
+        if device is None:
+            stack.callback(device_allocator.restore_caching, device_allocator.caching_everywhere())
+        else:
+            device = _used_number(device)
+            stack.callback(device_allocator.set_caching, device,
+                           device_allocator.is_caching(device))  # fmt: skip
+        caching_allocator_enable(False, device)
         yield
-    finally:
-        device_allocator.set_caching(number, before)
 
 
 def _used_number(device):

@@ -148,3 +148,18 @@ def test_values_survive_the_eviction_of_views(limit, mode):
         shadow.finish()
     finally:
         registry.close_host(number)
+
+
+def test_a_call_site_that_holds_a_block_in_a_view_holds_one_block():
+    with opened() as probe:
+        memory.record_memory_history()
+        try:
+            blocks = [probe.malloc(20 * MIB) for _ in range(8)]
+            probe.free_all(blocks[::2])
+            in_view = probe.malloc(40 * MIB)
+            assert probe.lies_in_a_view(in_view)
+            sites = memory.top_call_sites(probe.device)
+        finally:
+            memory.record_memory_history(None)
+        assert sum(site.n_blocks for site in sites) == len(probe.held) == 5
+        assert sum(site.nbytes for site in sites) == (4 * 20 + 40) * MIB

@@ -260,6 +260,36 @@ def test_the_fraction_must_lie_between_0_and_1(device, wrong):
         memory.set_per_process_memory_fraction(wrong, device)
 
 
+def caches(number):
+    """Whether what is freed stays with the process."""
+    memory.empty_cache(number)
+    held = memory.memory_reserved(number)
+    memory.caching_allocator_delete(memory.caching_allocator_alloc(3 * MIB, number))
+    return memory.memory_reserved(number) > held
+
+
+def test_caching_is_for_all_devices_where_none_is_named(device):
+    other = registry.open_host(capacity=64 * MIB)
+    opened = [other]
+    try:
+        assert caches(device) and caches(other)
+        memory.caching_allocator_enable(False, other)
+        assert caches(device) and not caches(other)
+        with memory.caching_allocator_disabled():
+            opened.append(registry.open_host(capacity=64 * MIB))  # in use from here on
+            assert not any(caches(number) for number in (device, *opened))
+        assert [caches(number) for number in (device, *opened)] == [True, False, True]
+        memory.caching_allocator_enable(False)
+        opened.append(registry.open_host(capacity=64 * MIB))
+        assert not any(caches(number) for number in (device, *opened))
+        memory.caching_allocator_enable()
+        assert all(caches(number) for number in (device, *opened))
+    finally:
+        memory.caching_allocator_enable(True)
+        for number in opened:
+            registry.close_host(number)
+
+
 def test_of_two_ways_to_set_the_fraction_the_later_one_holds_and_is_shown(device, conf):
     def shown():
         return memory.get_allocator_settings(device)["per_process_memory_fraction"]
