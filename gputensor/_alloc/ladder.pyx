@@ -16,7 +16,8 @@ After each of 7 to 9 the cheap rungs are tried again. Rungs 5 to 9 are for a dev
 a limit that is reached; then the request fails, and the next one is served as if nothing had been.
 With backend:cudaMallocAsync only private pools come here; what is free in the driver's own pool
 goes back to the device when 4 fails, and once more at 9.
-With `throw_on_cudamalloc_oom` a request that would pass the limit gets what 1 to 3 and 6 give, or is refused.
+With `throw_on_cudamalloc_oom` a request that would pass the limit gets what 1 to 3 and 6 give, or
+is refused.
 In a capture, blocks that the graph has done with come first of all (captured_free.pyx).
 Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
 best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of the

@@ -157,16 +157,20 @@ OPTIONS = {
                "native: this allocator. cudaMallocAsync: the driver's stream-ordered pool, but for "
                "private pools. Fixed once a device has been used."),
         Option("large_segment_size_mb", 20, _integer(11),
-               "Segment, or step of growth, for requests between 1 and 10 MiB."),
+               "Plain segment for requests between 1 and 10 MiB. With expandable_segments:True "
+               "segments grow by page_size_mb, and this only bounds the next two options."),
         Option("max_split_size_mb", None, _or_none(_integer(1)),
-               "Blocks of at least this size are not split. Must be at least "
-               "large_segment_size_mb. none: no limit."),
+               "Blocks of at least this size in plain segments are not split, and serve no smaller "
+               "request. With expandable_segments:True it only says what oversize_allocations "
+               "counts. Must be at least large_segment_size_mb. none: no limit."),
         Option("max_non_split_rounding_mb", None, _or_none(_integer(1)),
-               "How much larger than the request an unsplit block may be. Must be at least "
+               "How much larger than the request a block that max_split_size_mb keeps whole may "
+               "be. Without effect with expandable_segments:True. Must be at least "
                "large_segment_size_mb, which is its default."),
         Option("garbage_collection_threshold", 0.0, _threshold,
-               "Share of the allowed memory above which segments cached for long go back to the "
-               "device. 0: off."),
+               "Share of the allowed memory (memory_limit_mb, per_process_memory_fraction) above "
+               "which the page pool and free plain segments go back to the device, those idle the "
+               "longest first. With expandable_segments:True free pages in segments stay. 0: off."),
         Option("roundup_power2_divisions", (0,) * ROUNDUP_INTERVALS, roundup_table,
                "Round sizes up to a division of the interval between powers of 2: a number, or "
                "one for each interval. 0 and 1: round to 512 bytes only."),

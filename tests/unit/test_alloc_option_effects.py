@@ -299,6 +299,24 @@ def test_options_without_effect_show_the_same_whatever_their_value():
         assert first == second, option
 
 
+# Options for plain segments; with `expandable_segments:True`, the default, they change nothing.
+FOR_PLAIN_SEGMENTS = {
+    "large_segment_size_mb": 6, "max_split_size_mb": True, "max_non_split_rounding_mb": True,
+    "garbage_collection_threshold": 120,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("option", FOR_PLAIN_SEGMENTS)
+def test_an_option_for_plain_segments_changes_nothing_in_virtual_ones_and_says_so(option):
+    look, before, shown = EFFECTS[option]
+    assert before.startswith(PLAIN), "the row of the option shows its effect in plain segments"
+    before = before.removeprefix(PLAIN) + "thread_cache:False,"
+    for value in shown:
+        with opened(f"{before}{option}:{value}", phantom=True) as probe:
+            assert look(probe) == FOR_PLAIN_SEGMENTS[option]
+    assert "expandable_segments:True" in options.OPTIONS[option].doc
+
+
 # Options that PyTorch's grammar has and that are looked at again when they change at run time.
 AT_RUN_TIME = {
     "large_segment_size_mb": ("20", "64"),
