@@ -87,7 +87,8 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     subscripts : str
         ``"ij,jk->ik"``: one group of letters for each operand, and after the arrow the result's.
         Without an arrow, the letters that occur once, in alphabetical order. ``...`` stands for
-        the dimensions that broadcast. A letter that an operand has twice takes its diagonal.
+        the dimensions that broadcast. A letter that an operand has twice, with equal
+        lengths, takes its diagonal.
     *operands : Tensor
     optimize : bool or str
         The order of contractions for three operands or more: True lets opt_einsum choose (left to
@@ -163,10 +164,16 @@ def _labels(term, ndim, subscripts):
 
 
 def _check_lengths(terms, operands):
-    """An index has one length, or 1 where it broadcasts."""
+    """An index has one length, or 1 where it broadcasts; within an operand it does not."""
     lengths = {}
     for term, tensor in zip(terms, operands, strict=True):
+        own = {}
         for label, length in zip(term, tensor.shape, strict=True):
+            if own.setdefault(label, length) != length:
+                raise ValueError(
+                    f"einsum: index {label!r} has lengths {own[label]} and {length} in an operand "
+                    f"of shape {tensor.shape}"
+                )
             known = lengths.setdefault(label, length)
             if known == 1:
                 lengths[label] = length

@@ -188,6 +188,19 @@ def test_einsum_agrees_with_numpy_on_random_expressions(where, rng, optimize):  
         np.testing.assert_array_equal(got, expected, err_msg=subscripts)
 
 
+@pytest.mark.parametrize(
+    ("subscripts", "shape"),
+    [("ii->i", (10, 1)), ("ii", (1, 10)), ("iij->ij", (4, 1, 2)), ("ijij->", (3, 1, 3, 2))],
+)
+def test_a_diagonal_needs_equal_lengths(where, subscripts, shape):  # noqa: F811
+    # A length of 1 broadcasts against other operands only: the diagonal would end outside.
+    view = gt.reshape(gt.ones(100, device=where)[: math.prod(shape)], shape)
+    with pytest.raises(ValueError, match="in an operand"):
+        einsum(subscripts, view)
+    with pytest.raises(ValueError, match="in an operand"):
+        einsum(subscripts.split("->")[0] + ",i->", view, gt.ones(shape[0], device=where))
+
+
 def test_einsum_without_an_arrow_and_with_an_ellipsis(where, rng):  # noqa: F811
     x = rng.integers(-3, 4, (2, 3, 4)).astype(np.float64)
     y = rng.integers(-3, 4, (3, 5, 4)).astype(np.float64)
