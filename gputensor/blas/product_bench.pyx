@@ -150,7 +150,8 @@ cdef class ProductBench:
         total = (self.size_a * dtype_itemsize(raw.type_a)
                  + self.size_b * dtype_itemsize(raw.type_b)
                  + self.size_d * dtype_itemsize(raw.type_d))
-        self.set_count = <int>min(MAX_SETS, max(1, -(-rotating_nbytes // max(1, total))))
+        # Rounded up, in signed numbers: an unsigned one cannot be negated for that.
+        self.set_count = <int>min(MAX_SETS, (<int64_t>rotating_nbytes - 1) // max(1, total) + 1)
         for index in range(self.set_count):
             self.sets[index] = raw[0]
             self.sets[index].a = self.operand(self.size_a, raw.type_a, raw.a, 2 * index + 1)

@@ -11,6 +11,7 @@ nothing. Names and environment variables follow PyTorch's TunableOp, with the pr
 ROTATING_BUFFER_SIZE (MiB), RECORD_UNTUNED, UNTUNED_FILENAME.
 """
 
+import contextlib
 import functools
 import json
 import math
@@ -24,6 +25,7 @@ from gputensor.blas.library import library_versions
 from gputensor.blas.plan import forget_plans
 from gputensor.blas.shapes_file import read_signatures
 from gputensor.blas.signature import FIELDS, check_signature
+from gputensor.errors import OutOfMemoryError
 
 __all__ = [
     "clear",
@@ -224,13 +226,16 @@ def environment(device):
 def find(signature, device, is_capturing):
     """Return what was measured for a product, or None. Called when a product is planned.
 
-    Tunes the product when that is enabled, it has no entry and its stream is not capturing.
+    Tunes the product when that is enabled, it has no entry, its stream is not capturing and there
+    is memory for it.
     """
     with _lock:
         place = environment(device)
         entry = _entries.get((place, signature))
         if entry is None and _settings.is_tuning and _settings.is_enabled and not is_capturing:
-            entry = _tune(signature, device)
+            # Its operands need memory that the product does not; without it, nothing is known.
+            with contextlib.suppress(OutOfMemoryError):
+                entry = _tune(signature, device)
         if entry is None and _settings.is_recording:
             _untuned[signature] = None
         return entry["choice"] if entry is not None and _settings.is_enabled else None

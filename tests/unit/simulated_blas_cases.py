@@ -17,6 +17,8 @@ import gputensor as gt
 from gputensor import blas
 from gputensor.blas import tunable
 from gputensor.blas.pad import padding
+from gputensor.blas.product_bench import ProductBench
+from gputensor.blas.signature import signature_of_shape
 from gputensor.blas.tuner import tune
 from tests.conformance.test_grouped_matmul import exact_rows
 from tests.conformance.test_matmul import (
@@ -73,6 +75,16 @@ def paddings(rng):
         assert_within(got, exact, bound(array_x, array_w.T, "float16") + 2.0**-9 * (exact + 40))
 
 
+def all_memory():
+    """Tensors that leave no free block of the device, but for the smallest."""
+    held = []
+    for nbytes in (64 << 20, 1 << 20, 1 << 15, 1 << 12):
+        with contextlib.suppress(gt.OutOfMemoryError):
+            while True:
+                held.append(gt.empty(nbytes, dtype="uint8", device="cuda"))
+    return held
+
+
 def no_memory_for_copies(rng):
     """Odd products whose padded copies find no memory are multiplied as they are, and are right."""
     shape_a, shape_b = (131, 67), (67, 133)
@@ -86,11 +98,7 @@ def no_memory_for_copies(rng):
         gt.matmul(a, b, out=out)
         assert_within(out.numpy(), wide(array_a) @ wide(array_b), limit)
         out[...] = np.nan
-        held = []
-        for nbytes in (64 << 20, 1 << 20, 1 << 15, 1 << 12):
-            with contextlib.suppress(gt.OutOfMemoryError):
-                while True:
-                    held.append(gt.empty(nbytes, dtype="uint8", device="cuda"))
+        held = all_memory()
         before = gt.memory.memory_stats("cuda")["num_ooms"]
         gt.matmul(a, b, out=out)
         assert gt.memory.memory_stats("cuda")["num_ooms"] > before, "there was memory for copies"
@@ -278,6 +286,37 @@ def tuning(rng):
         tunable.enable(False)
 
 
+def no_memory_for_tuning(rng):
+    """A product that needs no memory itself is computed when the tuner's operands find none."""
+    array_a, array_b = (random_array(rng, s, "bfloat16") for s in ((40, 72), (72, 48)))
+    a, b = gt.asarray(array_a, device="cuda"), gt.asarray(array_b, device="cuda")
+    exact, limit = wide(array_a) @ wide(array_b), bound(array_a, array_b, "bfloat16")
+    out = gt.full((40, 48), np.nan, dtype=a.dtype, device="cuda")
+    gt.matmul(a, b, out=out)  # which takes the workspace of the stream
+    with tempfile.TemporaryDirectory() as folder:
+        tunable.set_filename(Path(folder) / "results.json")
+        tunable.enable(True)
+        tunable.tuning_enable(True)
+        out[...] = np.nan
+        held = all_memory()
+        before = gt.memory.memory_stats("cuda")["num_ooms"]
+        gt.matmul(a, b, out=out)
+        assert gt.memory.memory_stats("cuda")["num_ooms"] > before, "there was memory to tune"
+        assert tunable.get_results() == []
+        held.clear()
+        assert_within(out.numpy(), exact, limit)
+        # Once there is memory, what is planned anew is tuned.
+        blas.forget_plans()
+        gt.matmul(a, b, out=out)
+        assert len(tunable.get_results()) == 1
+        tunable.tuning_enable(False)
+        tunable.enable(False)
+    # Operands rotate through as much memory as was asked for.
+    signature = signature_of_shape(512, 512, 512, "fp32")  # 3 MiB
+    for rotating_nbytes, count in ((1, 1), (2 << 20, 1), (8 << 20, 3), (1 << 30, 16)):
+        assert ProductBench(signature, 0, rotating_nbytes).set_count == count
+
+
 def batches(rng):
     """Batches that no single stride describes: as pointer arrays, captured and not."""
     for name in ("float32", "bfloat16", "complex64"):
@@ -336,6 +375,7 @@ CASES = (
     streams,
     captures,
     tuning,
+    no_memory_for_tuning,
 )
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ from tests.unit.simulated_gpu import fresh_seed, run_program
         "streams",
         "captures",
         "tuning",
+        "no_memory_for_tuning",
     ],
 )
 def test_products_on_a_simulated_gpu(libraries, case, is_deferred):
