@@ -8,9 +8,10 @@ it is (N, the default) or transposed (T). Empty lines and what follows ``#`` do 
 import json
 from pathlib import Path
 
-from gputensor.blas.signature import FIELDS, check_signature, signature_of_shape
+from gputensor._kernels.dtypes import DTYPES
+from gputensor.blas.signature import FIELDS, KINDS, check_signature, signature_of_shape
 
-__all__ = ["read_signatures"]
+__all__ = ["name_of_signature", "read_signatures"]
 
 
 def read_signatures(path):
@@ -58,3 +59,18 @@ def _signature_of_words(words):
     if not 2 <= len(words) <= 3 or len(sizes) != 3 or not all(map(str.isdecimal, sizes)):
         raise ValueError(f"{' '.join(words)!r} is not of the form 16x4096x8192 bf16 NT")
     return signature_of_shape(*map(int, sizes), words[1], words[2] if len(words) == 3 else "NN")
+
+
+def name_of_signature(signature):
+    """Return a product's name: the line that stands for it, where one does.
+
+    >>> name_of_signature(signature_of_shape(16, 4096, 8192, "bf16", "NT"))
+    '16x4096x8192 bf16 NT'
+    """
+    row = dict(zip(FIELDS, signature, strict=True))
+    kinds = {pair: kind for kind, pair in KINDS.items()}
+    kind = kinds.get((row["type_a"], row["compute"]), DTYPES[row["type_a"]].name)
+    # The library's product is the row-major one with operands and sizes swapped.
+    layout = "".join("T" if row[name] else "N" for name in ("op_b", "op_a"))
+    batch = f" batch {row['batch']}" if row["batch"] > 1 else ""
+    return f"{row['n']}x{row['m']}x{row['k']} {kind} {layout}{batch}"

@@ -23,9 +23,9 @@ from pathlib import Path
 from gputensor.blas.known_ways import CONFIG_COUNT
 from gputensor.blas.library import library_versions
 from gputensor.blas.plan import forget_plans
-from gputensor.blas.shapes_file import read_signatures
+from gputensor.blas.shapes_file import name_of_signature, read_signatures
 from gputensor.blas.signature import FIELDS, check_signature
-from gputensor.errors import OutOfMemoryError
+from gputensor.errors import BlasError, OutOfMemoryError
 
 __all__ = [
     "clear",
@@ -235,7 +235,7 @@ def find(signature, device, is_capturing):
         if entry is None and _settings.is_tuning and _settings.is_enabled and not is_capturing:
             # Its operands need memory that the product does not; without it, nothing is known.
             with contextlib.suppress(OutOfMemoryError):
-                entry = _tune(signature, device)
+                entry = _tune(signature, device, seconds=_settings.duration_ms / 1e3)
         if entry is None and _settings.is_recording:
             _untuned[signature] = None
         return entry["choice"] if entry is not None and _settings.is_enabled else None
@@ -248,20 +248,21 @@ def find_near(signature, device):
         return None if entry is None else entry["choice"]
 
 
-def _tune(signature, device, **options):
+def _tune(signature, device, *, seconds, is_exhaustive=False):
     """Measure a product and file the result."""
     from gputensor.blas.tuner import tune
 
     result = tune(
         signature,
         device,
-        seconds=_settings.duration_ms / 1e3,
+        seconds=seconds,
         rounds=_settings.iterations,
         rotating_nbytes=_settings.rotating_mib << 20,
+        is_exhaustive=is_exhaustive,
         is_checked=_settings.is_checked,
-        **options,
     )
-    _entries[environment(device), signature] = result
+    with _lock:
+        _entries[environment(device), signature] = result
     return result
 
 
@@ -419,7 +420,8 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
     Returns
     -------
     list of dict
-        One result for each product.
+        One result for each product, with its name as ``product``. One that the device has no memory
+        for, or that no library has, says so as ``error`` and the others are tuned.
     """
     path = Path(_settings.untuned_filename if filename is None else filename)
     signatures = read_signatures(path)
@@ -430,28 +432,24 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
 
 def tune_signatures(signatures, *, device, seconds, is_exhaustive=False, show=None):
     """Tune products within a budget, with a progress bar."""
-    from gputensor.blas.tuner import tune
-
     results = []
-    share = min(seconds / max(1, len(signatures)), _settings.duration_ms / 1e3)
-    for number, signature in enumerate(signatures):
-        _progress(show, number, len(signatures))
-        result = tune(
-            signature,
-            device,
-            seconds=seconds / max(1, len(signatures)) if is_exhaustive else share,
-            rounds=_settings.iterations,
-            rotating_nbytes=_settings.rotating_mib << 20,
-            is_exhaustive=is_exhaustive,
-            is_checked=_settings.is_checked,
-        )
-        with _lock:
-            _entries[environment(device), signature] = result
-        results.append(result)
-    _progress(show, len(signatures), len(signatures))
-    if show is not None:
-        print(file=show)
-    _changed()
+    share = seconds / max(1, len(signatures))
+    if not is_exhaustive:
+        share = min(share, _settings.duration_ms / 1e3)
+    try:
+        for number, signature in enumerate(signatures):
+            _progress(show, number, len(signatures))
+            result = {"product": name_of_signature(signature)}
+            try:
+                result |= _tune(signature, device, seconds=share, is_exhaustive=is_exhaustive)
+            except (OutOfMemoryError, BlasError, ValueError) as error:
+                result["error"] = str(error)
+            results.append(result)
+        _progress(show, len(signatures), len(signatures))
+    finally:
+        if show is not None:
+            print(file=show)
+        _changed()
     return results
 
 

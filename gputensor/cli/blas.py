@@ -1,5 +1,6 @@
 """``gputensor blas tune``: tunes the products of a file and writes the results."""
 
+import os
 import sys
 from pathlib import Path
 
@@ -48,24 +49,44 @@ def run_tune(options):
         )
         return 1
     output = Path(options.output or tunable.get_filename())
+    if not os.access(output.resolve().parent, os.W_OK) or output.is_dir():
+        raise InputError(f"{output}: no file can be written there")
     try:
         if output.is_file():
             tunable.read_file(output)
-        results = tunable.tune_file(
-            options.shapes,
-            device=options.device,
-            seconds=options.seconds,
-            is_exhaustive=options.exhaustive,
-            show=None if options.quiet else sys.stderr,
-        )
+        try:
+            results = tunable.tune_file(
+                options.shapes,
+                device=options.device,
+                seconds=options.seconds,
+                is_exhaustive=options.exhaustive,
+                show=None if options.quiet else sys.stderr,
+            )
+        finally:
+            # Also what was measured before an interrupt or an error of the device.
+            if tunable.get_results():
+                tunable.write_file(output)
     except ValueError as error:
         raise InputError(str(error)) from None
-    tunable.write_file(output)
+    except OSError as error:
+        raise InputError(str(error)) from None
+    return tell(results, output)
+
+
+def tell(results, output):
+    """Print one line for each product; 1 when one of them could not be measured."""
+    code = 0
     for result in results:
+        if "error" in result:
+            code = 1
+            text = " ".join(result["error"].split())
+            print(f"gputensor: {result['product']}: {text}", file=sys.stderr)
+            continue
         gain = result["default_us"] / result["us"]
         print(
             f"{result['us']:10.2f} us  was {result['default_us']:10.2f} us  ({gain:.2f}x of "
-            f"{result['measured']} ways)"
+            f"{result['measured']} ways)  {result['product']}"
         )
-    print(f"-> {output}")
-    return 0
+    if any("error" not in result for result in results):
+        print(f"-> {output}")
+    return code

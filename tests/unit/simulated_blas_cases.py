@@ -4,6 +4,8 @@ Started by test_blas_simulated_gpu.py with the name of one case; prints "ok" at 
 """
 
 import contextlib
+import io
+import json
 import os
 import sys
 import tempfile
@@ -20,6 +22,7 @@ from gputensor.blas.pad import padding
 from gputensor.blas.product_bench import ProductBench
 from gputensor.blas.signature import signature_of_shape
 from gputensor.blas.tuner import tune
+from gputensor.cli.main import main
 from tests.conformance.test_grouped_matmul import exact_rows
 from tests.conformance.test_matmul import (
     assert_within,
@@ -317,6 +320,52 @@ def no_memory_for_tuning(rng):
         assert ProductBench(signature, 0, rotating_nbytes).set_count == count
 
 
+def command(rng):
+    """`gputensor blas tune` keeps what it measured, names what it could not, and looks first."""
+    tuned, huge = "16x48x72 bf16 NT", "16384x16384x16384 fp32 NN"  # 3 GiB, of a device with one
+
+    def run(*words):
+        errors, output = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stderr(errors), contextlib.redirect_stdout(output):
+            code = main(["blas", "tune", "--seconds", "2", *map(str, words)])
+        return code, output.getvalue(), errors.getvalue()
+
+    with tempfile.TemporaryDirectory() as folder:
+        shapes, results = Path(folder) / "shapes.txt", Path(folder) / "results.json"
+        shapes.write_text(f"{tuned}\n{huge}\n24x40x8 fp32\n")
+        code, output, errors = run("--shapes", shapes, "--output", results, "--quiet")
+        assert code == 1 and errors.startswith(f"gputensor: {huge}: out of memory"), errors
+        assert errors.count("\n") == 1 and tuned in output and str(results) in output
+        rows = json.loads(results.read_text())["results"]
+        assert [row["problem"]["k"] for row in rows] == [72, 8]
+        # What is written stays when the next file cannot be read, or the device is interrupted.
+        tunable.clear()
+        shapes.write_text("16x16 fp32\n")
+        assert run("--shapes", shapes, "--output", results)[0] == 2
+        assert json.loads(results.read_text())["results"] == rows
+        shapes.write_text("8x8x8 fp32\n16x16x16 fp32\n")
+        tuning_of, count = tunable._tune, [0]
+
+        def interrupted(*arguments, **options):
+            count[0] += 1
+            if count[0] == 2:
+                raise KeyboardInterrupt
+            return tuning_of(*arguments, **options)
+
+        tunable._tune = interrupted
+        with contextlib.suppress(KeyboardInterrupt):
+            run("--shapes", shapes, "--output", results)
+            raise AssertionError("the interrupt went away")
+        tunable._tune = tuning_of
+        assert len(json.loads(results.read_text())["results"]) == 3
+        # A folder that is not there is found out before anything is measured.
+        tunable.clear()
+        nowhere = Path(folder) / "none" / "results.json"
+        code, _, errors = run("--shapes", shapes, "--output", nowhere)
+        assert code == 2 and "no file can be written there" in errors, errors
+        assert tunable.get_results() == []
+
+
 def batches(rng):
     """Batches that no single stride describes: as pointer arrays, captured and not."""
     for name in ("float32", "bfloat16", "complex64"):
@@ -376,6 +425,7 @@ CASES = (
     captures,
     tuning,
     no_memory_for_tuning,
+    command,
 )
 
 if __name__ == "__main__":

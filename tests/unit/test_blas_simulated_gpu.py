@@ -26,6 +26,7 @@ from tests.unit.simulated_gpu import fresh_seed, run_program
         "captures",
         "tuning",
         "no_memory_for_tuning",
+        "command",
     ],
 )
 def test_products_on_a_simulated_gpu(libraries, case, is_deferred):
