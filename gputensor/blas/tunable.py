@@ -54,6 +54,9 @@ SIZES = ("m", "n", "k")
 NEAR = 1.25
 TILE = 64
 SMALL_TILE = 16  # of sizes below TILE
+# Limits of settings, far from what bytes or seconds cannot hold.
+MAX_NUMBER = 10**9
+MAX_MEBIBYTES = 1 << 20
 
 #: Whether plans ask this module at all; read by planning.pyx.
 is_active = False
@@ -70,9 +73,15 @@ class _Settings:
         self.is_enabled = _flag(environ, "GPUTENSOR_TUNABLEOP_ENABLED", False)
         self.is_tuning = _flag(environ, "GPUTENSOR_TUNABLEOP_TUNING", False)
         self.filename = environ.get("GPUTENSOR_TUNABLEOP_FILENAME", "gputensor_tunable.json")
-        self.duration_ms = _number(environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS", 600)
-        self.iterations = _number(environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS", 5)
-        self.rotating_mib = _number(environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128)
+        self.duration_ms = _number(
+            environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS", 600, MAX_NUMBER
+        )
+        self.iterations = _number(
+            environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS", 5, MAX_NUMBER
+        )
+        self.rotating_mib = _number(
+            environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128, MAX_MEBIBYTES
+        )
         self.is_recording = _flag(environ, "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED", False)
         self.untuned_filename = environ.get(
             "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME", "gputensor_untuned.json"
@@ -89,13 +98,22 @@ def _flag(environ, name, default):
     return text == "1"
 
 
-def _number(environ, name, default):
+def _number(environ, name, default, most):
     text = environ.get(name)
     if text is None:
         return default
-    if not text.isdecimal():
+    if not (text.isascii() and text.isdecimal()):
         raise ValueError(f"{name} is {text!r}; it must be a whole number")
-    return int(text)
+    return _positive(name, int(text), most)
+
+
+def _positive(name, value, most):
+    """A number of the environment or of a setter, checked."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {value!r}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} is {value}; it must be 1 to {most}")
+    return value
 
 
 _settings = _Settings(os.environ)
@@ -158,7 +176,7 @@ def set_max_tuning_duration(milliseconds):
 
     >>> set_max_tuning_duration(600)
     """
-    _settings.duration_ms = _positive("milliseconds", milliseconds)
+    _settings.duration_ms = _positive("milliseconds", milliseconds, MAX_NUMBER)
 
 
 def set_max_tuning_iterations(rounds):
@@ -166,12 +184,12 @@ def set_max_tuning_iterations(rounds):
 
     >>> set_max_tuning_iterations(5)
     """
-    _settings.iterations = _positive("rounds", rounds)
+    _settings.iterations = _positive("rounds", rounds, MAX_NUMBER)
 
 
 def set_rotating_buffer_size(mebibytes):
     """Set the memory that operands rotate through while they are measured."""
-    _settings.rotating_mib = _positive("mebibytes", mebibytes)
+    _settings.rotating_mib = _positive("mebibytes", mebibytes, MAX_MEBIBYTES)
 
 
 def set_numerical_check(value):
@@ -199,14 +217,6 @@ def set_untuned_filename(filename):
 def _boolean(name, value):
     if not isinstance(value, bool):
         raise TypeError(f"{name} must be True or False, not {value!r}")
-    return value
-
-
-def _positive(name, value):
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {value!r}")
-    if value < 1:
-        raise ValueError(f"{name} is {value}; it must be 1 or more")
     return value
 
 

@@ -151,6 +151,27 @@ def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):
     assert capsys.readouterr().err.strip().endswith("missing.json: no such file")
 
 
+@pytest.mark.parametrize(
+    ("name", "most", "setter"),
+    [
+        ("MAX_TUNING_DURATION_MS", 10**9, "set_max_tuning_duration"),
+        ("MAX_TUNING_ITERATIONS", 10**9, "set_max_tuning_iterations"),
+        ("ROTATING_BUFFER_SIZE", 1 << 20, "set_rotating_buffer_size"),
+    ],
+)
+def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, most, setter):
+    from gputensor.blas import tunable
+
+    variable = f"GPUTENSOR_TUNABLEOP_{name}"
+    for text in ("0", str(most + 1), "99999999999999", "-1", "1.5", "", "five", "\u0665"):
+        with pytest.raises(ValueError, match=variable):
+            tunable._Settings({variable: text})
+        if text.isdecimal() and int(text) != 5:
+            with pytest.raises(ValueError, match=f"it must be 1 to {most}"):
+                getattr(tunable, setter)(int(text))
+    assert most in vars(tunable._Settings({variable: str(most)})).values()
+
+
 def test_files_of_tuned_products_are_checked(tmp_path):
     from gputensor.blas import tunable
 
