@@ -381,6 +381,8 @@ def _entry_of(row):
         raise ValueError(f"a configuration is {CONFIG_COUNT} integers of 32 bits")
     if not (-1 <= pad <= 7 and -1 <= backend < 1 << 31):  # a mask of three matrices
         raise ValueError(f"there is no padding {pad}, or no library {backend}")
+    if pad > 0 and row["problem"]["is_repeated"]:
+        raise ValueError("a repeated product is never padded: each repetition has other matrices")
     entry = {
         "choice": (pad, backend, config or None),
         "us": float(row["us"]),

@@ -199,6 +199,7 @@ def test_files_of_tuned_products_are_checked(tmp_path):
         {"config": [[]] * 9},
         {"pad": 8},
         {"pad": -2},
+        {"pad": 1, "problem": {**good["problem"], "is_repeated": 1}},
         {"backend": 1 << 31},
         {"measured": float("inf")},
     ):
