@@ -8,8 +8,11 @@ order the reads and writes after other streams, queue the work.
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
+import operator
+
 from gputensor._kernels.creation cimport fill
 from gputensor._kernels.dtypes cimport dtype_itemsize
+from gputensor._kernels.elementwise cimport OP_CLIP
 from gputensor._kernels.operand cimport DT_INT32, DT_INT64, Operand
 from gputensor.blas.grouped cimport (
     GroupedTask, check_grouped_extents, grouped_launch, grouped_prepare, grouped_release,
@@ -19,7 +22,9 @@ from gputensor.blas.precision cimport precision_for
 from gputensor.blas.task cimport Options, options_init
 from gputensor.streams.current cimport current_stream
 from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
-from gputensor.tensor.elementwise cimport contiguous, copied, promote_codes
+from gputensor.tensor.elementwise cimport (
+    RULE_SAME, contiguous, copied, elementwise_tensor, promote_codes,
+)
 from gputensor.tensor.product_call cimport check_element_types, result_for
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor
 
@@ -207,6 +212,7 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
     cdef Tensor weights = tensor_argument(b, NAME)
     cdef Tensor result = token_result(tokens, weights, out, out_dtype)
     cdef int device = tokens.storage.device
+    cdef Tensor narrow
     cdef uint64_t stream
     cdef Operand left, right, target, ends
     common_device(tokens, offsets, NAME)
@@ -218,7 +224,10 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
     offsets.fill_operand(&ends)
     offsets_check(&left, &right, &target, &ends)
     if offsets.dtype_code != DT_INT32:
-        offsets = copied(offsets, DT_INT32)
+        # Clamped on the way: what int32 does not hold would wrap into the rows of other groups.
+        narrow = empty_tensor(DT_INT32, 1, offsets.shape_, device)
+        offsets = elementwise_tensor(OP_CLIP, NAME, (offsets, 0, tokens.shape_[0]), narrow,
+                                     RULE_SAME)
     offsets = contiguous(offsets)
     offsets.fill_operand(&ends)
     stream = current_stream(device)
@@ -235,10 +244,11 @@ cdef list ends_of(object offsets, int64_t groups, int64_t tokens):
     cdef list ends
     cdef int64_t before = 0
     try:
-        ends = [int(end) for end in (offsets.tolist() if hasattr(offsets, "tolist") else offsets)]
-    except TypeError:
-        raise TypeError(f"{NAME}: offsets are a {type(offsets).__name__}; a sequence of ints or a "
-                        "Tensor is needed") from None
+        given = offsets.tolist() if hasattr(offsets, "tolist") else offsets
+        ends = [operator.index(end) for end in given]
+    except TypeError as error:
+        raise TypeError(
+            f"{NAME}: offsets must be a sequence of ints or a Tensor: {error}") from None
     if len(ends) != groups:
         raise ValueError(f"{NAME}: {len(ends)} offsets came; one for each of the {groups} groups "
                          "is needed")

@@ -134,11 +134,15 @@ def test_layouts_that_models_use(where, rng):
 def test_offsets_on_the_device_are_clamped(where, rng):
     x = random_array(rng, (20, 8), "float32")
     w = random_array(rng, (4, 8, 6), "float32")
-    for wild in ([-5, 7, 3, 99], [30, 40, 50, 60], [4, -(2**31), 9, 2**31 - 1]):
+    cases = [[-5, 7, 3, 99], [30, 40, 50, 60], [4, -(2**31), 9, 2**31 - 1]]
+    # What int32 does not hold is clamped as well, and does not wrap.
+    cases += [[2, 2**40, 5, 7], [3, -(2**40) + 9, 9, 2**32 + 1], [2**63 - 1, 0, 0, -(2**63)]]
+    for wild in cases:
         ends = np.minimum(np.maximum.accumulate(np.maximum(wild, 0)), 20)
         exact, limit = exact_rows(x, w, ends)
         out = gt.full((20, 6), np.nan, device=where)
-        offsets = gt.asarray(np.array(wild, np.int32), device=where)
+        name = np.int32 if max(map(abs, wild)) <= 2**31 else np.int64
+        offsets = gt.asarray(np.array(wild, name), device=where)
         gt.grouped_matmul(
             gt.asarray(x, device=where), gt.asarray(w, device=where), offsets, out=out
         )
@@ -209,6 +213,9 @@ def test_wrong_arguments_are_named_and_nothing_is_written(where):
         (ValueError, "one for each of the 3", (x, w, gt.zeros(2, dtype="int32", device=where)), {}),
         (TypeError, "int32 is needed", (x, w, gt.zeros(3, device=where)), {}),
         (TypeError, "sequence of ints", (x, w, 3), {}),
+        (TypeError, "sequence of ints", (x, w, [1, 2.5, 6]), {"out": out}),
+        (TypeError, "sequence of ints", (x, w, np.array([1.0, 2.0, 6.0])), {"out": out}),
+        (TypeError, "sequence of ints", (x, w, "126"), {"out": out}),
         (ValueError, r"\(tokens, k\) and \(groups, k, n\)", (x, x, [6]), {}),
         (ValueError, "out has shape", (x, w, [1, 2, 3]), {"out": x}),
         (TypeError, "element types", (half, w, [1, 2, 3]), {}),
