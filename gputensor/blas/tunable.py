@@ -34,6 +34,7 @@ __all__ = [
     "get_results",
     "is_enabled",
     "read_file",
+    "record_untuned",
     "record_untuned_enable",
     "record_untuned_is_enabled",
     "set_filename",
@@ -160,10 +161,19 @@ def tuning_is_enabled():
     return _settings.is_tuning
 
 
-def record_untuned_enable(value=True):
-    """Note the products that have no entry; :func:`write_file` writes them beside the results."""
+def record_untuned(value=True):
+    """Note the products that have no entry; :func:`write_file` writes them beside the results.
+
+    >>> record_untuned(False)
+    >>> record_untuned_is_enabled()
+    False
+    """
     _settings.is_recording = _boolean("value", value)
     _changed()
+
+
+#: PyTorch's name of :func:`record_untuned`.
+record_untuned_enable = record_untuned
 
 
 def record_untuned_is_enabled():

@@ -259,7 +259,7 @@ def tuning(rng):
     with tempfile.TemporaryDirectory() as folder:
         tunable.set_filename(Path(folder) / "results.json")
         tunable.set_untuned_filename(Path(folder) / "untuned.json")
-        tunable.record_untuned_enable(True)
+        tunable.record_untuned(True)
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
         tunable.record_untuned_enable(False)
