@@ -31,7 +31,10 @@ def read_signatures(path):
     ...     len(read_signatures(file.name))
     1
     """
-    text = Path(path).read_text()
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"{path} is not a file of text: {error}") from None
     if text.lstrip().startswith("{"):
         return _recorded(path, text)
     found = []
@@ -41,7 +44,7 @@ def read_signatures(path):
             continue
         try:
             found.append(_signature_of_words(words))
-        except ValueError as error:
+        except (ValueError, OverflowError) as error:
             raise ValueError(f"{path}, line {number}: {error}") from None
     return found
 
@@ -50,7 +53,7 @@ def _recorded(path, text):
     try:
         problems = json.loads(text)["problems"]
         return [check_signature([row[name] for name in FIELDS]) for row in problems]
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
         raise ValueError(f"{path} is not a file of untuned products: {error}") from None
 
 
@@ -58,7 +61,8 @@ def _signature_of_words(words):
     sizes = words[0].split("x")
     if not 2 <= len(words) <= 3 or len(sizes) != 3 or not all(map(str.isdecimal, sizes)):
         raise ValueError(f"{' '.join(words)!r} is not of the form 16x4096x8192 bf16 NT")
-    return signature_of_shape(*map(int, sizes), words[1], words[2] if len(words) == 3 else "NN")
+    layout = words[2] if len(words) == 3 else "NN"
+    return check_signature(signature_of_shape(*map(int, sizes), words[1], layout))
 
 
 def name_of_signature(signature):

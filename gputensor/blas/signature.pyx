@@ -6,6 +6,8 @@ be turned back into a product to measure.
 
 from libc.stdint cimport int64_t
 
+import operator
+
 from gputensor._kernels.operand cimport (
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DTYPE_COUNT,
 )
@@ -35,6 +37,9 @@ KINDS = {
 
 cdef enum:
     FULL_ALIGNMENT = 256        # of the allocator's blocks
+
+#: Of elements: the bytes of several matrices fit 63 bits.
+MAX_SPAN = 1 << 56
 
 
 cdef tuple product_signature(const Product* product):
@@ -81,6 +86,20 @@ cdef int check_product(const Product* product) except -1:
         raise ValueError("a signature has a type that is not an element type")
     if product.lda < rows_a or product.ldb < rows_b or min(product.ldc, product.ldd) < product.m:
         raise ValueError("a signature has a leading dimension that is too small")
+    columns_a = product.k if product.op_a == OP_N else product.m
+    columns_b = product.n if product.op_b == OP_N else product.k
+    check_span(rows_a, columns_a, product.lda, product.batch, product.stride_a)
+    check_span(rows_b, columns_b, product.ldb, product.batch, product.stride_b)
+    check_span(product.m, product.n, product.ldc, product.batch, product.stride_c)
+    check_span(product.m, product.n, product.ldd, product.batch, product.stride_d)
+    return 0
+
+
+cdef int check_span(object rows, object columns, object ld, object batch,
+                    object stride) except -1:
+    """The elements from the first to the last of a batch of matrices, in numbers of any size."""
+    if stride < 0 or (batch - 1) * stride + (columns - 1) * ld + rows > MAX_SPAN:
+        raise ValueError("a signature has a matrix that no memory holds")
     return 0
 
 
@@ -92,7 +111,7 @@ def check_signature(signature):
     ValueError: a signature has 26 numbers, not 2
     """
     cdef Product product
-    product_of_signature(tuple(int(number) for number in signature), &product)
+    product_of_signature(tuple(operator.index(number) for number in signature), &product)
     return tuple(signature)
 
 

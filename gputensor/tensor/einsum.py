@@ -6,6 +6,7 @@ express. ``einsum`` takes the order of contractions from opt_einsum when that is
 from left to right otherwise.
 """
 
+import contextlib
 import importlib.util
 import math
 import operator
@@ -62,11 +63,18 @@ def tensordot(x1, x2, /, *, axes=2, precision=None):
 
 def _axis_pairs(x1, x2, axes):
     """The axes to sum over, non-negative, one list for each operand."""
+    with contextlib.suppress(TypeError):
+        axes = operator.index(axes)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
             raise ValueError(f"tensordot: axes is {axes}; 0 to {min(x1.ndim, x2.ndim)} is allowed")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
-    left, right = ([operator.index(axis) for axis in one] for one in axes)
+    try:
+        left, right = ([operator.index(axis) for axis in one] for one in axes)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"tensordot: axes is {axes!r}; an int or a pair of sequences of ints is needed"
+        ) from None
     if len(left) != len(right):
         raise ValueError(f"tensordot: axes names {len(left)} and {len(right)} axes")
     for which, tensor in ((left, x1), (right, x2)):
@@ -104,6 +112,10 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     >>> float(gt.einsum("ii", gt.ones((3, 3))))
     3.0
     """
+    if not isinstance(subscripts, str):
+        raise TypeError(f"einsum: subscripts must be a str, not {type(subscripts).__name__}")
+    if not isinstance(optimize, bool | str):
+        raise TypeError(f"einsum: optimize must be a bool or str, not {type(optimize).__name__}")
     for operand in operands:
         if not isinstance(operand, Tensor):
             raise TypeError(f"einsum: a Tensor is needed, not {type(operand).__name__}")
@@ -224,6 +236,10 @@ def _order(terms, result, operands, optimize):
     text = ",".join("".join(letters[label] for label in term) for term in terms)
     text += "->" + "".join(letters[label] for label in result)
     strategy = "auto" if optimize is True else optimize
+    try:
+        opt_einsum.paths.get_path_fn(strategy)
+    except KeyError:
+        raise ValueError(f"einsum: opt_einsum has no strategy {optimize!r}") from None
     path, _ = opt_einsum.contract_path(
         text,
         *(tensor.shape for tensor in operands),

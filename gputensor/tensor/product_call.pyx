@@ -32,7 +32,7 @@ cdef dict ACTIVATIONS = {
 cdef int activation_code(str name, object activation, Tensor a) except -1:
     if activation is None:
         return ACT_NONE
-    if activation not in ACTIVATIONS:
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
                          f"{sorted(ACTIVATIONS)}")
     if dtype_kind(a.dtype_code) != KIND_FLOAT and dtype_kind(a.dtype_code) != KIND_SMALL:

@@ -164,6 +164,11 @@ def test_tensordot(where, rng):  # noqa: F811
         tensordot(a, b, axes=2)
     with pytest.raises(ValueError, match="names an axis twice"):
         tensordot(a, b, axes=((0, 0), (1, 1)))
+    got = tensordot(a, b, axes=np.int64(1)).numpy()
+    np.testing.assert_array_equal(got, np.tensordot(x, y, 1))
+    for axes in (1.5, np.array(1.5), "ab", None, (1, 1), ((0,), (0,), (0,)), ((0.5,), (0,))):
+        with pytest.raises(TypeError, match="pair of sequences of ints"):
+            tensordot(a, b, axes=axes)
 
 
 LENGTHS = dict(zip("abcdefgh", (2, 3, 4, 5, 2, 3, 1, 4), strict=True))
@@ -223,3 +228,23 @@ def test_einsum_without_an_arrow_and_with_an_ellipsis(where, rng):  # noqa: F811
 def test_malformed_expressions_are_named(where, subscripts, text):  # noqa: F811
     with pytest.raises(ValueError, match=text):
         einsum(subscripts, gt.ones((2, 2), device=where))
+
+
+def test_arguments_of_other_types_are_named(where):  # noqa: F811
+    a = gt.ones((2, 2), device=where)
+    with pytest.raises(TypeError, match="subscripts must be a str"):
+        einsum(3, a)
+    for optimize in (3, None, ["greedy"]):
+        with pytest.raises(TypeError, match="optimize must be a bool or str"):
+            einsum("ij,jk,kl", a, a, a, optimize=optimize)
+    for activation in (["relu"], 3, "tanh"):
+        with pytest.raises(ValueError, match="it may be None or one of"):
+            gt.matmul(a, a, activation=activation)
+
+
+def test_a_strategy_that_opt_einsum_lacks_is_named(where):  # noqa: F811
+    pytest.importorskip("opt_einsum", reason="needs opt_einsum")
+    a = gt.ones((2, 2), device=where)
+    assert np.all(einsum("ij,jk,kl", a, a, a, optimize="greedy").numpy() == 4)
+    with pytest.raises(ValueError, match="no strategy 'foo'"):
+        einsum("ij,jk,kl", a, a, a, optimize="foo")

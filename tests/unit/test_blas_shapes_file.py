@@ -1,9 +1,11 @@
 """Files of products to tune: what is read, and what is said of a line that cannot be."""
 
+import json
+
 import pytest
 
-from gputensor.blas.shapes_file import read_signatures
-from gputensor.blas.signature import FIELDS
+from gputensor.blas.shapes_file import name_of_signature, read_signatures
+from gputensor.blas.signature import FIELDS, signature_of_shape
 
 
 def named(signature):
@@ -30,6 +32,9 @@ def test_lines_of_text_name_row_major_products(tmp_path):
         ("16x4096x8192 int3", "kind"),
         ("16x4096x8192 bf16 XY", "layout"),
         ("0x1x1 bf16", "size below 1"),
+        ("99999999999999999999x2x2 fp32", "too large"),
+        ("9999999999x9999999999x2 fp32", "no memory holds"),
+        ("4294967296x4294967296x1 fp32", "no memory holds"),
     ],
 )
 def test_a_line_that_cannot_be_read_is_named(tmp_path, line, what):
@@ -42,8 +47,36 @@ def test_a_line_that_cannot_be_read_is_named(tmp_path, line, what):
     assert len(read_signatures(path)) == 1
 
 
-def test_a_broken_recording_is_named(tmp_path):
+GOOD = named(signature_of_shape(16, 64, 512, "bf16"))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"problems": [{"m": 1}]}',
+        '{"problems": ' + "[" * 100_000,
+        *(
+            json.dumps({"problems": [GOOD | change]})
+            for change in ({"m": 1e999}, {"m": 10**30}, {"m": 64.5}, {"stride_a": -1})
+        ),
+    ],
+)
+def test_a_broken_recording_is_named(tmp_path, text):
     path = tmp_path / "recorded.json"
-    path.write_text('{"problems": [{"m": 1}]}')
-    with pytest.raises(ValueError, match="not a file of untuned products"):
+    path.write_text(text)
+    with pytest.raises(ValueError, match=r"recorded\.json is not a file of untuned products"):
         read_signatures(path)
+
+
+def test_a_file_that_is_no_text_is_named(tmp_path):
+    path = tmp_path / "shapes.txt"
+    path.write_bytes(b"\xff\xfe16x16x16 fp32\n")
+    with pytest.raises(ValueError, match=r"shapes\.txt is not a file of text"):
+        read_signatures(path)
+
+
+def test_a_signature_is_named_as_its_line(tmp_path):
+    path = tmp_path / "shapes.txt"
+    lines = ["16x4096x8192 bf16 NT", "3x5x7 fp64 NN", "64x32x16 tf32 TN"]
+    path.write_text("\n".join(lines))
+    assert [name_of_signature(one) for one in read_signatures(path)] == lines
