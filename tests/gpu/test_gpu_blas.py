@@ -109,22 +109,53 @@ def test_a_cached_plan_is_used_again(rng):
     assert blas.plan_count() == known
 
 
+SLOTS = 25
+
+
+class Slots:
+    """Matrices of one shape in one buffer, each at an aligned address with NaN behind it."""
+
+    def __init__(self, shape, name="float32", values=None):
+        self.size = shape[0] * shape[1]
+        self.shape = (SLOTS, *shape)
+        # Multiples of 256 bytes at least, with one NaN or more between neighbours.
+        host = np.full((SLOTS, (self.size // 128 + 1) * 128), np.nan).astype(numpy_dtype(name))
+        if values is not None:
+            host[:, : self.size] = values.reshape(SLOTS, -1)
+        self.buffer = gt.asarray(host, device="cuda")
+        self.matrices = [gt.reshape(self.buffer[i, : self.size], shape) for i in range(SLOTS)]
+
+    def poison(self):
+        self.buffer[...] = np.nan
+
+    def hold(self, expected):
+        """Whether the matrices are as expected and nothing was written between them."""
+        host = wide(self.buffer.numpy())
+        got = host[:, : self.size].reshape(self.shape)
+        return np.array_equal(got, expected) and np.all(np.isnan(host[:, self.size :]))
+
+
 def many_products(seed, count, failures):
-    """Exact products of small integers on a stream of this thread's own."""
+    """Exact products of small integers on a stream of this thread's own, each compared."""
     rng = np.random.default_rng(seed)
     with gt.stream(gt.Stream("cuda")):
-        pairs = []
+        work = []
         for m, n, k in ((8, 16, 24), (33, 17, 9), (64, 64, 64), (5, 128, 31)):
-            a = rng.integers(-8, 9, (m, k)).astype(np.float32)
+            a = rng.integers(-8, 9, (SLOTS, m, k)).astype(np.float32)
             b = rng.integers(-8, 9, (k, n)).astype(np.float32)
-            tensors = [gt.asarray(x, device="cuda") for x in (a, b)]
-            out = gt.full((m, n), np.nan, dtype=gt.float32, device="cuda")
-            pairs.append((*tensors, out, a @ b))
-        for turn in range(count):
-            a, b, out, expected = pairs[turn % len(pairs)]
-            gt.matmul(a, b, out=out)
-            if turn % 50 < len(pairs) and not np.array_equal(out.numpy(), expected):
-                failures.append((seed, turn))
+            right = gt.asarray(b, device="cuda")
+            work.append((Slots((m, k), values=a), right, Slots((m, n)), a @ b))
+        done = 0
+        while done < count:
+            for _, _, out, _ in work:
+                out.poison()
+            for slot in range(SLOTS):
+                for left, right, out, _ in work:
+                    gt.matmul(left.matrices[slot], right, out=out.matrices[slot])
+                    done += 1
+            for _, _, out, expected in work:
+                if not out.hold(expected):
+                    failures.append((seed, done, expected.shape))
 
 
 @pytest.mark.parametrize("threads", [2, 16])
@@ -231,35 +262,110 @@ class DLTensor(ctypes.Structure):
     ]
 
 
+CODES = {"float32": (2, 32), "float16": (2, 16), "bfloat16": (4, 16)}
+
+
+class Placed:
+    """A matrix in either order, of any pitch, somewhere in a buffer of NaN, as a DLTensor."""
+
+    def __init__(self, rng, rows, columns, name, values=None):
+        self.shape = (rows, columns)
+        is_row_major = rng.random() < 0.5
+        length, lines = (columns, rows) if is_row_major else (rows, columns)
+        pitch = max(1, length + int(rng.integers(0, 4)))
+        self.first = int(rng.integers(0, 9))
+        self.steps = (pitch, 1) if is_row_major else (1, pitch)
+        host = np.full(self.first + pitch * lines + 16, np.nan).astype(numpy_dtype(name))
+        if values is not None:
+            self.of(host)[...] = values
+        self.buffer = gt.asarray(host, device="cuda")
+        sizes = (ctypes.c_int64 * 2)(*self.shape)
+        steps = (ctypes.c_int64 * 2)(*self.steps)
+        code, bits = CODES[name]
+        self.tensor = DLTensor(
+            *(self.buffer.data_ptr(), 2, 0, 2, code, bits, 1, sizes, steps),
+            self.first * host.itemsize,
+        )
+
+    def of(self, host):
+        """The matrix in a host array that has what the buffer has."""
+        steps = [step * host.itemsize for step in self.steps]
+        return np.lib.stride_tricks.as_strided(host[self.first :], self.shape, steps)
+
+    def result(self):
+        """What is in the matrix; everything around it must be as it was."""
+        host = self.buffer.numpy().copy()
+        got = self.of(host).copy()
+        self.of(host)[...] = np.nan
+        assert np.all(np.isnan(wide(host))), "wrote beside the result"
+        return got
+
+
 def described(tensor):
-    """A float32 CUDA tensor as a DLTensor."""
-    pointer = tensor.__cuda_array_interface__["data"][0]
-    shape = (ctypes.c_int64 * 2)(*tensor.shape)
-    return DLTensor(pointer, 2, 0, 2, 2, 32, 1, shape, None, 0)
+    """A row-major CUDA tensor as a DLTensor without strides."""
+    code, bits = CODES[tensor.dtype.name]
+    sizes = (ctypes.c_int64 * 2)(*tensor.shape)
+    return DLTensor(tensor.data_ptr(), 2, 0, 2, code, bits, 1, sizes, None, 0)
 
 
-def test_the_c_entry_from_many_threads_without_the_gil(rng):
+def c_entry_on(stream):
+    """A function of three DLTensors that queues their product on a stream."""
     entry = ctypes.CDLL(c_entry.library_path())
     entry.gputensor_last_error.restype = ctypes.c_char_p
+    queue = ctypes.c_void_p(stream.cuda_stream)
+
+    def multiply(*tensors):
+        status = entry.gputensor_mm_out(*map(ctypes.byref, tensors), queue)
+        assert status == 0, (status, entry.gputensor_last_error())
+
+    return multiply
+
+
+@pytest.mark.parametrize("name", list(CODES))
+def test_the_c_entry_writes_every_layout_and_nothing_else(rng, name):
+    stream = gt.Stream("cuda")
+    multiply = c_entry_on(stream)
+    with gt.stream(stream):
+        for _ in range(60):
+            m, n = (int(rng.choice([1, 2, 16, 33, 64, int(rng.integers(1, 200))])) for _ in "mn")
+            k = int(rng.choice([0, 1, 8, 17, 64, 500]))
+            array_a, array_b = (
+                rng.standard_normal(shape).astype(numpy_dtype(name)) for shape in ((m, k), (k, n))
+            )
+            a = Placed(rng, m, k, name, array_a)
+            b = Placed(rng, k, n, name, array_b)
+            out = Placed(rng, m, n, name)
+            multiply(out.tensor, a.tensor, b.tensor)
+            exact = wide(array_a) @ wide(array_b)
+            assert_within(out.result(), exact, bound(array_a, array_b, name))
+
+
+def test_the_c_entry_from_many_threads_without_the_gil():
     failures = []
 
     def work(seed):
         own = np.random.default_rng(seed)
+        name = list(CODES)[seed % 3]
         stream = gt.Stream("cuda")
-        a = own.integers(-8, 9, (40, 24)).astype(np.float32)
-        b = own.integers(-8, 9, (24, 56)).astype(np.float32)
-        with gt.stream(stream):
-            tensors = [gt.full((40, 56), np.nan, dtype=gt.float32, device="cuda")]
-            tensors += [gt.asarray(x, device="cuda") for x in (a, b)]
-        arguments = [ctypes.byref(described(x)) for x in tensors]
-        for _ in range(1000):
-            status = entry.gputensor_mm_out(*arguments, ctypes.c_void_p(stream.cuda_stream))
-            if status:
-                failures.append((seed, entry.gputensor_last_error()))
-                return
-        stream.synchronize()
-        if not np.array_equal(tensors[0].numpy(), a @ b):
-            failures.append(seed)
+        multiply = c_entry_on(stream)
+        # Sums of 24 products of at most 4, which are exact in bfloat16.
+        a = own.integers(-2, 3, (SLOTS, 40, 24))
+        b = own.integers(-2, 3, (24, 56))
+        try:
+            with gt.stream(stream):
+                left, out = Slots((40, 24), name, a), Slots((40, 56), name)
+                right = gt.asarray(b.astype(numpy_dtype(name)), device="cuda")
+                pairs = [
+                    (described(o), described(x))
+                    for o, x in zip(out.matrices, left.matrices, strict=True)
+                ]
+                for _ in range(40):
+                    out.poison()
+                    for target, source in pairs:
+                        multiply(target, source, described(right))
+                    assert out.hold(a @ b), "a result is wrong"
+        except BaseException as error:
+            failures.append((seed, repr(error)))
 
     threads = [threading.Thread(target=work, args=(i,)) for i in range(16)]
     for thread in threads:
