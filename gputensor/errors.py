@@ -21,7 +21,11 @@ STATUS_TEXT = {
     0: ("CUDA_SUCCESS", "no error"),
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
     2: ("CUDA_ERROR_OUT_OF_MEMORY", "out of memory"),
-    3: ("CUDA_ERROR_NOT_INITIALIZED", "initialization error"),
+    3: (
+        "CUDA_ERROR_NOT_INITIALIZED",
+        "initialization error; CUDA cannot be used in a process that was forked from one that has "
+        "used it: start processes with the method 'spawn'",
+    ),
     4: ("CUDA_ERROR_DEINITIALIZED", "driver shutting down"),
     34: ("CUDA_ERROR_STUB_LIBRARY", "the driver library is a stub, not the real one"),
     36: ("CUDA_ERROR_CALL_REQUIRES_NEWER_DRIVER", "the call needs a newer driver"),

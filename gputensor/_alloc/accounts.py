@@ -9,7 +9,7 @@ from operator import itemgetter
 from gputensor._alloc import report
 from gputensor._alloc.pool_names import pool_pair
 from gputensor._alloc.statistics_names import FIELDS, POOLS, SORTED_INDICES, SORTED_KEYS
-from gputensor._driver.registry import before_close
+from gputensor._driver.registry import after_fork, before_close
 
 __all__ = ["flat_statistics", "reset_accumulated"]
 
@@ -23,6 +23,7 @@ _baselines: dict[int, tuple[int, ...]] = {}
 _private_baselines: dict[int, dict[int, tuple[int, ...]]] = {}
 
 
+@after_fork
 @before_close
 def _forget(device):
     _baselines.pop(device, None)

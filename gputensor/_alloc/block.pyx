@@ -20,6 +20,7 @@ from gputensor._alloc.model cimport (
     gt_spin_unlock,
     gt_store_pointer,
 )
+from gputensor._driver.registry cimport at_fork
 
 cdef extern from "stdlib.h" nogil:
     int posix_memalign(void** pointer, size_t alignment, size_t nbytes)
@@ -151,3 +152,18 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil:
     if cell == NULL:
         return NULL
     return <Block*>gt_load_pointer(<void**>cell)
+
+
+# In the child of a fork: blocks of the parent are found no more, and its free records are left.
+cdef void _after_fork() noexcept nogil:
+    global slab_free
+    cdef int region
+    slab_free = NULL
+    for region in range(REGION_COUNT):
+        if regions[region] != NULL:
+            regions[region] = NULL
+    gt_spin_unlock(&slab_lock)
+    gt_spin_unlock(&regions_lock)
+
+
+at_fork(_after_fork)

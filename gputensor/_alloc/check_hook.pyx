@@ -9,6 +9,8 @@ ends (thread_cache.pyx), and the device lock is taken under it.
 
 from libc.stdint cimport uint64_t
 
+from gputensor._driver.registry cimport at_fork
+
 cdef extern from *:
     """
     #include <pthread.h>
@@ -17,12 +19,14 @@ cdef extern from *:
     static uint64_t gt_check_changes = 0;
     static inline void gt_check_lock(void) { pthread_mutex_lock(&gt_check_mutex); }
     static inline void gt_check_unlock(void) { pthread_mutex_unlock(&gt_check_mutex); }
+    static inline void gt_check_renew(void) { pthread_mutex_init(&gt_check_mutex, NULL); }
     static inline uint64_t gt_check_count(void) {
         return __atomic_add_fetch(&gt_check_changes, 1, __ATOMIC_RELAXED);
     }
     """
     void gt_check_lock() nogil
     void gt_check_unlock() nogil
+    void gt_check_renew() nogil
     uint64_t gt_check_count() nogil
 
 # Written under the check lock, by the checker's import.
@@ -54,3 +58,11 @@ cdef void checks_stop() noexcept nogil:
 
 cdef void checks_resume() noexcept nogil:
     gt_check_unlock()
+
+
+# In the child of a fork: a check that another thread of its parent ran is not there.
+cdef void _after_fork() noexcept nogil:
+    gt_check_renew()
+
+
+at_fork(_after_fork)

@@ -31,12 +31,12 @@ from gputensor._alloc.pending cimport pending_poll
 from gputensor._alloc.pool cimport pool_clear, pool_init
 from gputensor._alloc.release cimport release_all, synchronize_all
 from gputensor._alloc.segment cimport segment_drop
-from gputensor._alloc.thread_cache cimport caches_drain, caches_forget
-from gputensor._driver.registry cimport driver_open
+from gputensor._alloc.thread_cache cimport caches_after_fork, caches_drain, caches_forget
+from gputensor._driver.registry cimport at_fork, driver_open
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, Driver
 
 from gputensor._alloc import settings as _settings
-from gputensor._driver.registry import before_close
+from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
 
 cdef enum:
@@ -259,5 +259,20 @@ def _close_with_device(device):
     _settings.set_fraction(device, None)        # the next device of this number has none of its own
 
 
+# In the child of a fork the allocators are its parent's. They are left as they are, records, locks
+# and all: other threads may have been in the middle of a change.
+cdef void _after_fork() noexcept nogil:
+    cdef DeviceAllocator* a
+    cdef int index
+    caches_after_fork()
+    for index in range(MAX_DEVICES):
+        a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
+        if a != NULL:
+            gt_store_pointer(&allocators[index], NULL)
+            caches_forget(a)
+
+
 _settings.on_change(configure)
 before_close(_close_with_device)
+after_fork(_own_settings.discard)
+at_fork(_after_fork)

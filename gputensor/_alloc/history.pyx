@@ -19,7 +19,7 @@ from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc import settings as _settings
 from gputensor._alloc.pool_names import pool_pair
-from gputensor._driver.registry import before_close
+from gputensor._driver.registry import after_fork, before_close
 
 cdef extern from "gputensor/_alloc/ring.h" nogil:
     ctypedef struct gt_record:
@@ -378,8 +378,9 @@ def _forget(int device):
             gt_ring_clear(ring)
 
 
-# The number of a closed host device goes to the next one that is opened.
-before_close(_forget)
+# The number of a closed host device goes to the next one that is opened. In the child of a fork the
+# entries are of its parent's memory.
+after_fork(before_close(_forget))
 
 
 def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):

@@ -10,6 +10,7 @@ from libc.stdint cimport int32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.model cimport gt_spin_lock, gt_spin_unlock
+from gputensor._driver.registry cimport at_fork
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._driver.registry import before_close
@@ -66,3 +67,14 @@ def _forget(int device):
         following = record.next
         free(record)
         record = following
+
+
+# In the child of a fork no stream of its parent is known.
+cdef void _after_fork() noexcept nogil:
+    cdef int index
+    for index in range(MAX_DEVICES):
+        lasting[index] = NULL
+    gt_spin_unlock(&lasting_lock)
+
+
+at_fork(_after_fork)

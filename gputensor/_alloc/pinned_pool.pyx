@@ -35,7 +35,7 @@ from gputensor._alloc.model cimport (
     gt_spin_unlock,
     gt_store_pointer,
 )
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport at_fork, driver_get
 from gputensor._driver.table cimport (
     HOST_DEVICES,
     MAX_DEVICES,
@@ -314,3 +314,18 @@ cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil:
             # The system keeps it, so it stays usable.
             _bins_put(pool, block)
         gt_spin_unlock(&pool.lock)
+
+
+# In the child of a fork the pools are its parent's: blocks that come back are only forgotten.
+cdef void _after_fork() noexcept nogil:
+    cdef PinnedPool* pool
+    cdef int index
+    for index in range(MAX_DEVICES):
+        pool = <PinnedPool*>gt_load_pointer(&pools[index])
+        if pool != NULL:
+            pool.is_closed = True
+            gt_store_pointer(&pools[index], NULL)
+    gt_spin_unlock(&pools_lock)
+
+
+at_fork(_after_fork)

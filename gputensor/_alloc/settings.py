@@ -182,6 +182,15 @@ _listeners: list[Callable[[Settings], object]] = []
 _fractions: dict[int, float] = {}
 
 
+def _renew_lock():
+    """Make a new lock in the child of a fork: another thread of the parent may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 def current():
     """Return the settings in force; reads ``GPUTENSOR_ALLOC_CONF`` on the first call.
 

@@ -316,6 +316,10 @@ cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
     return count
 
 
+cdef void caches_after_fork() noexcept nogil:
+    gt_spin_unlock(&closing_lock)
+
+
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil:
     cdef ThreadCache* cache
     gt_spin_lock(&closing_lock)

@@ -11,6 +11,7 @@
 #include <iterator>
 #include <map>
 #include <mutex>
+#include <new>
 #include <type_traits>
 
 #include "gputensor/_driver/entries.h"
@@ -39,6 +40,12 @@ struct CostPolicy {
         } else {
             charge(flat(ID));
         }
+    }
+
+    // In the child of a fork (see Stack): the sizes are those of its parent's memory.
+    void renew() {
+        new (&mutex) std::mutex;
+        for (Sizes* sizes : {&allocations, &pages, &mappings}) new (sizes) Sizes;
     }
 
 private:

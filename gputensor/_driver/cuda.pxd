@@ -17,6 +17,9 @@ cdef enum:
 # Raises DeviceError, in one sentence, when there is no such device or no way to it.
 cdef Driver* cuda_open(int ordinal) except NULL
 
+# In the child of a fork, where the driver refuses whatever its parent initialised.
+cdef void cuda_after_fork() noexcept nogil
+
 # For libraries that work in the thread's current context: makes the device's current, and puts back
 # the one that was current `before`. A thread without a context keeps the device's.
 cdef status_t context_enter(int device, void** before) noexcept nogil

@@ -94,6 +94,8 @@ HINTS = {
 cdef CudaApi api
 cdef bint has_library = False
 cdef bint is_initialised = False
+cdef bint is_forked = False         # since: CUDA was initialised in a parent of this process
+cdef int device_count = 0           # as last counted
 cdef CudaDevice* devices[MAX_DEVICES]
 cdef void* contexts[MAX_DEVICES]
 
@@ -118,6 +120,9 @@ cdef int initialise() except -1:
     global is_initialised
     if is_initialised:
         return 0
+    if is_forked:
+        raise DeviceError("CUDA cannot be used in a forked process whose parent has used it; start "
+                          "processes with the method 'spawn'")
     load_library()
     check(api.cuInit(0), "cuInit")
     cdef int version = 0
@@ -153,10 +158,10 @@ cdef str version_text():
 
 
 cdef int count_devices() except -1:
-    cdef int count = 0
+    global device_count
     initialise()
-    check(api.cuDeviceGetCount(&count), "cuDeviceGetCount")
-    return count
+    check(api.cuDeviceGetCount(&device_count), "cuDeviceGetCount")
+    return device_count
 
 
 cdef int device_handle(int ordinal) except -1:
@@ -190,6 +195,14 @@ cdef Driver* cuda_open(int ordinal) except NULL:
     table.device = ordinal
     table.page_granularity = devices[ordinal].granularity()
     return table
+
+
+cdef void cuda_after_fork() noexcept nogil:
+    # The registry has its tables refuse every call; what is called here without one, the driver
+    # itself refuses in such a process.
+    global is_forked, is_initialised
+    is_forked = is_forked or is_initialised
+    is_initialised = False
 
 
 cdef inline CudaDevice* opened(int device) noexcept nogil:
@@ -259,7 +272,8 @@ cdef int cuda_capability(int device) except -1:
 def cuda_device_count():
     """Return how many CUDA devices this process sees; 0 when CUDA cannot be used, never an error.
 
-    Loads the driver library and initialises CUDA, but makes no context.
+    Loads the driver library and initialises CUDA, but makes no context. In a forked process whose
+    parent has used CUDA it is the parent's number, though the devices cannot be used.
 
     >>> cuda_device_count() >= 0
     True
@@ -267,7 +281,7 @@ def cuda_device_count():
     try:
         return count_devices()
     except DeviceError:
-        return 0
+        return device_count if is_forked else 0
 
 
 def driver_version():

@@ -44,8 +44,8 @@ inline const char* entry_name(int entry) {
 // The statuses of table.pxd that C++ code returns, and those of the same family that only the
 // host device's captures and pinned memory need.
 constexpr int
-    OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, INVALID_DEVICE = 101, INVALID_HANDLE = 400,
-    ILLEGAL_STATE = 401, NOT_READY = 600,
+    OK = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_INITIALIZED = 3, INVALID_DEVICE = 101,
+    INVALID_HANDLE = 400, ILLEGAL_STATE = 401, NOT_READY = 600,
     ILLEGAL_ADDRESS = 700, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_PERMITTED = 800,
     NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901,
     CAPTURE_MERGE = 902, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
@@ -67,6 +67,19 @@ template <class Class, class Table> void bind_entries(Table* table, Class* self)
 #undef X
     static_assert(sizeof(Table) == (4 + DRIVER_ENTRY_COUNT) * sizeof(void*),
                   "entries.h and struct Driver name different entries");
+}
+
+// An entry that does nothing and says that the device cannot be used.
+template <class Entry> struct Refused;
+template <class... Args> struct Refused<int (*)(void*, Args...)> {
+    static int call(void*, Args...) { return NOT_INITIALIZED; }
+};
+
+// Sets every entry of `table` to such a one. Who kept the table is refused from now on.
+template <class Table> void refuse_entries(Table* table) {
+#define X(name) table->name = &Refused<decltype(Table::name)>::call;
+    GPUTENSOR_DRIVER_ENTRIES(X)
+#undef X
 }
 
 }  // namespace gputensor

@@ -14,6 +14,9 @@ cdef extern from "gputensor/_driver/host_device.h" namespace "gputensor" nogil:
         int run_all()
         void live(uint64_t* counts)
 
+    void devices_before_fork "gputensor::HostDevice::before_fork"()
+    void devices_after_fork "gputensor::HostDevice::after_fork"(bint is_child)
+
     void bind_entries(Driver* table, HostDevice* device)
     const size_t HOST_GRANULARITY "gputensor::HostMemory::GRANULARITY"
 
@@ -42,6 +45,14 @@ cdef void host_close(Driver* table) noexcept nogil:
 
 cdef status_t host_run(Driver* table) noexcept nogil:
     return (<HostDevice*>table.self).run_all()
+
+
+cdef void host_before_fork() noexcept nogil:
+    devices_before_fork()
+
+
+cdef void host_after_fork(bint is_child) noexcept nogil:
+    devices_after_fork(is_child)
 
 
 cdef dict host_live(Driver* table):

@@ -284,6 +284,29 @@ public:
         return schedule.enqueue(guard, found, work);
     }
 
+    // ---- forks ---------------------------------------------------------------------------------
+    //
+    // A process forks with the mutexes of all its devices held, so that the child finds whole books.
+    // Who holds one never waits for the GIL, which the forking thread may have.
+
+    static void before_fork() {
+        for (int i = 0; i < MOST_DEVICES; i++) {
+            HostDevice* device = opened[i];
+            if (!device) continue;
+            device->mutex.lock();
+            held[i] = device;
+        }
+    }
+    static void after_fork(bool is_child) {
+        for (HostDevice*& device : held) {
+            HostDevice* mine = device;
+            if (!mine) continue;
+            device = nullptr;
+            if (is_child) mine->renew();
+            mine->mutex.unlock();
+        }
+    }
+
     // ---- for tests -----------------------------------------------------------------------------
 
     int run_all() {
@@ -306,6 +329,16 @@ private:
 
     static HostDevice* find_peer(int peer) {
         return peer < 0 && peer >= -MOST_DEVICES ? opened[-peer - 1].load() : nullptr;
+    }
+
+    // Everything is gone but the device. Handles go on counting: those of the parent are stale.
+    void renew() {
+        memory.renew();
+        schedule.renew();
+        events.clear();
+        graphs.clear();
+        executables.clear();
+        freeing.clear();
     }
 
     int free_after_all(uint64_t ptr, bool pinned) {
@@ -345,6 +378,7 @@ private:
 
     static constexpr int MOST_DEVICES = 32;
     static inline std::atomic<HostDevice*> opened[MOST_DEVICES] = {};
+    static inline HostDevice* held[MOST_DEVICES] = {};  // over a fork; each guarded by its mutex
 
     const int number;
     std::set<uint64_t> freeing;  // given to async_free, and not yet free

@@ -6,6 +6,9 @@
 // hole, which gives its memory back. A phantom device keeps the same books with PROT_NONE address
 // space and nothing behind it.
 //
+// The child of a fork shares that file with its parent. It starts with empty books, and keeps what
+// was mapped as a private copy, so that nothing that it does reaches its parent (renew).
+//
 // No locks here: HostDevice calls every method with its mutex held. A method that fails has changed
 // nothing.
 #pragma once
@@ -206,6 +209,29 @@ public:
             if (++mapping != mappings.end() && mapping->first != reached) break;
         }
         return Place::FORBIDDEN;
+    }
+
+    // In the child of a fork: forgets everything. The addresses stay taken and what is mapped stays
+    // readable, since arrays of other libraries may show it; what the child writes there is its own.
+    // Numbers of pages go on, so that those of the parent are recognised as stale.
+    void renew() {
+        for (auto& mapping : mappings) {
+            if (phantom) break;
+            size_t nbytes = size_t(mapping.second.end - mapping.first);
+            off_t offset = off_t(pages.at(mapping.second.page).offset);
+            if (mmap(address(mapping.first), nbytes, PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_FIXED, file, offset) == MAP_FAILED)
+                mmap(address(mapping.first), nbytes, PROT_NONE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+        }
+        if (file >= 0) close(file);
+        file = -1;
+        file_end = 0;
+        ranges.clear();
+        registered.clear();
+        mappings.clear();
+        pages.clear();
+        used = allocation_count = pinned_count = reservation_count = page_count = 0;
     }
 
     const size_t capacity;

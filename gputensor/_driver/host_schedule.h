@@ -19,6 +19,7 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <new>
 #include <random>
 
 #include "gputensor/_driver/host_memory.h"
@@ -66,6 +67,16 @@ public:
         stream->queued++;
         advance(guard);
         return OK;
+    }
+
+    // In the child of a fork: only the default stream is left, and no work. Threads that waited for
+    // `changed` are not in this process.
+    void renew() {
+        streams.clear();
+        streams[0] = std::make_shared<Stream>();
+        live_streams = 0;
+        fault = OK;
+        new (&changed) std::condition_variable;
     }
 
     // Gives the device a chance to run something, as time passing does on a GPU.

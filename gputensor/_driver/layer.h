@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <mutex>
+#include <new>
 #include <vector>
 
 #include "gputensor/_driver/cost_model.h"
@@ -132,6 +133,12 @@ template <class Table> struct Stack {
     void start_trace() {
         take_trace();
         trace.policy.on = true;
+    }
+    // In the child of a fork: another thread may have held these locks, in the middle of a change.
+    void renew() {
+        new (&trace.policy.mutex) std::mutex;
+        new (&trace.policy.calls) std::vector<TracePolicy::Call>;
+        cost.policy.renew();
     }
     std::vector<TracePolicy::Call> take_trace() {
         trace.policy.on = false;

@@ -10,3 +10,9 @@ cdef Driver* driver_open(int device) except NULL
 # Puts another table (a wrapper around the present one) in front of an open device. Who holds the
 # former table goes on using it, so replace before a device is used.
 cdef void driver_replace(int device, Driver* table) noexcept nogil
+
+# Has `function` called in the child of a fork, before any Python code runs there and after the
+# tables are fit for it (DESIGN.md). Threads of the parent that are not there may have held any
+# lock, in the middle of a change of what it guards. For modules, when they are imported.
+ctypedef void (*fork_function_t)() noexcept nogil
+cdef int at_fork(fork_function_t function) except -1

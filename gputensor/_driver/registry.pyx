@@ -3,15 +3,18 @@
 # A slot for each device number holds the outermost table of the device. Host devices always have
 # their layers (layer.h) in front, so counts, injected failures, traces and modelled time work at
 # any moment; a CUDA device gets them from `observe`. Slots change under the GIL only. Nothing is
-# opened at import: the first caller who needs a device opens it.
+# opened at import: the first caller who needs a device opens it. What a forked child finds is in
+# DESIGN.md (Forks).
 
 import os
 
 from libc.stdint cimport int64_t, uint64_t
 from libcpp.vector cimport vector
 
-from gputensor._driver.cuda cimport cuda_open
-from gputensor._driver.host cimport host_close, host_live, host_open, host_run
+from gputensor._driver.cuda cimport cuda_after_fork, cuda_open
+from gputensor._driver.host cimport (
+    host_after_fork, host_before_fork, host_close, host_live, host_open, host_run,
+)
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, Driver
 
 from gputensor._driver.cuda import cuda_device_count
@@ -38,8 +41,15 @@ cdef extern from "gputensor/_driver/layer.h" namespace "gputensor" nogil:
         uint64_t modelled_nanoseconds()
         void start_trace()
         vector[Call] take_trace()
+        void renew()
+
+    void refuse_entries(Driver* table)
+
+cdef extern from "pthread.h" nogil:
+    int pthread_atfork(fork_function_t prepare, fork_function_t parent, fork_function_t child)
 
 __all__ = [
+    "after_fork",
     "before_close",
     "close_host",
     "counts",
@@ -60,6 +70,8 @@ __all__ = [
 cdef Driver* tables[MAX_DEVICES]
 cdef Stack[Driver]* stacks[MAX_DEVICES]
 cdef list close_hooks = []
+cdef list fork_hooks = []
+cdef vector[fork_function_t] fork_functions
 
 
 cdef Driver* driver_get(int device) noexcept nogil:
@@ -177,6 +189,55 @@ def before_close(function):
     """
     close_hooks.append(function)
     return function
+
+
+def after_fork(function):
+    """Have ``function(device)`` called in a forked child for each device its parent had open.
+
+    For those who keep something for each device in Python objects: what it refers to was the
+    parent's.
+    """
+    fork_hooks.append(function)
+    return function
+
+
+cdef int at_fork(fork_function_t function) except -1:
+    fork_functions.push_back(function)
+    return 0
+
+
+cdef void _before_fork() noexcept nogil:
+    host_before_fork()
+
+
+cdef void _after_fork_in_parent() noexcept nogil:
+    host_after_fork(False)
+
+
+cdef void _after_fork_in_child() noexcept nogil:
+    cdef int index
+    host_after_fork(True)
+    for index in range(MAX_DEVICES):
+        if stacks[index] != NULL:
+            stacks[index].renew()
+        if tables[index] != NULL and index >= HOST_DEVICES:
+            refuse_entries(tables[index] if stacks[index] == NULL else stacks[index].device())
+    cuda_after_fork()
+    for index in range(<int>fork_functions.size()):
+        fork_functions[index]()
+
+
+def _forget_parent():
+    cdef int index
+    for index in range(MAX_DEVICES):
+        if tables[index] != NULL:
+            for function in fork_hooks:
+                function(index - HOST_DEVICES)
+
+
+if pthread_atfork(_before_fork, _after_fork_in_parent, _after_fork_in_child) != 0:
+    raise MemoryError("no memory to watch forks of the process")
+os.register_at_fork(after_in_child=_forget_parent)
 
 
 def observe(int device):

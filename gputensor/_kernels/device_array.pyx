@@ -21,6 +21,7 @@ from gputensor._kernels.operand cimport (
     DT_BOOL, DT_COMPLEX128, DT_FLOAT64, DT_INT64, MAX_NDIM, Operand,
 )
 from gputensor._kernels.reduction cimport reduce as c_reduce
+from gputensor.streams.current cimport device_generation
 
 from gputensor.errors import raise_for_status
 from gputensor._kernels.dtypes import CODE_OF, DTYPES
@@ -33,9 +34,10 @@ cdef class Memory:
     """One block of the allocator, freed with the last array over it."""
 
     cdef Block* block
+    cdef int generation         # of the device
 
     def __dealloc__(self):
-        if self.block != NULL:
+        if self.block != NULL and self.generation == device_generation(self.block.device):
             allocator_free(self.block)
 
 
@@ -71,6 +73,7 @@ cdef class DeviceArray:
             raise_for_malloc(device, nbytes, stream, status)
         array.memory = Memory.__new__(Memory)
         array.memory.block = block
+        array.memory.generation = device_generation(device)
         array.device = device
         array.dtype = CODE_OF[np.dtype(np.uint8)]
         array.ptr = block.ptr

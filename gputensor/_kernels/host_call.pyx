@@ -13,7 +13,7 @@ from libc.stdlib cimport free, malloc
 
 import numpy as np
 
-from gputensor._driver.registry import before_close
+from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
 from gputensor.streams.graph import on_graph_release
 from gputensor.streams.stream import on_synchronize
@@ -112,7 +112,7 @@ def _release_captured(int device, uint64_t capture_id):
 
 on_synchronize(_raise_after_wait)
 on_graph_release(_release_captured)
-before_close(_forget)
+after_fork(before_close(_forget))
 
 
 cdef int host_call_release(int device, uint64_t capture_id) except -1:

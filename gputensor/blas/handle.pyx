@@ -8,6 +8,7 @@ device must be current in the calling thread (`context.pyx`).
 
 from libc.stdint cimport uint64_t
 
+from gputensor._driver.registry cimport at_fork
 from gputensor._driver.table cimport HOST_DEVICES
 from gputensor.blas.library cimport (
     BLAS_OK, CublasTable, LtTable, cublas_table, lt_table,
@@ -21,11 +22,13 @@ cdef extern from "gputensor/blas/handle_pool.h":
         int math
         int is_bound
     PooledHandle* thread_handle(int index) noexcept nogil
+    void handle_pool_after_fork() noexcept nogil
 
 cdef extern from *:
     """
     #include <atomic>
     #include <mutex>
+    #include <new>
     static std::atomic<void*> lt_handles[64];
     static std::mutex lt_handle_mutex;
     static inline void* lt_handle_get(int index) {
@@ -33,6 +36,7 @@ cdef extern from *:
     }
     static inline void lt_handle_lock(void) { lt_handle_mutex.lock(); }
     static inline void lt_handle_unlock(void) { lt_handle_mutex.unlock(); }
+    static inline void lt_handle_renew(void) { new (&lt_handle_mutex) std::mutex; }
     static inline void lt_handle_set(int index, void* handle) {
         lt_handles[index].store(handle, std::memory_order_release);
     }
@@ -40,6 +44,7 @@ cdef extern from *:
     void* lt_handle_get(int index) noexcept nogil
     void lt_handle_lock() noexcept nogil
     void lt_handle_unlock() noexcept nogil
+    void lt_handle_renew() noexcept nogil
     void lt_handle_set(int index, void* handle) noexcept nogil
 
 cdef LtTable* lt = NULL
@@ -100,3 +105,11 @@ cdef CublasHandle* cublas_handle(int device, uint64_t stream, uint64_t workspace
             return NULL
         own.math = math
     return <CublasHandle*>own
+
+
+cdef void _after_fork() noexcept nogil:
+    handle_pool_after_fork()
+    lt_handle_renew()
+
+
+at_fork(_after_fork)

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <vector>
 
 struct PooledHandle {
@@ -26,6 +27,9 @@ static inline HandlePool* handle_pool() {
     static HandlePool* pool = new HandlePool();
     return pool;
 }
+
+// In the child of a fork: the handles are the parent's, and the pool may be in mid-change.
+static inline void handle_pool_after_fork() { new (handle_pool()) HandlePool; }
 
 struct ThreadHandles {
     PooledHandle handles[HANDLE_DEVICES] = {};

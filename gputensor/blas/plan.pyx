@@ -8,6 +8,7 @@ from any thread.
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc
 
+from gputensor._driver.registry cimport at_fork
 from gputensor._driver.table cimport HOST_DEVICES
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor.blas.prepare cimport alignment_of
@@ -21,6 +22,7 @@ cdef extern from "gputensor/blas/plan_table.h":
     bint plan_table_insert(void* plan) noexcept nogil
     size_t plan_table_count() noexcept nogil
     void plan_table_forget() noexcept nogil
+    void plan_table_after_fork() noexcept nogil
 
 
 cdef uint64_t plan_hash(const PlanKey* key) noexcept nogil:
@@ -133,3 +135,6 @@ def forget_plans():
     0
     """
     plan_table_forget()
+
+
+at_fork(plan_table_after_fork)

@@ -110,6 +110,9 @@ static inline size_t plan_table_count() {
     return table ? table->count : 0;
 }
 
+// In the child of a fork: a thread that was about to add a plan is not there.
+static inline void plan_table_after_fork() { new (&gt_plan::mutex) std::mutex; }
+
 static inline void plan_table_forget() {
     std::lock_guard<std::mutex> guard(gt_plan::mutex);
     gt_plan::current.store(nullptr, std::memory_order_release);

@@ -67,6 +67,15 @@ _entries: dict = {}  # (environment, signature) -> entry
 _untuned: dict = {}  # signatures met without an entry, in order
 
 
+def _renew_lock():
+    """Make a new lock in the child of a fork: another thread of the parent may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
 class _Settings:
     """What the setters set; the environment gives the first values."""
 

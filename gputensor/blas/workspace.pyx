@@ -18,7 +18,7 @@ from libc.stdint cimport uint64_t
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc
 from gputensor._alloc.block cimport Block
 from gputensor._driver.cuda cimport cuda_capability
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport at_fork, driver_get
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t
 
 __all__ = ["clear_workspaces", "parse_workspace_config", "workspace_size"]
@@ -34,6 +34,7 @@ cdef extern from "gputensor/blas/workspace_table.h":
     const WorkspaceEntry* workspace_find(int device, uint64_t stream) noexcept nogil
     bint workspace_add(int device, uint64_t stream, uint64_t ptr, size_t nbytes,
                        void* block) noexcept nogil
+    void workspace_after_fork() noexcept nogil
     bint workspace_pop(int device, WorkspaceEntry* out) noexcept nogil
 
 cdef enum:
@@ -154,3 +155,6 @@ def workspace_size(int device):
     """Return the size in bytes that a workspace on the device gets."""
     workspace_configure(device)
     return sizes[device + HOST_DEVICES]
+
+
+at_fork(workspace_after_fork)

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <cstdint>
 #include <mutex>
+#include <new>
 #include <vector>
 
 struct WorkspaceEntry {
@@ -56,6 +57,13 @@ static inline bool workspace_add(int device, uint64_t stream, uint64_t ptr, size
         return false;
     }
     return true;
+}
+
+// In the child of a fork: the workspaces are the parent's, and the table may be in mid-change.
+static inline void workspace_after_fork() {
+    new (&workspace_mutex) std::mutex;
+    new (&workspace_entries) std::vector<WorkspaceEntry>;
+    workspace_epoch.fetch_add(1, std::memory_order_acq_rel);
 }
 
 // Takes one entry of the device (any device when it is -1000) out of the table.

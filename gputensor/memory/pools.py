@@ -1,10 +1,12 @@
 """Private pools: memory set apart for some requests."""
 
 import contextlib
+import weakref
 
 from gputensor._alloc import raw_memory
 from gputensor._alloc.device_allocator import open_allocator
 from gputensor._alloc.pool_names import note_user_pool, pool_pair
+from gputensor._driver.registry import after_fork
 from gputensor.memory.events import memory_snapshot
 from gputensor.streams.device_number import device_number
 
@@ -12,6 +14,8 @@ __all__ = [
     "MemPool",
     "use_mem_pool",
 ]
+
+_pools: weakref.WeakSet["MemPool"] = weakref.WeakSet()
 
 
 class MemPool:
@@ -43,6 +47,7 @@ class MemPool:
             if not isinstance(value, bool):
                 raise TypeError(f"{name}: got {type(value).__name__}, allowed: bool")
         self._devices = {}
+        _pools.add(self)
         self._kind = use_on_oom, no_split
         self._number = raw_memory.new_pool_id()
         note_user_pool(self._number)
@@ -74,6 +79,13 @@ class MemPool:
     def __del__(self):
         for number in getattr(self, "_devices", ()):
             raw_memory.release_pool(number, self._number)
+
+
+@after_fork
+def _forget(device):
+    """In the child of a fork, where no pool is held: each is held again when it is used."""
+    for pool in _pools:
+        pool._devices.pop(device, None)
 
 
 @contextlib.contextmanager

@@ -13,7 +13,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc, realloc
 
 from gputensor._alloc.private_pool cimport pool_begin, pool_end, pool_release
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport at_fork, driver_get
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 from gputensor.streams.event_pool cimport event_behind, event_return
 from gputensor.streams.graph_streams cimport graph_stream_retain, graph_stream_waited
@@ -283,3 +283,14 @@ def forget_captures(int device):
 
 
 before_close(forget_captures)
+
+
+cdef void _after_fork() noexcept nogil:
+    # The captures are the parent's; the list may be in the middle of a change.
+    global captures, active, lock
+    captures = NULL
+    active = 0
+    lock = 0
+
+
+at_fork(_after_fork)

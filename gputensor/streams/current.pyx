@@ -17,10 +17,11 @@ from cpython.ref cimport Py_INCREF, Py_XDECREF, Py_XINCREF
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, realloc
 
-from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.registry cimport at_fork, driver_get, driver_open
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES
 
-from gputensor._driver.registry import before_close, cuda_device_count
+from gputensor._driver.registry import after_fork, before_close, cuda_device_count
+from gputensor.errors import DeviceError
 
 cdef extern from "gputensor/streams/thread_state.h":
     ThreadState* thread_state() noexcept nogil
@@ -33,6 +34,7 @@ ctypedef struct Frame:
 
 cdef int default_device = NO_DEVICE
 cdef int generations[64]
+cdef int fork_generations[64]       # the generation with which this process began; 0: not forked
 cdef object thread_storage = threading.local()
 
 
@@ -130,6 +132,46 @@ def forget_device(int device):
 
 
 before_close(forget_device)
+
+
+cdef void _after_fork() noexcept nogil:
+    # What the parent made belongs to it: here every device of its begins anew.
+    cdef int index
+    for index in range(MAX_DEVICES):
+        if driver_get(index - HOST_DEVICES) != NULL:
+            generations[index] += 1
+            fork_generations[index] = generations[index]
+
+
+def forget_parent(int device):
+    """In the child of a fork, let go of the parent's streams that this thread has chosen."""
+    cdef ThreadState* state = thread_state()
+    cdef ThreadStreams owner
+    cdef Frame* frame
+    cdef int i
+    if state.owner == NULL:
+        return
+    owner = <ThreadStreams>state.owner
+    put_stream(owner, device, 0, NULL)
+    for i in range(owner.frame_count):
+        frame = &owner.frames[i]
+        if frame.stream_device == device:
+            frame.stream = 0
+            Py_XDECREF(frame.stream_object)
+            frame.stream_object = NULL
+
+
+at_fork(_after_fork)
+after_fork(forget_parent)
+
+
+cdef int raise_closed(int device, int generation, str what) except -1:
+    cdef str reason = ""
+    if generation < fork_generations[device + HOST_DEVICES]:
+        reason = ": it was made before this process was forked"
+        if device >= 0:
+            reason += "; CUDA needs processes started with the method 'spawn'"
+    raise DeviceError(f"{device_text(device)} of this {what} is closed{reason}")
 
 
 # ---- the current stream ----

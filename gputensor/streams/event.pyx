@@ -17,12 +17,18 @@ from gputensor._driver.table cimport (
     status_t,
 )
 from gputensor.streams.capture cimport capture_joined, capture_joining, captures_active
-from gputensor.streams.current cimport NO_DEVICE, current_device, device_generation, device_text
+from gputensor.streams.current cimport (
+    NO_DEVICE,
+    current_device,
+    device_generation,
+    device_text,
+    raise_closed,
+)
 from gputensor.streams.device cimport device_object
 from gputensor.streams.event_pool cimport event_return, event_take
 from gputensor.streams.stream cimport Stream, after_synchronize, any_stream, stream_argument
 
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import raise_for_status
 
 # How long a blocking event sleeps between two looks, in seconds: from the first to the longest.
 SLEEP_FIRST = 20e-6
@@ -244,7 +250,7 @@ cdef class Event:
     cdef Driver* driver(self) except NULL:
         cdef Driver* driver = driver_get(self.device_number)
         if driver == NULL or self.generation != device_generation(self.device_number):
-            raise DeviceError(f"{device_text(self.device_number)} of this event is closed")
+            raise_closed(self.device_number, self.generation, "event")
         return driver
 
     cdef int check(self, status_t status, str call) except -1:

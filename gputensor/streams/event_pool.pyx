@@ -9,8 +9,8 @@ event.pyx. Idle events of a device are destroyed before it closes.
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport realloc
 
-from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, Driver, status_t
+from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t
 
 from gputensor._driver.registry import before_close
 
@@ -86,3 +86,13 @@ def release_events(int device):
 
 
 before_close(release_events)
+
+
+cdef void _after_fork() noexcept nogil:
+    # The events are the parent's; the list may be in the middle of a change.
+    cdef int index
+    for index in range(MAX_DEVICES):
+        pools[index] = EventPool(NULL, 0, 0, 0)
+
+
+at_fork(_after_fork)

@@ -32,6 +32,7 @@ from gputensor.streams.current cimport (
     current_stream,
     device_generation,
     device_text,
+    raise_closed,
 )
 from gputensor.streams.event_pool cimport event_behind, event_return, event_take
 from gputensor.streams.graph_streams cimport (
@@ -43,7 +44,7 @@ from gputensor.streams.ordering cimport ordering_is_manual, stream_wait_stream
 from gputensor.streams.stream cimport after_synchronize, stream_argument
 
 from gputensor._alloc.pinned_memory import capture_done
-from gputensor._driver.registry import before_close
+from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import DeviceError, raise_for_status
 from gputensor.streams.stream import on_synchronize
 
@@ -242,7 +243,7 @@ cdef class CUDAGraph:
     cdef Driver* driver(self) except NULL:
         cdef Driver* driver = driver_get(self.device)
         if driver == NULL or self.generation != device_generation(self.device):
-            raise DeviceError(f"{device_text(self.device)} of this graph is closed")
+            raise_closed(self.device, self.generation, "graph")
         return driver
 
     cdef status_t finish_capture(self):
@@ -416,7 +417,7 @@ def forget_pools(int device):
         del pool_streams[key]
 
 
-before_close(forget_pools)
+after_fork(before_close(forget_pools))
 
 
 def release_postponed(int device):

@@ -10,6 +10,8 @@ wait for it. DESIGN.md shows that this is enough.
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, realloc
 
+from gputensor._driver.registry cimport at_fork
+
 from gputensor._driver.registry import before_close
 
 cdef extern from "gputensor/streams/spin_lock.h":
@@ -100,6 +102,17 @@ def forget_graph_streams(int device):
 
 
 before_close(forget_graph_streams)
+
+
+cdef void _after_fork() noexcept nogil:
+    # The graphs are the parent's; what is noted may be in the middle of a change.
+    global graph_streams, total, lock
+    graph_streams = NULL
+    total = 0
+    lock = 0
+
+
+at_fork(_after_fork)
 
 
 cdef void graph_stream_touch(int device, uint64_t other, uint64_t stream) noexcept nogil:

@@ -28,14 +28,15 @@ from gputensor.streams.current cimport (
     leave,
     make_device_current,
     make_stream_current,
+    raise_closed,
     resolve_device,
 )
 from gputensor.streams.device cimport device_object
 from gputensor.streams.device_number cimport protocol_handle
 from gputensor.streams.ordering cimport stream_wait_stream
 
-from gputensor._driver.registry import before_close
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor._driver.registry import after_fork, before_close
+from gputensor.errors import raise_for_status
 
 cdef enum:
     LEGACY_DEFAULT = 1          # CU_STREAM_LEGACY
@@ -209,7 +210,7 @@ cdef class Stream:
     cdef Driver* driver(self) except NULL:
         cdef Driver* driver = driver_get(self.device_number)
         if driver == NULL or self.generation != device_generation(self.device_number):
-            raise DeviceError(f"{device_text(self.device_number)} of this stream is closed")
+            raise_closed(self.device_number, self.generation, "stream")
         return driver
 
     cdef int check(self, status_t status, str call) except -1:
@@ -467,7 +468,7 @@ def forget_streams(int device):
     default_streams[device + HOST_DEVICES] = None
 
 
-before_close(forget_streams)
+after_fork(before_close(forget_streams))
 
 
 # ---- what a wait brings to light ----

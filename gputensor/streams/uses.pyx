@@ -8,7 +8,7 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from gputensor._driver.table cimport status_t
-from gputensor.streams.current cimport device_generation, resolve_device
+from gputensor.streams.current cimport device_generation, raise_closed, resolve_device
 from gputensor.streams.device cimport device_object
 from gputensor.streams.ordering cimport (
     UseLog,
@@ -19,8 +19,6 @@ from gputensor.streams.ordering cimport (
     use_log_init,
 )
 from gputensor.streams.stream cimport stream_handle
-
-from gputensor.errors import DeviceError
 
 
 @cython.no_gc
@@ -82,6 +80,6 @@ cdef class Uses:
     cdef uint64_t handle(self, object stream) except? 0:
         cdef uint64_t handle = 0
         if self.generation != device_generation(self.log.device):
-            raise DeviceError("the device of this memory is closed")
+            raise_closed(self.log.device, self.generation, "memory")
         stream_handle(stream, self.log.device, &handle)
         return handle

@@ -23,6 +23,8 @@ cdef Storage storage_new(int device, size_t nbytes)
 # a wait.
 cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object owner,
                              bint is_readonly, uint64_t stream)
-# Raises DeviceError when the device of the storage was closed: only host devices below -1 can be,
-# so callers compare the number first. Another device may have it by now.
+# Raises DeviceError when the device of the storage was closed. Another device may have the number
+# by now. Callers ask first whether the number is below `closable`: only host devices below -1 can
+# be closed, and in a forked process all that its parent had open are.
 cdef int storage_check_open(Storage storage) except -1
+cdef int closable

@@ -11,18 +11,26 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
-from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.streams.current cimport current_stream, device_generation, device_text
+from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICE,
+    HOST_DEVICES,
+    MAX_DEVICES,
+    STATUS_OK,
+    Driver,
+    status_t,
+)
+from gputensor.streams.current cimport current_stream, device_generation, raise_closed
 from gputensor.streams.event_pool cimport event_return, event_take
 from gputensor.streams.ordering cimport UseLog, use_log_drop, use_log_init
 
-from gputensor._driver.registry import before_close
-from gputensor.errors import DeviceError
+from gputensor._driver.registry import after_fork, before_close
 
 # Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
 # the events are None until they can be recorded, which is not while this thread captures a graph.
 cdef list retired = []
+
+cdef int closable = HOST_DEVICE
 
 
 @cython.final
@@ -73,7 +81,7 @@ cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object own
 
 cdef int storage_check_open(Storage storage) except -1:
     if storage.generation != device_generation(storage.device):
-        raise DeviceError(f"{device_text(storage.device)} of this tensor is closed")
+        raise_closed(storage.device, storage.generation, "tensor")
     return 0
 
 
@@ -157,4 +165,12 @@ def forget_retired(int device):
     del dropped
 
 
-before_close(forget_retired)
+after_fork(before_close(forget_retired))
+
+
+cdef void _after_fork() noexcept nogil:
+    global closable
+    closable = MAX_DEVICES - HOST_DEVICES
+
+
+at_fork(_after_fork)

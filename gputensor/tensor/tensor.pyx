@@ -12,12 +12,11 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint64_t
 from libc.string cimport memcpy
 
-from gputensor._driver.table cimport HOST_DEVICE
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.operand cimport Operand
 from gputensor.streams.device cimport device_object
 from gputensor.streams.ordering cimport order_read, order_write, raise_for_order
-from gputensor.tensor.storage cimport Storage, storage_check_open, storage_new
+from gputensor.tensor.storage cimport Storage, closable, storage_check_open, storage_new
 
 from gputensor._kernels.dtypes import DTYPES
 
@@ -82,7 +81,7 @@ cdef class Tensor:
         raise TypeError("Tensor has no constructor: use asarray, empty, zeros, full or arange")
 
     cdef int fill_operand(self, Operand* out) except -1:
-        if self.storage.device < HOST_DEVICE:
+        if self.storage.device < closable:
             storage_check_open(self.storage)
         out.ptr = self.ptr
         out.dtype = self.dtype_code
@@ -94,7 +93,7 @@ cdef class Tensor:
 
     cdef int prepare_read(self, uint64_t stream) except -1:
         cdef int status
-        if self.storage.device < HOST_DEVICE:
+        if self.storage.device < closable:
             storage_check_open(self.storage)
         status = order_read(&self.storage.uses, self.storage.block, stream)
         if status:
@@ -103,7 +102,7 @@ cdef class Tensor:
 
     cdef int prepare_write(self, uint64_t stream) except -1:
         cdef int status
-        if self.storage.device < HOST_DEVICE:
+        if self.storage.device < closable:
             storage_check_open(self.storage)
         if self.storage.is_readonly:
             raise ValueError("the tensor is read-only: its memory was imported from an owner "
@@ -175,7 +174,7 @@ cdef class Tensor:
 
     def data_ptr(self):
         """Return the address of the first element; 0 when there is none."""
-        if self.storage.device < HOST_DEVICE:
+        if self.storage.device < closable:
             storage_check_open(self.storage)
         return self.ptr if self.size_ else 0
 

@@ -275,3 +275,62 @@ print(calls.async_free(ptr, 0), calls.async_trim(0))
 """
     answer = ask(library, code, FAKE_CUDA_SET_THRESHOLD=refused)
     assert answer.split() == ["True", "True", "0", "0"]
+
+
+@pytest.mark.parametrize("observed", ["0", "1"], ids=["plain", "observed"])
+def test_a_forked_process_is_told_that_cuda_cannot_be_used(library, observed):
+    code = """
+import os, sys
+import gputensor as gt
+from gputensor.errors import GpuTensorError
+
+used, out = gt.empty((4, 4)), gt.empty((4, 4))
+stream, event = gt.Stream(), gt.Event(enable_timing=True)
+event.record(stream)
+uses = {
+    "new": lambda: gt.empty(3),
+    "named": lambda: gt.empty(3, device="cuda:0"),
+    "another": lambda: gt.empty(3, device="cuda:1"),
+    "read": used.numpy,
+    "address": used.data_ptr,
+    "product": lambda: gt.matmul(used, used, out=out),
+    "stream": stream.synchronize,
+    "new stream": gt.Stream,
+    "event": event.query,
+    "device": gt.synchronize,
+    "facts": lambda: cuda.device_info(0),
+    "pinned": lambda: used.__setitem__(Ellipsis, [[1.0] * 4] * 4),
+}
+pid = os.fork()
+if pid == 0:
+    for name, use in uses.items():
+        try:
+            use()
+        except GpuTensorError as error:
+            assert "CUDA" in str(error) and "method 'spawn'" in str(error), (name, error)
+        else:
+            raise AssertionError(name)
+    assert float(gt.sum(gt.ones(3, device="host"))) == 3
+    assert cuda.cuda_device_count() == 2
+    del uses, used, out, stream, event
+    sys.exit(0)
+assert os.waitpid(pid, 0)[1] == 0
+gt.empty(3)
+used.numpy()
+stream.synchronize()
+assert event.query()
+"""
+    assert ask(library, code, FAKE_CUDA_COUNT=2, GPUTENSOR_OBSERVE_DRIVER=observed) == ""
+
+
+def test_a_process_that_was_forked_before_cuda_was_used_may_use_it(library):
+    code = """
+import os
+import gputensor as gt
+pid = os.fork()
+assert cuda.cuda_device_count() == 1
+assert gt.empty(3).device == "cuda:0"
+if pid:
+    assert os.waitpid(pid, 0)[1] == 0
+"""
+    assert ask(library, code) == ""
