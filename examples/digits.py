@@ -57,7 +57,7 @@ def nearest(train, train_norms, test):
 
 def classify(dtype, allow_tf32, train, test):
     """Return the indices of the neighbours as NumPy, and the best time in seconds."""
-    with gt.blas.allow_tf32(allow_tf32):
+    with gt.blas.precision(allow_tf32=allow_tf32):
         train = gt.astype(gt.asarray(train), dtype)
         test = gt.astype(gt.asarray(test), dtype)
         exact = gt.astype(train, gt.float32)

@@ -29,13 +29,19 @@ __all__ = [
     "precision",
 ]
 
+cdef extern from "gputensor/blas/precision_default.h":
+    ctypedef struct PrecisionEntry:
+        pass
+    uint32_t precision_default_get() noexcept nogil
+    PrecisionEntry* precision_set(uint32_t mask, uint32_t value)
+    void precision_take_back(PrecisionEntry* entry)
+    void precision_settle(PrecisionEntry* entry)
+
 cdef extern from *:
     """
-    #include <atomic>
     #include <cstdint>
     #include <utility>
     #include <vector>
-    static std::atomic<uint32_t> precision_default{0};
     static thread_local uint32_t precision_scope_mask = 0;
     static thread_local uint32_t precision_scope_value = 0;
     static thread_local std::vector<std::pair<uint32_t, uint32_t>> precision_saved;
@@ -50,15 +56,7 @@ cdef extern from *:
         precision_scope_value = precision_saved.back().second;
         precision_saved.pop_back();
     }
-    static inline uint32_t precision_default_get(void) {
-        return precision_default.load(std::memory_order_relaxed);
-    }
-    static inline void precision_default_set(uint32_t value) {
-        precision_default.store(value, std::memory_order_relaxed);
-    }
     """
-    uint32_t precision_default_get() noexcept nogil
-    void precision_default_set(uint32_t value) noexcept nogil
     uint32_t precision_scope_mask
     uint32_t precision_scope_value
     void precision_enter(uint32_t mask, uint32_t value)
@@ -231,21 +229,30 @@ def precision(**flags):
 cdef class ProcessSetting(Precision):
     """What a setter of a process default returns: nothing to do with it, or ``with`` it.
 
-    Entered as a context, the process default goes back to what it was before the call, and the
-    setting holds for this thread until the end of the block instead.
+    Entered as a context, the process default becomes what it would be without the call, and the
+    setting holds for this thread until the end of the block instead. Entered again, it is a scope
+    and nothing else. Between the call and the block other threads may see the setting:
+    :func:`precision` makes a scope that they never see.
     """
 
-    cdef uint32_t before
+    cdef PrecisionEntry* entry      # NULL: the change of the default was taken back
+
+    def __dealloc__(self):
+        if self.entry is not NULL:
+            precision_settle(self.entry)
 
     def __enter__(self):
-        precision_default_set((precision_default_get() & ~self.mask) | (self.before & self.mask))
+        if self.entry is not NULL:
+            precision_take_back(self.entry)
+            self.entry = NULL
         return Precision.__enter__(self)
 
 
 cdef object set_default(dict flags):
     cdef ProcessSetting setting = ProcessSetting(**flags)
-    setting.before = precision_default_get()
-    precision_default_set((setting.before & ~setting.mask) | setting.value)
+    setting.entry = precision_set(setting.mask, setting.value)
+    if setting.entry is NULL:
+        raise MemoryError("no memory for a change of the precision flags")
     return setting
 
 
@@ -260,7 +267,8 @@ def allow_tf32(value=None):
 
     The same setting as :func:`float32_matmul_precision`: True is ``"high"``, False ``"highest"``.
     The result of a setter may be entered as a context; the setting then holds for this thread
-    until the end of the block, and the process default stays what it was.
+    until the end of the block, and the process default is what it would be without the call. Other
+    threads may see the setting until the block begins; they never see a :func:`precision`.
 
     >>> allow_tf32()
     False

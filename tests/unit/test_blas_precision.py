@@ -1,5 +1,7 @@
 """The precision flags: the narrower setting wins, and the defaults are the exact ones."""
 
+import random
+import sys
 import threading
 
 import pytest
@@ -48,6 +50,86 @@ def test_a_setter_entered_as_a_context_is_a_scope_of_its_thread():
         thread.join()
         assert blas.allow_tf32()
     assert seen == [False]
+    assert not blas.allow_tf32()
+
+
+def test_a_setter_entered_as_a_context_takes_back_its_own_change_alone():
+    first, second = blas.allow_tf32(True), blas.allow_tf32(True)
+    with first:
+        assert blas.allow_tf32()
+    assert blas.allow_tf32()
+    with second:
+        assert blas.allow_tf32()
+    assert not blas.allow_tf32()
+
+
+def test_a_setter_entered_again_changes_no_default():
+    setting = blas.allow_tf32(True)
+    with setting:
+        pass
+    assert not blas.allow_tf32()
+    blas.allow_tf32(True)
+    with setting, setting:
+        assert blas.allow_tf32()
+    assert blas.allow_tf32()
+
+
+def test_setters_in_any_order_leave_what_those_not_entered_say():
+    rng = random.Random()
+    setters = {
+        "float32": (blas.float32_matmul_precision, ("highest", "high", "medium", "bf16x9")),
+        **{flag.__name__: (flag, (False, True)) for flag in BITS},
+    }
+    stands = {name: values[0] for name, (_, values) in setters.items()}
+    calls = []  # [name, value, setting, whether it was entered], in the order of the calls
+    for step in range(3000):
+        choice = rng.choice(("set", "set", "enter", "enter", "drop"))
+        if choice == "set":
+            name = rng.choice(list(setters))
+            value = rng.choice(setters[name][1])
+            setting = setters[name][0](value)
+            calls.append([name, value, setting if rng.random() < 0.5 else None, False])
+            del setting
+        elif calls:
+            call = rng.choice(calls[-20:])
+            if choice == "enter" and call[2] is not None:
+                with call[2]:
+                    assert setters[call[0]][0]() == call[1]
+                call[3] = True
+            elif choice == "drop":
+                call[2] = None
+        expected = dict(stands)
+        for name, value, _, is_entered in calls:
+            if not is_entered:
+                expected[name] = value
+        assert {name: flag() for name, (flag, _) in setters.items()} == expected, step
+
+
+def test_threads_that_enter_setters_leave_the_default():
+    over = threading.Event()
+
+    def enter():
+        for _ in range(20_000):
+            with blas.allow_tf32(True):
+                assert blas.allow_tf32()
+
+    def read():
+        while not over.is_set():
+            blas.allow_tf32()
+
+    threads = [threading.Thread(target=enter) for _ in range(4)]
+    reader = threading.Thread(target=read)
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for thread in (reader, *threads):
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        over.set()
+        reader.join()
+        sys.setswitchinterval(interval)
     assert not blas.allow_tf32()
 
 
