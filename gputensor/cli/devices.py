@@ -8,6 +8,8 @@ import json
 import platform
 from pathlib import Path
 
+from gputensor.cli.input_error import InputError
+
 __all__ = ["register"]
 
 # The version of the loaded kernel module; the CUDA driver interface only tells the CUDA version.
@@ -54,7 +56,11 @@ def all_devices():
             )
     except DeviceError as error:
         cuda = {"version": None, "driver": module_version(), "error": str(error)}
-    host = {"device": "host", "type": "host", "name": host_name(), "total_bytes": host_capacity()}
+    try:
+        capacity = host_capacity()
+    except ValueError as error:
+        raise InputError(error) from None
+    host = {"device": "host", "type": "host", "name": host_name(), "total_bytes": capacity}
     return {"devices": [*devices, host], "cuda": cuda}
 
 

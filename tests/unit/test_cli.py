@@ -178,6 +178,15 @@ def test_devices_lists_the_host_device_as_json():
             assert {"name", "capability", "total_bytes"} <= set(device)
 
 
+@pytest.mark.parametrize("form", [(), ("--json",)])
+def test_devices_refuses_a_bad_capacity_of_the_host_device_in_one_line(form):
+    code, output, errors = gputensor("devices", *form, GPUTENSOR_HOST_MEMORY="abc")
+    assert (code, output) == (2, "")
+    assert errors == (
+        "gputensor: GPUTENSOR_HOST_MEMORY is 'abc'; allowed is bytes such as 4294967296 or 4G\n"
+    )
+
+
 def test_devices_for_people_has_a_line_for_each_device():
     _, as_json, _ = gputensor("devices", "--json")
     code, output, errors = gputensor("devices")
