@@ -387,6 +387,21 @@ BUSY = {
                 assert ptr
                 library.gputensor_free(ptr, nbytes, -1, streams[i % 4].cuda_stream)
     """,
+    "work that is deferred": """
+        device = registry.open_host(seed=11)
+        local = threading.local()
+
+        def busy():
+            local.kept, local.stream = gt.ones(100, device=device), gt.Stream(device)
+            gt.set_stream(local.stream)
+            i = 0
+            while not over:
+                i += 1
+                x = gt.full(1000, float(i), device=device)
+                with gt.stream(gt.Stream(device)):
+                    y = x + 1
+                assert float(gt.max(y)) == i + 1
+    """,
     "threads that end": """
         def once():
             x = gt.ones(1000)
@@ -424,7 +439,7 @@ def test_locks_that_other_threads_held_do_not_hang_the_child(what):
         for thread in threads:
             thread.start()
         try:
-            for i in range(60):
+            for i in range(40):
                 child(work, end=(os._exit, sys.exit)[i % 2], seconds=30)
         finally:
             over = True
