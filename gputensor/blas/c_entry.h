@@ -5,9 +5,10 @@
 //
 // out = self @ mat2, queued on `stream` (a CUDA stream handle; NULL is the default stream). All three
 // are two-dimensional, on one device, of one type of float32, float16 and bfloat16, with one unit
-// stride each; sums are float32; out may not overlap an operand. Returns 0 or a GPUTENSOR_* number
-// below; the text of this thread's last failure is gputensor_last_error(), "" when there was none.
-// Safe from any number of threads and streams at once.
+// stride each and, unless empty, an address that is a multiple of its element's size; sums are
+// float32; out may not overlap an operand. Returns 0 or a GPUTENSOR_* number below; the text of this
+// thread's last failure is gputensor_last_error(), "" when there was none. Safe from any number of
+// threads and streams at once.
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,7 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint16_t, uint64_t
 
 from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.registry cimport driver_get, driver_open
-from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver
+from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver
 from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.host_call cimport host_call, host_view
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
@@ -87,7 +87,7 @@ cdef int read_tensor(const GtDLTensor* tensor, Operand* operand) noexcept nogil:
     cdef int axis
     if tensor is NULL:
         return invalid(b"a tensor is NULL")
-    if tensor.ndim != 2:
+    if tensor.ndim != 2 or tensor.shape is NULL:
         return invalid(b"every tensor must have two dimensions")
     operand.dtype = dtype_of(tensor.dtype)
     if operand.dtype < 0:
@@ -103,6 +103,12 @@ cdef int read_tensor(const GtDLTensor* tensor, Operand* operand) noexcept nogil:
         operand.strides[0], operand.strides[1] = operand.shape[1], 1
     else:
         operand.strides[0], operand.strides[1] = tensor.strides[0], tensor.strides[1]
+    if operand.shape[0] == 0 or operand.shape[1] == 0:
+        return OK
+    if tensor.data is NULL:
+        return invalid(b"the data of a tensor with elements is NULL")
+    if operand.ptr % <uint64_t>dtype_itemsize(operand.dtype) != 0:
+        return invalid(b"the address of a tensor is no multiple of its element's size")
     return OK
 
 
@@ -151,6 +157,11 @@ cdef int check(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right,
         return invalid(b"the tensors must be on one device")
     if out.device.device_type != DL_CUDA and out.device.device_type != DL_HOST:
         return invalid(b"the device must be a CUDA device or the host")
+    # Numbers below 0 would be ours of host devices.
+    if out.device.device_type == DL_CUDA and not (
+            0 <= out.device.device_id < MAX_DEVICES - HOST_DEVICES):
+        gt_set_error_number(b"there is no CUDA device %lld", out.device.device_id)
+        return INVALID
     device[0] = out.device.device_id if out.device.device_type == DL_CUDA else HOST_DEVICE
     if check_out(&operands[1], &operands[2], &operands[0]) != 0:
         return invalid(b"the shapes do not fit: out[m, n] = self[m, k] @ mat2[k, n] is needed, and "

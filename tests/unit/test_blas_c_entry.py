@@ -127,6 +127,43 @@ def test_every_breach_of_the_contract_is_told():
     assert error() == ""
 
 
+@pytest.mark.parametrize("number", [-1, -2, -40, 32, 40, 1_000_000, 2**31 - 48, -(2**31)])
+def test_a_device_that_cannot_be_is_told(number):
+    tensors = [dl(np.ones((2, 2), np.float32)) for _ in range(3)]
+    for tensor in tensors:
+        tensor.device = Device(2, number)
+    assert mm(*tensors) == INVALID
+    assert error() == f"there is no CUDA device {number}"
+
+
+@pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("device", [Device(1, 0), Device(2, 0)], ids=["host", "cuda"])
+@pytest.mark.parametrize("which", range(3))
+def test_an_address_without_elements_is_told(name, device, which):
+    dtype = np.dtype(getattr(ml_dtypes, name, name))
+    arrays = [np.ones((2, 2), dtype) for _ in range(3)]
+    tensors = [dl(array) for array in arrays]
+    for tensor in tensors:
+        tensor.device = device
+    tensors[which].byte_offset = dtype.itemsize // 2
+    assert mm(*tensors) == INVALID
+    assert "no multiple of its element's size" in error()
+    tensors[which].data = None
+    tensors[which].byte_offset = 0
+    assert mm(*tensors) == INVALID
+    assert "is NULL" in error()
+    tensors[which].shape = None
+    assert mm(*tensors) == INVALID
+
+
+def test_an_empty_tensor_needs_no_address():
+    out = np.full((2, 2), np.nan, np.float32)
+    left, right = dl(np.ones((2, 0), np.float32)), dl(np.ones((0, 2), np.float32))
+    left.data = right.data = None
+    assert mm(out, left, right) == OK, error()
+    np.testing.assert_array_equal(out, np.zeros((2, 2)))
+
+
 def test_views_of_one_buffer_side_by_side_are_no_overlap():
     buffer = np.ones((4, 12), np.float32)
     a, b, out = buffer[:, :4], np.eye(4, dtype=np.float32), buffer[:, 8:]
