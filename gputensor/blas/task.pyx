@@ -213,6 +213,17 @@ cdef int prepare_library(Task* task) except -1:
     return find_plan(task, addend)
 
 
+cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1:
+    """Memory for a copy that the product can do without; false when there is none.
+
+    Without the copy another algorithm adds in another order, so a deterministic product needs it.
+    """
+    if task.product.flags & PRODUCT_DETERMINISTIC:
+        take_memory(&task.temporaries, nbytes, ptr)
+        return True
+    return take_memory_if_any(&task.temporaries, nbytes, ptr)
+
+
 cdef bint pad_product(Task* task, int padded) except -1:
     """Put padded copies in the place of the product's matrices, and note what to copy.
 
@@ -226,14 +237,11 @@ cdef bint pad_product(Task* task, int padded) except -1:
     cdef int count = task.temporaries.count
     cdef bint is_there = True
     if padded & PAD_A:
-        is_there = take_memory_if_any(&task.temporaries,
-                                      pad_nbytes(product, PAD_A, &ld, &stride), &a)
+        is_there = take_for_speed(task, pad_nbytes(product, PAD_A, &ld, &stride), &a)
     if is_there and padded & PAD_B:
-        is_there = take_memory_if_any(&task.temporaries,
-                                      pad_nbytes(product, PAD_B, &ld, &stride), &b)
+        is_there = take_for_speed(task, pad_nbytes(product, PAD_B, &ld, &stride), &b)
     if is_there and padded & PAD_D:
-        is_there = take_memory_if_any(&task.temporaries,
-                                      pad_nbytes(product, PAD_D, &ld, &stride), &d)
+        is_there = take_for_speed(task, pad_nbytes(product, PAD_D, &ld, &stride), &d)
     if not is_there:
         give_back(&task.temporaries, count)
         return False
@@ -323,7 +331,7 @@ cdef bint take_copies(Task* task) except -1:
     """Memory for the copies that the plan makes for speed; false when there is none."""
     cdef size_t scratch_nbytes = own_scratch_nbytes(task.plan, &task.product)
     if scratch_nbytes:
-        return take_memory_if_any(&task.temporaries, scratch_nbytes, &task.scratch)
+        return take_for_speed(task, scratch_nbytes, &task.scratch)
     return pad_product(task, task.plan.pad) if task.plan.pad else True
 
 
