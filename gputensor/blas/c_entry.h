@@ -5,10 +5,12 @@
 //
 // out = self @ mat2, queued on `stream` (a CUDA stream handle; NULL is the default stream). All three
 // are two-dimensional, on one device, of one type of float32, float16 and bfloat16, with one unit
-// stride each and, unless empty, an address that is a multiple of its element's size; sums are
-// float32; out may not overlap an operand. Returns 0 or a GPUTENSOR_* number below; the text of this
-// thread's last failure is gputensor_last_error(), "" when there was none. Safe from any number of
-// threads and streams at once.
+// stride each and, unless empty, an address that is a multiple of its element's size; out may not
+// overlap an operand. Sums, partial ones too, are float32 whatever the process allows for 16-bit
+// products; the inputs of float32 products are rounded where gputensor.blas.float32_matmul_precision
+// (allow_tf32) of the calling thread or the process says so, and not by default. Returns 0 or a
+// GPUTENSOR_* number below; the text of this thread's last failure is gputensor_last_error(), ""
+// when there was none. Safe from any number of threads and streams at once.
 #pragma once
 
 #include <cstdint>

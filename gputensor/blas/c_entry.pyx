@@ -16,15 +16,17 @@ from gputensor._kernels.host_call cimport host_call, host_view
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
 from gputensor.blas.choice cimport CHOICE_ANY, Choice
 from gputensor.blas.dispatch cimport (
-    dispatch_is_loaded, dispatch_load, plan_build, plan_drop, plan_run,
+    dispatch_is_loaded, dispatch_load, library_emulates, plan_build, plan_drop, plan_run,
 )
-from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_OK, SCALE_TENSOR
+from gputensor.blas.library cimport (
+    BLAS_ALLOC_FAILED, BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, SCALE_TENSOR,
+)
 from gputensor.blas.pad cimport PAD_NONE
 from gputensor.blas.plan cimport Plan, PlanKey, plan_find, plan_hash, plan_insert, plan_key
-from gputensor.blas.precision cimport allows_reduced_reduction, compute_type, precision_current
+from gputensor.blas.precision cimport FP32_MASK, compute_type, precision_current
 from gputensor.blas.preference cimport preferred_library
 from gputensor.blas.prepare cimport check_out, extent_of, prepare
-from gputensor.blas.product cimport ACT_NONE, PRODUCT_REDUCED_REDUCTION, Product
+from gputensor.blas.product cimport ACT_NONE, Product
 from gputensor.blas.workspace cimport Workspace, workspace_return, workspace_take
 
 from gputensor.blas import gemm_host
@@ -104,6 +106,8 @@ cdef int read_tensor(const GtDLTensor* tensor, Operand* operand) noexcept nogil:
     else:
         operand.strides[0], operand.strides[1] = tensor.strides[0], tensor.strides[1]
     if operand.shape[0] == 0 or operand.shape[1] == 0:
+        # Strides between no elements may be anything.
+        operand.strides[0], operand.strides[1] = operand.shape[1] or 1, 1
         return OK
     if tensor.data is NULL:
         return invalid(b"the data of a tensor with elements is NULL")
@@ -198,13 +202,15 @@ cdef int run_host(Operand* operands, uint64_t stream) noexcept with gil:
 
 
 cdef int fill_product(Operand* operands, int device, Product* product) noexcept nogil:
-    cdef unsigned int flags = precision_current()
+    # Of the flags, those that keep sums in float32: a compiled program cannot see the others.
+    cdef unsigned int flags = precision_current() & FP32_MASK
     if prepare(&operands[1], &operands[2], NULL, &operands[0], product) != 0:
         return invalid(b"a matrix has no unit stride, or rows that overlap")
     product.device = device
     product.compute = compute_type(product.type_a, flags)
-    product.flags = (PRODUCT_REDUCED_REDUCTION
-                     if allows_reduced_reduction(product.type_a, flags) else 0)
+    if product.compute == COMPUTE_32F_EMULATED_16BFX9 and not library_emulates():
+        product.compute = COMPUTE_32F
+    product.flags = 0
     product.alpha, product.beta = 1, 0
     product.alpha_imag = product.beta_imag = 0
     product.activation = ACT_NONE

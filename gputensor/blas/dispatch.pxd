@@ -14,6 +14,8 @@ cdef int dispatch_load(int device) except -1
 cdef bint dispatch_is_loaded(int device) noexcept nogil
 # Whether the library knows float32 emulated by bfloat16; loads it. Needs the GIL.
 cdef bint dispatch_emulates(int device) except -1
+# The same once the libraries are loaded.
+cdef bint library_emulates() noexcept nogil
 # Builds the plan of a product. `choice` may be NULL. NULL and a cuBLAS status on failure. The plan
 # is the caller's until plan_insert takes it.
 cdef Plan* plan_build(const Product* product, const PlanKey* key, uint64_t hash_value,

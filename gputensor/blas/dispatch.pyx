@@ -42,6 +42,10 @@ cdef int dispatch_load(int device) except -1:
 
 cdef bint dispatch_emulates(int device) except -1:
     dispatch_load(device)
+    return library_emulates()
+
+
+cdef bint library_emulates() noexcept nogil:
     return lt_version() >= EMULATION_VERSION
 
 

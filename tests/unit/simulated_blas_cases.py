@@ -28,6 +28,7 @@ from tests.conformance.test_grouped_matmul import exact_rows
 from tests.conformance.test_matmul import (
     assert_within,
     bound,
+    numpy_dtype,
     random_array,
     random_shapes,
     random_tensor,
@@ -36,6 +37,7 @@ from tests.conformance.test_matmul import (
 from tests.conformance.test_matmul_epilogues import check_epilogue, check_vector_bias
 from tests.conformance.test_scaled_matmul import KINDS, check_scaled
 from tests.unit import kernel_compiler
+from tests.unit import test_blas_c_entry as c_entry_case
 
 
 def views(rng):
@@ -219,6 +221,69 @@ def attributes(rng):
         os.environ.pop("FAKE_CUBLAS_OLD")
         # Two e5m2 matrices have no fp8 kernel, and are multiplied as bfloat16.
         assert told(odd[1].mT, odd[1], (), ())[0] == "14 14 0"
+        os.environ.pop("FAKE_CUBLAS_LOG")
+
+
+def pointed_to(tensor):
+    """A matrix on the GPU as the C entry takes it."""
+    result = c_entry_case.dl(np.empty(tensor.shape, numpy_dtype(tensor.dtype.name)))
+    result.data = tensor.data_ptr()
+    result.device = c_entry_case.Device(2, 0)
+    result.strides[0], result.strides[1] = (x // tensor.itemsize for x in tensor.strides)
+    return result
+
+
+def c_entry(rng):
+    """The C entry on every layout; float32 sums whatever the flags of 16-bit products say."""
+    for name in ("float32", "float16", "bfloat16"):
+        for turned in ("", "a", "b", "o", "abo"):
+            arrays = [random_array(rng, shape, name) for shape in ((17, 24), (24, 9), (17, 9))]
+            arrays[2][...] = np.nan
+            tensors = []
+            for letter, array in zip("abo", arrays, strict=True):
+                tensor = gt.asarray(array.T.copy() if letter in turned else array, device="cuda")
+                tensors.append(tensor.T if letter in turned else tensor)
+            a, b, out = tensors
+            assert c_entry_case.mm(*(pointed_to(x) for x in (out, a, b))) == 0, c_entry_case.error()
+            exact = wide(arrays[0]) @ wide(arrays[1])
+            assert_within(out.numpy(), exact, bound(arrays[0], arrays[1], name))
+        none = [gt.empty(shape, dtype=name, device="cuda") for shape in ((5, 0), (0, 3))]
+        for base in (gt.empty((5, 7), dtype=name, device="cuda")[:, :3], out[:3, :5].T):
+            base[...] = np.nan
+            status = c_entry_case.mm(*(pointed_to(x) for x in (base, *none)))
+            assert status == 0, c_entry_case.error()
+            assert np.all(base.numpy() == 0)
+
+    with tempfile.TemporaryDirectory() as folder:
+        log = Path(folder) / "calls"
+        os.environ["FAKE_CUBLAS_LOG"] = str(log)
+
+        def told(name):
+            log.unlink(missing_ok=True)
+            a = gt.ones((64, 64), dtype=name, device="cuda")
+            out = gt.empty((64, 64), dtype=name, device="cuda")
+            assert c_entry_case.mm(*(pointed_to(x) for x in (out, a, a))) == 0, c_entry_case.error()
+            assert np.all(out.numpy() == 64)
+            return log.read_text().split()[-1]
+
+        for name in ("float16", "bfloat16", "float32"):
+            assert told(name) == "68"
+            known = blas.plan_count()
+            with blas.precision(
+                allow_fp16_accumulation=True,
+                allow_fp16_reduced_precision_reduction=True,
+                allow_bf16_reduced_precision_reduction=True,
+            ):
+                assert told(name) == "68"
+            assert blas.plan_count() == known, "planned anew, so a flag had a say"
+        for setting, compute in (("high", "77"), ("medium", "75"), ("bf16x9", "78")):
+            with blas.precision(float32=setting):
+                assert told("float32") == compute
+                assert told("float16") == "68"
+        os.environ["FAKE_CUBLAS_OLD"] = "1"
+        with blas.precision(float32="bf16x9"):
+            assert told("float32") == "68"
+        os.environ.pop("FAKE_CUBLAS_OLD")
         os.environ.pop("FAKE_CUBLAS_LOG")
 
 
@@ -430,6 +495,7 @@ CASES = (
     epilogues,
     scaled,
     attributes,
+    c_entry,
     batches,
     groups,
     streams,

@@ -20,6 +20,7 @@ from tests.unit.simulated_gpu import fresh_seed, run_program
         "epilogues",
         "scaled",
         "attributes",
+        "c_entry",
         "batches",
         "groups",
         "streams",
