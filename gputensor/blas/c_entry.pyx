@@ -207,7 +207,7 @@ cdef int fill_product(Operand* operands, int device, Product* product) noexcept 
     if prepare(&operands[1], &operands[2], NULL, &operands[0], product) != 0:
         return invalid(b"a matrix has no unit stride, or rows that overlap")
     product.device = device
-    product.compute = compute_type(product.type_a, flags)
+    product.compute = compute_type(product.type_a, product.type_d, flags)
     if product.compute == COMPUTE_32F_EMULATED_16BFX9 and not library_emulates():
         product.compute = COMPUTE_32F
     product.flags = 0

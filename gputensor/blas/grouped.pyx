@@ -8,7 +8,7 @@ library reads the sizes again when a graph runs), and all of them on a host devi
 library is older than 12.5.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, qsort
 from libc.string cimport memset
 
@@ -26,7 +26,9 @@ from gputensor.blas.library cimport BLAS_NOT_SUPPORTED, BLAS_OK, OP_N
 from gputensor.blas.plan cimport product_alignments
 from gputensor.blas.planning cimport product_facts
 from gputensor.blas.pointer_batch cimport pointer_table_write, pointers_are_aligned
-from gputensor.blas.precision cimport DETERMINISTIC, allows_reduced_reduction, compute_type
+from gputensor.blas.precision cimport (
+    DETERMINISTIC, FP16_ACCUMULATION, allows_reduced_reduction, compute_type,
+)
 from gputensor.blas.prepare cimport check_out, extent_of, prepare
 from gputensor.blas.product cimport (
     ACT_NONE, PRODUCT_DETERMINISTIC, PRODUCT_REDUCED_REDUCTION, Product,
@@ -128,7 +130,9 @@ cdef bint fits(const GroupedTask* task, const Operand* a, const Operand* b, cons
     if prepare(a, b, NULL, out, product):
         return False
     product.device = task.device
-    product.compute = compute_type(product.type_a, options.precision)
+    # The grouped call has no sums in float16.
+    product.compute = compute_type(product.type_a, product.type_d,
+                                   options.precision & ~<uint32_t>FP16_ACCUMULATION)
     product.flags = 0
     if allows_reduced_reduction(product.type_a, options.precision):
         product.flags |= PRODUCT_REDUCED_REDUCTION

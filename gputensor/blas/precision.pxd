@@ -21,7 +21,8 @@ cdef class Precision:
 cdef uint32_t precision_current() noexcept nogil
 # The same with a call's own setting on top: None, a Precision, or a string.
 cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF
-# The library's compute type for products of a dtype.
-cdef int compute_type(int dtype, uint32_t flags) noexcept nogil
+# The library's compute type for products of a dtype into another: the libraries sum in float16 only
+# what they give in float16.
+cdef int compute_type(int dtype, int result, uint32_t flags) noexcept nogil
 # Whether partial sums may be rounded to the output type.
 cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil

@@ -101,7 +101,7 @@ cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF:
     )
 
 
-cdef int compute_type(int dtype, uint32_t flags) noexcept nogil:
+cdef int compute_type(int dtype, int result, uint32_t flags) noexcept nogil:
     if dtype == DT_FLOAT64 or dtype == DT_COMPLEX128:
         return COMPUTE_64F
     if dtype == DT_FLOAT32 or dtype == DT_COMPLEX64:
@@ -112,7 +112,7 @@ cdef int compute_type(int dtype, uint32_t flags) noexcept nogil:
         if flags & FP32_MASK == FP32_BF16X9:
             return COMPUTE_32F_EMULATED_16BFX9
         return COMPUTE_32F
-    if dtype == DT_FLOAT16 and flags & FP16_ACCUMULATION:
+    if dtype == DT_FLOAT16 and result == DT_FLOAT16 and flags & FP16_ACCUMULATION:
         return COMPUTE_16F
     if dtype == DT_INT8:
         return COMPUTE_32I
@@ -346,9 +346,9 @@ COMPUTE_NAME = {
 
 
 def compute_type_name(int dtype, setting=None):
-    """Return the library's compute type for products of a dtype code, without its prefix.
+    """Return the library's compute type for products of a dtype code into it, without its prefix.
 
     >>> compute_type_name(11), compute_type_name(11, "tf32"), compute_type_name(9)
     ('32F', '32F_FAST_TF32', '32F')
     """
-    return COMPUTE_NAME[compute_type(dtype, precision_for(setting))]
+    return COMPUTE_NAME[compute_type(dtype, dtype, precision_for(setting))]

@@ -279,7 +279,7 @@ cdef void fill_product(Task* task) noexcept nogil:
     cdef const Options* options = task.options
     cdef Product* product = &task.product
     product.device = task.device
-    product.compute = compute_type(product.type_a, options.precision)
+    product.compute = compute_type(product.type_a, product.type_d, options.precision)
     product.flags = 0
     if allows_reduced_reduction(product.type_a, options.precision):
         product.flags |= PRODUCT_REDUCED_REDUCTION

@@ -112,7 +112,7 @@ struct Call {
     char *pd, *workspace = nullptr;
     size_t workspace_nbytes = 0;
     Number alpha, beta;
-    int mode_a = SCALE_TENSOR, mode_b = SCALE_TENSOR, bias_type = 0;
+    int mode_a = SCALE_TENSOR, mode_b = SCALE_TENSOR, bias_type = 0, compute = 0;
     bool is_fast = false;
     const float *scale_a = nullptr, *scale_b = nullptr;
 };
@@ -186,6 +186,7 @@ int check(const Call& call) {
     if (call.a.batch != call.d.batch || call.b.batch != call.d.batch) return INVALID_VALUE;
     if (is_fp8(call.a.type) != is_fp8(call.b.type)) return NOT_SUPPORTED;
     if (is_fp8(call.a.type) && !fp8_fits(call, k)) return NOT_SUPPORTED;
+    if (call.compute == 64 && call.d.type != R16F) return NOT_SUPPORTED;
     return call.d.batch > 65535 ? NOT_SUPPORTED : OK;
 }
 int queue(const Call& call, void* stream) {
@@ -225,6 +226,7 @@ void log_call(const Call& call, const Algo& algo, int compute) {
 }
 Call call_of(const Desc& desc, const void* a, const void* b, const void* c, const void* d) {
     Call call{};
+    call.compute = desc.compute;
     call.op_a = int(attribute(desc.attributes, 3, 0));
     call.op_b = int(attribute(desc.attributes, 4, 0));
     call.epilogue = int(attribute(desc.attributes, 7, 1));
@@ -396,6 +398,7 @@ EXPORT int cublasGemmStridedBatchedEx_64(void* handle, int op_a, int op_b, int64
                                          int64_t ldc, long long stride_c, int64_t batch, int compute, int) {
     const auto& own = *static_cast<Handle*>(handle);
     Call call{};
+    call.compute = compute;
     call.op_a = op_a;
     call.op_b = op_b;
     call.a = {type_a, op_a ? k : m, op_a ? m : k, lda, batch, stride_a};
@@ -439,6 +442,7 @@ EXPORT int cublasGemmBatchedEx_64(void* handle, int op_a, int op_b, int64_t m, i
                                   int64_t batch, int compute, int) {
     const auto& own = *static_cast<Handle*>(handle);
     PointerCall all{};
+    all.call.compute = compute;
     all.call.op_a = op_a;
     all.call.op_b = op_b;
     all.call.a = {type_a, op_a ? k : m, op_a ? m : k, lda, 1, 0};
@@ -464,6 +468,7 @@ EXPORT int cublasGemmGroupedBatchedEx_64(void* handle, const int* op_a, const in
                                          const int64_t* ldc, int64_t groups, const int64_t* sizes, int compute) {
     int64_t first = 0;
     int scale = scale_of(compute, type_c);
+    if (compute == 64) return INVALID_VALUE;
     if (type_c != type_a || (type_a != R32F && type_a != R16F && type_a != R16BF)) return NOT_SUPPORTED;
     for (int64_t i = 0; i < groups; ++i) {
         int status = cublasGemmBatchedEx_64(

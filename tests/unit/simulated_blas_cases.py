@@ -35,6 +35,7 @@ from tests.conformance.test_matmul import (
     wide,
 )
 from tests.conformance.test_matmul_epilogues import check_epilogue, check_vector_bias
+from tests.conformance.test_matmul_flags import FLAGS, check_flag
 from tests.conformance.test_scaled_matmul import KINDS, check_scaled
 from tests.unit import kernel_compiler
 from tests.unit import test_blas_c_entry as c_entry_case
@@ -121,6 +122,14 @@ def no_memory_for_copies(rng):
             results = [gt.matmul(a, b).numpy().tobytes() for _ in range(2)]
         assert results[0] == results[1]
     padding("auto")
+
+
+def flags(rng):
+    """Products of 16-bit types under each flag of theirs."""
+    for library in ("auto", "cublas", "cublaslt"):
+        blas.preferred_blas_library(library)
+        for flag in FLAGS:
+            check_flag(rng, "cuda", flag)
 
 
 def epilogues(rng):
@@ -492,6 +501,7 @@ CASES = (
     views,
     paddings,
     no_memory_for_copies,
+    flags,
     epilogues,
     scaled,
     attributes,

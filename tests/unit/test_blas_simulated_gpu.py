@@ -17,6 +17,7 @@ from tests.unit.simulated_gpu import fresh_seed, run_program
         "views",
         "paddings",
         "no_memory_for_copies",
+        "flags",
         "epilogues",
         "scaled",
         "attributes",
