@@ -20,7 +20,7 @@ from gputensor.blas.library cimport BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_
 from gputensor.blas.pad cimport Relayout, pad_bind, pad_choose
 from gputensor.blas.plan cimport BACKEND_CUBLAS, BACKEND_INTEGER, BACKEND_LT, Plan, PlanKey
 from gputensor.blas.preference cimport LIBRARY_CUBLAS
-from gputensor.blas.product cimport ACT_NONE, PRODUCT_POINTERS, Product
+from gputensor.blas.product cimport ACT_NONE, PRODUCT_FACTORS, PRODUCT_POINTERS, Product
 from gputensor.blas.workspace cimport Workspace, workspace_configure, workspace_nbytes
 
 cdef enum:
@@ -59,8 +59,9 @@ cdef int choose_backend(const Product* product, int preference, const Choice* ch
     cdef size_t nbytes = workspace_nbytes(product.device)
     cdef bint is_fp8 = dtype_kind(product.type_a) == KIND_SMALL
     cdef bint needs_lt = product.bias != 0 or product.activation != ACT_NONE or is_fp8
+    # The libraries promise sums of int8 products without other factors than 0 and 1 only.
     cdef bint is_own = is_integer(product.type_a) and (
-        product.type_a != DT_INT8 or product.type_d != DT_INT32)
+        product.type_a != DT_INT8 or product.type_d != DT_INT32 or product.flags & PRODUCT_FACTORS)
     cdef bint wants_cublas = preference == LIBRARY_CUBLAS
     if product.flags & PRODUCT_POINTERS:
         plan.backend = BACKEND_CUBLAS

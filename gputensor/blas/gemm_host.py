@@ -71,6 +71,9 @@ def _times(scale, value):
     """Scale without promoting, and without touching a value that stays as it is."""
     if scale == 1:
         return value
+    if value.dtype.kind in "iu":
+        with np.errstate(over="ignore"):
+            return value * np.int64(scale).astype(value.dtype)
     if value.dtype.kind != "c":
         scale = scale.real
     return value * value.dtype.type(scale)
@@ -85,8 +88,8 @@ def product(
     ----------
     out, a, b : numpy.ndarray
         Views of the operands, with matmul's shapes.
-    alpha, beta : complex
-        Factors. With `beta` 0 the addend is not read.
+    alpha, beta : complex or int
+        Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read.
     addend : numpy.ndarray or None
         None: `out` itself.
     bias : numpy.ndarray or None
@@ -105,7 +108,10 @@ def product(
         left = left.conj()
     if conj_b:
         right = right.conj()
-    value = np.asarray(_times(alpha, np.asarray(np.matmul(left, right))))
+    value = np.asarray(np.matmul(left, right))
+    if out.dtype.kind in "iu":
+        value = value.astype(np.int64 if value.dtype.kind == "f" else value.dtype, copy=False)
+    value = np.asarray(_times(alpha, value))
     if scale is not None:
         value = value * scale.astype(value.dtype)
     if beta != 0:

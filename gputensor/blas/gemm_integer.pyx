@@ -5,6 +5,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
 from gputensor.blas.library cimport OP_N
 from gputensor.blas.product cimport Product
+from gputensor.blas.scale_factor cimport integer_factor
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.integer_source import source
@@ -61,7 +62,8 @@ cdef int integer_run(const Product* product, uint64_t stream) except -1:
     p.ldc, p.ldd = product.ldc, product.ldd
     p.stride_a, p.stride_b = product.stride_a, product.stride_b
     p.stride_c, p.stride_d = product.stride_c, product.stride_d
-    p.alpha, p.beta = <int64_t>product.alpha, <int64_t>product.beta
+    p.alpha = integer_factor(product.alpha, product.alpha_imag)
+    p.beta = integer_factor(product.beta, product.beta_imag)
     tiles = ((p.m + TILE - 1) // TILE) * ((p.n + TILE - 1) // TILE) * p.batch
     launch_kernel(product.device, stream, function,
                   <uint32_t>(tiles if tiles < MAX_GRID else MAX_GRID), BLOCK, 0, &p)

@@ -36,7 +36,7 @@ cdef struct Product:
     uint64_t bias               # 0, or one value for each row of D, of the type of D
     uint64_t scale_a, scale_b   # 0, or the address of float32 factors of A and B (fp8)
     int scale_mode_a, scale_mode_b  # SCALE_* of library.pxd
-    double alpha, beta          # the real parts
+    double alpha, beta          # the real parts; for integers see scale_factor.pxd
     double alpha_imag, beta_imag
     int outer_ndim
     int64_t outer_count[MAX_OUTER]
@@ -51,3 +51,4 @@ cdef enum:
     PRODUCT_FAST_ACCUMULATION = 4   # fp8: partial sums stay in the tensor core's accumulator
     PRODUCT_POINTERS = 8            # the repetitions go as one pointer-array call
     PRODUCT_AS_IT_IS = 16           # nothing is copied for speed: there is no memory for it
+    PRODUCT_FACTORS = 32            # int8 into int32, where alpha is not 1 or beta not 0 or 1

@@ -1,8 +1,8 @@
 """The library's types of matrices and of alpha and beta, and these two in that type."""
 
-from libc.stdint cimport int32_t, uint16_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 
-from gputensor._kernels.dtypes cimport dtype_is_complex
+from gputensor._kernels.dtypes cimport KIND_INT, KIND_UINT, dtype_is_complex, dtype_kind
 from gputensor.blas.library cimport (
     COMPUTE_16F, COMPUTE_32I, COMPUTE_64F, TYPE_C_32F, TYPE_C_64F, TYPE_R_16F, TYPE_R_32F,
     TYPE_R_32I, TYPE_R_64F,
@@ -42,6 +42,9 @@ cdef extern from *:
     uint16_t gt_half_of(double value) noexcept nogil
 
 
+cdef int64_t EXACT = 1 << 53     # every integer up to it is a double
+
+
 cdef int library_type(int dtype) noexcept nogil:
     return gt_library_types[dtype]
 
@@ -68,6 +71,22 @@ cdef void store_scale(int library_type, double real, double imag, ScaleFactor* o
     else:
         (<float*>out)[0] = <float>real
         (<float*>out)[1] = <float>imag
+
+
+cdef int split_integer(object value, double* real, double* imag) except -1:
+    cdef int64_t number = <int64_t><uint64_t>(value & 0xFFFFFFFFFFFFFFFF)
+    # Both are exact: a multiple of 2**32 of 64 bits, and 32 bits; most numbers need the first only.
+    cdef int64_t low = 0 if -EXACT <= number <= EXACT else number & 0xFFFFFFFF
+    real[0] = <double>(number - low)
+    imag[0] = <double>low
+    return 0
+
+
+cdef object factor_object(int dtype, double real, double imag):
+    cdef int kind = dtype_kind(dtype)
+    if kind == KIND_INT or kind == KIND_UINT:
+        return integer_factor(real, imag)
+    return complex(real, imag)
 
 
 def half_bits(double value):

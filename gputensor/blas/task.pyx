@@ -21,7 +21,7 @@ from gputensor.blas.check cimport check_extents, check_types, raise_for_shapes
 from gputensor.blas.dispatch cimport dispatch_emulates, plan_drop
 from gputensor.blas.epilogue cimport Epilogue, along_last_axis, epilogue_init, epilogue_run
 from gputensor.blas.library cimport (
-    BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, OP_C, OP_T, SCALE_TENSOR,
+    BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, COMPUTE_32I, OP_C, OP_T, SCALE_TENSOR,
 )
 from gputensor.blas.own_kernels cimport is_own, own_scratch_nbytes
 from gputensor.blas.pad cimport PAD_A, PAD_B, PAD_D, pad_bind, pad_nbytes, relayout_launch
@@ -39,10 +39,11 @@ from gputensor.blas.prepare cimport (
     COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, check_out, compact, prepare,
 )
 from gputensor.blas.product cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, PRODUCT_AS_IT_IS, PRODUCT_DETERMINISTIC, PRODUCT_POINTERS,
-    PRODUCT_REDUCED_REDUCTION, Product,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, PRODUCT_AS_IT_IS, PRODUCT_DETERMINISTIC, PRODUCT_FACTORS,
+    PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Product,
 )
 from gputensor.blas.repetition cimport repeat_product
+from gputensor.blas.scale_factor cimport factor_object, integer_factor
 from gputensor.blas.temporaries cimport (
     give_back, take_memory, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release,
@@ -285,6 +286,8 @@ cdef void fill_product(Task* task) noexcept nogil:
         product.flags |= PRODUCT_REDUCED_REDUCTION
     if options.precision & DETERMINISTIC:
         product.flags |= PRODUCT_DETERMINISTIC
+    if product.compute == COMPUTE_32I and (options.alpha != 1 or options.beta not in (0, 1)):
+        product.flags |= PRODUCT_FACTORS
     product.alpha, product.alpha_imag = options.alpha, options.alpha_imag
     product.beta, product.beta_imag = options.beta, options.beta_imag
     product.activation = ACT_NONE
@@ -429,7 +432,7 @@ cdef int launch_no_terms(Task* task) except -1:
     scalar.is_scalar = 1
     scalar.ndim = 0
     scalar.ptr = 0
-    scalar.integer = <int64_t>options.beta
+    scalar.integer = integer_factor(options.beta, options.beta_imag)
     scalar.dtype = task.out.dtype
     scalar.real, scalar.imag = options.beta, options.beta_imag
     if options.beta == 0 and options.beta_imag == 0:
@@ -479,7 +482,8 @@ cdef int launch_host(Task* task) except -1:
         residual = host_view(<Operand*>options.residual)
     return host_call(task.device, task.stream, host_product, (
         host_view(task.out), host_view(<Operand*>task.a), host_view(<Operand*>task.b),
-        complex(options.alpha, options.alpha_imag), complex(options.beta, options.beta_imag),
+        factor_object(task.out.dtype, options.alpha, options.alpha_imag),
+        factor_object(task.out.dtype, options.beta, options.beta_imag),
         addend, bias, options.activation, bool(options.conj_a), bool(options.conj_b), scale,
         residual,
     ))

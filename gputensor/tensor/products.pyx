@@ -6,9 +6,13 @@ product computes and with which precision is described in docs/blas.md.
 
 from libc.stdint cimport int64_t
 
+from gputensor._kernels.dtypes cimport (
+    KIND_BOOL, KIND_INT, KIND_UINT, dtype_is_complex, dtype_kind,
+)
 from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.blas.precision cimport precision_current, precision_for
 from gputensor.blas.product cimport ACT_NONE
+from gputensor.blas.scale_factor cimport split_integer
 from gputensor.blas.task cimport Options, options_init
 from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
 from gputensor.tensor.elementwise cimport number_kind
@@ -21,14 +25,28 @@ __all__ = ["addmm", "baddbmm", "bmm", "dot", "linear", "matmul", "mm", "mv", "ve
 
 # ---- arguments
 
-cdef int set_factor(str name, str which, object value, double* real, double* imag) except -1:
+cdef int set_factor(str name, str which, object value, Tensor a, Tensor b, double* real,
+                    double* imag) except -1:
+    """A factor of the product of `a` and `b`, which has to be of their kind."""
     cdef object number
-    if number_kind(value) < 0:
+    cdef int kind = number_kind(value)
+    if kind < 0:
         raise TypeError(f"{name}: {which} must be a number, not {type(value).__name__}")
+    if is_whole(a) and is_whole(b):
+        if kind > 1:
+            raise TypeError(f"{name}: {which} is {value!r}; a product of integers needs an integer")
+        return split_integer(int(value), real, imag)
+    if kind == 3 and not dtype_is_complex(a.dtype_code) and not dtype_is_complex(b.dtype_code):
+        raise TypeError(f"{name}: {which} is {value!r}; a product of real numbers needs a real one")
     number = complex(value)
     real[0] = number.real
     imag[0] = number.imag
     return 0
+
+
+cdef bint is_whole(Tensor tensor) noexcept:
+    cdef int kind = dtype_kind(tensor.dtype_code)
+    return kind == KIND_INT or kind == KIND_UINT or kind == KIND_BOOL
 
 
 cdef int need_ndim(str name, str which, Tensor tensor, int ndim) except -1:
@@ -63,7 +81,7 @@ cdef Tensor finished_product(str name, Tensor a, Tensor b, object out, object ou
     if type(scale) is Tensor:
         factor = <Tensor>scale
     elif scale is not None:
-        set_factor(name, "scale", scale, &options.alpha, &options.alpha_imag)
+        set_factor(name, "scale", scale, a, b, &options.alpha, &options.alpha_imag)
     if activation is None and factor is None:
         # The libraries add a matrix as they write the result.
         addend, more = more, None
@@ -108,7 +126,7 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
     ValueError
         Shapes or devices do not fit, or `out` shares memory with an operand.
     TypeError
-        No product for the element types.
+        No product for the element types, or `scale` is not a number of their kind.
 
     Notes
     -----
@@ -290,7 +308,8 @@ def linear(input, weight, bias=None, *, scale=None, activation=None, residual=No
     bias : Tensor, optional
         Of shape ``(out_features,)`` and the type of the result.
     scale : number or Tensor, optional
-        A factor of the product; as a Tensor float32 with one element or ``(out_features,)``.
+        A factor of the product, an integer where that is one of integers; as a Tensor float32 with
+        one element or ``(out_features,)``.
     activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
         Applied to the sum. ``"gelu"`` is the exact form.
     residual : Tensor, optional
@@ -336,8 +355,8 @@ cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta,
     cdef bint is_bias
     options_init(&options, precision_for(precision))
     options.activation = activation_code(name, activation, a)
-    set_factor(name, "alpha", alpha, &options.alpha, &options.alpha_imag)
-    set_factor(name, "beta", beta, &options.beta, &options.beta_imag)
+    set_factor(name, "alpha", alpha, a, b, &options.alpha, &options.alpha_imag)
+    set_factor(name, "beta", beta, a, b, &options.beta, &options.beta_imag)
     # One value for each column, taken once, is what the libraries add for free.
     is_bias = options.beta == 1 and options.beta_imag == 0 and addend.ndim_ == 1
     if is_bias and addend.shape_[0] == b.shape_[b.ndim_ - 1]:
@@ -361,7 +380,7 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_
     mat1, mat2 : Tensor
         Matrices.
     beta, alpha : number
-        Factors.
+        Factors; integers, of any size, where the matrices are.
     activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
         Applied to the sum.
     out, out_dtype, precision

@@ -35,6 +35,11 @@ from tests.conformance.test_matmul import (
     wide,
 )
 from tests.conformance.test_matmul_epilogues import check_epilogue, check_vector_bias
+from tests.conformance.test_matmul_factors import (
+    INTEGERS,
+    check_integer_factors,
+    check_integer_vectors,
+)
 from tests.conformance.test_matmul_flags import FLAGS, check_flag
 from tests.conformance.test_scaled_matmul import KINDS, check_scaled
 from tests.unit import kernel_compiler
@@ -130,6 +135,14 @@ def flags(rng):
         blas.preferred_blas_library(library)
         for flag in FLAGS:
             check_flag(rng, "cuda", flag)
+
+
+def factors(rng):
+    """alpha, beta and scale of every kind."""
+    for name in INTEGERS:
+        check_integer_factors(rng, "cuda", name, name)
+    check_integer_factors(rng, "cuda", "int8", "int32")
+    check_integer_vectors("cuda")
 
 
 def epilogues(rng):
@@ -502,6 +515,7 @@ CASES = (
     paddings,
     no_memory_for_copies,
     flags,
+    factors,
     epilogues,
     scaled,
     attributes,

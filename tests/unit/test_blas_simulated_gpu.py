@@ -18,6 +18,7 @@ from tests.unit.simulated_gpu import fresh_seed, run_program
         "paddings",
         "no_memory_for_copies",
         "flags",
+        "factors",
         "epilogues",
         "scaled",
         "attributes",
