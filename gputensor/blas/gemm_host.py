@@ -89,7 +89,8 @@ def product(
     out, a, b : numpy.ndarray
         Views of the operands, with matmul's shapes.
     alpha, beta : complex or int
-        Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read.
+        Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read. Neither
+        `alpha` nor `scale` is a factor of a sum of no terms.
     addend : numpy.ndarray or None
         None: `out` itself.
     bias : numpy.ndarray or None
@@ -111,6 +112,8 @@ def product(
     value = np.asarray(np.matmul(left, right))
     if out.dtype.kind in "iu":
         value = value.astype(np.int64 if value.dtype.kind == "f" else value.dtype, copy=False)
+    if a.shape[-1] == 0:
+        alpha, scale = 1, None
     value = np.asarray(_times(alpha, value))
     if scale is not None:
         value = value * scale.astype(value.dtype)

@@ -459,7 +459,10 @@ cdef int finish(Task* task) except -1:
         return 0
     epilogue_init(&epilogue)
     epilogue.activation = task.late_activation
-    epilogue.scale, epilogue.residual = options.scale, options.residual
+    # As alpha, the scale is no factor of a sum of no terms: infinity times it would be NaN.
+    if task.kind != TASK_NO_TERMS:
+        epilogue.scale = options.scale
+    epilogue.residual = options.residual
     if task.has_late_bias:
         along_last_axis(options.bias, task.out, &bias)
         epilogue.bias = &bias

@@ -1,4 +1,4 @@
-"""alpha, beta and scale: exact for integers, and of the product's kind."""
+"""alpha, beta and scale: exact for integers, of the product's kind, and not applied to no terms."""
 
 import numpy as np
 import pytest
@@ -85,3 +85,28 @@ def test_a_product_of_real_numbers_takes_real_numbers_only(where, name):
             gt.linear(a, a, scale=factor)
     wide = a.astype("complex128")
     np.testing.assert_array_equal(gt.addmm(wide, a, wide, alpha=1j, beta=0).numpy(), 2j)
+
+
+def check_no_terms(where, name, factor):
+    """Products of no terms with a factor as number and as tensor, into zeros and other steps."""
+    left, right = (gt.empty(shape, dtype=name, device=where) for shape in ((3, 0), (0, 4)))
+    one = gt.full((3, 4), 3.0, dtype=name, device=where)
+    np.testing.assert_array_equal(gt.addmm(one, left, right, alpha=factor).numpy(), one.numpy())
+    np.testing.assert_array_equal(gt.matmul(left, right, scale=factor).numpy(), 0 * one.numpy())
+    if name != "complex64":
+        bias = gt.full((4,), 2.0, dtype=name, device=where)
+        for shape in ((), (4,)):
+            scale = gt.full(shape, factor, dtype="float32", device=where)
+            for activation, expected in ((None, 5), ("relu", 5)):
+                got = gt.matmul(
+                    left, right, scale=scale, bias=bias, activation=activation, residual=one
+                )
+                np.testing.assert_array_equal(got.numpy(), (expected + 0 * one).numpy())
+            got = gt.matmul(left, right, scale=scale)
+            np.testing.assert_array_equal(got.numpy(), 0 * one.numpy())
+
+
+@pytest.mark.parametrize("name", ["float64", "float32", "float16", "bfloat16", "complex64"])
+@pytest.mark.parametrize("factor", [float("inf"), float("nan"), 2.0])
+def test_no_factor_of_a_sum_of_no_terms_shows(where, name, factor):
+    check_no_terms(where, name, factor)

@@ -39,6 +39,7 @@ from tests.conformance.test_matmul_factors import (
     INTEGERS,
     check_integer_factors,
     check_integer_vectors,
+    check_no_terms,
 )
 from tests.conformance.test_matmul_flags import FLAGS, check_flag
 from tests.conformance.test_scaled_matmul import KINDS, check_scaled
@@ -143,6 +144,9 @@ def factors(rng):
         check_integer_factors(rng, "cuda", name, name)
     check_integer_factors(rng, "cuda", "int8", "int32")
     check_integer_vectors("cuda")
+    for name in ("float64", "float32", "bfloat16", "complex64"):
+        for factor in (float("inf"), float("nan"), 2.0):
+            check_no_terms("cuda", name, factor)
 
 
 def epilogues(rng):
