@@ -32,14 +32,18 @@ from gputensor._alloc.model cimport (
     gt_store_int,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
-from gputensor._alloc.pending cimport use_add
+from gputensor._alloc.pending cimport pending_poll, use_add
 from gputensor._alloc.private_pool cimport scope_pools
-from gputensor._alloc.thread_cache cimport cache_mine, cache_park, cache_take
+from gputensor._alloc.progress cimport progress_synchronize
+from gputensor._alloc.release cimport collect_for_capture
+from gputensor._alloc.thread_cache cimport cache_mine, cache_park, cache_take, caches_drain
+from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
     STATUS_INVALID_DEVICE,
     STATUS_INVALID_VALUE,
     STATUS_OK,
     STATUS_OUT_OF_MEMORY,
+    Driver,
     status_t,
 )
 
@@ -159,6 +163,36 @@ cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept no
     status = use_add(block, stream)
     device_unlock(a)
     check_after(device, "record_stream")
+    return status
+
+
+cdef status_t allocator_synchronize(int device) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef Driver* driver
+    cdef status_t status
+    if a == NULL:
+        driver = driver_get(device)
+        return driver.synchronize(driver.self)
+    device_lock(a)
+    status = progress_synchronize(a)
+    device_unlock(a)
+    check_after(device, "synchronize")
+    return status
+
+
+cdef status_t allocator_settle(int device) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef status_t status
+    if a == NULL:
+        return allocator_synchronize(device)
+    device_lock(a)
+    caches_drain(a)             # first: what was parked is done after the wait, too
+    status = progress_synchronize(a)
+    if status == STATUS_OK and not a.capturing:
+        pending_poll(a)
+        collect_for_capture(a)
+    device_unlock(a)
+    check_after(device, "the wait before a capture")
     return status
 
 

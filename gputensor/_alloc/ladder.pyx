@@ -73,9 +73,9 @@ cdef Block* _borrow(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return block
 
 
-# Rungs 5 to 9.
+# Rungs 5 to 9. The page pool had `pooled` bytes when the climb began.
 cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                     status_t* status) noexcept nogil:
+                     size_t pooled, status_t* status) noexcept nogil:
     cdef Block* block = NULL
     cdef bint waited = False
     while True:
@@ -103,6 +103,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         if block != NULL:
             return block
     if a.capturing:
+        page_pool_release(a, pooled)    # pages that came in vain
         return NULL
     caches_drain(a)
     driver_pool_trim(a)         # its frees are done by now
@@ -153,6 +154,7 @@ cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
 cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                          status_t* status) noexcept nogil:
     cdef Block* block = NULL
+    cdef size_t pooled = a.page_pool_nbytes
     status[0] = STATUS_OK
     caches_drain(a)             # first: what was parked belongs to the epoch that ends now
     progress_advance(a, stream)
@@ -172,7 +174,7 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
     if block == NULL and driver_pool_trim(a):
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
-        block = _squeeze(a, pool, stream, nbytes, status)
+        block = _squeeze(a, pool, stream, nbytes, pooled, status)
     if block == NULL:
         a.num_ooms += 1
         if status[0] == STATUS_OK:

@@ -179,7 +179,6 @@ cdef struct StreamState:
     uint64_t handle
     uint64_t epoch
     uint64_t completed
-    uint64_t wanted             # the epoch that a synchronisation under way will complete
     StreamEvent ring[8]
     int ring_count
     bint is_asked               # a thread is asking the driver about it; the ring is that thread's

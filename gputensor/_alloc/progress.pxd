@@ -14,6 +14,9 @@ cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoc
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
 # Everything queued so far on the stream is done: its caller synchronised.
 cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil
+# Waits for the whole device, with the lock given up: then every stream has caught up with what was
+# queued before the wait began. During a capture only the driver is called, and nothing is noted.
+cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil
 # Events to record into, kept for reuse. event_take may give the lock up.
 cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil
 cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil

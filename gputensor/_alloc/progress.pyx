@@ -17,11 +17,12 @@ stream is asked and recorded on while it is known to be there: when it lasts as 
 recorded when it was; what came after them is done when the whole device was waited for.
 
 While a capture is under way no event is recorded and no stream is queried: both would become part
-of the capture or invalidate it.
+of the capture or invalidate it. So what the allocator is to know then, it has to learn before: a
+wait for the whole device, whoever asks for it, says that every stream has caught up.
 """
 
 from libc.stdint cimport uint64_t
-from libc.stdlib cimport calloc, realloc
+from libc.stdlib cimport calloc, free, malloc, realloc
 from libc.string cimport memset
 
 from gputensor._alloc.lasting_stream cimport stream_is_lasting
@@ -140,6 +141,51 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
     elif event != 0:
         event_give(a, event)
     state.ring_count = kept
+
+
+cdef void _note_wait(StreamState* state, const uint64_t* epochs) noexcept nogil:
+    cdef int i = 0
+    while state != NULL:
+        progress_caught_up(state, epochs[i])
+        state = state.next
+        i += 1
+
+
+cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef StreamState* first = a.streams     # streams that come later stand before it in the list
+    cdef StreamState* state = first
+    cdef uint64_t* epochs = NULL
+    cdef uint64_t wait
+    cdef bint is_noted = not a.capturing
+    cdef status_t status
+    cdef int count = 0
+    while state != NULL:
+        count += 1
+        state = state.next
+    if is_noted:
+        epochs = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
+        a.waits_begun += 1
+    wait = a.waits_begun
+    # What is queued from here on belongs to the next epochs. Each wait remembers its own: another
+    # one may begin while this one lasts.
+    state = first
+    count = 0
+    while epochs != NULL and state != NULL:
+        epochs[count] = state.epoch
+        state.epoch += 1
+        state = state.next
+        count += 1
+    device_unlock(a)
+    status = driver.synchronize(driver.self)
+    device_lock(a)
+    if is_noted and status == STATUS_OK:
+        if wait > a.waits_done:
+            a.waits_done = wait
+        if epochs != NULL:
+            _note_wait(first, epochs)
+    free(epochs)
+    return status
 
 
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:

@@ -15,5 +15,7 @@ cdef size_t release_all(DeviceAllocator* a) noexcept nogil
 # for the longest time first, as few as bring the reserved bytes with the request below the
 # threshold. Not in a capture.
 cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# Before a capture, when the device was waited for and none is under way.
+cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil
 # Waits for all streams of the device, so that every free block is done.
 cdef void synchronize_all(DeviceAllocator* a) noexcept nogil

@@ -2,7 +2,7 @@
 
 Capture takes what is queued on a stream, instead of running it, into a graph; memory allocated
 meanwhile comes from a private pool that lives as long as the graph, so that every replay finds it
-at the same addresses. A capture neither collects garbage nor empties the allocator's cache.
+at the same addresses. A capture neither collects garbage nor gives pages back to the driver.
 
 A replay is ordered with every other use of the memory that the capture used: it starts after what
 streams that use this memory hold, and they wait for it (graph_streams.pyx, DESIGN.md).

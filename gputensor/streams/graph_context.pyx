@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from gputensor._alloc.allocator cimport allocator_settle
 from gputensor._alloc.private_pool cimport pool_new_id
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
@@ -42,8 +43,9 @@ class graph:
     Notes
     -----
     Entering waits for the device, so that what was written before can be read by the capture, and
-    makes the stream current. It does not collect garbage and does not empty the cache. When the
-    body raises, the capture is dropped and the exception goes on.
+    makes the stream current. What is free on the device then serves the capture, too; nothing has
+    to be given back to the driver before. It does not collect garbage. When the body raises, the
+    capture is dropped and the exception goes on.
 
     Examples
     --------
@@ -109,7 +111,7 @@ cdef int settle(int device) except -1:
         if captures_active():
             status = driver.stream_synchronize(driver.self, stream)
         else:
-            status = driver.synchronize(driver.self)
+            status = allocator_settle(device)
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
     return after_synchronize(device)

@@ -9,6 +9,7 @@ and the number of driver streams is the largest number that was alive at once.
 cimport cython
 from libc.stdint cimport uint64_t
 
+from gputensor._alloc.allocator cimport allocator_synchronize
 from gputensor._alloc.lasting_stream cimport stream_lasts
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
@@ -452,10 +453,9 @@ def synchronize(device=None):
     Errors of work that was queued earlier are raised here. Other threads run meanwhile.
     """
     cdef int number = resolve_device(device)
-    cdef Driver* driver = driver_get(number)
     cdef status_t status
     with nogil:
-        status = driver.synchronize(driver.self)
+        status = allocator_synchronize(number)
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(number)}")
     after_synchronize(number)

@@ -1,6 +1,7 @@
 """A host device of its own for a test of the allocator, and what the test asks about it."""
 
 import contextlib
+import ctypes
 
 from gputensor._alloc import (
     checker,
@@ -14,7 +15,7 @@ from gputensor._alloc import settings as allocator_settings
 from gputensor._alloc.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.streams import event_pool
-from tests.conformance.driver_calls import Calls
+from tests.conformance.driver_calls import HEADER_WORDS, INT, PTR, SIGNATURES, Calls
 
 MIB = 1 << 20
 
@@ -102,3 +103,26 @@ def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
         registry.close_host(number)
         allocator_settings._in_force = before
         allocator_settings._tell()
+
+
+@contextlib.contextmanager
+def held_up(probe, name, hook):
+    """Have an entry of the device's table call ``hook()``, without the lock, before it works."""
+    table = (ctypes.c_void_p * (len(SIGNATURES) + HEADER_WORDS)).from_address(
+        registry.table_address(probe.device)
+    )
+    place = HEADER_WORDS + list(SIGNATURES).index(name)
+    kinds = [PTR if isinstance(kind, list) else kind for kind in SIGNATURES[name]]
+    prototype = ctypes.CFUNCTYPE(INT, PTR, *kinds)
+    before = table[place]
+
+    @prototype
+    def slow(*arguments):
+        hook()
+        return prototype(before)(*arguments)
+
+    table[place] = ctypes.cast(slow, ctypes.c_void_p).value
+    try:
+        yield
+    finally:
+        table[place] = before
