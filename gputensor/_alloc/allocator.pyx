@@ -17,6 +17,7 @@ from gputensor._alloc.central cimport (
 )
 from gputensor._alloc.check_hook cimport check_after
 from gputensor._alloc.configuration cimport BACKEND_NATIVE
+from gputensor._alloc.dead_pool cimport dead_pools_settle
 from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.direct cimport direct_free, direct_malloc
 from gputensor._alloc.history cimport (
@@ -190,6 +191,7 @@ cdef status_t allocator_settle(int device) noexcept nogil:
     status = progress_synchronize(a)
     if status == STATUS_OK and not a.capturing:
         pending_poll(a)
+        dead_pools_settle(a)
         collect_for_capture(a)
     device_unlock(a)
     check_after(device, "the wait before a capture")

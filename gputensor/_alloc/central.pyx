@@ -93,8 +93,14 @@ cdef inline Block* _finish(DeviceAllocator* a, Block* block, size_t nbytes) noex
 cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                          status_t* status) noexcept nogil:
     cdef Block* block
+    cdef BlockPool* pool
     device_lock(a)
-    block = ladder_climb(a, _choose_pool(a, rounded, stream), stream, rounded, status)
+    pool = _choose_pool(a, rounded, stream)
+    if pool.owner != NULL:
+        pool.owner.pins += 1
+    block = ladder_climb(a, pool, stream, rounded, status)
+    if pool.owner != NULL:
+        pool.owner.pins -= 1
     if block != NULL:
         block = _finish(a, block, nbytes)
         if block == NULL:

@@ -21,6 +21,7 @@ from gputensor._alloc.model cimport (
     BlockPool,
     DeviceAllocator,
     Page,
+    PoolScope,
     PrivatePool,
     Segment,
     StreamBins,
@@ -246,13 +247,29 @@ cdef void _check_pool(DeviceAllocator* a, Walk* walk, BlockPool* pool,
     figures_check(walk, "bytes of free tiles and in bins", free_nbytes, binned_nbytes)
 
 
+# Who holds a private pool is counted there; how many nobody holds, in the allocator.
+cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) noexcept nogil:
+    cdef PoolScope* scope = a.scopes
+    cdef int64_t scopes = 0
+    while scope != NULL:
+        scopes += scope.pool == private
+        scope = scope.next
+    figures_check(walk, "scopes of a private pool", scopes, private.scopes)
+    if private.use_count < 0 or private.pins < 0 or not 0 <= private.capturing <= private.scopes:
+        gt_fault(walk.faults, "pool %llu: a count of its holders is wrong",
+                 <ull>private.pool_id)
+
+
 cdef void tiles_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
     cdef int64_t[2] mapped
+    cdef int64_t dead = 0
     cdef int i
     for i in range(2):
         _check_pool(a, walk, &a.pools[i], &mapped[i])
     while private != NULL:
+        _check_holders(a, walk, private)
+        dead += private.use_count == 0 and private.scopes == 0
         for i in range(2):
             _check_pool(a, walk, &private.pools[i], &mapped[i])
             figures_check(walk, "reserved bytes of a kind in a private pool", mapped[i],
@@ -264,3 +281,4 @@ cdef void tiles_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
                 gt_fault(walk.faults, "pool %llu: its reserved bytes are above their peak",
                          <ull>private.pool_id)
         private = private.next
+    figures_check(walk, "private pools without holder and scope", dead, a.dead_pools)

@@ -17,6 +17,8 @@ cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
 # there are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# The same for the dead private pools, as many as there are.
+cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                         size_t nbytes) noexcept nogil

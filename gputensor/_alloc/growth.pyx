@@ -49,13 +49,16 @@ from gputensor._alloc.page cimport (
     page_pool_put,
     page_pool_take,
     pages_detach,
+    pages_detach_dead,
     pages_settle,
     pages_unmap,
 )
-from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
+from gputensor._alloc.pool cimport pool_bins, pool_insert, pool_remove, pool_trim
+from gputensor._alloc.progress cimport progress_is_done
 from gputensor._alloc.segment cimport (
     hole_insert,
     hole_remove,
+    segment_move,
     segment_new,
     segment_put_page,
 )
@@ -373,12 +376,47 @@ cdef size_t _plain_nbytes(DeviceAllocator* a, BlockPool* pool, size_t nbytes) no
     return _round_up(nbytes, ROUND_LARGE)
 
 
+# A plain segment of the default pool that is one free block, done, and little larger than `nbytes`:
+# it goes to another pool without a driver call. NULL when there is none.
+cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                     size_t nbytes) noexcept nogil:
+    cdef BlockPool* source = &a.pools[pool.kind]
+    cdef Segment* segment = source.segments
+    cdef Segment* best = NULL
+    cdef Block* block
+    while segment != NULL and source != pool:
+        block = segment.first
+        if (not segment.is_virtual and block.state == BLOCK_FREE
+                and block.nbytes == segment.nbytes
+                and nbytes <= segment.nbytes <= nbytes + nbytes // 4
+                and (best == NULL or segment.nbytes < best.nbytes)
+                and progress_is_done(a, pool_bins(source, block.stream).state, block.epoch)):
+            best = segment
+        segment = segment.next
+    if best == NULL:
+        return NULL
+    block = best.first
+    pool_remove(source, block)
+    account_pool_reserved(a, source, -<int64_t>best.nbytes)
+    segment_move(best, pool)
+    account_pool_reserved(a, pool, <int64_t>best.nbytes)
+    best.stream = stream
+    block.stream = stream
+    block.epoch = 0
+    block.state = BLOCK_HELD
+    return best
+
+
 cdef Block* _grow_plain(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                         status_t* status) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef size_t size = _plain_nbytes(a, pool, nbytes)
     cdef uint64_t ptr = 0
-    cdef Segment* segment
+    cdef Segment* segment = _adopt(a, pool, stream, size)
+    if segment != NULL:
+        pool_trim(pool, segment.first, nbytes)
+        status[0] = STATUS_OK
+        return segment.first
     if size + _reserved(a) > a.limit_nbytes:
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
@@ -410,8 +448,7 @@ cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return _grow_virtual(a, pool, stream, nbytes, True, True, status)
 
 
-cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    cdef Block* detached = pages_detach(a, nbytes)
+cdef size_t _to_page_pool(DeviceAllocator* a, Block* detached) noexcept nogil:
     cdef Block* done = NULL
     cdef Block* failed = NULL
     cdef size_t before = a.page_pool_nbytes
@@ -422,6 +459,14 @@ cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     device_lock(a)
     pages_settle(a, done, failed)
     return a.page_pool_nbytes - before
+
+
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    return _to_page_pool(a, pages_detach(a, nbytes))
+
+
+cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil:
+    return _to_page_pool(a, pages_detach_dead(a))
 
 
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,

@@ -6,7 +6,8 @@ Each rung is tried only when the ones below gave nothing, and costs more than th
  1. thread caches are drained, and the pool is searched again       no driver call
  2. the free blocks of other streams whose work is done             no driver call
  3. a view: free pages of several places, mapped side by side       a mapping for each page
- 4. growth: the page pool, then new pages or a new segment          creating and mapping
+ 4. growth: the page pool, where what dead private pools left goes  creating and mapping
+    first, then new pages or a new segment
  5. the free blocks of pools that lend them (`use_on_oom`)          no driver call
  6. a view whatever it costs; free pages moved, then growth again   unmapping, mapping
  7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
@@ -27,6 +28,7 @@ reserved bytes in use rather than 0.88).
 from libc.stdint cimport SIZE_MAX, uint64_t
 
 from gputensor._alloc.captured_free cimport captured_frees_collect
+from gputensor._alloc.dead_pool cimport dead_pools_settle
 from gputensor._alloc.growth cimport growth_need, pages_collect, pool_grow
 from gputensor._alloc.model cimport (
     STAT_RESERVED_BYTES,
@@ -42,6 +44,7 @@ from gputensor._alloc.release cimport (
     collect_garbage,
     driver_pool_trim,
     page_pool_release,
+    ranges_release_all,
     segments_release,
     synchronize_all,
 )
@@ -96,6 +99,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         elif not waited and not a.capturing:
             synchronize_all(a)
             pending_poll(a)
+            dead_pools_settle(a)
             waited = True
         else:
             break
@@ -163,6 +167,11 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
     block = _search(a, pool, stream, nbytes)
     if block != NULL:
         return block
+    if a.dead_pools > 0 and not a.capturing:
+        dead_pools_settle(a)
+        block = _search(a, pool, stream, nbytes)
+        if block != NULL:
+            return block
     collect_garbage(a, nbytes)
     if a.config.page_reuse and a.config.expandable_segments:
         block = view_open(a, pool, stream, nbytes, False)
@@ -171,7 +180,8 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
     if ladder_refuses(a, pool, stream, nbytes):
         return _rearrange(a, pool, stream, nbytes, status)
     block = pool_grow(a, pool, stream, nbytes, status)
-    if block == NULL and driver_pool_trim(a):
+    # It may be addresses that the driver lacks, or what its own pool keeps.
+    if block == NULL and (ranges_release_all(a) | driver_pool_trim(a)):
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
         block = _squeeze(a, pool, stream, nbytes, pooled, status)

@@ -205,7 +205,9 @@ cdef struct BlockPool:
 cdef struct PrivatePool:
     uint64_t pool_id
     int use_count               # holders: graphs, MemPool objects
-    int capturing
+    int scopes                  # in the list of scopes
+    int capturing               # ... of them, those of captures
+    int pins                    # threads that work on it with the lock given up
     bint is_for_oom             # its free blocks serve other requests before those fail
     bint is_unsplit             # blocks are neither cut nor joined
     Stat reserved[3]            # bytes of its segments: all, large, small
@@ -300,6 +302,7 @@ cdef struct DeviceAllocator:
     bint caching                # caching_allocator_enable()
     BlockPool pools[2]
     PrivatePool* private_pools
+    int dead_pools              # of them, those without holder and scope
     PoolScope* scopes
     View* views                 # of the large default pool, most recently used first
     int view_count

@@ -12,6 +12,8 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Needs the device lock: cuts whole pages that the device is done with out of free blocks, up to
 # `nbytes` of them, largest blocks first; the cut tiles are HELD and linked by link_next.
 cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# The same for all such pages of the private pools that are dead.
+cdef Block* pages_detach_dead(DeviceAllocator* a) noexcept nogil
 # Without the lock: unmaps the detached tiles. Tiles whose unmap failed are left in `failed`.
 cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
                           Block** failed) noexcept nogil

@@ -127,6 +127,17 @@ cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return detached
 
 
+cdef Block* pages_detach_dead(DeviceAllocator* a) noexcept nogil:
+    cdef Block* detached = NULL
+    cdef PrivatePool* private = a.private_pools
+    while private != NULL:
+        if private.use_count == 0 and private.scopes == 0:
+            _detach_from(a, &private.pools[0], <size_t>-1, &detached)
+            _detach_from(a, &private.pools[1], <size_t>-1, &detached)
+        private = private.next
+    return detached
+
+
 cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
                           Block** failed) noexcept nogil:
     cdef Driver* driver = a.driver

@@ -2,7 +2,8 @@
 """Private pools and scopes.
 
 A private pool is a pair of block pools of its own. Its free memory is its own as long as someone
-holds it: a graph's replays write to addresses that look free to the allocator. Scopes are a stack:
+holds it: a graph's replays write to addresses that look free to the allocator. What becomes of it
+then: dead_pool.pyx. Scopes are a stack:
 the innermost one that matches the thread or the stream decides. Thread caches stand aside while any
 scope is open (`scope_count`), since they know nothing of pools.
 """
@@ -11,6 +12,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.check_hook cimport check_after
+from gputensor._alloc.dead_pool cimport dead_pool_drop, pool_is_dead
 from gputensor._alloc.device_allocator cimport allocator_find, allocator_open
 from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.model cimport (
@@ -88,7 +90,19 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id) noexcept n
             pool.pools[0].owner = pool.pools[1].owner = pool
             pool.next = a.private_pools
             a.private_pools = pool
+            a.dead_pools += 1               # until someone holds it
     return pool
+
+
+# Changes who holds a pool.
+cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
+                 int captures) noexcept nogil:
+    a.dead_pools -= pool_is_dead(pool)
+    pool.use_count += holders
+    pool.scopes += scopes
+    pool.capturing += captures
+    a.capturing += captures
+    a.dead_pools += pool_is_dead(pool)
 
 
 # A thread that saw no capture records or queries: its call must not become part of this one. On a
@@ -121,18 +135,17 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
         device_unlock(a)
         free(scope)
         return STATUS_OUT_OF_MEMORY
+    pool.pins += 1
     if captures:
         _wait_for_askers(a)
+    pool.pins -= 1
     scope.pool = pool
     scope.by_thread = by_thread
     scope.owner = owner
     scope.next = a.scopes
     a.scopes = scope
     gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) + 1)
-    pool.capturing += captures
-    a.capturing += captures
-    if captures:
-        pool.use_count += 1
+    _count(a, pool, captures, 1, captures)
     device_unlock(a)
     check_after(device, "the begin of a pool")
     return STATUS_OK
@@ -141,6 +154,7 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
 cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
                            int captures) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* pool
     cdef PoolScope** cell
     cdef PoolScope* scope
     if a == NULL:
@@ -156,9 +170,10 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
         return STATUS_NOT_FOUND
     cell[0] = scope.next
     gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) - 1)
-    scope.pool.capturing -= captures
-    a.capturing -= captures
+    pool = scope.pool
+    _count(a, pool, 0, -1, -captures)
     free(scope)
+    dead_pool_drop(a, pool)
     if captures and a.capturing == 0:
         pending_resume(a)
         direct_release(a)
@@ -200,7 +215,8 @@ cdef status_t _hold(int device, uint64_t pool_id, int change) noexcept nogil:
     elif pool.use_count + change < 0:
         status = STATUS_INVALID_VALUE
     else:
-        pool.use_count += change
+        _count(a, pool, change, 0, 0)
+        dead_pool_drop(a, pool)
     device_unlock(a)
     check_after(device, "a hold on a pool" if change > 0 else "a pool's release")
     return status

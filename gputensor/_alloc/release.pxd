@@ -1,6 +1,6 @@
 # Giving memory back to the driver. Called with the device lock held; given up for driver calls.
 
-from gputensor._alloc.model cimport DeviceAllocator
+from gputensor._alloc.model cimport BlockPool, DeviceAllocator
 
 # Destroys the pages in the page pool, down to `keep` bytes; gives the bytes released.
 cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil
@@ -11,6 +11,10 @@ cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil
 cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil
 # Everything that is free and done: pages, plain segments, address space that holds nothing.
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil
+# Address space of a pool that nothing backs; says whether there was any.
+cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil
+# The same of all pools.
+cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil
 # garbage_collection_threshold: the page pool and cached plain segments go, those that were not used
 # for the longest time first, as few as bring the reserved bytes with the request below the
 # threshold. Not in a capture.

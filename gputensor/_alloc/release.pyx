@@ -180,21 +180,24 @@ cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         released += _release_from(a, &a.pools[0], nbytes - released)
     private = a.private_pools
     while private != NULL and released < nbytes:
+        private.pins += 1
         if private.use_count == 0 and not private.capturing:
             released += _release_from(a, &private.pools[1], nbytes - released)
             if released < nbytes:
                 released += _release_from(a, &private.pools[0], nbytes - released)
+        private.pins -= 1
         private = private.next
     return released
 
 
-# Address space that nothing backs goes back; the home segment of a busy pool stays.
-cdef void _release_ranges(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+# The home segment of a busy pool stays.
+cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef Segment* segment = pool.segments
     cdef uint64_t va, stream
     cdef size_t nbytes
     cdef status_t status
+    cdef bint found = False
     while segment != NULL:
         if (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
                 and segment.holes.nbytes == segment.nbytes):
@@ -207,10 +210,26 @@ cdef void _release_ranges(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
             device_lock(a)
             if status != STATUS_OK:
                 segment_new(pool, va, nbytes, True, stream, a.granularity)
-                return
+                break
+            found = True
             segment = pool.segments
         else:
             segment = segment.next
+    return found
+
+
+cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
+    cdef PrivatePool* private
+    cdef bint found = ranges_release(a, &a.pools[0])
+    found |= ranges_release(a, &a.pools[1])
+    private = a.private_pools
+    while private != NULL:
+        private.pins += 1
+        found |= ranges_release(a, &private.pools[0])
+        found |= ranges_release(a, &private.pools[1])
+        private.pins -= 1
+        private = private.next
+    return found
 
 
 cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil:
@@ -224,19 +243,12 @@ cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil:
 
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
     cdef size_t released
-    cdef PrivatePool* private
     driver_pool_trim(a)
     views_drop_idle(a)
     pages_collect(a, SIZE_MAX)
     released = page_pool_release(a, 0)
     released += segments_release(a, SIZE_MAX)
-    _release_ranges(a, &a.pools[0])
-    _release_ranges(a, &a.pools[1])
-    private = a.private_pools
-    while private != NULL:
-        _release_ranges(a, &private.pools[0])
-        _release_ranges(a, &private.pools[1])
-        private = private.next
+    ranges_release_all(a)
     return released
 
 

@@ -12,6 +12,7 @@ from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from gputensor._alloc.check_hook cimport check_after
+from gputensor._alloc.dead_pool cimport dead_pools_settle
 from gputensor._alloc.device_allocator cimport allocator_find
 from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.model cimport (
@@ -257,6 +258,7 @@ def empty_cache(int device):
             pending_poll(a)
         direct_release(a)
         released = release_all(a)
+        dead_pools_settle(a)
         device_unlock(a)
         check_after(device, "empty_cache")
     return released

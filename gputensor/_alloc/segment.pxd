@@ -18,6 +18,8 @@ from gputensor._alloc.model cimport (
 cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
                           uint64_t stream, size_t granularity) noexcept nogil
 cdef void segment_drop(Segment* segment) noexcept nogil
+# A plain segment of one tile that is in no bin goes to another pool of its kind.
+cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil
 
 # An UNMAPPED tile joins its UNMAPPED neighbours and the hole list.
 cdef void hole_insert(Block* block) noexcept nogil

@@ -79,6 +79,22 @@ cdef void segment_drop(Segment* segment) noexcept nogil:
     free(segment)
 
 
+cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
+    if segment.previous != NULL:
+        segment.previous.next = segment.next
+    else:
+        segment.pool.segments = segment.next
+    if segment.next != NULL:
+        segment.next.previous = segment.previous
+    segment.previous = NULL
+    segment.next = pool.segments
+    if pool.segments != NULL:
+        pool.segments.previous = segment
+    pool.segments = segment
+    segment.pool = pool
+    segment.first.pool = pool
+
+
 cdef void hole_remove(Block* block) noexcept nogil:
     if block.link_next != NULL:
         block.link_next.link_previous = block.link_previous

@@ -35,6 +35,8 @@ KINDS = {
     "bytes of the page pool": "the page pool holds",
     "reserved bytes": "reserved bytes: ",
     "reserved bytes of a pool": "reserved bytes of a private pool",
+    "a pool's scopes": "scopes of a private pool",
+    "pools that nobody holds": "private pools without holder",
     "allocated bytes": "allocated bytes: ",
     "allocations": "allocations: ",
     "requested bytes": "requested bytes: ",
@@ -129,6 +131,10 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
         a.stats[5][2].current -= sign * 512
     elif what == "reserved bytes of a pool":
         a.private_pools.reserved[0].current -= sign * 512
+    elif what == "a pool's scopes":
+        a.private_pools.scopes += sign
+    elif what == "pools that nobody holds":
+        a.dead_pools += sign
     elif what == "allocated bytes":
         a.counters[0].bytes_out += sign * 512
     elif what == "allocations":
