@@ -30,11 +30,11 @@ from gputensor._alloc.model cimport (
     POOL_LARGE,
     POOL_SMALL,
     SMALL_LIMIT,
-    STAT_RESERVED_BYTES,
     Block,
     DeviceAllocator,
     StreamUse,
 )
+from gputensor._alloc.limit cimport limit_claim, limit_settle
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pending cimport pending_poll
 from gputensor._alloc.release cimport release_all, synchronize_all
@@ -77,14 +77,17 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
     return driver.mem_free(driver.self, block.ptr)
 
 
-cdef inline bint _is_over_limit(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    return <size_t>a.stats[STAT_RESERVED_BYTES][0].current + nbytes > a.limit_nbytes
+cdef inline bint _claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    if not limit_claim(a, nbytes):
+        return False
+    a.out_of_lists += 1
+    return True
 
 
 # What the pools cached, from before or for other threads, may be in the way. The driver's own pool
 # takes a block back when its stream gets there: waiting may make room.
-cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
-    cdef bint is_over
+cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
+                         bint* is_claimed) noexcept nogil:
     device_lock(a)
     a.num_alloc_retries += 1
     caches_drain(a)
@@ -93,16 +96,16 @@ cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream) noex
         pending_poll(a)
     direct_release(a)
     release_all(a)
-    is_over = _is_over_limit(a, block.nbytes)
+    if not is_claimed[0]:
+        is_claimed[0] = _claim(a, block.nbytes)
     device_unlock(a)
-    if is_over:
-        return STATUS_OUT_OF_MEMORY
-    return _ask(a, block, stream)
+    return _ask(a, block, stream) if is_claimed[0] else <status_t>STATUS_OUT_OF_MEMORY
 
 
 cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                           status_t* status) noexcept nogil:
     cdef Block* block = block_new()
+    cdef bint is_claimed
     if block == NULL:
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
@@ -113,18 +116,18 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
     block.kind = POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE
     block.state = BLOCK_ALLOCATED
     device_lock(a)
-    status[0] = STATUS_OK
-    if _is_over_limit(a, rounded):
-        status[0] = STATUS_OUT_OF_MEMORY
+    is_claimed = _claim(a, rounded)
     device_unlock(a)
-    if status[0] == STATUS_OK:
-        status[0] = _ask(a, block, stream)
+    status[0] = _ask(a, block, stream) if is_claimed else <status_t>STATUS_OUT_OF_MEMORY
     if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
-        status[0] = _ask_again(a, block, stream)
+        status[0] = _ask_again(a, block, stream, &is_claimed)
     if status[0] == STATUS_OK and not block_map_insert(block):
         _give_back(a, block)
         status[0] = STATUS_OUT_OF_MEMORY
     device_lock(a)
+    if is_claimed:
+        a.out_of_lists -= 1
+        limit_settle(a, rounded)
     if status[0] != STATUS_OK:
         a.num_ooms += 1
         device_unlock(a)

@@ -1,5 +1,5 @@
 # distutils: language = c++
-"""Growth: address space, pages and plain segments, with the driver calls outside the lock.
+"""Growth: address space and pages, with the driver calls outside the lock; plain_growth.pyx else.
 
 A pool of virtual memory has one home segment that all its streams share, as long as its address
 space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole
@@ -20,21 +20,19 @@ from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._alloc.block cimport block_join_next, block_split
 from gputensor._alloc.history cimport (
-    HISTORY_SEGMENT_ALLOC,
     HISTORY_SEGMENT_MAP,
     history_enabled,
     history_record,
     stack_of_request,
 )
+from gputensor._alloc.limit cimport limit_claim, limit_settle
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
     BLOCK_FREE,
     BLOCK_HELD,
     BLOCK_MOVING,
-    MIN_LARGE,
     POOL_LARGE,
     POOL_SMALL,
-    ROUND_LARGE,
     SMALL_SEGMENT,
     STAT_RESERVED_BYTES,
     Block,
@@ -53,20 +51,17 @@ from gputensor._alloc.page cimport (
     pages_settle,
     pages_unmap,
 )
-from gputensor._alloc.pool cimport pool_bins, pool_insert, pool_remove, pool_trim
-from gputensor._alloc.progress cimport progress_is_done
+from gputensor._alloc.plain_growth cimport plain_grow, plain_nbytes
+from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
 from gputensor._alloc.segment cimport (
     hole_insert,
     hole_remove,
-    segment_move,
     segment_new,
     segment_put_page,
 )
 from gputensor._alloc.statistics cimport (
     account_pool_reserved,
     account_reserved,
-    account_segment,
-    stat_change,
     stat_read,
 )
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
@@ -326,7 +321,8 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     cdef Page* pages = NULL
     cdef Page* mapped = NULL
     cdef Block* block
-    cdef size_t got, want, done = 0, created = 0
+    cdef size_t got, want, fresh, done = 0, created = 0
+    cdef bint is_allowed
     if not _find_place(a, pool, stream, nbytes, alone, &place):
         status[0] = _reserve(a, pool, stream, nbytes)
         if status[0] != STATUS_OK:
@@ -336,8 +332,11 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
             return NULL
     got = _pick(a, place.need, exact, &pages)
     want = _want(a, pool, &place, got, exact)
-    if (want > place.hole.nbytes or want - (got if got < want else want) + _reserved(a)
-            > a.limit_nbytes or not _claim(pool, &place, want)):
+    fresh = want - got if got < want else 0
+    is_allowed = want <= place.hole.nbytes and limit_claim(a, fresh)
+    if not is_allowed or not _claim(pool, &place, want):
+        if is_allowed:
+            limit_settle(a, fresh)
         _return_pages(a, pages)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
@@ -348,6 +347,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         done = _map(a, &place, &pages, &mapped, status)
     device_lock(a)
     a.out_of_lists -= 1
+    limit_settle(a, fresh)
     a.page_pool_nbytes += created
     a.mapping_us += 10.0 + 0.24 * (created >> 20)
     account_reserved(a, POOL_LARGE, <int64_t>created)
@@ -366,81 +366,6 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     if place.trail != NULL:
         pool_insert(pool, place.trail)
     return NULL
-
-
-cdef size_t _plain_nbytes(DeviceAllocator* a, BlockPool* pool, size_t nbytes) noexcept nogil:
-    if pool.kind == POOL_SMALL:
-        return SMALL_SEGMENT
-    if nbytes < MIN_LARGE and nbytes <= a.config.large_segment_size:
-        return a.config.large_segment_size
-    return _round_up(nbytes, ROUND_LARGE)
-
-
-# A plain segment of the default pool that is one free block, done, and little larger than `nbytes`:
-# it goes to another pool without a driver call. NULL when there is none.
-cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                     size_t nbytes) noexcept nogil:
-    cdef BlockPool* source = &a.pools[pool.kind]
-    cdef Segment* segment = source.segments
-    cdef Segment* best = NULL
-    cdef Block* block
-    while segment != NULL and source != pool:
-        block = segment.first
-        if (not segment.is_virtual and block.state == BLOCK_FREE
-                and block.nbytes == segment.nbytes
-                and nbytes <= segment.nbytes <= nbytes + nbytes // 4
-                and (best == NULL or segment.nbytes < best.nbytes)
-                and progress_is_done(a, pool_bins(source, block.stream).state, block.epoch)):
-            best = segment
-        segment = segment.next
-    if best == NULL:
-        return NULL
-    block = best.first
-    pool_remove(source, block)
-    account_pool_reserved(a, source, -<int64_t>best.nbytes)
-    segment_move(best, pool)
-    account_pool_reserved(a, pool, <int64_t>best.nbytes)
-    best.stream = stream
-    block.stream = stream
-    block.epoch = 0
-    block.state = BLOCK_HELD
-    return best
-
-
-cdef Block* _grow_plain(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                        status_t* status) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef size_t size = _plain_nbytes(a, pool, nbytes)
-    cdef uint64_t ptr = 0
-    cdef Segment* segment = _adopt(a, pool, stream, size)
-    if segment != NULL:
-        pool_trim(pool, segment.first, nbytes)
-        status[0] = STATUS_OK
-        return segment.first
-    if size + _reserved(a) > a.limit_nbytes:
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
-    device_unlock(a)
-    status[0] = driver.mem_alloc(driver.self, &ptr, size)
-    device_lock(a)
-    if status[0] != STATUS_OK:
-        return NULL
-    segment = segment_new(pool, ptr, size, False, stream, 0)
-    if segment == NULL:
-        driver.mem_free(driver.self, ptr)
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
-    a.num_device_alloc += 1
-    account_pool_reserved(a, pool, <int64_t>size)
-    account_segment(a, pool.kind, 1)
-    if size >= a.config.max_split_size:
-        segment.is_oversize = True
-        stat_change(&a.oversize_segments, 1)
-    if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
-                       pool.pool_id)
-    pool_trim(pool, segment.first, nbytes)
-    return segment.first
 
 
 cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
@@ -473,7 +398,7 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
                       status_t* status) noexcept nogil:
     cdef Block* block
     if not a.config.expandable_segments or a.granularity == 0:
-        return _grow_plain(a, pool, stream, nbytes, status)
+        return plain_grow(a, pool, stream, nbytes, status)
     if pool.owner != NULL and pool.owner.is_unsplit:
         # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
         return _grow_virtual(a, pool, stream, nbytes, True, True, status)
@@ -488,7 +413,7 @@ cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                         size_t nbytes) noexcept nogil:
     cdef Place place
     if not a.config.expandable_segments or a.granularity == 0:
-        return _plain_nbytes(a, pool, nbytes)
+        return plain_nbytes(a, pool, nbytes)
     if not _find_place(a, pool, stream, nbytes, pool.owner != NULL and pool.owner.is_unsplit,
                        &place):
         return _round_up(nbytes, a.granularity)

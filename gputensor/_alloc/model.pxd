@@ -299,6 +299,7 @@ cdef struct DeviceAllocator:
     size_t total_nbytes         # of the device
     AllocatorConfig config
     size_t limit_nbytes         # reserved may not exceed it; SIZE_MAX: no limit
+    size_t making_nbytes        # ... with what threads are asking the driver for: limit.pxd
     bint caching                # caching_allocator_enable()
     BlockPool pools[2]
     PrivatePool* private_pools
@@ -316,7 +317,7 @@ cdef struct DeviceAllocator:
     # free pages of the device; the bytes include pages in the hands of a thread that grows
     Page* page_pool
     size_t page_pool_nbytes
-    int out_of_lists            # threads that hold pages or views outside of their lists
+    int out_of_lists            # threads that hold tiles, pages or views outside of their lists
     # frees that wait for other streams
     PendingQueue* pending
     int64_t pending_count[2]

@@ -33,6 +33,7 @@ KINDS = {
     "a segment that was freed later": "its last free comes after",
     "a lost hole": "holes are not in its list",
     "bytes of the page pool": "the page pool holds",
+    "bytes that nobody makes": "nobody makes memory",
     "reserved bytes": "reserved bytes: ",
     "reserved bytes of a pool": "reserved bytes of a private pool",
     "a pool's scopes": "scopes of a private pool",
@@ -127,6 +128,8 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
 cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     if what == "bytes of the page pool":
         a.page_pool_nbytes += sign * 512
+    elif what == "bytes that nobody makes":
+        a.making_nbytes += sign * 512
     elif what == "reserved bytes":
         a.stats[5][2].current -= sign * 512
     elif what == "reserved bytes of a pool":

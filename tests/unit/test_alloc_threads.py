@@ -4,14 +4,16 @@ import ctypes
 import queue
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
 
-from gputensor._alloc import checker, raw_memory, report
+from gputensor._alloc import checker, device_allocator, raw_memory, report
 from gputensor._driver import registry
+from gputensor.errors import OutOfMemoryError
 from tests.simulation.allocator_shadow import c_symbols
-from tests.unit.alloc_probe import MIB, opened
+from tests.unit.alloc_probe import MIB, held_up, opened
 
 
 def run(bodies):
@@ -272,3 +274,36 @@ def test_c_symbols_need_no_gil(library):
 
         run([lambda: body(library)] * 4 + [lambda: body(keeping)] * 2)
         assert probe.stats()["allocation.all.freed"] == 2400
+
+
+@pytest.mark.parametrize(
+    ("conf", "entry", "caching"),
+    [
+        ("", "page_create", True),
+        ("expandable_segments:False", "mem_alloc", True),
+        ("", "mem_alloc", False),
+    ],
+)
+def test_threads_that_ask_at_once_do_not_pass_the_limit(conf, entry, caching):
+    with opened(f"memory_limit_mb:100,{conf}".strip(","), phantom=True) as probe:
+        probe.free(probe.malloc(512))
+        report.empty_cache(probe.device)
+        device_allocator.set_caching(probe.device, caching)
+        failed = []
+
+        def body():
+            try:
+                probe.malloc(40 * MIB)
+            except OutOfMemoryError:
+                failed.append(1)
+
+        with held_up(probe, entry, lambda: time.sleep(0.02)):
+            threads = [threading.Thread(target=body) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+        assert len(probe.held) == 2 and len(failed) == 2
+        assert probe.stats()["reserved_bytes.all.peak"] <= 100 * MIB
+        probe.free_all()
+        device_allocator.set_caching(probe.device, True)
