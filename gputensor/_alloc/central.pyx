@@ -111,6 +111,7 @@ cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint
 
 cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     device_lock(a)
+    a.frees += 1
     block_map_remove(block.ptr)
     account_take(a, block.kind, block.nbytes, block.requested)
     if block.is_oversize:

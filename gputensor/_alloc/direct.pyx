@@ -34,6 +34,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     StreamUse,
 )
+from gputensor._alloc.in_hands cimport hands_empty, hands_fill
 from gputensor._alloc.limit cimport limit_claim, limit_settle
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pending cimport pending_poll
@@ -80,7 +81,7 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef inline bint _claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     if not limit_claim(a, nbytes):
         return False
-    a.out_of_lists += 1
+    hands_fill(a)
     return True
 
 
@@ -126,7 +127,7 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
         status[0] = STATUS_OUT_OF_MEMORY
     device_lock(a)
     if is_claimed:
-        a.out_of_lists -= 1
+        hands_empty(a)
         limit_settle(a, rounded)
     if status[0] != STATUS_OK:
         a.num_ooms += 1

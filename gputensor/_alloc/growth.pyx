@@ -25,6 +25,7 @@ from gputensor._alloc.history cimport (
     history_record,
     stack_of_request,
 )
+from gputensor._alloc.in_hands cimport hands_empty, hands_fill
 from gputensor._alloc.limit cimport limit_claim, limit_settle
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
@@ -340,13 +341,13 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         _return_pages(a, pages)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
-    a.out_of_lists += 1
+    hands_fill(a)
     device_unlock(a)
     status[0] = _make(a, pool, want - got, exact, &pages, &created)
     if status[0] == STATUS_OK:
         done = _map(a, &place, &pages, &mapped, status)
     device_lock(a)
-    a.out_of_lists -= 1
+    hands_empty(a)
     limit_settle(a, fresh)
     a.page_pool_nbytes += created
     a.mapping_us += 10.0 + 0.24 * (created >> 20)
@@ -379,10 +380,12 @@ cdef size_t _to_page_pool(DeviceAllocator* a, Block* detached) noexcept nogil:
     cdef size_t before = a.page_pool_nbytes
     if detached == NULL:
         return 0
+    hands_fill(a)
     device_unlock(a)
     pages_unmap(a, detached, &done, &failed)
     device_lock(a)
     pages_settle(a, done, failed)
+    hands_empty(a)
     return a.page_pool_nbytes - before
 
 

@@ -19,6 +19,7 @@ With backend:cudaMallocAsync only private pools come here; what is free in the d
 goes back to the device when 4 fails, and once more at 9.
 With `throw_on_cudamalloc_oom` a request that would pass the limit gets what 1 to 3 and 6 give, or
 is refused.
+A request that fails while others hold memory outside of the lists, or free some, climbs again.
 In a capture, blocks that the graph has done with come first of all (captured_free.pyx).
 Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
 best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of the
@@ -30,6 +31,7 @@ from libc.stdint cimport SIZE_MAX, uint64_t
 from gputensor._alloc.captured_free cimport captured_frees_collect
 from gputensor._alloc.dead_pool cimport dead_pools_settle
 from gputensor._alloc.growth cimport growth_need, pages_collect, pool_grow
+from gputensor._alloc.in_hands cimport hands_others, hands_wait
 from gputensor._alloc.model cimport (
     STAT_RESERVED_BYTES,
     Block,
@@ -51,6 +53,9 @@ from gputensor._alloc.release cimport (
 from gputensor._alloc.thread_cache cimport caches_drain
 from gputensor._alloc.view cimport view_open, views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
+
+cdef enum:
+    CLIMBS = 8                  # at most, while other threads free memory and put it back
 
 
 # Rungs 1 and 2: what is there, without asking the driver for memory.
@@ -140,7 +145,7 @@ cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 
 # Rung 6 alone, for a request that is to be refused rather than wait or give back what is cached.
 cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                       status_t* status) noexcept nogil:
+                       status_t* status, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
     if a.config.page_reuse and a.config.expandable_segments:
         block = view_open(a, pool, stream, nbytes, True)
@@ -149,14 +154,12 @@ cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
             pages_collect(a, growth_need(a, pool, stream, nbytes))
             if not ladder_refuses(a, pool, stream, nbytes):
                 block = pool_grow(a, pool, stream, nbytes, status)
-    if block == NULL:
-        a.num_oom_rejections += 1
-        status[0] = STATUS_OUT_OF_MEMORY
+    is_refused[0] = block == NULL
     return block
 
 
-cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                         status_t* status) noexcept nogil:
+cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                   status_t* status, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
     cdef size_t pooled = a.page_pool_nbytes
     status[0] = STATUS_OK
@@ -178,15 +181,36 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
         if block != NULL:
             return block
     if ladder_refuses(a, pool, stream, nbytes):
-        return _rearrange(a, pool, stream, nbytes, status)
+        return _rearrange(a, pool, stream, nbytes, status, is_refused)
     block = pool_grow(a, pool, stream, nbytes, status)
     # It may be addresses that the driver lacks, or what its own pool keeps.
     if block == NULL and (ranges_release_all(a) | driver_pool_trim(a)):
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
         block = _squeeze(a, pool, stream, nbytes, pooled, status)
-    if block == NULL:
-        a.num_ooms += 1
-        if status[0] == STATUS_OK:
-            status[0] = STATUS_OUT_OF_MEMORY
     return block
+
+
+cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                         status_t* status) noexcept nogil:
+    cdef Block* block = NULL
+    cdef uint64_t others, frees
+    cdef bint is_refused = False
+    cdef int _turn
+    for _turn in range(CLIMBS):
+        others = hands_others(a)
+        frees = a.frees
+        block = _climb(a, pool, stream, nbytes, status, &is_refused)
+        if block != NULL:
+            return block
+        if is_refused:
+            a.num_oom_rejections += 1
+            status[0] = STATUS_OUT_OF_MEMORY
+            return NULL
+        # It failed for good when all that there is was in the lists.
+        if caches_drain(a) == 0 and not hands_wait(a, others, frees):
+            break
+    a.num_ooms += 1
+    if status[0] == STATUS_OK:
+        status[0] = STATUS_OUT_OF_MEMORY
+    return NULL

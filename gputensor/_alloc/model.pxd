@@ -318,6 +318,8 @@ cdef struct DeviceAllocator:
     Page* page_pool
     size_t page_pool_nbytes
     int out_of_lists            # threads that hold tiles, pages or views outside of their lists
+    uint64_t came_back          # how often one of them was done with it: in_hands.pyx
+    uint64_t frees              # blocks that callers gave back to the pools
     # frees that wait for other streams
     PendingQueue* pending
     int64_t pending_count[2]

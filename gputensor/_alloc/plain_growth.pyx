@@ -13,6 +13,7 @@ from gputensor._alloc.history cimport (
     history_record,
     stack_of_request,
 )
+from gputensor._alloc.in_hands cimport hands_empty, hands_fill
 from gputensor._alloc.limit cimport limit_claim, limit_settle
 from gputensor._alloc.model cimport (
     BLOCK_FREE,
@@ -90,11 +91,11 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     if not limit_claim(a, size):
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
-    a.out_of_lists += 1
+    hands_fill(a)
     device_unlock(a)
     status[0] = driver.mem_alloc(driver.self, &ptr, size)
     device_lock(a)
-    a.out_of_lists -= 1
+    hands_empty(a)
     limit_settle(a, size)
     if status[0] != STATUS_OK:
         return NULL

@@ -15,6 +15,7 @@ from gputensor._alloc.history cimport (
     history_enabled,
     history_record,
 )
+from gputensor._alloc.in_hands cimport hands_empty, hands_fill
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
     BLOCK_FREE,
@@ -83,7 +84,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
         page.next = pages
         pages = page
         left = left - page.nbytes if left > page.nbytes else 0
-    a.out_of_lists += 1
+    hands_fill(a)
     device_unlock(a)
     while pages != NULL:
         page = pages
@@ -95,7 +96,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
             page.next = kept
             kept = page
     device_lock(a)
-    a.out_of_lists -= 1
+    hands_empty(a)
     while kept != NULL:
         page = kept
         kept = page.next
@@ -122,9 +123,11 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     cdef status_t status
     pool_remove(pool, block)
     block.state = BLOCK_HELD
+    hands_fill(a)
     device_unlock(a)
     status = driver.mem_free(driver.self, segment.va)
     device_lock(a)
+    hands_empty(a)
     if status != STATUS_OK:
         pool_insert(pool, block)
         return False

@@ -24,6 +24,7 @@ from gputensor._alloc.block cimport block_drop, block_new, block_split
 from gputensor._alloc.block_events cimport view_event_close, view_event_open
 from gputensor._alloc.growth cimport growth_need, pool_grow_page
 from gputensor._alloc.history cimport history_enabled
+from gputensor._alloc.in_hands cimport hands_empty, hands_fill
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
     BLOCK_HELD,
@@ -147,11 +148,11 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         free(view)
         return NULL
     a.view_count += 1               # before the lock is given up: others count it, too
-    a.out_of_lists += 1
+    hands_fill(a)
     device_unlock(a)
     status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
     device_lock(a)
-    a.out_of_lists -= 1
+    hands_empty(a)
     if status != STATUS_OK:
         a.view_count -= 1
         free(view)
@@ -244,6 +245,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
     parts = _claim(pool, plan)
     if parts == NULL:
         return NULL
+    hands_fill(a)
     if view != NULL:
         view.use_count += 1
         view.is_growing = True
@@ -276,6 +278,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
         _release_parts(pool, parts)
     elif view != a.views:
         _to_front(a, view)
+    hands_empty(a)
     return block
 
 
@@ -299,12 +302,12 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
     if view == NULL:
         return False
     a.mapping_us += UNMAP_US * view.page_count
-    a.out_of_lists += 1
+    hands_fill(a)
     _unlist(a, view)
     is_gone = _drop(a, view)
     if not is_gone:
         _list(a, view)
-    a.out_of_lists -= 1
+    hands_empty(a)
     return is_gone
 
 
@@ -425,7 +428,7 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
     cdef View* kept = NULL
-    a.out_of_lists += 1
+    hands_fill(a)
     while view != NULL:
         _unlist(a, view)
         if not _drop(a, view):
@@ -436,4 +439,4 @@ cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
         view = kept
         kept = view.next
         _list(a, view)
-    a.out_of_lists -= 1
+    hands_empty(a)

@@ -1,7 +1,9 @@
 """Thread caches and the C symbols: exact totals, blocks that come home, no driver call on a hit."""
 
 import ctypes
+import functools
 import queue
+import random
 import sys
 import threading
 import time
@@ -307,3 +309,57 @@ def test_threads_that_ask_at_once_do_not_pass_the_limit(conf, entry, caching):
         assert probe.stats()["reserved_bytes.all.peak"] <= 100 * MIB
         probe.free_all()
         device_allocator.set_caching(probe.device, True)
+
+
+def test_a_request_waits_for_free_memory_that_another_thread_has_in_hand():
+    """A growth that fails holds the free block beside the hole, and then gives it back."""
+    with opened("page_size_mb:2", capacity=64 * MIB, phantom=True) as probe:
+        probe.malloc(30 * MIB)
+        probe.free(probe.malloc(28 * MIB))
+        inside, go_on = threading.Event(), threading.Event()
+
+        def hold_up():
+            if not inside.is_set():
+                inside.set()
+                go_on.wait(20)
+
+        def ask_for_too_much():
+            with pytest.raises(OutOfMemoryError):
+                probe.malloc(40 * MIB)
+
+        served = []
+        with held_up(probe, "page_create", hold_up):
+            threads = [threading.Thread(target=ask_for_too_much)]
+            threads[0].start()
+            assert inside.wait(20)
+            threads.append(threading.Thread(target=lambda: served.append(probe.malloc(20 * MIB))))
+            threads[1].start()
+            threads[1].join(0.1)
+            assert threads[1].is_alive(), "it neither fails nor is it served"
+            go_on.set()
+            for thread in threads:
+                thread.join()
+        assert len(served) == 1
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("conf", ["page_size_mb:2", ""])
+def test_threads_that_together_fit_are_never_refused(conf):
+    threads, most = 4, 56 * MIB
+    with opened(conf, phantom=True) as probe:
+        stop = time.monotonic() + 4
+
+        def body(seed):
+            rng = random.Random(seed)
+            while time.monotonic() < stop:
+                left, held = most, []
+                for _ in range(rng.randint(1, 5)):
+                    nbytes = rng.randint(1, max(1, left // (2 * MIB))) * 2 * MIB
+                    if nbytes <= left:
+                        left -= nbytes
+                        held.append(raw_memory.raw_alloc(probe.device, nbytes, 0))
+                for ptr in held:
+                    raw_memory.raw_delete(ptr)
+
+        run([functools.partial(body, seed) for seed in range(threads)])
+        assert probe.stats()["num_ooms"] == 0
