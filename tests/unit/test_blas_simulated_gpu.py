@@ -27,12 +27,17 @@ from tests.unit.simulated_gpu import fresh_seed, run_program
         "groups",
         "streams",
         "captures",
-        "tuning",
-        "no_memory_for_tuning",
-        "command",
     ],
 )
 def test_products_on_a_simulated_gpu(libraries, case, is_deferred):
     run_program(
         libraries, "simulated_blas_cases.py", case, seed=fresh_seed() if is_deferred else None
+    )
+
+
+@pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
+@pytest.mark.parametrize("case", ["tuning", "no_memory_for_tuning", "command"])
+def test_tuning_on_a_simulated_gpu(libraries, case, is_deferred):
+    run_program(
+        libraries, "simulated_tuning_cases.py", case, seed=fresh_seed() if is_deferred else None
     )
