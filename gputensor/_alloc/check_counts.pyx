@@ -137,6 +137,9 @@ cdef void _check_page_pool(DeviceAllocator* a, Walk* walk) noexcept nogil:
     if nbytes > a.page_pool_nbytes or (a.out_of_lists == 0 and nbytes != a.page_pool_nbytes):
         gt_fault(walk.faults, "the page pool holds %zu bytes and says %zu", nbytes,
                  a.page_pool_nbytes)
+    if a.moving_us > 500.0 + 1.5 * a.making_us:
+        gt_fault(walk.faults, "moving pages has cost %.1f us, and making them %.1f", a.moving_us,
+                 a.making_us)
     if a.out_of_lists == 0 and a.making_nbytes != 0:
         gt_fault(walk.faults, "nobody makes memory, and %zu bytes are claimed for it",
                  a.making_nbytes)

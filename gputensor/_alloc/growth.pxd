@@ -19,6 +19,10 @@ cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # The same for the dead private pools, as many as there are.
 cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil
+# Moves detached tiles' pages into the page pool; gives how many bytes came.
+cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil
+# The size of the next page that is made when `need` bytes are still to be mapped.
+cdef size_t growth_page(DeviceAllocator* a, BlockPool* pool, size_t need) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                         size_t nbytes) noexcept nogil

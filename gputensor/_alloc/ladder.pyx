@@ -6,8 +6,8 @@ Each rung is tried only when the ones below gave nothing, and costs more than th
  1. thread caches are drained, and the pool is searched again       no driver call
  2. the free blocks of other streams whose work is done             no driver call
  3. a view: free pages of several places, mapped side by side       a mapping for each page
- 4. growth: the page pool, where what dead private pools left goes  creating and mapping
-    first, then new pages or a new segment
+ 4. growth: from the page pool, where free pages of other pools go  creating and mapping
+    before; then by new pages or a new segment
  5. the free blocks of pools that lend them (`use_on_oom`)          no driver call
  6. a view whatever it costs; free pages moved, then growth again   unmapping, mapping
  7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
@@ -39,6 +39,7 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     PrivatePool,
 )
+from gputensor._alloc.page_moves cimport pages_bring
 from gputensor._alloc.pending cimport pending_poll, pending_wait_one
 from gputensor._alloc.pool cimport pool_gather, pool_take
 from gputensor._alloc.progress cimport progress_advance
@@ -55,7 +56,7 @@ from gputensor._alloc.view cimport view_open, views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
 
 cdef enum:
-    CLIMBS = 8                  # at most, while other threads free memory and put it back
+    CLIMBS = 32                 # at most, while other threads free memory and put it back
 
 
 # Rungs 1 and 2: what is there, without asking the driver for memory.
@@ -180,6 +181,8 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
         block = view_open(a, pool, stream, nbytes, False)
         if block != NULL:
             return block
+        if not a.capturing:
+            pages_bring(a, pool, stream, nbytes)
     if ladder_refuses(a, pool, stream, nbytes):
         return _rearrange(a, pool, stream, nbytes, status, is_refused)
     block = pool_grow(a, pool, stream, nbytes, status)

@@ -311,6 +311,8 @@ cdef struct DeviceAllocator:
     uint64_t view_clock         # number of the newest plan, and of its newest step
     uint64_t view_clock_step
     double mapping_us           # what creating and mapping has cost so far, by the model
+    double making_us            # of the pages ever made: what making and mapping them cost
+    double moving_us            # what moving pages between pools has cost: page_moves.pyx
     int32_t scope_count         # read without the lock: caches stand aside when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams

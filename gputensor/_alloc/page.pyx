@@ -40,6 +40,9 @@ from gputensor._driver.table cimport (
     status_t,
 )
 
+cdef enum:
+    ALL = 0x7fffffffffffffff
+
 
 cdef void page_pool_put(DeviceAllocator* a, Page* page) noexcept nogil:
     page.next = a.page_pool
@@ -68,13 +71,15 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return page
 
 
-cdef size_t _detach_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
-                         Block** detached) noexcept nogil:
+# At most `count` pages, none larger than `largest`.
+cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, size_t largest,
+                         int64_t* count, Block** detached) noexcept nogil:
     cdef StreamBins* sb
     cdef Block* head
     cdef Block* block
     cdef Block* tile
-    cdef uint64_t start, end, taken, va
+    cdef Page* page
+    cdef uint64_t start, end, taken
     cdef size_t got = 0
     if pool.streams != NULL:
         # A page under free blocks of two streams is whole only once they are one block.
@@ -93,9 +98,14 @@ cdef size_t _detach_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
                         or not block_whole_pages(a, tile, &start, &end)):
                     continue
                 taken = start
-                while taken < end and taken - start + got < nbytes:
-                    va = taken - tile.segment.va
-                    taken += tile.segment.pages[va // a.granularity].nbytes
+                while taken < end and taken - start + got < nbytes and count[0] > 0:
+                    page = tile.segment.pages[(taken - tile.segment.va) // a.granularity]
+                    if page.nbytes > largest:
+                        break
+                    taken += page.nbytes
+                    count[0] -= 1
+                if taken == start:
+                    continue
                 tile = pool_cut(pool, tile, start, taken)
                 if tile == NULL:
                     return got
@@ -109,31 +119,41 @@ cdef size_t _detach_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
     return got
 
 
-cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+# The pools of a pair, the large one first, but for `skipped`.
+cdef size_t _detach_pair(DeviceAllocator* a, BlockPool* pools, BlockPool* skipped, size_t nbytes,
+                         size_t largest, int64_t* count, Block** detached) noexcept nogil:
+    cdef size_t got = 0
+    if &pools[1] != skipped:
+        got = _detach_some(a, &pools[1], nbytes, largest, count, detached)
+    if got < nbytes and &pools[0] != skipped:
+        got += _detach_some(a, &pools[0], nbytes - got, largest, count, detached)
+    return got
+
+
+cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
+                                   size_t largest, int64_t count) noexcept nogil:
     cdef Block* detached = NULL
-    cdef size_t got
-    cdef PrivatePool* private
-    got = _detach_from(a, &a.pools[1], nbytes, &detached)
-    if got < nbytes:
-        got += _detach_from(a, &a.pools[0], nbytes - got, &detached)
-    private = a.private_pools
+    cdef PrivatePool* private = a.private_pools
+    cdef size_t got = _detach_pair(a, a.pools, pool, nbytes, largest, &count, &detached)
     while private != NULL and got < nbytes:
         # The free memory of a pool that a graph uses belongs to the graph's replays.
         if private.use_count == 0 and not private.capturing:
-            got += _detach_from(a, &private.pools[1], nbytes - got, &detached)
-            if got < nbytes:
-                got += _detach_from(a, &private.pools[0], nbytes - got, &detached)
+            got += _detach_pair(a, private.pools, pool, nbytes - got, largest, &count, &detached)
         private = private.next
     return detached
+
+
+cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    return pages_detach_elsewhere(a, NULL, nbytes, <size_t>ALL, ALL)
 
 
 cdef Block* pages_detach_dead(DeviceAllocator* a) noexcept nogil:
     cdef Block* detached = NULL
     cdef PrivatePool* private = a.private_pools
+    cdef int64_t count = ALL
     while private != NULL:
         if private.use_count == 0 and private.scopes == 0:
-            _detach_from(a, &private.pools[0], <size_t>-1, &detached)
-            _detach_from(a, &private.pools[1], <size_t>-1, &detached)
+            _detach_pair(a, private.pools, NULL, <size_t>ALL, <size_t>ALL, &count, &detached)
         private = private.next
     return detached
 

@@ -34,6 +34,7 @@ KINDS = {
     "a lost hole": "holes are not in its list",
     "bytes of the page pool": "the page pool holds",
     "bytes that nobody makes": "nobody makes memory",
+    "pages that move for ever": "moving pages has cost",
     "reserved bytes": "reserved bytes: ",
     "reserved bytes of a pool": "reserved bytes of a private pool",
     "a pool's scopes": "scopes of a private pool",
@@ -128,6 +129,8 @@ cdef void _plant_tile(DeviceAllocator* a, str what, int sign):
 cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     if what == "bytes of the page pool":
         a.page_pool_nbytes += sign * 512
+    elif what == "pages that move for ever":
+        a.moving_us += sign * 1e12
     elif what == "bytes that nobody makes":
         a.making_nbytes += sign * 512
     elif what == "reserved bytes":
