@@ -299,11 +299,9 @@ cdef struct DeviceAllocator:
     size_t total_nbytes         # of the device
     AllocatorConfig config
     size_t limit_nbytes         # reserved may not exceed it; SIZE_MAX: no limit
-    size_t making_nbytes        # ... with what threads are asking the driver for: limit.pxd
     bint caching                # caching_allocator_enable()
     BlockPool pools[2]
     PrivatePool* private_pools
-    int dead_pools              # of them, those without holder and scope
     PoolScope* scopes
     View* views                 # of the large default pool, most recently used first
     int view_count
@@ -311,8 +309,6 @@ cdef struct DeviceAllocator:
     uint64_t view_clock         # number of the newest plan, and of its newest step
     uint64_t view_clock_step
     double mapping_us           # what creating and mapping has cost so far, by the model
-    double making_us            # of the pages ever made: what making and mapping them cost
-    double moving_us            # what moving pages between pools has cost: page_moves.pyx
     int32_t scope_count         # read without the lock: caches stand aside when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams
@@ -320,8 +316,6 @@ cdef struct DeviceAllocator:
     Page* page_pool
     size_t page_pool_nbytes
     int out_of_lists            # threads that hold tiles, pages or views outside of their lists
-    uint64_t came_back          # how often one of them was done with it: in_hands.pyx
-    uint64_t frees              # blocks that callers gave back to the pools
     # frees that wait for other streams
     PendingQueue* pending
     int64_t pending_count[2]
@@ -354,3 +348,10 @@ cdef struct DeviceAllocator:
     int64_t num_device_free
     Block* direct               # blocks that bypass the pools (direct.pyx), by next and previous
     Block* unreleased           # ... that the driver did not take back yet; link_next
+    # Only misses look at these; what a hit reads stays together.
+    size_t making_nbytes        # what threads are asking the driver for: limit.pxd
+    int dead_pools              # private pools without holder and scope
+    uint64_t came_back          # how often a thread put back what it held: in_hands.pyx
+    uint64_t frees              # blocks that callers gave back to the pools
+    double making_us            # of the pages ever made: what making and mapping them cost
+    double moving_us            # what moving pages between pools has cost: page_moves.pyx
