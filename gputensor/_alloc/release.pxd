@@ -7,7 +7,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil
 # Frees plain segments that are one free block each: at least `nbytes`, the smallest that suffices
 # first, then from the largest down. Gives the bytes released.
 cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil
-# backend:cudaMallocAsync: the driver's own pool gives back what is free in it. False: no such backend.
+# backend:cudaMallocAsync: the driver's pool gives back what is free in it. False: no such backend.
 cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil
 # Everything that is free and done: pages, plain segments, address space that holds nothing.
 cdef size_t release_all(DeviceAllocator* a) noexcept nogil
