@@ -62,10 +62,10 @@ public:
     }
     int async_alloc(uint64_t* ptr, size_t nbytes, uint64_t stream) {
         if (!is_kept.load(std::memory_order_relaxed) && !is_kept.exchange(true)) keep_freed();
-        return current([&] { return give(ptr, api.cuMemAllocAsync, nbytes, handle(stream)); });
+        return relaxed([&] { return give(ptr, api.cuMemAllocAsync, nbytes, handle(stream)); });
     }
     int async_free(uint64_t ptr, uint64_t stream) {
-        return current([&] { return api.cuMemFreeAsync(ptr, handle(stream)); });
+        return relaxed([&] { return api.cuMemFreeAsync(ptr, handle(stream)); });
     }
     int async_trim(size_t keep) {
         return relaxed([&] {
