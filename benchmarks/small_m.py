@@ -47,6 +47,7 @@ class Graph:
 
     def __init__(self, name, calls, library):
         self.name = name
+        self.calls = calls  # their operands, which replays read and write
         copies = len(calls)
         self.count = copies * math.ceil(MIN_CALLS / copies)
         calls[0]()

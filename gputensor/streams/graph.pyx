@@ -78,7 +78,9 @@ cdef class CUDAGraph:
     is queued on it next. Uses of the same memory on other streams are ordered with it, unless the
     thread's ordering is manual. Graphs that share a pool must be replayed in the order of their
     capture: the later one may have taken memory that the earlier one was done with.
-    A graph that was replayed inside of another capture has to live as long as that graph.
+    A graph that was replayed inside of another capture has to live as long as that graph. A graph
+    holds addresses, not tensors: what its work reads and writes of tensors made before the capture
+    has to live as long as the graph is replayed, since freed memory goes to others or is unmapped.
 
     Examples
     --------
