@@ -43,9 +43,9 @@ KINDS = ("bf16", "fp16", "tf32", "fp32")
 #: Exact fp32 is bound by its units: large products gain nothing and take long to measure.
 LARGEST_FP32 = 6e10
 #: Gains below this are noise between two runs; of long products, whose clocks vary with the power
-#: that they draw, more so.
+#: that they draw, more so. Each gain that the tuner finds is measured once more.
 LEAST_GAIN = 1.015
-LEAST_GAIN_LONG = 1.05
+LEAST_GAIN_LONG = 1.02
 LONG_US = 100
 BACKEND_LT = 0
 
@@ -114,17 +114,20 @@ def near(result):
         )
 
 
-def first_choice_over(signature, way, repeats=8, rounds=5):
+def first_choice_over(signature, way, repeats=8, rounds=9):
     """The time of the library's first choice over that of a way, in interleaved rounds."""
     bench = ProductBench(signature, 0, 128 << 20)
     plans = [bench.plan(None), bench.plan(way)]
     for plan in plans:
         bench.once(plan)
     graphs = [bench.graph(plan, repeats) for plan in plans]
-    times = [[bench.replay(graph, repeats) for graph in graphs] for _ in range(rounds + 1)][1:]
+    times = [[], []]
+    for turn in range(rounds + 1):
+        for side in (0, 1) if turn % 2 else (1, 0):
+            times[side].append(bench.replay(graphs[side], repeats))
     for plan, graph in zip(plans, graphs, strict=True):
         bench.release(plan, graph)
-    first, ours = (statistics.median(column) for column in zip(*times, strict=True))
+    first, ours = (statistics.median(side[1:]) for side in times)
     return first / ours
 
 
@@ -155,7 +158,8 @@ def main():
         gains.append(gain)
         pad, _, config = measured["choice"]
         least = LEAST_GAIN_LONG if measured["default_us"] > LONG_US else LEAST_GAIN
-        if gain >= least and config is not None and not pad:
+        is_better = gain >= least and config is not None and not pad
+        if is_better and first_choice_over(signature, (0, BACKEND_LT, config)) >= least:
             rows.append(row_of(signature, config))
             result.add(
                 shape=f"{m}x{n}x{k}",
