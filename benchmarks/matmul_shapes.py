@@ -60,8 +60,9 @@ RUN_SECONDS = 4e-3
 def repeats(m, n, k, itemsize, dtype):
     """Copies of the operands that together exceed the cache, and products for one run.
 
-    Where a matrix lies in memory is worth some 2 %; so there are a few copies, of results too. A GPU at its power limit changes its clocks every few milliseconds, by several percent. Many
-    runs of that length in random order share this out evenly; few long ones do not.
+    Where a matrix lies in memory is worth some 2 %; so there are a few copies, of results too. A
+    GPU at its power limit changes its clocks every few milliseconds, by several percent. Many runs
+    of that length in random order share this out evenly; few long ones do not.
     """
     nbytes = (m * k + k * n + m * n) * itemsize
     copies = max(4, min(16, math.ceil(2 * L2_NBYTES / nbytes)))
