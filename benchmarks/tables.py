@@ -67,6 +67,11 @@ SECTIONS = [
 ]
 
 
+#: Longer tables are cut to this many rows; the file has them all.
+MOST_ROWS = 120
+ROWS_OF_LONG = 12
+
+
 def cell(value):
     if value is None:
         return ""
@@ -129,6 +134,9 @@ def render(results=RESULTS):
         lines += [""] if summary(rows) else []
         lines.append("| " + " | ".join(columns) + " |")
         lines.append("|" + "---|" * len(columns))
+        if len(rows) > MOST_ROWS:
+            lines[2] += f" The first {ROWS_OF_LONG} rows of {len(rows)}, and the last."
+            rows = [*rows[:ROWS_OF_LONG], rows[-1]]
         for row in rows:
             values = [row.get(key) for key in columns]
             values = [None if isinstance(x, float) and math.isnan(x) else x for x in values]
