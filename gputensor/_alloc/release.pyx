@@ -161,12 +161,25 @@ cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
     return best
 
 
-cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes) noexcept nogil:
+# The releasable segment of a pool that was used the longest time ago, as the pools' requests tell
+# time: a hit in a thread's cache does not count.
+cdef Segment* _oldest(BlockPool* pool) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Segment* oldest = NULL
+    while segment != NULL:
+        if _is_releasable(segment) and (oldest == NULL or segment.idle_since <= oldest.idle_since):
+            oldest = segment
+        segment = segment.next
+    return oldest
+
+
+cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
+                          bint oldest_first=False) noexcept nogil:
     cdef size_t released = 0
     cdef size_t size
     cdef Segment* segment
     while released < nbytes:
-        segment = _best(pool, nbytes - released)
+        segment = _oldest(pool) if oldest_first else _best(pool, nbytes - released)
         if segment == NULL:
             break
         size = segment.nbytes
@@ -255,23 +268,9 @@ cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
     return released
 
 
-# The releasable segment of a pool that was used the longest time ago, as the pools' requests tell
-# time: a hit in a thread's cache does not count.
-cdef Segment* _oldest(BlockPool* pool) noexcept nogil:
-    cdef Segment* segment = pool.segments
-    cdef Segment* oldest = NULL
-    while segment != NULL:
-        if _is_releasable(segment) and (oldest == NULL or segment.idle_since <= oldest.idle_since):
-            oldest = segment
-        segment = segment.next
-    return oldest
-
-
 cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef size_t reserved = <size_t>a.stats[STAT_RESERVED_BYTES][0].current
-    cdef size_t target, size
-    cdef size_t released = 0
-    cdef Segment* segment
+    cdef size_t target
     if a.config.gc_threshold <= 0 or a.limit_nbytes == SIZE_MAX or a.capturing:
         return
     target = <size_t>(a.config.gc_threshold * <double>a.limit_nbytes)
@@ -282,11 +281,4 @@ cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         nbytes -= page_pool_release(a, 0)
         if <int64_t>nbytes <= 0:
             return
-    while released < nbytes:
-        segment = _oldest(&a.pools[1])
-        if segment == NULL:
-            break
-        size = segment.nbytes
-        if not _release(a, segment):
-            break
-        released += size
+    _release_from(a, &a.pools[1], nbytes, True)

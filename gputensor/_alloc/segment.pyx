@@ -62,6 +62,15 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     return segment
 
 
+cdef void _unlink(Segment* segment) noexcept nogil:
+    if segment.previous != NULL:
+        segment.previous.next = segment.next
+    else:
+        segment.pool.segments = segment.next
+    if segment.next != NULL:
+        segment.next.previous = segment.previous
+
+
 cdef void segment_drop(Segment* segment) noexcept nogil:
     cdef Block* block = segment.first
     cdef Block* following
@@ -69,23 +78,13 @@ cdef void segment_drop(Segment* segment) noexcept nogil:
         following = block.next
         block_drop(block)
         block = following
-    if segment.previous != NULL:
-        segment.previous.next = segment.next
-    else:
-        segment.pool.segments = segment.next
-    if segment.next != NULL:
-        segment.next.previous = segment.previous
+    _unlink(segment)
     free(segment.pages)
     free(segment)
 
 
 cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
-    if segment.previous != NULL:
-        segment.previous.next = segment.next
-    else:
-        segment.pool.segments = segment.next
-    if segment.next != NULL:
-        segment.next.previous = segment.previous
+    _unlink(segment)
     segment.previous = NULL
     segment.next = pool.segments
     if pool.segments != NULL:

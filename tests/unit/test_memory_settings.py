@@ -3,27 +3,18 @@
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import settings
-from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device
 
 MIB = 1 << 20
 
 
-@pytest.fixture
-def device():
-    number = registry.open_host(capacity=256 * MIB)
-    yield number
-    registry.close_host(number)
+pytest_plugins = ("tests.unit.failing_fixtures",)
 
 
 @pytest.fixture
-def conf():
-    before = settings.current()
-    yield memory.set_allocator_settings
-    settings._in_force = before
-    settings._tell()
+def device(open_device):
+    return open_device()
 
 
 def test_the_fraction_limits_one_device_and_survives_other_changes(device, conf):
