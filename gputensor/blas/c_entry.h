@@ -10,7 +10,8 @@
 // products; the inputs of float32 products are rounded where gputensor.blas.float32_matmul_precision
 // (allow_tf32) of the calling thread or the process says so, and not by default. Returns 0 or a
 // GPUTENSOR_* number below; the text of this thread's last failure is gputensor_last_error(), ""
-// when there was none. Safe from any number of threads and streams at once.
+// when there was none. Safe from any number of threads and streams at once. For processes that run
+// Python: until gputensor.blas.c_entry is imported there, a product is refused.
 #pragma once
 
 #include <cstdint>
@@ -67,6 +68,10 @@ static inline void gt_set_error_number(const char* text, int64_t number) {
 GT_EXPORT int gputensor_mm_out(GtDLTensor* out, const GtDLTensor* self, const GtDLTensor* mat2,
                                void* stream) {
     gt_last_error[0] = 0;
+    if (!gt_mm_out) {
+        gt_set_error("gputensor.blas.c_entry has not been imported in this process");
+        return GPUTENSOR_LIBRARY;
+    }
     return gt_mm_out(out, self, mat2, stream);
 }
 

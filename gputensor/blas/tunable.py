@@ -412,10 +412,10 @@ def _entry_of(row):
 
 
 def write_file(filename=None):
-    """Write all entries, and with recording enabled the untuned products to their own file."""
+    """Write all entries, and the untuned products that were recorded, if any, to their own file."""
     path = Path(_settings.filename if filename is None else filename)
     _write(path, {"format": "gputensor tuned products 1", "results": get_results()})
-    if _settings.is_recording:
+    if _settings.is_recording and _untuned:
         with _lock:
             shapes = [dict(zip(FIELDS, signature, strict=True)) for signature in _untuned]
         _write(

@@ -1,6 +1,8 @@
 """gputensor_mm_out called as a compiled program calls it, on host memory."""
 
 import ctypes
+import subprocess
+import sys
 import threading
 
 import ml_dtypes
@@ -193,3 +195,25 @@ def test_threads_get_exact_results_and_their_own_errors():
     for thread in threads:
         thread.join()
     assert failures == []
+
+
+def test_a_product_before_the_import_is_an_error_and_no_crash():
+    code = """
+import ctypes, sys
+library = ctypes.CDLL(sys.argv[1])
+library.gputensor_last_error.restype = ctypes.c_char_p
+assert "gputensor" not in sys.modules
+print(library.gputensor_mm_out(None, None, None, None), library.gputensor_last_error().decode())
+import gputensor.blas.c_entry
+print(library.gputensor_mm_out(None, None, None, None))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", code, c_entry.library_path()],
+        env={"PATH": "", "PYTHONPATH": ":".join(sys.path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 0, done.stderr
+    first, second = done.stdout.splitlines()
+    assert first.startswith("3 ") and "has not been imported" in first
+    assert second == "1"

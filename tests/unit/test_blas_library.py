@@ -212,3 +212,19 @@ def test_files_of_tuned_products_are_checked(tmp_path):
     path.write_text(json.dumps({"results": [good]}))
     assert tunable.read_file(path) == 1
     tunable.clear()
+
+
+def test_a_process_that_recorded_nothing_leaves_the_file_of_shapes_alone(tmp_path):
+    from gputensor.blas import tunable
+
+    shapes = tmp_path / "shapes.json"
+    shapes.write_text("16x48x72 bf16 NT\n")
+    before = tunable._settings.untuned_filename
+    tunable.set_untuned_filename(shapes)
+    tunable.record_untuned(True)
+    try:
+        tunable.write_file(tmp_path / "results.json")
+    finally:
+        tunable.record_untuned(False)
+        tunable.set_untuned_filename(before)
+    assert shapes.read_text() == "16x48x72 bf16 NT\n"
