@@ -34,7 +34,9 @@ from gputensor._alloc.model cimport (
     DeviceAllocator,
     StreamUse,
 )
-from gputensor._alloc.in_hands cimport hands_empty, hands_fill
+from gputensor._alloc.in_hands cimport (
+    CLIMBS, hands_empty, hands_fill, hands_others, hands_wait,
+)
 from gputensor._alloc.limit cimport limit_claim, limit_settle
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pending cimport pending_poll
@@ -103,6 +105,33 @@ cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
     return _ask(a, block, stream) if is_claimed[0] else <status_t>STATUS_OUT_OF_MEMORY
 
 
+# As the ladder does: not while other threads hold free memory, or free some.
+cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
+                      bint* is_claimed) noexcept nogil:
+    cdef uint64_t others, frees
+    cdef status_t status
+    cdef bint is_hopeful
+    cdef int _turn
+    for _turn in range(CLIMBS):
+        device_lock(a)
+        others = hands_others(a)
+        frees = a.frees
+        device_unlock(a)
+        status = _ask_again(a, block, stream, is_claimed)
+        if status != STATUS_OUT_OF_MEMORY:
+            return status
+        device_lock(a)
+        if is_claimed[0]:               # or two that fail would wait for each other
+            hands_empty(a, False)
+            limit_settle(a, block.nbytes)
+            is_claimed[0] = False
+        is_hopeful = hands_wait(a, others, frees)
+        device_unlock(a)
+        if not is_hopeful:
+            break
+    return STATUS_OUT_OF_MEMORY
+
+
 cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                           status_t* status) noexcept nogil:
     cdef Block* block = block_new()
@@ -121,7 +150,7 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
     device_unlock(a)
     status[0] = _ask(a, block, stream) if is_claimed else <status_t>STATUS_OUT_OF_MEMORY
     if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
-        status[0] = _ask_again(a, block, stream, &is_claimed)
+        status[0] = _insist(a, block, stream, &is_claimed)
     if status[0] == STATUS_OK and not block_map_insert(block):
         _give_back(a, block)
         status[0] = STATUS_OUT_OF_MEMORY

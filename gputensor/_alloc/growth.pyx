@@ -358,7 +358,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     if status[0] == STATUS_OK:
         done = _map(a, &place, &pages, &mapped, status)
     device_lock(a)
-    hands_empty(a)
+    hands_empty(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
     limit_settle(a, fresh)
     a.making_us += made_us
     a.page_pool_nbytes += created

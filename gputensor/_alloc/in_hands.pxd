@@ -5,9 +5,13 @@ from libc.stdint cimport uint64_t
 
 from gputensor._alloc.model cimport DeviceAllocator
 
+cdef enum:
+    CLIMBS = 32     # of a request at most, while other threads free memory and put it back
+
 # Around what a thread does with the lock given up and something in its hands. They nest.
+# `brought`: whether anything comes back that others could use, or that the limit counted.
 cdef void hands_fill(DeviceAllocator* a) noexcept nogil
-cdef void hands_empty(DeviceAllocator* a) noexcept nogil
+cdef void hands_empty(DeviceAllocator* a, bint brought=*) noexcept nogil
 # How often other threads than this one have put back what they held.
 cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil
 # Waits until another thread puts back what it holds, or frees a block: after `others` and `frees`,

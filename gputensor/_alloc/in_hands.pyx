@@ -36,12 +36,12 @@ cdef void hands_fill(DeviceAllocator* a) noexcept nogil:
     gt_mine_now += 1
 
 
-cdef void hands_empty(DeviceAllocator* a) noexcept nogil:
+cdef void hands_empty(DeviceAllocator* a, bint brought=True) noexcept nogil:
     global gt_mine_now, gt_mine_done
     a.out_of_lists -= 1
-    a.came_back += 1
+    a.came_back += brought
     gt_mine_now -= 1
-    gt_mine_done += 1
+    gt_mine_done += brought
 
 
 cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil:

@@ -31,7 +31,7 @@ from libc.stdint cimport SIZE_MAX, uint64_t
 from gputensor._alloc.captured_free cimport captured_frees_collect
 from gputensor._alloc.dead_pool cimport dead_pools_settle
 from gputensor._alloc.growth cimport growth_need, pages_collect, pool_grow
-from gputensor._alloc.in_hands cimport hands_others, hands_wait
+from gputensor._alloc.in_hands cimport CLIMBS, hands_others, hands_wait
 from gputensor._alloc.model cimport (
     STAT_RESERVED_BYTES,
     Block,
@@ -54,9 +54,6 @@ from gputensor._alloc.release cimport (
 from gputensor._alloc.thread_cache cimport caches_drain
 from gputensor._alloc.view cimport view_open, views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
-
-cdef enum:
-    CLIMBS = 32                 # at most, while other threads free memory and put it back
 
 
 # Rungs 1 and 2: what is there, without asking the driver for memory.
@@ -141,7 +138,8 @@ cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     need = growth_need(a, pool, stream, nbytes)
     pooled = a.page_pool_nbytes if a.config.expandable_segments else 0
     return (need - (pooled if pooled < need else need)
-            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current > a.limit_nbytes)
+            + <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
+            > a.limit_nbytes)
 
 
 # Rung 6 alone, for a request that is to be refused rather than wait or give back what is cached.

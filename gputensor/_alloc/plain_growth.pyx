@@ -5,7 +5,7 @@ A free segment of the default pool that fits goes to another pool first: that co
 and pools that are made in a loop use the same memory.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC,
@@ -95,7 +95,7 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     device_unlock(a)
     status[0] = driver.mem_alloc(driver.self, &ptr, size)
     device_lock(a)
-    hands_empty(a)
+    hands_empty(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
     limit_settle(a, size)
     if status[0] != STATUS_OK:
         return NULL

@@ -84,6 +84,8 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
         page.next = pages
         pages = page
         left = left - page.nbytes if left > page.nbytes else 0
+    if pages == NULL:
+        return 0
     hands_fill(a)
     device_unlock(a)
     while pages != NULL:
@@ -178,7 +180,9 @@ cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
     cdef size_t released = 0
     cdef size_t size
     cdef Segment* segment
-    while released < nbytes:
+    # Somebody may come to hold a dead pool while the lock is given up.
+    while released < nbytes and (pool.owner == NULL or (pool.owner.use_count == 0
+                                                        and not pool.owner.capturing)):
         segment = _oldest(pool) if oldest_first else _best(pool, nbytes - released)
         if segment == NULL:
             break

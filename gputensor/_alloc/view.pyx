@@ -428,6 +428,8 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
     cdef View* kept = NULL
+    if view == NULL:
+        return
     hands_fill(a)
     while view != NULL:
         _unlist(a, view)
