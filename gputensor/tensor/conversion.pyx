@@ -176,12 +176,15 @@ cdef object fitting(object array, object obj, int code):
     cdef int kind = dtype_kind(code)
     if array.dtype.kind == "c" and kind != KIND_COMPLEX and kind != KIND_BOOL:
         raise TypeError(f"asarray: complex numbers came, which {DTYPES[code].name} cannot hold")
-    if (kind != KIND_INT and kind != KIND_UINT) or array.size == 0:
+    if kind != KIND_INT and kind != KIND_UINT:
+        # Ints of more than 64 bits: bfloat16 and float8 take them from floats only.
+        return array.astype(np.float64) if array.dtype == object and kind != KIND_BOOL else array
+    if array.size == 0:
         return array
     if np.can_cast(array.dtype, DTYPES[code].numpy):
         return array
     low, high = array.min(), array.max()
-    if array.dtype.kind == "f" and 2**53 < max(-float(low), float(high)) < INFINITY:
+    if array.dtype.kind == "f" and 2**53 <= max(-float(low), float(high)) < INFINITY:
         # NumPy makes float64 of ints on both sides of 2**63 too; that rounds them.
         array = np.asarray(obj, dtype=object)
         low, high = array.min(), array.max()

@@ -261,8 +261,7 @@ cdef Tensor value_tensor(object value, Tensor a, int ndim):
     cdef int extra
     if type(value) is Tensor:
         source = <Tensor> value
-    elif number_kind(value) >= 0 or (a.dtype.kind in "iu"
-                                     and isinstance(value, (list, tuple, range))):
+    elif number_kind(value) >= 0 or isinstance(value, (list, tuple, range)):
         source = asarray(value, dtype=a.dtype, device=a.device)
     else:
         source = asarray(value, device=a.device)

@@ -110,6 +110,26 @@ def test_numbers_and_lists_fit_the_integer_dtype_or_raise(place, rng, dtype):
     check_same(x, expected[::-1])
 
 
+def test_lists_are_written_in_the_precision_of_the_tensor(place, rng):
+    numbers = [*rng.standard_normal(4).tolist(), 1e30]
+    for name in ("float64", "float32", "complex128", "complex64"):
+        x = gt.zeros(5, dtype=name, device=place)
+        x[:] = numbers
+        check_same(x, np.array(numbers, name))
+        x[[4, 3, 2, 1, 0]] = numbers
+        check_same(x, np.array(numbers, name)[::-1])
+    half = gt.zeros(1, dtype="float16", device=place)
+    half[:] = [2049.0000001]
+    assert float(half[0]) == 2050
+    for name in ("bfloat16", "float32", "float64"):
+        x = gt.asarray([2**70, 1], dtype=name, device=place)
+        assert x.numpy().astype(float).tolist() == [2.0**70, 1]
+        x[:] = [1, 2**70]
+        assert x.numpy().astype(float).tolist() == [1, 2.0**70]
+    for odd in (2**53 + 1, -(2**53) - 1):
+        assert int(gt.asarray([odd, 0.5], dtype="int64", device=place)[0]) == odd
+
+
 def test_arrays_are_converted_as_in_c(place):
     a = np.array([300, -1, 2**40])
     check_same(gt.asarray(a, dtype="uint8", device=place), a.astype("uint8"))
