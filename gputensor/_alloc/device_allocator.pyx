@@ -43,6 +43,8 @@ cdef enum:
     MAX_VIEWS = 64              # a plan looks at the pages of all of them
 
 cdef void* allocators[MAX_DEVICES]
+# Of devices that the parent of this process used, until they are used here: 1, or 2 if they cached.
+cdef int caching_at_fork[MAX_DEVICES]
 # Devices with settings of their own, which follow no change of the settings in force.
 _own_settings = set()
 # Whether devices that are opened later cache; None: as the environment says.
@@ -91,7 +93,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     a.device = device
     a.granularity = driver.page_granularity
     a.view_limit = MAX_VIEWS
-    a.caching = settings is not None or _new_devices_cache()
+    a.caching = settings is not None or _starts_caching(device)
     try:
         raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
         if settings is None:
@@ -106,6 +108,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
         raise
     pool_init(&a.pools[0], a, 0, 0)
     pool_init(&a.pools[1], a, 1, 0)
+    caching_at_fork[device + HOST_DEVICES] = 0
     gt_store_pointer(&allocators[device + HOST_DEVICES], a)
     check_after(device, "the opening of the device")
     return 0
@@ -143,6 +146,8 @@ def set_caching(int device, bint caching):
     if a != NULL:
         a.caching = caching
         check_after(device, "set_caching")
+    elif caching_at_fork[device + HOST_DEVICES]:
+        caching_at_fork[device + HOST_DEVICES] = 1 + caching
 
 
 def set_caching_everywhere(bint caching):
@@ -158,7 +163,12 @@ def caching_everywhere():
 def restore_caching(state):
     """Bring caching back; a device that was opened meanwhile is as one that is opened now."""
     global _caching
+    cdef int index
     _caching, by_device = state
+    for index in range(MAX_DEVICES):
+        if caching_at_fork[index]:
+            set_caching(index - HOST_DEVICES,
+                        by_device.get(index - HOST_DEVICES, _new_devices_cache()))
     for device in open_devices():
         if device not in _own_settings:
             set_caching(device, by_device.get(device, _new_devices_cache()))
@@ -170,10 +180,15 @@ def _new_devices_cache():
     return _caching
 
 
+def _starts_caching(int device):
+    cdef int noted = caching_at_fork[device + HOST_DEVICES]
+    return noted - 1 == 1 if noted else _new_devices_cache()
+
+
 def is_caching(int device):
     """Return whether requests on a device are served from the cache."""
     cdef DeviceAllocator* a = allocator_find(device)
-    return _new_devices_cache() if a == NULL else bool(a.caching)
+    return _starts_caching(device) if a == NULL else bool(a.caching)
 
 
 def open_devices():
@@ -254,8 +269,9 @@ cdef void _drop_segments(DeviceAllocator* a, Segment* segment) noexcept nogil:
         segment = following
 
 
-def _close_with_device(device):
+def _close_with_device(int device):
     close_allocator(device, abandon=True)
+    caching_at_fork[device + HOST_DEVICES] = 0
     _settings.set_fraction(device, None)        # the next device of this number has none of its own
 
 
@@ -269,6 +285,7 @@ cdef void _after_fork() noexcept nogil:
         a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
         if a != NULL:
             gt_store_pointer(&allocators[index], NULL)
+            caching_at_fork[index] = 1 + (a.caching != 0)
             caches_forget(a)
 
 

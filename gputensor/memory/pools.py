@@ -1,6 +1,7 @@
 """Private pools: memory set apart for some requests."""
 
 import contextlib
+import os
 import weakref
 
 from gputensor._alloc import raw_memory
@@ -92,18 +93,22 @@ def _forget(device):
 def use_mem_pool(pool, device=None):
     """Serve this thread's requests on a device from a :class:`MemPool` in a ``with`` block.
 
-    Should the block end in another thread, it ends for the one in which it began.
+    Should the block end in another thread, it ends for the one in which it began; in the child of a
+    fork inside of it, requests are served as outside.
     """
     if not isinstance(pool, MemPool):
         raise TypeError(f"pool: got {type(pool).__name__}, allowed: MemPool")
     number = device_number(device)
     pool._hold(number)
+    process = os.getpid()
     raw_memory.retain_pool(number, pool._number)
     try:
         thread = raw_memory.begin_pool(number, pool._number)
         try:
             yield
         finally:
-            raw_memory.end_pool(number, pool._number, thread)
+            if os.getpid() == process:
+                raw_memory.end_pool(number, pool._number, thread)
     finally:
-        raw_memory.release_pool(number, pool._number)
+        if os.getpid() == process:
+            raw_memory.release_pool(number, pool._number)

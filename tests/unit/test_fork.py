@@ -233,28 +233,6 @@ def test_streams_events_and_graphs_of_the_parent_are_refused_in_the_child(seed):
     """)
 
 
-def test_child_of_a_fork_inside_of_a_stream_block_leaves_it():
-    run(
-        """
-        outer, inner = gt.Stream("host"), gt.Stream("host")
-        with gt.stream(outer):
-            def work():
-                assert gt.current_stream("host") == gt.default_stream("host")
-            with gt.stream(inner):
-                pid = fork(lambda: None, end=lambda code: None)
-            if os.getpid() == main:
-                assert gt.current_stream("host") == outer
-            else:
-                assert gt.current_stream("host").cuda_stream == 0
-        assert gt.current_stream("host").cuda_stream == 0
-        assert float(gt.sum(gt.ones(10))) == 10
-        if os.getpid() != main:
-            os._exit(0)
-        assert os.waitpid(pid, 0)[1] == 0
-    """.replace("outer, inner", "main = os.getpid()\n        outer, inner", 1)
-    )
-
-
 def test_work_that_waits_at_the_fork_is_done_by_the_parent_alone(tmp_path):
     run(
         """
