@@ -52,6 +52,7 @@ from gputensor._alloc.page cimport (
     pages_settle,
     pages_unmap,
 )
+from gputensor._alloc.page_cost cimport MAP_US
 from gputensor._alloc.plain_growth cimport plain_grow, plain_nbytes
 from gputensor._alloc.pool cimport pool_insert, pool_remove, pool_trim
 from gputensor._alloc.segment cimport (
@@ -278,7 +279,7 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
         va -= page.nbytes
         segment_put_page(tile.segment, page, va)
         a.num_device_alloc += 1
-        a.mapping_us += 31.5
+        a.mapping_us += MAP_US
     if done < tile.nbytes:
         rest = block_split(tile, done)          # cannot fail twice: see _claim
         if rest != NULL:

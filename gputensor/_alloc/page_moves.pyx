@@ -28,14 +28,12 @@ from gputensor._alloc.model cimport (
     StreamBins,
 )
 from gputensor._alloc.page cimport pages_detach_elsewhere
+from gputensor._alloc.page_cost cimport CLOSE, MAP_US, UNMAP_US
 
 cdef enum:
     LEAST = 8 << 20             # what has to be free elsewhere, and which part of what is reserved
     PART = 16
 
-cdef double UNMAP_US = 18.5     # for each page, measured on an H200
-cdef double MAP_US = 31.5
-cdef double CLOSE = 1.01        # as for views
 cdef double SPEND = 1.5
 cdef double SPARE_US = 500.0
 

@@ -30,6 +30,7 @@ from gputensor._alloc.model cimport (
     Segment,
 )
 from gputensor._alloc.page cimport page_pool_put, page_unmake
+from gputensor._alloc.page_cost cimport MAP_US
 from gputensor._alloc.pool cimport pool_insert, pool_remove
 from gputensor._alloc.progress cimport progress_synchronize
 from gputensor._alloc.segment cimport segment_drop, segment_new
@@ -41,8 +42,6 @@ from gputensor._alloc.statistics cimport (
 )
 from gputensor._alloc.view cimport views_drop_idle
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-
-cdef double MAP_US = 31.5       # for each page, measured on an H200
 
 
 cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:

@@ -41,12 +41,8 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     segment.is_virtual = is_virtual
     segment.stream = stream
     segment.stack = stack_of_request()
-    segment.pool = pool
     segment.first = block
-    segment.next = pool.segments
-    if pool.segments != NULL:
-        pool.segments.previous = segment
-    pool.segments = segment
+    _link(segment, pool)
     block.ptr = va
     block.nbytes = nbytes
     block.stream = stream
@@ -60,6 +56,15 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     else:
         block.state = BLOCK_HELD
     return segment
+
+
+cdef void _link(Segment* segment, BlockPool* pool) noexcept nogil:
+    segment.pool = pool
+    segment.previous = NULL
+    segment.next = pool.segments
+    if pool.segments != NULL:
+        pool.segments.previous = segment
+    pool.segments = segment
 
 
 cdef void _unlink(Segment* segment) noexcept nogil:
@@ -85,12 +90,7 @@ cdef void segment_drop(Segment* segment) noexcept nogil:
 
 cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
     _unlink(segment)
-    segment.previous = NULL
-    segment.next = pool.segments
-    if pool.segments != NULL:
-        pool.segments.previous = segment
-    pool.segments = segment
-    segment.pool = pool
+    _link(segment, pool)
     segment.first.pool = pool
 
 

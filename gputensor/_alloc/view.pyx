@@ -38,6 +38,7 @@ from gputensor._alloc.model cimport (
     ViewUse,
 )
 from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.page_cost cimport MAP_US, UNMAP_US
 from gputensor._alloc.pool cimport pool_bins, pool_cut, pool_insert
 from gputensor._alloc.progress cimport progress_is_done
 from gputensor._alloc.view_plan cimport (
@@ -50,8 +51,6 @@ from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 
 cdef enum:
     RANGE_TIMES = 16            # address space of a view, in times its first request
-
-cdef double UNMAP_US = 18.5     # for each page, measured on an H200
 
 
 cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
@@ -208,7 +207,7 @@ cdef status_t _map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh) noe
         view.pages[view.page_count + i].view_count += 1
     view.page_count += mapped
     view.nbytes = nbytes
-    a.mapping_us += 31.5 * mapped
+    a.mapping_us += MAP_US * mapped
     return status
 
 

@@ -28,15 +28,14 @@ from gputensor._alloc.model cimport (
     StreamBins,
     View,
 )
+from gputensor._alloc.page_cost cimport CLOSE, MAP_US
 from gputensor._alloc.pool cimport pool_bins
 
 cdef enum:
     MIN_TILE = 1 << 20          # free tiles below this are not looked at
     STEP = 20 << 20             # the page of the yardstick
 
-cdef double MAP_US = 31.5
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
-cdef double CLOSE = 1.01        # pages are whole: this much more than was requested is no waste
 cdef double SPEND = 1.7
 cdef double SPARE_US = 500.0    # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
