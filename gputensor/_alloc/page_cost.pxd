@@ -1,5 +1,5 @@
-# What a page costs, in microseconds measured on an H200, and when one more is no waste: the rules of
-# views and of moves between pools weigh the driver's time against memory by these.
+# What a page costs, in microseconds measured on an H200, and when one more is no waste. The rules
+# of views and of moves between pools weigh the driver's time against memory by these.
 
 cdef extern from *:
     """
