@@ -11,9 +11,10 @@ from gputensor._driver.table cimport status_t
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       status_t* status) noexcept nogil
 # A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins
-# no neighbour.
+# no neighbour. What the page pool lacks is made `as_few` pages as may be, which costs least, or as
+# pages of the usual size, which leave least in pieces.
 cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                           status_t* status) noexcept nogil
+                           bint as_few, status_t* status) noexcept nogil
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
 # there are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil

@@ -12,8 +12,11 @@ Page sizes: creating and mapping a page costs much the same whatever its size, a
 larger than the need is memory that nothing asked for. So a page is as large as what is reserved
 already, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
 few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be
-of use elsewhere. A small device, or a low limit, is still many pages. When the device has no whole
-page left, exactly what is needed is made.
+of use elsewhere. A small device, or a low limit, is still many pages: a page that is partly in use
+can neither move nor serve others, so one that is much of the device ends in requests that fail
+though there is memory. When the device has no whole page left, exactly what is needed is made, in
+pages of the usual size. What a view lacks comes in larger ones, up to one in PAGES_AT_LEAST of the
+device, since the view uses it as a whole.
 """
 
 from libc.stdint cimport int64_t, uint64_t
@@ -71,6 +74,12 @@ from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, st
 cdef enum:
     FIRST_PAGE = 8 << 20
     PAGES_AT_LEAST = 64         # a device, or a limit, is never fewer pages than this
+    FEW_FROM = 20 << 20         # who asks for smaller pages wants little in pieces, not few calls
+
+cdef enum:                      # how what is needed is cut into new pages
+    BY_PAGES = 0                # whole pages: what the last one has too much is free memory
+    AS_NEEDED = 1               # not a byte more
+    AS_FEW = 2                  # not a byte more, in as few pages as that allows
 
 # Creating a page and mapping it: measured on an H200.
 cdef double MAKE_US = 41.5
@@ -155,22 +164,23 @@ cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 
 # The size of the next page when `need` bytes are still to be mapped.
 cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
-                         bint exact) noexcept nogil:
+                         int cut) noexcept nogil:
     cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
+    cdef size_t share = room // PAGES_AT_LEAST + 1
     cdef size_t most = a.config.page_size
     cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
-    if most > room // PAGES_AT_LEAST:
-        most = room // PAGES_AT_LEAST + 1
+    if most > share or (cut == AS_FEW and most >= FEW_FROM):
+        most = share
     most = _round_up(most, a.granularity)
-    if exact:
-        return need
+    if cut != BY_PAGES:
+        return need if need < most else most
     if pool.kind == POOL_SMALL:
         return _round_up(SMALL_SEGMENT, a.granularity)
     if step < FIRST_PAGE:
         step = FIRST_PAGE
     if step > most:
         step = most
-    most = _round_up(most + most // 5, a.granularity)
+    most = _round_up(most + most // 5 - a.granularity // 2, a.granularity)      # to the nearest
     if need > most:
         return most
     return need if need > step else step
@@ -197,8 +207,8 @@ cdef bint _claim(BlockPool* pool, Place* place, size_t nbytes) noexcept nogil:
 
 
 # Pages of the page pool for a place, and their sum: whole pages that fit, and one larger page at
-# the end when that spares asking the driver for one of its size; with `exact`, whatever its size.
-cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, bint exact,
+# the end when that spares asking the driver for one of its size. If not BY_PAGES, of any size.
+cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
                   Page** pages) noexcept nogil:
     cdef Page* page
     cdef size_t left, got = 0
@@ -209,8 +219,8 @@ cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, bint exact,
             break
         if page.nbytes > left and (
                 got + page.nbytes > place.hole.nbytes
-                or (not exact and page.nbytes > _round_up(
-                    _page_nbytes(a, pool, left, False) * 6 // 5, a.granularity))):
+                or (cut == BY_PAGES and page.nbytes > _round_up(
+                    _page_nbytes(a, pool, left, BY_PAGES) * 6 // 5, a.granularity))):
             page_pool_put(a, page)
             break
         page.next = pages[0]
@@ -220,13 +230,13 @@ cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, bint exact,
 
 
 # Makes pages for the rest. Without the lock.
-cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, bint exact, Page** pages,
+cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int cut, Page** pages,
                     size_t* created, double* made_us) noexcept nogil:
     cdef Page* page
     cdef status_t status = STATUS_OK
     cdef size_t size
     while created[0] < nbytes:
-        size = _page_nbytes(a, pool, nbytes - created[0], exact)
+        size = _page_nbytes(a, pool, nbytes - created[0], cut)
         if size > nbytes - created[0]:
             size = nbytes - created[0]
         page = page_make(a, size, &status)
@@ -298,11 +308,11 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
 
 # How much to map at a place that needs `need`, of which `got` come from the page pool.
 cdef size_t _want(DeviceAllocator* a, BlockPool* pool, Place* place, size_t got,
-                  bint exact) noexcept nogil:
+                  int cut) noexcept nogil:
     cdef size_t page
     if got >= place.need:
         return got
-    page = _page_nbytes(a, pool, place.need - got, exact)
+    page = _page_nbytes(a, pool, place.need - got, cut)
     if page > place.need - got and got + page <= place.hole.nbytes:
         return got + page                       # a whole page; the rest becomes free memory
     return place.need
@@ -328,7 +338,7 @@ cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
 
 
 cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                          bint exact, bint alone, status_t* status) noexcept nogil:
+                          int cut, bint alone, status_t* status) noexcept nogil:
     cdef Place place
     cdef Page* pages = NULL
     cdef Page* mapped = NULL
@@ -343,8 +353,8 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         if not _find_place(a, pool, stream, nbytes, alone, &place):
             status[0] = STATUS_OUT_OF_MEMORY
             return NULL
-    got = _pick(a, pool, &place, exact, &pages)
-    want = _want(a, pool, &place, got, exact)
+    got = _pick(a, pool, &place, cut, &pages)
+    want = _want(a, pool, &place, got, cut)
     fresh = want - got if got < want else 0
     is_allowed = want <= place.hole.nbytes and limit_claim(a, fresh)
     if not is_allowed or not _claim(pool, &place, want):
@@ -355,7 +365,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         return NULL
     hands_fill(a)
     device_unlock(a)
-    status[0] = _make(a, pool, want - got, exact, &pages, &created, &made_us)
+    status[0] = _make(a, pool, want - got, cut, &pages, &created, &made_us)
     if status[0] == STATUS_OK:
         done = _map(a, &place, &pages, &mapped, status)
     device_lock(a)
@@ -383,12 +393,12 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
 
 
 cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                           status_t* status) noexcept nogil:
-    return _grow_virtual(a, pool, stream, nbytes, True, True, status)
+                           bint as_few, status_t* status) noexcept nogil:
+    return _grow_virtual(a, pool, stream, nbytes, AS_FEW if as_few else AS_NEEDED, True, status)
 
 
 cdef size_t growth_page(DeviceAllocator* a, BlockPool* pool, size_t need) noexcept nogil:
-    return _page_nbytes(a, pool, need, False)
+    return _page_nbytes(a, pool, need, BY_PAGES)
 
 
 cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
@@ -421,11 +431,11 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
         return plain_grow(a, pool, stream, nbytes, status)
     if pool.owner != NULL and pool.owner.is_unsplit:
         # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
-        return _grow_virtual(a, pool, stream, nbytes, True, True, status)
-    block = _grow_virtual(a, pool, stream, nbytes, False, False, status)
+        return _grow_virtual(a, pool, stream, nbytes, AS_FEW, True, status)
+    block = _grow_virtual(a, pool, stream, nbytes, BY_PAGES, False, status)
     if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
         # Not a whole page is left: what is needed may still be there.
-        block = _grow_virtual(a, pool, stream, nbytes, True, False, status)
+        block = _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, False, status)
     return block
 
 

@@ -12,7 +12,9 @@ cdef enum:
 # `brought`: whether anything comes back that others could use, or that the limit counted.
 cdef void hands_fill(DeviceAllocator* a) noexcept nogil
 cdef void hands_empty(DeviceAllocator* a, bint brought=*) noexcept nogil
-# How often other threads than this one have put back what they held.
+# What lay apart is in the lists now. This thread looks at them again by itself.
+cdef void hands_brought(DeviceAllocator* a) noexcept nogil
+# How often other threads than this one have put back what they held, or brought something.
 cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil
 # Waits until another thread puts back what it holds, or frees a block: after `others` and `frees`,
 # as they were read before. False when nobody else holds anything, or it lasts too long.

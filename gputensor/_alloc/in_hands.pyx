@@ -4,7 +4,9 @@
 A request that fails may fail only because others hold tiles or pages for a moment: the books say
 that there is memory, and no list has it. So each thread that gives the lock up with something in
 its hands says so, and who would fail looks whether another one put something back meanwhile, or
-waits for it, before it climbs the ladder once more.
+waits for it, before it climbs the ladder once more. The same holds for what comes to the lists in
+other ways while a request has the lock given up: blocks that are freed, or that lay in the cache of
+a thread until another one's request emptied it.
 """
 
 from libc.stdint cimport uint64_t
@@ -42,6 +44,12 @@ cdef void hands_empty(DeviceAllocator* a, bint brought=True) noexcept nogil:
     a.came_back += brought
     gt_mine_now -= 1
     gt_mine_done += brought
+
+
+cdef void hands_brought(DeviceAllocator* a) noexcept nogil:
+    global gt_mine_done
+    a.came_back += 1
+    gt_mine_done += 1
 
 
 cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil:

@@ -9,7 +9,8 @@ Each rung is tried only when the ones below gave nothing, and costs more than th
  4. growth: from the page pool, where free pages of other pools go  creating and mapping
     before; then by new pages or a new segment
  5. the free blocks of pools that lend them (`use_on_oom`)          no driver call
- 6. a view whatever it costs; free pages moved, then growth again   unmapping, mapping
+ 6. a view whatever it costs; free pages moved, then growth again,  unmapping, mapping
+    or a view of free bytes and new pages
  7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
  8. waiting for the streams, so that everything free is done        a longer wait
  9. giving cached segments back, then growth again                  the most expensive
@@ -53,6 +54,7 @@ from gputensor._alloc.release cimport (
 )
 from gputensor._alloc.thread_cache cimport caches_drain
 from gputensor._alloc.view cimport view_open, views_drop_idle
+from gputensor._alloc.view_plan cimport VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
 
 
@@ -79,24 +81,37 @@ cdef Block* _borrow(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return block
 
 
+# Takes free pages out of all pools. What they leave behind may be any stream's by then.
+cdef void _collect(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                   size_t nbytes) noexcept nogil:
+    views_drop_idle(a)
+    pages_collect(a, nbytes)
+    pool_gather(pool, stream)
+
+
 # Rungs 5 to 9. The page pool had `pooled` bytes when the climb began.
 cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                      size_t pooled, status_t* status) noexcept nogil:
     cdef Block* block = NULL
     cdef bint waited = False
+    cdef bint drained = False
     while True:
         block = _borrow(a, pool, stream, nbytes)
         if block != NULL:
             return block
         if a.config.page_reuse and a.config.expandable_segments:
-            block = view_open(a, pool, stream, nbytes, True)
+            block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
             if block != NULL:
                 return block
-            views_drop_idle(a)
-            if pages_collect(a, growth_need(a, pool, stream, nbytes)) > 0 or a.page_pool != NULL:
+            _collect(a, pool, stream, growth_need(a, pool, stream, nbytes))
+            if a.page_pool != NULL:
                 block = pool_grow(a, pool, stream, nbytes, status)
                 if block != NULL:
                     return block
+            # Pages that a view in use shows cannot move, and those that moved are one part of it.
+            block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
+            if block != NULL:
+                return block
         if pending_wait_one(a):
             pass
         elif not waited and not a.capturing:
@@ -104,6 +119,9 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
             pending_poll(a)
             dead_pools_settle(a)
             waited = True
+        elif not drained and caches_drain(a) > 0:
+            drained = True                  # what was parked meanwhile, and may not be done
+            waited = False
         else:
             break
         block = _search(a, pool, stream, nbytes)
@@ -112,7 +130,6 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     if a.capturing:
         page_pool_release(a, pooled)    # pages that came in vain
         return NULL
-    caches_drain(a)
     driver_pool_trim(a)         # its frees are done by now
     a.num_alloc_retries += 1            # as in PyTorch: what is cached goes, then another attempt
     segments_release(a, nbytes)
@@ -120,8 +137,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     if block == NULL:
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
-        views_drop_idle(a)
-        pages_collect(a, SIZE_MAX)          # without page_reuse, too: the driver gets them
+        _collect(a, pool, stream, SIZE_MAX)     # without page_reuse, too: the driver gets them
         page_pool_release(a, 0)
         segments_release(a, SIZE_MAX)
         block = pool_grow(a, pool, stream, nbytes, status)
@@ -147,10 +163,9 @@ cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
                        status_t* status, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
     if a.config.page_reuse and a.config.expandable_segments:
-        block = view_open(a, pool, stream, nbytes, True)
+        block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
         if block == NULL:
-            views_drop_idle(a)
-            pages_collect(a, growth_need(a, pool, stream, nbytes))
+            _collect(a, pool, stream, growth_need(a, pool, stream, nbytes))
             if not ladder_refuses(a, pool, stream, nbytes):
                 block = pool_grow(a, pool, stream, nbytes, status)
     is_refused[0] = block == NULL
@@ -176,7 +191,7 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
             return block
     collect_garbage(a, nbytes)
     if a.config.page_reuse and a.config.expandable_segments:
-        block = view_open(a, pool, stream, nbytes, False)
+        block = view_open(a, pool, stream, nbytes, VIEW_IF_WORTH)
         if block != NULL:
             return block
         if not a.capturing:

@@ -22,6 +22,7 @@ from libc.stdlib cimport calloc, free
 from gputensor._alloc.block_events cimport block_event_completed
 from gputensor._alloc.captured_free cimport captured_free_note, captured_frees_forget
 from gputensor._alloc.history cimport history_enabled
+from gputensor._alloc.in_hands cimport hands_empty, hands_fill
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.model cimport (
     BLOCK_PENDING,
@@ -126,7 +127,9 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
     if block.view != NULL:
         view_show(block, BLOCK_PENDING)
     account_pending(a, block, 1)
+    hands_fill(a)               # until its waits are in their queues
     _begin(a, block)
+    hands_empty(a)
 
 
 # The block begins to wait, for events or for the capture's end.
@@ -227,8 +230,10 @@ cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
     cdef Block* following
     captured_frees_forget(a)
     a.deferred = NULL
+    hands_fill(a)
     while block != NULL:
         following = block.link_next
         block.link_next = NULL
         _begin(a, block)
         block = following
+    hands_empty(a)

@@ -47,6 +47,7 @@ from gputensor._alloc.model cimport (
     gt_store_int,
     gt_store_pointer,
 )
+from gputensor._alloc.in_hands cimport hands_brought
 from gputensor._alloc.mutex cimport device_lock, device_unlock
 from gputensor._alloc.pool cimport pool_bins, pool_insert
 from gputensor._alloc.statistics cimport (
@@ -304,6 +305,8 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache) noexcept nogil:
         block_map_remove(block.ptr)
         block.epoch = pool_bins(block.pool, block.stream).state.epoch
         pool_insert(block.pool, block)
+    if count > 0:
+        hands_brought(a)
     return count
 
 

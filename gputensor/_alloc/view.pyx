@@ -42,6 +42,7 @@ from gputensor._alloc.page_cost cimport MAP_US, UNMAP_US
 from gputensor._alloc.pool cimport pool_bins, pool_cut, pool_insert
 from gputensor._alloc.progress cimport progress_is_done
 from gputensor._alloc.view_plan cimport (
+    VIEW_IF_WORTH,
     Piece,
     Plan,
     plan_reuse,
@@ -234,7 +235,7 @@ cdef void _trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
 
 
 cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                    Plan* plan) noexcept nogil:
+                    bint as_few, Plan* plan) noexcept nogil:
     cdef Block* parts
     cdef Block* fresh = NULL
     cdef Block* block = NULL
@@ -249,7 +250,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
         view.use_count += 1
         view.is_growing = True
     if plan.missing > 0:
-        fresh = pool_grow_page(a, pool, stream, plan.missing, &status)
+        fresh = pool_grow_page(a, pool, stream, plan.missing, as_few, &status)
     if status == STATUS_OK and view == NULL:
         view = _new_view(a, nbytes + (plan.offset if plan.view == NULL else 0))
         if view != NULL:
@@ -311,7 +312,7 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
 
 
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes, bint forced) noexcept nogil:
+                      size_t nbytes, int effort) noexcept nogil:
     cdef Plan* plan
     cdef Block* block = NULL
     cdef bint may_begin = True
@@ -324,11 +325,11 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         if plan_reuse(a, pool, stream, nbytes, plan):
             block = _reuse(a, pool, stream, nbytes, plan)
             break
-        if not plan_stitch(a, pool, stream, nbytes, growth_need(a, pool, stream, nbytes), forced,
+        if not plan_stitch(a, pool, stream, nbytes, growth_need(a, pool, stream, nbytes), effort,
                            may_begin, plan):
             break
         if plan.view != NULL or a.view_count < a.view_limit:
-            block = _stitch(a, pool, stream, nbytes, plan)
+            block = _stitch(a, pool, stream, nbytes, effort == VIEW_IF_WORTH, plan)
             break
         # The table is full. Making room gives the lock up: what was planned may be gone by then.
         may_begin = _evict(a)

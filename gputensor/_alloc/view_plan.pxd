@@ -8,6 +8,11 @@ from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, Page, Vie
 cdef enum:
     PLAN_PIECES = 512
 
+cdef enum:                      # what a request may do to get a view
+    VIEW_IF_WORTH = 0
+    VIEW_OF_FREE = 1            # whatever it costs, but without memory of the driver
+    VIEW_AND_GROW = 2           # whatever it costs, with new pages for what is missing
+
 # Free bytes of one page: a run inside its home tile.
 cdef struct Piece:
     Page* page
@@ -28,7 +33,6 @@ cdef struct Plan:
 cdef bint plan_reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                      Plan* plan) noexcept nogil
 # After plan_reuse found nothing, with its plan: pages to map behind a view's end, or into a new
-# view if one `may_begin`. False: growing is the better choice. `forced`: nothing can grow; any view
-# that needs no new page will do.
+# view if one `may_begin`. False: growing is the better choice, or no view is possible.
 cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      size_t grow_need, bint forced, bint may_begin, Plan* plan) noexcept nogil
+                      size_t grow_need, int effort, bint may_begin, Plan* plan) noexcept nogil

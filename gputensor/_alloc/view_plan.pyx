@@ -39,6 +39,7 @@ cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double SPEND = 1.7
 cdef double SPARE_US = 500.0    # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
+cdef double SHORT_MIB_US = 1e6
 
 
 cdef inline size_t _least(size_t a, size_t b) noexcept nogil:
@@ -254,10 +255,11 @@ cdef Page* _largest_tail(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
     return best
 
 
-cdef inline double _cost(int handles, size_t missing) noexcept nogil:
+# What a plan costs. When memory is short, it is all that counts.
+cdef inline double _cost(int handles, size_t missing, bint is_short) noexcept nogil:
     cdef double us = MAP_US * handles
     if missing > 0:
-        us += 2 * MAP_US + MIB_US * (<double>missing / (1 << 20))
+        us += 2 * MAP_US + (SHORT_MIB_US if is_short else MIB_US) * (<double>missing / (1 << 20))
     return us
 
 
@@ -296,6 +298,15 @@ cdef void _plan_new(DeviceAllocator* a, StreamBins* sb, size_t nbytes, Plan* pla
     plan.missing = _add_pages(a, sb, a.view_clock_step, nbytes, plan)
 
 
+# Whether a view has the addresses for what a plan adds to it.
+cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
+    cdef size_t nbytes = view.nbytes + plan.missing
+    cdef int i
+    for i in range(plan.first, plan.count):
+        nbytes += plan.pieces[i].page.nbytes
+    return nbytes <= view.range_nbytes
+
+
 # Whether `us` more of driver time, in place of `grow_us`, are within bounds.
 cdef bint _affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
@@ -303,7 +314,7 @@ cdef bint _affordable(DeviceAllocator* a, double us, double grow_us) noexcept no
 
 
 cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      size_t grow_need, bint forced, bint may_begin, Plan* plan) noexcept nogil:
+                      size_t grow_need, int effort, bint may_begin, Plan* plan) noexcept nogil:
     cdef StreamBins* sb = pool_bins(pool, stream)
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     cdef size_t gain = _min_gain(a)
@@ -311,8 +322,9 @@ cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
     cdef double us, best_us = 0
     cdef View* view = a.views
     cdef View* best = NULL
+    cdef bint forced = effort != VIEW_IF_WORTH
     # What can be seen without a plan: growth is harmless, or a view impossible or too expensive.
-    if sb == NULL or sb.free_nbytes < (nbytes if forced else gain):
+    if sb == NULL or sb.free_nbytes < (nbytes if effort == VIEW_OF_FREE else gain):
         return False
     if not forced and (
             reserved + grow_need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak
@@ -322,12 +334,13 @@ cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
         _note_all(a, sb)
     if may_begin:
         _plan_new(a, sb, nbytes, plan)
-        best_us = _cost(plan.count, plan.missing)
+        best_us = _cost(plan.count, plan.missing, forced)
     while view != NULL:
         if not view.is_growing:
             _plan_append(a, sb, view, nbytes, plan)
-            us = _cost(plan.count - plan.first, plan.missing)
-            if us < best_us or (best == NULL and not may_begin):
+            us = _cost(plan.count - plan.first, plan.missing, forced)
+            if ((us < best_us or (best == NULL and not may_begin))
+                    and _has_room(view, plan)):
                 best = view
                 best_us = us
         view = view.next
@@ -337,7 +350,9 @@ cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
         _plan_new(a, sb, nbytes, plan)
     else:
         _plan_append(a, sb, best, nbytes, plan)
-    if forced or plan.missing + gain > grow_need:
-        return forced and plan.missing == 0
+    if forced:
+        return plan.missing == 0 or (effort == VIEW_AND_GROW and plan.missing < nbytes)
+    if plan.missing + gain > grow_need:
+        return False
     us = MAP_US * (plan.count - plan.first) + (MAP_US + STEP_US if plan.missing > 0 else 0)
     return _affordable(a, us, grow_us)

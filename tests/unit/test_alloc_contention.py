@@ -1,5 +1,6 @@
 """Requests that fail, or nearly, while another thread is in the middle of something."""
 
+import contextlib
 import threading
 import time
 
@@ -132,3 +133,68 @@ def test_a_request_that_is_refused_counts_what_another_thread_makes(conf, entry)
                 thread.join()
         assert not {"mem_free", "page_destroy", "synchronize", "event_synchronize"} & set(made)
         assert probe.stats()["num_oom_rejections"] == 1
+
+
+def test_a_request_hears_of_blocks_that_another_ones_request_took_out_of_a_cache():
+    """They were free, but apart, until after it had looked; nobody frees them once more."""
+    with opened("page_size_mb:2", phantom=True) as probe:
+        kept = [probe.malloc(8 * MIB) for _ in range(32)]
+        served = []
+
+        def ask():
+            with contextlib.suppress(OutOfMemoryError):
+                served.append(probe.malloc(6 * MIB))
+
+        def free_and_ask():
+            probe.free(kept.pop())  # into the cache of the thread that it came from
+            probe.malloc(2 * MIB)  # empties all caches, and leaves 6 MiB
+
+        def ask_while(action, at_call):
+            calls = []
+
+            def count():
+                calls.append(1)
+                if len(calls) == at_call:
+                    beside(action)
+
+            with held_up(probe, "page_create", count):
+                beside(ask)
+            return len(calls)
+
+        last = ask_while(None, 0)
+        assert last and not served
+        ask_while(free_and_ask, last)
+        assert served
+
+
+def test_a_request_waits_for_a_block_whose_free_is_under_way():
+    """Its waits for other streams are being made: it is in no list and in no queue."""
+    with opened(capacity=64 * MIB, phantom=True) as probe:
+        used = probe.malloc(60 * MIB)
+        raw_memory.raw_record_stream(used, probe.stream())
+        served = []
+        inside, go_on = threading.Event(), threading.Event()
+
+        def hold():
+            if not inside.is_set():
+                inside.set()
+                go_on.wait(10)
+
+        with held_up(probe, "event_record", hold):
+            freeing = threading.Thread(target=probe.free, args=(used,))
+            freeing.start()
+            inside.wait()
+            asking = threading.Thread(target=lambda: served.append(probe.malloc(60 * MIB)))
+            asking.start()
+            asking.join(0.1)
+            go_on.set()
+            for thread in (freeing, asking):
+                thread.join()
+        assert served
+
+
+def beside(action):
+    """Do something in another thread, to its end."""
+    thread = threading.Thread(target=action)
+    thread.start()
+    thread.join()

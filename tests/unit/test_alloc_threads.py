@@ -343,23 +343,32 @@ def test_a_request_waits_for_free_memory_that_another_thread_has_in_hand():
 
 
 @pytest.mark.slow
-def test_threads_that_together_fit_are_never_refused():
-    """With pages of 2 MiB, and sizes that are multiples of it, what is free is never in pieces."""
-    threads, most = 4, 52 * MIB
-    with opened("page_size_mb:2", phantom=True) as probe:
+@pytest.mark.parametrize("kind", ["one stream", "uses on other streams"])
+def test_threads_that_together_fit_are_never_refused(kind):
+    """With pages of 2 MiB, and sizes that are multiples of it, what is free is never in pieces.
+
+    Four threads may hold all that the device has.
+    """
+    threads, most = 4, 64 * MIB
+    seed = None if kind == "one stream" else 1
+    with opened("page_size_mb:2", phantom=True, seed=seed) as probe:
+        streams = [0] if seed is None else [0, probe.stream(), probe.stream()]
         stop = time.monotonic() + 4
 
-        def body(seed):
-            rng = random.Random(seed)
+        def body(number):
+            rng = random.Random(number)
             while time.monotonic() < stop:
                 left, held = most, []
                 for _ in range(rng.randint(1, 5)):
                     nbytes = rng.randint(1, max(1, left // (2 * MIB))) * 2 * MIB
                     if nbytes <= left:
                         left -= nbytes
-                        held.append(raw_memory.raw_alloc(probe.device, nbytes, 0))
+                        ptr = raw_memory.raw_alloc(probe.device, nbytes, rng.choice(streams))
+                        held.append(ptr)
+                        if seed is not None and rng.random() < 0.3:
+                            raw_memory.raw_record_stream(ptr, rng.choice(streams))
                 for ptr in held:
                     raw_memory.raw_delete(ptr)
 
-        run([functools.partial(body, seed) for seed in range(threads)])
+        run([functools.partial(body, number) for number in range(threads)])
         assert probe.stats()["num_ooms"] == 0

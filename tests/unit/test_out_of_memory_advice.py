@@ -74,7 +74,7 @@ def random_steps(rng):
     """Sizes to allocate, and positions of live blocks to free (negative)."""
     steps, live = [], []
     for name in range(300):
-        while live and sum(size for _, size in live) > 40 * MIB:
+        while live and sum(size for _, size in live) > 48 * MIB:
             at = int(rng.integers(len(live)))
             steps.append((-1, live.pop(at)[0]))
         size = int(rng.integers(MIB + 1, 14 * MIB))
