@@ -36,8 +36,8 @@ def tuning(rng):
         assert_within((a @ b).numpy(), exact, limit)
         tunable.write_file()
         tunable.record_untuned_enable(False)
-        (result,) = tunable.tune_file(seconds=3, show=None)
-        # The default and our own kernel; others may take more than twice as long here.
+        tunable.set_max_tuning_duration(6000)  # enough for two ways on any machine
+        (result,) = tunable.tune_file(show=None)
         assert result["measured"] >= 2 and result["us"] <= result["default_us"], result
         tunable.enable(True)
         assert_within((a @ b).numpy(), exact, limit)
@@ -53,11 +53,12 @@ def tuning(rng):
             bound(near.numpy(), array_b, "bfloat16"),
         )
         tunable.clear()
+        tunable.set_max_tuning_duration(600)
         tunable.tuning_enable(True)
         assert_within((a @ b).numpy(), exact, limit)
         assert len(tunable.get_results()) == 1
         signature = tuple(tunable.get_results()[0]["problem"].values())
-        assert tune(signature, 0, seconds=3, is_exhaustive=True)["measured"] >= 2
+        assert tune(signature, 0, seconds=6, is_exhaustive=True)["measured"] >= 2
         tunable.tuning_enable(False)
         tunable.enable(False)
 

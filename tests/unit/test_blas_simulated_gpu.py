@@ -38,6 +38,6 @@ def test_products_on_a_simulated_gpu(libraries, case, is_deferred):
 @pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
 @pytest.mark.parametrize("case", ["tuning", "no_memory_for_tuning", "command"])
 def test_tuning_on_a_simulated_gpu(libraries, case, is_deferred):
-    run_program(
-        libraries, "simulated_tuning_cases.py", case, seed=fresh_seed() if is_deferred else None
-    )
+    seed = fresh_seed() if is_deferred else None
+    # Times of a busy machine decide nothing here.
+    run_program(libraries, "simulated_tuning_cases.py", case, seed=seed, FAKE_CUDA_ELAPSED="1")
