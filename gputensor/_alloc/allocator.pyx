@@ -145,7 +145,9 @@ cdef void allocator_free(Block* block) noexcept nogil:
     if a == NULL:
         return                      # the device was closed under the block: nothing is left of it
     if history_enabled(device):
-        block_event_free(block, stack_capture_if(HISTORY_STACK_FREE), block.uses == NULL)
+        # The driver takes a block of no pool back at once: it waits for the uses itself.
+        block_event_free(block, stack_capture_if(HISTORY_STACK_FREE),
+                         block.uses == NULL or block.pool == NULL)
     if block.home == NULL or block.uses != NULL or not cache_park(block.home, block):
         if block.pool == NULL:
             direct_free(a, block)

@@ -113,3 +113,21 @@ def test_events_undone_one_by_one_lead_back_to_an_empty_device(conf, attempt):
         registry.close_host(device)
         settings._in_force = before
         settings._tell()
+
+
+@pytest.mark.parametrize("caching", [True, False])
+def test_a_block_that_several_streams_used_is_freed_in_the_history_too(caching):
+    """Without caching the driver takes it back at once: nothing is left of it that could wait."""
+    device = registry.open_host(capacity=64 * MIB)
+    memory.caching_allocator_enable(caching, device)
+    memory.record_memory_history()
+    try:
+        ptr = memory.caching_allocator_alloc(2 * MIB, device)
+        memory.record_stream(ptr, Calls(device).make("stream_create", 0), device)
+        memory.caching_allocator_delete(ptr)
+        memory.empty_cache(device)
+        for _ in states_backwards(memory.snapshot(device)):
+            pass
+    finally:
+        memory.record_memory_history(None)
+        registry.close_host(device)
