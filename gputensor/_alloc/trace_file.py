@@ -10,6 +10,7 @@ benchmarks/traces/README.md.
 """
 
 import os
+import stat
 import zipfile
 from dataclasses import dataclass, field
 
@@ -93,6 +94,9 @@ def read_trace(path):
     """
     name = os.fspath(path)
     try:
+        # Before it is opened: a pipe would wait for a writer, a device may never end.
+        if not stat.S_ISREG(mode := os.stat(path).st_mode) and not stat.S_ISDIR(mode):
+            raise TraceFileError("is not a regular file")
         with open(path, "rb") as file:
             arrays, recorded = read_archive(file)
     except FileNotFoundError:

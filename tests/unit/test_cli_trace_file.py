@@ -1,6 +1,7 @@
 """Trace files are believed only after every check, and each fault is one line that names it."""
 
 import io
+import os
 import pickle
 import struct
 import warnings
@@ -151,6 +152,13 @@ def test_pickled_objects_are_never_loaded(save, tmp_path):
 def test_missing_file_and_directory_are_named(tmp_path):
     assert_refused(tmp_path / "no-such-file.npz", "no such file")
     assert_refused(tmp_path, "directory")
+
+
+def test_what_is_no_file_is_refused_unopened(tmp_path):
+    """A pipe would wait for a writer; /dev/zero has no end."""
+    os.mkfifo(tmp_path / "pipe.npz")
+    assert_refused(tmp_path / "pipe.npz", "not a regular file")
+    assert_refused("/dev/zero", "not a regular file")
 
 
 def npy(dtype, shape, data=b""):
