@@ -6,8 +6,10 @@ Read when a device opens, never at import.
 import os
 import re
 
-__all__ = ["host_capacity", "parse_nbytes"]
+__all__ = ["LARGEST_HOST", "host_capacity", "parse_nbytes"]
 
+# A process has 128 TiB of addresses, and each segment of the allocator reserves 9/8 of the device.
+LARGEST_HOST = 1 << 44
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -32,7 +34,7 @@ def parse_nbytes(text, name="value"):
     >>> parse_nbytes("4G") == 4 << 30
     True
     """
-    match = re.fullmatch(r"\s*(\d+)\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE)
+    match = re.fullmatch(r"\s*(\d{1,20})\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if match is None:
         raise ValueError(f"{name} is {text!r}; allowed is bytes such as 4294967296 or 4G")
     return int(match[1]) * UNITS[match[2].upper()]
@@ -46,5 +48,8 @@ def host_capacity():
     """
     text = os.environ.get("GPUTENSOR_HOST_MEMORY")
     if text is not None:
-        return parse_nbytes(text, "GPUTENSOR_HOST_MEMORY")
+        nbytes = parse_nbytes(text, "GPUTENSOR_HOST_MEMORY")
+        if nbytes > LARGEST_HOST:
+            raise ValueError(f"GPUTENSOR_HOST_MEMORY is {text!r}; allowed is 0 to {LARGEST_HOST}")
+        return nbytes
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -16,7 +16,6 @@ __all__ = ["register"]
 
 # A phantom device has no memory to run out of; this leaves the trace unlimited in practice.
 DEFAULT_CAPACITY = 2**40
-MAX_CAPACITY = 2**46
 
 
 def register(subparsers):
@@ -55,14 +54,14 @@ def parse_capacity(text):
     >>> parse_capacity("80G"), parse_capacity("85899345920")
     (85899345920, 85899345920)
     """
-    from gputensor._driver.settings import parse_nbytes
+    from gputensor._driver.settings import LARGEST_HOST, parse_nbytes
 
     try:
         nbytes = parse_nbytes(text, "BYTES")
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
-    if not 0 < nbytes <= MAX_CAPACITY:
-        raise ArgumentTypeError(f"BYTES is {text!r}; allowed is 1 to {MAX_CAPACITY}")
+    if not 0 < nbytes <= LARGEST_HOST:
+        raise ArgumentTypeError(f"BYTES is {text!r}; allowed is 1 to {LARGEST_HOST}")
     return nbytes
 
 

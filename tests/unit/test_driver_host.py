@@ -197,7 +197,10 @@ def test_sizes_are_read_in_powers_of_1024(text, nbytes):
     assert settings.parse_nbytes(text) == nbytes
 
 
-@pytest.mark.parametrize("text", ["", "G", "-1", "1.5G", "4GG", "4 X", "0x10"])
+@pytest.mark.parametrize(
+    "text",
+    ["", "G", "-1", "1.5G", "4GG", "4 X", "0x10", "1\N{KELVIN SIGN}", "9" * 5000, "9" * 20, "17T"],
+)
 def test_what_is_not_a_size_is_refused_with_the_name_of_the_setting(monkeypatch, text):
     monkeypatch.setenv("GPUTENSOR_HOST_MEMORY", text)
     with pytest.raises(ValueError, match="GPUTENSOR_HOST_MEMORY is"):
