@@ -37,10 +37,15 @@ def run_tune(options):
     from gputensor._driver.registry import cuda_device_count
     from gputensor.blas import tunable
 
-    if not Path(options.shapes).is_file():
+    # Functions of os.path: those of Path raise for some names that no file can have.
+    if not os.path.isfile(options.shapes):
         raise InputError(f"{options.shapes}: no such file")
-    if options.seconds <= 0:
+    if not options.seconds > 0:
         raise InputError(f"--seconds is {options.seconds}; it must be above 0")
+    output = Path(options.output or tunable.get_filename())
+    folder = os.path.dirname(os.path.realpath(output))
+    if not os.access(folder, os.W_OK) or os.path.isdir(output):
+        raise InputError(f"{output}: no file can be written there")
     count = cuda_device_count()
     if not 0 <= options.device < count:
         print(
@@ -48,9 +53,6 @@ def run_tune(options):
             file=sys.stderr,
         )
         return 1
-    output = Path(options.output or tunable.get_filename())
-    if not os.access(output.resolve().parent, os.W_OK) or output.is_dir():
-        raise InputError(f"{output}: no file can be written there")
     try:
         if output.is_file():
             tunable.read_file(output)

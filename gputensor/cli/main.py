@@ -11,6 +11,7 @@ input. Errors are one line on standard error, starting with the command's name.
 
 import argparse
 import importlib
+import os
 import pkgutil
 import sys
 
@@ -55,16 +56,36 @@ def main(arguments=None):
     gputensor: no-such-trace.npz: no such file
     """
     options = build_parser().parse_args(arguments)
+    if arguments is None and hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(errors="backslashreplace")  # names of files are any bytes
     try:
-        return options.run(options)
+        code = options.run(options)
+        flush_output()  # here, where what goes wrong can still be told
+        return code
     except InputError as error:
         return fail(error, 2)
     except GpuTensorError as error:
         return fail(error, 1)
     except BrokenPipeError:
         # The reader of the output has gone away; there is nobody left to tell.
-        sys.stderr.close()
+        drop_output()
         return 1
+    except OSError as error:
+        drop_output()
+        return fail(error, 1)
+
+
+def flush_output():
+    if sys.stdout is not None:
+        sys.stdout.flush()
+
+
+def drop_output():
+    """Have what cannot be written go nowhere: the interpreter would try it again when it ends."""
+    try:
+        flush_output()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def fail(error, code):

@@ -145,6 +145,8 @@ def test_bad_environment_is_one_line_and_exit_code_2(small_trace):
         ["memory", "replay", "trace.npz", "--capacity", "0"],
         ["memory", "replay", "trace.npz", "--capacity", "much"],
         ["memory", "replay", "trace.npz", "--capacity", "9" * 40],
+        ["memory", "replay", "trace.npz", "--capacity", "9" * 5000],
+        ["memory", "replay", "trace.npz", "--capacity", "17T"],
         ["memory", "replay", "trace.npz", "--device", "tpu"],
     ],
 )
@@ -159,6 +161,50 @@ def test_bad_arguments_exit_with_2(arguments, capsys):
 def test_capacity_takes_units(text, nbytes):
     options = build_parser().parse_args(["memory", "replay", "t.npz", "--capacity", text])
     assert options.capacity == nbytes
+
+
+@pytest.mark.parametrize(
+    "words", [("devices",), ("memory", "replay"), ("memory", "replay", "--json")]
+)
+def test_output_that_cannot_be_written_is_one_line_and_exit_code_1(small_trace, words):
+    trace = small_trace[:1] if words[0] == "memory" else ()
+    environment = {name: text for name, text in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(
+            [sys.executable, "-m", "gputensor.cli.main", *words, *map(str, trace)],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            env=environment,
+            cwd=ROOT,
+            timeout=300,
+        )
+    assert done.returncode == 1
+    assert done.stderr == "gputensor: [Errno 28] No space left on device\n"
+
+
+def test_a_trace_may_have_any_name_that_a_file_can_have(small_trace):
+    path = os.fsencode(small_trace[0].parent) + b"/tr\xffce.npz"
+    os.rename(small_trace[0], path)
+    code, output, errors = gputensor(
+        "memory", "replay", os.fsdecode(path), PYTHONIOENCODING="utf-8:strict"
+    )
+    assert (code, errors) == (0, "")
+    assert "ce.npz: 6 events" in output
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["--shapes", "x" * 5000], "no such file"),
+        (["--shapes", __file__, "--seconds", "nan"], "--seconds is nan"),
+        (["--shapes", __file__, "--output", os.sep], "no file can be written there"),
+    ],
+)
+def test_what_cannot_be_tuned_is_one_line_and_exit_code_2(words, told, capsys):
+    assert main(["blas", "tune", *words]) == 2
+    errors = capsys.readouterr().err
+    assert errors.count("\n") == 1 and told in errors
 
 
 def test_capacity_has_no_meaning_on_a_gpu(small_trace):
