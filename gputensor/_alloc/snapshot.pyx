@@ -11,9 +11,7 @@ them.
 """
 
 import gc
-import os
 import pickle
-import tempfile
 
 import numpy as np
 
@@ -28,6 +26,7 @@ from gputensor._alloc.stacks cimport StackFormatter
 
 from gputensor._alloc import settings as _settings
 from gputensor._alloc.pool_names import pool_pair
+from gputensor._alloc.whole_file import write_whole
 
 SEGMENT_DTYPE = np.dtype(
     [
@@ -238,25 +237,4 @@ def format_snapshot(devices, collect, include_traces=True, collect_pinned=None):
 
 def write_pickle(value, path):
     """Write a pickle so that `path` holds either what it held before or the whole new file."""
-    path = os.fspath(path)
-    try:
-        _write_beside(value, path)
-    except OSError as error:
-        # It names the file beside, which its caller knows nothing of.
-        raise OSError(error.errno, error.strerror, path) from None
-
-
-def _write_beside(value, path):
-    handle, partial = tempfile.mkstemp(dir=os.path.dirname(path) or ".", prefix=".snapshot-")
-    try:
-        with os.fdopen(handle, "wb") as file:
-            pickle.dump(value, file, protocol=4)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(partial, 0o666 & ~umask)
-        os.replace(partial, path)
-    except BaseException:
-        os.unlink(partial)
-        raise
+    write_whole(path, lambda file: pickle.dump(value, file, protocol=4))

@@ -20,6 +20,7 @@ import sys
 import threading
 from pathlib import Path
 
+from gputensor._alloc.whole_file import write_whole
 from gputensor.blas.known_ways import CONFIG_COUNT
 from gputensor.blas.library import library_versions
 from gputensor.blas.plan import forget_plans
@@ -426,9 +427,8 @@ def write_file(filename=None):
 
 def _write(path, content):
     """Replace a file in one step, so that a reader never sees half of it."""
-    temporary = path.with_name(f"{path.name}.{os.getpid()}")
-    temporary.write_text(json.dumps(content, indent=1) + "\n")
-    os.replace(temporary, path)
+    text = json.dumps(content, indent=1) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
 
 
 def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, show=sys.stderr):

@@ -172,6 +172,14 @@ def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, 
     assert most in vars(tunable._Settings({variable: str(most)})).values()
 
 
+def test_results_go_to_the_file_that_a_link_names(tmp_path):
+    from gputensor.blas import tunable
+
+    (tmp_path / "link.json").symlink_to(tmp_path / "results.json")
+    tunable.write_file(tmp_path / "link.json")
+    assert (tmp_path / "link.json").is_symlink() and (tmp_path / "results.json").is_file()
+
+
 def test_files_of_tuned_products_are_checked(tmp_path):
     from gputensor.blas import tunable
 
