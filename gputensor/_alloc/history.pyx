@@ -327,6 +327,7 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
     _check("enabled", enabled, ("all", "state", None))
     _check("context", context, ("all", "alloc", "state", None))
     _check("stacks", stacks, ("python", "all"))
+    skip_actions = tuple(skip_actions)      # it may give them only once
     for action in skip_actions:
         _check("skip_actions", action, ACTIONS)
     if max_entries is None:
@@ -357,7 +358,7 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
             gt_ring_clear(ring)
     gt_history_set(bits, keep, context in ("all", "alloc"), stacks == "all", limit)
     _in_force.update(enabled=enabled, context=context, stacks=stacks, max_entries=limit,
-                     skip_actions=tuple(skip_actions))
+                     skip_actions=skip_actions)
 
 
 _in_force = {"enabled": None, "context": None, "stacks": "python", "max_entries": 0,

@@ -61,7 +61,8 @@ def snapshot(device=None, include_traces=True):
 def dump_snapshot(path="dump_snapshot.pickle", device=None):
     """Write :func:`snapshot` to a file that PyTorch's ``_memory_viz.py`` and web viewer read.
 
-    The file appears whole or not at all; what was at `path` stays until then.
+    The file appears whole or not at all; what was at `path` stays until then. A pipe or a device
+    is written into, and a symbolic link stays.
     """
     _snapshot.write_pickle(snapshot(device), path)
 
@@ -76,6 +77,9 @@ def memory_snapshot(mempool_id=None, include_traces=True, device=None):
     include_traces : bool
         Accepted for PyTorch's callers; segments carry no events.
     """
+    is_pair = isinstance(mempool_id, (tuple, list)) and len(mempool_id) == 2
+    if mempool_id is not None and not is_pair:
+        raise TypeError(f"mempool_id: got {mempool_id!r}, allowed: None or a pair of integers")
     segments = snapshot(device, include_traces=False)["segments"]
     if mempool_id is None:
         return segments

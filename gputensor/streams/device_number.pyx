@@ -48,7 +48,9 @@ def stream_handle(int device, stream=None):
     cdef uint64_t handle
     if stream is None:
         handle = current_stream(device)
-    elif isinstance(stream, int) and not isinstance(stream, bool) and stream >= 0:
+    elif isinstance(stream, int) and not isinstance(stream, bool):
+        if not 0 <= stream < 1 << 64:
+            raise ValueError(f"stream: got {stream}, allowed: a handle is from 0 to below 2**64")
         handle = stream
     elif hasattr(stream, "cuda_stream"):
         handle = stream.cuda_stream

@@ -1,9 +1,15 @@
 """Arguments of gt.memory: what is taken, and that a refusal names what came and what is allowed."""
 
+import os
+import pickle
+import stat
+import threading
+
 import numpy as np
 import pytest
 
 from gputensor import memory
+from gputensor._alloc.history import history_settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 
@@ -60,3 +66,56 @@ def test_a_dump_that_cannot_be_written_names_the_file_that_was_asked_for(device,
             memory.dump_snapshot(path, device)
         assert caught.value.filename == str(path) and caught.value.filename2 is None
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_dump_goes_to_what_a_link_names_and_the_link_stays(device, tmp_path):
+    (tmp_path / "folder").mkdir()
+    for name in ("there.pickle", "new.pickle"):
+        os.symlink(tmp_path / "folder" / name, tmp_path / name)
+    (tmp_path / "folder" / "there.pickle").write_bytes(b"before")
+    for name in ("there.pickle", "new.pickle"):
+        memory.dump_snapshot(tmp_path / name, device)
+        assert (tmp_path / name).is_symlink()
+        with open(tmp_path / "folder" / name, "rb") as file:
+            assert pickle.load(file)["devices"] == [f"host:{-1 - device}"]
+    assert len(os.listdir(tmp_path / "folder")) == 2
+
+
+def test_a_dump_to_a_pipe_or_a_device_is_written_into_it_and_replaces_nothing(device, tmp_path):
+    path, read = os.fsencode(tmp_path / "pipe"), []
+    os.mkfifo(path)
+
+    def reader():
+        with open(path, "rb") as file:
+            read.append(pickle.load(file))
+
+    thread = threading.Thread(target=reader)
+    thread.start()
+    memory.dump_snapshot(path, device)
+    thread.join(60)
+    assert read[0]["devices"] == [f"host:{-1 - device}"]
+    assert stat.S_ISFIFO(os.stat(path).st_mode)
+
+
+def test_a_pool_is_named_by_a_pair(device):
+    for wrong in (5, "ab", (1,), (0, 1, 2)):
+        with pytest.raises(TypeError, match="^mempool_id: got .*, allowed: None or a pair"):
+            memory.memory_snapshot(wrong, device=device)
+    assert memory.memory_snapshot([0, 1 << 40], device=device) == []
+
+
+def test_the_handle_of_a_stream_has_64_bits(device):
+    for wrong in (-5, 1 << 64, 1 << 80):
+        with pytest.raises(ValueError, match=f"^stream: got {wrong}, allowed: a handle"):
+            memory.caching_allocator_alloc(1, device, wrong)
+
+
+def test_actions_to_skip_may_come_from_an_iterator(device):
+    memory.record_memory_history(skip_actions=iter(["snapshot", "alloc"]))
+    try:
+        memory.caching_allocator_delete(memory.caching_allocator_alloc(512, device))
+        actions = [entry["action"] for entry in memory.snapshot(device)["device_traces"][0]]
+        assert "free_completed" in actions and not {"snapshot", "alloc"} & set(actions)
+        assert history_settings()["skip_actions"] == ("snapshot", "alloc")
+    finally:
+        memory.record_memory_history(None)
