@@ -29,6 +29,7 @@ from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas import tunable
 from gputensor.blas.known_ways import find_way
 from gputensor.blas.pad import padding
+from gputensor.blas.preference import preferred_blas_library
 from gputensor.blas.status import raise_for_blas
 from gputensor.errors import raise_for_status
 
@@ -71,6 +72,7 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     dispatch_load(product.device)
     # A pointer-array call is cuBLAS's, and there is one algorithm of it.
     is_batch = product.flags & PRODUCT_POINTERS != 0
+    preferred_blas_library()        # raises where the environment asks for none that there is
     # Who asks for a library or for padding gets a library.
     is_auto = preference == LIBRARY_AUTO and padding() == "auto" and not is_batch
     signature = product_signature(product)

@@ -4,13 +4,15 @@
 ``"cublas"``, products with an epilogue or scales still go to cuBLASLt.
 """
 
+import contextlib
 import os
 
 __all__ = ["preferred_blas_library"]
 
 NAMES = {"auto": LIBRARY_AUTO, "cublas": LIBRARY_CUBLAS, "cublaslt": LIBRARY_LT}
 
-cdef int chosen = -1
+cdef int chosen = LIBRARY_AUTO
+cdef bint is_unread = True      # until the environment could be read, or somebody has chosen
 
 
 def from_environment(text):
@@ -38,6 +40,11 @@ def preferred_blas_library(library=None):
     library : {"auto", "cublas", "cublaslt"}, optional
         For the whole process. Plans are kept apart by it.
 
+    Raises
+    ------
+    ValueError
+        For another name; and, until a library was chosen, for a bad environment variable.
+
     Examples
     --------
     >>> preferred_blas_library("cublaslt")
@@ -45,12 +52,16 @@ def preferred_blas_library(library=None):
     >>> preferred_blas_library("auto")
     'auto'
     """
-    global chosen
+    global chosen, is_unread
+    if library is None and is_unread:
+        library = from_environment(os.environ.get("GPUTENSOR_BLAS_PREFER_CUBLASLT", ""))
     if library is not None:
         if library not in NAMES:
             raise ValueError(f"library is {library!r}; it may be one of {sorted(NAMES)}")
         chosen = NAMES[library]
+        is_unread = False
     return {code: name for name, code in NAMES.items()}[chosen]
 
 
-preferred_blas_library(from_environment(os.environ.get("GPUTENSOR_BLAS_PREFER_CUBLASLT", "")))
+with contextlib.suppress(ValueError):   # said when a product is planned, not by the import
+    preferred_blas_library()

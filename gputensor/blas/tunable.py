@@ -26,6 +26,7 @@ from gputensor.blas.library import library_versions
 from gputensor.blas.plan import forget_plans
 from gputensor.blas.shapes_file import name_of_signature, read_signatures
 from gputensor.blas.signature import FIELDS, check_signature
+from gputensor.blas.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, positive
 from gputensor.errors import BlasError, OutOfMemoryError
 
 __all__ = [
@@ -56,9 +57,6 @@ SIZES = ("m", "n", "k")
 NEAR = 1.25
 TILE = 64
 SMALL_TILE = 16  # of sizes below TILE
-# Limits of settings, far from what bytes or seconds cannot hold.
-MAX_NUMBER = 10**9
-MAX_MEBIBYTES = 1 << 20
 
 #: Whether plans ask this module at all; read by planning.pyx.
 is_active = False
@@ -77,57 +75,8 @@ def _renew_lock():
 os.register_at_fork(after_in_child=_renew_lock)
 
 
-class _Settings:
-    """What the setters set; the environment gives the first values."""
-
-    def __init__(self, environ):
-        self.is_enabled = _flag(environ, "GPUTENSOR_TUNABLEOP_ENABLED", False)
-        self.is_tuning = _flag(environ, "GPUTENSOR_TUNABLEOP_TUNING", False)
-        self.filename = environ.get("GPUTENSOR_TUNABLEOP_FILENAME", "gputensor_tunable.json")
-        self.duration_ms = _number(
-            environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS", 600, MAX_NUMBER
-        )
-        self.iterations = _number(
-            environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS", 5, MAX_NUMBER
-        )
-        self.rotating_mib = _number(
-            environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128, MAX_MEBIBYTES
-        )
-        self.is_recording = _flag(environ, "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED", False)
-        self.untuned_filename = environ.get(
-            "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME", "gputensor_untuned.json"
-        )
-        self.is_checked = _flag(environ, "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK", True)
-
-
-def _flag(environ, name, default):
-    text = environ.get(name)
-    if text is None:
-        return default
-    if text not in ("0", "1"):
-        raise ValueError(f"{name} is {text!r}; it may be 0 or 1")
-    return text == "1"
-
-
-def _number(environ, name, default, most):
-    text = environ.get(name)
-    if text is None:
-        return default
-    if not (text.isascii() and text.isdecimal()):
-        raise ValueError(f"{name} is {text!r}; it must be a whole number")
-    return _positive(name, int(text), most)
-
-
-def _positive(name, value, most):
-    """A number of the environment or of a setter, checked."""
-    if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {value!r}")
-    if not 1 <= value <= most:
-        raise ValueError(f"{name} is {value}; it must be 1 to {most}")
-    return value
-
-
-_settings = _Settings(os.environ)
+_settings = Given()
+_is_begun = False
 
 
 def _changed():
@@ -137,6 +86,15 @@ def _changed():
     forget_plans()
 
 
+def _begin():
+    """Do what the environment asks for; until it can be done, each use says why not."""
+    global _is_begun
+    if not _is_begun:
+        if _settings.is_enabled or _settings.is_recording:
+            enable(_settings.is_enabled)
+        _is_begun = True
+
+
 def enable(value=True):
     """Use tuned results from now on (and read the file, when there is one).
 
@@ -144,9 +102,10 @@ def enable(value=True):
     >>> is_enabled()
     False
     """
-    _settings.is_enabled = _boolean("value", value)
-    if value and Path(_settings.filename).exists():
+    # A device or a pipe is none: /dev/zero has no end.
+    if _boolean("value", value) and os.path.isfile(_settings.filename):
         read_file()
+    _settings.is_enabled = value
     _changed()
 
 
@@ -196,7 +155,7 @@ def set_max_tuning_duration(milliseconds):
 
     >>> set_max_tuning_duration(600)
     """
-    _settings.duration_ms = _positive("milliseconds", milliseconds, MAX_NUMBER)
+    _settings.duration_ms = positive("milliseconds", milliseconds, MAX_NUMBER)
 
 
 def set_max_tuning_iterations(rounds):
@@ -204,12 +163,12 @@ def set_max_tuning_iterations(rounds):
 
     >>> set_max_tuning_iterations(5)
     """
-    _settings.iterations = _positive("rounds", rounds, MAX_NUMBER)
+    _settings.iterations = positive("rounds", rounds, MAX_NUMBER)
 
 
 def set_rotating_buffer_size(mebibytes):
     """Set the memory that operands rotate through while they are measured."""
-    _settings.rotating_mib = _positive("mebibytes", mebibytes, MAX_MEBIBYTES)
+    _settings.rotating_mib = positive("mebibytes", mebibytes, MAX_MEBIBYTES)
 
 
 def set_numerical_check(value):
@@ -259,6 +218,7 @@ def find(signature, device, is_capturing):
     Tunes the product when that is enabled, it has no entry, its stream is not capturing and there
     is memory for it.
     """
+    _begin()
     with _lock:
         place = environment(device)
         entry = _entries.get((place, signature))
@@ -342,6 +302,7 @@ def get_results():
     >>> get_results()
     []
     """
+    _begin()
     with _lock:
         return [
             {
@@ -492,5 +453,7 @@ def _progress(show, done, total):
         print(f"\r[{bar}] {done}/{total} products", end="", file=show, flush=True)
 
 
-if _settings.is_enabled or _settings.is_recording:
-    enable(_settings.is_enabled)
+try:
+    _begin()
+except (ValueError, OSError):
+    is_active = True  # the first product that is planned says it, not the import

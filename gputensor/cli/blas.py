@@ -42,7 +42,10 @@ def run_tune(options):
         raise InputError(f"{options.shapes}: no such file")
     if not options.seconds > 0:
         raise InputError(f"--seconds is {options.seconds}; it must be above 0")
-    output = Path(options.output or tunable.get_filename())
+    try:
+        output = Path(options.output or tunable.get_filename())
+    except ValueError as error:  # of a variable of the environment
+        raise InputError(error) from None
     folder = os.path.dirname(os.path.realpath(output))
     if not os.access(folder, os.W_OK) or os.path.isdir(output):
         raise InputError(f"{output}: no file can be written there")

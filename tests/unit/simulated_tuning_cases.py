@@ -6,11 +6,13 @@ Started by test_blas_simulated_gpu.py with the name of one case; prints "ok" at 
 import contextlib
 import io
 import json
+import os
 import sys
 import tempfile
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gputensor as gt
 from gputensor import blas
@@ -140,7 +142,27 @@ def command(rng):
         assert tunable.get_results() == []
 
 
-CASES = (tuning, no_memory_for_tuning, command)
+def bad_environment(rng):
+    """Each product says what the environment asks for and cannot be, until it is mended."""
+    a, array_a = random_tensor(rng, (40, 40), "float32", "cuda")
+    for variable, good in BAD_VARIABLES.items():
+        for _ in range(2):
+            with pytest.raises(ValueError, match=variable):
+                a @ a
+        os.environ[variable] = good
+    assert_within(
+        (a @ a).numpy(), wide(array_a) @ wide(array_a), bound(array_a, array_a, "float32")
+    )
+    assert not tunable.is_enabled() and blas.preferred_blas_library() == "cublas"
+
+
+# Bad when the process starts -> good, in the order in which they are looked at.
+BAD_VARIABLES = {
+    "GPUTENSOR_BLAS_PREFER_CUBLASLT": "0",
+    "GPUTENSOR_TUNABLEOP_ENABLED": "0",
+    "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS": "7",
+}
+CASES = (tuning, no_memory_for_tuning, command, bad_environment)
 
 if __name__ == "__main__":
     kernel_compiler.install()

@@ -2,6 +2,9 @@
 
 import importlib
 import json
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -9,6 +12,7 @@ import pytest
 from gputensor import blas
 from gputensor.blas import library, overlap, pad, scale_factor, status, workspace
 from gputensor.blas.signature import FIELDS, signature_of_shape
+from gputensor.blas.tunable_settings import FromEnvironment
 from gputensor.errors import BlasError, DeviceError
 
 BFLOAT16, FLOAT32 = 10, 11
@@ -165,11 +169,48 @@ def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, 
     variable = f"GPUTENSOR_TUNABLEOP_{name}"
     for text in ("0", str(most + 1), "99999999999999", "-1", "1.5", "", "five", "\u0665"):
         with pytest.raises(ValueError, match=variable):
-            tunable._Settings({variable: text})
+            FromEnvironment({variable: text})
         if text.isdecimal() and int(text) != 5:
             with pytest.raises(ValueError, match=f"it must be 1 to {most}"):
                 getattr(tunable, setter)(int(text))
-    assert most in vars(tunable._Settings({variable: str(most)})).values()
+    assert most in vars(FromEnvironment({variable: str(most)})).values()
+
+
+@pytest.mark.parametrize("name", ["BLAS_PREFER_CUBLASLT", "TUNABLEOP_ENABLED", "TUNABLEOP_TUNING"])
+def test_a_bad_variable_is_told_when_it_is_asked_for_and_not_by_the_import(name):
+    code = """if True:
+    import gputensor as gt
+    assert (gt.ones((2, 2)) @ gt.ones((2, 2))).sum().item() == 8
+    for ask in (gt.blas.preferred_blas_library, gt.blas.tunable.is_enabled):
+        try:
+            ask()
+        except ValueError as error:
+            print(error)
+    """
+    environment = {**os.environ, "GPUTENSOR_DEVICE": "host", f"GPUTENSOR_{name}": "maybe"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
+    )
+    assert done.stderr == ""
+    assert done.stdout == f"GPUTENSOR_{name} is 'maybe'; it may be 0 or 1\n"
+
+
+def test_results_that_cannot_be_read_do_not_enable_them(tmp_path):
+    from gputensor.blas import tunable
+
+    before = tunable.get_filename()
+    tunable.set_filename(tmp_path / "results.json")
+    (tmp_path / "results.json").write_text("[]")
+    try:
+        with pytest.raises(ValueError, match="is not a file of tuned results"):
+            tunable.enable()
+        assert not tunable.is_enabled()
+        tunable.set_filename("/dev/null")  # no file, so there is nothing to read
+        tunable.enable()
+        assert tunable.is_enabled()
+    finally:
+        tunable.enable(False)
+        tunable.set_filename(before)
 
 
 def test_results_go_to_the_file_that_a_link_names(tmp_path):

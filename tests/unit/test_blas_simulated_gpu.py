@@ -8,6 +8,7 @@ arithmetic, their speed, what they refuse) is in tests/gpu.
 import pytest
 
 from tests.unit.simulated_gpu import fresh_seed, run_program
+from tests.unit.simulated_tuning_cases import BAD_VARIABLES
 
 
 @pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
@@ -41,3 +42,8 @@ def test_tuning_on_a_simulated_gpu(libraries, case, is_deferred):
     seed = fresh_seed() if is_deferred else None
     # Times of a busy machine decide nothing here.
     run_program(libraries, "simulated_tuning_cases.py", case, seed=seed, FAKE_CUDA_ELAPSED="1")
+
+
+def test_a_bad_environment_is_told_by_products_on_a_simulated_gpu(libraries):
+    bad = dict.fromkeys(BAD_VARIABLES, "maybe")
+    run_program(libraries, "simulated_tuning_cases.py", "bad_environment", **bad)

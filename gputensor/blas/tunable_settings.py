@@ -1,0 +1,71 @@
+"""The settings of tuning: what the setters of tunable.py set, and before that the environment.
+
+The environment is read when a setting is first asked for, not by the import; a bad variable is an
+error each time until it is mended.
+"""
+
+import os
+
+__all__ = ["MAX_MEBIBYTES", "MAX_NUMBER", "FromEnvironment", "Given", "positive"]
+
+# Limits of settings, far from what bytes or seconds cannot hold.
+MAX_NUMBER = 10**9
+MAX_MEBIBYTES = 1 << 20
+
+
+class FromEnvironment:
+    """What the variables of an environment say, checked."""
+
+    def __init__(self, environ):
+        self.is_enabled = _flag(environ, "GPUTENSOR_TUNABLEOP_ENABLED", False)
+        self.is_tuning = _flag(environ, "GPUTENSOR_TUNABLEOP_TUNING", False)
+        self.filename = environ.get("GPUTENSOR_TUNABLEOP_FILENAME", "gputensor_tunable.json")
+        self.duration_ms = _number(
+            environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS", 600, MAX_NUMBER
+        )
+        self.iterations = _number(
+            environ, "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS", 5, MAX_NUMBER
+        )
+        self.rotating_mib = _number(
+            environ, "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE", 128, MAX_MEBIBYTES
+        )
+        self.is_recording = _flag(environ, "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED", False)
+        self.untuned_filename = environ.get(
+            "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME", "gputensor_untuned.json"
+        )
+        self.is_checked = _flag(environ, "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK", True)
+
+
+def _flag(environ, name, default):
+    text = environ.get(name)
+    if text is None:
+        return default
+    if text not in ("0", "1"):
+        raise ValueError(f"{name} is {text!r}; it may be 0 or 1")
+    return text == "1"
+
+
+def _number(environ, name, default, most):
+    text = environ.get(name)
+    if text is None:
+        return default
+    if not (text.isascii() and text.isdecimal() and len(text) <= 20):
+        raise ValueError(f"{name} is {text!r}; it must be a whole number")
+    return positive(name, int(text), most)
+
+
+def positive(name, value, most):
+    """A number of the environment or of a setter, checked."""
+    if not isinstance(value, int) or isinstance(value, bool):
+        raise TypeError(f"{name} must be an int, not {value!r}")
+    if not 1 <= value <= most:
+        raise ValueError(f"{name} is {value}; it must be 1 to {most}")
+    return value
+
+
+class Given:
+    """The settings in force: the environment is read when the first one is asked for."""
+
+    def __getattr__(self, name):
+        vars(self).update(vars(FromEnvironment(os.environ)) | vars(self))
+        return object.__getattribute__(self, name)
