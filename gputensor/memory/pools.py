@@ -77,6 +77,10 @@ class MemPool:
         """Return the pool's segments in PyTorch's schema."""
         return memory_snapshot(self.id, include_traces)
 
+    def __reduce__(self):
+        # A copy would give back a hold that is not its own.
+        raise TypeError("cannot copy or pickle a MemPool")
+
     def __del__(self):
         for number in getattr(self, "_devices", ()):
             raw_memory.release_pool(number, self._number)

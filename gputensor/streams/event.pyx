@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """Event: a mark behind the work that a stream holds, to be waited for or timed.
 
 The driver event is made at the first record, on that stream's device. Events without time stamps

@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """CUDAGraph: work captured once and replayed with one call.
 
 Capture takes what is queued on a stream, instead of running it, into a graph; memory allocated

@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 """Stream: one queue of work on one device, and the choice of the thread's current stream.
 
 Every Stream() is a driver stream of its own. When it is dropped its handle goes to a list for

@@ -1,6 +1,8 @@
 """Streams and events of one device, on host devices that run work at once and that defer it."""
 
+import copy
 import ctypes
+import pickle
 import random
 import re
 import threading
@@ -366,3 +368,23 @@ def test_failed_first_record_leaves_the_event_unrecorded(device):
         event.record(stream)
     assert event.device is None and event.query()
     assert registry.leaks(device)["events"] == live
+
+
+@pytest.mark.parametrize("way", [copy.copy, copy.deepcopy, pickle.dumps])
+@pytest.mark.parametrize("kind", ["stream", "external", "event", "graph", "pool"])
+def test_what_owns_a_handle_of_the_driver_is_not_copied(kind, way):
+    """Two owners of one handle would both give it back."""
+    stream = gt.Stream("host")
+    owner = {
+        "stream": lambda: stream,
+        "external": lambda: gt.ExternalStream(stream.cuda_stream, "host"),
+        "event": gt.Event,
+        "graph": gt.graphs.CUDAGraph,
+        "pool": lambda: gt.memory.MemPool("host"),
+    }[kind]()
+    if kind == "event":
+        owner.record(stream)
+    with pytest.raises(TypeError, match="cannot (copy or )?pickle"):
+        way(owner)
+    if kind == "pool":
+        assert owner.use_count() == 1
