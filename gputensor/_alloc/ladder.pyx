@@ -138,6 +138,13 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
         _collect(a, pool, stream, SIZE_MAX)     # without page_reuse, too: the driver gets them
+        if a.config.page_reuse and a.config.expandable_segments:
+            # The limit may be below what is held: what goes back now does not come again.
+            if a.page_pool_nbytes >= growth_need(a, pool, stream, nbytes):
+                block = pool_grow(a, pool, stream, nbytes, status)
+            if block == NULL:
+                block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
+    if block == NULL:
         page_pool_release(a, 0)
         segments_release(a, SIZE_MAX)
         block = pool_grow(a, pool, stream, nbytes, status)
@@ -153,7 +160,7 @@ cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         return False
     need = growth_need(a, pool, stream, nbytes)
     pooled = a.page_pool_nbytes if a.config.expandable_segments else 0
-    return (need - (pooled if pooled < need else need)
+    return (need > pooled and need - pooled
             + <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
             > a.limit_nbytes)
 
@@ -162,12 +169,18 @@ cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                        status_t* status, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
+    cdef size_t wanted = growth_need(a, pool, stream, nbytes)
+    cdef int _turn
     if a.config.page_reuse and a.config.expandable_segments:
         block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
-        if block == NULL:
-            _collect(a, pool, stream, growth_need(a, pool, stream, nbytes))
-            if not ladder_refuses(a, pool, stream, nbytes):
-                block = pool_grow(a, pool, stream, nbytes, status)
+        for _turn in range(2):
+            if block == NULL:
+                _collect(a, pool, stream, wanted)
+                if not ladder_refuses(a, pool, stream, nbytes):
+                    block = pool_grow(a, pool, stream, nbytes, status)
+            if block == NULL:           # as far as the limit goes
+                block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
+            wanted = SIZE_MAX           # what was collected may be what was counted on to stay
     is_refused[0] = block == NULL
     return block
 

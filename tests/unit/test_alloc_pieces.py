@@ -7,7 +7,9 @@ import random
 
 import pytest
 
-from gputensor._alloc import checker, raw_memory
+from gputensor import memory
+from gputensor._alloc import checker, raw_memory, report
+from gputensor.errors import OutOfMemoryError
 from tests.unit.alloc_probe import MIB, opened
 
 PAGE = 2 * MIB
@@ -45,3 +47,71 @@ def test_a_request_that_the_free_bytes_are_enough_for_is_served(first, kind):
             for ptr, _ in held:
                 raw_memory.raw_delete(ptr)
             assert probe.stats()["num_ooms"] == 0
+
+
+def in_pool(probe, pool, nbytes):
+    raw_memory.begin_pool(probe.device, pool)
+    try:
+        return probe.malloc(nbytes)
+    finally:
+        raw_memory.end_pool(probe.device, pool)
+
+
+@pytest.mark.parametrize("refuses", [False, True])
+def test_a_limit_below_what_is_held_refuses_no_request_that_adds_nothing(refuses):
+    with opened("page_size_mb:2", capacity=128 * MIB, phantom=True) as probe:
+        pool = raw_memory.new_pool_id()
+        raw_memory.retain_pool(probe.device, pool)
+        probe.free(probe.malloc(100 * MIB))
+        memory.set_allocator_settings(f"memory_limit_mb:60,throw_on_cudamalloc_oom:{refuses}")
+        in_pool(probe, pool, 90 * MIB)
+        probe.malloc(MIB)
+        assert probe.reserved() == 100 * MIB
+        with pytest.raises(OutOfMemoryError):
+            probe.malloc(20 * MIB)
+        raw_memory.release_pool(probe.device, pool)
+
+
+@pytest.mark.parametrize("first", range(0, 120, 40))
+def test_it_is_served_under_limits_that_change_as_well(first):
+    """From the large, the small and a held pool, also where what would pass a limit is refused."""
+    total = 128 * MIB
+    for seed in range(first, first + 40):
+        rng = random.Random(seed)
+        with opened("page_size_mb:2", capacity=total, phantom=True) as probe:
+            pool, limit, held = raw_memory.new_pool_id(), total, {}
+            raw_memory.retain_pool(probe.device, pool)
+            for _ in range(150):
+                if rng.random() < 0.1:
+                    limit = MIB * rng.choice([128, 96, 40, 10])
+                    memory.set_allocator_settings(
+                        f"memory_limit_mb:{limit // MIB},"
+                        f"throw_on_cudamalloc_oom:{rng.random() < 0.5}"
+                    )
+                if held and rng.random() < 0.5:
+                    ptr = rng.choice(list(held))
+                    del held[ptr]
+                    probe.free(ptr)
+                    continue
+                reserved = probe.reserved()
+                used = sum(held.values())
+                for private in report.all_values(probe.device)[1].values():
+                    used += private[0]  # what is free in a held pool is the pool's
+                free = max(limit, reserved) - used
+                if free < PAGE:
+                    continue
+                # Pages that a view in use shows cannot move to another pool.
+                kind = 1.0 if checker.view_blocks(probe.device) else rng.random()
+                if kind < 0.25:
+                    held[probe.malloc(MIB)] = PAGE  # at most: it is a part of one
+                elif kind < 0.35:
+                    probe.free(in_pool(probe, pool, sizes(rng, free)))
+                else:
+                    nbytes = sizes(rng, free)
+                    held[probe.malloc(nbytes)] = nbytes
+                assert probe.reserved() <= max(limit, reserved)
+                if kind < 0.02:
+                    raw_memory.release_pool(probe.device, pool)
+                    raw_memory.retain_pool(probe.device, pool)
+            assert not checker.check(probe.device)
+            raw_memory.release_pool(probe.device, pool)
