@@ -96,20 +96,26 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     a.caching = settings is not None or _starts_caching(device)
     try:
         raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
-        if settings is None:
-            config_of_device(a.device, &a.config)
-            _set_limit(a)
-        else:
-            settings_to_struct(settings, &a.config)
-            a.limit_nbytes = SIZE_MAX if limit_nbytes is None else limit_nbytes
-            _own_settings.add(device)
+        # All this runs Python code, in which threads take turns: one of them opens the device, and
+        # no change of the settings falls between reading them and being told of changes.
+        with _settings.unchanged():
+            if allocator_find(device) != NULL:
+                free(a)
+                return 0
+            if settings is None:
+                config_of_device(a.device, &a.config)
+                _set_limit(a)
+            else:
+                settings_to_struct(settings, &a.config)
+                a.limit_nbytes = SIZE_MAX if limit_nbytes is None else limit_nbytes
+                _own_settings.add(device)
+            pool_init(&a.pools[0], a, 0, 0)
+            pool_init(&a.pools[1], a, 1, 0)
+            caching_at_fork[device + HOST_DEVICES] = 0
+            gt_store_pointer(&allocators[device + HOST_DEVICES], a)
     except BaseException:
         free(a)
         raise
-    pool_init(&a.pools[0], a, 0, 0)
-    pool_init(&a.pools[1], a, 1, 0)
-    caching_at_fork[device + HOST_DEVICES] = 0
-    gt_store_pointer(&allocators[device + HOST_DEVICES], a)
     check_after(device, "the opening of the device")
     return 0
 

@@ -66,10 +66,11 @@ cdef bint is_configured = False
 cdef bint _configure() noexcept with gil:
     global is_configured
     try:
-        if not is_configured:
-            config_current(&config)
-            _settings.on_change(_take_over)
-            is_configured = True
+        with _settings.unchanged():
+            if not is_configured:
+                config_current(&config)
+                _settings.on_change(_take_over)
+                is_configured = True
     except ValueError:
         # The environment variable is bad: raise_for_pinned says so.
         return False

@@ -263,6 +263,14 @@ def set_fraction(device, fraction):
         _tell()
 
 
+def unchanged():
+    """Return a context in which no other thread changes the settings, or is telling of a change.
+
+    For who takes them over for the first time: nothing tells them of a change that comes between.
+    """
+    return _lock
+
+
 def on_change(listener):
     """Call ``listener(settings)`` after each change. Used by the core to take new values over."""
     with _lock:

@@ -3,10 +3,11 @@
 # A slot for each device number holds the outermost table of the device. Host devices always have
 # their layers (layer.h) in front, so counts, injected failures, traces and modelled time work at
 # any moment; a CUDA device gets them from `observe`. Slots change under the GIL only. Nothing is
-# opened at import: the first caller who needs a device opens it. What a forked child finds is in
-# DESIGN.md (Forks).
+# opened at import: the first caller who needs a device opens it; who comes meanwhile waits. What a
+# forked child finds is in DESIGN.md (Forks).
 
 import os
+from threading import RLock
 
 from libc.stdint cimport int64_t, uint64_t
 from libcpp.vector cimport vector
@@ -72,6 +73,7 @@ cdef Stack[Driver]* stacks[MAX_DEVICES]
 cdef list close_hooks = []
 cdef list fork_hooks = []
 cdef vector[fork_function_t] fork_functions
+cdef object opening = RLock()   # to open a device runs Python code, in which threads take turns
 
 
 cdef Driver* driver_get(int device) noexcept nogil:
@@ -84,6 +86,13 @@ cdef Driver* driver_open(int device) except NULL:
     cdef Driver* table = driver_get(device)
     if table != NULL:
         return table
+    with opening:
+        if driver_get(device) == NULL:
+            open_one(device)
+    return driver_get(device)
+
+
+cdef int open_one(int device) except -1:
     if device == HOST_DEVICE:
         open_host_at(device, host_capacity(), None, False)
     elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
@@ -94,7 +103,7 @@ cdef Driver* driver_open(int device) except NULL:
         raise DeviceError(
             f"host:{HOST_DEVICE - device} (device {device}) is not open: it was closed, or "
             "open_host never made it" if device < HOST_DEVICE else f"there is no device {device}")
-    return driver_get(device)
+    return 0
 
 
 cdef void driver_replace(int device, Driver* table) noexcept nogil:
@@ -154,10 +163,12 @@ def open_host(capacity=None, seed=None, phantom=False):
     >>> close_host(device)
     """
     cdef int device
-    for device in range(-2, -HOST_DEVICES - 1, -1):
-        if driver_get(device) == NULL:
-            open_host_at(device, host_capacity() if capacity is None else capacity, seed, phantom)
-            return device
+    with opening:
+        for device in range(-2, -HOST_DEVICES - 1, -1):
+            if driver_get(device) == NULL:
+                open_host_at(device, host_capacity() if capacity is None else capacity, seed,
+                             phantom)
+                return device
     raise DeviceError(f"all {HOST_DEVICES - 1} further host devices are open: close_host one first")
 
 
@@ -228,7 +239,9 @@ cdef void _after_fork_in_child() noexcept nogil:
 
 
 def _forget_parent():
+    global opening
     cdef int index
+    opening = RLock()
     for index in range(MAX_DEVICES):
         if tables[index] != NULL:
             for function in fork_hooks:

@@ -11,7 +11,9 @@ import time
 import numpy as np
 import pytest
 
+from gputensor import memory
 from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor._alloc import settings as allocator_settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.simulation.allocator_shadow import c_symbols
@@ -309,6 +311,56 @@ def test_threads_that_ask_at_once_do_not_pass_the_limit(conf, entry, caching):
         assert probe.stats()["reserved_bytes.all.peak"] <= 100 * MIB
         probe.free_all()
         device_allocator.set_caching(probe.device, True)
+
+
+def test_threads_that_use_a_device_first_at_once_open_one_allocator(monkeypatch):
+    """The settings are read by Python code, in which threads take turns."""
+    fraction_of = allocator_settings.fraction_of
+
+    def slow(device):
+        time.sleep(0.01)
+        return fraction_of(device)
+
+    monkeypatch.setattr(allocator_settings, "fraction_of", slow)
+    with opened(phantom=True) as probe:
+        run([lambda: probe.malloc(2 * MIB)] * 4)
+        assert probe.stats()["allocation.all.current"] == 4
+
+
+@pytest.mark.parametrize("name", ["per_process_memory_fraction", "memory_limit_mb"])
+def test_a_device_that_opens_hears_of_a_change_of_settings_meanwhile(monkeypatch, name):
+    fraction_of, reading = allocator_settings.fraction_of, threading.Event()
+
+    def slow(device):
+        fraction = fraction_of(device)
+        reading.set()
+        time.sleep(0.02)
+        return fraction
+
+    with opened(phantom=True) as probe:
+        monkeypatch.setattr(allocator_settings, "fraction_of", slow)
+        value = 0.125 if name.endswith("fraction") else 32
+
+        def change():
+            assert reading.wait(20)
+            memory.set_allocator_settings(f"{name}:{value}")
+
+        run([lambda: probe.malloc(MIB), change])
+        with pytest.raises(OutOfMemoryError, match="limit"):
+            probe.malloc(40 * MIB)
+
+
+def test_threads_that_open_host_devices_at_once_open_different_ones(monkeypatch):
+    def slow():
+        time.sleep(0.01)
+        return 64 * MIB
+
+    monkeypatch.setattr(registry, "host_capacity", slow)
+    numbers = []
+    run([lambda: numbers.append(registry.open_host(phantom=True))] * 4)
+    assert len(set(numbers)) == 4
+    for number in numbers:
+        registry.close_host(number)
 
 
 def test_a_request_waits_for_free_memory_that_another_thread_has_in_hand():
