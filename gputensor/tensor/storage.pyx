@@ -27,7 +27,8 @@ from gputensor.streams.ordering cimport UseLog, use_log_drop, use_log_init
 from gputensor._driver.registry import after_fork, before_close
 
 # Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
-# the events are None until they can be recorded, which is not while this thread captures a graph.
+# the events are None until they can be recorded, which is not while this thread captures a graph or
+# one of the streams takes part in a capture of any thread.
 cdef list retired = []
 
 cdef int closable = HOST_DEVICE
@@ -116,10 +117,13 @@ cdef bint is_in_use(list entry) except -1:
     cdef int device = entry[1]
     cdef Driver* driver = driver_get(device)
     cdef list events
-    cdef uint64_t event
+    cdef uint64_t event, stream
     if is_capturing(driver, current_stream(device)):
         return True
     if entry[3] is None:
+        for stream in entry[2]:
+            if is_capturing(driver, stream):
+                return True
         entry[3] = marks(driver, device, entry[2])
     events = entry[3]
     while events:

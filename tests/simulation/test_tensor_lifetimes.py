@@ -105,6 +105,32 @@ def test_owner_of_imported_memory_outlives_the_work_that_reads_it():
             assert end() is None
 
 
+def test_imported_memory_that_is_dropped_leaves_the_capture_of_a_stream_that_used_it_whole():
+    for seed in fresh_seeds(20):
+        with Opened(seed) as opened:
+            capturing, other = opened.streams[:2]
+            array = owned(np.full(64, 3))
+            end = weakref.ref(array)
+            imported = gt.from_dlpack(array, device=opened.number)
+            with capturing:
+                twice = imported * 2
+            gt.synchronize()
+            captured = CUDAGraph()
+            with capturing:
+                captured.capture_begin()
+                twice += 1
+            with other:
+                del array, imported
+            with capturing:
+                twice += 1
+                captured.capture_end()
+                captured.replay()
+            assert (np.asarray(twice) == 8).all()
+            del twice, captured
+            let_go()
+            assert end() is None
+
+
 def test_device_that_closes_lets_go_of_the_owners_of_imported_memory():
     """Also later imports, which look for owners that can be let go, find the device gone."""
     for seed in fresh_seeds(20):
