@@ -7,6 +7,7 @@ libraries make are not listed here.
 
 A stream that captures can neither be waited for nor wait: both would concern the graph. Others wait
 for the event behind what it held before; what it should wait for is owed until its capture is over.
+Then it also waits for what the other streams of the capture held before, and owe.
 """
 
 from libc.stdint cimport uint64_t
@@ -240,30 +241,52 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits):
             # pool_begin counted as a holder; the graph is the only one that stays.
             pool_end(device, capture.pool_id, capture.parts[i].stream)
             pool_release(device, capture.pool_id)
-        status = pay(device, &capture.parts[i])
+        status = pay(device, capture, i)
         if status != STATUS_OK:
             waits[0] = status
+    return_events(device, capture)
     drop(capture)
     return streams
 
 
-cdef status_t pay(int device, Part* part) noexcept nogil:
+cdef status_t pay(int device, Capture* capture, int at) noexcept nogil:
+    # Logs take the edges of the capture for waits of its streams. So each stream waits, beside what
+    # it owes itself, for what the others held before and owe.
     cdef Driver* driver = driver_get(device)
-    cdef status_t status = STATUS_OK
+    cdef uint64_t stream = capture.parts[at].stream
     cdef uint64_t capture_id
-    cdef bint goes_on = capture_of_stream(device, part.stream, &capture_id)
-    cdef int i
-    for i in range(part.owed_count):
-        # A capture that did not end, because another thread must end it, is left intact.
-        if not goes_on and status == STATUS_OK:
-            status = driver.stream_wait_event(driver.self, part.stream, part.owed[i].event)
-        event_return(device, part.owed[i].event)
-    if part.owed_count:
-        graph_stream_waited(device, part.stream,
-                            part.owed[0].stream if part.owed_count == 1 else SEVERAL)
-    if part.before:
-        event_return(device, part.before)
+    cdef uint64_t waited_for = stream
+    # A capture that did not end, because another thread must end it, is left intact.
+    cdef bint goes_on = capture_of_stream(device, stream, &capture_id)
+    cdef status_t status = STATUS_OK
+    cdef Part* part
+    cdef Owed* owed
+    cdef int i, j
+    for i in range(capture.count):
+        part = &capture.parts[i]
+        if i != at and part.before and driver.event_query(driver.self, part.before) != STATUS_OK:
+            waited_for = SEVERAL
+            if not goes_on and status == STATUS_OK:
+                status = driver.stream_wait_event(driver.self, stream, part.before)
+        for j in range(part.owed_count):
+            owed = &part.owed[j]
+            if owed.stream == stream:
+                continue
+            waited_for = owed.stream if waited_for in (stream, owed.stream) else SEVERAL
+            if not goes_on and status == STATUS_OK:
+                status = driver.stream_wait_event(driver.self, stream, owed.event)
+    if waited_for != stream:
+        graph_stream_waited(device, stream, waited_for)
     return status
+
+
+cdef void return_events(int device, Capture* capture) noexcept nogil:
+    cdef int i, j
+    for i in range(capture.count):
+        for j in range(capture.parts[i].owed_count):
+            event_return(device, capture.parts[i].owed[j].event)
+        if capture.parts[i].before:
+            event_return(device, capture.parts[i].before)
 
 
 cdef void drop(Capture* capture) noexcept nogil:

@@ -133,6 +133,32 @@ def test_write_waits_for_a_read_that_was_queued_before_its_stream_began_to_captu
             world.check()
 
 
+def test_streams_of_a_capture_come_after_what_the_others_held_before_it():
+    """An edge of the capture is no wait for work from before, though logs take it for one."""
+    for is_kept in (True, False):
+        for seed in fresh_seeds(30):
+            with CaptureWorld(seed) as world:
+                origin, side, third = world.streams[:3]
+                world.busy_write(side, 2)
+                world.busy_write(third, 3)
+                world.busy_write(origin, 0)
+                captured = CUDAGraph()
+                with origin:
+                    captured.capture_begin()
+                side.wait_stream(origin)
+                world.captured_copy(side, 1, 0, 0, WORDS)
+                world.captured_copy(side, 0, 1, 0, WORDS)
+                if is_kept:
+                    origin.wait_stream(side)
+                    with origin:
+                        captured.capture_end()
+                else:
+                    del captured
+                world.whole_copy(side, 2, 0)
+                world.whole_copy(third, 3, 0)
+                world.check()
+
+
 def test_replays_follow_each_other_while_the_stream_of_their_pool_captures():
     """The stream of two graphs captures a third one, so neither replay can use it to wait."""
     for seed in fresh_seeds(60):
