@@ -144,7 +144,9 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
     cdef StreamUse* use = block.uses
     cdef int active = 0
     cdef uint64_t capture_id = 0
-    driver.capture_info(driver.self, stream, &active, &capture_id)
+    cdef status_t status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    if status != STATUS_OK:
+        return status
     if active:
         return _use_in_capture(block, capture_id)
     while use != NULL:

@@ -64,13 +64,14 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
     cdef int status, active = 0
     cdef uint64_t capture_id = 0
     raise_pending(device)
-    record = <Record*>malloc(sizeof(Record))
-    if record == NULL:
-        raise MemoryError("no memory for a queued call")
     with nogil:
         status = driver.capture_info(driver.self, stream, &active, &capture_id)
     if status != 0:
-        active = 0
+        # A record that a graph runs more than once must not go at its first run.
+        raise_for_status(status, "capture_info", f"on stream {stream:#x} of {device_text(device)}")
+    record = <Record*>malloc(sizeof(Record))
+    if record == NULL:
+        raise MemoryError("no memory for a queued call")
     Py_INCREF(function)
     Py_INCREF(arguments)
     record.function = <PyObject*>function

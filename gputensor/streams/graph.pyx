@@ -51,11 +51,9 @@ from gputensor.streams.stream import on_synchronize
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
-cdef enum:
-    STATUS_NOT_PERMITTED = 800      # the driver was asked to wait inside of a host function
-
 cdef list release_hooks = []
-# What was given up inside of a host function, which cannot wait for the last replay.
+# What was given up when nobody could wait for the last replay: inside of a host function (800), or
+# because the wait failed.
 cdef list postponed = []
 # (device, pool id) -> the Stream of the last capture into the pool, and whether it is private:
 # graphs that share a pool capture on one stream, because the allocator reuses memory stream by
@@ -127,6 +125,7 @@ cdef class CUDAGraph:
         cdef uint64_t stream = current_stream(device)
         cdef uint64_t pool_id
         cdef uint64_t before = 0
+        cdef uint64_t capture_id = 0
         cdef status_t status
         if self.state != EMPTY:
             raise RuntimeError("this CUDAGraph holds a capture; reset() it or make another one")
@@ -149,7 +148,7 @@ cdef class CUDAGraph:
         with nogil:
             status = event_behind(device, stream, &before)
             if status == STATUS_OK:
-                status = driver.capture_begin(driver.self, stream, mode)
+                status = begin(driver, stream, mode, &capture_id)
         if status != STATUS_OK:
             if before:
                 event_return(device, before)
@@ -160,7 +159,7 @@ cdef class CUDAGraph:
         self.generation = device_generation(device)
         self.stream = stream_argument(None, device)
         self.pool_id = pool_id
-        self.capture_id = capture_number(device, stream)
+        self.capture_id = capture_id
         self.state = CAPTURING
         pool_streams[device, pool_id] = self.stream, self.is_private
         capture_started(device, self.capture_id, pool_id, stream, before, self.is_private)
@@ -304,6 +303,9 @@ cdef class CUDAGraph:
                 # It cannot wait now; it will when its capture is over.
                 status = capture_owe(self.device, peer, stream)
         if status != STATUS_OK:
+            # The replay is queued, and nobody may go on before it is over.
+            with nogil:
+                driver.stream_synchronize(driver.self, stream)
             raise_for_status(status, "stream_wait_event",
                              f"behind a replay on {device_text(self.device)}")
         return 0
@@ -329,7 +331,7 @@ cdef class CUDAGraph:
         if self.replayed:
             with nogil:
                 status = driver.event_synchronize(driver.self, self.replayed)
-            if status == STATUS_NOT_PERMITTED:
+            if status != STATUS_OK:
                 postponed.append(self.successor())
                 return 0
         with nogil:
@@ -406,12 +408,16 @@ cdef int capture_state(int device, uint64_t stream) except -1:
     return active
 
 
-cdef uint64_t capture_number(int device, uint64_t stream) noexcept nogil:
-    cdef Driver* driver = driver_get(device)
+cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture_id) noexcept nogil:
+    # A capture whose number cannot be had is ended again.
     cdef int active = 0
-    cdef uint64_t capture_id = 0
-    driver.capture_info(driver.self, stream, &active, &capture_id)
-    return capture_id
+    cdef uint64_t none = 0
+    cdef status_t status = driver.capture_begin(driver.self, stream, mode)
+    if status == STATUS_OK:
+        status = driver.capture_info(driver.self, stream, &active, capture_id)
+        if status != STATUS_OK and driver.capture_end(driver.self, stream, &none) == STATUS_OK:
+            driver.graph_destroy(driver.self, none)
+    return status
 
 
 def forget_pools(int device):

@@ -35,6 +35,7 @@ cdef struct Transfer:
     Driver* driver
     int device
     uint64_t stream
+    int is_captured
     size_t nbytes               # of the whole transfer
     size_t chunks
     size_t count                # buffers; chunk i uses buffer i % count
@@ -50,22 +51,22 @@ cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t 
     """Take the buffers; after a failure transfer_end gives back what there is."""
     cdef status_t status = STATUS_OK
     cdef size_t i
-    cdef int is_captured = 0
     cdef uint64_t capture_id = 0
     cdef size_t count
     transfer.driver = driver_get(device)
     transfer.device = device
     transfer.stream = stream
+    transfer.is_captured = 0
     transfer.nbytes = nbytes
     transfer.chunks = (nbytes + CHUNK_NBYTES - 1) // CHUNK_NBYTES
     transfer.count = 0
     transfer.buffers = NULL
-    check(transfer.driver.capture_info(transfer.driver.self, stream, &is_captured, &capture_id),
-          "capture_info", device)
-    if is_captured and needs_events:
+    check(transfer.driver.capture_info(transfer.driver.self, stream, &transfer.is_captured,
+                                       &capture_id), "capture_info", device)
+    if transfer.is_captured and needs_events:
         raise RuntimeError("the value of a tensor cannot be read while its stream is captured into "
                            "a graph")
-    count = transfer.chunks if is_captured else min(transfer.chunks, <size_t> COUNT)
+    count = transfer.chunks if transfer.is_captured else min(transfer.chunks, <size_t> COUNT)
     transfer.buffers = <Buffer*> calloc(count, sizeof(Buffer))
     if transfer.buffers is NULL:
         raise MemoryError("no memory for the buffers of a copy")
@@ -75,6 +76,9 @@ cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t 
         transfer.buffers[i].block = pinned_malloc(device, chunk_nbytes(transfer, i), &status)
         if transfer.buffers[i].block is NULL:
             raise_for_pinned(device, chunk_nbytes(transfer, i), status)
+        if transfer.is_captured:
+            # The graph's from here on; nothing is queued when that cannot be noted.
+            check(pinned_use(transfer.buffers[i].block, stream), "capture_info", device)
         if needs_events:
             check(event_take(device, &transfer.buffers[i].event), "event_create", device)
     return 0
@@ -87,7 +91,10 @@ cdef void transfer_end(Transfer* transfer) noexcept:
         if transfer.buffers[i].event:
             event_return(transfer.device, transfer.buffers[i].event)
         if transfer.buffers[i].block is not NULL:
-            pinned_use(transfer.buffers[i].block, transfer.stream)
+            if (not transfer.is_captured
+                    and pinned_use(transfer.buffers[i].block, transfer.stream) != STATUS_OK):
+                with nogil:
+                    transfer.driver.stream_synchronize(transfer.driver.self, transfer.stream)
             pinned_free(transfer.buffers[i].block)
     free(transfer.buffers)
     transfer.count = 0
