@@ -40,6 +40,7 @@ from gputensor._alloc.release cimport collect_for_capture
 from gputensor._alloc.thread_cache cimport cache_mine, cache_park, cache_take, caches_drain
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
+    STATUS_CAPTURE_UNSUPPORTED,
     STATUS_INVALID_DEVICE,
     STATUS_INVALID_VALUE,
     STATUS_OK,
@@ -189,6 +190,9 @@ cdef status_t allocator_settle(int device) noexcept nogil:
     if a == NULL:
         return allocator_synchronize(device)
     device_lock(a)
+    if a.capturing:
+        device_unlock(a)
+        return STATUS_CAPTURE_UNSUPPORTED
     caches_drain(a)             # first: what was parked is done after the wait, too
     status = progress_synchronize(a)
     if status == STATUS_OK and not a.capturing:

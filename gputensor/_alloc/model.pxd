@@ -325,7 +325,7 @@ cdef struct DeviceAllocator:
     uint64_t waits_begun        # for the whole device, by the allocator
     uint64_t waits_done         # the latest of them that succeeded
     int pending_in_hands        # events that threads ask about or wait for, out of their queues
-    int driver_askers           # threads that query or record without the lock: see _open_scope
+    int driver_askers           # threads that ask the driver without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next
     CapturedFree* captured_frees    # what the graph has to order before some of them are reused
     uint64_t* spare_events      # events to record into again

@@ -105,8 +105,8 @@ cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
     a.dead_pools += pool_is_dead(pool)
 
 
-# A thread that saw no capture records or queries: its call must not become part of this one. On a
-# host device that defers work it may need the GIL for that.
+# A thread that saw no capture records, queries or waits for the device: its call must not become
+# part of this one, nor break it. On a host device that defers work it may need the GIL for that.
 cdef void _wait_for_askers(DeviceAllocator* a) noexcept nogil:
     cdef PyThreadState* state = NULL
     while a.driver_askers > 0:

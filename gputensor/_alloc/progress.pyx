@@ -176,9 +176,11 @@ cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
         state.epoch += 1
         state = state.next
         count += 1
+    a.driver_askers += is_noted             # so that no capture begins meanwhile
     device_unlock(a)
     status = driver.synchronize(driver.self)
     device_lock(a)
+    a.driver_askers -= is_noted
     if is_noted and status == STATUS_OK:
         if wait > a.waits_done:
             a.waits_done = wait

@@ -5,7 +5,12 @@ from libc.stdint cimport uint64_t
 from gputensor._alloc.allocator cimport allocator_settle
 from gputensor._alloc.private_pool cimport pool_new_id
 from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport (
+    STATUS_CAPTURE_UNSUPPORTED,
+    STATUS_OK,
+    Driver,
+    status_t,
+)
 from gputensor.streams.capture cimport captures_active
 from gputensor.streams.current cimport (
     current_device,
@@ -24,6 +29,7 @@ from gputensor.streams.graph cimport (
 from gputensor.streams.stream cimport Stream, after_synchronize, any_stream
 
 from gputensor.errors import raise_for_status
+from gputensor.streams.stream import stream_for_captures
 
 
 class graph:
@@ -98,7 +104,7 @@ cdef tuple side_stream(int device, object pool, object stream):
     if stream is not None:
         return any_stream(stream, device), False
     kept = None if pool is None else pool_stream(device, pool_number(pool))
-    return (Stream(device), True) if kept is None else kept
+    return (stream_for_captures(device), True) if kept is None else kept
 
 
 cdef int settle(int device) except -1:
@@ -108,10 +114,9 @@ cdef int settle(int device) except -1:
     cdef uint64_t stream = current_stream(device)
     cdef status_t status
     with nogil:
-        if captures_active():
+        status = STATUS_CAPTURE_UNSUPPORTED if captures_active() else allocator_settle(device)
+        if status == STATUS_CAPTURE_UNSUPPORTED:
             status = driver.stream_synchronize(driver.self, stream)
-        else:
-            status = allocator_settle(device)
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
     return after_synchronize(device)
