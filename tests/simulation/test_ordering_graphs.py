@@ -4,6 +4,8 @@ Graphs are captured on one or several streams and replayed on random streams, be
 fills of the same buffers on other random streams. Nobody inserts a wait but the library.
 """
 
+import threading
+
 import numpy as np
 
 from gputensor._driver import registry
@@ -151,7 +153,8 @@ def test_same_programs_without_waits_go_wrong():
 def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_replays():
     """Collecting garbage there may drop a graph, and nobody can wait inside of a host function."""
     ran, released = [], []
-    on_graph_release(lambda device, capture: released.append(len(ran)))
+    is_over = threading.Event()  # the hook stays, and other tests count references
+    on_graph_release(lambda device, capture: is_over.is_set() or released.append(len(ran)))
     count = HOST_FUNCTION(lambda _: ran.append(1))
     for seed in fresh_seeds(30):
         with GraphWorld(seed) as world:
@@ -176,3 +179,4 @@ def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_rep
             world.check()
             assert ran == released == [1]
             assert registry.leaks(world.device)["executables"] == 0
+    is_over.set()

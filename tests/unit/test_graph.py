@@ -384,8 +384,9 @@ def test_reset_and_drop_leave_nothing_behind(device):
 
 def test_drop_waits_for_replays_before_it_tells_that_the_graph_is_gone(device):
     told, ran = [], []
+    is_over = threading.Event()  # the hook stays, and other tests count references
     hook = graph_module.on_graph_release(
-        lambda number, capture: told.append((number, len(ran), capture))
+        lambda number, capture: is_over.is_set() or told.append((number, len(ran), capture))
     )
     assert hook is not None
     function = HOST_FUNCTION(lambda _: ran.append(1))
@@ -396,6 +397,7 @@ def test_drop_waits_for_replays_before_it_tells_that_the_graph_is_gone(device):
         g.replay()
     del g
     assert [(number, count) for number, count, _ in told if number == device] == [(device, 3)]
+    is_over.set()
 
 
 def test_graph_dropped_while_capturing_ends_the_capture(device):
