@@ -23,7 +23,7 @@ from gputensor.tensor.elementwise cimport (
     overlaps,
 )
 from gputensor.tensor.host_transfer cimport download, upload
-from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor
+from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, view_tensor
 
 from gputensor._kernels.dtypes import DTYPES
 
@@ -92,6 +92,7 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     cdef int64_t size = 1
     cdef int i
     cdef uint64_t stream
+    values = without_leading(values, ndim)
     for i in range(ndim):
         joint[i] = shape[i]
         size *= shape[i]
@@ -114,6 +115,15 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     target.fill_operand(&output)
     kernels.scatter(device, stream, &output, first_axis, len(indices), operands, &source)
     return 0
+
+
+cdef Tensor without_leading(Tensor values, int ndim):
+    cdef int extra = values.ndim_ - ndim
+    cdef int i
+    if extra > 0 and all([values.shape_[i] == 1 for i in range(extra)]):
+        return view_tensor(values, values.ptr, ndim, values.shape_ + extra,
+                           values.strides_ + extra)
+    return values
 
 
 cdef list mask_indices(Tensor mask):

@@ -20,6 +20,7 @@ from gputensor.tensor.gathering cimport (
     gather_tensor,
     mask_indices,
     scatter_tensor,
+    without_leading,
 )
 from gputensor.tensor.host_transfer cimport upload
 from gputensor.tensor.tensor cimport Tensor, view_tensor
@@ -58,8 +59,14 @@ cdef int join_group(View* view) noexcept:
     return 0
 
 
-cdef int take_integer(Tensor a, View* view, int axis, int64_t index) except -1:
+cdef int take_integer(Tensor a, View* view, int axis, object key) except -1:
     cdef int64_t extent = a.shape_[axis]
+    cdef int64_t index
+    try:
+        index = key
+    except OverflowError:
+        raise IndexError(f"index {key} is out of range for axis {axis} with extent {extent}"
+                         ) from None
     if index < -extent or index >= extent:
         raise IndexError(f"index {index} is out of range for axis {axis} with extent {extent}")
     if index < 0:
@@ -228,10 +235,10 @@ def setitem(Tensor a, key, value):
         if number_kind(value) >= 0:
             fill_with(target, value)
         else:
-            copy_into(target, value_tensor(value, a, target.ndim_))
+            copy_into(target, without_leading(value_tensor(value, a), target.ndim_))
         return
     target = arranged(a, &view, arrays, &first_axis)
-    source = value_tensor(value, a, MAX_NDIM)
+    source = value_tensor(value, a)
     scatter_tensor(target, first_axis, [index for _axis, index in arrays], source)
 
 
@@ -254,11 +261,9 @@ cdef Tensor spread_mask(Tensor mask, Tensor a):
     return view_tensor(mask, mask.ptr, a.ndim_, shape, strides)
 
 
-cdef Tensor value_tensor(object value, Tensor a, int ndim):
-    """A value to write, as a tensor on the device of `a`; leading axes of extent 1 beyond `ndim`
-    go, as in NumPy."""
+cdef Tensor value_tensor(object value, Tensor a):
+    """A value to write, as a tensor on the device of `a`."""
     cdef Tensor source
-    cdef int extra
     if type(value) is Tensor:
         source = <Tensor> value
     elif number_kind(value) >= 0 or isinstance(value, (list, tuple, range)):
@@ -267,8 +272,4 @@ cdef Tensor value_tensor(object value, Tensor a, int ndim):
         source = asarray(value, device=a.device)
     if a.dtype.kind != "c" and source.dtype.kind == "c":
         raise TypeError(f"complex values cannot be written to dtype {a.dtype}")
-    extra = source.ndim_ - ndim
-    if extra > 0 and all([source.shape_[i] == 1 for i in range(extra)]):
-        source = view_tensor(source, source.ptr, ndim, source.shape_ + extra,
-                             source.strides_ + extra)
     return source

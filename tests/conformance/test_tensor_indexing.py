@@ -221,3 +221,22 @@ def test_wrong_value_is_refused_before_anything_changes(place):
     with pytest.raises(ValueError, match="broadcast"):
         gt.broadcast_to(x, (2, 3, 4))[:, 0] = 5
     assert gt.all(x == 1)
+
+
+def test_leading_axes_of_one_are_let_go_in_every_assignment(place):
+    for key in (slice(0, 2), [0, 2], (np.array([2, 0]),)):
+        a, x = np.zeros(3, np.float32), gt.zeros(3, device=place)
+        a[key] = np.array([[[4.0, 5.0]]])
+        x[key] = gt.asarray([[[4.0, 5.0]]], device=place)
+        check_same(x, a)
+        with pytest.raises(ValueError, match="cannot be written"):
+            x[key] = gt.zeros((2, 1), device=place)
+
+
+@pytest.mark.parametrize("index", [2**63, -(2**63) - 1, 2**70])
+def test_index_beyond_64_bits_is_out_of_range(place, index):
+    x = gt.zeros(3, device=place)
+    with pytest.raises(IndexError, match=f"index {index} is out of range for axis 0"):
+        x[index]
+    with pytest.raises(IndexError, match="is out of range for axis 0"):
+        x[index] = 1.0
