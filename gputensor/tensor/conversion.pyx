@@ -145,10 +145,7 @@ cdef tuple as_ndarray(object obj):
     cdef Tensor shared
     cdef Operand operand
     if isinstance(obj, (np.ndarray, np.generic)):
-        array = np.asarray(obj)
-        if not array.dtype.isnative:
-            array = array.astype(array.dtype.newbyteorder("="))
-        return array, True, obj
+        return native(np.asarray(obj)), True, obj
     if isinstance(obj, (bytes, bytearray)):
         return np.frombuffer(obj, np.uint8), True, obj
     if hasattr(obj, "__dlpack__"):
@@ -156,7 +153,7 @@ cdef tuple as_ndarray(object obj):
         shared = dlpack.from_dlpack(obj, device=HOST_DEVICE)
         shared.fill_operand(&operand)
         return host_view(&operand), True, shared
-    array = np.asarray(obj)
+    array = native(np.asarray(obj))
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
     if array.dtype == object:
         # So NumPy takes ints of more than 64 bits, and everything that it does not know.
@@ -169,6 +166,13 @@ cdef tuple as_ndarray(object obj):
     if is_plain and array.size == 0:
         array = array.astype(np.float32)
     return array, not is_plain, obj
+
+
+cdef object native(object array):
+    """`array` in the byte order of this machine."""
+    if array.dtype.isnative:
+        return array
+    return array.astype(array.dtype.newbyteorder("="))
 
 
 cdef object fitting(object array, object obj, int code):

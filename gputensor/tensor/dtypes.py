@@ -80,8 +80,8 @@ def dtype_code(dtype):
     """
     try:
         code = CODES.get(dtype)
-        if code is None:
-            CODES[dtype] = code = CODE_OF[np.dtype(dtype)]
+        if code is None:  # None itself is no dtype here; NumPy takes it for float64
+            CODES[dtype] = code = CODE_OF[None if dtype is None else np.dtype(dtype)]
     except (TypeError, KeyError, ValueError):
         allowed = ", ".join(row.name for row in DTYPES)
         raise TypeError(f"dtype: {dtype!r} is not supported; allowed are {allowed}") from None

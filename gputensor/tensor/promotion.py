@@ -84,6 +84,14 @@ def promote_scalar(code, kind):
 
 
 _WEAK = {bool: BOOL, int: DEFAULT_INT, float: DEFAULT_FLOAT, complex: DEFAULT_COMPLEX}
+_WEAK_OF_KIND = {"b": bool, "i": int, "u": int, "f": float, "V": float, "c": complex}
+
+
+def _weak_kind(value):
+    """The Python type of a number, also of one of NumPy; None for everything else."""
+    if isinstance(value, np.generic):
+        return _WEAK_OF_KIND.get(value.dtype.kind)
+    return next((kind for kind in _WEAK if isinstance(value, kind)), None)
 
 
 def result_type(*arrays_and_dtypes):
@@ -92,7 +100,7 @@ def result_type(*arrays_and_dtypes):
     Parameters
     ----------
     *arrays_and_dtypes : Tensor, dtype or Python number
-        At least one. Python numbers are weak: they count by their kind only.
+        At least one. Python numbers, and scalars of NumPy, are weak: they count by their kind only.
 
     >>> result_type("int64", "float16"), result_type("bfloat16", "float16")
     (dtype('float16'), dtype('float32'))
@@ -103,8 +111,9 @@ def result_type(*arrays_and_dtypes):
         raise ValueError("result_type: at least one tensor, dtype or number is needed")
     strong, weak = [], []
     for one in arrays_and_dtypes:
-        if type(one) in _WEAK:
-            weak.append(type(one))
+        kind = _weak_kind(one)
+        if kind is not None:
+            weak.append(kind)
         else:
             strong.append(dtype_code(getattr(one, "dtype", one)))
     if not strong:

@@ -316,3 +316,15 @@ def test_threads_on_their_own_streams_do_not_disturb_each_other(place):
         thread.join(120)
     assert not errors, errors
     assert not any(thread.is_alive() for thread in threads)
+
+
+class Big:
+    """An object that gives its array in big-endian order."""
+
+    def __array__(self, dtype=None, copy=None):
+        return np.arange(3, dtype=">i4")
+
+
+def test_foreign_byte_order_is_converted_from_every_source(place):
+    for source in (Big().__array__(), memoryview(Big().__array__()), Big()):
+        check_same(gt.asarray(source, device=place), np.arange(3, dtype="int32"))

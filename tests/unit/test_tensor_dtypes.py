@@ -131,3 +131,16 @@ def test_iinfo_and_kinds():
         gt.isdtype("int8", "whole")
     assert gt.can_cast("float16", "bfloat16") is False
     assert gt.can_cast("bool", "int8") is True
+
+
+def test_numpy_scalars_are_weak_in_result_type_as_in_operations():
+    x = gt.ones(2, dtype="float16", device="host")
+    for number in (np.float64(1), np.int64(1), np.bool_(True), np.complex128(1), np.uint8(1)):
+        assert gt.result_type(x, number) == (x + number).dtype
+        assert gt.result_type("int8", number) == gt.result_type("int8", number.item())
+
+
+def test_none_is_no_dtype():
+    for call in (gt.result_type, gt.finfo, lambda none: gt.isdtype(none, "real floating")):
+        with pytest.raises(TypeError, match="dtype: None is not supported"):
+            call(None)
