@@ -58,6 +58,16 @@ cdef int64_t count_argument(object count, str name, str argument) except -1:
     return value
 
 
+cdef int64_t diagonal_argument(object k, str name) except? -1:
+    cdef object value
+    try:
+        value = PyNumber_Index(k)
+    except TypeError:
+        raise TypeError(f"{name}: k is a {type(k).__name__}; an int is needed") from None
+    # Beyond the longest axis all diagonals are alike: empty.
+    return max(-MAX_SIZE, min(value, MAX_SIZE))
+
+
 cdef int dtype_argument(object dtype, int default) except -1:
     cdef object code
     if dtype is None:
@@ -73,7 +83,7 @@ cdef int device_argument(object device) except? -1000:
     return current_device() if device is None else resolve_device(device)
 
 
-cdef int axis_argument(object axis, int ndim, str name) except -1:
+cpdef int axis_argument(object axis, int ndim, str name) except -1:
     cdef int64_t value
     try:
         value = PyNumber_Index(axis)
@@ -99,7 +109,7 @@ cdef int axes_mask(object axis, int ndim, str name) except -1:
     return mask
 
 
-cdef Tensor tensor_argument(object value, str name):
+cpdef Tensor tensor_argument(object value, str name):
     if type(value) is not Tensor:
         raise TypeError(f"{name}: a Tensor is needed, not a {type(value).__name__}; asarray makes "
                         "a Tensor of an array or a number")

@@ -21,6 +21,7 @@ from gputensor.streams.current cimport current_stream
 from gputensor.tensor.arguments cimport (
     count_argument,
     device_argument,
+    diagonal_argument,
     dtype_argument,
     shape_argument,
     tensor_argument,
@@ -236,7 +237,7 @@ def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
     cdef Tensor result
     cdef int64_t rows = count_argument(n_rows, "eye", "n_rows")
     cdef int64_t columns = rows if n_cols is None else count_argument(n_cols, "eye", "n_cols")
-    cdef int64_t shift = k
+    cdef int64_t shift = diagonal_argument(k, "eye")
     cdef int64_t length = min(rows - max(-shift, 0), columns - max(shift, 0))
     cdef int64_t stride = columns + 1
     cdef int64_t first = shift if shift >= 0 else -shift * columns
@@ -254,7 +255,8 @@ cdef Tensor triangle(object x, object k, bint is_lower, str name):
     cdef int64_t[2] strides
     if a.ndim_ < 2:
         raise ValueError(f"{name}: the tensor has {a.ndim_} dimensions; at least 2 are needed")
-    rows = progression(a.shape_[a.ndim_ - 2], DT_INT64, a.storage.device, int(k), 1)
+    rows = progression(a.shape_[a.ndim_ - 2], DT_INT64, a.storage.device,
+                       diagonal_argument(k, name), 1)
     columns = progression(a.shape_[a.ndim_ - 1], DT_INT64, a.storage.device, 0, 1)
     shape[0] = rows.size_
     shape[1] = 1
@@ -262,7 +264,7 @@ cdef Tensor triangle(object x, object k, bint is_lower, str name):
     strides[1] = 1
     rows = view_tensor(rows, rows.ptr, 2, shape, strides)
     keep = columns <= rows if is_lower else columns >= rows
-    return mathematics.where(keep, a, 0)
+    return mathematics.where(keep, a, False)
 
 
 def tril(x, /, *, k=0):

@@ -3,6 +3,10 @@
 Everything is made of a new tensor and writes to slices of it, one kernel for each part.
 """
 
+import operator
+
+from gputensor.tensor.arguments import axis_argument, tensor_argument
+from gputensor.tensor.conversion import copy
 from gputensor.tensor.creation import empty
 from gputensor.tensor.promotion import result_type
 from gputensor.tensor.shape import broadcast_to, expand_dims, permute_dims, reshape
@@ -10,10 +14,18 @@ from gputensor.tensor.shape import broadcast_to, expand_dims, permute_dims, resh
 __all__ = ["concat", "meshgrid", "repeat", "roll", "stack", "tile", "unstack"]
 
 
-def _axis(axis, ndim, name):
-    if not -ndim <= axis < ndim:
-        raise IndexError(f"{name}: axis {axis} is out of range for {ndim} dimensions")
-    return axis % ndim
+def _whole(value, name, argument):
+    try:
+        return operator.index(value)
+    except TypeError:
+        raise TypeError(
+            f"{name}: {argument} is a {type(value).__name__}; an int is needed"
+        ) from None
+
+
+def _several(value):
+    """The values of a tuple or a list; one value otherwise."""
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
 
 
 def _at(axis, key):
@@ -37,10 +49,12 @@ def concat(arrays, /, *, axis=0):
     arrays = list(arrays)
     if not arrays:
         raise ValueError("concat: no tensors came; at least one is needed")
+    for one in arrays:
+        tensor_argument(one, "concat")
     if axis is None:
         arrays, axis = [reshape(one, -1) for one in arrays], 0
     first = arrays[0]
-    axis = _axis(axis, first.ndim, "concat")
+    axis = axis_argument(axis, first.ndim, "concat")
     for one in arrays:
         if one.ndim != first.ndim or any(
             a != b for i, (a, b) in enumerate(zip(one.shape, first.shape, strict=True)) if i != axis
@@ -66,6 +80,8 @@ def stack(arrays, /, *, axis=0):
     (2, 2)
     """
     arrays = list(arrays)
+    for one in arrays:
+        tensor_argument(one, "stack")
     if len({one.shape for one in arrays}) > 1:
         shapes = ", ".join(str(one.shape) for one in arrays)
         raise ValueError(f"stack: the shapes differ: {shapes}")
@@ -79,7 +95,8 @@ def unstack(x, /, *, axis=0):
     >>> [one.item() for one in unstack(gt.arange(3, device="host"))]
     [0, 1, 2]
     """
-    axis = _axis(axis, x.ndim, "unstack")
+    tensor_argument(x, "unstack")
+    axis = axis_argument(axis, x.ndim, "unstack")
     return tuple(x[_at(axis, i)] for i in range(x.shape[axis]))
 
 
@@ -92,14 +109,17 @@ def roll(x, /, shift, *, axis=None):
     >>> roll(gt.arange(4, device="host"), 1).numpy()
     array([3, 0, 1, 2])
     """
+    tensor_argument(x, "roll")
     if axis is None:
         return reshape(roll(reshape(x, -1), shift, axis=0), x.shape)
-    axes = axis if isinstance(axis, tuple) else (axis,)
-    shifts = shift if isinstance(shift, tuple) else (shift,) * len(axes)
+    axes = _several(axis)
+    shifts = _several(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
         raise ValueError(f"roll: {len(shifts)} shifts and {len(axes)} axes came; as many of each")
+    if not axes:
+        return copy(x)
     for one, amount in zip(axes, shifts, strict=True):
-        one = _axis(one, x.ndim, "roll")
+        one, amount = axis_argument(one, x.ndim, "roll"), _whole(amount, "roll", "shift")
         extent = x.shape[one]
         cut = -amount % extent if extent else 0
         x = concat([x[_at(one, slice(cut, None))], x[_at(one, slice(None, cut))]], axis=one)
@@ -114,14 +134,15 @@ def tile(x, repetitions, /):
     array([[0, 1, 0, 1],
            [0, 1, 0, 1]])
     """
+    tensor_argument(x, "tile")
+    repetitions = [_whole(one, "tile", "a repetition") for one in _several(repetitions)]
     ndim = max(x.ndim, len(repetitions))
     shape = (1,) * (ndim - x.ndim) + x.shape
     times = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
     spread = reshape(x, [extent for one in shape for extent in (1, one)])
     target = [extent for pair in zip(times, shape, strict=True) for extent in pair]
-    return reshape(
-        broadcast_to(spread, target), [n * one for n, one in zip(times, shape, strict=True)]
-    )
+    result = [n * one for n, one in zip(times, shape, strict=True)]
+    return reshape(broadcast_to(spread, target), result, copy=True)
 
 
 def repeat(x, repeats, /, *, axis=None):
@@ -131,15 +152,17 @@ def repeat(x, repeats, /, *, axis=None):
     >>> repeat(gt.arange(2, device="host"), 2).numpy()
     array([0, 0, 1, 1])
     """
-    if not isinstance(repeats, int) or repeats < 0:
-        raise TypeError(f"repeat: repeats is {repeats!r}; an int of 0 or more is needed")
+    tensor_argument(x, "repeat")
+    repeats = _whole(repeats, "repeat", "repeats")
+    if repeats < 0:
+        raise ValueError(f"repeat: repeats is {repeats}; 0 or more is needed")
     if axis is None:
         x, axis = reshape(x, -1), 0
-    axis = _axis(axis, x.ndim, "repeat")
+    axis = axis_argument(axis, x.ndim, "repeat")
     spread = expand_dims(x, axis=axis + 1)
     target = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
     shape = (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :])
-    return reshape(broadcast_to(spread, target), shape)
+    return reshape(broadcast_to(spread, target), shape, copy=True)
 
 
 def meshgrid(*arrays, indexing="xy"):
@@ -157,6 +180,8 @@ def meshgrid(*arrays, indexing="xy"):
     """
     if indexing not in ("xy", "ij"):
         raise ValueError(f"meshgrid: indexing is {indexing!r}; 'xy' or 'ij' is allowed")
+    for one in arrays:
+        tensor_argument(one, "meshgrid")
     if any(one.ndim != 1 for one in arrays):
         raise ValueError("meshgrid: every argument must have 1 dimension")
     shape = tuple(one.size for one in arrays)

@@ -189,6 +189,13 @@ def test_linspace_hits_both_ends(place):
         (lambda: gt.zeros(2, device="tpu"), ValueError, "tpu"),
         (lambda: gt.arange(1, 2, 0), ValueError, "step is 0"),
         (lambda: gt.concat([]), ValueError, "at least one"),
+        (lambda: gt.concat([np.ones(2)]), TypeError, "concat: a Tensor is needed, not a ndarray"),
+        (lambda: gt.concat([gt.ones(2)], axis=0.5), TypeError, "concat: axis is a float; an int"),
+        (lambda: gt.roll(gt.ones(2), 1.5), TypeError, "roll: shift is a float; an int is needed"),
+        (lambda: gt.repeat(gt.ones(2), -1), ValueError, "repeat: repeats is -1; 0 or more"),
+        (lambda: gt.repeat(gt.ones(2), 1.5), TypeError, "repeat: repeats is a float; an int"),
+        (lambda: gt.tril(gt.ones((2, 2)), k=1.5), TypeError, "tril: k is a float; an int"),
+        (lambda: gt.signbit(1.0), TypeError, "signbit: a Tensor is needed, not a float"),
         (lambda: gt.stack([gt.zeros(1), gt.zeros(2)]), ValueError, "the shapes differ"),
         (lambda: gt.permute_dims(gt.zeros((2, 3)), (0, 0)), ValueError, "comes twice"),
         (lambda: gt.squeeze(gt.zeros((2, 3)), 0), ValueError, "extent 2; only 1"),
@@ -200,3 +207,32 @@ def test_linspace_hits_both_ends(place):
 def test_wrong_argument_is_named(call, error, message):
     with gt.Device("host"), pytest.raises(error, match=message):
         call()
+
+
+def test_repeated_and_rolled_tensors_are_apart_from_their_argument(place):
+    for copied in (
+        lambda x: gt.repeat(x, 1),
+        lambda x: gt.repeat(x, 1, axis=0),
+        lambda x: gt.tile(x, (1,)),
+        lambda x: gt.roll(x, 0),
+        lambda x: gt.roll(x, (), axis=()),
+        lambda x: gt.concat([x]),
+    ):
+        x = gt.zeros(3, device=place)
+        copied(x)[...] = 1
+        assert x.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "complex64"])
+def test_triangles_keep_the_dtype(place, dtype):
+    x = gt.ones((3, 2), dtype=dtype, device=place)
+    check_same(gt.tril(x), np.tril(np.ones((3, 2), x.dtype)))
+    check_same(gt.triu(x, k=-(2**70)), np.ones((3, 2), x.dtype))
+    check_same(gt.eye(2, k=2**70, dtype=dtype, device=place), np.zeros((2, 2), x.dtype))
+
+
+def test_counts_may_be_any_int_and_repetitions_one(place):
+    x, a = gt.arange(4, device=place), np.arange(4)
+    check_same(gt.repeat(x, np.int64(2)), np.repeat(a, 2))
+    check_same(gt.tile(x, 2), np.tile(a, 2))
+    check_same(gt.roll(x.reshape(2, 2), [1, 1], axis=[0, 1]), np.roll(a.reshape(2, 2), 1, (0, 1)))
