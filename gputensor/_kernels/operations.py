@@ -53,7 +53,7 @@ _ELEMENTWISE_TEXT = """
 copy 1 biufcs, neg 1 iufc, positive 1 iufc, abs 1 biufc, add 2 biufc, sub 2 iufc, mul 2 biufc,
 div 2 fc, floordiv 2 iuf, mod 2 iuf, pow 2 iufc, maximum 2 biuf, minimum 2 biuf,
 eq 2 biufc, ne 2 biufc, lt 2 biuf, le 2 biuf, gt 2 biuf, ge 2 biuf,
-and 2 biu, or 2 biu, xor 2 biu, not 1 biu, lshift 2 iu, rshift 2 iu, where 3 biufc,
+and 2 biu, or 2 biu, xor 2 biu, not 1 biu, lshift 2 iu, rshift 2 iu, where 3 biufcs,
 exp 1 fc, expm1 1 f, log 1 fc, log1p 1 f, log2 1 f, log10 1 f, sqrt 1 fc, rsqrt 1 f,
 square 1 iufc, reciprocal 1 fc, sin 1 fc, cos 1 fc, tan 1 fc, asin 1 f, acos 1 f, atan 1 f,
 sinh 1 fc, cosh 1 fc, tanh 1 fc, asinh 1 f, acosh 1 f, atanh 1 f, atan2 2 f,

@@ -5,6 +5,7 @@ write after other streams; queue the kernel. A call that fails has changed nothi
 functions, one line each, are in arithmetic.pyx, comparison.pyx and mathematics.pyx.
 """
 
+from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
 
 import numpy as np
@@ -30,6 +31,7 @@ from gputensor._kernels.operand cimport (
     DT_FLOAT32,
     DT_FLOAT64,
     DT_INT64,
+    DT_UINT64,
     DTYPE_COUNT,
     Operand,
 )
@@ -37,6 +39,7 @@ from gputensor.streams.current cimport current_stream
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, tensor_span
 
 from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.operations import ELEMENTWISE, check_kind
 from gputensor.errors import raise_for_status
 from gputensor.tensor import promotion
 
@@ -212,12 +215,25 @@ cdef int common_dtype(str name, tuple arguments, int rule) except -1:
 
 
 cdef int widen_for_numbers(int common, tuple arguments) except -1:
-    """int64 when a number does not fit the integer dtype it is compared in."""
+    """Where to compare integers with a number that their dtype does not hold.
+
+    int64 when that holds both; otherwise float64, for an infinity in place of the number.
+    """
     low, high = INTEGER_LIMITS[common]
     for value in arguments:
         if type(value) is not Tensor and not low <= int(value) <= high:
-            return DT_INT64
+            low, high = INTEGER_LIMITS[DT_INT64]
+            is_between = common != DT_UINT64 and low <= int(value) <= high
+            return DT_INT64 if is_between else DT_FLOAT64
     return common
+
+
+cdef object number_for(object value, Tensor tensor, int compute, int rule):
+    """The number to compute with: an infinity for one beyond all integers it is compared with."""
+    if (rule == RULE_COMPARE and dtype_kind(compute) == KIND_FLOAT
+            and dtype_kind(tensor.dtype_code) < KIND_FLOAT and number_kind(value) == 1):
+        return INFINITY if value > 0 else -INFINITY
+    return value
 
 
 # ---- the call
@@ -248,14 +264,15 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
     choose_dtypes(op, name, common, rule, &compute, &result_code)
     for i in range(count):
         if type(arguments[i]) is not Tensor:
-            fill_scalar(&inputs[i], arguments[i], DT_BOOL if rule == RULE_WHERE and i == 0
-                        else compute)
+            fill_scalar(&inputs[i], number_for(arguments[i], first, compute, rule),
+                        DT_BOOL if rule == RULE_WHERE and i == 0 else compute)
     if out is None:
         result = empty_tensor(result_code, ndim, shape, first.storage.device)
     else:
         result = checked_out(name, out, first, ndim, shape, result_code)
         arguments = apart_from(result, arguments)
     if result.size_ == 0:
+        check_kind(ELEMENTWISE[op], compute)
         return result
     stream = current_stream(first.storage.device)
     for i in range(count):

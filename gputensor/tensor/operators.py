@@ -17,8 +17,22 @@ from gputensor.tensor import (
     reduction,
     shape,
 )
+from gputensor.tensor.dtypes import dtype_code
 from gputensor.tensor.printing import represent
+from gputensor.tensor.promotion import is_same_kind
 from gputensor.tensor.tensor import bind_methods, bind_operators
+
+
+def matmul_in_place(x, other):
+    """Write ``x @ other`` to `x`: what ``x @= other`` does."""
+    product = products.matmul(x, other)
+    if product.shape != x.shape:
+        raise ValueError(f"@=: the product has shape {product.shape}; the tensor has {x.shape}")
+    if not is_same_kind(dtype_code(product.dtype), dtype_code(x.dtype)):
+        raise TypeError(f"@=: dtype {x.dtype} cannot take a product of dtype {product.dtype}")
+    x[...] = product
+    return x
+
 
 bind_operators(
     add=arithmetic.add,
@@ -32,6 +46,7 @@ bind_operators(
     positive=arithmetic.positive,
     abs=arithmetic.abs,
     matmul=products.matmul,
+    matmul_in_place=matmul_in_place,
     equal=comparison.equal,
     not_equal=comparison.not_equal,
     less=comparison.less,

@@ -47,6 +47,7 @@ from gputensor.tensor.elementwise cimport check_distinct, copied, overlaps
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, tensor_over
 
 from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.operations import REDUCTIONS, check_kind
 from gputensor.tensor import promotion
 from gputensor.tensor.arithmetic import square, subtract
 from gputensor.tensor.mathematics import sqrt
@@ -82,6 +83,7 @@ cdef Tensor reduced(int op, str name, object x, int mask, bint keepdims, int com
         if overlaps(result, a):
             a = copied(a, a.dtype_code)
     if result.size_ == 0:
+        check_kind(REDUCTIONS[op], compute)
         return result
     flat = without_reduced(result, mask, a.ndim_) if keepdims else result
     stream = current_stream(a.storage.device)

@@ -36,6 +36,7 @@ cdef class Operators:
     cdef public object negative, positive, abs, getitem, setitem, numpy, to_device
     cdef public object represent, dlpack, dlpack_device, array_interface, namespace
     cdef public object transpose, matrix_transpose, reduce, copy
+    cdef public object matmul_in_place
 
 
 cdef Operators operators = Operators()
@@ -373,7 +374,7 @@ cdef class Tensor:
         return operators.matmul(other, self)
 
     def __imatmul__(self, other):
-        return operators.setitem(self, Ellipsis, operators.matmul(self, other)) or self
+        return operators.matmul_in_place(self, other)
 
     def __and__(self, other):
         return operators.bitwise_and(self, other)

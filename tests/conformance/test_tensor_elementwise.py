@@ -1,5 +1,7 @@
 """Element-wise functions agree with NumPy on every device, dtype and layout."""
 
+import operator
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -182,6 +184,44 @@ def test_number_outside_the_integer_dtype_is_refused_and_compared_rightly(place)
     assert (x > -1).tolist() == [True, True]
 
 
+MIRRORED = {
+    "equal": "equal",
+    "not_equal": "not_equal",
+    "less": "greater",
+    "less_equal": "greater_equal",
+    "greater": "less",
+    "greater_equal": "less_equal",
+}
+
+
+@pytest.mark.parametrize("dtype", [BOOL, *INTEGERS], ids=ids)
+def test_comparison_with_any_int_is_that_of_python(place, dtype):
+    low, high = (0, 1) if dtype == BOOL else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+    held = [low, high - 1, high]
+    x = gt.asarray(np.array(held, dtype), device=place)
+    for number in (
+        low - 1,
+        high + 1,
+        -(2**63) - 1,
+        -1,
+        2**63,
+        2**64,
+        2**64 + 1,
+        2**2000,
+        -(2**2000),
+    ):
+        for name, mirrored in MIRRORED.items():
+            compare = getattr(
+                operator,
+                {"equal": "eq", "not_equal": "ne"}.get(
+                    name, name[0] + ("e" if name.endswith("_equal") else "t")
+                ),
+            )
+            expected = [compare(one, number) for one in held]
+            assert getattr(gt, name)(x, number).tolist() == expected, f"{name} {number}"
+            assert getattr(gt, mirrored)(number, x).tolist() == expected, f"{number} {mirrored}"
+
+
 def test_mixed_dtypes_meet_as_promotion_says(place, rng):
     for first in DTYPES:
         for second in DTYPES:
@@ -240,6 +280,54 @@ def test_in_place_operators_keep_the_tensor_and_its_dtype(place, rng):
     with pytest.raises(TypeError, match="out has dtype int64"):
         counts /= 2
     assert counts.tolist() == [1, 2]
+
+
+def test_kinds_are_refused_for_empty_tensors_as_for_others(place):
+    for extent in (0, 2):
+        x = gt.zeros((extent, 2), dtype="bool", device=place)
+        with pytest.raises(TypeError, match="subtract is not defined for bool"):
+            x - x
+        with pytest.raises(TypeError, match="max is not defined for complex64"):
+            gt.max(x.astype("complex64"), axis=1)
+
+
+def test_product_in_place_keeps_shape_and_kind(place):
+    x = gt.ones((3, 3), device=place)
+    x @= x
+    assert x.tolist() == [[3.0] * 3] * 3
+    with pytest.raises(ValueError, match=r"@=: the product has shape \(3,\)"):
+        x @= gt.ones(3, device=place)
+    counts = gt.ones((3, 3), dtype="int32", device=place)
+    with pytest.raises(TypeError, match="@=: dtype int32 cannot take a product of dtype float32"):
+        counts @= x / 2
+    assert counts.tolist() == [[1] * 3] * 3
+
+
+@pytest.mark.parametrize("name", ["hypot", "logaddexp", "copysign"])
+def test_composed_functions_take_integers_and_numbers_as_floats(place, name):
+    a, b = np.array([-128, 3, 100], np.int8), np.array([0, 4, -128], np.int8)
+    wide = getattr(np, name)(a.astype(np.float32), b.astype(np.float32))
+    x, y = gt.asarray(a, device=place), gt.asarray(b, device=place)
+    check_same(getattr(gt, name)(x, y), wide, 2**-20)
+    unsigned = getattr(gt, name)(x.astype("uint8"), y.astype("float64"))
+    check_same(unsigned, getattr(np, name)(a.astype(np.uint8), b.astype(np.float64)), 2**-45)
+    check_same(
+        getattr(gt, name)(y, 5), getattr(np, name)(b.astype(np.float32), np.float32(5)), 2**-20
+    )
+    with pytest.raises(TypeError, match=f"{name}: a Tensor is needed"):
+        getattr(gt, name)(1.0, 2.0)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2"])
+def test_float8_is_selected_like_every_dtype(place, rng, dtype):
+    x = gt.asarray(rng.integers(-8, 9, (5, 5)).astype(np.float32), device=place).astype(dtype)
+    a, keep = x.numpy(), rng.random((5, 5)) < 0.5
+    mask = gt.asarray(keep, device=place)
+    check_same(gt.where(mask, x, 2.0), np.where(keep, a, np.float32(2).astype(a.dtype)))
+    check_same(gt.tril(x), np.tril(a))
+    x[mask] = 3.0
+    a[keep] = 3.0
+    check_same(x, a)
 
 
 def test_operands_on_two_devices_are_refused(place):
