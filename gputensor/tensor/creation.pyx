@@ -174,7 +174,8 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
         start, stop = 0, start
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if number_kind(value) not in (1, 2):
-            raise TypeError(f"arange: {name} is {value!r}; an int or a float is needed")
+            raise TypeError(f"arange: {name} is a {type(value).__name__}; an int or a float is "
+                            "needed")
         if number_kind(value) == 2 and not isfinite(value):
             raise ValueError(f"arange: {name} is {value}; a finite number is needed")
     if step == 0:

@@ -194,17 +194,21 @@ cdef int common_dtype(str name, tuple arguments, int rule) except -1:
     cdef int common = -1
     cdef int weakest = -1
     cdef int i, kind
-    for i in range(1 if rule == RULE_WHERE else 0, len(arguments)):
+    cdef bint is_condition
+    for i in range(len(arguments)):
         value = arguments[i]
+        is_condition = rule == RULE_WHERE and i == 0
         if type(value) is Tensor:
             kind = (<Tensor> value).dtype_code
-            common = kind if common < 0 else promote_codes(common, kind)
+            if not is_condition:
+                common = kind if common < 0 else promote_codes(common, kind)
         else:
             kind = number_kind(value)
             if kind < 0:
                 raise TypeError(f"{name}: argument {i + 1} is a {type(value).__name__}; a Tensor "
                                 "or a number is needed (asarray makes a Tensor of an array)")
-            weakest = max(weakest, kind)
+            if not is_condition:
+                weakest = max(weakest, kind)
     if common < 0:
         return weak_code(weakest)
     if weakest >= 0:

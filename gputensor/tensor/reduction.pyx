@@ -43,7 +43,7 @@ from gputensor.tensor.arguments cimport (
     dtype_argument,
     tensor_argument,
 )
-from gputensor.tensor.elementwise cimport check_distinct, copied, overlaps
+from gputensor.tensor.elementwise cimport check_distinct, copied, number_kind, overlaps
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, tensor_over
 
 from gputensor._kernels.dtypes import DTYPES
@@ -253,7 +253,8 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     Parameters
     ----------
     correction : float
-        The divisor is the number of elements less `correction`; 1 gives the unbiased estimate.
+        The divisor is the number of elements less `correction`, or 0 when that is negative; 1 gives
+        the unbiased estimate.
 
     >>> var(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
@@ -262,6 +263,8 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     cdef int mask = axes_mask(axis, a.ndim_, "var")
     cdef int64_t count = 1
     cdef int i
+    if number_kind(correction) not in (0, 1, 2):
+        raise TypeError(f"var: correction is a {type(correction).__name__}; a number is needed")
     if dtype_kind(a.dtype_code) == KIND_COMPLEX:
         raise TypeError(f"var: a real dtype is needed, not {a.dtype}")
     for i in range(a.ndim_):
@@ -273,7 +276,7 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     distance = square(subtract(wide, mean(wide, axis=axis, keepdims=True)))
     divisor = count - correction
     result = sum(distance, axis=axis, keepdims=keepdims)
-    result *= 1.0 / divisor if divisor > 0 else float("nan")
+    result /= divisor if divisor > 0 else 0.0
     return copied(result, a.dtype_code) if dtype_kind(a.dtype_code) == KIND_FLOAT else result
 
 

@@ -353,6 +353,8 @@ def test_operands_on_two_devices_are_refused(place):
         ),
         (lambda x: gt.sin(x.astype("float8_e4m3")), TypeError, "is a type for storage"),
         (lambda x: gt.add(1, 2), TypeError, "at least one argument must be a Tensor"),
+        (lambda x: gt.where([False, False], x, x + 1), TypeError, "where: argument 1 is a list"),
+        (lambda x: gt.where(np.array([False]), x, 0), TypeError, "where: argument 1 is a ndarray"),
     ],
 )
 def test_wrong_argument_is_named(place, call, error, message):

@@ -106,6 +106,15 @@ def test_variance_and_deviation_equal_numpy(place, rng, dtype, correction):
         )
 
 
+@pytest.mark.parametrize("correction", [3, 4.5])
+def test_variance_of_no_more_elements_than_the_correction_is_divided_by_zero(place, correction):
+    for values, expected in (([1.0, 2.0, 4.0], np.inf), ([5.0] * 3, np.nan), ([], np.nan)):
+        x = gt.asarray(np.asarray(values, np.float32), device=place)
+        check_same(gt.var(x, correction=correction), np.float32(expected))
+    with pytest.raises(TypeError, match="var: correction is a str; a number is needed"):
+        gt.std(x, correction="1")
+
+
 def test_long_sums_of_half_precision_do_not_lose_small_terms(place):
     for dtype in ("float16", "bfloat16"):
         x = gt.full(60000, 1.0, dtype=dtype, device=place)

@@ -171,6 +171,7 @@ def test_linspace_hits_both_ends(place):
         (lambda: gt.reshape(gt.zeros(2), (10**20, -1)), ValueError, "2 elements do not fit shape"),
         (lambda: gt.reshape(gt.zeros(2), 2.5), TypeError, "2.5 is not an extent; an int is needed"),
         (lambda: gt.arange(0, np.inf), ValueError, "stop is inf; a finite number is needed"),
+        (lambda: gt.arange(gt.ones(())), TypeError, "arange: stop is a Tensor; an int or a float"),
         (lambda: gt.arange(0, np.nan), ValueError, "stop is nan; a finite number is needed"),
         (lambda: gt.arange(0.0, 1, np.inf), ValueError, "step is inf; a finite number"),
         (lambda: gt.arange(2**64), ValueError, f"the length is {2**64}, more elements than"),
