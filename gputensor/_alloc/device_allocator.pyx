@@ -139,6 +139,8 @@ def configure(settings=None):
         if a != NULL and index - HOST_DEVICES not in _own_settings:
             # Not with the lock held: this runs Python, and who waits for the lock may have the GIL.
             config_of_device(a.device, &config)
+            if gt_load_pointer(&allocators[index]) != <void*>a:
+                continue        # another thread closed the device meanwhile, and freed this
             device_lock(a)
             a.config = config
             _set_limit(a)

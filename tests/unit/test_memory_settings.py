@@ -2,7 +2,10 @@
 
 import pytest
 
+import gputensor as gt
 from gputensor import memory
+from gputensor._alloc import settings
+from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device
 
@@ -72,3 +75,22 @@ def test_settings_say_what_is_in_force_and_where_it_came_from(conf):
     with pytest.raises(TypeError, match="^text: got dict"):
         conf({})
     assert memory.get_allocator_settings() == in_force
+
+
+def test_device_that_closes_while_settings_change_is_left_alone(monkeypatch):
+    number = registry.open_host(capacity=64 << 20)
+    gt.zeros(8, device=number)
+    fraction_of = settings.fraction_of
+
+    def closing(device):
+        # As another thread may, which gets the GIL in the middle of the change.
+        if device == number:
+            monkeypatch.undo()
+            registry.close_host(number)
+            assert registry.open_host(capacity=32 << 20) == number
+        return fraction_of(device)
+
+    monkeypatch.setattr(settings, "fraction_of", closing)
+    memory.set_per_process_memory_fraction(1.0, number)
+    assert gt.zeros(8, device=number).tolist() == [0.0] * 8
+    registry.close_host(number)
