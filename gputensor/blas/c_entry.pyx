@@ -201,11 +201,9 @@ cdef int run_host(Operand* operands, uint64_t stream) noexcept with gil:
     return OK
 
 
-cdef int fill_product(Operand* operands, int device, Product* product) noexcept nogil:
+cdef void fill_product(int device, Product* product) noexcept nogil:
     # Of the flags, those that keep sums in float32: a compiled program cannot see the others.
     cdef unsigned int flags = precision_current() & FP32_MASK
-    if prepare(&operands[1], &operands[2], NULL, &operands[0], product) != 0:
-        return invalid(b"a matrix has no unit stride, or rows that overlap")
     product.device = device
     product.compute = compute_type(product.type_a, product.type_d, flags)
     if product.compute == COMPUTE_32F_EMULATED_16BFX9 and not library_emulates():
@@ -216,7 +214,6 @@ cdef int fill_product(Operand* operands, int device, Product* product) noexcept 
     product.activation = ACT_NONE
     product.bias = product.scale_a = product.scale_b = 0
     product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
-    return OK
 
 
 cdef int run_cuda(const Product* product, uint64_t stream) noexcept nogil:
@@ -284,15 +281,16 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
         return status
     if operands[0].shape[0] == 0 or operands[0].shape[1] == 0:
         return OK
+    # NumPy takes any strides, but the contract is one for all devices.
+    if prepare(&operands[1], &operands[2], NULL, operands, &product) != 0:
+        return invalid(b"a matrix has no unit stride, or rows that overlap")
     if device == HOST_DEVICE:
         return run_host(operands, <uint64_t>stream)
     if not dispatch_is_loaded(device):
         status = open_device(device)
         if status != OK:
             return status
-    status = fill_product(operands, device, &product)
-    if status != OK:
-        return status
+    fill_product(device, &product)
     if context_enter(device, &before) != STATUS_OK:
         gt_set_error(b"the device's context cannot be made current")
         return LIBRARY

@@ -113,6 +113,10 @@ def test_every_breach_of_the_contract_is_told():
         ((out, np.ones((1, 2, 2), np.float32), other), "two dimensions"),
         ((ok, ok, other), "shares memory"),
         ((np.broadcast_to(out[:1], (2, 2)), ok, other), "shapes do not fit"),
+        # NumPy takes all of these, a GPU none.
+        ((out[::-1], ok, other), "no unit stride"),
+        ((out, np.ones((2, 4), np.float32)[:, ::2], other), "no unit stride"),
+        ((out, ok, np.broadcast_to(other[:1], (2, 2))), "rows that overlap"),
     ]
     for arguments, text in cases:
         assert mm(*arguments) == INVALID
