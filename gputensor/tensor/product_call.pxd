@@ -16,5 +16,5 @@ cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Op
 cdef int check_element_types(str name, Tensor a, Tensor b) except -1
 cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int device,
                        const Operand* left, const Operand* right)
-# The ACT_* number of an activation for a product of `a`, which None and four names are.
-cdef int activation_code(str name, object activation, Tensor a) except -1
+# The ACT_* number of an activation for a product of `a` and `b`, which None and four names are.
+cdef int activation_code(str name, object activation, Tensor a, Tensor b) except -1

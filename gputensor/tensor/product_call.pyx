@@ -29,15 +29,19 @@ cdef dict ACTIVATIONS = {
 }
 
 
-cdef int activation_code(str name, object activation, Tensor a) except -1:
+cdef int activation_code(str name, object activation, Tensor a, Tensor b) except -1:
+    cdef int dtype = a.dtype_code
     if activation is None:
         return ACT_NONE
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
         raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
                          f"{sorted(ACTIVATIONS)}")
-    if dtype_kind(a.dtype_code) != KIND_FLOAT and dtype_kind(a.dtype_code) != KIND_SMALL:
+    # fp8 matrices of two types have a product, though no type in common.
+    if dtype_kind(dtype) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
+        dtype = promote_codes(dtype, b.dtype_code)
+    if dtype_kind(dtype) != KIND_FLOAT and dtype_kind(dtype) != KIND_SMALL:
         raise TypeError(f"{name}: an activation needs a floating-point product, not "
-                        f"{DTYPES[a.dtype_code].name}")
+                        f"{DTYPES[dtype].name}")
     return ACTIVATIONS[activation]
 
 

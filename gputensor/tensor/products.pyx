@@ -77,7 +77,7 @@ cdef Tensor finished_product(str name, Tensor a, Tensor b, object out, object ou
     cdef Tensor factor = None
     cdef Tensor addend = None
     options_init(&options, precision_for(precision))
-    options.activation = activation_code(name, activation, a)
+    options.activation = activation_code(name, activation, a, b)
     if type(scale) is Tensor:
         factor = <Tensor>scale
     elif scale is not None:
@@ -354,7 +354,7 @@ cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta,
     cdef Options options
     cdef bint is_bias
     options_init(&options, precision_for(precision))
-    options.activation = activation_code(name, activation, a)
+    options.activation = activation_code(name, activation, a, b)
     set_factor(name, "alpha", alpha, a, b, &options.alpha, &options.alpha_imag)
     set_factor(name, "beta", beta, a, b, &options.beta, &options.beta_imag)
     # One value for each column, taken once, is what the libraries add for free.

@@ -234,5 +234,5 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
     elif type(out) is Tensor:
         dtype = (<Tensor>out).dtype_code
     return scaled_product("scaled_matmul", left, right, scale_a, scale_b, out, dtype, bias,
-                          activation_code("scaled_matmul", activation, left), scale_result,
-                          bool(fast_accumulation))
+                          activation_code("scaled_matmul", activation, left, right),
+                          scale_result, bool(fast_accumulation))

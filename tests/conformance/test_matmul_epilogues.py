@@ -150,6 +150,23 @@ def test_steps_of_a_sum_of_no_terms(place):
     np.testing.assert_array_equal(residual.numpy(), np.full((3, 4), 5.0))
 
 
+def test_an_activation_is_of_the_product_whatever_type_comes_first(place):
+    """Operands are promoted first: an integer may meet a float, a float no complex number."""
+    values = {name: gt.full((2, 2), -1, dtype=name, device=place) for name in ("int32", "float64")}
+    for names in (("int32", "float64"), ("float64", "int32")):
+        a, b = (values[name] for name in names)
+        got = gt.matmul(a, b, activation="relu", scale=-1)
+        assert got.dtype == gt.float64 and np.all(got.numpy() == 0)
+    a, b = (
+        gt.ones((2, 2), dtype="float64", device=place),
+        gt.ones((2, 2), dtype="complex64", device=place),
+    )
+    for left, right in ((a, b), (b, a)):
+        for call in (gt.matmul, gt.linear, lambda *x, **how: gt.addmm(b, *x, **how)):
+            with pytest.raises(TypeError, match="floating-point product, not complex128"):
+                call(left, right, activation="gelu")
+
+
 def test_wrong_steps_are_named(place):
     x, w = gt.ones((2, 3), device=place), gt.ones((4, 3), device=place)
     with pytest.raises(ValueError, match=r"linear: scale has shape \(3,\); one element, or one"):
