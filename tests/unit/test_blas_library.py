@@ -263,6 +263,17 @@ def test_files_of_tuned_products_are_checked(tmp_path):
     tunable.clear()
 
 
+def test_tuned_results_that_cannot_be_read_are_not_enabled(tmp_path, monkeypatch):
+    from gputensor.blas import tunable
+
+    path = tmp_path / "results.json"
+    path.write_text('{"results": [')
+    monkeypatch.setattr(tunable._settings, "filename", str(path))
+    with pytest.raises(ValueError, match="is not a file of tuned results"):
+        tunable.enable(True)
+    assert not tunable.is_enabled()
+
+
 def test_a_process_that_recorded_nothing_leaves_the_file_of_shapes_alone(tmp_path):
     from gputensor.blas import tunable
 
