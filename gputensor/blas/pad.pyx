@@ -307,7 +307,7 @@ def padding(setting=None):
     """
     global mode
     if setting is not None:
-        if setting not in MODES:
+        if not isinstance(setting, str) or setting not in MODES:
             raise ValueError(f"padding is {setting!r}; it may be one of {sorted(MODES)}")
         mode = MODES[setting]
     return {code: name for name, code in MODES.items()}[mode]

@@ -129,7 +129,9 @@ cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil:
     return False
 
 
-cdef int float32_code(str name) except -1:
+cdef int float32_code(object name) except -1:
+    if not isinstance(name, str):
+        raise TypeError(f"float32 precision must be a string, not {name!r}")
     if name not in FLOAT32:
         raise ValueError(f"float32 precision is {name!r}; it may be one of {sorted(FLOAT32)}")
     return FLOAT32[name]

@@ -56,7 +56,7 @@ def preferred_blas_library(library=None):
     if library is None and is_unread:
         library = from_environment(os.environ.get("GPUTENSOR_BLAS_PREFER_CUBLASLT", ""))
     if library is not None:
-        if library not in NAMES:
+        if not isinstance(library, str) or library not in NAMES:
             raise ValueError(f"library is {library!r}; it may be one of {sorted(NAMES)}")
         chosen = NAMES[library]
         is_unread = False

@@ -14,7 +14,7 @@ from gputensor.blas.precision cimport precision_current, precision_for
 from gputensor.blas.product cimport ACT_NONE
 from gputensor.blas.scale_factor cimport split_integer
 from gputensor.blas.task cimport Options, options_init
-from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
+from gputensor.tensor.arguments cimport axis_argument, dtype_argument, tensor_argument
 from gputensor.tensor.elementwise cimport number_kind
 from gputensor.tensor.product_call cimport activation_code, multiply
 from gputensor.tensor.scaled_products cimport is_fp8_pair, scaled_product
@@ -255,8 +255,8 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
     cdef int from_end
     if a.ndim_ < 1 or b.ndim_ < 1:
         raise ValueError("vecdot: operands of one dimension or more are needed")
-    from_end = axis if axis < 0 else axis - ndim
-    if from_end >= 0 or from_end < -a.ndim_ or from_end < -b.ndim_:
+    from_end = axis_argument(axis, ndim, "vecdot") - ndim
+    if from_end < -a.ndim_ or from_end < -b.ndim_:
         raise ValueError(f"vecdot: axis {axis} is not an axis of {a.shape} and {b.shape}")
     if ndim + 1 > MAX_NDIM:
         raise ValueError(f"vecdot: at most {MAX_NDIM - 1} dimensions are allowed")

@@ -4,6 +4,8 @@ Symmetric and to nearest: a group of ``group_size`` neighbouring terms of a feat
 scale, its largest magnitude over 127 (int8) or 7 (int4).
 """
 
+import operator
+
 import numpy as np
 
 from gputensor.blas import int4_layout
@@ -156,7 +158,10 @@ def unpack_int4(packed, shape):
     ValueError
         `packed` is not the packed form of that shape.
     """
-    n, k = shape
+    try:
+        n, k = (operator.index(extent) for extent in shape)
+    except (TypeError, ValueError):
+        raise TypeError(f"unpack_int4: shape is {shape!r}; two ints, n and k, are needed") from None
     if not isinstance(packed, Tensor) or packed.dtype != np.uint8:
         raise TypeError("unpack_int4: packed must be a uint8 Tensor")
     if packed.shape != int4_layout.packed_shape(n, k):

@@ -134,6 +134,18 @@ def test_vecdot_conjugates_its_first_operand(where, rng, name):  # noqa: F811
         assert_within(got, exact, (7 * accumulate + result) * size)
 
 
+def test_the_axis_of_vecdot_is_read_as_every_axis_is(where):
+    a = gt.ones((2, 3), device=where)
+    for axis in (2, -3, 2**31, -(2**40), 2**70):
+        with pytest.raises(IndexError, match=f"vecdot: axis {axis} is out of range"):
+            gt.vecdot(a, a, axis=axis)
+    for axis in (-1.0, 0.5, None, "0"):
+        with pytest.raises(TypeError, match="vecdot: axis is a .*; an int is needed"):
+            gt.vecdot(a, a, axis=axis)
+    with pytest.raises(ValueError, match="axis -2 is not an axis of"):
+        gt.vecdot(a, a[0], axis=-2)
+
+
 def test_products_by_their_pytorch_names(where, rng):  # noqa: F811
     a = gt.asarray(rng.integers(-4, 5, (3, 4)).astype(np.float32), device=where)
     b = gt.asarray(rng.integers(-4, 5, (4, 2)).astype(np.float32), device=where)

@@ -84,6 +84,8 @@ def test_a_wrong_library_name_is_refused():
         from_environment("yes")
     with pytest.raises(ValueError, match="library is 'mkl'"):
         blas.preferred_blas_library("mkl")
+    with pytest.raises(ValueError, match=r"library is \['cublas'\]"):
+        blas.preferred_blas_library(["cublas"])
 
 
 def test_overlap_agrees_with_a_count_of_bytes():
@@ -144,8 +146,9 @@ def test_padding_can_be_fixed_for_measurements():
             assert pad.choose(BFLOAT16, 68, **odd) == expected
     finally:
         pad.padding("auto")
-    with pytest.raises(ValueError, match="padding is 'always'"):
-        pad.padding("always")
+    for wrong in ("always", ["all"]):
+        with pytest.raises(ValueError, match="padding is .*; it may be one of"):
+            pad.padding(wrong)
 
 
 def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):

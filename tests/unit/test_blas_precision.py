@@ -202,6 +202,8 @@ def test_a_call_setting_wins_over_the_scope():
 def test_wrong_values_are_named():
     with pytest.raises(ValueError, match="float32 precision is 'exact'"):
         blas.float32_matmul_precision("exact")
+    with pytest.raises(TypeError, match="float32 precision must be a string, not 32"):
+        blas.Precision(float32=32)
     with pytest.raises(TypeError, match="deterministic must be True or False"):
         blas.deterministic(1)
     with pytest.raises(ValueError, match="not both"):

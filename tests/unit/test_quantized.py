@@ -151,3 +151,6 @@ def test_wrong_weights_are_named():
         gt.pack_int4(ones)
     with pytest.raises(ValueError, match="unpack_int4: packed has shape"):
         gt.unpack_int4(gt.zeros((1, 1, 512), dtype=gt.uint8, device="host"), (17, 64))
+    for shape in (16, (16,), (16.0, 64), "ab"):
+        with pytest.raises(TypeError, match="unpack_int4: shape is .*; two ints"):
+            gt.unpack_int4(gt.zeros((1, 1, 512), dtype=gt.uint8, device="host"), shape)
