@@ -23,7 +23,7 @@ from gputensor.blas.check cimport check_extents
 from gputensor.blas.dispatch cimport dispatch_load
 from gputensor.blas.gemm_cublas cimport cublas_run_grouped
 from gputensor.blas.library cimport BLAS_NOT_SUPPORTED, BLAS_OK, OP_N
-from gputensor.blas.plan cimport product_alignments
+from gputensor.blas.plan cimport Plan, product_alignments
 from gputensor.blas.planning cimport product_facts
 from gputensor.blas.pointer_batch cimport pointer_table_write, pointers_are_aligned
 from gputensor.blas.precision cimport (
@@ -35,7 +35,7 @@ from gputensor.blas.product cimport (
 )
 from gputensor.blas.task cimport Options, Task, task_launch, task_prepare, task_release
 from gputensor.blas.workspace cimport (
-    Workspace, workspace_nbytes, workspace_return, workspace_take,
+    Workspace, workspace_ask, workspace_nbytes, workspace_return, workspace_take,
 )
 
 from gputensor.blas.status import raise_for_blas
@@ -158,8 +158,21 @@ cdef int take_table(GroupedTask* task) except -1:
 
 # ---- launch
 
+cdef int ask_for_workspace(GroupedTask* task) except -1:
+    """Raise, before a result is written, where there is no workspace for a later one."""
+    cdef const Plan* plan
+    cdef int64_t index
+    cdef size_t nbytes = workspace_nbytes(task.device) if task.product_count else 0
+    for index in range(task.single_count):
+        plan = task.singles[index].plan
+        if plan is not NULL and plan.workspace_nbytes > nbytes:
+            nbytes = plan.workspace_nbytes
+    return workspace_ask(task.device, task.stream, nbytes)
+
+
 cdef int grouped_launch(GroupedTask* task) except -1:
     cdef int64_t index
+    ask_for_workspace(task)
     for index in range(task.single_count):
         task_launch(&task.singles[index])
     if task.product_count:

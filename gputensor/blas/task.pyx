@@ -48,9 +48,7 @@ from gputensor.blas.temporaries cimport (
     give_back, take_memory, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release,
 )
-from gputensor.blas.workspace cimport (
-    Workspace, workspace_return, workspace_take,
-)
+from gputensor.blas.workspace cimport Workspace, workspace_ask, workspace_return, workspace_take
 
 from gputensor.blas import gemm_host
 from gputensor.blas.status import raise_for_blas
@@ -386,6 +384,9 @@ cdef int task_launch(Task* task) except -1:
         return 0
     if task.kind == TASK_NO_TERMS:
         return launch_no_terms(task)
+    if task.copy_count:
+        # A copy may go into out.
+        workspace_ask(task.device, task.stream, task.plan.workspace_nbytes)
     for index in range(task.copy_count):
         copy = &task.copies[index]
         elementwise(copy.operation, task.device, task.stream, copy.source.dtype, &copy.target, 1,

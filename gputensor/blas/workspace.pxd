@@ -15,6 +15,8 @@ cdef struct Workspace:
 # At most `nbytes` of scratch memory; 0 bytes asks nothing of anybody.
 cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
                              Workspace* out) noexcept nogil
+# Raises now what taking one would raise, before anything is queued.
+cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1
 cdef void workspace_return(Workspace* workspace) noexcept nogil
 # The size that a new workspace of the device gets.
 cdef size_t workspace_nbytes(int device) noexcept nogil

@@ -15,7 +15,7 @@ import re
 
 from libc.stdint cimport uint64_t
 
-from gputensor._alloc.allocator cimport allocator_free, allocator_malloc
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
 from gputensor._driver.cuda cimport cuda_capability
 from gputensor._driver.registry cimport at_fork, driver_get
@@ -129,6 +129,15 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
     out.ptr = entry.ptr
     out.nbytes = entry.nbytes
     return STATUS_OK
+
+
+cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1:
+    cdef Workspace workspace
+    cdef status_t status = workspace_take(device, stream, nbytes, &workspace)
+    if status != STATUS_OK:
+        raise_for_malloc(device, nbytes, stream, status)
+    workspace_return(&workspace)
+    return 0
 
 
 cdef void workspace_return(Workspace* workspace) noexcept nogil:

@@ -123,6 +123,31 @@ def no_memory_for_copies(rng):
     padding("auto")
 
 
+def no_memory_for_a_workspace(rng):
+    """Results keep what they had, where something would be written before the library is called."""
+    blas.preferred_blas_library("cublas")
+    a, b, c = (gt.ones(shape, device="cuda") for shape in ((24, 40), (40, 16), (24, 16)))
+    out = gt.full((24, 16), 7.0, device="cuda")
+    blas.clear_workspaces()
+    held = all_memory()
+    with pytest.raises(gt.OutOfMemoryError):
+        gt.addmm(c, a, b, out=out)  # cuBLAS adds to what is in the result
+    assert np.all(out.numpy() == 7)
+    held.clear()
+    assert np.all(gt.addmm(c, a, b, out=out).numpy() == 41)
+    left = [gt.ones(shape, device="cuda") for shape in ((2, 0), (3, 40, 40))]
+    right = [gt.ones(shape, device="cuda") for shape in ((0, 2), (3, 40, 40))]
+    results = [gt.full(shape, 7.0, device="cuda") for shape in ((2, 2), (3, 40, 40))]
+    blas.clear_workspaces()
+    held = all_memory()
+    with pytest.raises(gt.OutOfMemoryError):
+        gt.grouped_matmul(left, right, out=results)  # the first needs no library
+    assert all(np.all(result.numpy() == 7) for result in results)
+    held.clear()
+    gt.grouped_matmul(left, right, out=results)
+    assert [np.unique(result.numpy()).tolist() for result in results] == [[0], [40]]
+
+
 def flags(rng):
     """Products of 16-bit types under each flag of theirs."""
     for library in ("auto", "cublas", "cublaslt"):
@@ -396,6 +421,7 @@ CASES = (
     views,
     paddings,
     no_memory_for_copies,
+    no_memory_for_a_workspace,
     flags,
     factors,
     epilogues,

@@ -18,6 +18,7 @@ from tests.unit.simulated_tuning_cases import BAD_VARIABLES
         "views",
         "paddings",
         "no_memory_for_copies",
+        "no_memory_for_a_workspace",
         "flags",
         "factors",
         "epilogues",
