@@ -11,7 +11,6 @@ cimport cython
 from libc.stdint cimport uint64_t
 
 from gputensor._alloc.allocator cimport allocator_synchronize
-from gputensor._alloc.lasting_stream cimport stream_lasts
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
     HOST_DEVICES,
@@ -36,6 +35,7 @@ from gputensor.streams.current cimport (
 from gputensor.streams.device cimport device_object
 from gputensor.streams.device_number cimport protocol_handle
 from gputensor.streams.ordering cimport stream_wait_stream
+from gputensor.streams.stream_handles cimport handle_keep, handle_take
 
 from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
@@ -44,11 +44,6 @@ cdef enum:
     LEGACY_DEFAULT = 1          # CU_STREAM_LEGACY
     PER_THREAD_DEFAULT = 2      # CU_STREAM_PER_THREAD
 
-# (device, priority) -> handles of dropped streams; (device, None) -> of those made for captures.
-# Memory may remember a dropped stream as its writer, and cannot be used elsewhere while a stream of
-# that handle captures: who captures does not get a handle that computed.
-cdef dict reusable = {}
-cdef set capture_handles = set()        # (device, handle)
 # Stream of handle 0 for each device.
 cdef list default_streams = [None] * MAX_DEVICES
 cdef list synchronize_checks = []
@@ -99,7 +94,7 @@ cdef class Stream:
         cdef int number = resolve_device(device)
         check_priority(number, priority)
         self.drop()
-        self.handle = take_handle(number, priority)
+        self.handle = handle_take(number, priority)
         self.device_number = number
         self.generation = device_generation(number)
         self.priority = priority
@@ -209,9 +204,7 @@ cdef class Stream:
             self.is_owned = False
             if self.generation != device_generation(self.device_number):
                 return 0
-            is_for_captures = (self.device_number, self.handle) in capture_handles
-            key = self.device_number, None if is_for_captures else self.priority
-            reusable.setdefault(key, []).append(self.handle)
+            handle_keep(self.device_number, self.handle, self.priority)
         return 0
 
     cdef Driver* driver(self) except NULL:
@@ -268,28 +261,11 @@ cdef class ExternalStream(Stream):
 def stream_for_captures(int device):
     """Return a stream to capture on. For the library itself."""
     cdef Stream made = Stream.__new__(Stream)
-    made.handle = take_handle(device, None)
+    made.handle = handle_take(device, None)
     made.device_number = device
     made.generation = device_generation(device)
     made.is_owned = True
-    capture_handles.add((device, made.handle))
     return made
-
-
-cdef uint64_t take_handle(int device, object priority) except? 0:
-    cdef Driver* driver = driver_get(device)
-    cdef list handles = reusable.get((device, priority))
-    cdef uint64_t handle = 0
-    cdef int number = priority or 0
-    cdef status_t status
-    if handles:
-        return handles.pop(0 if priority is None else -1)
-    with nogil:
-        status = driver.stream_create(driver.self, &handle, number)
-    if status != STATUS_OK:
-        raise_for_status(status, "stream_create", f"on {device_text(device)}")
-    stream_lasts(device, handle)        # it is not destroyed: the allocator may ask about it
-    return handle
 
 
 cdef tuple priority_range(int device):
@@ -481,9 +457,6 @@ def synchronize(device=None):
 
 def forget_streams(int device):
     """Let go of what is kept for a device that closes."""
-    for key in [key for key in reusable if key[0] == device]:
-        del reusable[key]
-    capture_handles.difference_update([key for key in capture_handles if key[0] == device])
     default_streams[device + HOST_DEVICES] = None
 
 
