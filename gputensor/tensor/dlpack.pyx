@@ -333,6 +333,10 @@ def from_dlpack(x, /, *, device=None, copy=None):
     BufferError
         The dtype, device or DLPack version of `x` has no counterpart.
 
+    Notes
+    -----
+    A tensor of this library gives a view, whose uses are ordered with those of `x` on all streams.
+
     >>> import numpy as np
     >>> x = np.arange(3)
     >>> t = from_dlpack(x)
@@ -346,6 +350,10 @@ def from_dlpack(x, /, *, device=None, copy=None):
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: a {type(x).__name__} came; an object with __dlpack__ and "
                         "__dlpack_device__ is needed")
+    if type(x) is Tensor:
+        home = (<Tensor> x).storage.device
+        if device is None or resolve_device(device) == home:
+            return copied(x, (<Tensor> x).dtype_code) if copy else x[()]
     kind, index = producer_device(x)
     if kind == DL_CUDA:
         home = resolve_device(int(index))

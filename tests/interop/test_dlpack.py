@@ -169,7 +169,23 @@ def test_import_to_a_named_host_device_shares(deferred):
 def test_dtypes_that_numpy_lacks_cross_between_tensors(rng, dtype):
     a = rng.uniform(-5, 5, (3, 4)).astype(dtype)
     x = gt.asarray(a, device="host")
-    check_same(gt.from_dlpack(x), a)
+    check_same(gt.from_dlpack(CpuArray(x)), a)
+
+
+def test_import_of_a_tensor_is_a_view_that_is_ordered_with_it(rng, deferred):
+    """Writes through one are seen through the other, whatever streams they are queued on."""
+    streams = [gt.Stream(deferred) for _ in range(3)]
+    a = rng.integers(0, 100, 1000).astype("int32")
+    x = gt.asarray(a, device=deferred)
+    y = gt.from_dlpack(x)
+    assert y.data_ptr() == x.data_ptr() and y.device == x.device
+    for _ in range(30):
+        into, other = (x, y) if rng.random() < 0.5 else (y, x)
+        with streams[rng.integers(3)]:
+            into[...] = other[::-1] * 3 + 1
+        a = a[::-1] * 3 + 1
+    check_same(x, a)
+    check_same(y, a)
 
 
 def test_cpu_array_of_another_library_is_copied_by_asarray(rng, deferred):
