@@ -13,7 +13,8 @@ Each rung is tried only when the ones below gave nothing, and costs more than th
     or a view of free bytes and new pages
  7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
  8. waiting for the streams, so that everything free is done        a longer wait
- 9. giving cached segments back, then growth again                  the most expensive
+ 9. giving cached segments back, and pages that were of no use,     the most expensive
+    then growth again
 After each of 7 to 9 the cheap rungs are tried again. Rungs 5 to 9 are for a device that is full, or
 a limit that is reached; then the request fails, and the next one is served as if nothing had been.
 With backend:cudaMallocAsync only private pools come here; what is free in the driver's own pool
@@ -58,6 +59,11 @@ from gputensor._alloc.view_plan cimport VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FR
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
 
 
+# Whether pages serve more than the place they were made for.
+cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
+    return a.config.page_reuse and a.config.expandable_segments
+
+
 # Rungs 1 and 2: what is there, without asking the driver for memory.
 cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                     size_t nbytes) noexcept nogil:
@@ -99,7 +105,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         block = _borrow(a, pool, stream, nbytes)
         if block != NULL:
             return block
-        if a.config.page_reuse and a.config.expandable_segments:
+        if _may_move(a):
             block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
             if block != NULL:
                 return block
@@ -138,7 +144,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
         _collect(a, pool, stream, SIZE_MAX)     # without page_reuse, too: the driver gets them
-        if a.config.page_reuse and a.config.expandable_segments:
+        if _may_move(a):
             # The limit may be below what is held: what goes back now does not come again.
             if a.page_pool_nbytes >= growth_need(a, pool, stream, nbytes):
                 block = pool_grow(a, pool, stream, nbytes, status)
@@ -171,7 +177,7 @@ cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     cdef Block* block = NULL
     cdef size_t wanted = growth_need(a, pool, stream, nbytes)
     cdef int _turn
-    if a.config.page_reuse and a.config.expandable_segments:
+    if _may_move(a):
         block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
         for _turn in range(2):
             if block == NULL:
@@ -203,7 +209,7 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
         if block != NULL:
             return block
     collect_garbage(a, nbytes)
-    if a.config.page_reuse and a.config.expandable_segments:
+    if _may_move(a):
         block = view_open(a, pool, stream, nbytes, VIEW_IF_WORTH)
         if block != NULL:
             return block

@@ -27,16 +27,9 @@ from gputensor.streams import (
 from gputensor.streams import graph as graph_module
 from tests.conformance.driver_calls import HOST_FUNCTION, Calls
 
+pytest_plugins = ("tests.unit.graph_fixtures",)
+
 WORDS = 16
-
-
-@pytest.fixture(params=["immediate", "deferred"])
-def device(request):
-    seed = None if request.param == "immediate" else random.SystemRandom().getrandbits(32)
-    number = registry.open_host(capacity=64 << 20, seed=seed)
-    with Device(number):
-        yield number
-    registry.close_host(number)
 
 
 class Memory:

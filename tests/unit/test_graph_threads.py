@@ -1,17 +1,16 @@
 """Captures that threads begin at once, or beside what other threads do."""
 
-import random
 import threading
 import time
 
 import numpy as np
-import pytest
 
 import gputensor as gt
-from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream
 from tests.unit.alloc_probe import held_up, opened
+
+pytest_plugins = ("tests.unit.graph_fixtures",)
 
 
 def in_thread(function):
@@ -27,15 +26,6 @@ def in_thread(function):
     thread = threading.Thread(target=guarded, daemon=True)
     thread.start()
     return thread, errors
-
-
-@pytest.fixture(params=["immediate", "deferred"])
-def device(request):
-    seed = None if request.param == "immediate" else random.SystemRandom().getrandbits(32)
-    number = registry.open_host(capacity=64 << 20, seed=seed)
-    with Device(number):
-        yield number
-    registry.close_host(number)
 
 
 def test_a_capture_does_not_begin_while_another_thread_waits_for_the_device_before_its_own():
