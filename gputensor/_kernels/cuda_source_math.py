@@ -30,47 +30,121 @@ FN complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
 FN bool operator==(complex_t<T> a, complex_t<T> b) { return a.re == b.re && a.im == b.im; }
 FN bool operator!=(complex_t<T> a, complex_t<T> b) { return !(a == b); }
 FN T magnitude(complex_t<T> a) { return hypot(a.re, a.im); }
-FN complex_t<T> exp(complex_t<T> a) {
-    T scale = exp(a.re);
-    return a.im == 0 ? make(scale, a.im) : make(scale * cos(a.im), scale * sin(a.im));
+// What follows keeps C's special cases (Annex G), as NumPy does: `not_finite(x)` is NaN, an exact
+// zero stays one, and a part that overflows is made of two factors of half its exponent.
+FN T not_finite(T x) { return x - x; }
+FN complex_t<T> scaled(T size, T half, complex_t<T> direction) {
+    // size * direction; `half` is the root of a size that is above every number of the type.
+    if (!isinf(size)) return direction * size;
+    return make(half * direction.re * half, half * direction.im * half);
 }
-FN complex_t<T> log(complex_t<T> a) { return make(log(magnitude(a)), atan2(a.im, a.re)); }
+FN complex_t<T> exp(complex_t<T> a) {
+    T size = exp(a.re);
+    if (a.im == 0) return make(size, a.im);
+    if (!isfinite(a.im)) {
+        if (!isinf(a.re)) return make(not_finite(a.im), not_finite(a.im));
+        return a.re > 0 ? make(a.re, not_finite(a.im)) : make((T)0, copysign((T)0, a.im));
+    }
+    return scaled(size, exp(a.re * (T)0.5), make(cos(a.im), sin(a.im)));
+}
+// A power of 4 that brings the parts of a number away from the ends of the type's range.
+FN T to_the_middle(complex_t<T> a) {
+    T size = fmax(fabs(a.re), fabs(a.im));
+    if (size > (sizeof(T) == 4 ? (T)1e37 : (T)1e307)) return (T)0.0625;
+    return size < (sizeof(T) == 4 ? (T)1e-30 : (T)1e-290) ? (T)3.2451855365842673e32 : (T)1;
+}
+FN complex_t<T> log(complex_t<T> a) {
+    const T factor = to_the_middle(a), re = fabs(a.re), im = fabs(a.im);
+    const T size = magnitude(a * factor), large = re > im ? re : im, small = re > im ? im : re;
+    // Near 1 the logarithm is of the distance from 1, which the rounded size has lost.
+    T result = log(size) - log(factor);
+    if (size > (T)0.5 && size < (T)2 && factor == 1)
+        result = (T)0.5 * log1p((large - 1) * (large + 1) + small * small);
+    return make(result, atan2(a.im, a.re));
+}
 FN complex_t<T> sqrt(complex_t<T> a) {
     if (a.re == 0 && a.im == 0) return make((T)0, a.im);
+    if (isinf(a.im)) return make(fabs(a.im), a.im);
+    if (isinf(a.re)) {
+        const T rest = not_finite(a.im);
+        return a.re > 0 ? make(a.re, copysign(rest, a.im)) : make(fabs(rest), copysign(a.re, a.im));
+    }
+    const T factor = to_the_middle(a), back = 1 / sqrt(factor);
+    a = a * factor;
     T half = sqrt((fabs(a.re) + magnitude(a)) * (T)0.5);
-    return a.re >= 0 ? make(half, a.im / (2 * half))
-                     : make(fabs(a.im) / (2 * half), copysign(half, a.im));
-}
-FN complex_t<T> sin(complex_t<T> a) {
-    return make(sin(a.re) * cosh(a.im), cos(a.re) * sinh(a.im));
-}
-FN complex_t<T> cos(complex_t<T> a) {
-    return make(cos(a.re) * cosh(a.im), -sin(a.re) * sinh(a.im));
+    return (a.re >= 0 ? make(half, a.im / (2 * half))
+                      : make(fabs(a.im) / (2 * half), copysign(half, a.im))) * back;
 }
 FN complex_t<T> sinh(complex_t<T> a) {
-    return make(sinh(a.re) * cos(a.im), cosh(a.re) * sin(a.im));
+    if (a.im == 0) return make(sinh(a.re), a.im);
+    if (!isfinite(a.im))
+        return make(a.re == 0 || isinf(a.re) ? a.re : not_finite(a.im), not_finite(a.im));
+    if (a.re == 0) return make(copysign((T)0, a.re * cos(a.im)), sin(a.im));
+    const T half = exp(fabs(a.re) * (T)0.5) * (T)0.70710678118654752440;
+    const complex_t<T> both = scaled(cosh(a.re), half, make(cos(a.im), sin(a.im)));
+    return make(isinf(cosh(a.re)) ? copysign((T)1, a.re) * both.re : sinh(a.re) * cos(a.im),
+                both.im);
 }
 FN complex_t<T> cosh(complex_t<T> a) {
-    return make(cosh(a.re) * cos(a.im), sinh(a.re) * sin(a.im));
+    if (a.im == 0) return make(cosh(a.re), copysign((T)1, a.re) * a.im);
+    if (!isfinite(a.im))
+        return a.re == 0 ? make(not_finite(a.im), a.re)
+                         : make(isinf(a.re) ? fabs(a.re) : not_finite(a.im), not_finite(a.im));
+    if (a.re == 0) return make(cos(a.im), a.re * sin(a.im));
+    const T half = exp(fabs(a.re) * (T)0.5) * (T)0.70710678118654752440;
+    const complex_t<T> both = scaled(cosh(a.re), half, make(cos(a.im), sin(a.im)));
+    return make(both.re,
+                isinf(cosh(a.re)) ? copysign((T)1, a.re) * both.im : sinh(a.re) * sin(a.im));
 }
 FN complex_t<T> tanh(complex_t<T> a) {
-    // From |re| = 20 on tanh is 1 to every digit, and cosh(2 re) would overflow later.
-    if (fabs(a.re) > 20) return make(copysign((T)1, a.re), copysign((T)0, sin(2 * a.im)));
-    T scale = 1 / (1 + 2 * sinh(a.re) * sinh(a.re) + cos(2 * a.im));
-    return make(sinh(2 * a.re) * scale, sin(2 * a.im) * scale);
+    if (a.im == 0) return make(tanh(a.re), a.im);
+    if (!isfinite(a.im)) {
+        if (isinf(a.re)) return make(copysign((T)1, a.re), copysign((T)0, a.im));
+        return make(a.re == 0 ? a.re : not_finite(a.im), not_finite(a.im));
+    }
+    const T cosine = cos(a.im), product = sin(a.im) * cosine;
+    if (fabs(a.re) > 20) {      // tanh is 1 to every digit, and the squares below would overflow
+        const T small = exp(-fabs(a.re));
+        return make(copysign((T)1, a.re), 4 * product * small * small);
+    }
+    const T side = sinh(a.re), scale = 1 / (side * side + cosine * cosine);
+    return make(side * cosh(a.re) * scale, product * scale);
 }
+// sin z = -i sinh iz, cos z = cosh iz, tan z = -i tanh iz
+FN complex_t<T> sin(complex_t<T> a) {
+    complex_t<T> b = sinh(make(-a.im, a.re));
+    return make(b.im, -b.re);
+}
+FN complex_t<T> cos(complex_t<T> a) { return cosh(make(-a.im, a.re)); }
 FN complex_t<T> tan(complex_t<T> a) {
     complex_t<T> b = tanh(make(-a.im, a.re));
     return make(b.im, -b.re);
 }
 FN complex_t<T> power(complex_t<T> a, complex_t<T> b) {
     if (b.re == 0 && b.im == 0) return make((T)1, (T)0);
-    if (a.re == 0 && a.im == 0) return make((T)0, (T)0);
+    if (a.re == 0 && a.im == 0) {
+        const T rest = b.re > 0 && b.im == 0 ? (T)0 : not_finite((T)1 / fabs(a.re));
+        return make(rest, rest);
+    }
     return exp(b * log(a));
 }
+FN complex_t<T> reciprocal(complex_t<T> a) {
+    if (fabs(a.re) >= fabs(a.im)) {
+        T ratio = a.im / a.re, size = a.re + a.im * ratio;
+        return make(1 / size, -ratio / size);
+    }
+    T ratio = a.re / a.im, size = a.re * ratio + a.im;
+    return make(ratio / size, -1 / size);
+}
 FN complex_t<T> sign(complex_t<T> a) {
+    // What is infinite stands for 1 beside anything finite; two infinities have no direction.
+    if (a.re != a.re || a.im != a.im) return make(a.re + a.im, a.re + a.im);
+    if (isinf(a.re) && isinf(a.im)) return make(not_finite(a.re), not_finite(a.re));
+    if (isinf(a.re) || isinf(a.im))
+        a = make(copysign((T)isinf(a.re), a.re), copysign((T)isinf(a.im), a.im));
+    if (fabs(a.re) > 1 || fabs(a.im) > 1) a = a * (T)0.5;
     T size = magnitude(a);
-    return size == 0 ? a : make(a.re / size, a.im / size);
+    return size == 0 ? make((T)0, (T)0) : make(a.re / size, a.im / size);
 }
 FN bool is_nan(complex_t<T> a) { return a.re != a.re || a.im != a.im; }
 FN bool is_inf(complex_t<T> a) { return isinf(a.re) || isinf(a.im); }
@@ -197,7 +271,6 @@ _OWN = {
     },
     "complex": {
         "abs": "magnitude(a)",
-        "reciprocal": "make((decltype(a.re))1, (decltype(a.re))0) / a",
         "isnan": "is_nan(a)",
         "isinf": "is_inf(a)",
         "isfinite": "is_finite(a)",

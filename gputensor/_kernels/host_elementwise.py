@@ -74,9 +74,21 @@ def _gelu_tanh(x):
 def _sign(x):
     if x.dtype.kind != "c":
         return np.sign(x)
-    # x / |x|, which np.sign gives from NumPy 2 on only.
-    size = np.abs(x)
-    return np.where(size == 0, x, x / np.where(size == 0, 1, size)).astype(x.dtype)
+    # x / |x|, which np.sign gives from NumPy 2 on only. What is infinite stands for 1 beside
+    # anything finite, and two infinities have no direction. Halves keep |x| from overflow.
+    real, imag = x.real, x.imag
+    is_infinite = np.isinf(x)
+    real, imag = (
+        np.where(is_infinite, np.copysign(np.isinf(part), part), part) for part in (real, imag)
+    )
+    scale = np.where(np.maximum(np.abs(real), np.abs(imag)) > 1, 0.5, 1).astype(real.dtype)
+    real, imag = real * scale, imag * scale
+    size = np.hypot(real, imag)
+    result = np.zeros_like(x)
+    np.divide(real, size, out=result.real, where=size != 0)
+    np.divide(imag, size, out=result.imag, where=size != 0)
+    result[np.isnan(x) | (np.isinf(x.real) & np.isinf(x.imag))] = complex(np.nan, np.nan)
+    return result
 
 
 def _clip(x, low, high):

@@ -4,7 +4,7 @@ import numpy as np
 
 from gputensor._kernels.host_elementwise import cast
 
-__all__ = ["run_arange", "run_gather", "run_scatter"]
+__all__ = ["run_arange", "run_check", "run_gather", "run_scatter"]
 
 
 def run_arange(out, start, step):
@@ -22,6 +22,23 @@ def run_arange(out, start, step):
     else:
         values = start + steps.astype(np.float64) * step
     out[...] = cast(values, out.dtype)
+
+
+def run_check(extents, indices):
+    """Raise IndexError for an index out of range, though nothing is to be read or written.
+
+    >>> import numpy as np
+    >>> run_check((3,), (np.array([2, -4]),))
+    Traceback (most recent call last):
+        ...
+    IndexError: index -4 is out of bounds for axis 0 with size 3
+    """
+    for axis, (extent, index) in enumerate(zip(extents, indices, strict=True)):
+        for one in (index.min(), index.max()):
+            if not -extent <= int(one) < extent:
+                raise IndexError(
+                    f"index {one} is out of bounds for axis {axis} with size {extent}"
+                )
 
 
 def run_gather(out, source, first_axis, indices):

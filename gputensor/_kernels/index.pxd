@@ -16,3 +16,7 @@ cdef int gather(int device, uint64_t stream, Operand* out, Operand* source, int 
                 int count, Operand* indices) except -1
 cdef int scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
                  Operand* indices, Operand* values) except -1
+# For a selection without elements, where nothing is read or written: IndexError for an axis of
+# extent 0 that has indices, and on a host device for every index out of range (when the work runs).
+cdef int check_unused(int device, uint64_t stream, Operand* whole, int first_axis, int count,
+                      Operand* indices) except -1

@@ -39,7 +39,7 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
             raise ValueError(f"shape: the extent {out[ndim]} is negative")
         if out[ndim] and size > MAX_SIZE // out[ndim]:
             raise ValueError(f"shape: {tuple(shape)} has more elements than there are addresses")
-        size *= out[ndim]
+        size *= out[ndim] or 1      # a view or a sum may lose the axis of extent 0
         ndim += 1
     return ndim
 

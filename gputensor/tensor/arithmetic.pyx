@@ -87,6 +87,10 @@ def remainder(x1, x2, /, *, out=None):
 def pow(x1, x2, /, *, out=None):
     """Return x1 to the power x2.
 
+    Integers to a negative int raise ValueError. Negative powers in an integer *tensor* x2 cannot
+    raise without a wait for the device: there the result is the inverse without its fraction, 1 or
+    -1 for bases 1 and -1, and 0 for all others.
+
     >>> pow(gt.asarray([2, 3], device="host"), 2).numpy()
     array([4, 9])
     """

@@ -4,13 +4,15 @@ Each costs a few kernels; none is in the inner loop of anything we know of. Bool
 become float32 first (signbit takes integers as they are); one of two arguments may be a number.
 """
 
+import math
+
 from gputensor.tensor.arguments import tensor_argument
-from gputensor.tensor.arithmetic import abs, maximum, minimum, negative
-from gputensor.tensor.comparison import equal, less, logical_and, logical_or
-from gputensor.tensor.conversion import astype
+from gputensor.tensor.arithmetic import abs, maximum, minimum
+from gputensor.tensor.comparison import bitwise_and, bitwise_or, equal, less, logical_or
+from gputensor.tensor.conversion import astype, reinterpreted
 from gputensor.tensor.creation import full
-from gputensor.tensor.dtypes import float32
-from gputensor.tensor.mathematics import exp, log1p, reciprocal, sqrt, where
+from gputensor.tensor.dtypes import float32, iinfo, int16, int32, int64
+from gputensor.tensor.mathematics import exp, log1p, sqrt, where
 from gputensor.tensor.promotion import result_type
 from gputensor.tensor.tensor import Tensor
 
@@ -31,29 +33,44 @@ def _floating(x1, x2, name):
     ]
 
 
+# The bits of a float, by its size in bytes: kernels drop the sign of NaN, so it is read there.
+_BITS = {2: int16, 4: int32, 8: int64}
+
+
+def _bits(x, name):
+    if x.dtype.kind == "c" or x.dtype.itemsize not in _BITS:
+        raise TypeError(f"{name}: got dtype {x.dtype}; expected a real one of 16 bits or more")
+    return reinterpreted(x, _BITS[x.dtype.itemsize])
+
+
 def signbit(x, /):
-    """Return where the sign of floating-point `x` is minus, also of -0.0; NaN counts as plus.
+    """Return where the sign of real `x` is minus, also of -0.0 and of NaN whose sign bit is set.
 
     >>> import gputensor as gt
     >>> signbit(gt.asarray([-1.5, -0.0, 0.0], device="host")).numpy()
     array([ True,  True, False])
     """
-    if tensor_argument(x, "signbit").dtype.kind in "iub":
-        return less(x, 0)
-    return logical_or(less(x, 0), logical_and(equal(x, 0), less(reciprocal(x), 0)))
+    is_whole = tensor_argument(x, "signbit").dtype.kind in "iub"
+    return less(x if is_whole else _bits(x, "signbit"), 0)
 
 
 def copysign(x1, x2, /):
-    """Return the magnitude of x1 with the sign of x2.
+    """Return the magnitude of x1 with the sign of x2, which is :func:`signbit`'s.
 
     >>> import gputensor as gt
     >>> x, y = gt.asarray([1.0, 2.0], device="host"), gt.asarray([-0.0, 3.0], device="host")
     >>> copysign(x, y).numpy()
     array([-1.,  2.], dtype=float32)
     """
-    x1, x2 = _floating(x1, x2, "copysign")
-    size = abs(x1)
-    return where(signbit(x2), negative(size), size)
+    size, _ = _floating(x1, x2, "copysign")
+    bits = _bits(size, "copysign")
+    if type(x2) is Tensor:
+        minus = signbit(x2)     # before a conversion, which might lose the sign of NaN
+    else:
+        minus = full((), math.copysign(1.0, x2) < 0, device=size.device)
+    lowest = iinfo(bits.dtype).min
+    signed = where(minus, bitwise_or(bits, lowest), bitwise_and(bits, ~lowest))
+    return reinterpreted(signed, size.dtype)
 
 
 def hypot(x1, x2, /):

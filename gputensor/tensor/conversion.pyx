@@ -1,7 +1,8 @@
 """Anything into a Tensor, and a Tensor into another dtype or place.
 
-`asarray` takes what Python has for arrays. NumPy arrays and buffers keep their dtype; plain Python
-floats become float32, ints int64, complex numbers complex64. Host memory is copied unless
+`asarray` takes what Python has for arrays. NumPy arrays, NumPy scalars and buffers keep their dtype,
+also as parts of lists (nested.pyx); plain Python floats become float32, ints int64, complex numbers
+complex64. Host memory is copied unless
 ``copy=False``; arrays that are on a device already are shared. Numbers must fit an integer dtype
 that is asked for; the elements of arrays are converted as `astype` does.
 """
@@ -12,7 +13,14 @@ from libc.math cimport INFINITY
 import numpy as np
 
 from gputensor._driver.table cimport HOST_DEVICE
-from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_COMPLEX, KIND_INT, KIND_UINT, dtype_kind
+from gputensor._kernels.dtypes cimport (
+    KIND_BOOL,
+    KIND_COMPLEX,
+    KIND_INT,
+    KIND_UINT,
+    dtype_itemsize,
+    dtype_kind,
+)
 from gputensor._kernels.host_call cimport host_view, is_host
 from gputensor._kernels.operand cimport (
     DT_COMPLEX64,
@@ -26,7 +34,8 @@ from gputensor.streams.current cimport current_device, device_text, resolve_devi
 from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
 from gputensor.tensor.elementwise cimport copied, number_kind, whole_number
 from gputensor.tensor.host_transfer cimport download, moved, upload
-from gputensor.tensor.tensor cimport Tensor
+from gputensor.tensor.nested cimport holds_arrays, joined
+from gputensor.tensor.tensor cimport Tensor, tensor_over
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.errors import DeviceError
@@ -43,7 +52,8 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
         ``__array__``, whichever comes first.
     dtype : dtype, optional
         That of `obj` when not given; Python floats are float32, ints int64, complex numbers
-        complex64.
+        complex64. Arrays, tensors and NumPy scalars in a list keep their dtypes, which meet by
+        NumPy's promotion; Python numbers beside them bring their kind, not their width.
     device : str, int or Device, optional
         That of `obj` when it is on a device already, a host device when its host memory is
         shared, else the current device.
@@ -122,12 +132,12 @@ cdef Tensor shared_host_memory(object obj, object device):
 cdef Tensor from_host(object obj, object dtype, object device):
     cdef int target
     cdef int code
-    # `_owner` keeps the memory of the array alive until it has been copied.
-    array, keeps_dtype, _owner = as_ndarray(obj)
+    # `owner` keeps the memory of the array alive until it has been copied.
+    array, keeps_dtype, owner = as_ndarray(obj)
     if dtype is not None:
         code = dtype_argument(dtype, 0)
-        if not keeps_dtype or number_kind(obj) >= 0:
-            array = fitting(array, obj, code)
+        if not keeps_dtype or number_kind(obj) >= 0 or isinstance(obj, (list, tuple)):
+            array = fitting(array, owner, code)
     elif keeps_dtype:
         code = dtype_argument(array.dtype, 0)
     elif array.dtype.kind == "O":
@@ -141,7 +151,10 @@ cdef Tensor from_host(object obj, object dtype, object device):
 
 
 cdef tuple as_ndarray(object obj):
-    """A NumPy array of `obj`, whether its dtype was chosen by somebody, and who owns its memory."""
+    """A NumPy array of `obj`, whether its dtype was chosen by somebody, and who owns its memory.
+
+    The owner of what was copied from sequences is a sequence of the same numbers.
+    """
     cdef Tensor shared
     cdef Operand operand
     if isinstance(obj, (np.ndarray, np.generic)):
@@ -153,6 +166,9 @@ cdef tuple as_ndarray(object obj):
         shared = dlpack.from_dlpack(obj, device=HOST_DEVICE)
         shared.fill_operand(&operand)
         return host_view(&operand), True, shared
+    if isinstance(obj, (list, tuple)) and holds_arrays(obj):
+        array, parts = joined(obj)
+        return array, True, parts
     array = native(np.asarray(obj))
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
     if array.dtype == object:
@@ -214,6 +230,20 @@ def astype(x, dtype, /, *, copy=True, device=None):
     if device is not None and resolve_device(device) != result.storage.device:
         result = moved(result, resolve_device(device))
     return result
+
+
+def reinterpreted(x, dtype, /):
+    """Return the bits of `x` as elements of another dtype of the same size; a view.
+
+    >>> reinterpreted(asarray([-0.0], device="host"), "int32").tolist()
+    [-2147483648]
+    """
+    cdef Tensor a = tensor_argument(x, "reinterpreted")
+    cdef int code = dtype_argument(dtype, a.dtype_code)
+    if dtype_itemsize(code) != dtype_itemsize(a.dtype_code):
+        raise ValueError(f"reinterpreted: got dtype {DTYPES[code].name}; expected one of "
+                         f"{dtype_itemsize(a.dtype_code)} bytes")
+    return tensor_over(a.storage, a.ptr, code, a.ndim_, a.shape_, a.strides_)
 
 
 def copy(x, /):

@@ -8,6 +8,8 @@ from libc.stdint cimport int64_t, uint64_t
 
 from math import ceil, isfinite
 
+from numpy import generic
+
 from gputensor._kernels cimport creation as kernels
 from gputensor._kernels.dtypes cimport KIND_BOOL, KIND_FLOAT, dtype_itemsize, dtype_kind
 from gputensor._kernels.operand cimport (
@@ -57,9 +59,10 @@ def empty(shape, *, dtype=None, device=None):
 
 
 def full(shape, fill_value, *, dtype=None, device=None):
-    """Return a new tensor with every element equal to `fill_value`, a Python number.
+    """Return a new tensor with every element equal to `fill_value`, a number.
 
-    Without `dtype` an int gives int64, a float float32, a bool bool, a complex complex64.
+    Without `dtype` an int gives int64, a float float32, a bool bool, a complex complex64, and a
+    scalar of NumPy its own dtype.
 
     >>> full(2, 7, device="host").numpy()
     array([7, 7])
@@ -70,7 +73,10 @@ def full(shape, fill_value, *, dtype=None, device=None):
     cdef int code
     if kind < 0:
         raise TypeError(f"full: fill_value is a {type(fill_value).__name__}; a number is needed")
-    code = dtype_argument(dtype, (DT_BOOL, DT_INT64, DT_FLOAT32, DT_COMPLEX64)[kind])
+    code = (DT_BOOL, DT_INT64, DT_FLOAT32, DT_COMPLEX64)[kind]
+    if dtype is None and isinstance(fill_value, generic):
+        dtype = fill_value.dtype
+    code = dtype_argument(dtype, code)
     result = empty_tensor(code, shape_argument(shape, dims), dims, device_argument(device))
     fill_with(result, fill_value)
     return result

@@ -2,9 +2,10 @@
 
 A dtype is a NumPy dtype instance; ``bfloat16`` and the float8 types come from ``ml_dtypes``.
 Arguments named ``dtype`` also take names, NumPy scalar types and Python's ``bool``, ``int``,
-``float`` and ``complex``, which stand for bool, int64, float32 and complex64: the default float is
-the one that GPUs are made for. `CODES` remembers every spelling that was ever looked up, so that
-the common case is one dict lookup.
+``float`` and ``complex``, which stand for bool, int64, float64 and complex128, as in NumPy. (A
+Python float as a *value* is float32 where nothing else says more: the float that GPUs are made
+for.) `CODES` remembers every spelling that was ever looked up, so that the common case is one dict
+lookup.
 """
 
 import builtins
@@ -65,9 +66,8 @@ DEFAULT_FLOAT, DEFAULT_INT, DEFAULT_COMPLEX, BOOL = 11, 4, 13, 0
 CODES = {row.name: row.code for row in DTYPES}
 CODES |= {row.numpy: row.code for row in DTYPES}
 CODES |= {row.numpy.type: row.code for row in DTYPES}
-CODES |= {float: DEFAULT_FLOAT, int: DEFAULT_INT, complex: DEFAULT_COMPLEX}
-CODES |= {builtins.bool: BOOL}
-CODES |= {"float8_e4m3fn": 15, "float": DEFAULT_FLOAT, "int": DEFAULT_INT}
+CODES |= {builtins.bool: BOOL, int: DEFAULT_INT, float: 12, complex: 14}
+CODES |= {"float8_e4m3fn": 15, "int": DEFAULT_INT, "float": 12, "complex": 14}
 
 
 def dtype_code(dtype):

@@ -23,7 +23,7 @@ from gputensor._kernels.dtypes cimport (
     dtype_itemsize,
     dtype_kind,
 )
-from gputensor._kernels.elementwise cimport OP_COPY, elementwise
+from gputensor._kernels.elementwise cimport OP_COPY, OP_POW, elementwise
 from gputensor._kernels.operand cimport (
     DT_BOOL,
     DT_COMPLEX64,
@@ -270,6 +270,10 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
         if type(arguments[i]) is not Tensor:
             fill_scalar(&inputs[i], number_for(arguments[i], first, compute, rule),
                         DT_BOOL if rule == RULE_WHERE and i == 0 else compute)
+            if (op == OP_POW and i == 1 and inputs[i].integer < 0
+                    and dtype_kind(compute) == KIND_INT):
+                raise ValueError(f"{name}: got the exponent {arguments[i]}; expected 0 or more, "
+                                 "since integers have no negative integer powers")
     if out is None:
         result = empty_tensor(result_code, ndim, shape, first.storage.device)
     else:

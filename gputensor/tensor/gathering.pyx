@@ -1,7 +1,8 @@
 """Indexing with integer tensors and masks.
 
 Integer indices stay on the device. An index that is out of range raises IndexError on a host
-device; a CUDA kernel cannot raise, so there it reads the nearest element and writes nothing.
+device, also where the selection has no elements; a CUDA kernel cannot raise, so there it reads the
+nearest element and writes nothing. Indices into an axis of extent 0 raise on both.
 Indices that come from the host (lists, NumPy arrays) are checked before they are sent. A mask is
 turned into integer indices by NumPy, because the shape of the result depends on its values, so
 the host has to wait for it in any case.
@@ -58,6 +59,18 @@ cdef int fill_indices(list indices, Operand* operands, int ndim, const int64_t* 
     return 0
 
 
+cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
+                      const int64_t* shape) except -1:
+    """The checks of indices into `a` that select nothing."""
+    cdef Operand[16] operands
+    cdef Operand whole
+    cdef uint64_t stream = current_stream(a.storage.device)
+    fill_indices(indices, operands, ndim, shape, stream)
+    a.fill_operand(&whole)
+    return kernels.check_unused(a.storage.device, stream, &whole, first_axis, len(indices),
+                                operands)
+
+
 cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
     cdef int64_t[16] shape
     cdef int64_t[16] index_shape
@@ -69,6 +82,7 @@ cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
     cdef Tensor result = empty_tensor(a.dtype_code, ndim, shape, device)
     cdef uint64_t stream
     if result.size_ == 0:
+        check_unused(a, first_axis, indices, index_ndim, index_shape)
         return result
     stream = current_stream(device)
     fill_indices(indices, operands, index_ndim, index_shape, stream)
@@ -102,7 +116,7 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
                          f"shape {tuple([shape[i] for i in range(ndim)])}")
     check_distinct(target, "index assignment")
     if size == 0:
-        return 0
+        return check_unused(target, first_axis, indices, index_ndim, index_shape)
     if values.dtype_code != target.dtype_code or overlaps(target, values):
         values = copied(values, target.dtype_code)
     indices = [copied(one, (<Tensor> one).dtype_code) if overlaps(target, <Tensor> one) else one

@@ -235,20 +235,56 @@ def all(x, /, *, axis=None, keepdims=False, out=None):
 
 
 def mean(x, /, *, axis=None, keepdims=False, out=None):
-    """Return the mean over `axis`; NaN when there are no elements. Integers give float32.
+    """Return the mean over `axis`; NaN when there are no elements.
+
+    Bool and integers are summed in float64 and give float32.
 
     >>> mean(gt.asarray([1, 2], device="host")).item()
     1.5
     """
     cdef Tensor a = tensor_argument(x, "mean")
     cdef int kind = dtype_kind(a.dtype_code)
-    cdef int code = DT_FLOAT32 if kind < KIND_FLOAT else a.dtype_code
-    return reduced(RED_MEAN, "mean", a, axes_mask(axis, a.ndim_, "mean"), keepdims, code, code,
-                   out)
+    cdef bint is_whole = kind < KIND_FLOAT
+    return reduced(RED_MEAN, "mean", a, axes_mask(axis, a.ndim_, "mean"), keepdims,
+                   DT_FLOAT64 if is_whole else a.dtype_code,
+                   DT_FLOAT32 if is_whole else a.dtype_code, out)
+
+
+cdef Tensor wide_variance(str name, object x, object axis, object correction, bint keepdims):
+    """The variance in the dtype it is computed in: float64 but for floats of up to 32 bits."""
+    cdef Tensor a = tensor_argument(x, name)
+    cdef int mask = axes_mask(axis, a.ndim_, name)
+    cdef int64_t count = 1
+    cdef int i
+    if number_kind(correction) not in (0, 1, 2):
+        raise TypeError(f"{name}: correction is a {type(correction).__name__}; a number is needed")
+    if dtype_kind(a.dtype_code) == KIND_COMPLEX:
+        raise TypeError(f"{name}: a real dtype is needed, not {a.dtype}")
+    for i in range(a.ndim_):
+        if mask >> i & 1:
+            count *= a.shape_[i]
+    # Squares of 16-bit floats are summed in float32, so that they are rounded once.
+    code = DT_FLOAT32 if dtype_kind(a.dtype_code) >= KIND_FLOAT else DT_FLOAT64
+    code = DT_FLOAT64 if a.dtype_code == DT_FLOAT64 else code
+    wide = a if a.dtype_code == code else copied(a, code)
+    distance = square(subtract(wide, mean(wide, axis=axis, keepdims=True)))
+    divisor = count - correction
+    result = sum(distance, axis=axis, keepdims=keepdims)
+    result /= divisor if divisor > 0 else 0.0
+    return result
+
+
+cdef Tensor of_spread(Tensor result, object x):
+    """`result` in the dtype that var and std of `x` have."""
+    cdef int code = (<Tensor> x).dtype_code
+    code = code if dtype_kind(code) == KIND_FLOAT else DT_FLOAT32
+    return result if result.dtype_code == code else copied(result, code)
 
 
 def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     """Return the variance over `axis`: the mean squared distance from the mean.
+
+    Bool and integers are computed with in float64 and give float32.
 
     Parameters
     ----------
@@ -259,25 +295,7 @@ def var(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> var(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
     """
-    cdef Tensor a = tensor_argument(x, "var")
-    cdef int mask = axes_mask(axis, a.ndim_, "var")
-    cdef int64_t count = 1
-    cdef int i
-    if number_kind(correction) not in (0, 1, 2):
-        raise TypeError(f"var: correction is a {type(correction).__name__}; a number is needed")
-    if dtype_kind(a.dtype_code) == KIND_COMPLEX:
-        raise TypeError(f"var: a real dtype is needed, not {a.dtype}")
-    for i in range(a.ndim_):
-        if mask >> i & 1:
-            count *= a.shape_[i]
-    # Squares of 16-bit floats are summed in float32, so that they are rounded once.
-    code = DT_FLOAT64 if a.dtype_code == DT_FLOAT64 else DT_FLOAT32
-    wide = a if a.dtype_code == code else copied(a, code)
-    distance = square(subtract(wide, mean(wide, axis=axis, keepdims=True)))
-    divisor = count - correction
-    result = sum(distance, axis=axis, keepdims=keepdims)
-    result /= divisor if divisor > 0 else 0.0
-    return copied(result, a.dtype_code) if dtype_kind(a.dtype_code) == KIND_FLOAT else result
+    return of_spread(wide_variance("var", x, axis, correction, keepdims), x)
 
 
 def std(x, /, *, axis=None, correction=0.0, keepdims=False):
@@ -286,7 +304,7 @@ def std(x, /, *, axis=None, correction=0.0, keepdims=False):
     >>> std(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
     """
-    return sqrt(var(x, axis=axis, correction=correction, keepdims=keepdims))
+    return of_spread(sqrt(wide_variance("std", x, axis, correction, keepdims)), x)
 
 
 def count_nonzero(x, /, *, axis=None, keepdims=False):
