@@ -78,7 +78,9 @@ FN complex_t<T> sqrt(complex_t<T> a) {
 FN complex_t<T> sinh(complex_t<T> a) {
     if (a.im == 0) return make(sinh(a.re), a.im);
     if (!isfinite(a.im))
-        return make(a.re == 0 || isinf(a.re) ? a.re : not_finite(a.im), not_finite(a.im));
+        return make(a.re == 0      ? a.re
+                    : isinf(a.re) ? fabs(a.re)
+                                  : not_finite(a.im), not_finite(a.im));
     if (a.re == 0) return make(copysign((T)0, a.re * cos(a.im)), sin(a.im));
     const T half = exp(fabs(a.re) * (T)0.5) * (T)0.70710678118654752440;
     const complex_t<T> both = scaled(cosh(a.re), half, make(cos(a.im), sin(a.im)));
@@ -110,10 +112,10 @@ FN complex_t<T> tanh(complex_t<T> a) {
     const T side = sinh(a.re), scale = 1 / (side * side + cosine * cosine);
     return make(side * cosh(a.re) * scale, product * scale);
 }
-// sin z = -i sinh iz, cos z = cosh iz, tan z = -i tanh iz
+// sin z = i sinh -iz, cos z = cosh iz, tan z = -i tanh iz
 FN complex_t<T> sin(complex_t<T> a) {
-    complex_t<T> b = sinh(make(-a.im, a.re));
-    return make(b.im, -b.re);
+    complex_t<T> b = sinh(make(a.im, -a.re));
+    return make(-b.im, b.re);
 }
 FN complex_t<T> cos(complex_t<T> a) { return cosh(make(-a.im, a.re)); }
 FN complex_t<T> tan(complex_t<T> a) {
@@ -123,10 +125,20 @@ FN complex_t<T> tan(complex_t<T> a) {
 FN complex_t<T> power(complex_t<T> a, complex_t<T> b) {
     if (b.re == 0 && b.im == 0) return make((T)1, (T)0);
     if (a.re == 0 && a.im == 0) {
-        const T rest = b.re > 0 && b.im == 0 ? (T)0 : not_finite((T)1 / fabs(a.re));
+        const T rest = b.re > 0 ? (T)0 : not_finite((T)1 / fabs(a.re));
         return make(rest, rest);
     }
-    return exp(b * log(a));
+    if (b.im != 0 || !(fabs(b.re) < 100) || b.re != trunc(b.re)) return exp(b * log(a));
+    // Small whole powers are products, as in NumPy.
+    if (b.re == 1) return a;
+    complex_t<T> result = a;
+    bool is_first = true;
+    for (int rest = (int)fabs(b.re); rest != 0; rest >>= 1) {
+        if (rest & 1) result = is_first ? a : result * a;
+        if (rest & 1) is_first = false;
+        a = a * a;
+    }
+    return b.re < 0 ? make((T)1, (T)0) / result : result;
 }
 FN complex_t<T> reciprocal(complex_t<T> a) {
     if (fabs(a.re) >= fabs(a.im)) {
