@@ -25,7 +25,7 @@ cdef dict RANK = {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3}
 cdef tuple DEFAULT = tuple(
     np.dtype(name) for name in ("bool", "int64", "float32", "complex64"))
 cdef enum:
-    MOST_LEVELS = 64            # NumPy takes no more
+    MOST_LEVELS = 17            # one more than a tensor has
 
 
 cdef bint holds_arrays(object obj, int depth=0) except -1:
@@ -67,10 +67,13 @@ cdef object array_of(object part):
     return np.asarray(part)
 
 
-cdef object gathered(object part, set dtypes, list numbers):
+cdef object gathered(object part, set dtypes, list numbers, int depth=0):
     """The parts as nested lists; their dtypes and the Python numbers go to the collections."""
+    if depth > MOST_LEVELS:
+        raise ValueError(f"asarray: got sequences in more than {MOST_LEVELS} levels; expected at "
+                         "most 16 dimensions")
     if isinstance(part, (list, tuple)):
-        return [gathered(one, dtypes, numbers) for one in part]
+        return [gathered(one, dtypes, numbers, depth + 1) for one in part]
     if is_array(part):
         array = array_of(part)
         if not array.dtype.isnative:
@@ -82,7 +85,7 @@ cdef object gathered(object part, set dtypes, list numbers):
         numbers.append(part)
         return part
     if PySequence_Check(part) and not isinstance(part, texts):
-        return [gathered(one, dtypes, numbers) for one in list(part)]
+        return [gathered(one, dtypes, numbers, depth + 1) for one in list(part)]
     raise TypeError(f"asarray: got a {type(part).__name__} in a sequence; expected numbers, arrays "
                     "and tensors")
 
