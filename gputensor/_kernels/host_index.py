@@ -36,9 +36,7 @@ def run_check(extents, indices):
     for axis, (extent, index) in enumerate(zip(extents, indices, strict=True)):
         for one in (index.min(), index.max()):
             if not -extent <= int(one) < extent:
-                raise IndexError(
-                    f"index {one} is out of bounds for axis {axis} with size {extent}"
-                )
+                raise IndexError(f"index {one} is out of bounds for axis {axis} with size {extent}")
 
 
 def run_gather(out, source, first_axis, indices):

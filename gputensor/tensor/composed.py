@@ -65,7 +65,7 @@ def copysign(x1, x2, /):
     size, _ = _floating(x1, x2, "copysign")
     bits = _bits(size, "copysign")
     if type(x2) is Tensor:
-        minus = signbit(x2)     # before a conversion, which might lose the sign of NaN
+        minus = signbit(x2)  # before a conversion, which might lose the sign of NaN
     else:
         minus = full((), math.copysign(1.0, x2) < 0, device=size.device)
     lowest = iinfo(bits.dtype).min

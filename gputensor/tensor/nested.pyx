@@ -1,7 +1,7 @@
 """Nested lists and tuples with arrays, tensors and NumPy scalars among their parts.
 
 Their dtypes meet by NumPy's promotion, so nothing is narrowed; bfloat16 and float8 stand as float32
-beside a dtype that NumPy has no rule for. Python numbers are weak: one of a higher kind brings the
+beside a dtype that does not promote to them. Python numbers are weak: one of a higher kind brings the
 default dtype of its kind (int64, float32, complex64), every other takes the dtype of the arrays.
 Lists of Python numbers alone never come here (conversion.pyx).
 """
@@ -90,15 +90,23 @@ cdef object gathered(object part, set dtypes, list numbers, int depth=0):
                     "and tensors")
 
 
-cdef object promoted(object dtypes):
+cdef bint takes(object dtype, object other) except -1:
     try:
-        return np.result_type(*dtypes)
+        return np.promote_types(dtype, other) == dtype
     except TypeError:
-        return np.result_type(*[one if one.isbuiltin == 1 else np.float32 for one in dtypes])
+        return False
+
+
+cdef object promoted(object dtypes):
+    # NumPy's answer for types that it does not know depends on the order in which they come.
+    for dtype in dtypes:
+        if dtype.isbuiltin != 1 and all([takes(dtype, other) for other in dtypes]):
+            return dtype
+    return np.result_type(*[one if one.isbuiltin == 1 else np.float32 for one in dtypes])
 
 
 cdef object common_dtype(set dtypes, set kinds):
-    dtype = promoted(sorted(dtypes, key=str))
+    dtype = promoted(dtypes)
     rank = RANK.get(dtype.kind, 2)          # 2: bfloat16 and float8
     weakest = max(kinds, default=0)
     return dtype if weakest <= rank else promoted([dtype, DEFAULT[weakest]])

@@ -54,9 +54,7 @@ def bind_methods(dict functions):
     PyType_Modified(<PyTypeObject*> Tensor)
 
 
-# The widest element has 16 bytes; more elements than this have no addresses.
-cdef int64_t MAX_SIZE = <int64_t> 1 << 58
-
+cdef int64_t MAX_SIZE = <int64_t> 1 << 58   # of elements, the widest of which has 16 bytes
 cdef list NUMPY_DTYPES = [row.numpy for row in DTYPES]
 
 
@@ -433,14 +431,10 @@ cdef bint is_operand(object value) noexcept:
 
 cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
                   const int64_t* strides) except -1:
-    """Write shape, strides and what follows from them; NULL strides mean row-major.
-
-    ValueError when the extents above 0 multiply to more elements than there are addresses: then
-    no sum over an axis and no other view of the tensor counts beyond 64 bits.
-    """
+    """Write shape, strides and what follows from them; NULL strides mean row-major."""
     cdef int i
     cdef int64_t expected = 1
-    cdef int64_t most = 1
+    cdef int64_t most = 1       # elements, counted without the axes of extent 0
     cdef int contiguous = 1
     result.dtype_code = dtype
     result.ndim_ = ndim
@@ -450,8 +444,7 @@ cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
         if shape[i] != 1 and result.strides_[i] != expected:
             contiguous = 0
         if shape[i] > 0:
-            # The division is for shapes that come near the limit only.
-            if (most | shape[i]) >> 29 and most > MAX_SIZE // shape[i]:
+            if (most | shape[i]) >> 29 and most > MAX_SIZE // shape[i]:     # divides rarely
                 raise ValueError(f"shape: got {tuple([shape[k] for k in range(ndim)])}; expected "
                                  "at most 2**58 elements, counted without the axes of extent 0")
             most *= shape[i]

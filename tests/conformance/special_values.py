@@ -98,7 +98,8 @@ def differing(actual, expected, tolerance, signed_zeros=False):
             both = np.isfinite(got) & np.isfinite(wanted)
             wrong |= ~(same | (both & (np.abs(got - wanted) <= bound)))
             if signed_zeros:
-                wrong |= ~np.isnan(expected) & (wanted == 0) & (np.signbit(got) != np.signbit(wanted))
+                signs_differ = np.signbit(got) != np.signbit(wanted)
+                wrong |= ~np.isnan(expected) & (wanted == 0) & signs_differ
     return wrong
 
 

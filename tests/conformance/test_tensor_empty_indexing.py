@@ -60,8 +60,10 @@ def indexing_program(rng, place):
     if rng.integers(4) == 0 and count < len(shape):
         pairs.append((Ellipsis, Ellipsis))
     key, ours = tuple(one for one, _other in pairs), tuple(other for _one, other in pairs)
-    is_unchecked = place == "cuda" and is_wild and any(
-        isinstance(one, gt.Tensor) and one.dtype != bool for one in ours
+    is_unchecked = (
+        place == "cuda"
+        and is_wild
+        and any(isinstance(one, gt.Tensor) and one.dtype != bool for one in ours)
     )
     if is_unchecked:
         return

@@ -7,8 +7,8 @@ import gputensor as gt
 from tests.conformance.tensor_arrays import BOOL, INTEGERS
 
 EXACT = np.longdouble
-HALF = 2.0**-24         # the rounding of the result to float32
-ROUND = 2.0**-51        # a few roundings of float64 on the way
+HALF = 2.0**-24  # the rounding of the result to float32
+ROUND = 2.0**-51  # a few roundings of float64 on the way
 
 
 def random_integers(rng, shape, dtype):

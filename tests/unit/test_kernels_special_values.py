@@ -41,7 +41,7 @@ def host(row, code, inputs):
 def test_cuda_text_and_host_device_agree_on_special_values(rng, code):
     dtype = DTYPES[code].numpy
     for row, _code in (pair for pair in cuda.operations() if pair[1] == code):
-        if row.name.startswith("gelu"):     # loses digits by its formula (kernel_checks.py)
+        if row.name.startswith("gelu"):  # loses digits by its formula (kernel_checks.py)
             continue
         inputs = [sampled(rng, row.name, dtype, 3000) for _ in range(row.arity)]
         if row.arity == 1 and row.name not in ("square", "reciprocal"):
@@ -63,16 +63,19 @@ def test_complex_functions_have_the_special_cases_of_c(rng, name):
         (row, code) for row, code in cuda.operations() if row.name == name and code == 14
     )
     kept, expected = [], []
-    for value in values[~np.isnan(values)].tolist():    # C leaves much open about NaN
+    for value in values[~np.isnan(values)].tolist():  # C leaves much open about NaN
         try:
             result = getattr(cmath, name)(value)
-        except (ValueError, OverflowError):     # cmath raises where C gives NaN, or an infinity
+        except (ValueError, OverflowError):  # cmath raises where C gives NaN, or an infinity
             continue
         kept.append(value)
         expected.append(result)
     assert len(kept) > 1000
     inputs = [np.array(kept)]
-    for what, actual in (("cuda", cuda.compute(row, code, inputs)), ("host", host(row, code, inputs))):
+    for what, actual in (
+        ("cuda", cuda.compute(row, code, inputs)),
+        ("host", host(row, code, inputs)),
+    ):
         check(f"{name} on {what}", inputs, actual, np.array(expected), 2e-13)
 
 

@@ -93,8 +93,12 @@ def test_every_spelling_names_the_dtype(row):
     assert getattr(gt, row.name) == row.numpy
 
 
+PYTHON_TYPES = [(float, "float64"), ("float", "float64"), (complex, "complex128"), (int, "int64")]
+PYTHON_TYPES += [(bool, "bool"), ("<f4", "float32")]
+
+
 def test_python_types_and_aliases():
-    for spelling, name in [(float, "float32"), (int, "int64"), (bool, "bool"), ("<f4", "float32")]:
+    for spelling, name in PYTHON_TYPES:
         assert DTYPES[dtype_code(spelling)].name == name
     assert gt.bool is gt.bool_
 

@@ -1,0 +1,51 @@
+"""Long runs of the generators of values: ``python -m tests.conformance.value_campaign NAME COUNT``.
+
+NAME is lists, special, statistics or indexing; an optional third argument is the device ("host" or
+"cuda"), a fourth the seed. The first case that fails raises with its own description; the seed is
+printed first. The tests run a few hundred cases of each.
+"""
+
+import sys
+
+import numpy as np
+
+from tests.conformance.test_tensor_empty_indexing import indexing_program
+from tests.conformance.test_tensor_integer_statistics import statistics_program
+from tests.conformance.test_tensor_lists import list_program
+from tests.conformance.test_tensor_special_values import FUNCTIONS, special_program
+
+
+def special_values(rng, place, count):
+    """`count` or more results of functions, dtypes and values in random order."""
+    names = list(FUNCTIONS)
+    while count > 0:
+        name = names[rng.integers(len(names))]
+        dtypes = FUNCTIONS[name][1]
+        count -= special_program(rng, place, name, dtypes[rng.integers(len(dtypes))], 1000)
+
+
+def repeated(program):
+    def run(rng, place, count):
+        for _ in range(count):
+            program(rng, place)
+
+    return run
+
+
+CAMPAIGNS = {
+    "lists": repeated(list_program),
+    "special": special_values,
+    "statistics": repeated(statistics_program),
+    "indexing": repeated(indexing_program),
+}
+
+
+def main(name, count, place="host", seed=None):
+    seed = int(seed or np.random.SeedSequence().generate_state(1)[0])
+    print(f"numpy seed {seed}", flush=True)
+    CAMPAIGNS[name](np.random.default_rng(seed), place, int(count))
+    print("ok")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
