@@ -1,8 +1,8 @@
 """Long runs of the generators of values: ``python -m tests.conformance.value_campaign NAME COUNT``.
 
-NAME is lists, special, statistics or indexing; an optional third argument is the device ("host" or
-"cuda"), a fourth the seed. The first case that fails raises with its own description; the seed is
-printed first. The tests run a few hundred cases of each.
+NAME is lists, special, statistics, indexing or text (the CUDA text, on the CPU). An optional third
+argument is the device ("host" or "cuda"), a fourth the seed. The first case that fails raises with
+its own description; the seed is printed first. The tests run a few hundred cases of each.
 """
 
 import sys
@@ -13,6 +13,7 @@ from tests.conformance.test_tensor_empty_indexing import indexing_program
 from tests.conformance.test_tensor_integer_statistics import statistics_program
 from tests.conformance.test_tensor_lists import list_program
 from tests.conformance.test_tensor_special_values import FUNCTIONS, special_program
+from tests.unit.test_kernels_special_values import COMPARED, text_program
 
 
 def special_values(rng, place, count):
@@ -22,6 +23,14 @@ def special_values(rng, place, count):
         name = names[rng.integers(len(names))]
         dtypes = FUNCTIONS[name][1]
         count -= special_program(rng, place, name, dtypes[rng.integers(len(dtypes))], 1000)
+
+
+def cuda_text(rng, place, count):
+    """`count` or more results of the CUDA text of random operations."""
+    while count > 0:
+        row, code = COMPARED[rng.integers(len(COMPARED))]
+        text_program(rng, row, code, 1000)
+        count -= 1000
 
 
 def repeated(program):
@@ -37,6 +46,7 @@ CAMPAIGNS = {
     "special": special_values,
     "statistics": repeated(statistics_program),
     "indexing": repeated(indexing_program),
+    "text": cuda_text,
 }
 
 
