@@ -33,9 +33,10 @@ FN T magnitude(complex_t<T> a) { return hypot(a.re, a.im); }
 // What follows keeps C's special cases (Annex G), as NumPy does: `not_finite(x)` is NaN, an exact
 // zero stays one, and a part that overflows is made of two factors of half its exponent.
 FN T not_finite(T x) { return x - x; }
-FN complex_t<T> scaled(T size, T half, complex_t<T> direction) {
-    // size * direction; `half` is the root of a size that is above every number of the type.
+FN complex_t<T> directed(T size, T exponent, T share, complex_t<T> direction) {
+    // size * direction; a size above every number of the type is share^2 * exp(exponent).
     if (!isinf(size)) return direction * size;
+    const T half = exp(exponent * (T)0.5) * share;
     return make(half * direction.re * half, half * direction.im * half);
 }
 FN complex_t<T> exp(complex_t<T> a) {
@@ -45,13 +46,17 @@ FN complex_t<T> exp(complex_t<T> a) {
         if (!isinf(a.re)) return make(not_finite(a.im), not_finite(a.im));
         return a.re > 0 ? make(a.re, not_finite(a.im)) : make((T)0, copysign((T)0, a.im));
     }
-    return scaled(size, exp(a.re * (T)0.5), make(cos(a.im), sin(a.im)));
+    return directed(size, a.re, (T)1, make(cos(a.im), sin(a.im)));
 }
+__device__ __forceinline__ float large_size(float) { return 1e37f; }
+__device__ __forceinline__ double large_size(double) { return 1e307; }
+__device__ __forceinline__ float tiny_size(float) { return 1e-30f; }
+__device__ __forceinline__ double tiny_size(double) { return 1e-290; }
 // A power of 4 that brings the parts of a number away from the ends of the type's range.
 FN T to_the_middle(complex_t<T> a) {
     T size = fmax(fabs(a.re), fabs(a.im));
-    if (size > (sizeof(T) == 4 ? (T)1e37 : (T)1e307)) return (T)0.0625;
-    return size < (sizeof(T) == 4 ? (T)1e-30 : (T)1e-290) ? (T)3.2451855365842673e32 : (T)1;
+    if (size > large_size(size)) return (T)0.0625;
+    return size < tiny_size(size) ? (T)3.2451855365842673e32 : (T)1;
 }
 FN complex_t<T> log(complex_t<T> a) {
     const T factor = to_the_middle(a), re = fabs(a.re), im = fabs(a.im);
@@ -82,8 +87,8 @@ FN complex_t<T> sinh(complex_t<T> a) {
                     : isinf(a.re) ? fabs(a.re)
                                   : not_finite(a.im), not_finite(a.im));
     if (a.re == 0) return make(copysign((T)0, a.re * cos(a.im)), sin(a.im));
-    const T half = exp(fabs(a.re) * (T)0.5) * (T)0.70710678118654752440;
-    const complex_t<T> both = scaled(cosh(a.re), half, make(cos(a.im), sin(a.im)));
+    const complex_t<T> both = directed(cosh(a.re), fabs(a.re), (T)0.70710678118654752440,
+                                       make(cos(a.im), sin(a.im)));
     return make(isinf(cosh(a.re)) ? copysign((T)1, a.re) * both.re : sinh(a.re) * cos(a.im),
                 both.im);
 }
@@ -93,8 +98,8 @@ FN complex_t<T> cosh(complex_t<T> a) {
         return a.re == 0 ? make(not_finite(a.im), a.re)
                          : make(isinf(a.re) ? fabs(a.re) : not_finite(a.im), not_finite(a.im));
     if (a.re == 0) return make(cos(a.im), a.re * sin(a.im));
-    const T half = exp(fabs(a.re) * (T)0.5) * (T)0.70710678118654752440;
-    const complex_t<T> both = scaled(cosh(a.re), half, make(cos(a.im), sin(a.im)));
+    const complex_t<T> both = directed(cosh(a.re), fabs(a.re), (T)0.70710678118654752440,
+                                       make(cos(a.im), sin(a.im)));
     return make(both.re,
                 isinf(cosh(a.re)) ? copysign((T)1, a.re) * both.im : sinh(a.re) * sin(a.im));
 }
