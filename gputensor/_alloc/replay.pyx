@@ -8,8 +8,10 @@ with no memory behind the addresses and the driver's time charged by the cost mo
 
 import time
 
-from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
+
+import numpy as np
 
 from gputensor._alloc.allocator cimport (
     allocator_free,
@@ -21,8 +23,13 @@ from gputensor._alloc.lasting_stream cimport stream_lasts
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 
-from gputensor._alloc import report
 from gputensor._alloc.device_allocator import close_allocator, open_allocator
+from gputensor._alloc.report import (
+    empty_cache,
+    peak_requested_nbytes,
+    peak_reserved_nbytes,
+    reset_peak,
+)
 from gputensor._driver.registry import counts, modelled_seconds, reset_counts
 from gputensor.errors import raise_for_status
 
@@ -46,8 +53,15 @@ cdef int64_t _run(int device, const int8_t* op, const int32_t* ids, const int64_
     return -1
 
 
-def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1] size,
-                 const int16_t[::1] stream, int device):
+# The first of `count` elements. Typed memoryviews would do the same, for 15,000 lines of C++ a module.
+cdef uintptr_t _elements(object array, type scalar, Py_ssize_t count) except? 1:
+    if array.dtype != scalar or array.shape != (count,) or not array.flags.c_contiguous:
+        raise ValueError(f"trace: got {array.dtype} of shape {array.shape}; "
+                         f"expected {scalar.__name__} of shape ({count},), contiguous")
+    return array.__array_interface__["data"][0]
+
+
+def replay_trace(op, id, size, stream, int device):
     """Replay a trace on a device and return the peaks, the driver calls and the time.
 
     Parameters
@@ -68,7 +82,11 @@ def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1]
     OutOfMemoryError
         When the device's capacity does not suffice. All memory of the replay is given back.
     """
-    cdef int64_t events = op.shape[0]
+    cdef int64_t events = len(op)
+    cdef const int8_t* ops = <const int8_t*>_elements(op, np.int8, events)
+    cdef const int32_t* ids = <const int32_t*>_elements(id, np.int32, events)
+    cdef const int64_t* sizes = <const int64_t*>_elements(size, np.int64, events)
+    cdef const int16_t* streams = <const int16_t*>_elements(stream, np.int16, events)
     cdef int64_t failed = -1
     cdef int64_t i, names, kinds
     cdef status_t status = 0
@@ -76,15 +94,15 @@ def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1]
     cdef Block** blocks = NULL
     cdef uint64_t* handles = NULL
     open_allocator(device)
-    names = 1 + (max(id) if events else 0)
-    kinds = 1 + (max(stream) if events else 0)
+    names = 1 + (int(id.max()) if events else 0)
+    kinds = 1 + (int(stream.max()) if events else 0)
     blocks = <Block**>calloc(names, sizeof(Block*))
     handles = <uint64_t*>calloc(kinds, sizeof(uint64_t))
     if blocks == NULL or handles == NULL:
         free(blocks)
         free(handles)
         raise MemoryError("no host memory for the replay")
-    report.reset_peak(device)
+    reset_peak(device)
     try:
         for i in range(1, kinds):
             raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
@@ -93,18 +111,17 @@ def replay_trace(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1]
         start = time.perf_counter_ns()
         if events:
             with nogil:
-                failed = _run(device, &op[0], &id[0], &size[0], &stream[0], events, handles,
-                              blocks, &status)
+                failed = _run(device, ops, ids, sizes, streams, events, handles, blocks, &status)
         elapsed = time.perf_counter_ns() - start
         result = {
-            "peak_requested_bytes": report.peak_requested_nbytes(device),
-            "peak_reserved_bytes": report.peak_reserved_nbytes(device),
+            "peak_requested_bytes": peak_requested_nbytes(device),
+            "peak_reserved_bytes": peak_reserved_nbytes(device),
             "driver_calls": {name: n for name, n in counts(device).items() if n},
             "modelled_driver_seconds": modelled_seconds(device),
             "ns_per_event": elapsed / events if events else 0.0,
         }
         if failed >= 0:
-            raise_for_malloc(device, <size_t>size[failed], handles[stream[failed]], status)
+            raise_for_malloc(device, <size_t>sizes[failed], handles[streams[failed]], status)
         return result
     finally:
         _clear(driver, device, blocks, names, handles, kinds)
@@ -116,7 +133,7 @@ cdef int _clear(Driver* driver, int device, Block** blocks, int64_t names, uint6
     for i in range(names):
         if blocks[i] != NULL:
             allocator_free(blocks[i])
-    report.empty_cache(device)
+    empty_cache(device)
     if device < -1:
         close_allocator(device)
     for i in range(1, kinds):
@@ -127,8 +144,7 @@ cdef int _clear(Driver* driver, int device, Block** blocks, int64_t names, uint6
     return 0
 
 
-def replay_settings(const int8_t[::1] op, const int32_t[::1] id, const int64_t[::1] size,
-                    const int16_t[::1] stream, int device, settings, limit_nbytes, double seconds):
+def replay_settings(op, id, size, stream, int device, settings, limit_nbytes, double seconds):
     """Replay a trace on a host device that has no allocator yet, under settings of its own.
 
     Parameters
@@ -155,9 +171,13 @@ def replay_settings(const int8_t[::1] op, const int32_t[::1] id, const int64_t[:
     TimeoutError
         The time was up.
     """
-    cdef int64_t events = op.shape[0]
-    cdef int64_t names = 1 + max(id)
-    cdef int64_t kinds = 1 + max(stream)
+    cdef int64_t events = len(op)
+    cdef const int8_t* ops = <const int8_t*>_elements(op, np.int8, events)
+    cdef const int32_t* ids = <const int32_t*>_elements(id, np.int32, events)
+    cdef const int64_t* sizes = <const int64_t*>_elements(size, np.int64, events)
+    cdef const int16_t* streams = <const int16_t*>_elements(stream, np.int16, events)
+    cdef int64_t names = 1 + int(id.max())
+    cdef int64_t kinds = 1 + int(stream.max())
     cdef int64_t done = 0, failed = -1, count
     cdef int64_t i
     cdef status_t status = 0
@@ -179,9 +199,9 @@ def replay_settings(const int8_t[::1] op, const int32_t[::1] id, const int64_t[:
                 raise TimeoutError(f"replayed {done} of {events} events in {seconds:.1f} s")
             count = min(events - done, CHUNK)
             with nogil:
-                failed = _run(device, &op[done], &id[done], &size[done], &stream[done], count,
+                failed = _run(device, ops + done, ids + done, sizes + done, streams + done, count,
                               handles, blocks, &status)
             done += count if failed < 0 else failed
-        return done, report.peak_reserved_nbytes(device)
+        return done, peak_reserved_nbytes(device)
     finally:
         _clear(driver, device, blocks, names, handles, kinds)

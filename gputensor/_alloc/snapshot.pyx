@@ -15,6 +15,8 @@ import pickle
 
 import numpy as np
 
+from libc.stdint cimport uintptr_t
+
 from gputensor._alloc.history cimport (
     HISTORY_SNAPSHOT,
     HISTORY_STACK_ALLOC,
@@ -62,10 +64,18 @@ cdef extern from "Python.h":
     void PyObject_GC_UnTrack(object)
 
 
+# The first record of an array, which the caller keeps alive.
+cdef uintptr_t _records(object array, object dtype) except? 1:
+    if array.dtype != dtype or array.ndim != 1 or not array.flags.c_contiguous:
+        raise ValueError(f"snapshot: got {array.dtype}; expected contiguous records of {dtype}")
+    return array.__array_interface__["data"][0]
+
+
 cdef list _format_segments(object segment_array, object block_array, int number,
                            StackFormatter stacks):
-    cdef const SegmentRecord[::1] segments = segment_array.view(SEGMENT_DTYPE)
-    cdef const BlockRecord[::1] blocks = block_array.view(BLOCK_DTYPE)
+    cdef const SegmentRecord* segments = <const SegmentRecord*>_records(
+        segment_array, SEGMENT_DTYPE)
+    cdef const BlockRecord* blocks = <const BlockRecord*>_records(block_array, BLOCK_DTYPE)
     cdef const SegmentRecord* segment
     cdef const BlockRecord* block
     cdef tuple states = STATES
@@ -77,7 +87,7 @@ cdef list _format_segments(object segment_array, object block_array, int number,
     cdef dict pools = {}
     if segment_array["n_blocks"].sum() != len(block_array):
         raise ValueError("the segments' block counts do not add up to the number of blocks")
-    for i in range(<size_t>segments.shape[0]):
+    for i in range(<size_t>len(segment_array)):
         segment = &segments[i]
         allocated = active = requested = 0
         tiles = []
