@@ -23,14 +23,19 @@ from gputensor._kernels.operand cimport (
     Operand,
 )
 from gputensor.streams.current cimport current_device, device_text, resolve_device
-from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
+from gputensor.tensor.arguments cimport (
+    copy_argument,
+    dtype_argument,
+    flag_argument,
+    tensor_argument,
+)
 from gputensor.tensor.elementwise cimport copied, number_kind, whole_number
 from gputensor.tensor.host_transfer cimport download, moved, upload
 from gputensor.tensor.tensor cimport Tensor
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.errors import DeviceError
-from gputensor.tensor import dlpack, foreign
+from gputensor.tensor import cuda_interface, dlpack, foreign
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
@@ -64,6 +69,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     array([0, 1, 2], dtype=int16)
     """
     cdef Tensor source
+    copy = copy_argument(copy, "asarray")
     if type(obj) is Tensor:
         source = <Tensor> obj
     elif copy is False and isinstance(obj, np.ndarray):
@@ -71,7 +77,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     elif is_device_array(obj):
         source = dlpack.from_dlpack(obj)
     elif hasattr(obj, "__cuda_array_interface__"):
-        source = foreign.from_cuda_array(obj)
+        source = cuda_interface.from_cuda_array(obj)
     elif copy is False:
         source = shared_host_memory(obj, device)
     else:
@@ -209,7 +215,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     cdef Tensor a = tensor_argument(x, "astype")
     cdef int code = dtype_argument(dtype, a.dtype_code)
     cdef Tensor result = a
-    if copy or code != a.dtype_code:
+    if flag_argument(copy, "astype", "copy") or code != a.dtype_code:
         result = copied(a, code)
     if device is not None and resolve_device(device) != result.storage.device:
         result = moved(result, resolve_device(device))
