@@ -9,10 +9,10 @@ import os
 import sys
 import warnings
 
-__all__ = ["KNOWN", "SWITCHES", "report", "switch"]
+__all__ = ["KNOWN", "SWITCHES", "nearest", "report", "switch"]
 
 PREFIX = "GPUTENSOR_"
-# On is "1"; off is "0", empty or unset.
+VALUES = ("", "0", "1")     # of a switch; unset is as empty
 SWITCHES = frozenset(
     {
         "GPUTENSOR_NO_MEMORY_CACHING",
@@ -55,26 +55,36 @@ def switch(name):
     False
     """
     text = os.environ.get(name, "")
-    if text not in ("", "0", "1"):
-        _say(name, f"{name}: got {text[:60]!r}; expected 0 or 1; it counts as 0")
+    if text not in VALUES:
+        _say(name, _bad_switch(name, text))
     return text == "1"
 
 
 def report():
     """Warn of each unknown ``GPUTENSOR_`` variable, with the nearest known name, and bad switch."""
-    for name in SWITCHES:
-        switch(name)
-    for name in sorted(os.environ):
-        if name.startswith(PREFIX) and name not in KNOWN:
-            _say(name, f"{name}: no such variable, so it has no effect; did you mean "
-                       f"{_nearest(name)}?")  # fmt: skip
+    for name, text in sorted(os.environ.items()):
+        if not name.startswith(PREFIX):
+            continue
+        if name not in KNOWN:
+            _say(name, f"{name}: no such variable, it has no effect; did you mean {nearest(name)}?")
+        elif name in SWITCHES and text not in VALUES:
+            _say(name, _bad_switch(name, text))
 
 
-def _nearest(name):
+def nearest(name):
+    """Return the known name that looks most like another.
+
+    >>> nearest("GPUTENSOR_ALLOC_CONFIG")
+    'GPUTENSOR_ALLOC_CONF'
+    """
     # Imported here: it costs time, and misspelt names are rare.
     from difflib import SequenceMatcher
 
     return max(sorted(KNOWN), key=lambda known: SequenceMatcher(None, name, known).ratio())
+
+
+def _bad_switch(name, text):
+    return f"{name}: got {text[:60]!r}; expected 0 or 1; it counts as 0"
 
 
 def _say(name, message):

@@ -30,6 +30,7 @@ from gputensor.tensor.arguments cimport (
     tensor_argument,
 )
 from gputensor.tensor.elementwise cimport copied, number_kind, whole_number
+from gputensor.tensor.foreign cimport check_inside_buffer
 from gputensor.tensor.host_transfer cimport download, moved, upload
 from gputensor.tensor.tensor cimport Tensor
 
@@ -159,8 +160,11 @@ cdef tuple as_ndarray(object obj):
         shared = dlpack.from_dlpack(obj, device=HOST_DEVICE)
         shared.fill_operand(&operand)
         return host_view(&operand), True, shared
-    array = native(np.asarray(obj))
+    array = np.asarray(obj)
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
+    if not is_plain:
+        check_inside_buffer(array, "asarray")
+    array = native(array)
     if array.dtype == object:
         # So NumPy takes ints of more than 64 bits, and everything that it does not know.
         kinds = {number_kind(part) for part in array.flat if is_plain} or {-1}

@@ -83,7 +83,7 @@ cdef tuple read_interface(object interface, Layout* layout):
     cdef dict fields
     if not isinstance(interface, dict):
         raise TypeError(f"{NAME}: got a {type(interface).__name__}; expected a dict")
-    fields = dict(interface)        # of a subclass too: its methods are its own
+    fields = <dict> interface       # of a subclass too: what it holds, not what its methods say
     for key in ("shape", "typestr", "data", "version"):
         if key not in fields:
             raise ValueError(f"{NAME}: got no {key!r}; expected shape, typestr, data and version")

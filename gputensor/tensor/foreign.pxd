@@ -25,6 +25,8 @@ cdef int layout_strides(Layout* layout, object strides, str source) except -1
 cdef int layout_check(Layout* layout, str source) except -1
 # A tensor over `owner`'s memory, after `layout_check`.
 cdef Tensor foreign_tensor(int device, Layout* layout, object owner, bint is_readonly, str source)
+# ValueError when an array that NumPy made of an object leaves the buffer that it lies in.
+cdef int check_inside_buffer(object array, str source) except -1
 # The host device that imported host memory belongs to: the current one, or the embedded one.
 cdef int host_home() except? -1000
 # Our handle of a stream number of DLPack and the CUDA array interface.

@@ -6,10 +6,12 @@ space. Whether the producer has memory there cannot be known. The owner stays al
 tensor over it is gone and the work queued with it is done.
 """
 
+from cpython.buffer cimport PyObject_CheckBuffer
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 
 import numpy as np
+from numpy.lib.array_utils import byte_bounds
 
 from gputensor._driver.table cimport HOST_DEVICE
 from gputensor._kernels.dtypes cimport dtype_itemsize
@@ -150,6 +152,23 @@ cdef Tensor foreign_tensor(int device, Layout* layout, object owner, bint is_rea
 cdef int host_home() except? -1000:
     cdef int device = current_device()
     return device if is_host(device) else resolve_device(HOST_DEVICE)
+
+
+cdef int check_inside_buffer(object array, str source) except -1:
+    # NumPy compares the buffer of __array_interface__ with the number of elements, not with their
+    # strides.
+    cdef object base = array.base
+    if base is None or isinstance(base, np.ndarray) or not PyObject_CheckBuffer(base):
+        return 0
+    buffer = memoryview(base)
+    if not buffer.c_contiguous or array.size == 0:
+        return 0
+    start = np.frombuffer(buffer, np.uint8).__array_interface__["data"][0] if buffer.nbytes else 0
+    low, high = byte_bounds(array)
+    if low < start or high > start + buffer.nbytes:
+        raise ValueError(f"{source}: strides: got {array.strides} for shape {array.shape}; expected "
+                         f"elements inside the buffer of {buffer.nbytes} bytes")
+    return 0
 
 
 def share_ndarray(array, device=None):
