@@ -12,7 +12,7 @@ import warnings
 __all__ = ["KNOWN", "SWITCHES", "nearest", "report", "switch"]
 
 PREFIX = "GPUTENSOR_"
-VALUES = ("", "0", "1")     # of a switch; unset is as empty
+VALUES = ("", "0", "1")  # of a switch; unset is as empty
 SWITCHES = frozenset(
     {
         "GPUTENSOR_NO_MEMORY_CACHING",

@@ -54,9 +54,10 @@ cdef int typestr_code(object text) except -1:
 cdef bint read_data(Layout* layout, object data) except -1:
     """Note the address; whether the memory is read-only."""
     cdef object address
-    if not isinstance(data, (tuple, list)) or len(data) != 2:
+    cdef tuple items = tuple(data) if isinstance(data, (tuple, list)) else ()
+    if len(items) != 2:
         raise TypeError(f"{NAME}: data: got {data!r:.60}; expected a pair (address, is read-only)")
-    address, is_readonly = tuple(data)
+    address, is_readonly = items
     try:
         address = 0 if address is None else PyNumber_Index(address)
     except TypeError:

@@ -173,10 +173,10 @@ cdef int order_export(Tensor t, object stream) except -1:
 
 cdef tuple int_pair(object value, str argument, str rule):
     """A pair of ints from a caller; of a subclass of tuple the items that it holds."""
-    if isinstance(value, (tuple, list)) and len(value) == 2:
-        first, second = tuple(value)
+    cdef tuple items = tuple(value) if isinstance(value, (tuple, list)) else ()
+    if len(items) == 2:
         try:
-            return PyNumber_Index(first), PyNumber_Index(second)
+            return PyNumber_Index(items[0]), PyNumber_Index(items[1])
         except TypeError:
             pass
     raise TypeError(f"__dlpack__: {argument}: got {value!r:.60}; expected {rule}")

@@ -11,7 +11,6 @@ from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 
 import numpy as np
-from numpy.lib.array_utils import byte_bounds
 
 from gputensor._driver.table cimport HOST_DEVICE
 from gputensor._kernels.dtypes cimport dtype_itemsize
@@ -164,7 +163,11 @@ cdef int check_inside_buffer(object array, str source) except -1:
     if not buffer.c_contiguous or array.size == 0:
         return 0
     start = np.frombuffer(buffer, np.uint8).__array_interface__["data"][0] if buffer.nbytes else 0
-    low, high = byte_bounds(array)
+    low = high = array.__array_interface__["data"][0]
+    for extent, stride in zip(array.shape, array.strides):
+        low += min(0, (extent - 1) * stride)
+        high += max(0, (extent - 1) * stride)
+    high += array.itemsize
     if low < start or high > start + buffer.nbytes:
         raise ValueError(f"{source}: strides: got {array.strides} for shape {array.shape}; expected "
                          f"elements inside the buffer of {buffer.nbytes} bytes")

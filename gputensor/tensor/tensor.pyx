@@ -106,9 +106,9 @@ cdef class Tensor:
         if self.storage.device < closable:
             storage_check_open(self.storage)
         if self.storage.is_readonly:
-            raise ValueError("the tensor is read-only: the owner of its memory forbids writing, or "
-                             "its DLPack is older than version 1 and cannot allow it; copy it "
-                             "first (for the latter see from_dlpack)")
+            raise ValueError("the tensor is read-only imported memory: its owner forbids writing, or "
+                             "has a DLPack that cannot allow it; copy it first, or see "
+                             "assume_writable of from_dlpack")
         status = order_write(&self.storage.uses, self.storage.block, stream)
         if status:
             raise_for_order(self.storage.device, stream, status)

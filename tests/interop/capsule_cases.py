@@ -87,13 +87,14 @@ def view_of(arena, dtype, shape, strides, first):
 
 
 class Producer:
-    """An array whose capsule has no destructor: `finish` does what one would do."""
+    """An array whose capsule has no destructor, so that only a consumer calls the deleter."""
 
-    def __init__(self, rng, arena, dtype):
+    def __init__(self, rng, memory, dtype):
         self.dtype = dtype
+        arena, address, self.device = memory
         shape, strides, first = random_view(rng, dtype)
         self.expected = view_of(arena, dtype, shape, strides, first)
-        if rng.random() < 0.3:
+        if self.expected.nbytes <= ARENA_NBYTES and rng.random() < 0.3:
             strides = None
             first = int(rng.integers(0, ARENA_NBYTES // dtype.itemsize - self.expected.size + 1))
             self.expected = np.ndarray(shape, dtype, arena, first * dtype.itemsize)
@@ -105,9 +106,8 @@ class Producer:
             self.managed.major, self.managed.minor = 1, int(rng.integers(0, 9))
             self.is_read_only = bool(rng.random() < 0.5)
             self.managed.flags = int(self.is_read_only) + 2 * int(rng.integers(0, 2))
-        self.device = (1, 0)
         tensor = self.managed.tensor
-        tensor.device_type, tensor.device_id, tensor.ndim = 1, 0, len(shape)
+        (tensor.device_type, tensor.device_id), tensor.ndim = self.device, len(shape)
         kind = next(row.kind for row in DTYPES if row.numpy == dtype)
         pair = SPECIAL.get(dtype.name) or (CODES[kind], dtype.itemsize * 8)
         tensor.code, tensor.bits, tensor.lanes = *pair, 1
@@ -118,7 +118,7 @@ class Producer:
         # Part of the way to the first element is in the address, part in the offset.
         whole = first * dtype.itemsize
         offset = int(rng.integers(0, whole + 1)) if rng.random() < 0.5 else 0
-        tensor.data, tensor.byte_offset = arena.ctypes.data + whole - offset, offset
+        tensor.data, tensor.byte_offset = address + whole - offset, offset
         self.name = b"dltensor_versioned" if self.is_versioned else b"dltensor"
         self.answer = None
         self.error = None
@@ -232,6 +232,11 @@ def bad_error(rng, producer):
     producer.error = pick(rng, (ValueError, TypeError, BufferError))
 
 
+def bad_device_type(rng, producer):
+    other = 3 - producer.device[0]  # a CPU's memory on a GPU, and a GPU's on the CPU
+    producer.managed.tensor.device_type = pick(rng, (0, other, 4, 10, 13, -1, 1 << 30))
+
+
 def bad_device(rng, producer):
     producer.device = pick(
         rng,
@@ -255,7 +260,7 @@ LIES = {
     "code": lie(always, set_field("code", (3, 7, 8, 9, 11, 13, 14, 17, 255))),
     "bits": lie(always, set_field("bits", (0, 1, 4, 6, 7, 12, 15, 63, 65, 255))),
     "lanes": lie(always, set_field("lanes", (0, 2, 4, 65535))),
-    "device type": lie(always, set_field("device_type", (0, 2, 4, 10, 13, -1, 1 << 30))),
+    "device type": lie(always, bad_device_type),
     "extent": lie(has_axes, bad_extent),
     "product": lie(always, bad_product),
     "stride": lie(has_strides, bad_stride),
@@ -293,11 +298,12 @@ def one_program(rng, arena):
     x = gt.from_dlpack(producer, copy=True if is_copy else None, assume_writable=assume)
     producer.forget_description()
     check_values(x, producer.expected)
+    settle(producer)
     assert len(deleted) == int(is_copy)
     if not is_copy:
         check_writable(x, producer.is_read_only and not (assume and not producer.is_versioned))
         try:
-            gt.from_dlpack(Again(producer.capsule))
+            gt.from_dlpack(Again(producer))
         except BufferError as error:
             assert "unused" in str(error)
         else:
@@ -307,6 +313,7 @@ def one_program(rng, arena):
     if kept is not None and not is_copy:
         assert not deleted
     del kept
+    settle(producer)
     assert deleted == [ctypes.addressof(producer.managed)]
     assert sys.getrefcount(producer) == before
     return way
@@ -315,14 +322,21 @@ def one_program(rng, arena):
 class Again:
     """A producer that gives one capsule again and again."""
 
-    def __init__(self, capsule):
-        self.capsule = capsule
+    def __init__(self, producer):
+        self.capsule, self.device = producer.capsule, producer.device
 
     def __dlpack__(self, **arguments):
         return self.capsule
 
     def __dlpack_device__(self):
-        return (1, 0)
+        return self.device
+
+
+def settle(producer):
+    """Wait for work on a GPU; the next import lets go of what finished work used."""
+    if producer.device[0] == 2:
+        gt.synchronize("cuda")
+        gt.from_dlpack(np.zeros(1))
 
 
 def check_values(x, expected):
@@ -334,7 +348,7 @@ def check_values(x, expected):
 def check_writable(x, is_read_only):
     """Write the elements that are there already, and see whether that is allowed."""
     if any(s == 0 and n > 1 for n, s in zip(x.shape, x.strides, strict=True)):
-        return      # refused for that
+        return  # refused for that
     try:
         x[...] = x.copy()
     except ValueError as error:
@@ -344,11 +358,20 @@ def check_writable(x, is_read_only):
 
 
 def make_arena(rng):
-    """Random bytes, and zeros and ones for bool, each 64-byte aligned."""
-    pair = []
+    """Random bytes, and zeros and ones for bool: values on the host, an address, a device."""
+    found = []
     for high in (256, 2):
         memory = np.empty(ARENA_NBYTES + 64, np.uint8)
         start = -memory.ctypes.data % 64
         memory[:] = rng.integers(0, high, memory.size)
-        pair.append(memory[start : start + ARENA_NBYTES])
-    return pair
+        values = memory[start : start + ARENA_NBYTES]
+        found.append((values, values.ctypes.data, (1, 0)))
+    return found
+
+
+def make_cuda_arena(rng):
+    """The same on a CUDA device; the last entry keeps it."""
+    found = make_arena(rng)
+    kept = [gt.asarray(values, device="cuda") for values, _, _ in found]
+    pairs = zip(found, kept, strict=True)
+    return [(values, x.data_ptr(), x.__dlpack_device__()) for (values, _, _), x in pairs] + [kept]

@@ -14,17 +14,22 @@ from collections import Counter
 
 import numpy as np
 
-from tests.interop import capsule_cases, host_array_cases, interface_cases
+from gputensor._driver import registry
+from tests.interop import capsule_cases, export_cases, host_array_cases, interface_cases
 
 BATCH = 1000
-# Memory that programs may leave behind: caches of the interpreter, not one object for each program.
-MOST_BLOCKS_KEPT = 400
+# Objects that programs may leave behind: caches of the interpreter and, with a GPU, kernels that a
+# later batch is the first to need; not one object for each program of a campaign.
+MOST_BLOCKS_KEPT = 400 if registry.cuda_device_count() == 0 else 5000
 SUBJECTS = {
     "dlpack": (capsule_cases.make_arena, capsule_cases.one_program),
+    "export": (export_cases.make_arena, export_cases.one_program),
     "interface": (interface_cases.make_arena, interface_cases.one_program),
     "buffer": (host_array_cases.make_arena, host_array_cases.one_buffer),
     "array": (host_array_cases.make_arena, host_array_cases.one_array),
 }
+if registry.cuda_device_count() > 0:
+    SUBJECTS["cuda dlpack"] = (capsule_cases.make_cuda_arena, capsule_cases.one_program)
 
 
 def run_batch(subject, seed, programs):

@@ -120,7 +120,7 @@ def one_buffer(rng, arena):
     del x, expected
     assert sys.getrefcount(buffer) == before, kind
     if kind == "bytearray":
-        buffer.append(1)        # nothing holds it any more
+        buffer.append(1)  # nothing holds it any more
     return kind
 
 
@@ -217,8 +217,8 @@ def false_maker(rng, arena):
             {"shape": (3,)}, {"shape": (-1,)}, {"shape": None}, {"shape": 5}, {"shape": (1.5,)},
             {"shape": (1 << 40, 1 << 40)}, {"strides": (8, 8)}, {"strides": (16,)},
             {"strides": "ab"}, {"typestr": None}, {"typestr": "<f3"}, {"typestr": "<O8"},
-            {"data": (None, True)}, {"data": ("a", True)}, {"data": (1, 2, 3)}, {"shape": (1 << 70,)},
-            {"offset": 8}, {"offset": "a"}, {"offset": -8},
+            {"data": (None, True)}, {"data": ("a", True)}, {"data": (1, 2, 3)}, {"offset": 8},
+            {"shape": (1 << 70,)}, {"offset": "a"}, {"offset": -8},
         ),
     )  # fmt: skip
     return Described(interface)
