@@ -283,7 +283,7 @@ def one_program(rng, arena):
     deleted.clear()
     if is_lying:
         try:
-            gt.from_dlpack(producer)
+            pick(rng, (gt.from_dlpack, gt.asarray, shared))(producer)
         except CLEAR as error:
             assert str(error), way
         else:
@@ -295,7 +295,11 @@ def one_program(rng, arena):
         return way
     is_copy = bool(rng.random() < 0.2)
     assume = bool(rng.random() < 0.3)
-    x = gt.from_dlpack(producer, copy=True if is_copy else None, assume_writable=assume)
+    if rng.random() < 0.3:
+        assume = False
+        x = gt.asarray(producer, copy=True) if is_copy else shared(producer)
+    else:
+        x = gt.from_dlpack(producer, copy=True if is_copy else None, assume_writable=assume)
     producer.forget_description()
     check_values(x, producer.expected)
     settle(producer)
@@ -317,6 +321,10 @@ def one_program(rng, arena):
     assert deleted == [ctypes.addressof(producer.managed)]
     assert sys.getrefcount(producer) == before
     return way
+
+
+def shared(producer):
+    return gt.asarray(producer, copy=False)
 
 
 class Again:

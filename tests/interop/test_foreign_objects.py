@@ -7,7 +7,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver import registry
-from tests.interop.capsule_cases import Producer, make_arena
+from tests.interop.capsule_cases import Producer, deleted, make_arena
 from tests.interop.interface_cases import Foreign
 
 
@@ -209,3 +209,20 @@ def test_empty_foreign_memory_may_be_anywhere():
     if registry.cuda_device_count():
         y = gt.asarray(Foreign(good_interface(shape=(0, 3), data=(None, False))))
         assert y.shape == (0, 3) and y.data_ptr() == 0
+
+
+def test_deleter_runs_once_when_the_copy_finds_no_memory():
+    number = registry.open_host(capacity=64 << 20)
+    try:
+        producer = lying_producer(lambda producer: None)
+        kept = []
+        with pytest.raises(gt.OutOfMemoryError):
+            while True:
+                kept.append(gt.empty(1 << 10, dtype="uint8", device=number))
+        deleted.clear()
+        with pytest.raises(gt.OutOfMemoryError):
+            gt.from_dlpack(producer, device=number, copy=True)
+        assert deleted == [ctypes.addressof(producer.managed)]
+    finally:
+        kept.clear()
+        registry.close_host(number)
