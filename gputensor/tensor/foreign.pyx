@@ -125,7 +125,7 @@ cdef int layout_check(Layout* layout, str source) except -1:
     if (<uint64_t> below > (layout.ptr - 1) // <uint64_t> itemsize
             or layout.ptr >= END_OF_ADDRESSES
             or <uint64_t> above >= (END_OF_ADDRESSES - layout.ptr) // <uint64_t> itemsize):
-        raise ValueError(f"{source}: data: got address {layout.ptr:#x} with {below} elements before "
+        raise ValueError(f"{source}: data: got address {layout.ptr:#x}, {below} elements before "
                          f"and {above} behind it; expected memory inside the address space")
     return 0
 
@@ -169,8 +169,8 @@ cdef int check_inside_buffer(object array, str source) except -1:
         high += max(0, (extent - 1) * stride)
     high += array.itemsize
     if low < start or high > start + buffer.nbytes:
-        raise ValueError(f"{source}: strides: got {array.strides} for shape {array.shape}; expected "
-                         f"elements inside the buffer of {buffer.nbytes} bytes")
+        raise ValueError(f"{source}: strides: got {array.strides} for shape {array.shape}; "
+                         f"expected elements inside the buffer of {buffer.nbytes} bytes")
     return 0
 
 
