@@ -15,6 +15,7 @@ import importlib as _importlib
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from gputensor._driver.environment import report as _report_environment
 from gputensor.errors import DeviceError, DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.streams import (
     Device,
@@ -398,6 +399,7 @@ __all__ = [
 
 __version__ = "0.1.0"
 newaxis = None
+_report_environment()
 
 # Imported at first use: they cost time, and many programs use none of them.
 _LAZY_MODULES = ("blas", "device", "graphs", "memory")

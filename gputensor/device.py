@@ -12,6 +12,7 @@ from pathlib import Path
 
 from gputensor._alloc.raw_memory import device_memory
 from gputensor._driver.cuda import cuda_device_count, device_info
+from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError
 from gputensor.streams.device import Device, set_device
@@ -96,7 +97,7 @@ def is_available():
     >>> is_available() == (device_count() > 0)
     True
     """
-    if os.environ.get("GPUTENSOR_NVML_BASED_CUDA_CHECK", "0") == "1":
+    if switch("GPUTENSOR_NVML_BASED_CUDA_CHECK"):
         found = _nvml_sees_a_device()
         if found is not None:
             return found

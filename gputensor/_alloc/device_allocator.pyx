@@ -1,8 +1,6 @@
 # distutils: language = c++
 """The allocators of the open devices: made at first use, configured, closed."""
 
-import os
-
 from libc.stdint cimport SIZE_MAX
 from libc.stdlib cimport calloc, free
 
@@ -36,6 +34,7 @@ from gputensor._driver.registry cimport at_fork, driver_open
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, Driver
 
 from gputensor._alloc import settings as _settings
+from gputensor._driver.environment import switch
 from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
 
@@ -184,7 +183,7 @@ def restore_caching(state):
 
 def _new_devices_cache():
     if _caching is None:
-        return os.environ.get("GPUTENSOR_NO_MEMORY_CACHING", "0") != "1"
+        return not switch("GPUTENSOR_NO_MEMORY_CACHING")
     return _caching
 
 

@@ -19,6 +19,7 @@ from gputensor._driver.host cimport (
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, Driver
 
 from gputensor._driver.cuda import cuda_device_count
+from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError, raise_for_status
 
@@ -97,7 +98,7 @@ cdef int open_one(int device) except -1:
         open_host_at(device, host_capacity(), None, False)
     elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
         tables[device + HOST_DEVICES] = cuda_open(device)
-        if os.environ.get("GPUTENSOR_OBSERVE_DRIVER", "0") == "1":
+        if switch("GPUTENSOR_OBSERVE_DRIVER"):
             observe(device)
     else:
         raise DeviceError(

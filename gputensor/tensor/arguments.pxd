@@ -20,5 +20,9 @@ cdef int device_argument(object device) except? -1000
 cpdef int axis_argument(object axis, int ndim, str name) except -1
 # A bit for each axis of an int or a tuple of ints; all axes for None.
 cdef int axes_mask(object axis, int ndim, str name) except -1
+# A flag: True or False (also NumPy's). TypeError for anything else, names function and argument.
+cdef bint flag_argument(object value, str name, str argument) except -1
+# The copy argument of the array API: True, False or None; TypeError for anything else.
+cdef object copy_argument(object value, str name)
 # `value` as a Tensor; TypeError names the function.
 cpdef Tensor tensor_argument(object value, str name)

@@ -3,6 +3,8 @@
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport int64_t
 
+import numpy as np
+
 from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_device, resolve_device
 from gputensor.tensor.tensor cimport Tensor
@@ -107,6 +109,22 @@ cdef int axes_mask(object axis, int ndim, str name) except -1:
             raise ValueError(f"{name}: axis {one} comes twice in {axis}")
         mask |= bit
     return mask
+
+
+cdef bint flag_argument(object value, str name, str argument) except -1:
+    if value is True or value is False:
+        return value is True
+    if not isinstance(value, np.bool_):
+        raise TypeError(f"{name}: {argument}: got {value!r:.60}; expected True or False")
+    return bool(value)
+
+
+cdef object copy_argument(object value, str name):
+    if value is None:
+        return None
+    if value is not True and value is not False and not isinstance(value, np.bool_):
+        raise TypeError(f"{name}: copy: got {value!r:.60}; expected True, False or None")
+    return bool(value)
 
 
 cpdef Tensor tensor_argument(object value, str name):

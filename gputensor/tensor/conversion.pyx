@@ -31,15 +31,21 @@ from gputensor._kernels.operand cimport (
     Operand,
 )
 from gputensor.streams.current cimport current_device, device_text, resolve_device
-from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
+from gputensor.tensor.arguments cimport (
+    copy_argument,
+    dtype_argument,
+    flag_argument,
+    tensor_argument,
+)
 from gputensor.tensor.elementwise cimport copied, number_kind, whole_number
+from gputensor.tensor.foreign cimport check_inside_buffer
 from gputensor.tensor.host_transfer cimport download, moved, upload
 from gputensor.tensor.nested cimport holds_arrays, joined
 from gputensor.tensor.tensor cimport Tensor, tensor_over
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.errors import DeviceError
-from gputensor.tensor import dlpack, foreign
+from gputensor.tensor import cuda_interface, dlpack, foreign
 
 
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
@@ -74,6 +80,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     array([0, 1, 2], dtype=int16)
     """
     cdef Tensor source
+    copy = copy_argument(copy, "asarray")
     if type(obj) is Tensor:
         source = <Tensor> obj
     elif copy is False and isinstance(obj, np.ndarray):
@@ -81,7 +88,7 @@ def asarray(obj, /, *, dtype=None, device=None, copy=None):
     elif is_device_array(obj):
         source = dlpack.from_dlpack(obj)
     elif hasattr(obj, "__cuda_array_interface__"):
-        source = foreign.from_cuda_array(obj)
+        source = cuda_interface.from_cuda_array(obj)
     elif copy is False:
         source = shared_host_memory(obj, device)
     else:
@@ -169,8 +176,11 @@ cdef tuple as_ndarray(object obj):
     if isinstance(obj, (list, tuple)) and holds_arrays(obj):
         array, parts = joined(obj)
         return array, True, parts
-    array = native(np.asarray(obj))
+    array = np.asarray(obj)
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
+    if not is_plain:
+        check_inside_buffer(array, "asarray")
+    array = native(array)
     if array.dtype == object:
         # So NumPy takes ints of more than 64 bits, and everything that it does not know.
         kinds = {number_kind(part) for part in array.flat if is_plain} or {-1}
@@ -225,7 +235,7 @@ def astype(x, dtype, /, *, copy=True, device=None):
     cdef Tensor a = tensor_argument(x, "astype")
     cdef int code = dtype_argument(dtype, a.dtype_code)
     cdef Tensor result = a
-    if copy or code != a.dtype_code:
+    if flag_argument(copy, "astype", "copy") or code != a.dtype_code:
         result = copied(a, code)
     if device is not None and resolve_device(device) != result.storage.device:
         result = moved(result, resolve_device(device))

@@ -25,6 +25,7 @@ from gputensor.tensor.arguments cimport (
     device_argument,
     diagonal_argument,
     dtype_argument,
+    flag_argument,
     shape_argument,
     tensor_argument,
 )
@@ -223,6 +224,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
         raise TypeError(f"linspace: dtype {dtype} came; a real floating-point dtype is needed")
     num = count_argument(num, "linspace", "num")
     start, stop = float(start), float(stop)
+    endpoint = flag_argument(endpoint, "linspace", "endpoint")
     steps = num - 1 if endpoint else num
     step = (stop - start) / steps if steps > 0 else 0.0
     result = progression(num, code, device_argument(device), start, step)

@@ -8,6 +8,7 @@ devices speak DLPack's CPU: the export waits until all queued work on the tensor
 structures are in dlpack.h.
 """
 
+from cpython.number cimport PyNumber_Index
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer,
     PyCapsule_IsValid,
@@ -23,9 +24,10 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICE, Driver, status_t
 from gputensor._kernels.host_call cimport is_host, raise_pending
 from gputensor._kernels.operand cimport MAX_NDIM
-from gputensor.streams.current cimport current_stream, resolve_device
+from gputensor.streams.current cimport current_stream, device_text, resolve_device
+from gputensor.tensor.arguments cimport copy_argument, flag_argument
 from gputensor.tensor.elementwise cimport copied
-from gputensor.tensor.foreign cimport foreign_tensor, host_home, stream_of_protocol
+from gputensor.tensor.foreign cimport Layout, foreign_tensor, host_home, stream_of_protocol
 from gputensor.tensor.host_transfer cimport moved
 from gputensor.tensor.tensor cimport Tensor
 
@@ -150,10 +152,12 @@ cdef int order_export(Tensor t, object stream) except -1:
     cdef status_t status
     if is_host(device):
         handle = current_stream(device)
-    elif stream is not None and stream == -1:
+    elif stream is None:
+        handle = 0
+    elif isinstance(stream, int) and stream == -1:
         return 0
     else:
-        handle = 0 if stream is None else stream_of_protocol(stream)
+        handle = stream_of_protocol(stream, "__dlpack__")
     if t.storage.is_readonly:
         t.prepare_read(handle)
     else:
@@ -167,6 +171,29 @@ cdef int order_export(Tensor t, object stream) except -1:
     return 0
 
 
+cdef tuple int_pair(object value, str argument, str rule):
+    """A pair of ints from a caller; of a subclass of tuple the items that it holds."""
+    cdef tuple items = tuple(value) if isinstance(value, (tuple, list)) else ()
+    if len(items) == 2:
+        try:
+            return PyNumber_Index(items[0]), PyNumber_Index(items[1])
+        except TypeError:
+            pass
+    raise TypeError(f"__dlpack__: {argument}: got {value!r:.60}; expected {rule}")
+
+
+cdef int check_stream(object stream) except -1:
+    """Raise for what is no stream number on any device; host tensors ignore the rest."""
+    try:
+        number = PyNumber_Index(stream)
+    except TypeError:
+        raise TypeError(f"__dlpack__: stream: got {stream!r:.60}; expected an int or None"
+                        ) from None
+    if not -1 <= number < 1 << 64:
+        raise ValueError(f"__dlpack__: stream: got {number:#x}; expected -1, or a stream handle")
+    return 0
+
+
 def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
     """Return a DLPack capsule of a tensor: what ``Tensor.__dlpack__`` does.
 
@@ -175,7 +202,7 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
     stream : int, optional
         The consumer's stream on CUDA: 1 or None the legacy default stream, 2 the per-thread one,
         -1 no ordering at all, else a stream handle. Host tensors wait and ignore it.
-    max_version : tuple of int, optional
+    max_version : tuple of two ints, optional
         ``(1, 0)`` or more asks for the versioned form.
     dl_device : tuple of int, optional
         Where the memory is wanted; the tensor's own device, or the CPU, which takes a copy.
@@ -184,17 +211,21 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
     """
     cdef Export* export
     cdef bint is_copied = False
-    cdef bint is_versioned = max_version is not None and max_version[0] >= 1
-    if dl_device is not None and not isinstance(dl_device, (tuple, list)):
-        raise TypeError(f"dl_device is {dl_device!r}; a pair (device type, index) is needed")
-    if dl_device is not None and tuple(dl_device) != device_pair(t):
-        if tuple(dl_device) != (DL_CPU, 0):
+    cdef bint is_versioned = max_version is not None and int_pair(
+        max_version, "max_version", "a pair of ints (major, minor)")[0] >= 1
+    copy = copy_argument(copy, "__dlpack__")
+    if stream is not None:
+        check_stream(stream)
+    if dl_device is not None:
+        dl_device = int_pair(dl_device, "dl_device", "a pair of ints (device type, index)")
+    if dl_device is not None and dl_device != device_pair(t):
+        if dl_device != (DL_CPU, 0):
             others = "" if is_host(t.storage.device) else f"{device_pair(t)} and "
-            raise BufferError(f"dl_device is {tuple(dl_device)}; a tensor on {t.device} can be "
+            raise BufferError(f"dl_device is {dl_device}; a tensor on {t.device} can be "
                               f"exported to {others}(1, 0)")
         if copy is False:
             raise BufferError(f"copy is False, but a tensor on {t.device} reaches dl_device "
-                              f"{tuple(dl_device)} by a copy only")
+                              f"{dl_device} by a copy only")
         t = moved(t, resolve_device(HOST_DEVICE))
         is_copied = True
     elif copy:
@@ -237,13 +268,17 @@ def device_pair(Tensor t):
 # ---- import
 
 def producer_device(x):
-    """Return what ``x.__dlpack_device__()`` gives, which must be a pair."""
+    """Return what ``x.__dlpack_device__()`` gives as two ints, the index 0 or more."""
     given = x.__dlpack_device__()
     try:
         kind, index = given
+        kind, index = PyNumber_Index(kind), PyNumber_Index(index)
     except (TypeError, ValueError):
-        raise TypeError(f"__dlpack_device__ of a {type(x).__name__} gives {given!r}; a pair "
+        raise TypeError(f"__dlpack_device__ of a {type(x).__name__} gives {given!r:.60}; a pair "
                         "(device type, index) is needed") from None
+    if not 0 <= index < 1 << 31:
+        raise ValueError(f"__dlpack_device__: index: got {index:#x}; expected 0 or more, below "
+                         "2**31")
     return kind, index
 
 
@@ -276,35 +311,72 @@ cdef object ask_for_capsule(object x, object stream, object copy):
         return x.__dlpack__(stream=stream) if stream is not None else x.__dlpack__()
 
 
-cdef Tensor adopt(object capsule, int device):
-    """A tensor over a capsule's memory; the capsule is used up, unless this raises."""
+cdef int read_managed(DLTensor* source, Layout* layout) except -1:
+    """Fill a layout from what a producer wrote; no number of it is trusted."""
+    cdef int i
+    pair = (source.dtype.code, source.dtype.bits)
+    if pair not in DTYPE_OF_DL or source.dtype.lanes != 1:
+        raise BufferError(f"DLPack type code {pair[0]} with {pair[1]} bits and "
+                          f"{source.dtype.lanes} lanes has no dtype here")
+    if not 0 <= source.ndim <= MAX_NDIM:
+        raise BufferError(f"__dlpack__: ndim: got {source.ndim}; expected 0 to {MAX_NDIM}")
+    if source.ndim and source.shape is NULL:
+        raise BufferError(f"__dlpack__: shape: got NULL; expected {source.ndim} extents")
+    layout.dtype = DTYPE_OF_DL[pair]
+    layout.ndim = source.ndim
+    layout.has_strides = source.strides is not NULL
+    for i in range(source.ndim):
+        layout.shape[i] = source.shape[i]
+        if layout.has_strides:
+            layout.strides[i] = source.strides[i]
+    layout.ptr = 0
+    if source.data is not NULL:
+        layout.ptr = <uint64_t> source.data + source.byte_offset
+        if layout.ptr < source.byte_offset:
+            raise BufferError(f"__dlpack__: byte_offset: got {source.byte_offset:#x}; expected "
+                              "memory inside the address space")
+    return 0
+
+
+cdef int check_place(DLTensor* source, int device) except -1:
+    """Raise unless the memory is where ``__dlpack_device__`` said."""
+    cdef int kind = source.device.device_type
+    if is_host(device) and kind in (DL_CPU, DL_CUDA_HOST):
+        return 0
+    if kind == DL_CUDA and source.device.device_id == device:
+        return 0
+    raise BufferError(f"__dlpack__: device: got type {kind}, index {source.device.device_id}; "
+                      f"expected memory on {device_text(device)}, as __dlpack_device__ says")
+
+
+cdef Tensor adopt(object capsule, int device, bint assume_writable):
+    """A tensor over a capsule's memory; the capsule is used up, unless this raises.
+
+    A capsule that was not used gives its memory back itself, so the deleter runs once either way.
+    """
     cdef DLTensor* source
+    cdef Layout layout
     cdef Imported owner = Imported.__new__(Imported)
     cdef DLManagedTensorVersioned* versioned = NULL
     cdef DLManagedTensor* plain = NULL
-    cdef bint is_readonly = False
-    cdef int code
+    cdef bint is_readonly
     cdef Tensor result
     if PyCapsule_IsValid(capsule, "dltensor_versioned"):
         versioned = <DLManagedTensorVersioned*> PyCapsule_GetPointer(capsule, "dltensor_versioned")
-        if versioned.version.major > 1:
+        # Only the version has its place in every version.
+        if versioned.version.major != 1:
             raise BufferError(f"DLPack version {versioned.version.major} came; 1 is understood")
         source = &versioned.dl_tensor
         is_readonly = versioned.flags & FLAG_READ_ONLY
     elif PyCapsule_IsValid(capsule, "dltensor"):
         plain = <DLManagedTensor*> PyCapsule_GetPointer(capsule, "dltensor")
         source = &plain.dl_tensor
+        is_readonly = not assume_writable
     else:
         raise BufferError("the object's __dlpack__ gave no DLPack capsule that is still unused")
-    pair = (source.dtype.code, source.dtype.bits)
-    if pair not in DTYPE_OF_DL or source.dtype.lanes != 1:
-        raise BufferError(f"DLPack type code {pair[0]} with {pair[1]} bits and "
-                          f"{source.dtype.lanes} lanes has no dtype here")
-    if source.ndim > MAX_NDIM:
-        raise BufferError(f"{source.ndim} dimensions came; at most {MAX_NDIM} are allowed")
-    code = DTYPE_OF_DL[pair]
-    result = foreign_tensor(device, <uint64_t> source.data + source.byte_offset, code, source.ndim,
-                            source.shape, source.strides, owner, is_readonly)
+    check_place(source, device)
+    read_managed(source, &layout)
+    result = foreign_tensor(device, &layout, owner, is_readonly, "__dlpack__")
     # From here on nothing fails: the memory is ours to give back.
     if versioned is not NULL:
         owner.versioned = versioned
@@ -315,7 +387,7 @@ cdef Tensor adopt(object capsule, int device):
     return result
 
 
-def from_dlpack(x, /, *, device=None, copy=None):
+def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
     """Return a tensor over the memory of an object with ``__dlpack__``.
 
     Parameters
@@ -327,15 +399,24 @@ def from_dlpack(x, /, *, device=None, copy=None):
     copy : bool, optional
         True: new memory. False: ValueError when the memory cannot be shared. None: share it when
         possible.
+    assume_writable : bool
+        True: memory that the producer cannot declare writable may be written. It never overrides
+        a producer that declares its memory read-only.
 
     Raises
     ------
     BufferError
-        The dtype, device or DLPack version of `x` has no counterpart.
+        The dtype, device or DLPack version of `x` has no counterpart, or its capsule is malformed.
+    TypeError, ValueError
+        What `x` says of its device or its memory cannot be.
 
     Notes
     -----
     A tensor of this library gives a view, whose uses are ordered with those of `x` on all streams.
+
+    DLPack before version 1 cannot say whether memory may be written, and some libraries export
+    immutable arrays with it. What comes that way is read-only, as in NumPy; write to a copy, or
+    say ``assume_writable=True`` when the memory is yours to write.
 
     >>> import numpy as np
     >>> x = np.arange(3)
@@ -347,6 +428,8 @@ def from_dlpack(x, /, *, device=None, copy=None):
     cdef int home, target
     cdef uint64_t stream
     cdef Tensor result
+    cdef bint is_ours = flag_argument(assume_writable, "from_dlpack", "assume_writable")
+    copy = copy_argument(copy, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
         raise TypeError(f"from_dlpack: a {type(x).__name__} came; an object with __dlpack__ and "
                         "__dlpack_device__ is needed")
@@ -356,7 +439,7 @@ def from_dlpack(x, /, *, device=None, copy=None):
             return copied(x, (<Tensor> x).dtype_code) if copy else x[()]
     kind, index = producer_device(x)
     if kind == DL_CUDA:
-        home = resolve_device(int(index))
+        home = resolve_device(index)
         stream = current_stream(home)
         capsule = ask_for_capsule(x, 1 if stream == 0 else stream, copy)
     elif kind in (DL_CPU, DL_CUDA_HOST):
@@ -365,12 +448,12 @@ def from_dlpack(x, /, *, device=None, copy=None):
             home = resolve_device(device)
         capsule = ask_for_capsule(x, None, copy)
     else:
-        raise BufferError(f"from_dlpack: DLPack device type {int(kind)} came; 1 (CPU), 2 (CUDA) "
+        raise BufferError(f"from_dlpack: DLPack device type {kind} came; 1 (CPU), 2 (CUDA) "
                           "and 3 (pinned host memory) are understood")
     target = home if device is None else resolve_device(device)
     if copy is False and target != home:
         raise ValueError(f"from_dlpack: copy is False, but the memory is not on {device}")
-    result = adopt(capsule, home)
+    result = adopt(capsule, home, is_ours)
     if target != home:
         return moved(result, target)
     return copied(result, result.dtype_code) if copy else result

@@ -318,7 +318,7 @@ cdef int check_distinct(Tensor target, str name) except -1:
     cdef int i
     if target.storage.is_readonly:
         raise ValueError(f"{name}: the tensor to write to is read-only imported memory; copy it "
-                         "first")
+                         "first, or see assume_writable of from_dlpack")
     for i in range(target.ndim_):
         if target.strides_[i] == 0 and target.shape_[i] > 1 and target.size_ > 0:
             raise ValueError(f"{name}: the tensor to write to is broadcast: several of its "

@@ -1,38 +1,147 @@
-"""Tensors over memory of somebody else: NumPy arrays on a host device, `__cuda_array_interface__`.
+"""Tensors over memory of somebody else: what its producer says of it is checked here.
 
-The owner stays alive until the last tensor over it is gone and the work queued with it is done.
-Version 3 of the CUDA array interface names a stream that the memory is ready on; our current
-stream waits for it. The protocol names no device, so the current CUDA device is assumed; DLPack
-(dlpack.pyx) does name one and is preferred where an object offers both.
+DLPack (dlpack.pyx), the CUDA array interface (cuda_interface.pyx) and NumPy arrays on a host device
+fill a Layout; `foreign_tensor` makes a tensor of one only when all its elements lie in the address
+space. Whether the producer has memory there cannot be known. The owner stays alive until the last
+tensor over it is gone and the work queued with it is done.
 """
 
-from libc.stdint cimport int64_t, uint64_t
+from cpython.buffer cimport PyObject_CheckBuffer
+from cpython.number cimport PyNumber_Index
+from libc.stdint cimport INT64_MAX, INT64_MIN, int64_t, uint64_t
 
 import numpy as np
 
 from gputensor._driver.table cimport HOST_DEVICE
-from gputensor._kernels.dtypes cimport KIND_SMALL, dtype_itemsize, dtype_kind
+from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.host_call cimport is_host
-from gputensor._kernels.operand cimport DT_BFLOAT16, MAX_NDIM
+from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_device, current_stream, device_text, resolve_device
-from gputensor.streams.ordering cimport raise_for_order, stream_wait_stream
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.arguments cimport dtype_argument
 from gputensor.tensor.storage cimport storage_foreign
 from gputensor.tensor.tensor cimport Tensor, tensor_over, tensor_span
 
-from gputensor._kernels.dtypes import DTYPES
+# Elements have at most 16 bytes, so no sum of fewer than 2**58 of them leaves 64 bits.
+cdef int64_t MAX_SIZE = <int64_t> 1 << 58
+# No processor gives a process addresses from here on.
+cdef uint64_t END_OF_ADDRESSES = <uint64_t> 1 << 63
 
 
-cdef Tensor foreign_tensor(int device, uint64_t ptr, int dtype, int ndim, const int64_t* shape,
-                           const int64_t* strides, object owner, bint is_readonly):
+cdef int64_t whole(object value, str source, str what) except? -1:
+    """`value` as an int of 64 bits."""
+    cdef object number
+    try:
+        number = PyNumber_Index(value)
+    except TypeError:
+        raise TypeError(f"{source}: {what}: got {value!r:.60}; expected ints") from None
+    if not INT64_MIN <= number <= INT64_MAX:
+        raise ValueError(f"{source}: {what}: got {number:#x}; expected at most 63 bits")
+    return number
+
+
+cdef tuple sequence(object value, str source, str what):
+    if not isinstance(value, (tuple, list)):
+        raise TypeError(f"{source}: {what}: got {value!r:.60}; expected a tuple of ints")
+    return tuple(value)
+
+
+cdef int layout_shape(Layout* layout, object shape, str source) except -1:
+    cdef tuple extents = sequence(shape, source, "shape")
+    cdef int i
+    if len(extents) > MAX_NDIM:
+        raise ValueError(f"{source}: shape: got {len(extents)} dimensions; expected at most "
+                         f"{MAX_NDIM}")
+    layout.ndim = len(extents)
+    layout.has_strides = False
+    for i in range(layout.ndim):
+        layout.shape[i] = whole(extents[i], source, "shape")
+        if layout.shape[i] < 0:
+            raise ValueError(f"{source}: shape: got {extents}; expected extents of 0 or more")
+    return 0
+
+
+cdef int layout_strides(Layout* layout, object strides, str source) except -1:
+    cdef tuple given
+    cdef int64_t itemsize = dtype_itemsize(layout.dtype)
+    cdef int i
+    if strides is None:
+        return 0
+    given = sequence(strides, source, "strides")
+    if len(given) != layout.ndim:
+        raise ValueError(f"{source}: strides: got {len(given)} of them; expected {layout.ndim}, "
+                         "one for each dimension")
+    for i in range(layout.ndim):
+        layout.strides[i] = whole(given[i], source, "strides")
+        # The remainder as in C: zero or not is the same for either sign.
+        if layout.shape[i] > 1 and layout.strides[i] % itemsize:
+            raise ValueError(f"{source}: strides: got {given}; expected multiples of the element "
+                             f"size {itemsize}; copy the array first")
+        layout.strides[i] = layout.strides[i] // itemsize
+    layout.has_strides = True
+    return 0
+
+
+cdef int layout_check(Layout* layout, str source) except -1:
+    cdef int64_t itemsize = dtype_itemsize(layout.dtype)
+    cdef int64_t size = 1           # of the axes so far, the last first; empty ones left out
+    cdef int64_t below = 0          # elements before and behind the first one
+    cdef int64_t above = 0
+    cdef int64_t extent, stride
+    cdef bint is_empty = False
+    cdef int i
+    for i in range(layout.ndim - 1, -1, -1):
+        extent = layout.shape[i]
+        if extent < 0:
+            raise ValueError(f"{source}: shape: got the extent {extent}; expected 0 or more")
+        stride = layout.strides[i] if layout.has_strides and extent > 1 else size
+        layout.strides[i] = stride
+        if extent == 0:
+            is_empty = True
+            continue
+        if size > MAX_SIZE // extent:
+            raise ValueError(f"{source}: shape: got {shape_of(layout)}; expected no more elements "
+                             "than there are addresses")
+        size *= extent
+        if extent == 1:
+            continue
+        if not -(MAX_SIZE // (extent - 1)) <= stride <= MAX_SIZE // (extent - 1):
+            raise ValueError(f"{source}: strides: got {stride} elements for the extent {extent}; "
+                             "expected memory inside the address space")
+        if stride < 0:
+            below -= (extent - 1) * stride
+        else:
+            above += (extent - 1) * stride
+    layout.has_strides = True
+    if is_empty:
+        layout.ptr = 0
+        return 0
+    if layout.ptr == 0:
+        raise ValueError(f"{source}: data: got address 0 for {size} elements; expected memory")
+    if layout.ptr % <uint64_t> itemsize:
+        raise ValueError(f"{source}: data: got address {layout.ptr:#x}; expected a multiple of the "
+                         f"element size {itemsize}; copy the array first")
+    # At most 16 axes of 2**58 elements: divide instead of multiplying.
+    if (<uint64_t> below > (layout.ptr - 1) // <uint64_t> itemsize
+            or layout.ptr >= END_OF_ADDRESSES
+            or <uint64_t> above >= (END_OF_ADDRESSES - layout.ptr) // <uint64_t> itemsize):
+        raise ValueError(f"{source}: data: got address {layout.ptr:#x}, {below} elements before "
+                         f"and {above} behind it; expected memory inside the address space")
+    return 0
+
+
+cdef tuple shape_of(Layout* layout):
+    cdef int i
+    return tuple([layout.shape[i] for i in range(layout.ndim)])
+
+
+cdef Tensor foreign_tensor(int device, Layout* layout, object owner, bint is_readonly, str source):
     cdef Tensor result
     cdef uint64_t first, last
-    if ptr % <uint64_t> dtype_itemsize(dtype):
-        raise ValueError(f"the imported memory starts at {ptr:#x}, which is not a multiple of the "
-                         f"element size {dtype_itemsize(dtype)}; copy it first")
-    storage = storage_foreign(device, ptr, 0, owner, is_readonly, current_stream(device))
-    result = tensor_over(storage, ptr, dtype, ndim, shape, strides)
+    layout_check(layout, source)
+    storage = storage_foreign(device, layout.ptr, 0, owner, is_readonly, current_stream(device))
+    result = tensor_over(storage, layout.ptr, layout.dtype, layout.ndim, layout.shape,
+                         layout.strides)
     tensor_span(result, &first, &last)
     storage.ptr = first
     storage.nbytes = last - first
@@ -44,25 +153,25 @@ cdef int host_home() except? -1000:
     return device if is_host(device) else resolve_device(HOST_DEVICE)
 
 
-cdef int element_strides(object strides, int itemsize, int64_t* out) except -1:
-    cdef int i
-    for i in range(len(strides)):
-        out[i] = strides[i]
-        if out[i] % itemsize:
-            raise ValueError(f"the imported strides {tuple(strides)} are not multiples of the "
-                             f"element size {itemsize}; copy the array first")
-        out[i] = out[i] // itemsize
+cdef int check_inside_buffer(object array, str source) except -1:
+    # NumPy compares the buffer of __array_interface__ with the number of elements, not with their
+    # strides.
+    cdef object base = array.base
+    if base is None or isinstance(base, np.ndarray) or not PyObject_CheckBuffer(base):
+        return 0
+    buffer = memoryview(base)
+    if not buffer.c_contiguous or array.size == 0:
+        return 0
+    start = np.frombuffer(buffer, np.uint8).__array_interface__["data"][0] if buffer.nbytes else 0
+    low = high = array.__array_interface__["data"][0]
+    for extent, stride in zip(array.shape, array.strides):
+        low += min(0, (extent - 1) * stride)
+        high += max(0, (extent - 1) * stride)
+    high += array.itemsize
+    if low < start or high > start + buffer.nbytes:
+        raise ValueError(f"{source}: strides: got {array.strides} for shape {array.shape}; "
+                         f"expected elements inside the buffer of {buffer.nbytes} bytes")
     return 0
-
-
-cdef int read_shape(object source, int64_t* shape) except -1:
-    cdef int i
-    if len(source) > MAX_NDIM:
-        raise ValueError(f"the imported array has {len(source)} dimensions; at most {MAX_NDIM} "
-                         "are allowed")
-    for i in range(len(source)):
-        shape[i] = source[i]
-    return len(source)
 
 
 def share_ndarray(array, device=None):
@@ -73,92 +182,39 @@ def share_ndarray(array, device=None):
     ValueError
         `device` is no host device, or the array is misaligned or in foreign byte order.
     """
-    cdef int64_t[16] shape
-    cdef int64_t[16] strides
+    cdef Layout layout
     cdef int target = host_home() if device is None else resolve_device(device)
-    cdef int code
     if not is_host(target):
         raise ValueError(f"asarray: copy is False, but the memory of a NumPy array cannot be "
                          f"shared with {device_text(target)}")
-    if not array.dtype.isnative:
+    # A subclass can say anything of itself; the plain array over its memory cannot.
+    plain = np.asarray(array)
+    if not plain.dtype.isnative:
         raise ValueError("asarray: copy is False, but the array is in foreign byte order")
-    code = dtype_argument(array.dtype, 0)
-    read_shape(array.shape, shape)
-    element_strides(array.strides, dtype_itemsize(code), strides)
-    return foreign_tensor(target, array.__array_interface__["data"][0], code, array.ndim, shape,
-                          strides, array, not array.flags.writeable)
+    layout.dtype = dtype_argument(plain.dtype, 0)
+    layout.ptr = plain.__array_interface__["data"][0]
+    layout_shape(&layout, plain.shape, "asarray")
+    layout_strides(&layout, plain.strides, "asarray")
+    return foreign_tensor(target, &layout, plain, not plain.flags.writeable, "asarray")
 
 
-def from_cuda_array(obj):
-    """Return a tensor over the memory of an object with ``__cuda_array_interface__``.
-
-    The current stream waits for the stream that the object names.
-    """
-    cdef int64_t[16] shape
-    cdef int64_t[16] strides
-    cdef const int64_t* described = NULL
-    cdef int device = current_device()
-    cdef int code, status
-    interface = obj.__cuda_array_interface__
-    if interface.get("mask") is not None:
-        raise ValueError("__cuda_array_interface__: masked arrays are not supported")
-    code = DT_BFLOAT16
-    if interface["typestr"] != "<V2":
-        code = dtype_argument(np.dtype(interface["typestr"]), 0)
-    if is_host(device):
-        device = resolve_device("cuda:0")
-    read_shape(interface["shape"], shape)
-    given = interface.get("strides")
-    if given is not None:
-        element_strides(given, dtype_itemsize(code), strides)
-        described = strides
-    ptr, is_readonly = interface["data"]
-    stream = interface.get("stream")
-    if stream is not None:
-        status = stream_wait_stream(device, current_stream(device), stream_of_protocol(stream))
-        raise_for_order(device, current_stream(device), status)
-    return foreign_tensor(device, ptr or 0, code, len(interface["shape"]), shape,
-                          described, obj, is_readonly)
-
-
-cdef uint64_t stream_of_protocol(object stream) except? 0xFFFFFFFF:
+cdef uint64_t stream_of_protocol(object stream, str source) except? 0xFFFFFFFF:
     """Our handle of a stream number of DLPack and the CUDA array interface.
 
     There 1 is the legacy default stream, which is our 0, and 2 the per-thread default stream,
     which has that number in the driver too. 0 is ambiguous and not allowed.
     """
-    if stream == 0:
-        raise ValueError("stream: 0 is ambiguous; 1 is the legacy default stream, 2 the one of "
-                         "the thread")
-    return 0 if stream == 1 else stream
-
-
-def array_interface(Tensor t):
-    """Return the ``__cuda_array_interface__`` (version 3) of a tensor.
-
-    The stream it names is the current one, which is made to wait for all uses of the memory.
-    AttributeError for host tensors and float8, which the protocol cannot describe.
-    """
-    cdef int device = t.storage.device
-    cdef uint64_t stream
-    if is_host(device):
-        raise AttributeError("__cuda_array_interface__ exists for tensors on CUDA devices only; "
-                             f"this one is on {device_text(device)}")
-    if dtype_kind(t.dtype_code) == KIND_SMALL:
-        raise AttributeError(f"__cuda_array_interface__ has no name for {t.dtype}; use DLPack")
-    stream = current_stream(device)
-    if t.storage.is_readonly:
-        t.prepare_read(stream)
-    else:
-        t.prepare_write(stream)
-    return {
-        "shape": t.shape,
-        "typestr": DTYPES[t.dtype_code].numpy.str,
-        "data": (t.data_ptr(), bool(t.storage.is_readonly)),
-        "strides": None if t.is_c_contiguous else t.strides,
-        "stream": 1 if stream == 0 else stream,
-        "version": 3,
-    }
+    cdef object number
+    try:
+        number = PyNumber_Index(stream)
+    except TypeError:
+        raise TypeError(f"{source}: stream: got {stream!r:.60}; expected an int or None") from None
+    if number == 0:
+        raise ValueError(f"{source}: stream: 0 is ambiguous; 1 is the legacy default stream, 2 the "
+                         "one of the thread")
+    if not 0 < number < 1 << 64:
+        raise ValueError(f"{source}: stream: got {number:#x}; expected 1, 2 or a stream handle")
+    return 0 if number == 1 else number
 
 
 def record_stream(Tensor t, stream):

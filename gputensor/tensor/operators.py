@@ -9,6 +9,7 @@ from gputensor.tensor import (
     array_api,
     comparison,
     conversion,
+    cuda_interface,
     dlpack,
     foreign,
     host_transfer,
@@ -71,7 +72,7 @@ bind_operators(
     namespace=array_api.namespace,
     dlpack=dlpack.dlpack,
     dlpack_device=dlpack.device_pair,
-    array_interface=foreign.array_interface,
+    array_interface=cuda_interface.array_interface,
 )
 
 

@@ -41,6 +41,7 @@ from gputensor.tensor.arguments cimport (
     axes_mask,
     axis_argument,
     dtype_argument,
+    flag_argument,
     tensor_argument,
 )
 from gputensor.tensor.elementwise cimport check_distinct, copied, number_kind, overlaps
@@ -53,10 +54,11 @@ from gputensor.tensor.arithmetic import square, subtract
 from gputensor.tensor.mathematics import sqrt
 
 
-cdef Tensor reduced(int op, str name, object x, int mask, bint keepdims, int compute, int code,
+cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int compute, int code,
                     object out):
     """One reduction kernel; `mask` has a bit for each reduced axis."""
     cdef Tensor a = tensor_argument(x, name)
+    cdef bint is_kept = flag_argument(keepdims, name, "keepdims")
     cdef int64_t[16] shape
     cdef int ndim = 0
     cdef int i
@@ -70,7 +72,7 @@ cdef Tensor reduced(int op, str name, object x, int mask, bint keepdims, int com
         if mask >> i & 1:
             if a.shape_[i] == 0 and RED_MAX <= op <= RED_ARGMIN:
                 raise ValueError(f"{name}: axis {i} has no elements; at least one is needed")
-            if keepdims:
+            if is_kept:
                 shape[ndim] = 1
                 ndim += 1
         else:
@@ -85,7 +87,7 @@ cdef Tensor reduced(int op, str name, object x, int mask, bint keepdims, int com
     if result.size_ == 0:
         check_kind(REDUCTIONS[op], compute)
         return result
-    flat = without_reduced(result, mask, a.ndim_) if keepdims else result
+    flat = without_reduced(result, mask, a.ndim_) if is_kept else result
     stream = current_stream(a.storage.device)
     a.prepare_read(stream)
     a.fill_operand(&input)
@@ -121,7 +123,7 @@ cdef Tensor checked_result(str name, object out, Tensor a, tuple shape, int code
     return target
 
 
-cdef Tensor total(int op, str name, object x, object axis, object dtype, bint keepdims,
+cdef Tensor total(int op, str name, object x, object axis, object dtype, object keepdims,
                   object out):
     cdef Tensor a = tensor_argument(x, name)
     cdef int kind = dtype_kind(a.dtype_code)
@@ -135,14 +137,15 @@ cdef Tensor total(int op, str name, object x, object axis, object dtype, bint ke
     return reduced(op, name, a, axes_mask(axis, a.ndim_, name), keepdims, code, code, out)
 
 
-cdef Tensor chosen(int op, str name, object x, object axis, bint keepdims, int code, object out):
+cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int code,
+                   object out):
     """A reduction over axes that computes in the dtype of x; code < 0 gives that dtype too."""
     cdef Tensor a = tensor_argument(x, name)
     return reduced(op, name, a, axes_mask(axis, a.ndim_, name), keepdims, a.dtype_code,
                    a.dtype_code if code < 0 else code, out)
 
 
-cdef Tensor position(int op, str name, object x, object axis, bint keepdims):
+cdef Tensor position(int op, str name, object x, object axis, object keepdims):
     cdef Tensor a = tensor_argument(x, name)
     cdef int mask = (1 << a.ndim_) - 1
     if axis is not None:
@@ -250,10 +253,11 @@ def mean(x, /, *, axis=None, keepdims=False, out=None):
                    DT_FLOAT32 if is_whole else a.dtype_code, out)
 
 
-cdef Tensor wide_variance(str name, object x, object axis, object correction, bint keepdims):
+cdef Tensor wide_variance(str name, object x, object axis, object correction, object keepdims):
     """The variance in the dtype it is computed in: float64 but for floats of up to 32 bits."""
     cdef Tensor a = tensor_argument(x, name)
     cdef int mask = axes_mask(axis, a.ndim_, name)
+    cdef bint is_kept = flag_argument(keepdims, name, "keepdims")
     cdef int64_t count = 1
     cdef int i
     if number_kind(correction) not in (0, 1, 2):
@@ -269,7 +273,7 @@ cdef Tensor wide_variance(str name, object x, object axis, object correction, bi
     wide = a if a.dtype_code == code else copied(a, code)
     distance = square(subtract(wide, mean(wide, axis=axis, keepdims=True)))
     divisor = count - correction
-    result = sum(distance, axis=axis, keepdims=keepdims)
+    result = sum(distance, axis=axis, keepdims=is_kept)
     result /= divisor if divisor > 0 else 0.0
     return result
 
@@ -313,4 +317,5 @@ def count_nonzero(x, /, *, axis=None, keepdims=False):
     >>> count_nonzero(gt.asarray([0, 2, 3], device="host")).item()
     2
     """
-    return sum(tensor_argument(x, "count_nonzero") != 0, axis=axis, keepdims=keepdims)
+    cdef Tensor a = tensor_argument(x, "count_nonzero")
+    return sum(a != 0, axis=axis, keepdims=flag_argument(keepdims, "count_nonzero", "keepdims"))

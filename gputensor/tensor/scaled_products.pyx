@@ -14,7 +14,7 @@ from gputensor.blas.scaled cimport (
 )
 from gputensor.blas.staging cimport scale_fits
 from gputensor.streams.current cimport current_stream
-from gputensor.tensor.arguments cimport dtype_argument, tensor_argument
+from gputensor.tensor.arguments cimport dtype_argument, flag_argument, tensor_argument
 from gputensor.tensor.product_call cimport activation_code, result_for
 from gputensor.tensor.tensor cimport Tensor, common_device, view_tensor
 
@@ -235,4 +235,4 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
         dtype = (<Tensor>out).dtype_code
     return scaled_product("scaled_matmul", left, right, scale_a, scale_b, out, dtype, bias,
                           activation_code("scaled_matmul", activation, left, right),
-                          scale_result, bool(fast_accumulation))
+                          scale_result, flag_argument(fast_accumulation, "scaled_matmul", "fast_accumulation"))

@@ -11,6 +11,7 @@ from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.tensor.arguments cimport (
     axes_mask,
     axis_argument,
+    copy_argument,
     shape_argument,
     tensor_argument,
 )
@@ -101,6 +102,7 @@ def reshape(x, /, shape, *, copy=None):
     cdef int64_t[16] strides
     cdef int ndim
     cdef int64_t known = 1
+    copy = copy_argument(copy, "reshape")
     if not hasattr(shape, "__iter__"):
         shape = (shape,)
     wanted = list(shape)

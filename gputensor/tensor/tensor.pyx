@@ -107,8 +107,9 @@ cdef class Tensor:
         if self.storage.device < closable:
             storage_check_open(self.storage)
         if self.storage.is_readonly:
-            raise ValueError("the tensor is read-only: its memory was imported from an owner "
-                             "that forbids writing; copy it first")
+            raise ValueError("the tensor is read-only imported memory: its owner forbids writing, or "
+                             "has a DLPack that cannot allow it; copy it first, or see "
+                             "assume_writable of from_dlpack")
         status = order_write(&self.storage.uses, self.storage.block, stream)
         if status:
             raise_for_order(self.storage.device, stream, status)
@@ -220,6 +221,8 @@ cdef class Tensor:
         return int(self.item())
 
     def __array__(self, dtype=None, copy=None):
+        if copy is not None and copy is not True and copy is not False:
+            raise TypeError(f"__array__: copy: got {copy!r:.60}; expected True, False or None")
         if copy is False:
             raise ValueError("copy=False: a tensor becomes a NumPy array by copying from its "
                              "device; numpy.from_dlpack shares memory of the host device")

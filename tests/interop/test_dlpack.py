@@ -152,7 +152,7 @@ def test_copy_and_device_arguments():
     message = r"dl_device is \(2, 0\); a tensor on host can be exported to \(1, 0\)$"
     with pytest.raises(BufferError, match=message):
         x.__dlpack__(dl_device=(2, 0))
-    with pytest.raises(TypeError, match="dl_device is 5; a pair"):
+    with pytest.raises(TypeError, match="dl_device: got 5; expected a pair"):
         x.__dlpack__(dl_device=5)
 
 
