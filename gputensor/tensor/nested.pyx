@@ -16,7 +16,7 @@ from gputensor.tensor.elementwise cimport number_kind, whole_number
 from gputensor.tensor.host_transfer cimport download
 from gputensor.tensor.tensor cimport Tensor
 
-from gputensor.tensor import dlpack, foreign
+from gputensor.tensor import cuda_interface, dlpack
 
 cdef object numpy_arrays = (np.ndarray, np.generic)
 cdef object texts = (str, bytes, bytearray)
@@ -63,7 +63,7 @@ cdef object array_of(object part):
     if hasattr(part, "__dlpack__"):
         return download(dlpack.from_dlpack(part))   # NumPy's own import knows no bfloat16
     if hasattr(part, "__cuda_array_interface__"):
-        return download(foreign.from_cuda_array(part))
+        return download(cuda_interface.from_cuda_array(part))
     return np.asarray(part)
 
 
