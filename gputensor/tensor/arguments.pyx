@@ -7,15 +7,12 @@ import numpy as np
 
 from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_device, resolve_device
-from gputensor.tensor.tensor cimport Tensor
+from gputensor.tensor.tensor cimport MAX_SIZE, Tensor
 
 from gputensor.tensor import dtypes
 
 cdef dict CODES = dtypes.CODES
 cdef object look_up = dtypes.dtype_code
-
-# The widest element has 16 bytes; more elements than this have no addresses.
-cdef int64_t MAX_SIZE = <int64_t> 1 << 58
 
 
 cdef int shape_argument(object shape, int64_t* out) except -1:

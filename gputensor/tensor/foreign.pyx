@@ -20,10 +20,9 @@ from gputensor.streams.current cimport current_device, current_stream, device_te
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.arguments cimport dtype_argument
 from gputensor.tensor.storage cimport storage_foreign
-from gputensor.tensor.tensor cimport Tensor, tensor_over, tensor_span
+from gputensor.tensor.tensor cimport MAX_SIZE, Tensor, tensor_over, tensor_span
 
 # Elements have at most 16 bytes, so no sum of fewer than 2**58 of them leaves 64 bits.
-cdef int64_t MAX_SIZE = <int64_t> 1 << 58
 # No processor gives a process addresses from here on.
 cdef uint64_t END_OF_ADDRESSES = <uint64_t> 1 << 63
 

@@ -6,6 +6,15 @@ from libc.stdint cimport int64_t, uint64_t
 from gputensor._kernels.operand cimport Operand
 from gputensor.tensor.storage cimport Storage
 
+# The most elements a tensor may have: the widest has 16 bytes, and more have no addresses.
+cdef extern from *:
+    """
+    #include <cstdint>
+    static const int64_t gt_max_size = (int64_t)1 << 58;
+    """
+    const int64_t MAX_SIZE "gt_max_size"
+
+
 cdef class Tensor:
     cdef Storage storage
     cdef uint64_t ptr               # address of element [0, ..., 0]

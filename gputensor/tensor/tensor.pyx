@@ -54,7 +54,6 @@ def bind_methods(dict functions):
     PyType_Modified(<PyTypeObject*> Tensor)
 
 
-cdef int64_t MAX_SIZE = <int64_t> 1 << 58   # of elements, the widest of which has 16 bytes
 cdef list NUMPY_DTYPES = [row.numpy for row in DTYPES]
 
 
