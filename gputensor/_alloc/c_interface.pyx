@@ -1,8 +1,8 @@
 # distutils: language = c++
 """The C symbols for foreign callers; their contract is in c_interface.h.
 
-An address that is not the start of an allocation in use is refused by doing nothing: a foreign
-program's double free must not take memory from somebody else.
+An address that was not given out as one, or was given back, is refused by doing nothing: a foreign
+program's double free must not take memory from somebody else, nor a tensor's from the tensor.
 """
 
 from libc.stdint cimport uint64_t
@@ -13,7 +13,13 @@ from gputensor._alloc.allocator cimport (
     allocator_record_stream,
 )
 from gputensor._alloc.block cimport block_map_find
-from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block, gt_load_byte
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    Block,
+    gt_clear_byte,
+    gt_load_byte,
+    gt_store_byte,
+)
 from gputensor._driver.table cimport STATUS_INVALID_VALUE, status_t
 
 cdef extern from "gputensor/_alloc/c_interface.h" nogil:
@@ -40,12 +46,13 @@ cdef void* _malloc(size_t nbytes, int device, void* stream) noexcept nogil:
     block = allocator_malloc(device, nbytes, <uint64_t>stream, &status)
     if block == NULL:
         return NULL
+    gt_store_byte(&block.is_by_address, 1)
     return <void*>block.ptr
 
 
 cdef void _free(void* ptr, size_t nbytes, int device, void* stream) noexcept nogil:
     cdef Block* block = _held(ptr)
-    if block == NULL:
+    if block == NULL or not gt_clear_byte(&block.is_by_address):
         return
     if <uint64_t>stream != block.stream:
         allocator_record_stream(block, <uint64_t>stream)

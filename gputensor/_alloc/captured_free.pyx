@@ -23,6 +23,8 @@ from gputensor._alloc.model cimport (
     BlockPool,
     CapturedFree,
     DeviceAllocator,
+    PoolScope,
+    PrivatePool,
     StreamUse,
 )
 from gputensor._alloc.pool cimport pool_bins, pool_insert
@@ -68,12 +70,20 @@ cdef void _drop(CapturedFree* record) noexcept nogil:
     free(record)
 
 
+# Whether a capture takes memory from these pools.
+cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PoolScope* scope = a.scopes
+    while scope != NULL and (scope.by_thread or scope.pool.graph_id != pool.graph_id):
+        scope = scope.next
+    return scope != NULL
+
+
 cdef void captured_free_note(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef CapturedFree* record
     cdef StreamUse* use = block.uses
     cdef bint is_known
     if (not a.config.capture_reuse or block.pool == NULL or block.pool.owner == NULL
-            or not block.pool.owner.capturing):
+            or not _is_filled(a, block.pool.owner)):
         return
     record = <CapturedFree*>calloc(1, sizeof(CapturedFree))
     if record == NULL:

@@ -260,6 +260,38 @@ cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) n
                  <ull>private.pool_id)
 
 
+# What the records of one pool count together.
+cdef void _check_account(DeviceAllocator* a, Walk* walk, PrivatePool* account) noexcept nogil:
+    cdef PrivatePool* private = a.private_pools
+    cdef Segment* segment
+    cdef int64_t[2] mapped
+    cdef int64_t holders = 0
+    cdef int i
+    mapped[0] = mapped[1] = 0
+    while private != NULL:
+        if (private.account == account) != (private.pool_id == account.pool_id):
+            gt_fault(walk.faults, "pool %llu: a record of it counts elsewhere",
+                     <ull>private.pool_id)
+        if private.pool_id == account.pool_id:
+            holders += private.use_count
+            for i in range(2):
+                segment = private.pools[i].segments
+                while segment != NULL:
+                    mapped[i] += <int64_t>segment.mapped
+                    segment = segment.next
+        private = private.next
+    figures_check(walk, "holders of a private pool", holders, account.holders)
+    for i in range(2):
+        figures_check(walk, "reserved bytes of a kind in a private pool", mapped[i],
+                      account.reserved[2 - i].current)
+    figures_check(walk, "reserved bytes of a private pool", mapped[0] + mapped[1],
+                  account.reserved[0].current)
+    for i in range(3):
+        if not 0 <= account.reserved[i].current <= account.reserved[i].peak:
+            gt_fault(walk.faults, "pool %llu: its reserved bytes are above their peak",
+                     <ull>account.pool_id)
+
+
 cdef void tiles_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
     cdef int64_t[2] mapped
@@ -272,13 +304,7 @@ cdef void tiles_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
         dead += private.use_count == 0 and private.scopes == 0
         for i in range(2):
             _check_pool(a, walk, &private.pools[i], &mapped[i])
-            figures_check(walk, "reserved bytes of a kind in a private pool", mapped[i],
-                          private.reserved[2 - i].current)
-        figures_check(walk, "reserved bytes of a private pool", mapped[0] + mapped[1],
-                      private.reserved[0].current)
-        for i in range(3):
-            if not 0 <= private.reserved[i].current <= private.reserved[i].peak:
-                gt_fault(walk.faults, "pool %llu: its reserved bytes are above their peak",
-                         <ull>private.pool_id)
+        if private.account == private:
+            _check_account(a, walk, private)
         private = private.next
     figures_check(walk, "private pools without holder and scope", dead, a.dead_pools)

@@ -43,9 +43,24 @@ cdef void dead_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
         cell = &cell[0].next
     cell[0] = pool.next
     a.dead_pools -= 1
+    _pass_account(a, pool)
     pool_clear(&pool.pools[0])
     pool_clear(&pool.pools[1])
     free(pool)
+
+
+# What a record counted for others of its pool goes to one of them.
+cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PrivatePool* heir = NULL
+    cdef PrivatePool* other = a.private_pools
+    while other != NULL:
+        if other.account == pool:
+            if heir == NULL:
+                heir = other
+                heir.holders = pool.holders
+                heir.reserved = pool.reserved
+            other.account = heir
+        other = other.next
 
 
 # A plain segment that is one free block, and done, changes its pool. No driver call.

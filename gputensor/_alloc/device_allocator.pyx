@@ -18,6 +18,7 @@ from gputensor._alloc.configuration cimport (
 from gputensor._alloc.direct cimport direct_release
 from gputensor._alloc.model cimport (
     DeviceAllocator,
+    PoolScope,
     PrivatePool,
     Segment,
     StreamState,
@@ -27,6 +28,7 @@ from gputensor._alloc.model cimport (
 from gputensor._alloc.mutex cimport device_lock, device_unlock, pthread_mutex_init
 from gputensor._alloc.pending cimport pending_poll
 from gputensor._alloc.pool cimport pool_clear, pool_init
+from gputensor._alloc.private_pool cimport pool_forget_holds
 from gputensor._alloc.release cimport release_all, synchronize_all
 from gputensor._alloc.segment cimport segment_drop
 from gputensor._alloc.thread_cache cimport caches_after_fork, caches_drain, caches_forget
@@ -149,6 +151,10 @@ def configure(settings=None):
 
 def set_caching(int device, bint caching):
     """Turn caching on or off for requests to come (``caching_allocator_enable``)."""
+    _set_caching(device, caching)
+
+
+cdef void _set_caching(int device, bint caching) noexcept:
     cdef DeviceAllocator* a = allocator_find(device)
     if a != NULL:
         a.caching = caching
@@ -159,29 +165,34 @@ def set_caching(int device, bint caching):
 
 def set_caching_everywhere(bint caching):
     """Turn caching on or off on all devices, also on those that are opened later."""
-    restore_caching((caching, {}))
+    restore_caching((caching, {}, caching))
 
 
 def caching_everywhere():
     """Return what :func:`restore_caching` takes to bring caching back to what it is now."""
-    return _caching, {device: is_caching(device) for device in open_devices()}
+    return (_caching, {device: is_caching(device) for device in open_devices()},
+            _new_devices_cache())
 
 
 def restore_caching(state):
-    """Bring caching back; a device that was opened meanwhile is as one that is opened now."""
+    """Bring caching back; a device that was opened meanwhile is as a new one was at the time.
+
+    No Python runs in it: a signal handler sees all devices changed, or none.
+    """
     global _caching
     cdef int index
-    _caching, by_device = state
+    cdef dict by_device = state[1]
+    cdef bint fresh = state[2]
+    _caching = state[0]
     for index in range(MAX_DEVICES):
         if caching_at_fork[index]:
-            set_caching(index - HOST_DEVICES,
-                        by_device.get(index - HOST_DEVICES, _new_devices_cache()))
-    for device in open_devices():
-        if device not in _own_settings:
-            set_caching(device, by_device.get(device, _new_devices_cache()))
+            _set_caching(index - HOST_DEVICES, by_device.get(index - HOST_DEVICES, fresh))
+    for index in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
+        if allocator_find(index) != NULL and index not in _own_settings:
+            _set_caching(index, by_device.get(index, fresh))
 
 
-def _new_devices_cache():
+cdef object _new_devices_cache():
     if _caching is None:
         return not switch("GPUTENSOR_NO_MEMORY_CACHING")
     return _caching
@@ -241,9 +252,15 @@ def close_allocator(int device, bint abandon=False):
 cdef void _forget(DeviceAllocator* a) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef PrivatePool* private
+    cdef PoolScope* scope
     cdef StreamState* state
     cdef int i
     caches_forget(a)
+    while a.scopes != NULL:
+        scope = a.scopes
+        a.scopes = scope.next
+        pool_forget_holds(scope.holds)
+        free(scope)
     for i in range(2):
         _drop_segments(a, a.pools[i].segments)
         pool_clear(&a.pools[i])

@@ -34,6 +34,7 @@ cdef extern from "gputensor/_alloc/sync.h" nogil:
     void gt_store_int(int32_t* cell, int32_t value)
     uint8_t gt_load_byte(const uint8_t* cell)
     void gt_store_byte(uint8_t* cell, uint8_t value)
+    uint8_t gt_clear_byte(uint8_t* cell)
     int gt_highest_bit(uint64_t value)
     int gt_lowest_bit(uint64_t value)
 
@@ -73,6 +74,7 @@ cdef struct BlockPool
 cdef struct ThreadCache
 cdef struct DeviceAllocator
 cdef struct PrivatePool
+cdef struct PoolHold
 cdef struct View
 cdef struct StreamState
 cdef struct CapturedFree
@@ -107,6 +109,7 @@ cdef struct Block:
     int32_t waits               # PENDING: events not yet seen complete
     uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
     uint8_t is_oversize         # it counts in oversize_allocations
+    uint8_t is_by_address       # given out as an address, and given back as one
     # ---- the third line
     Block* parts                # with `view`: the home tiles it stands for, by link_next
 
@@ -202,23 +205,36 @@ cdef struct BlockPool:
     StreamBins* streams
     Segment* segments
 
+# What captures into the graph pool `graph_id` take in the name of the pool `pool_id`. Replays write
+# there while it looks free, so neither eager requests of the pool nor captures into other graph
+# pools get it. graph_id 0: memory of eager requests.
 cdef struct PrivatePool:
     uint64_t pool_id
+    uint64_t graph_id
     int use_count               # holders: graphs, MemPool objects
     int scopes                  # in the list of scopes
     int capturing               # ... of them, those of captures
     int pins                    # threads that work on it with the lock given up
     bint is_for_oom             # its free blocks serve other requests before those fail
     bint is_unsplit             # blocks are neither cut nor joined
-    Stat reserved[3]            # bytes of its segments: all, large, small
+    PrivatePool* account        # the record that counts for all with this pool_id:
+    int holders                 # ... the sum of their use counts
+    Stat reserved[3]            # ... bytes of their segments: all, large, small
     BlockPool pools[2]
     PrivatePool* next
+
+# One holder of a private pool more, until pool_release_holds.
+cdef struct PoolHold:
+    uint64_t pool_id
+    uint64_t graph_id
+    PoolHold* next
 
 # While a scope is open, requests that match it are served from its pool.
 cdef struct PoolScope:
     PrivatePool* pool
     bint by_thread
     uint64_t owner              # the thread, or the stream
+    PoolHold* holds             # of a capture: other pools that it took memory from
     PoolScope* next
 
 cdef enum:                      # Budget: what a shard may still add to a current value

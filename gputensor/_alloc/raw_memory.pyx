@@ -1,8 +1,8 @@
 # distutils: language = c++
 """Device memory by address, and private pools by number: the core's C functions for Python code.
 
-An address is given back by :func:`raw_delete`, which believes it only when it is the start of a
-block that a caller holds.
+An address is given back once, by :func:`raw_delete` or by a C caller, and only when it was given
+out as an address: a tensor's memory goes with the tensor.
 """
 
 from operator import index
@@ -16,7 +16,13 @@ from gputensor._alloc.allocator cimport (
     raise_for_malloc,
 )
 from gputensor._alloc.block cimport block_map_find
-from gputensor._alloc.model cimport BLOCK_ALLOCATED, Block, gt_load_byte
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED,
+    Block,
+    gt_clear_byte,
+    gt_load_byte,
+    gt_store_byte,
+)
 from gputensor._alloc.private_pool cimport (
     pool_begin_thread,
     pool_end_thread,
@@ -41,14 +47,22 @@ cdef object _address(object ptr):
         raise TypeError(f"ptr: got {type(ptr).__name__}, allowed: an integer") from None
 
 
-cdef Block* _held(object ptr) except NULL:
-    cdef object number = _address(ptr)
+# The block in use that begins at an address, or NULL.
+cdef Block* _find(object number) except? NULL:
     cdef Block* block = NULL
     cdef uint64_t address = 0
     if 0 <= number < 1 << 64:
         address = number
         block = block_map_find(address)
     if block == NULL or block.ptr != address or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
+        return NULL
+    return block
+
+
+cdef Block* _held(object ptr) except NULL:
+    cdef object number = _address(ptr)
+    cdef Block* block = _find(number)
+    if block == NULL:
         raise ValueError(f"ptr: got {number:#x}, allowed: the address of an allocation in use")
     return block
 
@@ -62,13 +76,21 @@ def raw_alloc(int device, size_t nbytes, uint64_t stream):
     block = allocator_malloc(device, nbytes, stream, &status)
     if block == NULL:
         raise_for_malloc(device, nbytes, stream, status)
+    gt_store_byte(&block.is_by_address, 1)
     return block.ptr
 
 
 def raw_delete(ptr):
     """Give back what :func:`raw_alloc` returned. Raises ``ValueError`` for any other address."""
-    if _address(ptr) != 0:
-        allocator_free(_held(ptr))
+    cdef object number = _address(ptr)
+    cdef Block* block
+    if number == 0:
+        return
+    block = _find(number)
+    if block == NULL or not gt_clear_byte(&block.is_by_address):
+        raise ValueError(f"ptr: got {number:#x}; expected an address that "
+                         "caching_allocator_alloc returned and that was not given back since")
+    allocator_free(block)
 
 
 def raw_record_stream(ptr, uint64_t stream):

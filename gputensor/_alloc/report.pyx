@@ -112,7 +112,8 @@ cdef void _fill_private(PrivatePool* private, int64_t* cell) noexcept nogil:
 
 
 cdef inline bint _is_shown(PrivatePool* private) noexcept nogil:
-    return private.use_count > 0 or private.capturing or private.reserved[0].current != 0
+    return private.account == private and (private.holders > 0
+                                           or private.reserved[0].current != 0)
 
 
 cdef int _count_private(DeviceAllocator* a) noexcept nogil:

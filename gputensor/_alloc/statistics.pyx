@@ -277,8 +277,8 @@ cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
                                 int64_t nbytes) noexcept nogil:
     account_reserved(a, pool.kind, nbytes)
     if pool.owner != NULL:
-        stat_change(&pool.owner.reserved[0], nbytes)
-        stat_change(&pool.owner.reserved[2 - pool.kind], nbytes)
+        stat_change(&pool.owner.account.reserved[0], nbytes)
+        stat_change(&pool.owner.account.reserved[2 - pool.kind], nbytes)
 
 
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:

@@ -54,5 +54,10 @@ static inline void gt_store_byte(uint8_t* cell, uint8_t value) {
     __atomic_store_n(cell, value, __ATOMIC_RELAXED);
 }
 
+// Sets a byte to 0; what it was.
+static inline uint8_t gt_clear_byte(uint8_t* cell) {
+    return __atomic_exchange_n(cell, 0, __ATOMIC_ACQ_REL);
+}
+
 static inline int gt_highest_bit(uint64_t value) { return 63 - __builtin_clzll(value); }
 static inline int gt_lowest_bit(uint64_t value) { return __builtin_ctzll(value); }

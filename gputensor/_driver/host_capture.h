@@ -38,8 +38,6 @@ public:
         if (!found) return INVALID_HANDLE;
         auto capture = found->capture;
         if (!capture) return ILLEGAL_STATE;
-        if (capture->mode != RELAXED && capture->thread != std::this_thread::get_id())
-            return CAPTURE_WRONG_THREAD;
         if (capture->origin != stream) {
             invalidate(*capture);
             return CAPTURE_UNMATCHED;
@@ -51,6 +49,9 @@ public:
         for (auto& entry : schedule.streams)
             if (entry.second->capture == capture) entry.second->capture = nullptr;
         if (capture->invalidated) return CAPTURE_INVALIDATED;
+        // On CUDA, too, the capture is over then.
+        if (capture->mode != RELAXED && capture->thread != std::this_thread::get_id())
+            return CAPTURE_WRONG_THREAD;
         if (!joined) return CAPTURE_UNJOINED;
         graphs[++last_handle] = capture->graph;
         *graph = last_handle;

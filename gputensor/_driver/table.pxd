@@ -26,6 +26,7 @@ cdef enum:
     STATUS_NOT_SUPPORTED = 801
     STATUS_CAPTURE_UNSUPPORTED = 900
     STATUS_CAPTURE_INVALIDATED = 901
+    STATUS_CAPTURE_WRONG_THREAD = 908
     STATUS_UNKNOWN = 999
 
 # Device numbers: CUDA ordinals are >= 0; host devices are -1 (the embedded device), -2, ... (made

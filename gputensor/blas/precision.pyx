@@ -35,7 +35,8 @@ cdef extern from "gputensor/blas/precision_default.h":
     uint32_t precision_default_get() noexcept nogil
     PrecisionEntry* precision_set(uint32_t mask, uint32_t value)
     void precision_take_back(PrecisionEntry* entry)
-    void precision_settle(PrecisionEntry* entry)
+    cdef cppclass PrecisionSetter:
+        PrecisionEntry* entry
 
 cdef extern from *:
     """
@@ -237,23 +238,20 @@ cdef class ProcessSetting(Precision):
     :func:`precision` makes a scope that they never see.
     """
 
-    cdef PrecisionEntry* entry      # NULL: the change of the default was taken back
-
-    def __dealloc__(self):
-        if self.entry is not NULL:
-            precision_settle(self.entry)
+    cdef PrecisionSetter setter
 
     def __enter__(self):
-        if self.entry is not NULL:
-            precision_take_back(self.entry)
-            self.entry = NULL
+        cdef PrecisionEntry* entry = self.setter.entry
+        if entry is not NULL:
+            self.setter.entry = NULL
+            precision_take_back(entry)
         return Precision.__enter__(self)
 
 
 cdef object set_default(dict flags):
     cdef ProcessSetting setting = ProcessSetting(**flags)
-    setting.entry = precision_set(setting.mask, setting.value)
-    if setting.entry is NULL:
+    setting.setter.entry = precision_set(setting.mask, setting.value)
+    if setting.setter.entry is NULL:
         raise MemoryError("no memory for a change of the precision flags")
     return setting
 

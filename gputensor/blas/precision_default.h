@@ -6,9 +6,14 @@
 // A setter that is dropped without having been entered stands. Its entry joins the base, or, behind
 // one that is open, the standing entry beside it: there are at most twice as many as open setters.
 //
+// A setter whose `with` statement a signal handler interrupts before it is entered takes its change
+// back, too: its frame drops it while the exception is on its way.
+//
 // Readers load one atomic. Everything else is called with the GIL and runs no Python in between.
 #ifndef GPUTENSOR_BLAS_PRECISION_DEFAULT_H
 #define GPUTENSOR_BLAS_PRECISION_DEFAULT_H
+
+#include <Python.h>
 
 #include <atomic>
 #include <cstdint>
@@ -81,5 +86,17 @@ static inline void precision_settle(PrecisionEntry* entry) {
     entry->is_open = false;
     precision_tidy();
 }
+
+// A setter's entry. The end of the setter is noticed here: Cython's __dealloc__ puts the exception
+// aside that is asked for.
+struct PrecisionSetter {
+    PrecisionEntry* entry = nullptr;    // NULL: the change of the default was taken back
+
+    ~PrecisionSetter() {
+        if (!entry) return;
+        if (PyErr_Occurred()) precision_take_back(entry);
+        else precision_settle(entry);
+    }
+};
 
 #endif

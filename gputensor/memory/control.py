@@ -6,6 +6,7 @@ import operator
 from gputensor._alloc import device_allocator, pinned_memory, raw_memory, report
 from gputensor._alloc import settings as _settings
 from gputensor._alloc.c_interface import library_path
+from gputensor.memory.scopes import UncachedBlock
 from gputensor.streams.device_number import device_number, stream_handle
 
 __all__ = [
@@ -71,7 +72,7 @@ def caching_allocator_delete(mem_ptr):
     TypeError
         The address is not an integer.
     ValueError
-        It is not the start of an allocation in use.
+        It was not given out here, or was given back since. A tensor's memory goes with the tensor.
     """
     raw_memory.raw_delete(mem_ptr)
 
@@ -100,8 +101,7 @@ def caching_allocator_enable(value=True, device=None):
         device_allocator.set_caching(_used_number(device), bool(value))
 
 
-@contextlib.contextmanager
-def caching_allocator_disabled(device=None):
+class caching_allocator_disabled(UncachedBlock, contextlib.ContextDecorator):  # noqa: N801
     """Have caching off in a ``with`` block, on a device or, by default, on all.
 
     Afterwards each device is as it was before.
@@ -112,15 +112,6 @@ def caching_allocator_disabled(device=None):
     ...     ptr = caching_allocator_alloc(4096, "host")
     >>> caching_allocator_delete(ptr)
     """
-    with contextlib.ExitStack() as stack:
-        if device is None:
-            stack.callback(device_allocator.restore_caching, device_allocator.caching_everywhere())
-        else:
-            device = _used_number(device)
-            stack.callback(device_allocator.set_caching, device,
-                           device_allocator.is_caching(device))  # fmt: skip
-        caching_allocator_enable(False, device)
-        yield
 
 
 def _used_number(device):

@@ -1,14 +1,13 @@
 """Private pools: memory set apart for some requests."""
 
 import contextlib
-import os
 import weakref
 
 from gputensor._alloc import raw_memory
-from gputensor._alloc.device_allocator import open_allocator
 from gputensor._alloc.pool_names import note_user_pool, pool_pair
 from gputensor._driver.registry import after_fork
 from gputensor.memory.events import memory_snapshot
+from gputensor.memory.scopes import PoolBlock, PoolDevices
 from gputensor.streams.device_number import device_number
 
 __all__ = [
@@ -47,19 +46,11 @@ class MemPool:
         for name, value in (("use_on_oom", use_on_oom), ("no_split", no_split)):
             if not isinstance(value, bool):
                 raise TypeError(f"{name}: got {type(value).__name__}, allowed: bool")
-        self._devices = {}
-        _pools.add(self)
-        self._kind = use_on_oom, no_split
         self._number = raw_memory.new_pool_id()
+        self._devices = PoolDevices(self._number, use_on_oom, no_split)
+        _pools.add(self)
         note_user_pool(self._number)
-        self._hold(device_number(device))
-
-    def _hold(self, number):
-        if number not in self._devices:
-            open_allocator(number)
-            raw_memory.retain_pool(number, self._number)
-            self._devices[number] = True
-            raw_memory.set_pool_kind(number, self._number, *self._kind)
+        self._devices.hold(device_number(device))
 
     @property
     def id(self):
@@ -67,7 +58,10 @@ class MemPool:
         return pool_pair(self._number)
 
     def use_count(self):
-        """Return how many holders the pool has: this object, and blocks of :func:`use_mem_pool`."""
+        """Return how many holders the pool has.
+
+        This object, blocks of :class:`use_mem_pool`, and graphs that captured inside of them.
+        """
         return max(
             (raw_memory.count_pool_uses(number, self._number) for number in self._devices),
             default=0,
@@ -81,38 +75,33 @@ class MemPool:
         # A copy would give back a hold that is not its own.
         raise TypeError("cannot copy or pickle a MemPool")
 
-    def __del__(self):
-        for number in getattr(self, "_devices", ()):
-            raw_memory.release_pool(number, self._number)
-
 
 @after_fork
 def _forget(device):
     """In the child of a fork, where no pool is held: each is held again when it is used."""
     for pool in _pools:
-        pool._devices.pop(device, None)
+        pool._devices.forget(device)
 
 
-@contextlib.contextmanager
-def use_mem_pool(pool, device=None):
+class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801
     """Serve this thread's requests on a device from a :class:`MemPool` in a ``with`` block.
 
     Should the block end in another thread, it ends for the one in which it began; in the child of a
-    fork inside of it, requests are served as outside.
+    fork inside of it, requests are served as outside. What a graph captures inside of the block has
+    memory of the pool that nobody else gets as long as the graph exists.
+
+    Examples
+    --------
+    >>> pool = MemPool("host")
+    >>> with use_mem_pool(pool, "host"):
+    ...     pool.use_count()
+    2
     """
-    if not isinstance(pool, MemPool):
-        raise TypeError(f"pool: got {type(pool).__name__}, allowed: MemPool")
-    number = device_number(device)
-    pool._hold(number)
-    process = os.getpid()
-    raw_memory.retain_pool(number, pool._number)
-    try:
-        thread = raw_memory.begin_pool(number, pool._number)
-        try:
-            yield
-        finally:
-            if os.getpid() == process:
-                raw_memory.end_pool(number, pool._number, thread)
-    finally:
-        if os.getpid() == process:
-            raw_memory.release_pool(number, pool._number)
+
+    def __init__(self, pool, device=None):
+        if not isinstance(pool, MemPool):
+            raise TypeError(f"pool: got {type(pool).__name__}, allowed: MemPool")
+        super().__init__(pool, device)
+
+    def _recreate_cm(self):
+        return use_mem_pool(self.pool, self.device)

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.table cimport status_t
 
 # How many captures of this library are under way, on all devices.
@@ -22,5 +23,6 @@ cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) n
 # `other` will wait, when its capture is over, for what `stream` holds now.
 cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil
 # Forgets the capture, lets its streams wait for what they owe, and gives their handles, the first
-# one first; the caller calls graph_stream_release for each. `waits` is the status of the waits.
-cdef list capture_finished(int device, uint64_t capture_id, status_t* waits)
+# one first; the caller calls graph_stream_release for each. `waits` is the status of the waits;
+# `holds` gets the pools that streams which joined took memory from (pool_end).
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds)

@@ -13,11 +13,13 @@ Then it also waits for what the other streams of the capture held before, and ow
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport free, malloc, realloc
 
-from gputensor._alloc.private_pool cimport pool_begin, pool_end, pool_release
+from gputensor._alloc.model cimport PoolHold
+from gputensor._alloc.private_pool cimport pool_begin, pool_end, pool_release_capture
 from gputensor._driver.registry cimport at_fork, driver_get
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 from gputensor.streams.event_pool cimport event_behind, event_return
 from gputensor.streams.graph_streams cimport graph_stream_retain, graph_stream_waited
+from gputensor.streams.waited cimport replay_came
 
 from gputensor._driver.registry import before_close
 
@@ -178,6 +180,7 @@ cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept 
     cdef uint64_t event = 0
     cdef status_t status = event_behind(device, stream, &event)
     cdef uint64_t former = event
+    replay_came(device, other)
     if status == STATUS_OK:
         spin_acquire(&lock)
         status = add_owed(find_part(device, other), stream, event, &former)
@@ -227,7 +230,7 @@ cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     return capture
 
 
-cdef list capture_finished(int device, uint64_t capture_id, status_t* waits):
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds):
     cdef Capture* capture = take(device, capture_id)
     cdef list streams = []
     cdef status_t status
@@ -239,8 +242,8 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits):
         streams.append(capture.parts[i].stream)
         if i > 0:
             # pool_begin counted as a holder; the graph is the only one that stays.
-            pool_end(device, capture.pool_id, capture.parts[i].stream)
-            pool_release(device, capture.pool_id)
+            pool_end(device, capture.pool_id, capture.parts[i].stream, holds)
+            pool_release_capture(device, capture.pool_id)
         status = pay(device, capture, i)
         if status != STATUS_OK:
             waits[0] = status
@@ -256,7 +259,7 @@ cdef status_t pay(int device, Capture* capture, int at) noexcept nogil:
     cdef uint64_t stream = capture.parts[at].stream
     cdef uint64_t capture_id
     cdef uint64_t waited_for = stream
-    # A capture that did not end, because another thread must end it, is left intact.
+    # A capture that the driver did not end is left intact.
     cdef bint goes_on = capture_of_stream(device, stream, &capture_id)
     cdef status_t status = STATUS_OK
     cdef Part* part

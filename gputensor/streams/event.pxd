@@ -8,6 +8,8 @@ cdef class Event:
     cdef uint64_t handle            # 0 until the first record
     cdef int device_number          # NO_DEVICE until the first record
     cdef int generation             # of the device number when it was made (see Stream)
+    cdef uint64_t stream            # of the latest record, and its moment (waited.pxd)
+    cdef uint64_t moment
     cdef readonly bint enable_timing
     cdef readonly bint blocking
 

@@ -28,6 +28,7 @@ from gputensor.streams.current cimport (
 from gputensor.streams.device cimport device_object
 from gputensor.streams.event_pool cimport event_return, event_take
 from gputensor.streams.stream cimport Stream, after_synchronize, any_stream, stream_argument
+from gputensor.streams.waited cimport wait_begun, wait_succeeded
 
 from gputensor.errors import raise_for_status
 
@@ -102,7 +103,7 @@ cdef class Event:
         """Put the mark behind the work that `stream` (the current one by default) holds now."""
         cdef Stream target
         cdef Driver* driver
-        cdef uint64_t handle
+        cdef uint64_t handle, moment
         cdef status_t status
         if self.handle:
             if isinstance(stream, Stream) and (<Stream>stream).device_number != self.device_number:
@@ -117,12 +118,15 @@ cdef class Event:
         driver = target.driver()
         handle = self.handle if self.handle else self.create(target.device_number)
         # With the GIL: two threads that record for the first time must not both make an event.
+        moment = wait_begun()
         status = driver.event_record(driver.self, handle, target.handle)
         if status != STATUS_OK:
             if not self.handle:
                 driver.event_destroy(driver.self, handle)
             target.check(status, "event_record")
         self.handle = handle
+        self.stream = target.handle
+        self.moment = moment
         self.device_number = target.device_number
         self.generation = target.generation
 
@@ -170,6 +174,8 @@ cdef class Event:
         """Return whether the work before the mark is done. Never waits."""
         cdef Driver* driver
         cdef uint64_t handle = self.handle
+        cdef uint64_t stream = self.stream
+        cdef uint64_t moment = self.moment
         cdef status_t status
         if not self.handle:
             return True
@@ -179,12 +185,15 @@ cdef class Event:
         if status == STATUS_NOT_READY:
             return False
         self.check(status, "event_query")
+        wait_succeeded(self.device_number, stream, moment)
         return True
 
     def synchronize(self):
         """Wait until the work before the mark is done. Other threads run meanwhile."""
         cdef Driver* driver
         cdef uint64_t handle = self.handle
+        cdef uint64_t stream = self.stream
+        cdef uint64_t moment = self.moment
         cdef status_t status
         if not self.handle:
             return
@@ -195,6 +204,7 @@ cdef class Event:
             with nogil:
                 status = driver.event_synchronize(driver.self, handle)
             self.check(status, "event_synchronize")
+            wait_succeeded(self.device_number, stream, moment)
         after_synchronize(self.device_number)
 
     def elapsed_time(self, end_event):

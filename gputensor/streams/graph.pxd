@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.table cimport Driver, status_t
 from gputensor.streams.stream cimport Stream
 
@@ -15,7 +16,9 @@ cdef class CUDAGraph:
     cdef uint64_t graph
     cdef uint64_t executable
     cdef uint64_t pool_id           # 0: none
+    cdef PoolHold* holds            # on other pools that the capture took memory from
     cdef uint64_t capture_id
+    cdef uint64_t thread            # the one that has to end the capture; 0: any may
     cdef uint64_t replayed          # event behind the latest replay; 0: none yet
     cdef int device
     cdef int generation

@@ -16,12 +16,20 @@ from gputensor._alloc.device_allocator cimport allocator_open
 from gputensor._alloc.private_pool cimport (
     pool_begin,
     pool_end,
+    pool_forget_holds,
     pool_new_id,
-    pool_release,
+    pool_release_capture,
+    pool_release_holds,
+    pool_thread,
     pool_use_count,
 )
 from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport (
+    STATUS_CAPTURE_WRONG_THREAD,
+    STATUS_OK,
+    Driver,
+    status_t,
+)
 from gputensor.streams.capture cimport (
     capture_finished,
     capture_owe,
@@ -152,14 +160,15 @@ cdef class CUDAGraph:
         if status != STATUS_OK:
             if before:
                 event_return(device, before)
-            pool_end(device, pool_id, stream)
-            pool_release(device, pool_id)
+            pool_end(device, pool_id, stream, &self.holds)
+            pool_release_capture(device, pool_id)
             raise_for_status(status, "capture_begin", f"on {device_text(device)}")
         self.device = device
         self.generation = device_generation(device)
         self.stream = stream_argument(None, device)
         self.pool_id = pool_id
         self.capture_id = capture_id
+        self.thread = 0 if capture_error_mode == "relaxed" else pool_thread()
         self.state = CAPTURING
         pool_streams[device, pool_id] = self.stream, self.is_private
         capture_started(device, self.capture_id, pool_id, stream, before, self.is_private)
@@ -171,13 +180,18 @@ cdef class CUDAGraph:
         ------
         DriverError
             The capture was broken, by work that cannot be captured or by a stream that did not
-            join again. The object is empty then.
+            join again. The object is empty then. Or another thread began it, in a mode other than
+            ``"relaxed"``: it goes on, and that thread ends it.
         """
         cdef Driver* driver
         cdef status_t status
         if self.state != CAPTURING:
             raise RuntimeError("this CUDAGraph does not capture")
         self.driver()
+        if self.thread and self.thread != pool_thread():
+            # The driver would say the same and end the capture, under the thread that captures.
+            raise_for_status(STATUS_CAPTURE_WRONG_THREAD, "capture_end",
+                             f"on {device_text(self.device)}; end it there, or drop the graph")
         status = self.finish_capture()
         if status != STATUS_OK:
             self.forget()
@@ -249,14 +263,15 @@ cdef class CUDAGraph:
         return driver
 
     cdef status_t finish_capture(self):
-        # Leaves the handle in self.graph, and the pool to the graph.
+        # Leaves the handle in self.graph, and the pools to the graph. The capture is over whatever
+        # the driver answers: in another thread than the capture's that is an error, too.
         cdef Driver* driver = driver_get(self.device)
         cdef uint64_t stream = self.stream.handle
         cdef status_t status, waits = STATUS_OK
         with nogil:
             status = driver.capture_end(driver.self, stream, &self.graph)
-        pool_end(self.device, self.pool_id, stream)
-        self.members = capture_finished(self.device, self.capture_id, &waits)
+        pool_end(self.device, self.pool_id, stream, &self.holds)
+        self.members = capture_finished(self.device, self.capture_id, &waits, &self.holds)
         if status == STATUS_OK and waits != STATUS_OK:
             driver.graph_destroy(driver.self, self.graph)
             status = waits
@@ -348,8 +363,9 @@ cdef class CUDAGraph:
         made.graph, made.executable, made.replayed = self.graph, self.executable, self.replayed
         made.pool_id, made.capture_id = self.pool_id, self.capture_id
         made.device, made.generation, made.state = self.device, self.generation, self.state
-        made.stream, made.members = self.stream, self.members
+        made.stream, made.members, made.holds = self.stream, self.members, self.holds
         self.members = None
+        self.holds = NULL
         self.clear_books()
         return made
 
@@ -359,6 +375,8 @@ cdef class CUDAGraph:
         if self.members is not None and self.generation == device_generation(self.device):
             for member in self.members:
                 graph_stream_release(self.device, member)
+        pool_forget_holds(self.holds)
+        self.holds = NULL
         self.graph = self.executable = self.replayed = self.pool_id = 0
         self.state = EMPTY
         self.is_private = False
@@ -370,8 +388,10 @@ cdef class CUDAGraph:
         cdef uint64_t pool_id = self.pool_id
         if self.replayed:
             event_return(self.device, self.replayed)
+        pool_release_holds(self.device, self.holds)
+        self.holds = NULL
         self.clear_books()
-        pool_release(self.device, pool_id)
+        pool_release_capture(self.device, pool_id)
         if pool_use_count(self.device, pool_id) == 0:
             pool_streams.pop((self.device, pool_id), None)
         for function in release_hooks:

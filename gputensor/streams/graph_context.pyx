@@ -27,6 +27,7 @@ from gputensor.streams.graph cimport (
     pool_stream,
 )
 from gputensor.streams.stream cimport Stream, after_synchronize, any_stream
+from gputensor.streams.waited cimport wait_begun, wait_succeeded, wait_succeeded_for_all
 
 from gputensor.errors import raise_for_status
 from gputensor.streams.stream import stream_for_captures
@@ -112,13 +113,21 @@ cdef int settle(int device) except -1:
     # thread's capture would break if this one waited for the whole device.
     cdef Driver* driver = driver_get(device)
     cdef uint64_t stream = current_stream(device)
-    cdef status_t status
+    cdef uint64_t moment = wait_begun()
+    cdef bint for_all = not captures_active()
+    cdef status_t status = STATUS_CAPTURE_UNSUPPORTED
     with nogil:
-        status = STATUS_CAPTURE_UNSUPPORTED if captures_active() else allocator_settle(device)
-        if status == STATUS_CAPTURE_UNSUPPORTED:
+        if for_all:
+            status = allocator_settle(device)
+            for_all = status != STATUS_CAPTURE_UNSUPPORTED
+        if not for_all:
             status = driver.stream_synchronize(driver.self, stream)
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
+    if for_all:
+        wait_succeeded_for_all(device, moment)
+    else:
+        wait_succeeded(device, stream, moment)
     return after_synchronize(device)
 
 

@@ -11,6 +11,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, realloc
 
 from gputensor._driver.registry cimport at_fork
+from gputensor.streams.waited cimport replay_came
 
 from gputensor._driver.registry import before_close
 
@@ -164,6 +165,7 @@ cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set pe
 
 cdef void graph_stream_waited(int device, uint64_t peer, uint64_t stream) noexcept nogil:
     cdef GraphStream* found
+    replay_came(device, peer)
     spin_acquire(&lock)
     found = find(device, peer)
     if found != NULL:

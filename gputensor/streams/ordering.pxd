@@ -14,6 +14,7 @@ from gputensor._driver.table cimport status_t
 cdef struct Use:
     uint64_t stream
     uint64_t is_live
+    uint64_t stamp          # wait_clock at its latest use (waited.pxd)
 
 # Embedded in a tensor's storage.
 #   only == writer      every use since the last write, and the write, was on this stream
@@ -21,6 +22,7 @@ cdef struct Use:
 cdef struct UseLog:
     uint64_t only
     uint64_t writer         # the stream of the last write (at first: of the allocation)
+    uint64_t stamp          # wait_clock at the latest use on it
     Use* uses               # streams that came after the first one; heap, kept across writes
     int count
     int capacity

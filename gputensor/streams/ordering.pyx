@@ -31,6 +31,7 @@ from gputensor.streams.capture cimport (
 from gputensor.streams.current cimport device_text
 from gputensor.streams.event_pool cimport event_behind, event_return
 from gputensor.streams.graph_streams cimport graph_stream_touch, graph_streams_count
+from gputensor.streams.waited cimport is_waited_for, wait_clock
 
 from gputensor.errors import raise_for_status
 
@@ -38,13 +39,21 @@ cdef extern from "gputensor/streams/spin_lock.h":
     void spin_acquire(int* lock) noexcept nogil
     void spin_release(int* lock) noexcept nogil
 
+cdef extern from "gputensor/streams/setting_undo.h" nogil:
+    cdef cppclass ThreadSettingUndo:
+        int* setting
+        int former
+        int* (*own)() noexcept nogil
+
 cdef extern from *:
     """
     static thread_local int gputensor_manual_ordering = 0;
     static inline int manual_ordering() { return gputensor_manual_ordering; }
+    static int* manual_ordering_cell() { return &gputensor_manual_ordering; }
     static inline void set_manual_ordering(int manual) { gputensor_manual_ordering = manual; }
     """
     int manual_ordering() noexcept nogil
+    int* manual_ordering_cell() noexcept nogil
     void set_manual_ordering(int manual) noexcept nogil
 
 cdef enum:
@@ -57,6 +66,7 @@ cdef uint64_t SEVERAL = <uint64_t>-1
 
 cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil:
     log.only = log.writer = stream
+    log.stamp = wait_clock
     log.uses = NULL
     log.count = log.capacity = 0
     log.device = device
@@ -70,14 +80,21 @@ cdef void use_log_drop(UseLog* log) noexcept nogil:
     log.count = log.capacity = 0
 
 
+cdef inline void stamp(UseLog* log) noexcept nogil:
+    if log.stamp != wait_clock:
+        log.stamp = wait_clock
+
+
 cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
     if log.only == stream:
+        stamp(log)
         return STATUS_OK
     return order_read_among(log, block, stream)
 
 
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
     if log.only == stream:
+        stamp(log)
         return STATUS_OK
     return order_write_among(log, block, stream)
 
@@ -90,13 +107,16 @@ cdef status_t order_read_among(UseLog* log, Block* block, uint64_t stream) noexc
         touch_graphs(log, stream)
     if log.writer == stream:
         log.writer_reads = 1
+        stamp(log)
     else:
         use = use_of(log, block, stream, &status)
         if use != NULL and not use.is_live:
-            status = wait_for_use(log.device, stream, log.writer, True)
+            status = wait_for_use(log.device, stream, log.writer, log.stamp, True)
             if status == STATUS_OK:
                 use.is_live = 1
                 log.only = SEVERAL
+        if use != NULL:
+            use.stamp = wait_clock
     spin_release(&log.lock)
     return status
 
@@ -112,12 +132,13 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
         use = use_of(log, block, stream, &status)
         # A reader has waited for all that the writer did, unless the writer read afterwards.
         if status == STATUS_OK and (not use.is_live or log.writer_reads):
-            status = wait_for_use(log.device, stream, log.writer, True)
+            status = wait_for_use(log.device, stream, log.writer, log.stamp, True)
     for i in range(log.count):
         if status != STATUS_OK:
             break
         if log.uses[i].is_live and log.uses[i].stream != stream:
-            status = wait_for_use(log.device, stream, log.uses[i].stream, False)
+            status = wait_for_use(log.device, stream, log.uses[i].stream, log.uses[i].stamp,
+                                  False)
     if status == STATUS_OK and log.writer != stream:
         # The former writer stays listed, for those who must know every stream that used the memory.
         use_of(log, block, log.writer, &status)
@@ -126,6 +147,7 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
             log.uses[i].is_live = 0
         log.writer = log.only = stream
         log.writer_reads = 0
+        log.stamp = wait_clock
     spin_release(&log.lock)
     return status
 
@@ -157,7 +179,7 @@ cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) n
         status[0] = allocator_record_stream(block, stream)
         if status[0] != STATUS_OK:
             return NULL
-    log.uses[log.count] = Use(stream, 0)
+    log.uses[log.count] = Use(stream, 0, wait_clock)
     log.count += 1
     return &log.uses[log.count - 1]
 
@@ -168,9 +190,10 @@ cdef bint ordering_is_manual() noexcept nogil:
     return manual_ordering()
 
 
-cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other,
+cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other, uint64_t used,
                            bint other_wrote) noexcept nogil:
-    # Orders `waiter` after the work of `other`, as far as the capture of either allows it.
+    # Orders `waiter` after the use of the memory on `other`, stamped `used`, as far as the capture
+    # of either allows it.
     cdef Driver* driver = driver_get(device)
     cdef int waiter_captures, other_captures
     cdef uint64_t waiter_capture, other_capture
@@ -183,8 +206,10 @@ cdef status_t wait_for_use(int device, uint64_t waiter, uint64_t other,
     if status != STATUS_OK:
         return status
     if waiter_captures and not other_captures:
-        # An event of a stream outside would break the capture. It is not needed when that
-        # stream's work is done, and there is no way to have it when it is not.
+        # An event of a stream outside would break the capture. It is not needed when the use is
+        # done, and there is no way to have it when it is not.
+        if is_waited_for(device, other, used):
+            return STATUS_OK
         status = driver.stream_query(driver.self, other)
         return STATUS_CAPTURE_ISOLATION if status == STATUS_NOT_READY else status
     if other_captures and not waiter_captures:
@@ -269,7 +294,8 @@ cdef class ordering:
     Notes
     -----
     The mode changes when the object is made, so a plain call sets it; used in a ``with``
-    statement, the former mode comes back at the end, also upon an exception.
+    statement, the former mode comes back at the end, also upon an exception, and upon one that a
+    signal handler raises before the block begins.
 
     Examples
     --------
@@ -281,14 +307,19 @@ cdef class ordering:
     """
 
     cdef int former
+    cdef ThreadSettingUndo undo
 
     def __cinit__(self, mode):
         if mode not in ("auto", "manual"):
             raise ValueError(f"mode is {mode!r}; it must be 'auto' or 'manual'")
         self.former = manual_ordering()
+        self.undo.setting = manual_ordering_cell()
+        self.undo.former = self.former
+        self.undo.own = manual_ordering_cell
         set_manual_ordering(mode == "manual")
 
     def __enter__(self):
+        self.undo.setting = NULL
         return self
 
     def __exit__(self, kind, value, trace):

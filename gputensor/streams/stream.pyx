@@ -36,6 +36,7 @@ from gputensor.streams.device cimport device_object
 from gputensor.streams.device_number cimport protocol_handle
 from gputensor.streams.ordering cimport stream_wait_stream
 from gputensor.streams.stream_handles cimport handle_keep, handle_take
+from gputensor.streams.waited cimport wait_begun, wait_succeeded, wait_succeeded_for_all
 
 from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
@@ -130,21 +131,25 @@ cdef class Stream:
     def query(self):
         """Return whether all work queued so far is done. Never waits."""
         cdef Driver* driver = self.driver()
+        cdef uint64_t moment = wait_begun()
         cdef status_t status
         with nogil:
             status = driver.stream_query(driver.self, self.handle)
         if status == STATUS_NOT_READY:
             return False
         self.check(status, "stream_query")
+        wait_succeeded(self.device_number, self.handle, moment)
         return True
 
     def synchronize(self):
         """Wait until all work queued so far is done. Other threads run meanwhile."""
         cdef Driver* driver = self.driver()
+        cdef uint64_t moment = wait_begun()
         cdef status_t status
         with nogil:
             status = driver.stream_synchronize(driver.self, self.handle)
         self.check(status, "stream_synchronize")
+        wait_succeeded(self.device_number, self.handle, moment)
         after_synchronize(self.device_number)
 
     def wait_event(self, event):
@@ -447,11 +452,13 @@ def synchronize(device=None):
     Errors of work that was queued earlier are raised here. Other threads run meanwhile.
     """
     cdef int number = resolve_device(device)
+    cdef uint64_t moment = wait_begun()
     cdef status_t status
     with nogil:
         status = allocator_synchronize(number)
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(number)}")
+    wait_succeeded_for_all(number, moment)
     after_synchronize(number)
 
 

@@ -1,0 +1,151 @@
+"""Blocks of ``with`` that change how this process or thread allocates, and change it back.
+
+Each enters and leaves in one call of C that runs no Python once it has changed anything: a signal
+handler runs before the call or after it, when the ``with`` statement holds the way back already.
+"""
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.private_pool cimport (
+    pool_begin_thread,
+    pool_end_thread,
+    pool_release,
+    pool_retain,
+    pool_set_kind,
+    pool_thread,
+)
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
+
+from gputensor._alloc import device_allocator
+from gputensor.errors import raise_for_status
+from gputensor.streams.device_number import device_number
+
+cdef extern from "unistd.h" nogil:
+    int getpid()
+
+
+cdef class PoolDevices:
+    """The devices on which an object holds its pool; dropped, it holds it on none.
+
+    Parameters
+    ----------
+    pool_id : int
+    use_on_oom, no_split : bool
+        The kind of pool, on each of them.
+    """
+
+    cdef uint64_t pool_id
+    cdef bint use_on_oom
+    cdef bint no_split
+    cdef uint64_t held              # a bit for each device number, the first for the least
+
+    def __init__(self, uint64_t pool_id, bint use_on_oom, bint no_split):
+        self.pool_id = pool_id
+        self.use_on_oom = use_on_oom
+        self.no_split = no_split
+
+    def __dealloc__(self):
+        cdef int index
+        for index in range(MAX_DEVICES):
+            if self.held >> index & 1:
+                pool_release(index - HOST_DEVICES, self.pool_id)
+
+    def __iter__(self):
+        return iter([index - HOST_DEVICES for index in range(MAX_DEVICES)
+                     if self.held >> index & 1])
+
+    def hold(self, int device):
+        """Hold the pool on a device; once."""
+        cdef uint64_t bit = <uint64_t>1 << (device + HOST_DEVICES)
+        cdef status_t status
+        if self.held & bit:
+            return
+        device_allocator.open_allocator(device)
+        status = pool_retain(device, self.pool_id)
+        if status == STATUS_OK:
+            self.held |= bit
+            status = pool_set_kind(device, self.pool_id, self.use_on_oom, self.no_split)
+        if status != STATUS_OK:
+            raise_for_status(status, "pool_retain")
+
+    def forget(self, int device):
+        """Say that the pool is held there no more, where nobody holds anything any more."""
+        self.held &= ~(<uint64_t>1 << (device + HOST_DEVICES))
+
+
+cdef class PoolBlock:
+    """Serves the thread's requests on a device from a pool; :class:`gputensor.memory.use_mem_pool`.
+
+    Should the block end in another thread, it ends for the one in which it began; in the child of a
+    fork inside of it, requests are served as outside.
+    """
+
+    cdef readonly object pool
+    cdef readonly object device
+    cdef int number
+    cdef uint64_t pool_id
+    cdef uint64_t thread
+    cdef int process                # that entered; 0: not entered
+
+    def __init__(self, pool, device=None):
+        self.pool = pool
+        self.device = device
+
+    def __enter__(self):
+        cdef int number = device_number(self.device)
+        cdef uint64_t pool_id = self.pool._number
+        cdef status_t status
+        if self.process:
+            raise RuntimeError("use_mem_pool: got a second entry; expected one block at a time")
+        self.pool._devices.hold(number)
+        status = pool_retain(number, pool_id)
+        if status == STATUS_OK:
+            status = pool_begin_thread(number, pool_id)
+            if status != STATUS_OK:
+                pool_release(number, pool_id)
+        if status != STATUS_OK:
+            raise_for_status(status, "pool_begin_thread")
+        self.number = number
+        self.pool_id = pool_id
+        self.thread = pool_thread()
+        self.process = getpid()
+
+    def __exit__(self, kind, value, trace):
+        cdef bint is_own = self.process == getpid()
+        cdef status_t status = STATUS_OK
+        self.process = 0
+        if is_own:
+            status = pool_end_thread(self.number, self.pool_id, self.thread)
+            pool_release(self.number, self.pool_id)
+        raise_for_status(status, "pool_end_thread")
+
+
+cdef class UncachedBlock:
+    """Has caching off; :class:`gputensor.memory.caching_allocator_disabled`."""
+
+    cdef readonly object device
+    cdef list former                # what to bring back, innermost last
+
+    def __init__(self, device=None):
+        self.device = device
+        self.former = []
+
+    def __enter__(self):
+        cdef object former
+        cdef int number
+        if self.device is None:
+            former = None, device_allocator.caching_everywhere()
+            self.former.append(former)
+            device_allocator.set_caching_everywhere(False)
+            return
+        number = device_number(self.device)
+        device_allocator.open_allocator(number)
+        self.former.append((number, device_allocator.is_caching(number)))
+        device_allocator.set_caching(number, False)
+
+    def __exit__(self, kind, value, trace):
+        number, former = self.former.pop()
+        if number is None:
+            device_allocator.restore_caching(former)
+        else:
+            device_allocator.set_caching(number, former)
