@@ -25,7 +25,12 @@ from gputensor._kernels.host_call cimport is_host, raise_pending
 from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_stream, resolve_device
 from gputensor.tensor.elementwise cimport copied
-from gputensor.tensor.foreign cimport foreign_tensor, host_home, stream_of_protocol
+from gputensor.tensor.foreign cimport (
+    foreign_tensor,
+    host_home,
+    prepare_export,
+    stream_of_protocol,
+)
 from gputensor.tensor.host_transfer cimport moved
 from gputensor.tensor.tensor cimport Tensor
 
@@ -154,10 +159,7 @@ cdef int order_export(Tensor t, object stream) except -1:
         return 0
     else:
         handle = 0 if stream is None else stream_of_protocol(stream)
-    if t.storage.is_readonly:
-        t.prepare_read(handle)
-    else:
-        t.prepare_write(handle)
+    prepare_export(t, handle)
     if is_host(device):
         with nogil:
             status = driver.stream_synchronize(driver.self, handle)

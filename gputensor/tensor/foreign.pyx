@@ -18,6 +18,7 @@ from gputensor.streams.current cimport current_device, current_stream, device_te
 from gputensor.streams.ordering cimport raise_for_order, stream_wait_stream
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.arguments cimport dtype_argument
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.storage cimport storage_foreign
 from gputensor.tensor.tensor cimport Tensor, tensor_over, tensor_span
 
@@ -42,6 +43,18 @@ cdef Tensor foreign_tensor(int device, uint64_t ptr, int dtype, int ndim, const 
 cdef int host_home() except? -1000:
     cdef int device = current_device()
     return device if is_host(device) else resolve_device(HOST_DEVICE)
+
+
+cdef int prepare_export(Tensor t, uint64_t stream) except -1:
+    work_begin()
+    try:
+        if t.storage.is_readonly:
+            t.prepare_read(stream)
+        else:
+            t.prepare_write(stream)
+    finally:
+        work_end(t.storage.device)
+    return 0
 
 
 cdef int element_strides(object strides, int itemsize, int64_t* out) except -1:
@@ -147,10 +160,7 @@ def array_interface(Tensor t):
     if dtype_kind(t.dtype_code) == KIND_SMALL:
         raise AttributeError(f"__cuda_array_interface__ has no name for {t.dtype}; use DLPack")
     stream = current_stream(device)
-    if t.storage.is_readonly:
-        t.prepare_read(stream)
-    else:
-        t.prepare_write(stream)
+    prepare_export(t, stream)
     return {
         "shape": t.shape,
         "typestr": DTYPES[t.dtype_code].numpy.str,
@@ -177,7 +187,4 @@ def record_stream(Tensor t, stream):
     """
     cdef uint64_t handle = 0
     stream_handle(stream, t.storage.device, &handle)
-    if t.storage.is_readonly:
-        t.prepare_read(handle)
-    else:
-        t.prepare_write(handle)
+    prepare_export(t, handle)

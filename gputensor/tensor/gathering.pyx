@@ -23,6 +23,7 @@ from gputensor.tensor.elementwise cimport (
     overlaps,
 )
 from gputensor.tensor.host_transfer cimport download, upload
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, view_tensor
 
 from gputensor._kernels.dtypes import DTYPES
@@ -71,12 +72,16 @@ cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
     if result.size_ == 0:
         return result
     stream = current_stream(device)
-    fill_indices(indices, operands, index_ndim, index_shape, stream)
-    a.prepare_read(stream)
-    a.fill_operand(&source)
-    result.prepare_write(stream)
-    result.fill_operand(&output)
-    kernels.gather(device, stream, &output, &source, first_axis, len(indices), operands)
+    work_begin()
+    try:
+        fill_indices(indices, operands, index_ndim, index_shape, stream)
+        a.prepare_read(stream)
+        a.fill_operand(&source)
+        result.prepare_write(stream)
+        result.fill_operand(&output)
+        kernels.gather(device, stream, &output, &source, first_axis, len(indices), operands)
+    finally:
+        work_end(device)
     return result
 
 
@@ -108,12 +113,16 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     indices = [copied(one, (<Tensor> one).dtype_code) if overlaps(target, <Tensor> one) else one
                for one in indices]
     stream = current_stream(device)
-    fill_indices(indices, operands, index_ndim, index_shape, stream)
-    values.prepare_read(stream)
-    broadcast_operand(values, &source, ndim, shape)
-    target.prepare_write(stream)
-    target.fill_operand(&output)
-    kernels.scatter(device, stream, &output, first_axis, len(indices), operands, &source)
+    work_begin()
+    try:
+        fill_indices(indices, operands, index_ndim, index_shape, stream)
+        values.prepare_read(stream)
+        broadcast_operand(values, &source, ndim, shape)
+        target.prepare_write(stream)
+        target.fill_operand(&output)
+        kernels.scatter(device, stream, &output, first_axis, len(indices), operands, &source)
+    finally:
+        work_end(device)
     return 0
 
 
