@@ -9,6 +9,7 @@
 # PYTHON=...   the Python to make the environment with (default: python3)
 # CUDA=...     the extra to install beside the tests: cuda12, cuda13 or nothing; default: cuda12
 #              where there is an NVIDIA device
+# PROGRAMS=... how many programs make check-threads runs on each kind of device (default: 10000)
 # PY=...       an interpreter to use as it is: nothing is installed, only the extensions are built
 
 PYTHON ?= python3
@@ -17,6 +18,7 @@ CUDA ?= $(if $(wildcard /dev/nvidiactl),cuda12)
 JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 TRACE ?= benchmarks/traces/gpt2_train.npz
 PYTEST_FLAGS ?= --timeout=600
+PROGRAMS ?= 10000
 # The same list as build-system.requires of pyproject.toml; a test compares them.
 BUILD_NEEDS := "setuptools>=77" "wheel" "cython>=3.0.10"
 LINT_NEEDS := "ruff>=0.6" "cython-lint>=0.16" "mypy>=1.10" "codespell>=2.3"
@@ -29,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan check-debug \
-        environment build lint-environment clean
+        check-threads environment build lint-environment clean
 
 ifdef PY
 OWN_ENVIRONMENT :=
@@ -50,6 +52,7 @@ help:
 	@echo "make check-asan   driver, allocator, streams and tensors under AddressSanitizer"
 	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
 	@echo "make check-debug  allocator, streams and tensors in a build that checks the books"
+	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
 	@echo "make clean        remove the environment and everything built"
 
 demo: build
@@ -97,6 +100,9 @@ check-tsan: $(OWN_ENVIRONMENT)
 # The allocator's invariants are checked after each change; see gputensor/_alloc/DESIGN.md.
 check-debug: $(OWN_ENVIRONMENT)
 	.ci/run-debug $(abspath $(PY))
+
+check-threads: build
+	$(PY) -m tests.conformance.threaded_programs --programs $(PROGRAMS)
 
 define run_sanitized
 GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath $(PY))

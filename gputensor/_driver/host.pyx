@@ -17,6 +17,11 @@ cdef extern from "gputensor/_driver/host_device.h" namespace "gputensor" nogil:
     void devices_before_fork "gputensor::HostDevice::before_fork"()
     void devices_after_fork "gputensor::HostDevice::after_fork"(bint is_child)
 
+    void section_enter "gputensor::Section::begin"()
+    bint section_leave "gputensor::Section::end"()
+    bint is_entered "gputensor::Section::entered"()
+    int pay_owed "gputensor::HostSchedule::pay"()
+
     void bind_entries(Driver* table, HostDevice* device)
     const size_t HOST_GRANULARITY "gputensor::HostMemory::GRANULARITY"
 
@@ -45,6 +50,22 @@ cdef void host_close(Driver* table) noexcept nogil:
 
 cdef status_t host_run(Driver* table) noexcept nogil:
     return (<HostDevice*>table.self).run_all()
+
+
+cdef void section_begin() noexcept nogil:
+    section_enter()
+
+
+cdef bint section_entered() noexcept nogil:
+    return is_entered()
+
+
+cdef void section_pay() noexcept nogil:
+    pay_owed()
+
+
+cdef status_t section_end() noexcept nogil:
+    return pay_owed() if section_leave() else 0
 
 
 cdef void host_before_fork() noexcept nogil:

@@ -108,16 +108,15 @@ public:
         if (!found || launched == executables.end()) return INVALID_HANDLE;
         auto graph = launched->second.graph;
         if (found->capture) return capture_append(*found, *graph);
-        Work wait{Work::WAIT}, launch{Work::GRAPH}, record{Work::RECORD};
-        wait.mark = launched->second.last;
-        launch.run = std::make_shared<GraphRun>(graph);
-        record.mark = std::make_shared<Mark>();
-        record.mark->stream = stream;
-        launched->second.last = record.mark;
-        int status = wait.mark ? schedule.enqueue(guard, found, wait) : OK;
-        if (!status) status = schedule.enqueue(guard, found, launch);
-        int recorded = schedule.enqueue(guard, found, record);
-        return status ? status : recorded;
+        // All three at once: a launch by another thread waits for a mark that is queued.
+        Work pieces[] = {{Work::WAIT}, {Work::GRAPH}, {Work::RECORD}};
+        pieces[0].mark = launched->second.last;
+        pieces[1].run = std::make_shared<GraphRun>(graph);
+        pieces[2].mark = std::make_shared<Mark>();
+        pieces[2].mark->stream = stream;
+        launched->second.last = pieces[2].mark;
+        size_t first = pieces[0].mark && !pieces[0].mark->done ? 0 : 1;
+        return schedule.enqueue(guard, found, pieces + first, 3 - first);
     }
 
     int graph_destroy(uint64_t graph) {

@@ -115,7 +115,7 @@ public:
         if (found->capture) return invalidate(*found->capture);
         schedule.advance(guard);
         if (schedule.fault) return schedule.fault;
-        return found->queue.empty() ? OK : NOT_READY;
+        return schedule.is_done(*found) ? OK : NOT_READY;
     }
     int stream_synchronize(uint64_t stream) {
         Lock guard(mutex);
@@ -305,6 +305,9 @@ public:
             if (is_child) mine->renew();
             mine->mutex.unlock();
         }
+        if (!is_child) return;
+        Section::renew();
+        HostSchedule::forget_owed();
     }
 
     // ---- for tests -----------------------------------------------------------------------------

@@ -1,10 +1,16 @@
 // When the work of a host device's streams runs.
 //
-// Immediate (the default): in the calling thread, when the call is made. Deferred: work waits in
-// its stream; at each later call that concerns work, a seeded generator chooses how much of it
-// runs, of which streams, in any order that streams and events allow. For a while at a time a
-// quarter of the streams starve: they run only when somebody waits for them, which is how a missing
-// dependency becomes a wrong number.
+// A stream is a queue, whoever feeds it: its work runs in the order in which it came, one piece at a
+// time. Immediate (the default): each thread runs the pieces that it brings, in the call that brings
+// them or at the end of the section (section.h) that the call is in, when the stream gets there.
+// Deferred: work waits in its stream; at each later call that concerns work, a seeded generator
+// chooses how much of it runs, of which streams, in any order that streams and events allow. For a
+// while at a time a quarter of the streams starve: they run only when somebody waits for them, which
+// is how a missing dependency becomes a wrong number.
+//
+// What the bringer does not wait for (records, waits, frees) is run by any thread. A thread that
+// waits goes on running its own pieces, and never waits inside of a host function; a piece depends
+// only on pieces that came before it. So the oldest piece that is not done can always run.
 //
 // Locking: every method is called with the device's mutex held through `guard`. It is dropped while
 // a host function runs, because a host function may need Python's lock (GIL) or call the driver
@@ -24,6 +30,7 @@
 
 #include "gputensor/_driver/host_memory.h"
 #include "gputensor/_driver/host_work.h"
+#include "gputensor/_driver/section.h"
 
 namespace gputensor {
 
@@ -57,17 +64,46 @@ public:
 
     // Takes work for a stream that does not capture, and lets some work run.
     int enqueue(Lock& guard, const std::shared_ptr<Stream>& stream, Work work) {
-        if (!deferred) return run(guard, work);
-        if (work.kind == Work::COPY && touches_foreign_memory(work)) {
-            // Pageable memory: CUDA may synchronise with the stream and copy before it returns.
-            int status = finish_stream(guard, stream);
-            return status ? status : run(guard, work);
+        return enqueue(guard, stream, &work, 1);
+    }
+
+    // Several pieces that nothing comes between.
+    int enqueue(Lock& guard, const std::shared_ptr<Stream>& stream, Work* pieces, size_t count) {
+        if (!deferred && runs_here(*stream)) return run_within(guard, stream, pieces, count);
+        bool awaited = false, held = Section::entered(), inside = Section::functions();
+        for (size_t i = 0; i < count; i++) awaited |= is_awaited(pieces[i]);
+        bool now = deferred ? awaited && !held : !awaited || !held;
+        if (now && count == 1 && is_idle(*stream) && can_start(pieces[0]))
+            return run_alone(guard, stream, pieces[0]);
+        for (size_t i = 0; i < count; i++) {
+            // Its memory is the caller's only until this returns.
+            if (inside && is_pageable(pieces[i])) return NOT_PERMITTED;
         }
-        stream->queue.push_back(std::move(work));
-        stream->queued++;
-        advance(guard);
+        for (size_t i = 0; i < count; i++) {
+            if (!inside && is_awaited(pieces[i])) pieces[i].owner = std::this_thread::get_id();
+            push(*stream, std::move(pieces[i]));
+        }
+        if (!held) return bring(guard, stream, stream->queued, awaited);
+        owed().push_back({this, guard.mutex(), stream, stream->queued, awaited});
         return OK;
     }
+
+    // At the end of a section: runs what this thread queued in it.
+    static int pay() {
+        int failure = OK;
+        for (auto& one : owed()) {
+            Lock guard(*one.mutex);
+            int status = one.schedule->bring(guard, one.stream, one.ticket, one.awaited);
+            if (!failure) failure = status;
+        }
+        owed().clear();
+        return failure;
+    }
+
+    static void forget_owed() { owed().clear(); }
+
+    // Whether nothing is left of a stream's work but what this thread is in the middle of.
+    bool is_done(const Stream& stream) const { return stream.finished >= until(stream); }
 
     // In the child of a fork: only the default stream is left, and no work. Threads that waited for
     // `changed` are not in this process.
@@ -75,13 +111,15 @@ public:
         streams.clear();
         streams[0] = std::make_shared<Stream>();
         live_streams = 0;
+        waiting = 0;
         fault = OK;
         new (&changed) std::condition_variable;
     }
 
     // Gives the device a chance to run something, as time passing does on a GPU.
     void advance(Lock& guard) {
-        if (!deferred || inside_function()) return;
+        if (!deferred) settle(guard);
+        if (!deferred || Section::functions()) return;
         if (random() % 256 == 0) salt = random() | 1;
         // Half a piece for each call on average: under load the queues grow, as on a busy GPU.
         size_t steps = random() % 2 ? random() % 3 : 0;
@@ -89,7 +127,7 @@ public:
         while (steps--) {
             std::vector<std::shared_ptr<Stream>> ready;
             for (auto& entry : streams)
-                if (!starves(entry.first) && runnable(*entry.second) &&
+                if (!starves(entry.first) && can_run(*entry.second) &&
                     (functions || !entry.second->queue.front().has_function()))
                     ready.push_back(entry.second);
             if (ready.empty()) return;
@@ -98,8 +136,8 @@ public:
     }
 
     int finish_stream(Lock& guard, const std::shared_ptr<Stream>& stream) {
-        uint64_t until = stream->queued;
-        return finish(guard, {stream}, [&] { return stream->finished >= until; });
+        uint64_t ticket = until(*stream);
+        return finish(guard, {stream}, [&] { return stream->finished >= ticket; });
     }
 
     int finish_mark(Lock& guard, const std::shared_ptr<Mark>& mark) {
@@ -110,14 +148,14 @@ public:
 
     int finish_all(Lock& guard) {
         std::vector<std::shared_ptr<Stream>> roots;
-        std::vector<uint64_t> until;
+        std::vector<uint64_t> tickets;
         for (auto& entry : streams) {
             roots.push_back(entry.second);
-            until.push_back(entry.second->queued);
+            tickets.push_back(until(*entry.second));
         }
         return finish(guard, roots, [&] {
             for (size_t i = 0; i < roots.size(); i++)
-                if (roots[i]->finished < until[i]) return false;
+                if (roots[i]->finished < tickets[i]) return false;
             return true;
         });
     }
@@ -139,9 +177,9 @@ public:
         case Work::FUNCTION:
             if (memory.phantom) return OK;
             outside(guard, true, [&] {
-                inside_function() += deferred;
+                Section::functions()++;
                 work.function(work.argument);
-                inside_function() -= deferred;
+                Section::functions()--;
             });
             return OK;
         case Work::FREE:
@@ -173,11 +211,18 @@ public:
     std::map<uint64_t, std::shared_ptr<Stream>> streams;
 
 private:
-    // How deep this thread is in deferred host functions. Work does not advance there: such a
-    // function is itself a piece of work, and cannot wait for others.
-    static int& inside_function() {
-        static thread_local int depth = 0;
-        return depth;
+    // What a thread queued in a section, and runs at its end.
+    struct Owed {
+        HostSchedule* schedule;
+        std::mutex* mutex;
+        std::shared_ptr<Stream> stream;
+        uint64_t ticket;  // the count of the stream's pieces with these
+        bool awaited;
+    };
+
+    static std::vector<Owed>& owed() {
+        static thread_local std::vector<Owed> list;
+        return list;
     }
 
     static bool holds_gil() { return Py_IsInitialized() && PyGILState_Check(); }
@@ -211,17 +256,118 @@ private:
         return memory.place(ptr, nbytes) == HostMemory::Place::FORBIDDEN;
     }
 
-    bool touches_foreign_memory(const Work& work) {
-        return memory.place(work.dst, work.nbytes) == HostMemory::Place::FOREIGN ||
-               memory.place(work.src, work.nbytes) == HostMemory::Place::FOREIGN;
+    // A copy for which CUDA may synchronise with the stream and copy before it returns.
+    bool is_pageable(const Work& work) {
+        return work.kind == Work::COPY &&
+               (memory.place(work.dst, work.nbytes) == HostMemory::Place::FOREIGN ||
+                memory.place(work.src, work.nbytes) == HostMemory::Place::FOREIGN);
     }
 
     bool starves(uint64_t handle) const { return ((handle + 1) * salt) >> 62 == 0; }
 
-    static bool runnable(const Stream& stream) {
-        if (stream.busy || stream.queue.empty()) return false;
-        const Work& first = stream.queue.front();
-        return first.kind != Work::WAIT || first.mark->done;
+    static bool is_idle(const Stream& stream) { return stream.finished == stream.queued; }
+
+    // Whether this thread is in the middle of a piece of the stream's work.
+    static bool runs_here(const Stream& stream) {
+        return stream.busy && stream.runner == std::this_thread::get_id();
+    }
+
+    // Up to which piece a wait by this thread waits. A host function of an immediate device does
+    // not wait for itself; on a deferred one no wait is permitted there.
+    uint64_t until(const Stream& stream) const {
+        return stream.queued - uint64_t(!deferred && runs_here(stream));
+    }
+
+    // Whether the call that brings the piece is over only when that is done.
+    bool is_awaited(const Work& work) {
+        if (deferred) return is_pageable(work);
+        return work.kind != Work::RECORD && work.kind != Work::WAIT && work.kind != Work::FREE;
+    }
+
+    static bool can_start(const Work& work) { return work.kind != Work::WAIT || work.mark->done; }
+
+    static bool is_mine(const Work& work) {
+        return work.owner == std::thread::id() || work.owner == std::this_thread::get_id();
+    }
+
+    // Whether this thread may run the first piece of the stream's work.
+    static bool can_run(const Stream& stream) {
+        return !stream.busy && !stream.queue.empty() && can_start(stream.queue.front()) &&
+               is_mine(stream.queue.front());
+    }
+
+    void push(Stream& stream, Work work) {
+        stream.queue.push_back(std::move(work));
+        stream.queued++;
+        waiting++;
+    }
+
+    // Runs work that a host function brings to the stream it runs on itself.
+    int run_within(Lock& guard, const std::shared_ptr<Stream>& stream, Work* pieces,
+                   size_t count) {
+        int status = OK;
+        for (size_t i = 0; i < count; i++) {
+            if (!can_start(pieces[i])) {
+                push(*stream, pieces[i]);
+                continue;
+            }
+            int result = run(guard, pieces[i]);
+            if (!status) status = result;
+        }
+        return status;
+    }
+
+    // Runs a piece of a stream that holds nothing else, without its queue.
+    int run_alone(Lock& guard, const std::shared_ptr<Stream>& stream, const Work& work) {
+        stream->queued++;
+        stream->busy = true;
+        stream->runner = std::this_thread::get_id();
+        int status = run(guard, work);
+        stream->busy = false;
+        stream->finished++;
+        forget(stream);
+        changed.notify_all();
+        if (!deferred) settle(guard);
+        return status;
+    }
+
+    // Lets work run after some was queued, up to the piece `ticket` of the stream.
+    int bring(Lock& guard, const std::shared_ptr<Stream>& stream, uint64_t ticket, bool awaited) {
+        int status = OK;
+        auto done = [&] { return stream->finished >= ticket; };
+        while (!deferred && !status && !done() && can_run(*stream)) status = step(guard, stream);
+        if (awaited && !done() && !Section::functions()) {
+            int result = finish(guard, {stream}, done);
+            if (!status) status = result;
+            if (!done()) withdraw(guard, stream, ticket);
+        }
+        if (!awaited || !deferred) advance(guard);
+        return status;
+    }
+
+    // After a wait that failed: the piece names memory of a call that is over.
+    void withdraw(Lock& guard, const std::shared_ptr<Stream>& stream, uint64_t ticket) {
+        while (stream->busy && stream->finished + 1 == ticket) wait(guard);
+        if (stream->finished >= ticket) return;
+        Work nothing{Work::WAIT};
+        nothing.mark = std::make_shared<Mark>();
+        nothing.mark->done = true;
+        stream->queue[ticket - 1 - stream->finished] = nothing;
+    }
+
+    // Runs what no thread waits for and can be done at once, on an immediate device.
+    void settle(Lock& guard) {
+        if (Section::functions()) return;
+        for (bool found = true; found && waiting;) {
+            found = false;
+            for (auto& entry : streams) {
+                auto stream = entry.second;
+                if (!can_run(*stream) || stream->queue.front().owner != std::thread::id()) continue;
+                step(guard, stream);
+                found = true;
+                break;
+            }
+        }
     }
 
     int run_node(Lock& guard, GraphRun& graph_run, size_t choice) {
@@ -231,30 +377,36 @@ private:
         return status;
     }
 
-    // Runs the first piece of a stream's work, or one node of it when it is a graph.
-    void step(Lock& guard, const std::shared_ptr<Stream>& stream) {
-        Work work = stream->queue.front();
+    // Runs the first piece of a stream's work, or one node of it when it is a graph and the device
+    // defers. What the thread's own piece died of is the result; else it is the device's fault.
+    int step(Lock& guard, const std::shared_ptr<Stream>& stream) {
+        Work& first = stream->queue.front();
+        Work work = first.kind == Work::GRAPH ? first : std::move(first);
+        bool is_own = work.owner != std::thread::id();
         stream->busy = true;
+        stream->runner = std::this_thread::get_id();
         bool whole = true;
         int status = OK;
-        if (work.kind != Work::GRAPH) {
+        if (work.kind != Work::GRAPH || !deferred) {
             status = run(guard, work);
         } else if (work.run->left) {
             status = run_node(guard, *work.run, random() % work.run->ready.size());
             whole = !work.run->left;
         }
-        if (status && !fault) fault = status;
+        if (status && !is_own && !fault) fault = status;
         stream->busy = false;
         if (whole) {
             stream->queue.pop_front();
             stream->finished++;
+            waiting--;
             forget(stream);
         }
         changed.notify_all();
+        return is_own ? status : OK;
     }
 
     void forget(const std::shared_ptr<Stream>& stream) {
-        if (!stream->live && stream->queue.empty()) streams.erase(stream->handle);
+        if (!stream->live && is_idle(*stream)) streams.erase(stream->handle);
     }
 
     // The streams whose work `roots` need: themselves, and those they wait for. `peer` becomes what
@@ -267,8 +419,9 @@ private:
             auto stream = roots.back();
             roots.pop_back();
             if (!seen.insert(stream->handle).second) continue;
-            if (runnable(*stream)) found.push_back(stream);
-            if (stream->queue.empty() || stream->queue.front().kind != Work::WAIT) continue;
+            if (can_run(*stream)) found.push_back(stream);
+            if (stream->busy || stream->queue.empty()) continue;
+            if (stream->queue.front().kind != Work::WAIT) continue;
             if (stream->queue.front().peer) {
                 if (!stream->queue.front().mark->done) peer = stream->queue.front().peer;
                 continue;
@@ -281,8 +434,9 @@ private:
 
     template <class Done>
     int finish(Lock& guard, const std::vector<std::shared_ptr<Stream>>& roots, Done done) {
+        int failure = OK;
         while (!done()) {
-            if (inside_function()) return NOT_PERMITTED;
+            if (Section::functions()) return NOT_PERMITTED;
             std::function<int()> peer;
             auto ready = needed(roots, peer);
             if (ready.empty() && peer) {
@@ -295,10 +449,11 @@ private:
                 wait(guard);
                 continue;
             }
-            step(guard, ready[random() % ready.size()]);
+            int status = step(guard, ready[random() % ready.size()]);
+            if (!failure) failure = status;
             if (random() % 8 == 0) advance(guard);
         }
-        return OK;
+        return failure;
     }
 
     // Waits until another thread has finished a piece of work. That piece may need the GIL, so a
@@ -315,7 +470,8 @@ private:
 
     HostMemory& memory;
     std::mt19937_64 random;
-    uint64_t salt;  // odd; chooses who starves
+    uint64_t salt;       // odd; chooses who starves
+    size_t waiting = 0;  // pieces in the streams' queues
     std::condition_variable changed;
 };
 

@@ -50,6 +50,7 @@ struct Work {
     // that device until the mark is done.
     std::function<int()> peer;
     std::set<uint64_t>* freeing = nullptr;  // FREE: the device's list of what is being freed
+    std::thread::id owner;  // the thread whose call is over when this is done, and which runs it
 
     bool has_function() const;  // a host function may be run when this is
 };
@@ -139,9 +140,10 @@ struct Capture {
 struct Stream {
     uint64_t handle = 0;
     bool live = true;        // false: destroyed, and kept until its work is done
-    bool busy = false;       // a thread runs its first piece of work
+    bool busy = false;       // a thread runs a piece of its work
+    std::thread::id runner;  // which one, while it is busy
     uint64_t queued = 0;     // pieces ever enqueued
-    uint64_t finished = 0;   // pieces done: queued - finished == queue.size()
+    uint64_t finished = 0;   // pieces done
     std::deque<Work> queue;
     std::shared_ptr<Capture> capture;  // set while the stream captures
     std::set<int> frontier;            // capturing: the nodes that its next node comes after

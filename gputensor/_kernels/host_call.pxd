@@ -2,7 +2,8 @@
 #
 # A host device may run it at once, or later in any order that its streams and events allow. An
 # exception inside the callable is kept for its device, and raised by the next host_call or
-# raise_pending on that device; on a device that does not defer that is the very same call.
+# raise_pending on that device; on a device that does not defer that is the very same call, or the end
+# of the section that it is in.
 # Every function needs the GIL.
 
 from libc.stdint cimport uint64_t

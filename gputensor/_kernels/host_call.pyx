@@ -2,7 +2,8 @@
 #
 # A queued call is a small C record that holds references until it ran. The driver gives it back
 # through `run_record`, from whichever thread advances the stream, so that function takes the GIL
-# itself. The driver is always called without the GIL: it may hold its own lock while it runs us.
+# itself. In a section (_driver/section.h) the call runs at its end at the earliest. Outside of one it
+# may run at once, so the driver is called without the GIL, for other threads' sake.
 # A call queued during a capture runs once for each replay of the graph, so its record stays until
 # host_call_release() names the capture.
 
@@ -18,6 +19,7 @@ from gputensor.errors import raise_for_status
 from gputensor.streams.graph import on_graph_release
 from gputensor.streams.stream import on_synchronize
 from gputensor._kernels.dtypes import DTYPES
+from gputensor._driver.host cimport section_entered
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver
 from gputensor._kernels.dtypes cimport (
@@ -64,8 +66,7 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
     cdef int status, active = 0
     cdef uint64_t capture_id = 0
     raise_pending(device)
-    with nogil:
-        status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    status = driver.capture_info(driver.self, stream, &active, &capture_id)
     if status != 0:
         # A record that a graph runs more than once must not go at its first run.
         raise_for_status(status, "capture_info", f"on stream {stream:#x} of {device_text(device)}")
@@ -80,8 +81,11 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
     record.is_captured = active
     if active:
         captured.setdefault((device, capture_id), []).append(<uint64_t>record)
-    with nogil:
+    if section_entered():
         status = driver.host_launch(driver.self, run_record, record, stream)
+    else:
+        with nogil:
+            status = driver.host_launch(driver.self, run_record, record, stream)
     if status != 0:
         if active:
             captured[(device, capture_id)].remove(<uint64_t>record)

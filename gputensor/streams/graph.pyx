@@ -23,6 +23,7 @@ from gputensor._alloc.private_pool cimport (
     pool_thread,
     pool_use_count,
 )
+from gputensor._driver.host cimport section_begin, section_end
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (
     STATUS_CAPTURE_WRONG_THREAD,
@@ -49,7 +50,7 @@ from gputensor.streams.graph_streams cimport (
     graph_stream_release,
     graph_stream_waited,
 )
-from gputensor.streams.ordering cimport ordering_is_manual, stream_wait_stream
+from gputensor.streams.ordering cimport ordering_is_manual, stream_wait_stream, wait_for_held
 from gputensor.streams.stream cimport after_synchronize, stream_argument
 
 from gputensor._alloc.pinned_memory import capture_done
@@ -229,14 +230,20 @@ cdef class CUDAGraph:
             raise RuntimeError("this CUDAGraph holds no graph to replay; capture one first")
         driver = self.driver()
         stream = current_stream(self.device)
-        # A replay that is itself captured is ordered as work of that capture.
-        peers = None if capture_state(self.device, stream) else self.wait_for_peers(stream)
-        with nogil:
+        section_begin()
+        try:
+            # A replay that is itself captured is ordered as work of that capture.
+            peers = None if capture_state(self.device, stream) else self.wait_for_peers(stream)
             status = driver.graph_launch(driver.self, self.executable, stream)
+            if status != STATUS_OK:
+                raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
+            if peers is not None:
+                self.mark_replay(stream, peers)
+        finally:
+            with nogil:
+                status = section_end()
         if status != STATUS_OK:
             raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
-        if peers is not None:
-            self.mark_replay(stream, peers)
         after_synchronize(self.device)
 
     def reset(self):
@@ -282,6 +289,8 @@ cdef class CUDAGraph:
         cdef set peers = set()
         cdef uint64_t member, peer
         cdef status_t status
+        # Also without automatic order: such a read is one use of its memory.
+        wait_for_held()
         if ordering_is_manual():
             return peers
         for member in self.members:

@@ -1,8 +1,9 @@
 # Automatic ordering: a use of memory on one stream waits for the uses on other streams that it
 # depends on. DESIGN.md describes the model.
 #
-# Callers hold the GIL from the order_* call until the work is queued: between the two, no other
-# thread may use the same memory. All allocations of an operation come before its order_* calls.
+# Callers are in one section (section_begin of _driver/host.pxd) from the first order_* call of an
+# operation until its work is queued: between the two, no other thread may use the same memory. All
+# allocations of an operation come before its section.
 
 from libc.stdint cimport uint64_t
 
@@ -29,6 +30,7 @@ cdef struct UseLog:
     int device
     int writer_reads        # the writer's stream has read since another stream's first read
     int lock
+    int held                # reads under way that writes wait for; changed in sections, read in one
 
 # `stream`: where the memory was allocated, or is safe to use without a wait (foreign memory).
 cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil
@@ -39,6 +41,13 @@ cdef void use_log_drop(UseLog* log) noexcept nogil
 cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
+
+# A read whose work is queued bit by bit: in its section, after order_read. Until the release (by any
+# thread, with or without the GIL) a write of the memory waits in order_write, and so do replays.
+cdef void use_log_hold(UseLog* log) noexcept nogil
+cdef void use_log_release(UseLog* log) noexcept nogil
+# In a section: waits until no memory is held.
+cdef void wait_for_held() noexcept nogil
 
 # Whether this thread orders its streams itself.
 cdef bint ordering_is_manual() noexcept nogil

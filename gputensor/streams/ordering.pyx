@@ -6,7 +6,8 @@ waited is known to be ordered until the next write. The event of a wait is recor
 is made, not when the memory is used: a program on one stream makes no driver call for ordering.
 
 Nothing here needs the GIL. A log's lock protects its list; the callers' rule in ordering.pxd makes
-the order of uses of one memory the order of their work.
+the order of uses of one memory the order of their work. What a held log is waited with is in
+held_reads.h.
 """
 
 from libc.stdint cimport uint64_t
@@ -14,7 +15,8 @@ from libc.stdlib cimport free, realloc
 
 from gputensor._alloc.allocator cimport allocator_record_stream
 from gputensor._alloc.block cimport Block
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.host cimport section_pay
+from gputensor._driver.registry cimport at_fork, driver_get
 from gputensor._driver.table cimport (
     STATUS_NOT_READY,
     STATUS_OK,
@@ -45,6 +47,12 @@ cdef extern from "gputensor/streams/setting_undo.h" nogil:
         int former
         int* (*own)() noexcept nogil
 
+cdef extern from "gputensor/streams/held_reads.h" namespace "gputensor" nogil:
+    void held_change(int* held, int by)
+    void held_wait(const int* held)
+    const int* held_anywhere()
+    void held_renew()
+
 cdef extern from *:
     """
     static thread_local int gputensor_manual_ordering = 0;
@@ -72,6 +80,7 @@ cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil:
     log.device = device
     log.writer_reads = 0
     log.lock = 0
+    log.held = 0
 
 
 cdef void use_log_drop(UseLog* log) noexcept nogil:
@@ -125,6 +134,8 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
     cdef status_t status = STATUS_OK
     cdef Use* use = NULL
     cdef int i
+    if log.held:
+        wait_while(&log.held)
     spin_acquire(&log.lock)
     if graph_streams_count():
         touch_graphs(log, stream)
@@ -182,6 +193,39 @@ cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) n
     log.uses[log.count] = Use(stream, 0, wait_clock)
     log.count += 1
     return &log.uses[log.count - 1]
+
+
+# ---- held reads ----
+
+cdef void use_log_hold(UseLog* log) noexcept nogil:
+    spin_acquire(&log.lock)
+    # The log is nobody's alone, so that no write takes the fast path.
+    log.only = SEVERAL
+    log.writer_reads = 1
+    spin_release(&log.lock)
+    held_change(&log.held, 1)
+
+
+cdef void use_log_release(UseLog* log) noexcept nogil:
+    held_change(&log.held, -1)
+
+
+cdef void wait_for_held() noexcept nogil:
+    if held_anywhere()[0]:
+        wait_while(held_anywhere())
+
+
+cdef void wait_while(const int* held) noexcept nogil:
+    # The read may come behind work that this thread has queued and not run.
+    section_pay()
+    held_wait(held)
+
+
+cdef void _after_fork() noexcept nogil:
+    held_renew()
+
+
+at_fork(_after_fork)
 
 
 # ---- waits ----

@@ -7,6 +7,7 @@ own kernels on raw addresses.
 cimport cython
 from libc.stdint cimport uint64_t
 
+from gputensor._driver.host cimport section_begin, section_end
 from gputensor._driver.table cimport status_t
 from gputensor.streams.current cimport device_generation, raise_closed, resolve_device
 from gputensor.streams.device cimport device_object
@@ -68,13 +69,19 @@ cdef class Uses:
     def read(self, stream=None):
         """Make `stream` (the current one by default) wait for the last write elsewhere."""
         cdef uint64_t handle = self.handle(stream)
-        cdef status_t status = order_read(&self.log, NULL, handle)
+        cdef status_t status
+        section_begin()
+        status = order_read(&self.log, NULL, handle)
+        section_end()
         raise_for_order(self.log.device, handle, status)
 
     def write(self, stream=None):
         """Make `stream` (the current one by default) wait for every use elsewhere."""
         cdef uint64_t handle = self.handle(stream)
-        cdef status_t status = order_write(&self.log, NULL, handle)
+        cdef status_t status
+        section_begin()
+        status = order_write(&self.log, NULL, handle)
+        section_end()
         raise_for_order(self.log.device, handle, status)
 
     cdef uint64_t handle(self, object stream) except? 0:

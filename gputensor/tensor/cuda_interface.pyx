@@ -16,6 +16,7 @@ from gputensor._kernels.operand cimport DT_BFLOAT16
 from gputensor.streams.current cimport current_device, current_stream, device_text, resolve_device
 from gputensor.streams.ordering cimport raise_for_order, stream_wait_stream
 from gputensor.tensor.foreign cimport (
+    prepare_export,
     Layout,
     foreign_tensor,
     layout_check,
@@ -139,10 +140,7 @@ def array_interface(Tensor t):
     if dtype_kind(t.dtype_code) == KIND_SMALL:
         raise AttributeError(f"__cuda_array_interface__ has no name for {t.dtype}; use DLPack")
     stream = current_stream(device)
-    if t.storage.is_readonly:
-        t.prepare_read(stream)
-    else:
-        t.prepare_write(stream)
+    prepare_export(t, stream)
     return {
         "shape": t.shape,
         "typestr": DTYPES[t.dtype_code].numpy.str,

@@ -27,7 +27,13 @@ from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_stream, device_text, resolve_device
 from gputensor.tensor.arguments cimport copy_argument, flag_argument
 from gputensor.tensor.elementwise cimport copied
-from gputensor.tensor.foreign cimport Layout, foreign_tensor, host_home, stream_of_protocol
+from gputensor.tensor.foreign cimport (
+    Layout,
+    foreign_tensor,
+    host_home,
+    prepare_export,
+    stream_of_protocol,
+)
 from gputensor.tensor.host_transfer cimport moved
 from gputensor.tensor.tensor cimport Tensor
 
@@ -158,10 +164,7 @@ cdef int order_export(Tensor t, object stream) except -1:
         return 0
     else:
         handle = stream_of_protocol(stream, "__dlpack__")
-    if t.storage.is_readonly:
-        t.prepare_read(handle)
-    else:
-        t.prepare_write(handle)
+    prepare_export(t, handle)
     if is_host(device):
         with nogil:
             status = driver.stream_synchronize(driver.self, handle)

@@ -1,7 +1,7 @@
 """Element-wise calls: dtype, shape, device and overlap of the arguments, then one kernel.
 
-Every call has the same order: check all arguments; allocate the result; order the reads and the
-write after other streams; queue the kernel. A call that fails has changed nothing. The public
+Every call has the same order: check all arguments; allocate the result; in one section, order the
+reads and the write after other streams and queue the kernel. A call that fails has changed nothing. The public
 functions, one line each, are in arithmetic.pyx, comparison.pyx and mathematics.pyx.
 """
 
@@ -36,6 +36,7 @@ from gputensor._kernels.operand cimport (
     Operand,
 )
 from gputensor.streams.current cimport current_stream
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, tensor_span
 
 from gputensor._kernels.dtypes import DTYPES
@@ -283,14 +284,18 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
         check_kind(ELEMENTWISE[op], compute)
         return result
     stream = current_stream(first.storage.device)
-    for i in range(count):
-        if type(arguments[i]) is Tensor:
-            a = <Tensor> arguments[i]
-            broadcast_operand(a, &inputs[i], ndim, shape)
-            a.prepare_read(stream)
-    result.fill_operand(&target)
-    result.prepare_write(stream)
-    elementwise(op, first.storage.device, stream, compute, &target, count, inputs)
+    work_begin()
+    try:
+        for i in range(count):
+            if type(arguments[i]) is Tensor:
+                a = <Tensor> arguments[i]
+                broadcast_operand(a, &inputs[i], ndim, shape)
+                a.prepare_read(stream)
+        result.fill_operand(&target)
+        result.prepare_write(stream)
+        elementwise(op, first.storage.device, stream, compute, &target, count, inputs)
+    finally:
+        work_end(first.storage.device)
     return result
 
 
@@ -360,10 +365,8 @@ cdef bint overlaps(Tensor target, Tensor source) noexcept:
 # ---- copies
 
 cdef int copy_into(Tensor target, Tensor source) except -1:
-    cdef Operand output, input
-    cdef Driver* driver
     cdef int64_t[16] shape
-    cdef int ndim, status
+    cdef int ndim
     cdef int device = common_device(target, source, "copy")
     cdef uint64_t stream
     ndim = broadcast_shape(shape, 0, target, "copy")
@@ -377,6 +380,18 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     if overlaps(target, source):
         source = copied(source, source.dtype_code)
     stream = current_stream(device)
+    work_begin()
+    try:
+        queue_copy(target, source, device, stream)
+    finally:
+        work_end(device)
+    return 0
+
+
+cdef int queue_copy(Tensor target, Tensor source, int device, uint64_t stream) except -1:
+    cdef Operand output, input
+    cdef Driver* driver
+    cdef int status
     source.prepare_read(stream)
     target.prepare_write(stream)
     if (source.dtype_code == target.dtype_code and source.size_ == target.size_
@@ -408,9 +423,13 @@ cdef int fill_with(Tensor target, object value) except -1:
     if target.size_ == 0:
         return 0
     stream = current_stream(target.storage.device)
-    target.prepare_write(stream)
-    target.fill_operand(&output)
-    creation_kernels.fill(target.storage.device, stream, &output, &scalar)
+    work_begin()
+    try:
+        target.prepare_write(stream)
+        target.fill_operand(&output)
+        creation_kernels.fill(target.storage.device, stream, &output, &scalar)
+    finally:
+        work_end(target.storage.device)
     return 0
 
 

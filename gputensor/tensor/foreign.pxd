@@ -29,5 +29,7 @@ cdef Tensor foreign_tensor(int device, Layout* layout, object owner, bint is_rea
 cdef int check_inside_buffer(object array, str source) except -1
 # The host device that imported host memory belongs to: the current one, or the embedded one.
 cdef int host_home() except? -1000
+# Order the coming use of a tensor by others, which may write unless the memory is read-only.
+cdef int prepare_export(Tensor t, uint64_t stream) except -1
 # Our handle of a stream number of DLPack and the CUDA array interface.
 cdef uint64_t stream_of_protocol(object stream, str source) except? 0xFFFFFFFF

@@ -19,6 +19,7 @@ from gputensor._kernels.operand cimport MAX_NDIM
 from gputensor.streams.current cimport current_device, current_stream, device_text, resolve_device
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.arguments cimport dtype_argument
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.storage cimport storage_foreign
 from gputensor.tensor.tensor cimport MAX_SIZE, Tensor, tensor_over, tensor_span
 
@@ -152,6 +153,18 @@ cdef int host_home() except? -1000:
     return device if is_host(device) else resolve_device(HOST_DEVICE)
 
 
+cdef int prepare_export(Tensor t, uint64_t stream) except -1:
+    work_begin()
+    try:
+        if t.storage.is_readonly:
+            t.prepare_read(stream)
+        else:
+            t.prepare_write(stream)
+    finally:
+        work_end(t.storage.device)
+    return 0
+
+
 cdef int check_inside_buffer(object array, str source) except -1:
     # NumPy compares the buffer of __array_interface__ with the number of elements, not with their
     # strides.
@@ -232,7 +245,4 @@ def record_stream(Tensor t, stream):
     """
     cdef uint64_t handle = 0
     stream_handle(stream, t.storage.device, &handle)
-    if t.storage.is_readonly:
-        t.prepare_read(handle)
-    else:
-        t.prepare_write(handle)
+    prepare_export(t, handle)

@@ -24,6 +24,7 @@ from gputensor.tensor.elementwise cimport (
     overlaps,
 )
 from gputensor.tensor.host_transfer cimport download, upload
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, view_tensor
 
 from gputensor._kernels.dtypes import DTYPES
@@ -65,10 +66,14 @@ cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
     cdef Operand[16] operands
     cdef Operand whole
     cdef uint64_t stream = current_stream(a.storage.device)
-    fill_indices(indices, operands, ndim, shape, stream)
-    a.fill_operand(&whole)
-    return kernels.check_unused(a.storage.device, stream, &whole, first_axis, len(indices),
-                                operands)
+    work_begin()
+    try:
+        fill_indices(indices, operands, ndim, shape, stream)
+        a.fill_operand(&whole)
+        return kernels.check_unused(a.storage.device, stream, &whole, first_axis, len(indices),
+                                    operands)
+    finally:
+        work_end(a.storage.device)
 
 
 cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
@@ -85,12 +90,16 @@ cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
         check_unused(a, first_axis, indices, index_ndim, index_shape)
         return result
     stream = current_stream(device)
-    fill_indices(indices, operands, index_ndim, index_shape, stream)
-    a.prepare_read(stream)
-    a.fill_operand(&source)
-    result.prepare_write(stream)
-    result.fill_operand(&output)
-    kernels.gather(device, stream, &output, &source, first_axis, len(indices), operands)
+    work_begin()
+    try:
+        fill_indices(indices, operands, index_ndim, index_shape, stream)
+        a.prepare_read(stream)
+        a.fill_operand(&source)
+        result.prepare_write(stream)
+        result.fill_operand(&output)
+        kernels.gather(device, stream, &output, &source, first_axis, len(indices), operands)
+    finally:
+        work_end(device)
     return result
 
 
@@ -122,12 +131,16 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     indices = [copied(one, (<Tensor> one).dtype_code) if overlaps(target, <Tensor> one) else one
                for one in indices]
     stream = current_stream(device)
-    fill_indices(indices, operands, index_ndim, index_shape, stream)
-    values.prepare_read(stream)
-    broadcast_operand(values, &source, ndim, shape)
-    target.prepare_write(stream)
-    target.fill_operand(&output)
-    kernels.scatter(device, stream, &output, first_axis, len(indices), operands, &source)
+    work_begin()
+    try:
+        fill_indices(indices, operands, index_ndim, index_shape, stream)
+        values.prepare_read(stream)
+        broadcast_operand(values, &source, ndim, shape)
+        target.prepare_write(stream)
+        target.fill_operand(&output)
+        kernels.scatter(device, stream, &output, first_axis, len(indices), operands, &source)
+    finally:
+        work_end(device)
     return 0
 
 

@@ -26,6 +26,7 @@ from gputensor.tensor.elementwise cimport (
     RULE_SAME, contiguous, copied, elementwise_tensor, promote_codes,
 )
 from gputensor.tensor.product_call cimport check_element_types, result_for
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor
 
 from gputensor._kernels.dtypes import DTYPES
@@ -172,13 +173,17 @@ cdef int queue(int device, int64_t count, Operand* operands, const Options* opti
     try:
         grouped_prepare(&task, device, stream, count, operands, operands + count,
                         operands + 2 * count, options)
-        for tensor in left:
-            (<Tensor>tensor).prepare_read(stream)
-        for tensor in right:
-            (<Tensor>tensor).prepare_read(stream)
-        for tensor in results:
-            (<Tensor>tensor).prepare_write(stream)
-        grouped_launch(&task)
+        work_begin()
+        try:
+            for tensor in left:
+                (<Tensor>tensor).prepare_read(stream)
+            for tensor in right:
+                (<Tensor>tensor).prepare_read(stream)
+            for tensor in results:
+                (<Tensor>tensor).prepare_write(stream)
+            grouped_launch(&task)
+        finally:
+            work_end(device)
     finally:
         grouped_release(&task)
     return 0
@@ -231,11 +236,15 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
     offsets = contiguous(offsets)
     offsets.fill_operand(&ends)
     stream = current_stream(device)
-    tokens.prepare_read(stream)
-    weights.prepare_read(stream)
-    offsets.prepare_read(stream)
-    result.prepare_write(stream)
-    offsets_launch(device, stream, &left, &right, &target, &ends)
+    work_begin()
+    try:
+        tokens.prepare_read(stream)
+        weights.prepare_read(stream)
+        offsets.prepare_read(stream)
+        result.prepare_write(stream)
+        offsets_launch(device, stream, &left, &right, &target, &ends)
+    finally:
+        work_end(device)
     return result
 
 

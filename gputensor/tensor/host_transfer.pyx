@@ -11,12 +11,19 @@ from libc.stdint cimport int64_t, uint64_t
 import numpy as np
 
 from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport HOST_DEVICE, STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport (
+    HOST_DEVICE,
+    STATUS_NOT_READY,
+    STATUS_OK,
+    Driver,
+    status_t,
+)
 from gputensor._kernels.host_call cimport raise_pending
 from gputensor.streams.current cimport current_stream, device_text, resolve_device
 from gputensor.streams.stream cimport stream_handle
 from gputensor.tensor.elementwise cimport contiguous
 from gputensor.tensor.peer_transfer cimport are_peers, copied_to_peer
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.staging cimport stage_to_device, stage_to_host
 from gputensor.tensor.tensor cimport Tensor, empty_tensor
 
@@ -66,8 +73,8 @@ cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
     cdef status_t status
     with nogil:
         status = driver.copy_async(driver.self, target, source, nbytes, stream)
-        if status == STATUS_OK and driver.stream_query(driver.self, stream) != STATUS_OK:
-            status = driver.stream_synchronize(driver.self, stream)
+    if status == STATUS_OK:
+        status = finish(driver, stream)
     if status:
         raise_for_status(status, "copy_async", f"of {nbytes} bytes on {device_text(device)}")
     return raise_pending(device)
@@ -82,13 +89,37 @@ cdef object download(Tensor source):
     if source.size_ == 0:
         return result
     target = result.__array_interface__["data"][0]
-    packed.prepare_read(stream)
     if copies_straight(device, stream):
-        copy_now(device, target, packed.ptr, result.nbytes, stream)
+        read_now(packed, target, result.nbytes, stream)
     else:
-        stage_to_host(device, <void*> target, packed.ptr, result.nbytes, stream)
+        stage_to_host(packed, <void*> target, result.nbytes, stream)
         raise_pending(device)
     return result
+
+
+cdef int read_now(Tensor source, uint64_t target, size_t nbytes, uint64_t stream) except -1:
+    cdef int device = source.storage.device
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    work_begin()
+    try:
+        source.prepare_read(stream)
+        status = driver.copy_async(driver.self, target, source.ptr, nbytes, stream)
+    finally:
+        work_end(device)
+    if status == STATUS_OK:
+        status = finish(driver, stream)
+    if status:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on {device_text(device)}")
+    return raise_pending(device)
+
+
+cdef status_t finish(Driver* driver, uint64_t stream):
+    cdef status_t status = driver.stream_query(driver.self, stream)
+    if status == STATUS_NOT_READY:
+        with nogil:
+            status = driver.stream_synchronize(driver.self, stream)
+    return status
 
 
 cdef Tensor moved(Tensor source, int device):
@@ -129,7 +160,11 @@ def to_device(Tensor self, device, stream=None):
     cdef uint64_t handle = 0
     if stream is not None:
         stream_handle(stream, self.storage.device, &handle)
-        self.prepare_read(handle)
+        work_begin()
+        try:
+            self.prepare_read(handle)
+        finally:
+            work_end(self.storage.device)
     if target == self.storage.device:
         return self
     return moved(self, target)

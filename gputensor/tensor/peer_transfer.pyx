@@ -14,6 +14,7 @@ from gputensor._driver.table cimport STATUS_CAPTURE_UNSUPPORTED, STATUS_OK, Driv
 from gputensor.streams.current cimport current_stream, device_text
 from gputensor.streams.ordering cimport stream_wait_peer
 from gputensor.tensor.elementwise cimport contiguous
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.storage cimport storage_check_open
 from gputensor.tensor.tensor cimport Tensor, empty_tensor
 
@@ -41,16 +42,23 @@ cdef Tensor copied_to_peer(Tensor source, int device):
                          f"from {device_text(origin)} to {device_text(device)}: a graph holds work "
                          "of one device; copy before the capture or after it")
     packed = contiguous(source)
-    packed.prepare_read(stream)
+    # No other thread has the result yet: the section is about the source.
     result.prepare_write(target)
     check(stream_wait_peer(origin, stream, device, target), "wait_for_peer", origin, device)
-    status = driver.copy_to_peer(driver.self, result.ptr, device, packed.ptr, source.size_
-                                 * result.itemsize, stream)
-    check(status, "copy_to_peer", origin, device)
-    status = stream_wait_peer(device, target, origin, stream)
-    if status != STATUS_OK:
-        # The result's memory must not go back while the copy writes it.
-        driver.stream_synchronize(driver.self, stream)
+    try:
+        work_begin()
+        try:
+            packed.prepare_read(stream)
+            status = driver.copy_to_peer(driver.self, result.ptr, device, packed.ptr,
+                                         source.size_ * result.itemsize, stream)
+            check(status, "copy_to_peer", origin, device)
+        finally:
+            work_end(origin)
+    finally:
+        status = stream_wait_peer(device, target, origin, stream)
+        if status != STATUS_OK:
+            # The result's memory must not go back while the copy writes it.
+            driver.stream_synchronize(driver.self, stream)
     check(status, "wait_for_peer", device, origin)
     return result
 

@@ -17,6 +17,7 @@ from gputensor.tensor.arguments cimport tensor_argument
 from gputensor.tensor.elementwise cimport (
     broadcast_operand, broadcast_shape, copied, promote_codes,
 )
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor
 
 from gputensor._kernels.dtypes import DTYPES
@@ -133,18 +134,22 @@ cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Op
     stream = current_stream(device)
     try:
         task_prepare(&task, device, stream, &left, &right, &target, options)
-        a.prepare_read(stream)
-        b.prepare_read(stream)
-        if addend is not None:
-            addend.prepare_read(stream)
-        if bias is not None:
-            bias.prepare_read(stream)
-        if scale is not None:
-            scale.prepare_read(stream)
-        if residual is not None:
-            residual.prepare_read(stream)
-        result.prepare_write(stream)
-        task_launch(&task)
+        work_begin()
+        try:
+            a.prepare_read(stream)
+            b.prepare_read(stream)
+            if addend is not None:
+                addend.prepare_read(stream)
+            if bias is not None:
+                bias.prepare_read(stream)
+            if scale is not None:
+                scale.prepare_read(stream)
+            if residual is not None:
+                residual.prepare_read(stream)
+            result.prepare_write(stream)
+            task_launch(&task)
+        finally:
+            work_end(device)
     finally:
         task_release(&task)
     return result

@@ -10,6 +10,7 @@ from gputensor.blas.quantized cimport dequantize_run, quantized_run
 from gputensor.streams.current cimport current_stream
 from gputensor.tensor.arguments cimport tensor_argument
 from gputensor.tensor.elementwise cimport contiguous
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, view_tensor
 
 from gputensor._kernels.dtypes import DTYPES
@@ -78,10 +79,14 @@ cdef Tensor dequantized(Tensor weight, Tensor scales, int64_t n, int64_t k, uint
     weight.fill_operand(&from_operand)
     scales.fill_operand(&scales_operand)
     plain.fill_operand(&to_operand)
-    weight.prepare_read(stream)
-    scales.prepare_read(stream)
-    plain.prepare_write(stream)
-    dequantize_run(weight.storage.device, stream, &from_operand, &scales_operand, &to_operand)
+    work_begin()
+    try:
+        weight.prepare_read(stream)
+        scales.prepare_read(stream)
+        plain.prepare_write(stream)
+        dequantize_run(weight.storage.device, stream, &from_operand, &scales_operand, &to_operand)
+    finally:
+        work_end(weight.storage.device)
     return plain
 
 
@@ -173,14 +178,18 @@ cdef bint run_product(Tensor x, Tensor weight, Tensor scales, Tensor bias,
     if bias is not None:
         bias.fill_operand(&bias_operand)
         offset = &bias_operand
-    for tensor in (x, weight, scales, bias):
-        if tensor is not None:
-            (<Tensor>tensor).prepare_read(stream)
-    result.prepare_write(stream)
-    if is_host(device):
+    work_begin()
+    try:
+        for tensor in (x, weight, scales, bias):
+            if tensor is not None:
+                (<Tensor>tensor).prepare_read(stream)
+        result.prepare_write(stream)
+        if not is_host(device):
+            return quantized_run(device, stream, &x_operand, &weight_operand, &scales_operand,
+                                 offset, &result_operand)
         host_call(device, stream, host_linear, (
             host_view(&result_operand), host_view(&x_operand), host_view(&weight_operand),
             host_view(&scales_operand), None if bias is None else host_view(&bias_operand)))
-        return True
-    return quantized_run(device, stream, &x_operand, &weight_operand, &scales_operand, offset,
-                         &result_operand)
+    finally:
+        work_end(device)
+    return True

@@ -45,6 +45,7 @@ from gputensor.tensor.arguments cimport (
     tensor_argument,
 )
 from gputensor.tensor.elementwise cimport check_distinct, copied, number_kind, overlaps
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, empty_tensor, tensor_over
 
 from gputensor._kernels.dtypes import DTYPES
@@ -89,11 +90,15 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
         return result
     flat = without_reduced(result, mask, a.ndim_) if is_kept else result
     stream = current_stream(a.storage.device)
-    a.prepare_read(stream)
-    a.fill_operand(&input)
-    result.prepare_write(stream)
-    flat.fill_operand(&output)
-    reduce_kernel(op, a.storage.device, stream, compute, &output, &input, mask)
+    work_begin()
+    try:
+        a.prepare_read(stream)
+        a.fill_operand(&input)
+        result.prepare_write(stream)
+        flat.fill_operand(&output)
+        reduce_kernel(op, a.storage.device, stream, compute, &output, &input, mask)
+    finally:
+        work_end(a.storage.device)
     return result
 
 

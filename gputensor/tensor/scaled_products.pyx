@@ -16,6 +16,7 @@ from gputensor.blas.staging cimport scale_fits
 from gputensor.streams.current cimport current_stream
 from gputensor.tensor.arguments cimport dtype_argument, flag_argument, tensor_argument
 from gputensor.tensor.product_call cimport activation_code, result_for
+from gputensor.tensor.section cimport work_begin, work_end
 from gputensor.tensor.tensor cimport Tensor, common_device, view_tensor
 
 from gputensor._kernels.dtypes import DTYPES
@@ -142,11 +143,15 @@ cdef Tensor scaled_product(str name, Tensor a, Tensor b, object scale_a, object 
     stream = current_stream(device)
     try:
         scaled_prepare(&task, device, stream, &given, &target)
-        for tensor in (a, b, s_a, s_b, vector, last):
-            if tensor is not None:
-                (<Tensor>tensor).prepare_read(stream)
-        result.prepare_write(stream)
-        scaled_launch(&task)
+        work_begin()
+        try:
+            for tensor in (a, b, s_a, s_b, vector, last):
+                if tensor is not None:
+                    (<Tensor>tensor).prepare_read(stream)
+            result.prepare_write(stream)
+            scaled_launch(&task)
+        finally:
+            work_end(device)
     finally:
         scaled_release(&task)
     return result

@@ -7,7 +7,8 @@ buffer is used again when the event behind its copy is done. Buffers come from t
 and go back to it at the end of the call: it holds them until their last copy is done, and those of
 a captured copy as long as the graph lives (then no buffer is used twice). Host devices that defer
 work take the same way, so that tests see a buffer that is used again too early. The GIL is released
-while bytes move; nothing here is shared between calls.
+while bytes move; nothing here is shared between calls, but for the hold on a large tensor that is
+read (streams/DESIGN.md), which writes wait for.
 """
 
 from libc.stdint cimport uint64_t
@@ -20,6 +21,10 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
 from gputensor.streams.current cimport device_text
 from gputensor.streams.event_pool cimport event_return, event_take
+from gputensor.streams.ordering cimport UseLog, use_log_hold, use_log_release
+from gputensor.tensor.section cimport work_begin, work_end
+from gputensor.tensor.storage cimport storage_check_open
+from gputensor.tensor.tensor cimport Tensor
 
 from gputensor.errors import raise_for_status
 
@@ -180,20 +185,32 @@ cdef int stage_to_device(int device, uint64_t target, const void* source, size_t
     return 0
 
 
-cdef int stage_to_host(int device, void* target, uint64_t source, size_t nbytes,
-                       uint64_t stream) except -1:
+cdef int stage_to_host(Tensor source, void* target, size_t nbytes, uint64_t stream) except -1:
     cdef Transfer transfer
+    cdef UseLog* uses = &source.storage.uses
+    cdef int device = source.storage.device
     cdef status_t status
+    cdef bint is_held = False
     cdef size_t i
+    storage_check_open(source.storage)
     try:
         transfer_begin(&transfer, device, nbytes, stream, True)
-        # Queued before the GIL is released: no other thread's write comes between the ordering
-        # and these. Of a larger tensor the rest is queued while the first chunks arrive.
-        for i in range(transfer.count):
-            check(request(&transfer, i, source), "copy_async", device)
+        work_begin()
+        try:
+            source.prepare_read(stream)
+            if transfer.chunks > transfer.count:
+                # The rest is queued while the first chunks arrive, and writes have to wait.
+                use_log_hold(uses)
+                is_held = True
+            for i in range(transfer.count):
+                check(request(&transfer, i, source.ptr), "copy_async", device)
+        finally:
+            work_end(device)
         with nogil:
-            status = receive(&transfer, target, source)
+            status = receive(&transfer, target, source.ptr)
         check(status, "copy_async", device)
     finally:
+        if is_held:
+            use_log_release(uses)
         transfer_end(&transfer)
     return 0

@@ -6,8 +6,12 @@ number and not a lucky one.
 
 import contextlib
 import ctypes
+import os
 import random
+import subprocess
+import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -314,3 +318,50 @@ def test_entering_a_stream_is_cheap(cuda):
     turns = [(seconds(lambda: stream(own)), seconds(contextlib.nullcontext)) for _ in range(7)]
     ours, nothing = (min(column) for column in zip(*turns, strict=True))
     assert ours < 4 * nothing
+
+
+FIRST_USE = """
+import threading, time
+import gputensor as gt
+from gputensor._kernels import disk_cache
+
+x, started, load = gt.ones(1000, dtype="int16"), threading.Event(), disk_cache.load
+one = gt.ones(1000, dtype="int16")
+gt.add(x, one).numpy()
+
+def slow_load(name):
+    started.set()
+    time.sleep(0.3)
+    return load(name)
+
+def shift():
+    with gt.stream(gt.Stream()):
+        gt.bitwise_left_shift(x, 3, out=x)
+
+def add():
+    assert started.wait(60)
+    with gt.stream(gt.Stream()):
+        gt.add(x, one, out=x)
+
+disk_cache.load = slow_load
+threads = [threading.Thread(target=body) for body in (shift, add)]
+for thread in threads:
+    thread.start()
+for thread in threads:
+    thread.join(120)
+print(sorted(set(x.numpy().tolist())))
+"""
+
+
+def test_first_use_of_a_kernel_lets_no_thread_between_its_order_and_its_work(cuda):
+    """The compilation of the shift gives up the GIL after the shift was ordered."""
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_USE],
+        env={**os.environ, "GPUTENSOR_DEVICE": "cuda"},
+        cwd=Path(__file__).resolve().parents[2],
+        capture_output=True,
+        text=True,
+        timeout=240,
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() in ("[9]", "[16]"), done.stdout
