@@ -16,6 +16,8 @@ from gputensor._driver.registry import after_fork, before_close
 from gputensor._kernels import disk_cache, nvrtc
 from gputensor.errors import DeviceError, raise_for_status
 
+__all__ = ["Kernel", "KernelTable", "loaded_programs"]
+
 cdef list kernels = []      # every Kernel of the process
 
 
@@ -62,6 +64,12 @@ def _forget(int device):
 
 
 after_fork(before_close(_forget))
+
+
+def loaded_programs(int device):
+    """Return the programs whose kernels are loaded on a device."""
+    cdef Kernel kernel
+    return [kernel.program for kernel in kernels if kernel.functions[device + HOST_DEVICES]]
 
 
 cdef uint64_t load_module(int device, object program) except 0:
