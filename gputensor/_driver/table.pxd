@@ -98,9 +98,9 @@ cdef struct Driver:
 
     # Work in a stream. Addresses are unified: copy_async finds the direction itself. fill_async
     # writes `count` elements of `width` (1, 2 or 4) bytes. host_launch runs a C function when the
-    # stream reaches it. kernel_launch takes the handle of a loaded device function and the `nbytes`
-    # of its one parameter struct, whose padding is zeroed, so that two launches can be compared; the
-    # host device has no kernels of this kind and answers NOT_SUPPORTED: its own are host functions.
+    # stream reaches it. kernel_launch takes the handle of a loaded device function and its one
+    # parameter struct of `nbytes` bytes, whose padding is zeroed so that launches can be compared;
+    # the host device has no such kernels and answers NOT_SUPPORTED: its own are host functions.
     status_t (*copy_async)(void* self, uint64_t dst, uint64_t src, size_t nbytes,
                            uint64_t stream) noexcept nogil
     status_t (*fill_async)(void* self, uint64_t dst, uint32_t value, int width, size_t count,

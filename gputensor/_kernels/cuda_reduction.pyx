@@ -70,7 +70,8 @@ cdef unsigned char[16][32] sizes    # of an accumulator, by operation and comput
 def _load_sizes():
     for row in REDUCTIONS:
         for element in DTYPES:
-            sizes[<int>row.code][<int>element.code] = programs.accumulator_nbytes(row.code, element.code)
+            nbytes = programs.accumulator_nbytes(row.code, element.code)
+            sizes[<int>row.code][<int>element.code] = nbytes
 
 
 _load_sizes()
@@ -126,7 +127,7 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
     cdef ReductionParameters parameters
     cdef Variant variant
     cdef Division division
-    cdef int size = sizes[op][compute_dtype]
+    cdef int axis, size = sizes[op][compute_dtype]
     cdef bint is_argument = op == RED_ARGMAX or op == RED_ARGMIN
     reduction_layout(&layout, out, input, axes_mask, is_argument)
     variant.op = op
@@ -140,12 +141,15 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
     variant.reduced = layout.reduced_ndim
     variant.wide = layout.kept > 0x7fffffff or layout.reduced > 0x7fffffff
     variant.from_partial = 0
+    memset(&parameters, 0, sizeof(parameters))
     parameters.out = out.ptr
     parameters.input = input.ptr
     parameters.partial = 0
     parameters.reduced = layout.reduced
-    parameters.kept_axes = layout.kept_axes
-    parameters.reduced_axes = layout.reduced_axes
+    for axis in range(layout.kept_ndim):
+        parameters.kept_axes[axis] = layout.kept_axes[axis]
+    for axis in range(layout.reduced_ndim):
+        parameters.reduced_axes[axis] = layout.reduced_axes[axis]
     if variant.column:
         parameters.kept = layout.kept // variant.vector
         parameters.units = layout.reduced

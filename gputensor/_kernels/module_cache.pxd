@@ -1,9 +1,9 @@
 # Kernels: compiled at their first use on a device, kept by device, launched.
 #
-# `Kernel` is the one type of a compiled kernel. A launcher that has a single program keeps a Kernel;
-# one with variants keeps a KernelTable, found by an integer that says which variant. Neither lookup
-# hashes text or makes a Python object. What a Kernel holds is read without the GIL; a table is read
-# with it, like everything else here.
+# `Kernel` is the one type of a compiled kernel. A launcher with a single program keeps a Kernel; one
+# with variants keeps a KernelTable, where an integer names the variant. Neither lookup hashes text
+# or makes a Python object. What a Kernel holds is read without the GIL; a table is read with it,
+# like everything else here.
 
 from cython.operator cimport dereference
 from libc.stdint cimport uint32_t, uint64_t

@@ -124,8 +124,8 @@ cdef int fill_zeros(int device, uint64_t stream, Operand* out) except -1:
     return fill(device, stream, out, &zero)
 
 
-cdef void fill_parameters(GroupedParameters* p, const Operand* a, const Operand* b, const Operand* out,
-                          const Operand* offsets) noexcept nogil:
+cdef void fill_parameters(GroupedParameters* p, const Operand* a, const Operand* b,
+                          const Operand* out, const Operand* offsets) noexcept nogil:
     cdef int64_t size = dtype_itemsize(out.dtype)
     memset(p, 0, sizeof(p[0]))
     p.a, p.b, p.d, p.offsets = a.ptr, b.ptr, out.ptr, offsets.ptr
@@ -166,8 +166,8 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     cdef int tile = 16 * quad
     cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
     fill_parameters(&p, a, b, out, offsets)
-    return launch_groups(device, stream, function, &p, groups, programs.MAX_GROUPS, tile, tile, BLOCK, 0,
-                         2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
+    return launch_groups(device, stream, function, &p, groups, programs.MAX_GROUPS, tile, tile,
+                         BLOCK, 0, 2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
 
 
 cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:
@@ -219,8 +219,9 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
     if function == 0:
         return False
     fill_parameters(&p, a, b, out, offsets)
-    launch_groups(device, stream, function, &p, groups, programs.grouped_groups(quartets), 64 * quartets, columns,
-                  128 * quartets, programs.grouped_shared_nbytes(quartets, columns),
+    launch_groups(device, stream, function, &p, groups, programs.grouped_groups(quartets),
+                  64 * quartets, columns, 128 * quartets,
+                  programs.grouped_shared_nbytes(quartets, columns),
                   BLOCKS if columns == 256 else 2 * BLOCKS)
     return True
 
@@ -243,4 +244,3 @@ cdef uint64_t tensor_function(int device, int dtype, int result, int quartets, i
         # A compiler that does not know the architecture.
         is_refused[device] = True
         return 0
-

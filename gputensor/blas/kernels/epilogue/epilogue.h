@@ -17,7 +17,8 @@ struct EpilogueAxis {
     int64 strides[7];
 };
 struct EpilogueParameters {
-    GPUTENSOR_POINTER(const char) inputs[6];    // source, scale, scale2, bias, residual, result_scale
+    // source, scale, scale2, bias, residual, result_scale
+    GPUTENSOR_POINTER(const char) inputs[6];
     GPUTENSOR_POINTER(char) out;
     uint64 units;
     EpilogueAxis axes[EPILOGUE_AXES];       // innermost first
