@@ -8,7 +8,6 @@ to another compiler. ``#line`` keeps the names and lines of the files in a compi
 """
 
 import functools
-import importlib
 import re
 from pathlib import Path
 from typing import NamedTuple
@@ -16,15 +15,12 @@ from typing import NamedTuple
 __all__ = ["Program", "read_text"]
 
 _ROOT = Path(__file__).resolve().parents[2]
-_MATH = "gputensor._kernels.cuda_source_math"
 _INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')
 
 
 @functools.cache
 def read_text(path):
     """Return the text of a file that belongs to the library, by its path from ``gputensor/`` on."""
-    if path == "gputensor/_kernels/cuda/math.cuh":
-        return "#pragma once\n" + importlib.import_module(_MATH).MATH_SOURCE
     return (_ROOT / path).read_text(encoding="utf-8")
 
 

@@ -4,8 +4,8 @@ Element types are codes of ``dtypes.py``, operations codes of ``operations.py``.
 is said in the files.
 """
 
-from gputensor._kernels.cuda_source_math import expression
 from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.expressions import expression
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.program import Program
 
