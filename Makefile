@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan check-debug \
-        check-threads environment build lint-environment clean
+        check-threads check-kernels environment build lint-environment clean
 
 ifdef PY
 OWN_ENVIRONMENT :=
@@ -53,6 +53,7 @@ help:
 	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
 	@echo "make check-debug  allocator, streams and tensors in a build that checks the books"
 	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
+	@echo "make check-kernels  every variant of every kernel, compiled for every architecture"
 	@echo "make clean        remove the environment and everything built"
 
 demo: build
@@ -85,6 +86,10 @@ lint: lint-environment
 	PATH="$(dir $(abspath $(PY))):$$PATH" cython-lint gputensor
 	$(PY) -m mypy gputensor
 	$(PY) -m codespell_lib gputensor tests benchmarks examples docs *.md setup.py Makefile
+
+# The default tests compile a few variants of each kernel; this takes long.
+check-kernels: build
+	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/test_kernel_compilation.py
 
 # The sanitized extensions are built in a copy of the tree, so that they never mix with the others.
 check-asan: SANITIZER := address

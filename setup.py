@@ -63,7 +63,7 @@ def extensions():
         parts = source.relative_to(ROOT).with_suffix("").parts
         if ONLY and parts[1] not in ONLY:
             continue
-        headers = sorted(str(p.relative_to(ROOT)) for p in source.parent.glob("*.h"))
+        headers = sorted(str(p.relative_to(ROOT)) for p in source.parent.rglob("*.h"))
         yield Extension(
             ".".join(parts),
             [str(source.relative_to(ROOT))],

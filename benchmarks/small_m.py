@@ -21,7 +21,7 @@ import numpy as np
 import gputensor as gt
 from gputensor._kernels.dtypes import CODE_OF
 from gputensor.blas import int4_layout, small_m, small_m_mma
-from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
+from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from report import Report, require_gpu
 
 SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)] + [(1, 4096, 4096), (1, 1024, 8192)]

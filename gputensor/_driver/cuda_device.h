@@ -289,11 +289,14 @@ public:
     }
     int kernel_launch(uint64_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
                       uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                      uint32_t shared_nbytes, uint64_t stream, void** parameters) {
+                      uint32_t shared_nbytes, uint64_t stream, const void* parameters,
+                      size_t nbytes) {
         if (!function) return INVALID_HANDLE;
+        if (!parameters || !nbytes) return INVALID_VALUE;
+        void* one_struct[] = {const_cast<void*>(parameters)};
         return work(stream, [&] {
             return api.cuLaunchKernel(handle(function), grid_x, grid_y, grid_z, block_x, block_y,
-                                      block_z, shared_nbytes, handle(stream), parameters,
+                                      block_z, shared_nbytes, handle(stream), one_struct,
                                       nullptr);
         });
     }

@@ -222,7 +222,7 @@ public:
         return submit(work, stream, true);
     }
     int kernel_launch(uint64_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t, uint32_t,
-                      uint32_t, uint64_t, void**) {
+                      uint32_t, uint64_t, const void*, size_t) {
         return NOT_SUPPORTED;
     }
 

@@ -99,8 +99,9 @@ cdef struct Driver:
 
     # Work in a stream. Addresses are unified: copy_async finds the direction itself. fill_async
     # writes `count` elements of `width` (1, 2 or 4) bytes. host_launch runs a C function when the
-    # stream reaches it. kernel_launch takes the handle of a loaded device function; the host device
-    # has none and answers NOT_SUPPORTED: its kernels are host functions.
+    # stream reaches it. kernel_launch takes the handle of a loaded device function and its one
+    # parameter struct of `nbytes` bytes, whose padding is zeroed so that launches can be compared;
+    # the host device has no such kernels and answers NOT_SUPPORTED: its own are host functions.
     status_t (*copy_async)(void* self, uint64_t dst, uint64_t src, size_t nbytes,
                            uint64_t stream) noexcept nogil
     status_t (*fill_async)(void* self, uint64_t dst, uint32_t value, int width, size_t count,
@@ -110,7 +111,7 @@ cdef struct Driver:
     status_t (*kernel_launch)(void* self, uint64_t function, uint32_t grid_x, uint32_t grid_y,
                               uint32_t grid_z, uint32_t block_x, uint32_t block_y,
                               uint32_t block_z, uint32_t shared_nbytes, uint64_t stream,
-                              void** parameters) noexcept nogil
+                              const void* parameters, size_t nbytes) noexcept nogil
 
     # The order of a capture. capture_nodes: the nodes that the next work of a capturing stream
     # comes after; `count` says how many there are, and at most `capacity` are written.

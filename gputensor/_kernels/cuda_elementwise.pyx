@@ -5,7 +5,7 @@
 # Python object is made. Zero fills and copies of one contiguous run go to the driver instead.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libcpp.unordered_map cimport unordered_map
+from libc.string cimport memset
 
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
@@ -16,29 +16,36 @@ from gputensor._kernels.layout cimport (
     OPERANDS, OUT, Axis, Layout, layout_axes, layout_cut, layout_is_small, layout_merge,
     layout_size,
 )
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport (
     DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_UINT8, DT_UINT16, DT_UINT32, DT_UINT64, Operand,
 )
 from gputensor._kernels.scalar cimport scalar_is_zero, scalar_pack
 
 from gputensor.errors import raise_for_status
-from gputensor._kernels import cuda_source_elementwise as source
+from gputensor._kernels import programs
 
 cdef enum:
-    UNIT = 0                # reading modes; cuda_source_elementwise.py explains them
+    UNIT = 0                # reading modes; elementwise.cuh explains them
     STRIDED = 1
     SCALAR = 2
     BLOCK = 256
 
-# Mirrors struct Parameters of cuda_source_elementwise.py.
-cdef struct ElementwiseParameters:
-    uint64_t[4] ptrs        # out first, then the inputs
-    uint32_t units
-    uint32_t tail
-    uint64_t padding
-    double[6] scalars
-    Axis[16] axes
+cdef extern from "gputensor/_kernels/cuda/elementwise.h" namespace "gputensor" nogil:
+    cdef struct ElementwiseScalar:
+        double[2] parts
+
+    cdef struct ElementwiseParameters:
+        uint64_t out
+        uint64_t[3] inputs
+        uint32_t units
+        uint32_t tail
+        ElementwiseScalar[3] scalars
+        Axis[16] axes
+
+    unsigned elementwise_nbytes(int rank)
 
 cdef struct Plan:
     int op
@@ -50,7 +57,7 @@ cdef struct Plan:
     int vector
     int rank                # 0: contiguous
 
-cdef unordered_map[uint64_t, uint64_t] kernels
+cdef KernelTable kernels = KernelTable()
 
 
 cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype,
@@ -59,6 +66,7 @@ cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype
     cdef Layout layout
     cdef ElementwiseParameters parameters
     cdef int i
+    memset(&parameters, 0, sizeof(parameters))
     if op == OP_POW and inputs[1].is_scalar and is_two(&inputs[1]):
         op = OP_SQUARE
         count = 1
@@ -70,7 +78,7 @@ cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype
         if inputs[i].is_scalar:
             plan.modes[i] = SCALAR
             plan.dtypes[i] = DT_BOOL if op == OP_WHERE and i == 0 else compute_dtype
-            scalar_pack(&inputs[i], plan.dtypes[i], &parameters.scalars[2 * i])
+            scalar_pack(&inputs[i], plan.dtypes[i], parameters.scalars[i].parts)
         else:
             plan.modes[i] = UNIT
             plan.dtypes[i] = inputs[i].dtype
@@ -238,34 +246,32 @@ cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout
                      ElementwiseParameters* parameters) except -1:
     cdef int i, unroll, loads = 0
     cdef uint64_t key, function, threads
+    cdef void* found
     key = plan.op | plan.compute << 7 | plan.out << 12
     for i in range(3):
         key <<= 7
         if i < plan.count:
             key |= plan.dtypes[i] | plan.modes[i] << 5
             loads += plan.modes[i] != SCALAR
-    key = ((key << 5 | plan.vector) << 5 | plan.rank) << 6 | device
+    key = (key << 5 | plan.vector) << 5 | plan.rank
     # Two units in flight hide the latency of a kernel that reads one array.
     unroll = 2 if loads <= 1 and plan.rank <= 2 else 1
-    found = kernels.find(key)
-    if found == kernels.end():
-        function = build(device, plan, unroll)
-        kernels[key] = function
-    else:
-        function = kernels[key]
-    parameters.ptrs[0] = layout.ptrs[OUT]
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = add_kernel(key, plan, unroll)
+    function = kernel_function(<Kernel>found, device)
+    parameters.out = layout.ptrs[OUT]
     for i in range(3):
-        parameters.ptrs[i + 1] = layout.ptrs[i]
+        parameters.inputs[i] = layout.ptrs[i]
     threads = <uint64_t>parameters.units + parameters.tail
     return launch_kernel(device, stream, function,
                          <uint32_t>((threads + BLOCK * unroll - 1) // (BLOCK * unroll)), BLOCK, 0,
-                         parameters)
+                         parameters, elementwise_nbytes(plan.rank))
 
 
-cdef uint64_t build(int device, const Plan* plan, int unroll) except 0:
+cdef void* add_kernel(uint64_t key, const Plan* plan, int unroll) except NULL:
     cdef int i
     dtypes = tuple([plan.dtypes[i] for i in range(plan.count)])
     modes = tuple([plan.modes[i] for i in range(plan.count)])
-    text = source.elementwise_source(plan.op, plan.compute, plan.out, dtypes, modes, plan.vector,
-                                     plan.rank, unroll)
-    return compile_kernel(device, text, "kernel", ())
+    return kernels.add(key, programs.elementwise(
+        plan.op, plan.compute, plan.out, dtypes, modes, plan.vector, plan.rank, unroll))

@@ -1,11 +1,11 @@
-# Gather, scatter and progressions on a CUDA device (see index.pxd, cuda_source_index.py).
+# Gather, scatter and progressions on a CUDA device (see index.pxd, index.cuh).
 #
 # One index array is used as it is. Several are folded, one launch each, into a workspace of element
 # offsets, freed at once in stream order. Arrays that need 64-bit offsets are cut in pieces like
 # those of the element-wise kernels, except along the indexed axes, whose offset is always 64-bit.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libcpp.unordered_map cimport unordered_map
+from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
@@ -14,13 +14,15 @@ from gputensor._kernels.dtypes cimport dtype_itemsize
 from gputensor._kernels.layout cimport (
     OUT, Axis, Layout, layout_axes, layout_cut, layout_is_small, layout_merge, layout_size,
 )
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport DT_INT64, Operand
 
-from gputensor._kernels import cuda_source_index as source
+from gputensor._kernels import programs
 
 cdef enum:
-    GATHER = 0              # the forms of cuda_source_index.py
+    GATHER = 0              # the forms of index.cuh
     SCATTER = 1
     FOLD = 2
     FOLDED_GATHER = 3
@@ -28,37 +30,39 @@ cdef enum:
     BLOCK = 256
     ARANGE = 7              # a form of its own among the keys
 
-# Mirrors struct Parameters of cuda_source_index.py.
-cdef struct IndexParameters:
-    uint64_t small
-    uint64_t whole
-    uint64_t index
-    uint32_t count
-    uint32_t is_first
-    uint32_t is_strict
-    uint32_t padding
-    int64_t axis_size
-    int64_t axis_stride
-    Axis[16] axes
+cdef extern from "gputensor/_kernels/cuda/index.h" namespace "gputensor" nogil:
+    cdef struct IndexParameters:
+        uint64_t small
+        uint64_t whole
+        uint64_t index
+        uint32_t count
+        uint32_t is_first
+        uint32_t is_strict
+        uint32_t padding
+        int64_t axis_size
+        int64_t axis_stride
+        Axis[16] axes
 
-cdef struct ArangeParameters:
-    uint64_t out
-    int64_t size
-    int64_t stride
-    double start
-    double step
-    int64_t integer_start
-    int64_t integer_step
+    cdef struct ArangeParameters:
+        uint64_t out
+        int64_t size
+        int64_t stride
+        double start
+        double step
+        int64_t integer_start
+        int64_t integer_step
 
-cdef unordered_map[uint64_t, uint64_t] kernels
+cdef KernelTable kernels = KernelTable()
 
 
 cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, double step,
                      int64_t integer_start, int64_t integer_step) except -1:
     cdef ArangeParameters parameters
-    cdef uint64_t key = (out.dtype << 3 | ARANGE) << 6 | device
-    if kernels.find(key) == kernels.end():
-        kernels[key] = compile_kernel(device, source.arange_source(out.dtype), "kernel", ())
+    cdef uint64_t key = out.dtype << 3 | ARANGE
+    cdef void* found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.arange(out.dtype))
+    memset(&parameters, 0, sizeof(parameters))
     parameters.out = out.ptr
     parameters.size = out.shape[0]
     parameters.stride = out.strides[0]
@@ -66,8 +70,9 @@ cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, do
     parameters.step = step
     parameters.integer_start = integer_start
     parameters.integer_step = integer_step
-    return launch_kernel(device, stream, kernels[key],
-                         <uint32_t>((out.shape[0] + BLOCK - 1) // BLOCK), BLOCK, 0, &parameters)
+    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
+                         <uint32_t>((out.shape[0] + BLOCK - 1) // BLOCK), BLOCK, 0, &parameters,
+                         sizeof(parameters))
 
 
 cdef int cuda_gather(int device, uint64_t stream, Operand* out, Operand* source_operand,
@@ -85,6 +90,7 @@ cdef int move(int form, int device, uint64_t stream, Operand* small, Operand* wh
     cdef IndexParameters parameters
     cdef Operand folded
     cdef Block* block
+    memset(&parameters, 0, sizeof(parameters))
     if count == 1:
         parameters.axis_size = whole.shape[first_axis]
         parameters.axis_stride = whole.strides[first_axis]
@@ -108,6 +114,7 @@ cdef Block* fold(int device, uint64_t stream, const Operand* whole, int first_ax
     cdef Block* block
     cdef int axis, i
     cdef int64_t stride = 1
+    memset(&parameters, 0, sizeof(parameters))
     folded[0] = indices[0]
     folded.dtype = DT_INT64
     for axis in range(folded.ndim - 1, -1, -1):
@@ -172,21 +179,21 @@ cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
 cdef int launch(int form, int device, uint64_t stream, Layout* layout, int itemsize,
                 int index_dtype, IndexParameters* parameters) except -1:
     cdef Layout rest
-    cdef uint64_t key, function
+    cdef uint64_t key
+    cdef void* found
     if not layout_is_small(layout):
         layout_cut(layout, &rest)
         launch(form, device, stream, layout, itemsize, index_dtype, parameters)
         return launch(form, device, stream, &rest, itemsize, index_dtype, parameters)
     key = ((itemsize << 5 | index_dtype) << 5 | layout.ndim) << 3 | form
-    key = key << 6 | device
-    if kernels.find(key) == kernels.end():
-        text = source.index_source(form, itemsize, index_dtype, layout.ndim)
-        function = compile_kernel(device, text, "kernel", ())
-        kernels[key] = function
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.index(form, itemsize, index_dtype, layout.ndim))
     parameters.small = layout.ptrs[OUT]
     parameters.whole = layout.ptrs[0]
     parameters.index = layout.ptrs[1]
     parameters.count = <uint32_t>layout_size(layout)
     layout_axes(layout, parameters.axes)
-    return launch_kernel(device, stream, kernels[key],
-                         (parameters.count + BLOCK - 1) // BLOCK, BLOCK, 0, parameters)
+    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
+                         (parameters.count + BLOCK - 1) // BLOCK, BLOCK, 0, parameters,
+                         sizeof(IndexParameters))

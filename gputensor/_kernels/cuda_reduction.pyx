@@ -1,26 +1,27 @@
 # Reductions on a CUDA device: layout, division of the work, launches (see reduction.pxd).
 #
-# Row and column kernels are described in cuda_source_reduction.py. With few outputs the reduced
+# Row and column kernels are described in reduction.cuh. With few outputs the reduced
 # range is cut into parts, whose accumulators a second launch on the same stream reduces; the
 # workspace is freed at once, which is safe in stream order. How the range is cut depends on shapes
 # alone, so the same call gives the same bits.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libcpp.unordered_map cimport unordered_map
+from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.block cimport Block
 from gputensor._driver.table cimport status_t
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel_3d,
+)
 from gputensor._kernels.operand cimport Operand
 from gputensor._kernels.reduction cimport RED_ARGMAX, RED_ARGMIN
 from gputensor._kernels.reduction_layout cimport (
     KeptAxis, ReducedAxis, ReductionLayout, is_column, load_width, reduction_layout,
 )
 
-from gputensor._kernels import cuda_source_reduction as source
-from gputensor._kernels.cuda_source_accumulator import accumulator_nbytes
+from gputensor._kernels import programs
 from gputensor._kernels.dtypes import DTYPES
 from gputensor._kernels.operations import REDUCTIONS
 
@@ -29,18 +30,18 @@ cdef enum:
     FULL = 1024                 # blocks that fill the device (132 multiprocessors, 8 blocks each)
     MOST_PARTS = 1024
 
-# Mirrors struct Parameters of cuda_source_reduction.py.
-cdef struct ReductionParameters:
-    uint64_t out
-    uint64_t input
-    uint64_t partial
-    int64_t kept
-    int64_t units
-    int64_t reduced
-    int64_t chunk
-    int64_t parts
-    KeptAxis[16] kept_axes
-    ReducedAxis[16] reduced_axes
+cdef extern from "gputensor/_kernels/cuda/reduction.h" namespace "gputensor" nogil:
+    cdef struct ReductionParameters:
+        uint64_t out
+        uint64_t input
+        uint64_t partial
+        int64_t kept
+        int64_t units
+        int64_t reduced
+        int64_t chunk
+        int64_t parts
+        KeptAxis[16] kept_axes
+        ReducedAxis[16] reduced_axes
 
 cdef struct Variant:
     int op
@@ -62,14 +63,15 @@ cdef struct Division:
     int64_t parts
     int64_t chunk               # units of a part
 
-cdef unordered_map[uint64_t, uint64_t] kernels
+cdef KernelTable kernels = KernelTable()
 cdef unsigned char[16][32] sizes    # of an accumulator, by operation and compute dtype
 
 
 def _load_sizes():
     for row in REDUCTIONS:
         for element in DTYPES:
-            sizes[<int>row.code][<int>element.code] = accumulator_nbytes(row.code, element.code)
+            nbytes = programs.accumulator_nbytes(row.code, element.code)
+            sizes[<int>row.code][<int>element.code] = nbytes
 
 
 _load_sizes()
@@ -125,7 +127,7 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
     cdef ReductionParameters parameters
     cdef Variant variant
     cdef Division division
-    cdef int size = sizes[op][compute_dtype]
+    cdef int axis, size = sizes[op][compute_dtype]
     cdef bint is_argument = op == RED_ARGMAX or op == RED_ARGMIN
     reduction_layout(&layout, out, input, axes_mask, is_argument)
     variant.op = op
@@ -139,12 +141,15 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
     variant.reduced = layout.reduced_ndim
     variant.wide = layout.kept > 0x7fffffff or layout.reduced > 0x7fffffff
     variant.from_partial = 0
+    memset(&parameters, 0, sizeof(parameters))
     parameters.out = out.ptr
     parameters.input = input.ptr
     parameters.partial = 0
     parameters.reduced = layout.reduced
-    parameters.kept_axes = layout.kept_axes
-    parameters.reduced_axes = layout.reduced_axes
+    for axis in range(layout.kept_ndim):
+        parameters.kept_axes[axis] = layout.kept_axes[axis]
+    for axis in range(layout.reduced_ndim):
+        parameters.reduced_axes[axis] = layout.reduced_axes[axis]
     if variant.column:
         parameters.kept = layout.kept // variant.vector
         parameters.units = layout.reduced
@@ -198,27 +203,25 @@ cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division
 
 cdef int launch(int device, uint64_t stream, const Variant* variant, const Division* division,
                 ReductionParameters* parameters) except -1:
-    cdef uint64_t key, function
+    cdef uint64_t key
+    cdef void* found
     parameters.chunk = division.chunk
     parameters.parts = division.parts
     key = variant.op << 15 | variant.dtype << 10 | variant.compute << 5 | variant.out
     key = key << 5 | variant.vector
     key = key << 10 | variant.kept << 5 | variant.reduced
     key = key << 4 | variant.column << 3 | variant.wide << 2
-    key = (key | variant.partial << 1 | variant.from_partial) << 6 | device
-    found = kernels.find(key)
-    if found == kernels.end():
-        function = build(device, variant)
-        kernels[key] = function
-    else:
-        function = kernels[key]
-    return launch_kernel_3d(device, stream, function, <uint32_t>division.blocks,
-                            <uint32_t>division.parts, 1, division.x, division.y, 1, 0, parameters)
+    key = key | variant.partial << 1 | variant.from_partial
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = add_kernel(key, variant)
+    return launch_kernel_3d(device, stream, kernel_function(<Kernel>found, device),
+                            <uint32_t>division.blocks, <uint32_t>division.parts, 1, division.x,
+                            division.y, 1, 0, parameters, sizeof(ReductionParameters))
 
 
-cdef uint64_t build(int device, const Variant* variant) except 0:
-    text = source.reduction_source(
+cdef void* add_kernel(uint64_t key, const Variant* variant) except NULL:
+    return kernels.add(key, programs.reduction(
         variant.op, variant.dtype, variant.compute, variant.out, column=bool(variant.column),
         vector=variant.vector, kept=variant.kept, reduced=variant.reduced, wide=bool(variant.wide),
-        partial=bool(variant.partial), from_partial=bool(variant.from_partial))
-    return compile_kernel(device, text, "kernel", ())
+        partial=bool(variant.partial), from_partial=bool(variant.from_partial)))

@@ -1,35 +1,37 @@
-# The tiled transposition (see cuda_transpose.pxd and cuda_source_transpose.py).
+# The tiled transposition (see cuda_transpose.pxd and transpose.cuh).
 
 from libc.stdint cimport int32_t, uint32_t, uint64_t
-from libcpp.unordered_map cimport unordered_map
+from libc.string cimport memset
 
 from gputensor._kernels.layout cimport OUT, Layout
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel_3d,
+)
 
-from gputensor._kernels import cuda_source_transpose as source
+from gputensor._kernels import programs
 
 cdef enum:
     # Below this length along either unit axis a tile is mostly empty.
     MIN_LENGTH = 16
 
-cdef struct Batch:
-    uint32_t size
-    int32_t in_stride
-    int32_t out_stride
+cdef extern from "gputensor/_kernels/cuda/transpose.h" namespace "gputensor" nogil:
+    cdef struct TransposeBatch:
+        uint32_t size
+        int32_t in_stride
+        int32_t out_stride
 
-# Mirrors struct Parameters of cuda_source_transpose.py.
-cdef struct TransposeParameters:
-    uint64_t out
-    uint64_t input
-    uint32_t out_size
-    uint32_t in_size
-    uint32_t out_tiles
-    uint32_t in_tiles
-    int32_t in_stride
-    int32_t out_stride
-    Batch[16] batch
+    cdef struct TransposeParameters:
+        uint64_t out
+        uint64_t input
+        uint32_t out_size
+        uint32_t in_size
+        uint32_t out_tiles
+        uint32_t in_tiles
+        int32_t in_stride
+        int32_t out_stride
+        TransposeBatch[16] batch
 
-cdef unordered_map[uint64_t, uint64_t] kernels
+cdef KernelTable kernels = KernelTable()
 
 
 cdef int unit_axis(const Layout* layout) noexcept nogil:
@@ -53,7 +55,9 @@ cdef int transpose(int device, uint64_t stream, int out_dtype, int in_dtype,
     cdef TransposeParameters parameters
     cdef int axis, unit = unit_axis(layout), batch = 0
     cdef uint32_t tile = 32 if layout.itemsizes[OUT] >= 4 else 64
-    cdef uint64_t blocks, key, function
+    cdef uint64_t blocks, key
+    cdef void* found
+    memset(&parameters, 0, sizeof(parameters))
     parameters.out = layout.ptrs[OUT]
     parameters.input = layout.ptrs[0]
     parameters.out_size = <uint32_t>layout.shape[0]
@@ -71,13 +75,9 @@ cdef int transpose(int device, uint64_t stream, int out_dtype, int in_dtype,
         parameters.batch[batch].out_stride = <int32_t>layout.strides[OUT][axis]
         blocks *= parameters.batch[batch].size
         batch += 1
-    key = ((out_dtype << 5 | in_dtype) << 5 | batch) << 6 | device
-    found = kernels.find(key)
-    if found == kernels.end():
-        text = source.transpose_source(out_dtype, in_dtype, batch)
-        function = compile_kernel(device, text, "kernel", ())
-        kernels[key] = function
-    else:
-        function = kernels[key]
-    return launch_kernel_3d(device, stream, function, <uint32_t>blocks, 1, 1, 32, 8, 1, 0,
-                            &parameters)
+    key = (out_dtype << 5 | in_dtype) << 5 | batch
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.transpose(out_dtype, in_dtype, batch))
+    return launch_kernel_3d(device, stream, kernel_function(<Kernel>found, device),
+                            <uint32_t>blocks, 1, 1, 32, 8, 1, 0, &parameters, sizeof(parameters))

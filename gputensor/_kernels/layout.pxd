@@ -19,13 +19,13 @@ cdef struct Layout:
     int64_t[16] shape           # innermost first
     int64_t[4][16] strides      # in elements
 
-# The parameters that a kernel needs to find an index along one axis; see `divide` in
-# cuda_source_elementwise.py.
-cdef struct Axis:
-    uint32_t size
-    uint32_t magic
-    uint32_t shift
-    int32_t[4] strides
+# What a kernel needs to find an index along one axis.
+cdef extern from "gputensor/_kernels/cuda/axis.h" namespace "gputensor" nogil:
+    cdef struct Axis "gputensor::LaunchAxis":
+        uint32_t size
+        uint32_t magic
+        uint32_t shift
+        int32_t[4] strides
 
 cdef void layout_merge(Layout* layout, const Operand* out, int count,
                        const Operand* inputs) noexcept nogil

@@ -4,14 +4,15 @@ from libc.stdint cimport int64_t, uint32_t
 
 from gputensor._kernels.operand cimport Operand
 
-cdef struct KeptAxis:
-    int64_t size
-    int64_t in_stride
-    int64_t out_stride
+cdef extern from "gputensor/_kernels/cuda/reduction.h" namespace "gputensor" nogil:
+    cdef struct KeptAxis:
+        int64_t size
+        int64_t in_stride
+        int64_t out_stride
 
-cdef struct ReducedAxis:
-    int64_t size
-    int64_t stride
+    cdef struct ReducedAxis:
+        int64_t size
+        int64_t stride
 
 cdef struct ReductionLayout:
     int kept_ndim

@@ -2,7 +2,7 @@
 
 Packing or padding an odd product costs one or two launches and passes over memory besides the
 product, and the library's kernels for odd operands read them by words through an older path. Ours
-(direct_source.py) reads the matrices as they are and cuts K among the blocks of a cluster until the
+(unaligned.cuh) reads the matrices as they are and cuts K among the blocks of a cluster until the
 multiprocessors are busy.
 
 The model: a cluster of `split` blocks multiplies a tile of 128 x 112, each block its share of the
@@ -19,10 +19,13 @@ shift choices, not results; devices of other compute capabilities are left to th
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
-from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._driver.cuda cimport cuda_capability
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel_3d,
+)
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.pad cimport PAD_D, PAD_NONE, odd_matrices
@@ -30,8 +33,8 @@ from gputensor.blas.plan cimport BACKEND_DIRECT, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport ACT_GELU_TANH, ACT_NONE, ACT_RELU, Product
 
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.direct_source import direct_source
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.blas.kernels import programs
+from gputensor.errors import DeviceError
 
 __all__ = ["run", "split_of"]
 
@@ -50,26 +53,27 @@ cdef enum:
     LEAST_TILES_HALF = 8
     MAX_SIZE = 65536
 
-cdef struct Parameters:         # as in direct_source.py
-    uint64_t a
-    uint64_t b
-    uint64_t c
-    uint64_t d
-    uint64_t bias
-    int64_t stride_a
-    int64_t stride_b
-    int64_t stride_c
-    int64_t stride_d
-    int64_t lda
-    int64_t ldb
-    int64_t ldc
-    int64_t ldd
-    int m
-    int n
-    int k
-    int activation
-    float alpha
-    float beta
+cdef extern from "gputensor/blas/kernels/unaligned/unaligned.h" namespace "gputensor" nogil:
+    cdef struct UnalignedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        uint64_t bias
+        int64_t stride_a
+        int64_t stride_b
+        int64_t stride_c
+        int64_t stride_d
+        int64_t lda
+        int64_t ldb
+        int64_t ldc
+        int64_t ldd
+        int m
+        int n
+        int k
+        int activation
+        float alpha
+        float beta
 
 # Clusters of 1 to 8 blocks that run at once, a block on each multiprocessor (H200).
 cdef int[9] CLUSTERS
@@ -85,7 +89,7 @@ cdef double LIMIT_ALONG_K = 19.9    # the same where both operands' unit stride 
 cdef double LIMIT_HALF = 12.0
 cdef double LEAST_FILLED = 0.6  # part of the tiles that is result
 
-cdef dict functions = {}        # (device, types, layouts, split) -> the compiled kernel
+cdef KernelTable kernels = KernelTable()
 
 
 cdef inline int64_t ceil_of(int64_t value, int64_t divisor) noexcept nogil:
@@ -164,30 +168,28 @@ cdef int split_of_product(const Product* product) noexcept nogil:
 
 # ---- plans and launches
 
-cdef uint64_t function_of(const Product* product, int split) except 0:
-    cdef uint64_t function
-    cdef int device = product.device, chunk = CHUNK // dtype_itemsize(product.type_a)
+cdef void* kernel_of(const Product* product, int split) except NULL:
+    cdef uint64_t key
+    cdef void* found
+    cdef int chunk = CHUNK // dtype_itemsize(product.type_a)
     cdef bint a_along_k = product.op_a != OP_N, b_along_k = product.op_b == OP_N
     cdef bint a_is_even = not a_along_k and product.lda % chunk == 0
     cdef bint b_is_even = not b_along_k and product.ldb % chunk == 0
-    key = (device, product.type_a, product.type_d, a_along_k, b_along_k, a_is_even, b_is_even,
-           split)
-    found = functions.get(key)
-    if found is not None:
-        return <uint64_t>found
-    text = direct_source(DTYPES[product.type_a].name, DTYPES[product.type_d].name, a_along_k,
-                         b_along_k, a_is_even, b_is_even, columns_of(product.type_a, b_along_k),
-                         split, STAGES)
-    function = compile_kernel(device, text, "kernel", ("--gpu-architecture=sm_90a",))
-    raise_for_status(function_allow_shared(device, function, SHARED_NBYTES),
-                     "function_allow_shared")
-    functions[key] = function
-    return function
+    key = product.type_a << 5 | product.type_d
+    for fact in (a_along_k, b_along_k, a_is_even, b_is_even, split):
+        key = key << 4 | <uint64_t>fact
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.unaligned(
+            DTYPES[product.type_a].name, DTYPES[product.type_d].name, a_along_k, b_along_k,
+            a_is_even, b_is_even, columns_of(product.type_a, b_along_k), split, STAGES))
+    kernel_function(<Kernel>found, product.device, SHARED_NBYTES)
+    return found
 
 
 cdef Plan* direct_plan(const Product* product, const PlanKey* key,
                        uint64_t hash_value) except? NULL:
-    cdef uint64_t function
+    cdef void* found
     cdef int split, odd = odd_matrices(product)
     if not is_supported(product) or odd == PAD_NONE:
         return NULL
@@ -197,16 +199,17 @@ cdef Plan* direct_plan(const Product* product, const PlanKey* key,
     if split == 0 or cuda_capability(product.device) != CAPABILITY:
         return NULL
     try:
-        function = function_of(product, split)
+        found = kernel_of(product, split)
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
-    return plan_make(key, hash_value, BACKEND_DIRECT, <void*>function)
+    return plan_make(key, hash_value, BACKEND_DIRECT, found)
 
 
-cdef int launch(const Product* product, uint64_t function, int split, uint64_t stream) except -1:
-    cdef Parameters p
+cdef int launch(const Product* product, void* kernel, int split, uint64_t stream) except -1:
+    cdef UnalignedParameters p
     cdef int columns = columns_of(product.type_a, product.op_b == OP_N)
+    memset(&p, 0, sizeof(p))
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.bias = product.bias
     p.stride_a, p.stride_b = product.stride_a, product.stride_b
@@ -215,15 +218,16 @@ cdef int launch(const Product* product, uint64_t function, int split, uint64_t s
     p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
     p.activation = product.activation
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
-    return launch_kernel_3d(product.device, stream, function,
+    return launch_kernel_3d(product.device, stream,
+                            kernel_function(<Kernel>kernel, product.device, SHARED_NBYTES),
                             <uint32_t>(ceil_of(product.m, TILE) * split),
                             <uint32_t>ceil_of(product.n, columns),
                             <uint32_t>product.batch,
-                            BLOCK, 1, 1, SHARED_NBYTES, &p)
+                            BLOCK, 1, 1, SHARED_NBYTES, &p, sizeof(p))
 
 
 cdef int direct_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
-    return launch(product, <uint64_t>plan.handle, split_of_product(product), stream)
+    return launch(product, plan.handle, split_of_product(product), stream)
 
 
 # ---- for tests and measurements
@@ -260,7 +264,7 @@ def run(int device, uint64_t stream, types, operations, sizes, addresses, pitche
     product.stride_a, product.stride_b, product.stride_c, product.stride_d = strides
     product.activation = activation
     product.alpha, product.beta = alpha, beta
-    launch(&product, function_of(&product, split), split, stream)
+    launch(&product, kernel_of(&product, split), split, stream)
 
 
 def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):

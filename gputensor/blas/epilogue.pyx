@@ -2,18 +2,21 @@
 
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport llabs
+from libc.string cimport memset
 
 from gputensor._kernels.dtypes cimport KIND_FLOAT, KIND_SMALL, dtype_itemsize, dtype_kind
 from gputensor._kernels.elementwise cimport OP_ADD, elementwise
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport MAX_NDIM, Operand
 from gputensor.blas.product cimport ACT_NONE
 
-from gputensor.blas.epilogue_source import source as program
+from gputensor.blas.kernels import programs
 
 cdef enum:
     BLOCK = 256
-    UNROLL = 2                  # units a thread has in flight; as in epilogue_source.py
+    UNROLL = 2                  # units a thread has in flight; as in programs.py
     MAX_GRID = 65536
     MAX_OFFSET = 0x7FFFFFFF
     OUT = 6                     # number of the target among the operands
@@ -21,16 +24,21 @@ cdef enum:
 
 ctypedef const Operand* OperandPtr
 
-cdef struct Axis:               # as in epilogue_source.py
-    uint64_t size
-    int64_t[OPERANDS] strides
+cdef extern from "gputensor/blas/kernels/epilogue/epilogue.h" namespace "gputensor" nogil:
+    cdef struct Axis "gputensor::EpilogueAxis":
+        uint64_t size
+        int64_t[OPERANDS] strides
 
-cdef struct EpilogueParameters:
-    uint64_t[OPERANDS] ptrs
-    uint64_t units
-    Axis[MAX_NDIM] axes
+    cdef struct EpilogueParameters:
+        uint64_t[OUT] inputs
+        uint64_t out
+        uint64_t units
+        Axis[MAX_NDIM] axes
 
-cdef dict functions = {}        # key of a kernel on a device -> handle
+    unsigned epilogue_nbytes(int rank)
+
+
+cdef KernelTable kernels = KernelTable()
 
 
 cdef void epilogue_init(Epilogue* epilogue) noexcept nogil:
@@ -149,11 +157,13 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
             return 0
     if dtype_kind(target.dtype) != KIND_FLOAT and dtype_kind(target.dtype) != KIND_SMALL:
         return add_bias(device, stream, epilogue, source, target)
+    memset(&p, 0, sizeof(p))
     operands[0], operands[1], operands[2] = source, epilogue.scale, epilogue.scale2
     operands[3], operands[4] = epilogue.bias, epilogue.residual
     operands[5], operands[OUT] = epilogue.result_scale, target
-    for number in range(OPERANDS):
-        p.ptrs[number] = operands[number].ptr if operands[number] else 0
+    for number in range(OUT):
+        p.inputs[number] = operands[number].ptr if operands[number] else 0
+    p.out = target.ptr
     rank = merge_axes(operands, &p)
     turn_inwards(&p, rank)
     vector = vector_of(operands, &p, rank)
@@ -163,7 +173,8 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
     function = function_for(device, operands, epilogue.activation, rank, vector, is_wide(&p, rank))
     grid = (p.units + BLOCK * UNROLL - 1) // (BLOCK * UNROLL)
     return launch_kernel(device, stream, function,
-                         <unsigned int>(grid if grid < MAX_GRID else MAX_GRID), BLOCK, 0, &p)
+                         <unsigned int>(grid if grid < MAX_GRID else MAX_GRID), BLOCK, 0, &p,
+                         epilogue_nbytes(rank))
 
 
 cdef uint64_t function_for(int device, OperandPtr* operands, int activation, int rank, int vector,
@@ -172,16 +183,17 @@ cdef uint64_t function_for(int device, OperandPtr* operands, int activation, int
     cdef int residual = operands[4].dtype if operands[4] else operands[OUT].dtype
     cdef bint is_scaled = operands[1] is not NULL or operands[2] is not NULL
     # Types take 5 bits, the vector width at most 16.
-    cdef uint64_t key = <uint64_t>device
+    cdef uint64_t key = 0
+    cdef void* known
     for number in (operands[0].dtype, bias, residual, operands[OUT].dtype, activation, rank, vector,
                    is_scaled, is_wide):
         key = key << 5 | <uint64_t>number
-    found = functions.get(key)
-    if found is None:
-        text = program((operands[0].dtype, bias, residual, operands[OUT].dtype), activation, rank,
-                       vector, is_scaled, is_wide)
-        found = functions[key] = compile_kernel(device, text, "kernel", ())
-    return found
+    known = kernel_find(kernels, key)
+    if known == NULL:
+        known = kernels.add(key, programs.epilogue(
+            (operands[0].dtype, bias, residual, operands[OUT].dtype), activation, rank, vector,
+            is_scaled, is_wide))
+    return kernel_function(<Kernel>known, device)
 
 
 cdef int add_bias(int device, uint64_t stream, const Epilogue* epilogue, const Operand* source,

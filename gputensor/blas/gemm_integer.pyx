@@ -1,58 +1,63 @@
 """Integer products on a GPU, for the types and layouts that cuBLASLt has no kernel for."""
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor.blas.library cimport OP_N
 from gputensor.blas.product cimport Product
 from gputensor.blas.scale_factor cimport integer_factor
 
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.integer_source import source
+from gputensor.blas.kernels import programs
 
 cdef enum:
     TILE = 16
     BLOCK = 256
     MAX_GRID = 0x7FFFFFFF
 
-cdef struct Parameters:         # as in integer_source.py
-    uint64_t a
-    uint64_t b
-    uint64_t c
-    uint64_t d
-    int64_t m
-    int64_t n
-    int64_t k
-    int64_t batch
-    int64_t row_a
-    int64_t column_a
-    int64_t row_b
-    int64_t column_b
-    int64_t ldc
-    int64_t ldd
-    int64_t stride_a
-    int64_t stride_b
-    int64_t stride_c
-    int64_t stride_d
-    int64_t alpha
-    int64_t beta
+cdef extern from "gputensor/blas/kernels/integer/integer.h" namespace "gputensor" nogil:
+    cdef struct IntegerParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        int64_t m
+        int64_t n
+        int64_t k
+        int64_t batch
+        int64_t row_a
+        int64_t column_a
+        int64_t row_b
+        int64_t column_b
+        int64_t ldc
+        int64_t ldd
+        int64_t stride_a
+        int64_t stride_b
+        int64_t stride_c
+        int64_t stride_d
+        int64_t alpha
+        int64_t beta
 
-cdef dict functions = {}        # (device, input code, output code) -> compiled kernel
+cdef KernelTable kernels = KernelTable()
 
 
 cdef uint64_t function_for(const Product* product) except 0:
-    key = (product.device, product.type_a, product.type_d)
-    found = functions.get(key)
-    if found is None:
-        text = source(DTYPES[product.type_a].name, DTYPES[product.type_d].name)
-        found = functions[key] = compile_kernel(product.device, text, "kernel", ())
-    return found
+    cdef uint64_t key = product.type_a << 5 | product.type_d
+    cdef void* found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.integer(
+            DTYPES[product.type_a].name, DTYPES[product.type_d].name))
+    return kernel_function(<Kernel>found, product.device)
 
 
 cdef int integer_run(const Product* product, uint64_t stream) except -1:
-    cdef Parameters p
+    cdef IntegerParameters p
     cdef int64_t tiles
     cdef uint64_t function = function_for(product)
+    memset(&p, 0, sizeof(p))
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.m, p.n, p.k, p.batch = product.m, product.n, product.k, product.batch
     p.row_a = 1 if product.op_a == OP_N else product.lda
@@ -66,5 +71,6 @@ cdef int integer_run(const Product* product, uint64_t stream) except -1:
     p.beta = integer_factor(product.beta, product.beta_imag)
     tiles = ((p.m + TILE - 1) // TILE) * ((p.n + TILE - 1) // TILE) * p.batch
     launch_kernel(product.device, stream, function,
-                  <uint32_t>(tiles if tiles < MAX_GRID else MAX_GRID), BLOCK, 0, &p)
+                  <uint32_t>(tiles if tiles < MAX_GRID else MAX_GRID), BLOCK, 0, &p,
+                  sizeof(p))
     return 0

@@ -2,25 +2,28 @@
 
 The host neither waits for the offsets nor checks them. On a GPU the work goes to a kernel of ours,
 which clamps them; on a host device to NumPy, which does the same. There are two kernels: one for
-the tensor cores of Hopper and 16-bit operands whose rows are aligned (grouped_tensor_source.py),
-and one for everything else (grouped_offsets_source.py).
+the tensor cores of Hopper and 16-bit operands whose rows are aligned (grouped_wgmma.cuh),
+and one for everything else (grouped.cuh).
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
-from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._driver.cuda cimport cuda_capability
+from gputensor._driver.table cimport MAX_DEVICES
 from gputensor._kernels.creation cimport fill
 from gputensor._kernels.dtypes cimport dtype_is_half, dtype_itemsize
 from gputensor._kernels.host_call cimport host_call, host_view, is_host
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport DT_FLOAT32, Operand
 from gputensor.blas.check cimport check_extents, raise_for_types
 
 from gputensor._kernels.dtypes import DTYPES
 from gputensor.blas.grouped_host import offset_products
-from gputensor.blas.grouped_offsets_source import MAX_GROUPS, source
-from gputensor.blas.grouped_tensor_source import OPTIONS, groups_of, shared_nbytes, tensor_source
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.blas.kernels import programs
+from gputensor.errors import DeviceError
 
 cdef enum:
     BLOCK = 256
@@ -30,30 +33,32 @@ cdef enum:
     LARGE = 8                   # results of a thread in each direction
     SMALL = 4
 
-cdef struct Parameters:         # as in grouped_offsets_source.py
-    uint64_t a
-    uint64_t b
-    uint64_t d
-    uint64_t offsets
-    int64_t tokens
-    int64_t n
-    int64_t k
-    int64_t row_a
-    int64_t term_a
-    int64_t group_b
-    int64_t term_b
-    int64_t column_b
-    int64_t row_d
-    int64_t column_d
-    int first
-    int count
-    int is_last
-    int columns
-    int has_pairs               # of the tensor-core program only, which is a longer form
+cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor" nogil:
+    cdef struct GroupedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t d
+        uint64_t offsets
+        int64_t tokens
+        int64_t n
+        int64_t k
+        int64_t row_a
+        int64_t term_a
+        int64_t group_b
+        int64_t term_b
+        int64_t column_b
+        int64_t row_d
+        int64_t column_d
+        int first
+        int count
+        int is_last
+        int columns
+        int has_pairs
 
-cdef dict functions = {}        # (device, input code, output code, quad) -> compiled kernel
-cdef dict tensor_functions = {}     # (device, codes, quartets, columns, direction) -> the same; 0
+cdef KernelTable kernels = KernelTable()
+cdef KernelTable tensor_kernels = KernelTable()
 cdef dict capabilities = {}     # by device
+cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
 
 
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
@@ -119,9 +124,10 @@ cdef int fill_zeros(int device, uint64_t stream, Operand* out) except -1:
     return fill(device, stream, out, &zero)
 
 
-cdef void fill_parameters(Parameters* p, const Operand* a, const Operand* b, const Operand* out,
-                          const Operand* offsets) noexcept nogil:
+cdef void fill_parameters(GroupedParameters* p, const Operand* a, const Operand* b,
+                          const Operand* out, const Operand* offsets) noexcept nogil:
     cdef int64_t size = dtype_itemsize(out.dtype)
+    memset(p, 0, sizeof(p[0]))
     p.a, p.b, p.d, p.offsets = a.ptr, b.ptr, out.ptr, offsets.ptr
     p.tokens, p.n, p.k = a.shape[0], b.shape[2], a.shape[1]
     p.row_a, p.term_a = a.strides[0], a.strides[1]
@@ -131,7 +137,7 @@ cdef void fill_parameters(Parameters* p, const Operand* a, const Operand* b, con
                    and out.ptr % <uint64_t>(2 * size) == 0)
 
 
-cdef int launch_groups(int device, uint64_t stream, uint64_t function, Parameters* p,
+cdef int launch_groups(int device, uint64_t stream, uint64_t function, GroupedParameters* p,
                        int64_t groups, int64_t most, int rows, int columns, int block,
                        uint32_t shared, int blocks) except -1:
     """Launch for all groups, up to `most` of them at a time."""
@@ -144,7 +150,7 @@ cdef int launch_groups(int device, uint64_t stream, uint64_t function, Parameter
         # Each group, and the rows after the last, may end with a partial tile.
         tiles = (p.tokens // rows + p.count + 1) * p.columns
         launch_kernel(device, stream, function, <uint32_t>(tiles if tiles < blocks else blocks),
-                      block, shared, p)
+                      block, shared, p, sizeof(p[0]))
         p.first += p.count
     return 0
 
@@ -153,24 +159,24 @@ cdef int launch_groups(int device, uint64_t stream, uint64_t function, Parameter
 
 cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
                         Operand* offsets) except -1:
-    cdef Parameters p
+    cdef GroupedParameters p
     cdef int64_t groups = b.shape[0]
     # Large tiles where a group fills them on average.
     cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
     cdef int tile = 16 * quad
     cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
     fill_parameters(&p, a, b, out, offsets)
-    return launch_groups(device, stream, function, &p, groups, MAX_GROUPS, tile, tile, BLOCK, 0,
-                         2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
+    return launch_groups(device, stream, function, &p, groups, programs.MAX_GROUPS, tile, tile,
+                         BLOCK, 0, 2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
 
 
 cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:
-    key = (device, dtype, result, quad)
-    found = functions.get(key)
-    if found is None:
-        text = source(DTYPES[dtype].name, DTYPES[result].name, quad)
-        found = functions[key] = compile_kernel(device, text, "kernel", ())
-    return found
+    cdef uint64_t key = (dtype << 5 | result) << 4 | quad
+    cdef void* found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.grouped(
+            DTYPES[dtype].name, DTYPES[result].name, quad))
+    return kernel_function(<Kernel>found, device)
 
 
 # ---- tensor cores
@@ -195,7 +201,7 @@ cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) exc
 cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
                               Operand* offsets) except -1:
     """False when the kernel cannot be made here."""
-    cdef Parameters p
+    cdef GroupedParameters p
     cdef int64_t groups = b.shape[0]
     cdef int64_t tokens = a.shape[0]
     cdef int64_t n = b.shape[2]
@@ -213,28 +219,28 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
     if function == 0:
         return False
     fill_parameters(&p, a, b, out, offsets)
-    launch_groups(device, stream, function, &p, groups, groups_of(quartets), 64 * quartets, columns,
-                  128 * quartets, shared_nbytes(quartets, columns),
+    launch_groups(device, stream, function, &p, groups, programs.grouped_groups(quartets),
+                  64 * quartets, columns, 128 * quartets,
+                  programs.grouped_shared_nbytes(quartets, columns),
                   BLOCKS if columns == 256 else 2 * BLOCKS)
     return True
 
 
 cdef uint64_t tensor_function(int device, int dtype, int result, int quartets, int columns,
                               bint is_along_terms) except? 0:
-    key = (device, dtype, result, quartets, columns, is_along_terms)
-    found = tensor_functions.get(key)
-    if found is not None:
-        return found
-    text = tensor_source(DTYPES[dtype].name, DTYPES[result].name, quartets, columns,
-                         is_along_terms)
-    nbytes = shared_nbytes(quartets, columns)
+    cdef uint64_t key = (dtype << 5 | result) << 2 | quartets
+    cdef void* found
+    key = key << 10 | columns << 1 | is_along_terms
+    found = kernel_find(tensor_kernels, key)
+    if found == NULL:
+        found = tensor_kernels.add(key, programs.grouped_wgmma(
+            DTYPES[dtype].name, DTYPES[result].name, quartets, columns, is_along_terms))
+    if is_refused[device]:
+        return 0
     try:
-        found = compile_kernel(device, text, "kernel", OPTIONS)
+        return kernel_function(<Kernel>found, device,
+                               programs.grouped_shared_nbytes(quartets, columns))
     except DeviceError:
         # A compiler that does not know the architecture.
-        found = 0
-    else:
-        raise_for_status(function_allow_shared(device, found, nbytes), "function_allow_shared",
-                         f"of {nbytes} bytes")
-    tensor_functions[key] = found
-    return found
+        is_refused[device] = True
+        return 0

@@ -12,10 +12,12 @@ The library's D is column-major; the kernels' is row-major. So B of the product 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._driver.cuda cimport cuda_capability
 from gputensor._driver.table cimport MAX_DEVICES
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.packed_schedule cimport Schedule, schedule_choose
@@ -25,9 +27,8 @@ from gputensor.blas.product cimport PRODUCT_AS_IT_IS, Product
 
 from gputensor._driver.cuda import device_info
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.packed_source import product_source, shared_nbytes
-from gputensor.blas.packed_tiles_source import tiles_source
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.blas.kernels import programs
+from gputensor.errors import DeviceError
 
 __all__ = ["is_packed", "packing"]
 
@@ -38,6 +39,7 @@ cdef enum:
     TILE_NBYTES = 16384
     WARP_NBYTES = 16384         # sums of one warp, for tiles of 256 columns
     WARPS = 8                   # of a block that multiply
+    PACKING_KEY = 256           # of packing programs, apart from those that multiply
     FLAG_NBYTES = 4
     ALIGNMENT = 1024
     LEAST_SIZE = 256            # m, n and k
@@ -64,58 +66,61 @@ cdef double COPY_RATE = 2.2e6           # bytes copied in a microsecond
 cdef double PADDED_LAUNCHES = 9.0       # microseconds
 cdef double PACKED_LAUNCHES = 5.0
 
-cdef struct Matrix:             # as in packed_tiles_source.py
-    uint64_t source
-    uint64_t target
-    int64_t pitch
-    int64_t rows
-    int64_t k
-    int64_t tiles
-    int steps
-    int along_rows
+cdef extern from "gputensor/blas/kernels/packed/packing.h" namespace "gputensor" nogil:
+    cdef struct PackedMatrix:
+        uint64_t source
+        uint64_t target
+        int64_t pitch
+        int64_t rows
+        int64_t k
+        int64_t tiles
+        int steps
+        int along_rows
 
-cdef struct PackParameters:
-    Matrix a
-    Matrix b
-    uint64_t flags
-    int64_t flag_count
+    cdef struct PackingParameters:
+        PackedMatrix a
+        PackedMatrix b
+        uint64_t flags
+        int64_t flag_count
 
-cdef struct ProductParameters:  # as in packed_source.py
-    uint64_t a
-    uint64_t b
-    uint64_t c
-    uint64_t d
-    uint64_t sums
-    uint64_t flags
-    int64_t ldc
-    int64_t ldd
-    int64_t m
-    int64_t n
-    int64_t units_tiles
-    int64_t units
-    int steps
-    int line
-    int main_m
-    int main_n
-    int edge_m
-    int edge_n
-    int whole
-    int divided
-    int strips_n
-    int strips_m
-    int strips_from
-    int weight_tile
-    int weight_strip
-    float alpha
-    float beta
+cdef extern from "gputensor/blas/kernels/packed/packed.h" namespace "gputensor" nogil:
+    cdef struct PackedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        uint64_t sums
+        uint64_t flags
+        int64_t ldc
+        int64_t ldd
+        int64_t m
+        int64_t n
+        int64_t units_tiles
+        int64_t units
+        int steps
+        int line
+        int main_m
+        int main_n
+        int edge_m
+        int edge_n
+        int whole
+        int divided
+        int strips_n
+        int strips_m
+        int strips_from
+        int weight_tile
+        int weight_strip
+        float alpha
+        float beta
 
-cdef struct Kernels:            # what the handle of a plan points to
-    uint64_t pack
-    uint64_t[2] product         # the second adds to what C holds
+cdef struct Kernels:            # what the handle of a plan points to; each a Kernel of `table`
+    void* pack
+    void* product[2]            # the second adds to what C holds
     int shared_nbytes
 
 cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet
-cdef Kernels[MAX_DEVICES][5][2] kernels     # by device, types, columns
+cdef Kernels[5][2] kernels          # by types and columns
+cdef KernelTable table = KernelTable()
 cdef int mode = PACKING_AUTO
 MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_ALWAYS}
 
@@ -168,19 +173,26 @@ cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
 
 # ---- plans
 
+cdef void* known(uint64_t key, object program, int device, int shared_nbytes) except NULL:
+    cdef void* found = kernel_find(table, key)
+    if found == NULL:
+        found = table.add(key, program)
+    kernel_function(<Kernel>found, device, shared_nbytes)
+    return found
+
+
 cdef int load_kernels(int device, int types, const Product* product, const Schedule* schedule,
                       Kernels* found) except -1:
     cdef int columns = schedule.columns
-    cdef tuple options = ("--gpu-architecture=sm_90a",)
+    cdef int nbytes = <int>dtype_itemsize(product.type_a)
+    cdef uint64_t key = types << 2 | (columns == 256) << 1
     operand, result = DTYPES[product.type_a].name, DTYPES[product.type_d].name
-    found.pack = compile_kernel(device, tiles_source(dtype_itemsize(product.type_a)), "kernel", ())
-    found.shared_nbytes = shared_nbytes(columns)
-    for has_addend in range(1, -1, -1):
-        text = product_source(operand, result, columns, has_addend)
-        found.product[has_addend] = compile_kernel(device, text, "kernel", options)
-        raise_for_status(
-            function_allow_shared(device, found.product[has_addend], found.shared_nbytes),
-            "function_allow_shared", f"for {found.shared_nbytes} bytes")
+    found.pack = known(PACKING_KEY | nbytes, programs.packing(nbytes), device, 0)
+    found.shared_nbytes = programs.packed_shared_nbytes(columns)
+    for has_addend in range(2):
+        found.product[has_addend] = known(
+            key | <uint64_t>has_addend, programs.packed(operand, result, columns, has_addend),
+            device, found.shared_nbytes)
     return 0
 
 
@@ -199,13 +211,12 @@ cdef Plan* packed_plan(const Product* product, const PlanKey* key,
     if not is_worthwhile(product, clusters):
         return NULL
     schedule_for(product, clusters, &schedule)
-    found = &kernels[device][types][schedule.columns == 256]
-    if found.product[0] == 0:
-        try:
-            load_kernels(device, types, product, &schedule, found)
-        except DeviceError:
-            # Nothing compiles kernels here; the libraries need no compiler.
-            return NULL
+    found = &kernels[types][schedule.columns == 256]
+    try:
+        load_kernels(device, types, product, &schedule, found)
+    except DeviceError:
+        # Nothing compiles kernels here; the libraries need no compiler.
+        return NULL
     return plan_make(key, hash_value, BACKEND_PACKED, <void*>found)
 
 
@@ -228,7 +239,7 @@ cdef size_t packed_nbytes(const Product* product) noexcept nogil:
 
 
 cdef void fill_packing(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
-                       PackParameters* p) noexcept nogil:
+                       PackingParameters* p) noexcept nogil:
     p.a.source, p.b.source = product.b, product.a
     p.a.target, p.b.target = a, b
     p.a.pitch, p.b.pitch = product.ldb, product.lda
@@ -241,7 +252,7 @@ cdef void fill_packing(const Product* product, const Schedule* schedule, uint64_
 
 
 cdef void fill_product(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
-                       ProductParameters* p) noexcept nogil:
+                       PackedParameters* p) noexcept nogil:
     p.a, p.b = a, b
     p.c, p.d = product.c, product.d
     p.ldc, p.ldd = product.ldc, product.ldd
@@ -261,11 +272,11 @@ cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
                     uint64_t stream) except -1:
     cdef const Kernels* found = <const Kernels*>plan.handle
     cdef Schedule schedule
-    cdef PackParameters packing
-    cdef ProductParameters run
+    cdef PackingParameters packing
+    cdef PackedParameters run
     cdef int clusters = clusters_of[product.device]
     cdef uint64_t a = up(scratch)
-    cdef uint64_t b
+    cdef uint64_t b, pack, multiply
     cdef int64_t _item
     memset(&packing, 0, sizeof(packing))
     memset(&run, 0, sizeof(run))
@@ -277,11 +288,15 @@ cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
     run.flags = packing.flags = run.sums + sums_nbytes(&schedule, clusters)
     if schedule.units:
         packing.flag_count = clusters * 2 * WARPS
+    pack = kernel_function(<Kernel>found.pack, product.device)
+    multiply = kernel_function(<Kernel>found.product[run.beta != 0], product.device,
+                               found.shared_nbytes)
     for _item in range(product.batch):
-        launch_kernel(product.device, stream, found.pack,
-                      <uint32_t>(schedule.tiles_a + schedule.tiles_b), PACKING_THREADS, 0, &packing)
-        launch_kernel(product.device, stream, found.product[run.beta != 0], 2 * clusters, THREADS,
-                      found.shared_nbytes, &run)
+        launch_kernel(product.device, stream, pack,
+                      <uint32_t>(schedule.tiles_a + schedule.tiles_b), PACKING_THREADS, 0, &packing,
+                      sizeof(packing))
+        launch_kernel(product.device, stream, multiply, 2 * clusters, THREADS, found.shared_nbytes,
+                      &run, sizeof(run))
         packing.a.source += <uint64_t>(product.stride_b * dtype_itemsize(product.type_b))
         packing.b.source += <uint64_t>(product.stride_a * dtype_itemsize(product.type_a))
         run.c += <uint64_t>(product.stride_c * dtype_itemsize(product.type_d))

@@ -2,7 +2,7 @@
 
 from libc.stdint cimport int64_t
 
-# D here is row-major, m x n; see packed_source.py for the words.
+# D here is row-major, m x n; see packed.cuh for the words.
 cdef struct Schedule:
     int columns                 # of a tile: 256 or 128
     int steps                   # tiles along K that hold any of it

@@ -13,26 +13,27 @@ cdef enum:                      # which matrices of a product, in the library's 
     PAD_B = 2
     PAD_D = 4
 
-# One matrix in two places, in bytes.
-cdef struct Piece:
-    uint64_t source
-    uint64_t target
-    int64_t source_pitch
-    int64_t target_pitch
-    int64_t source_batch
-    int64_t target_batch
-    int64_t row_nbytes              # of the target; what the source lacks is filled with zeros
-    int64_t source_nbytes
-    uint64_t rows
-    uint64_t source_rows
-    uint64_t blocks
-    uint64_t last
+# One matrix in two places, in bytes, and what one launch copies (relayout.cuh).
+cdef extern from "gputensor/blas/kernels/padding/relayout.h" namespace "gputensor" nogil:
+    cdef struct Piece "gputensor::RelayoutPiece":
+        uint64_t source
+        uint64_t target
+        int64_t source_pitch
+        int64_t target_pitch
+        int64_t source_batch
+        int64_t target_batch
+        int64_t row_nbytes              # of the target; what the source lacks is filled with zeros
+        int64_t source_nbytes
+        uint64_t rows
+        uint64_t source_rows
+        uint64_t blocks
+        uint64_t last
 
-cdef struct Relayout:
-    Piece pieces[3]
-    uint64_t total
-    unsigned int count
-    unsigned int step
+    cdef struct Relayout "gputensor::RelayoutParameters":
+        Piece pieces[3]
+        uint64_t total
+        unsigned int count
+        unsigned int step
 
 # The matrices of a product whose addresses, pitches or row lengths are not multiples of 16 bytes,
 # and those that share a size with one whose length is rounded up.

@@ -12,16 +12,17 @@ begins to pay, not the result.
 """
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memset
 
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport Kernel, kernel_function, launch_kernel
 from gputensor._kernels.operand cimport (
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_INT8,
 )
 from gputensor.blas.library cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.product cimport ACT_NONE, PRODUCT_AS_IT_IS, Product
 
-from gputensor.blas.relayout_source import SOURCE
+from gputensor.blas.kernels import programs
 
 __all__ = ["choose", "padding"]
 
@@ -245,8 +246,7 @@ cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_
 
 
 cdef void relayout_init(Relayout* relayout) noexcept nogil:
-    relayout.total = 0
-    relayout.count = 0
+    memset(relayout, 0, sizeof(relayout[0]))
     relayout.step = 8
 
 
@@ -277,19 +277,16 @@ cdef void relayout_add(Relayout* relayout, const Product* source_of, const Produ
         relayout.step = <unsigned int>itemsize
 
 
-cdef dict functions = {}        # device -> the compiled relayout
+cdef Kernel kernel = Kernel(programs.relayout())
 
 
 cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1:
-    cdef uint64_t function
+    cdef uint64_t function = kernel_function(kernel, device)
     cdef uint64_t grid = (relayout.total + BLOCK - 1) // BLOCK
-    found = functions.get(device)
-    if found is None:
-        found = functions[device] = compile_kernel(device, SOURCE, "kernel", ())
-    function = found
     if grid > 1 << 30:
         grid = 1 << 30
-    return launch_kernel(device, stream, function, <unsigned int>grid, BLOCK, 0, <void*>relayout)
+    return launch_kernel(device, stream, function, <unsigned int>grid, BLOCK, 0, relayout,
+                         sizeof(relayout[0]))
 
 
 def padding(setting=None):

@@ -11,9 +11,10 @@ once, so batches with matrices at other addresses stay with one call for each re
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from gputensor._kernels.dtypes cimport KIND_COMPLEX, KIND_FLOAT, dtype_itemsize, dtype_kind
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport Kernel, kernel_function, launch_kernel
 from gputensor._kernels.operand cimport DT_FLOAT32, DT_FLOAT64
 from gputensor.blas.gemm_cublas cimport cublas_run_pointers
 from gputensor.blas.library cimport COMPUTE_32F
@@ -22,7 +23,7 @@ from gputensor.blas.prepare cimport alignment_of
 from gputensor.blas.product cimport Product
 from gputensor.blas.workspace cimport Workspace
 
-from gputensor.blas.pointer_batch_source import LISTED_SOURCE, STRIDED_SOURCE
+from gputensor.blas.kernels import programs
 from gputensor.errors import DeviceError
 
 __all__ = ["wins"]
@@ -30,32 +31,34 @@ __all__ = ["wins"]
 cdef enum:
     BLOCK = 256
     MAX_GRID = 1024
-    LISTED = 96                 # as in pointer_batch_source.py
     ALIGNMENT = 16              # bytes
     # Multiply-adds of one repetition above which its call keeps the GPU busy long enough.
     BUSY_TERMS = 1 << 30
 
-cdef struct Strided:            # as in pointer_batch_source.py
-    uint64_t a
-    uint64_t b
-    uint64_t d
-    uint64_t table
-    int64_t total
-    int64_t ndim
-    int64_t[17] count
-    int64_t[17] step_a
-    int64_t[17] step_b
-    int64_t[17] step_d
+cdef extern from "gputensor/blas/kernels/pointers/pointers.h" namespace "gputensor" nogil:
+    const int LISTED_PRODUCTS "gputensor::LISTED_PRODUCTS"
 
-cdef struct Listed:
-    uint64_t table
-    int64_t total
-    int64_t first
-    int64_t count
-    uint64_t[288] addresses
+    cdef struct StridedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t d
+        uint64_t table
+        int64_t total
+        int64_t ndim
+        int64_t[17] count
+        int64_t[17] step_a
+        int64_t[17] step_b
+        int64_t[17] step_d
 
-cdef dict strided_functions = {}        # device -> the compiled program
-cdef dict listed_functions = {}
+    cdef struct ListedParameters:
+        uint64_t table
+        int64_t total
+        int64_t first
+        int64_t count
+        uint64_t[288] addresses
+
+cdef Kernel strided = Kernel(programs.strided())
+cdef Kernel listed = Kernel(programs.listed())
 
 
 cdef int64_t repetitions(const Product* product) noexcept nogil:
@@ -95,10 +98,8 @@ cdef bint pointer_batch_wins(const Product* product) noexcept nogil:
 
 
 cdef bint pointer_batch_ready(int device) except -1:
-    if device in strided_functions:
-        return True
     try:
-        strided_functions[device] = compile_kernel(device, STRIDED_SOURCE, "kernel", ())
+        kernel_function(strided, device)
     except DeviceError:
         return False
     return True
@@ -110,12 +111,13 @@ cdef size_t pointer_batch_nbytes(const Product* product) noexcept nogil:
 
 cdef int pointer_batch_run(const Product* product, uint64_t table, const Workspace* workspace,
                            uint64_t stream) except -1:
-    cdef Strided p
+    cdef StridedParameters p
     cdef int axis
     cdef int64_t grid
     cdef int64_t size_a = dtype_itemsize(product.type_a)
     cdef int64_t size_b = dtype_itemsize(product.type_b)
     cdef int64_t size_d = dtype_itemsize(product.type_d)
+    memset(&p, 0, sizeof(p))
     p.a, p.b, p.d, p.table = product.a, product.b, product.d, table
     p.total = repetitions(product) * product.batch
     p.ndim = product.outer_ndim + 1
@@ -129,27 +131,27 @@ cdef int pointer_batch_run(const Product* product, uint64_t table, const Workspa
         p.step_b[axis + 1] = product.outer_b[axis] * size_b
         p.step_d[axis + 1] = product.outer_d[axis] * size_d
     grid = (p.total + BLOCK - 1) // BLOCK
-    launch_kernel(product.device, stream, strided_functions[product.device],
-                  <uint32_t>(grid if grid < MAX_GRID else MAX_GRID), BLOCK, 0, &p)
+    launch_kernel(product.device, stream, kernel_function(strided, product.device),
+                  <uint32_t>(grid if grid < MAX_GRID else MAX_GRID), BLOCK, 0, &p,
+                  sizeof(p))
     return cublas_run_pointers(product, p.total, table, workspace.ptr, workspace.nbytes, stream)
 
 
 cdef int pointer_table_write(int device, uint64_t stream, uint64_t table, int64_t total,
                              const Product* products) except -1:
-    cdef Listed p
+    cdef ListedParameters p
     cdef int64_t index
-    found = listed_functions.get(device)
-    if found is None:
-        found = listed_functions[device] = compile_kernel(device, LISTED_SOURCE, "kernel", ())
+    cdef uint64_t function = kernel_function(listed, device)
+    memset(&p, 0, sizeof(p))
     p.table, p.total = table, total
     p.first = 0
     while p.first < total:
-        p.count = total - p.first if total - p.first < LISTED else LISTED
+        p.count = total - p.first if total - p.first < LISTED_PRODUCTS else LISTED_PRODUCTS
         for index in range(p.count):
             p.addresses[3 * index] = products[p.first + index].a
             p.addresses[3 * index + 1] = products[p.first + index].b
             p.addresses[3 * index + 2] = products[p.first + index].d
-        launch_kernel(device, stream, found, 1, LISTED, 0, &p)
+        launch_kernel(device, stream, function, 1, LISTED_PRODUCTS, 0, &p, sizeof(p))
         p.first += p.count
     return 0
 

@@ -7,6 +7,7 @@ releases it. Everything runs on a stream of its own, never inside a capture of t
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 import numpy as np
 
@@ -16,7 +17,7 @@ from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport EVENT_TIMING, MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport Kernel, kernel_function, launch_kernel
 from gputensor._kernels.operand cimport (
     DT_BFLOAT16, DT_COMPLEX64, DT_COMPLEX128, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, DT_FLOAT16,
     DT_FLOAT32, DT_FLOAT64,
@@ -40,7 +41,7 @@ from gputensor.blas.signature cimport product_of_signature
 from gputensor.blas.workspace cimport Workspace, workspace_nbytes
 
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.random_source import SOURCE
+from gputensor.blas.kernels import programs
 from gputensor.errors import raise_for_status
 
 __all__ = ["ProductBench"]
@@ -49,7 +50,7 @@ cdef enum:
     MAX_SETS = 16               # sets of rotating operands
     MAX_REPEATS = 64
 
-# Word patterns for random finite elements: bits kept of random words, bits set (random_source.py).
+# Word patterns for random finite elements: bits kept of random words, bits set (random.cuh).
 cdef dict PATTERNS = {
     DT_FLOAT64: (0x800FFFFFFFFFFFFF, 0x3FE0000000000000),
     DT_COMPLEX128: (0x800FFFFFFFFFFFFF, 0x3FE0000000000000),
@@ -61,14 +62,16 @@ cdef dict PATTERNS = {
     DT_FLOAT8_E5M2: (0x8383838383838383, 0x3838383838383838),
 }
 
-cdef struct FillParameters:
-    uint64_t ptr
-    uint64_t count
-    uint64_t keep
-    uint64_t set
-    uint64_t seed
+cdef extern from "gputensor/blas/kernels/random/random.h" namespace "gputensor" nogil:
+    cdef struct RandomParameters:
+        uint64_t ptr
+        uint64_t count
+        uint64_t keep
+        uint64_t set
+        uint64_t seed
 
 
+cdef Kernel fill = Kernel(programs.random())
 cdef uint64_t[MAX_DEVICES] streams
 
 
@@ -170,17 +173,19 @@ cdef class ProductBench:
     cdef uint64_t operand(self, int64_t size, int dtype, uint64_t alignment,
                           uint64_t seed) except 0:
         """Random elements at an address of exactly the given alignment (256: any multiple)."""
-        cdef FillParameters parameters
+        cdef RandomParameters parameters
         cdef uint64_t function
         cdef size_t nbytes = <size_t>(size * dtype_itemsize(dtype)) + 512
         cdef uint64_t ptr = self.take(nbytes)
         keep, pattern = PATTERNS.get(dtype, (0xFFFFFFFFFFFFFFFF, 0))
+        memset(&parameters, 0, sizeof(parameters))
         parameters.ptr = ptr
         parameters.count = nbytes // 8
         parameters.keep, parameters.set, parameters.seed = keep, pattern, seed << 40
-        function = compile_kernel(self.device, SOURCE, "kernel", ())
+        function = kernel_function(fill, self.device)
         launch_kernel(self.device, self.stream, function,
-                      <uint32_t>min(4096, parameters.count // 256 + 1), 256, 0, &parameters)
+                      <uint32_t>min(4096, parameters.count // 256 + 1), 256, 0, &parameters,
+                      sizeof(parameters))
         return ptr + (alignment if alignment < 256 else 0)
 
     cdef int take_padding(self) except -1:

@@ -1,34 +1,37 @@
 """Products with quantized weights on a GPU, and the way back to plain weights.
 
-Up to 16 rows of x the weights are expanded in registers (small_m_mma_source.py); beyond, arithmetic
+Up to 16 rows of x the weights are expanded in registers (skinny_mma.cuh); beyond, arithmetic
 counts and the caller multiplies with weights that `dequantize_run` made.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport DT_UINT8, Operand
 from gputensor.blas.small_m cimport small_product_fits, small_product_run
 from gputensor.blas.small_product cimport FORM_INT4, FORM_INT8, SMALL_M, SmallProduct
 
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.quantized_source import dequantize_source
+from gputensor.blas.kernels import programs
 
 cdef enum:
     BLOCK = 256
     MAX_GRID = 1048576
 
-cdef struct Parameters:         # as in quantized_source.py
-    uint64_t w
-    uint64_t scales
-    uint64_t out
-    int64_t n
-    int64_t k
-    int64_t tiles
-    int64_t group
+cdef extern from "gputensor/blas/kernels/quantized/dequantize.h" namespace "gputensor" nogil:
+    cdef struct DequantizeParameters:
+        uint64_t w
+        uint64_t scales
+        uint64_t out
+        int64_t n
+        int64_t k
+        int64_t tiles
+        int64_t group
 
-cdef dict functions = {}        # (device, type, bits) -> compiled kernel
+cdef KernelTable kernels = KernelTable()
 
 
 cdef int quantized_run(int device, uint64_t stream, const Operand* x, const Operand* weight,
@@ -59,18 +62,19 @@ cdef int quantized_run(int device, uint64_t stream, const Operand* x, const Oper
 
 cdef int dequantize_run(int device, uint64_t stream, const Operand* weight, const Operand* scales,
                         const Operand* out) except -1:
-    cdef Parameters p
+    cdef DequantizeParameters p
     cdef int64_t units = out.shape[0] * ((out.shape[1] + 7) // 8)
     cdef int64_t grid = (units + BLOCK - 1) // BLOCK
     cdef int bits = 4 if weight.dtype == DT_UINT8 else 8
-    key = (device, out.dtype, bits)
-    found = functions.get(key)
-    if found is None:
-        text = dequantize_source(DTYPES[out.dtype].name, bits)
-        found = functions[key] = compile_kernel(device, text, "kernel", ())
+    cdef uint64_t key = out.dtype << 4 | bits
+    cdef void* found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.dequantize(DTYPES[out.dtype].name, bits))
+    memset(&p, 0, sizeof(p))
     p.w, p.scales, p.out = weight.ptr, scales.ptr, out.ptr
     p.n, p.k = out.shape[0], out.shape[1]
     p.tiles = weight.shape[1]
     p.group = p.k // scales.shape[0]
-    return launch_kernel(device, stream, found, <uint32_t>(grid if grid < MAX_GRID else MAX_GRID),
-                         BLOCK, 0, &p)
+    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
+                         <uint32_t>(grid if grid < MAX_GRID else MAX_GRID), BLOCK, 0, &p,
+                         sizeof(p))

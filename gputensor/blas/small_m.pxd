@@ -1,4 +1,4 @@
-# Skinny products by our own kernels (small_m_source.py, small_m_mma_source.py): at most 16 rows of
+# Skinny products by our own kernels (skinny.cuh, skinny_mma.cuh): at most 16 rows of
 # x, the weights read once at the speed of memory.
 
 from libc.stdint cimport uint64_t

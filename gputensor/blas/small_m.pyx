@@ -10,10 +10,12 @@ of memory asks for at full speed) and the activations.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from gputensor._driver.cuda cimport cuda_capability, function_allow_shared
+from gputensor._driver.cuda cimport cuda_capability
 from gputensor._driver.table cimport MAX_DEVICES
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport (
     COMPUTE_32F, COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N, OP_T,
@@ -26,8 +28,8 @@ from gputensor.blas.small_product cimport (
 )
 
 from gputensor._driver.cuda import device_info
-from gputensor.blas.small_m_source import small_m_source
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.blas.kernels import programs
+from gputensor.errors import DeviceError
 
 __all__ = ["block_shape", "configure", "run"]
 
@@ -48,25 +50,26 @@ cdef enum:
     HALF_TERMS = 4096
     MAX_SIZE = 1073741824       # n and k; blocks and steps are counted in 31 bits
 
-cdef struct Parameters:         # as in small_m_source.py
-    uint64_t x
-    uint64_t w
-    uint64_t bias
-    uint64_t addend
-    uint64_t y
-    int64_t n
-    int64_t k
-    int64_t x_pitch
-    int64_t w_pitch
-    int64_t y_pitch
-    int64_t addend_pitch
-    int64_t slice
-    int m
-    int span
-    int x_offset
-    int x_row
-    float alpha
-    float beta
+cdef extern from "gputensor/blas/kernels/skinny/skinny.h" namespace "gputensor" nogil:
+    cdef struct SkinnyParameters:
+        uint64_t x
+        uint64_t w
+        uint64_t bias
+        uint64_t addend
+        uint64_t y
+        int64_t n
+        int64_t k
+        int64_t x_pitch
+        int64_t w_pitch
+        int64_t y_pitch
+        int64_t addend_pitch
+        int64_t slice
+        int m
+        int span
+        int x_offset
+        int x_row
+        float alpha
+        float beta
 
 cdef struct BlockShape:
     int tokens
@@ -81,7 +84,7 @@ cdef struct BlockShape:
     int shared_nbytes
 
 cdef SmallDevice[MAX_DEVICES] facts
-cdef dict functions = {}        # integer key of a kernel on a device -> handle
+cdef KernelTable kernels = KernelTable()
 cdef int forced_tiles = 0
 cdef int forced_warps = 0
 cdef int forced_stages = 0
@@ -245,22 +248,18 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
 
 
 cdef uint64_t function_for(const SmallProduct* product, const BlockShape* shape) except 0:
-    cdef uint64_t key = product.device
-    cdef uint64_t function
+    cdef uint64_t key = 0
+    cdef void* found
     cdef int shared_nbytes = half_nbytes(facts_of(product.device))
     for part in (shape.tokens, shape.tiles, shape.warps, shape.stages, shape.splits):
         key = key << 5 | <uint64_t>part
-    found = functions.get(key)
-    if found is not None:
-        return <uint64_t>found
-    text = small_m_source(shape.tokens, tiles=shape.tiles, warps=shape.warps, stages=shape.stages,
-                          splits=shape.splits)
-    function = compile_kernel(product.device, text, "kernel", ())
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.skinny(
+            shape.tokens, tiles=shape.tiles, warps=shape.warps, stages=shape.stages,
+            splits=shape.splits))
     # As much as any span of this shape can ask for.
-    raise_for_status(function_allow_shared(product.device, function, shared_nbytes),
-                     "function_allow_shared", f"of {shared_nbytes} bytes")
-    functions[key] = function
-    return function
+    return kernel_function(<Kernel>found, product.device, shared_nbytes)
 
 
 cdef int small_product_prepare(const SmallProduct* product) except -1:
@@ -274,7 +273,7 @@ cdef int small_product_prepare(const SmallProduct* product) except -1:
 
 
 cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1:
-    cdef Parameters p
+    cdef SkinnyParameters p
     cdef BlockShape shape
     cdef int64_t rows
     cdef uint64_t function
@@ -295,7 +294,7 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
     return launch_kernel(
         product.device, stream, function,
         <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps,
-        shape.shared_nbytes, &p)
+        shape.shared_nbytes, &p, sizeof(p))
 
 
 # ---- products in the libraries' terms
@@ -417,7 +416,7 @@ def run(int device, uint64_t stream, int form, int type_x, int type_y, sizes, ad
     device, stream : int
         A CUDA ordinal and a stream handle on it.
     form : int
-        How the weights lie; see ``small_m_mma_source``.
+        How the weights lie; see ``skinny_mma.cuh``.
     type_x, type_y : int
         Element type codes of x and of the result.
     sizes : (int, int, int)

@@ -1,4 +1,4 @@
-# Skinny products with 16-bit x on tensor cores (small_m_mma_source.py): plain, int8 or int4
+# Skinny products with 16-bit x on tensor cores (skinny_mma.cuh): plain, int8 or int4
 # weights.
 
 from libc.stdint cimport uint64_t

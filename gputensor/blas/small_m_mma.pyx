@@ -9,16 +9,16 @@ what loading x costs each block, and what the meeting of a cluster costs.
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from gputensor._driver.cuda cimport function_allow_shared
 from gputensor._kernels.dtypes cimport dtype_itemsize
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
 from gputensor.blas.small_product cimport (
     FORM_INT4, FORM_INT8, FORM_PLAIN, SmallDevice, SmallProduct,
 )
 
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.small_m_mma_source import small_m_mma_source
-from gputensor.errors import raise_for_status
+from gputensor.blas.kernels import programs
 
 __all__ = ["block_shape", "configure"]
 
@@ -41,25 +41,26 @@ cdef double X_RATE = 40             # of a block that loads x
 cdef double WAVE = 1000             # a block's beginning and end
 cdef double MEETING = 700           # of a cluster
 
-cdef struct Parameters:         # as in small_m_mma_source.py
-    uint64_t x
-    uint64_t w
-    uint64_t scales
-    uint64_t bias
-    uint64_t addend
-    uint64_t y
-    int64_t n
-    int64_t k
-    int64_t x_pitch
-    int64_t w_pitch
-    int64_t y_pitch
-    int64_t addend_pitch
-    int m
-    int span
-    int x_offset
-    int received_offset
-    float alpha
-    float beta
+cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputensor" nogil:
+    cdef struct SkinnyMmaParameters:
+        uint64_t x
+        uint64_t w
+        uint64_t scales
+        uint64_t bias
+        uint64_t addend
+        uint64_t y
+        int64_t n
+        int64_t k
+        int64_t x_pitch
+        int64_t w_pitch
+        int64_t y_pitch
+        int64_t addend_pitch
+        int m
+        int span
+        int x_offset
+        int received_offset
+        float alpha
+        float beta
 
 cdef struct BlockShape:
     int tokens
@@ -84,11 +85,11 @@ cdef struct Known:              # what a product was found to need; read and wri
     int64_t m
     int64_t n
     int64_t k
-    uint64_t function           # 0: an empty place
+    void* kernel                # a Kernel; NULL: an empty place
     BlockShape shape
 
 cdef Known[KNOWN] known_shapes
-cdef dict functions = {}        # integer key of a kernel on a device -> handle
+cdef KernelTable kernels = KernelTable()
 cdef int forced_tiles = 0
 cdef int forced_row_warps = 0
 cdef int forced_k_warps = 0
@@ -218,28 +219,28 @@ cdef bint choose_shape(const SmallProduct* product, const SmallDevice* device,
 
 # ---- launch
 
-cdef uint64_t function_for(const SmallProduct* product, const SmallDevice* device,
-                           const BlockShape* shape) except 0:
-    cdef uint64_t key = product.device
-    cdef uint64_t function
+cdef inline uint64_t function_of(void* kernel, const SmallProduct* product,
+                                 const SmallDevice* device) except 0:
+    # As much shared memory as any span of a shape can ask for.
+    return kernel_function(<Kernel>kernel, product.device, device.shared_nbytes - RESERVED_NBYTES)
+
+
+cdef void* kernel_for(const SmallProduct* product, const SmallDevice* device,
+                      const BlockShape* shape) except NULL:
+    cdef uint64_t key = 0
+    cdef void* found
     for part in (product.form, product.type_x, product.type_y, shape.tokens, shape.tiles,
                  shape.row_warps, shape.k_warps, shape.stages, shape.splits):
         key = key << 5 | <uint64_t>part
     key = key << 8 | <uint64_t>product.group
-    found = functions.get(key)
-    if found is not None:
-        return <uint64_t>found
-    text = small_m_mma_source(
-        product.form, DTYPES[product.type_x].name, DTYPES[product.type_y].name, shape.tokens,
-        tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
-        stages=shape.stages, splits=shape.splits, group=product.group)
-    function = compile_kernel(product.device, text, "kernel", ())
-    # As much as any span of this shape can ask for.
-    raise_for_status(
-        function_allow_shared(product.device, function, device.shared_nbytes - RESERVED_NBYTES),
-        "function_allow_shared", f"of {device.shared_nbytes - RESERVED_NBYTES} bytes")
-    functions[key] = function
-    return function
+    found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.skinny_mma(
+            product.form, DTYPES[product.type_x].name, DTYPES[product.type_y].name, shape.tokens,
+            tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
+            stages=shape.stages, splits=shape.splits, group=product.group))
+    function_of(found, product, device)
+    return found
 
 
 cdef const Known* known(const SmallProduct* product, const SmallDevice* device) except NULL:
@@ -250,7 +251,7 @@ cdef const Known* known(const SmallProduct* product, const SmallDevice* device) 
     mixed = ((mixed * 31 + product.group) * 31 + product.form) * 31
     mixed += product.type_x + product.device
     found = &known_shapes[(mixed ^ mixed >> 9) & (KNOWN - 1)]
-    if (found.function and found.n == product.n and found.k == product.k and found.m == product.m
+    if (found.kernel and found.n == product.n and found.k == product.k and found.m == product.m
             and found.group == product.group and found.form == product.form
             and found.type_x == product.type_x and found.type_y == product.type_y
             and found.device == product.device):
@@ -260,7 +261,7 @@ cdef const Known* known(const SmallProduct* product, const SmallDevice* device) 
     made.form, made.device = product.form, product.device
     made.type_x, made.type_y = product.type_x, product.type_y
     # Another thread may come by while this compiles; the place is written at once after it.
-    made.function = function_for(product, device, &made.shape)
+    made.kernel = kernel_for(product, device, &made.shape)
     found[0] = made
     return found
 
@@ -279,7 +280,7 @@ cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) exc
 
 
 cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_t stream) except -1:
-    cdef Parameters p
+    cdef SkinnyMmaParameters p
     cdef const Known* found = known(product, device)
     cdef const BlockShape* shape = &found.shape
     cdef int64_t rows
@@ -298,8 +299,9 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_
     p.alpha, p.beta = product.alpha, product.beta
     rows = TILE_ROWS * shape.tiles * shape.row_warps
     return launch_kernel(
-        product.device, stream, found.function, <uint32_t>(over(product.n, rows) * shape.splits),
-        32 * shape.row_warps * shape.k_warps, shape.shared_nbytes, &p)
+        product.device, stream, function_of(found.kernel, product, device),
+        <uint32_t>(over(product.n, rows) * shape.splits),
+        32 * shape.row_warps * shape.k_warps, shape.shared_nbytes, &p, sizeof(p))
 
 
 # ---- for tests and measurements

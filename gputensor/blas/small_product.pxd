@@ -6,7 +6,7 @@ from libc.stdint cimport int64_t, uint64_t
 cdef enum:
     SMALL_M = 16                # rows of x at most
 
-cdef enum Form:                 # how the weights lie, as in small_m_mma_source.py
+cdef enum Form:                 # how the weights lie, as in skinny_mma.cuh
     FORM_PLAIN = 0              # [n, k], of the type of x
     FORM_INT8 = 1               # [n, k], with scales
     FORM_INT4 = 2               # tiles of 16 x 64 (int4_layout.py), with scales

@@ -16,15 +16,18 @@ or on what else runs.
 """
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
-from gputensor._kernels.module_cache cimport compile_kernel, launch_kernel_3d
+from gputensor._kernels.module_cache cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel_3d,
+)
 from gputensor._kernels.operand cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32
 from gputensor.blas.library cimport OP_N
 from gputensor.blas.plan cimport BACKEND_TINY, Plan, PlanKey, plan_make
 from gputensor.blas.product cimport ACT_GELU_TANH, ACT_NONE, ACT_RELU, Product
 
 from gputensor._kernels.dtypes import DTYPES
-from gputensor.blas.tiny_source import source
+from gputensor.blas.kernels import programs
 from gputensor.errors import DeviceError
 
 __all__ = ["tile_of"]
@@ -43,29 +46,32 @@ cdef enum:
     SMALL_TERMS_HALF = 128
     LARGE_TERMS_HALF = 0        # 256x256x64 in bf16: 3.3 us, the library 2.2 (H200)
 
-cdef struct Parameters:         # as in tiny_source.py
-    uint64_t a
-    uint64_t b
-    uint64_t c
-    uint64_t d
-    uint64_t bias
-    int64_t stride_a
-    int64_t stride_b
-    int64_t stride_c
-    int64_t stride_d
-    int64_t ldc
-    int64_t ldd
-    int m
-    int n
-    int k
-    int line_a
-    int term_a
-    int line_b
-    int term_b
-    int across
-    int activation
-    float alpha
-    float beta
+cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogil:
+    cdef struct TinyParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        uint64_t bias
+        int64_t stride_a
+        int64_t stride_b
+        int64_t stride_c
+        int64_t stride_d
+        int64_t ldc
+        int64_t ldd
+        int m
+        int n
+        int k
+        int line_a
+        int term_a
+        int line_b
+        int term_b
+        int across
+        int activation
+        float alpha
+        float beta
+
+cdef KernelTable kernels = KernelTable()
 
 
 cdef inline int64_t tiles_of(int64_t length, int tile) noexcept nogil:
@@ -115,23 +121,29 @@ cdef int product_tile(const Product* product) noexcept nogil:
 
 cdef Plan* tiny_plan(const Product* product, const PlanKey* key,
                      uint64_t hash_value) except? NULL:
-    cdef uint64_t function
+    cdef uint64_t variant
+    cdef void* found
     cdef int tile = product_tile(product)
     if tile == 0:
         return NULL
-    text = source(DTYPES[product.type_a].name, DTYPES[product.type_d].name, tile)
+    variant = (product.type_a << 5 | product.type_d) << 6 | tile
+    program = programs.tiny(DTYPES[product.type_a].name, DTYPES[product.type_d].name, tile)
+    found = kernel_find(kernels, variant)
+    if found == NULL:
+        found = kernels.add(variant, program)
     try:
-        function = compile_kernel(product.device, text, "kernel", ())
+        kernel_function(<Kernel>found, product.device)
     except DeviceError:
         # Nothing compiles kernels here; the libraries need no compiler.
         return NULL
-    return plan_make(key, hash_value, BACKEND_TINY, <void*>function)
+    return plan_make(key, hash_value, BACKEND_TINY, found)
 
 
 cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
-    cdef Parameters p
+    cdef TinyParameters p
     cdef int tile = (SMALL_TILE if is_one_wave(product.m, product.n, product.batch, SMALL_TILE)
                      else LARGE_TILE)
+    memset(&p, 0, sizeof(p))
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.bias = product.bias
     p.stride_a, p.stride_b = product.stride_a, product.stride_b
@@ -145,9 +157,11 @@ cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) exc
     p.across = <int>tiles_of(product.n, tile)
     p.activation = product.activation
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
-    launch_kernel_3d(product.device, stream, <uint64_t>plan.handle,
+    launch_kernel_3d(product.device, stream,
+                     kernel_function(<Kernel>plan.handle, product.device),
                      <uint32_t>tiles_of(product.m, tile),
-                     <uint32_t>(p.across * product.batch), 1, BLOCK, 1, 1, 0, &p)
+                     <uint32_t>(p.across * product.batch), 1, BLOCK, 1, 1, 0, &p,
+                     sizeof(p))
     return 0
 
 

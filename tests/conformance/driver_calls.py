@@ -54,7 +54,7 @@ SIGNATURES = {
     "copy_async": (U64, U64, SIZE, U64),
     "fill_async": (U64, U32, INT, SIZE, U64),
     "host_launch": (HOST_FUNCTION, PTR, U64),
-    "kernel_launch": (U64, *[U32] * 7, U64, PTR),
+    "kernel_launch": (U64, *[U32] * 7, U64, PTR, SIZE),
     "capture_nodes": (U64, PTR, INT, [INT]),
     "capture_follows": (U64, PTR, INT, PTR),
     "wait_for_peer": (U64, INT, U64),

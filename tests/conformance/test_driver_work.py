@@ -96,4 +96,4 @@ def test_no_function_is_refused(calls):
 def test_the_host_device_has_no_device_kernels(calls):
     if calls.device >= 0:
         pytest.skip("CUDA runs kernels; tests/gpu tests them")
-    assert calls.kernel_launch(1, 1, 1, 1, 1, 1, 1, 0, 0, None) == NOT_SUPPORTED
+    assert calls.kernel_launch(1, 1, 1, 1, 1, 1, 1, 0, 0, None, 0) == NOT_SUPPORTED

@@ -6,7 +6,7 @@ import pytest
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
 from gputensor.blas import small_m, small_m_mma
-from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
+from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from tests.unit import small_m_cases as cases
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")

@@ -12,10 +12,10 @@ from pathlib import Path
 import numpy as np
 
 from gputensor._kernels import nvrtc  # noqa: F401  (compile_source needs the module)
-from gputensor._kernels.cuda_source_math import MATH_SOURCE, expression
-from gputensor._kernels.cuda_source_types import TYPES_SOURCE
 from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.expressions import expression
 from gputensor._kernels.operations import ELEMENTWISE
+from gputensor._kernels.program import Program
 from tests.unit import kernel_compiler
 
 BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite"}
@@ -57,7 +57,7 @@ def operations():
 
 @cache
 def _library():
-    text = [TYPES_SOURCE, MATH_SOURCE]
+    text = [Program("gputensor/_kernels/cuda/math.cuh").text()]
     for row, code in operations():
         element = DTYPES[code]
         text.append(

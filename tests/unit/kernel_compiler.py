@@ -13,7 +13,7 @@ from gputensor._kernels import nvrtc
 
 HERE = Path(__file__).resolve().parent
 COMPILER = shutil.which("g++") or shutil.which("c++")
-# The three conversions that are PTX text in cuda_source_types.py.
+# The three conversions that are PTX text in types.cuh.
 _CONVERSIONS = (
     (r'asm\("cvt\.f32\.f16[^;]*;"[^;]*;', "y = cpu_half_to_float(x.bits);"),
     (r'asm\("cvt\.rn\.f16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_half(x);"),

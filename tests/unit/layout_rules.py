@@ -28,7 +28,7 @@ EXCEPTIONS = {
     ("gputensor/tensor/array_api.py", "gputensor"),
 }
 PACKAGES = ("_driver", "_alloc", "streams", "_kernels", "blas", "tensor", "cli")
-CODE = (".py", ".pyx", ".pxd", ".pyi", ".h", ".cpp", ".cu")
+CODE = (".py", ".pyx", ".pxd", ".pyi", ".h", ".cpp", ".cu", ".cuh")
 TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")
 FOLDERS = ("gputensor", "tests", "benchmarks", "examples", "docs", ".ci")
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
@@ -61,7 +61,7 @@ def files(root, suffixes, folders=FOLDERS):
 def code_of(path):
     """The text of a source without docstrings and comments; line numbers do not survive."""
     text = path.read_text(encoding="utf-8")
-    if path.suffix in (".h", ".cpp", ".cu"):
+    if path.suffix in (".h", ".cpp", ".cu", ".cuh"):
         return re.sub(r"//[^\n]*|/\*.*?\*/", "", text, flags=re.DOTALL)
     # Verbatim C in a .pyx is a triple-quoted string after `cdef extern`: that is code.
     verbatim = re.findall(r"cdef extern from \*:\s*(\"\"\".*?\"\"\")", text, re.DOTALL)

@@ -14,8 +14,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gputensor._kernels import nvrtc
-from gputensor.errors import DeviceError
+from tests.unit import nvrtc_library
 from tests.unit.kernel_compiler import COMPILER
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,17 +27,8 @@ SOURCES = {
 }
 
 
-def has_nvrtc():
-    try:
-        nvrtc.version()
-    except DeviceError:
-        return False
-    return True
-
-
-needs_nvrtc = pytest.mark.skipif(
-    not has_nvrtc(), reason="needs NVRTC: cuda-python and the nvidia-cuda-nvrtc wheel"
-)
+why_no_nvrtc = nvrtc_library.install()
+needs_nvrtc = pytest.mark.skipif(bool(why_no_nvrtc), reason=why_no_nvrtc)
 
 
 def build_libraries(folder):

@@ -3,12 +3,15 @@
 Started by test_kernels_simulated_gpu.py with the name of one case; prints "ok" at the end.
 """
 
+import os
 import sys
 
 import numpy as np
 
-from gputensor._kernels import device_array
+from gputensor._kernels import device_array, programs
 from gputensor._kernels.device_array import DeviceArray
+from gputensor._kernels.module_cache import loaded_programs
+from gputensor.errors import DeviceError
 from tests.unit import kernel_checks as checks
 from tests.unit import kernel_compiler
 
@@ -67,8 +70,36 @@ def known_calls(rng):
     np.testing.assert_array_equal(out.numpy(), 2 * values)
 
 
+def forks(rng):
+    """A forked child has none of its parent's kernels; the parent keeps them."""
+    out = checks.empty_like_shape(11, (5,), DEVICE)
+    device_array.elementwise(4, 11, out, [out, out])
+    before = loaded_programs(DEVICE)
+    assert [program.path.rsplit("/", 1)[1] for program in before] == ["elementwise.cuh"]
+    pid = os.fork()
+    if pid == 0:
+        os._exit(len(loaded_programs(DEVICE)))
+    assert os.waitpid(pid, 0)[1] == 0
+    assert loaded_programs(DEVICE) == before
+
+
+def needs(rng):
+    """A device that lacks what a program needs is refused before anything is compiled."""
+    kernel_compiler.nvrtc.compile_source = None
+    original = programs.elementwise
+    programs.elementwise = lambda *facts: original(*facts)._replace(minimum=999)
+    out = checks.empty_like_shape(11, (5,), DEVICE)
+    try:
+        device_array.elementwise(4, 11, out, [out, out])
+    except DeviceError as error:
+        assert "elementwise.cuh needs compute capability 99.9; device 0 has" in str(error), error
+    else:
+        raise AssertionError("the kernel was launched")
+
+
 if __name__ == "__main__":
     kernel_compiler.install()
-    cases = {f.__name__: f for f in (elementwise, layouts, reductions, indices, known_calls)}
+    CASES = (elementwise, layouts, reductions, indices, known_calls, forks, needs)
+    cases = {f.__name__: f for f in CASES}
     cases[sys.argv[1]](np.random.default_rng())
     print("ok")

@@ -11,7 +11,8 @@ import numpy as np
 import gputensor as gt
 from gputensor._kernels.dtypes import CODE_OF
 from gputensor.blas import int4_layout, small_m, small_m_mma
-from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN
+from gputensor.blas.kernels import programs
+from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 
 DTYPES = {
     "float32": np.dtype(np.float32),
@@ -185,10 +186,10 @@ if __name__ == "__main__":
     kernel_compiler.install()
     nvrtc.compile_source = small_m_on_cpu.compile_source
     known, made = small_m.device_info, []
-    for module, name in ((small_m, "small_m_source"), (small_m_mma, "small_m_mma_source")):
-        original = getattr(module, name)
+    for name in ("skinny", "skinny_mma"):
+        original = getattr(programs, name)
         setattr(
-            module,
+            programs,
             name,
             lambda *given, to=original, **named: made.append(to) or to(*given, **named),
         )

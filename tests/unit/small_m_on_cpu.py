@@ -204,7 +204,9 @@ def without_ptx(source):
     for found in re.finditer(r'asm(?: volatile)?\("', source):
         end, operands = statement_end(source, found.start())
         text = source[found.end() :]
-        statement = next(cpp for begin, cpp in _REPLACEMENTS if text.startswith(begin))
+        statement = next(
+            (cpp for begin, cpp in _REPLACEMENTS if text.startswith(begin)), "abort();"
+        )
         for number, operand in enumerate(operands):
             statement = statement.replace(f"%{number}", f"({operand})")
         parts += [source[done : found.start()], statement]

@@ -6,7 +6,7 @@ import pytest
 
 from gputensor._kernels import nvrtc
 from gputensor.blas.direct import split_of
-from gputensor.blas.direct_source import direct_source
+from gputensor.blas.kernels import programs
 from tests.unit.simulated_gpu import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
@@ -61,8 +61,10 @@ def test_program_compiles_copies_by_chunks_and_adds_without_atomics(
     columns = 112 if b_along_k or operand == "float32" else 128
     options = ("--gpu-architecture=compute_90a",)
     for is_even in (False, True):
-        text = direct_source(operand, result, a_along_k, b_along_k, is_even, is_even, columns, 5, 6)
-        ptx = nvrtc.compile_source(text, "compute_90a", options).decode()
+        program = programs.unaligned(
+            operand, result, a_along_k, b_along_k, is_even, is_even, columns, 5, 6
+        )
+        ptx = nvrtc.compile_source(program.text(), "compute_90a", options).decode()
         # Four parts of a step, and a warp's tiles of 16 x 8 in each.
         assert ptx.count("mma.sync") == 4 * (64 // 16) * (columns // 2 // 8)
         assert "cp.async.cg" in ptx

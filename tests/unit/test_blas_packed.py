@@ -1,6 +1,6 @@
 """Packed products without a GPU: which products are packed, and that a schedule covers all work.
 
-The kernel's way through its work is modelled here as packed_source.py describes it, on its own: the
+The kernel's way through its work is modelled here as work.cuh describes it, on its own: the
 shares of all clusters together must be every step of every tile and strip once, and the elements of
 tiles and strips must be those of the result, once.
 """
@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 from gputensor._kernels import nvrtc
+from gputensor.blas.kernels import programs
 from gputensor.blas.packed import is_packed, packing
 from gputensor.blas.packed_schedule import schedule_of
-from gputensor.blas.packed_source import product_source, shared_nbytes
-from gputensor.blas.packed_tiles_source import tiles_source
-from gputensor.errors import DeviceError
+from tests.unit.simulated_gpu import why_no_nvrtc
 
 BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12
 COMPUTE_32F, TF32 = 68, 77
@@ -140,10 +139,8 @@ def test_packed_tiles_hold_both_operands():
 @pytest.fixture
 def ptx():
     """Compiles to PTX for Hopper's own instructions."""
-    try:
-        nvrtc.version()
-    except DeviceError as error:
-        pytest.skip(f"needs NVRTC: {error}")
+    if why_no_nvrtc:
+        pytest.skip(why_no_nvrtc)
     return lambda text: nvrtc.compile_source(
         text, "compute_90", ("--gpu-architecture=compute_90a",)
     ).decode()
@@ -151,7 +148,7 @@ def ptx():
 
 @pytest.mark.parametrize("nbytes", [2, 4])
 def test_packing_programs_compile(ptx, nbytes):
-    assert ("cvt.rna.tf32.f32" in ptx(tiles_source(nbytes))) == (nbytes == 4)
+    assert ("cvt.rna.tf32.f32" in ptx(programs.packing(nbytes).text())) == (nbytes == 4)
 
 
 @pytest.mark.parametrize(
@@ -163,7 +160,7 @@ def test_packing_programs_compile(ptx, nbytes):
     ],
 )
 def test_product_programs_compile(ptx, dtype, out, columns, has_addend, instruction):
-    text = ptx(product_source(dtype, out, columns, has_addend))
+    text = ptx(programs.packed(dtype, out, columns, has_addend).text())
     assert instruction in text
     assert ("m64n256" in text) == (columns == 256)
-    assert shared_nbytes(columns) <= 227 * 1024
+    assert programs.packed_shared_nbytes(columns) <= 227 * 1024

@@ -9,7 +9,7 @@ import subprocess
 import numpy as np
 import pytest
 
-from gputensor.blas.relayout_source import SOURCE
+from gputensor.blas.kernels.programs import relayout as relayout_program
 
 MODEL = """
 #include <cstdint>
@@ -70,7 +70,7 @@ def relayout(tmp_path_factory):
         pytest.skip("needs a C++ compiler")
     folder = tmp_path_factory.mktemp("relayout")
     source = folder / "relayout.cpp"
-    source.write_text(MODEL.format(source=SOURCE))
+    source.write_text(MODEL.format(source=relayout_program().text()))
     library = folder / "relayout.so"
     subprocess.run(
         [compiler, "-O1", "-shared", "-fPIC", "-o", str(library), str(source)], check=True

@@ -243,13 +243,14 @@ from tests.conformance.driver_calls import Calls
 calls = Calls(0)
 out = (ctypes.c_uint32 * 8)()
 address = ctypes.c_uint64(ctypes.addressof(out))
-parameters = (ctypes.c_void_p * 1)(ctypes.addressof(address))
+parameters = ctypes.addressof(address)
 stream = calls.make("stream_create", 0)
-print(calls.kernel_launch(0xF0, 2, 3, 4, 5, 6, 7, 80, stream, parameters), list(out)[:7],
+print(calls.kernel_launch(0xF0, 2, 3, 4, 5, 6, 7, 80, stream, parameters, 8), list(out)[:7],
       out[7] == stream)
-print(calls.kernel_launch(0, 1, 1, 1, 1, 1, 1, 0, 0, parameters))
+print(calls.kernel_launch(0, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 8),
+      calls.kernel_launch(0xF0, 1, 1, 1, 1, 1, 1, 0, 0, None, 0))
 """
-    assert ask(library, code).splitlines() == ["0 [2, 3, 4, 5, 6, 7, 80] True", "400"]
+    assert ask(library, code).splitlines() == ["0 [2, 3, 4, 5, 6, 7, 80] True", "400 1"]
 
 
 def test_calls_on_cuda_are_counted_only_when_observed(library):

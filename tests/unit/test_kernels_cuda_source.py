@@ -7,13 +7,10 @@ import re
 
 import pytest
 
-from gputensor._kernels import nvrtc
-from gputensor._kernels.cuda_source_elementwise import SCALAR, STRIDED, UNIT, elementwise_source
-from gputensor._kernels.cuda_source_index import FOLD, GATHER, SCATTER, arange_source, index_source
-from gputensor._kernels.cuda_source_reduction import reduction_source
-from gputensor._kernels.cuda_source_transpose import transpose_source
+from gputensor._kernels import nvrtc, programs
 from gputensor._kernels.dtypes import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor._kernels.programs import FOLD, GATHER, SCALAR, SCATTER, STRIDED, UNIT
 from gputensor.errors import DeviceError
 from tests.unit.simulated_gpu import needs_nvrtc
 
@@ -21,8 +18,12 @@ pytestmark = needs_nvrtc
 KINDS = {"bool": (0,), "int": (1, 4), "uint": (5,), "float": (9, 11), "complex": (13,)}
 
 
-def ptx(source):
-    return nvrtc.compile_source(source, "compute_90").decode()
+def compile_program(program, target):
+    return nvrtc.compile_source(program.text(), target)
+
+
+def ptx(program):
+    return compile_program(program, "compute_90").decode()
 
 
 def element_codes(row, rotation):
@@ -36,22 +37,22 @@ def test_every_operation_compiles_for_each_of_its_kinds(row):
         inputs = (code,) * row.arity
         modes = (UNIT, SCALAR, STRIDED)[: row.arity] if row.code % 2 else (UNIT,) * row.arity
         rank = 2 if STRIDED in modes else 0
-        source = elementwise_source(row.code, code, code, inputs, modes, 2, rank, 1)
-        nvrtc.compile_source(source, "sm_80" if row.code % 3 else "sm_90")
+        source = programs.elementwise(row.code, code, code, inputs, modes, 2, rank, 1)
+        compile_program(source, "sm_80" if row.code % 3 else "sm_90")
 
 
 @pytest.mark.parametrize(
     ("code", "vector", "wide"), [(11, 4, "v4.f32"), (9, 8, "v4.u32"), (10, 8, "v4.u32")]
 )
 def test_contiguous_add_moves_16_bytes_an_instruction(code, vector, wide):
-    text = ptx(elementwise_source(4, code, code, (code, code), (UNIT, UNIT), vector, 0, 1))
+    text = ptx(programs.elementwise(4, code, code, (code, code), (UNIT, UNIT), vector, 0, 1))
     assert len(re.findall(rf"ld\.global\.{wide}", text)) == 2
     assert len(re.findall(rf"st\.global\.{wide}", text)) == 1
     assert ".local" not in text
 
 
 def test_broadcast_row_is_added_with_wide_loads():
-    text = ptx(elementwise_source(4, 11, 11, (11, 11), (UNIT, UNIT), 4, 2, 1))
+    text = ptx(programs.elementwise(4, 11, 11, (11, 11), (UNIT, UNIT), 4, 2, 1))
     assert len(re.findall(r"ld\.global\.v4\.f32", text)) == 2
     assert "div." not in text and "rem." not in text
 
@@ -59,30 +60,30 @@ def test_broadcast_row_is_added_with_wide_loads():
 def test_casts_between_all_dtypes_compile():
     for source in range(len(DTYPES)):
         target = (source * 5 + 3) % len(DTYPES)
-        text = elementwise_source(0, target, target, (source,), (UNIT,), 1, 0, 1)
-        nvrtc.compile_source(text, "sm_80")
+        text = programs.elementwise(0, target, target, (source,), (UNIT,), 1, 0, 1)
+        compile_program(text, "sm_80")
 
 
 @pytest.mark.parametrize("row", REDUCTIONS, ids=lambda row: row.name)
 def test_every_reduction_compiles_in_each_form(row):
     common = {"kept": 1, "reduced": 2, "wide": False}
     for code in element_codes(row, row.code):
-        source = reduction_source(
+        source = programs.reduction(
             row.code, code, code, code, column=False, vector=2, partial=True, from_partial=False,
             **common,
         )  # fmt: skip
-        nvrtc.compile_source(source, "sm_90")
+        compile_program(source, "sm_90")
     last = element_codes(row, 1)[-1]
     for column, from_partial in [(True, False), (False, True)]:
-        source = reduction_source(
+        source = programs.reduction(
             row.code, last, last, last, column=column, vector=1, partial=False,
             from_partial=from_partial, kept=2, reduced=1, wide=True,
         )  # fmt: skip
-        nvrtc.compile_source(source, "sm_80")
+        compile_program(source, "sm_80")
 
 
 def test_sum_has_four_wide_loads_in_flight_and_spills_nothing():
-    source = reduction_source(
+    source = programs.reduction(
         0, 11, 11, 11, column=False, vector=4, kept=1, reduced=1, wide=False, partial=True,
         from_partial=False,
     )  # fmt: skip
@@ -92,11 +93,15 @@ def test_sum_has_four_wide_loads_in_flight_and_spills_nothing():
 
 
 def test_transposition_index_and_creation_kernels_compile():
-    sources = [transpose_source(9, 9, 1), transpose_source(14, 14, 0), transpose_source(11, 10, 2)]
-    sources += [index_source(form, 8, 4, 2) for form in (GATHER, SCATTER, FOLD)]
-    sources += [arange_source(code) for code in (0, 1, 9, 12, 14, 15)]
+    sources = [
+        programs.transpose(9, 9, 1),
+        programs.transpose(14, 14, 0),
+        programs.transpose(11, 10, 2),
+    ]
+    sources += [programs.index(form, 8, 4, 2) for form in (GATHER, SCATTER, FOLD)]
+    sources += [programs.arange(code) for code in (0, 1, 9, 12, 14, 15)]
     for source in sources:
-        nvrtc.compile_source(source, "sm_80")
+        compile_program(source, "sm_80")
 
 
 def test_rejected_source_raises_with_the_log():

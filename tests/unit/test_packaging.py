@@ -130,3 +130,12 @@ def test_ci_runs_the_tests_that_people_run():
     script = ROOT / ".ci" / "run"
     assert os.access(script, os.X_OK)
     assert "make test" in script.read_text()
+
+
+def test_kernel_text_is_part_of_the_wheel_and_of_the_source_archive():
+    kinds = {path.suffix for path in (ROOT / "gputensor").rglob("*.[ch]*") if path.is_file()}
+    assert {".cuh", ".h"} <= kinds
+    manifest = (ROOT / "MANIFEST.in").read_text().split()
+    for suffix in (".cuh", ".h"):
+        assert f"*{suffix}" in listed('"*"')
+        assert f"*{suffix}" in manifest

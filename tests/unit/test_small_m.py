@@ -12,9 +12,14 @@ import pytest
 
 from gputensor._kernels import nvrtc
 from gputensor.blas import small_m, small_m_mma
-from gputensor.blas.quantized_source import dequantize_source
-from gputensor.blas.small_m_mma_source import INT4, INT8, PLAIN, small_m_mma_source
-from gputensor.blas.small_m_source import small_m_source
+from gputensor.blas.kernels.programs import (
+    INT4,
+    INT8,
+    PLAIN,
+    dequantize,
+    skinny,
+    skinny_mma,
+)
 from tests.unit.simulated_gpu import fresh_seed, needs_nvrtc, run_program
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
@@ -58,13 +63,12 @@ def assert_program(source, pattern):
 @pytest.mark.parametrize(("form", "name", "shape", "group"), list(mma_variants()))
 def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, group):
     parts, tokens = mma_parts(shape), shape["tokens"]
-    source = small_m_mma_source(form, name, name, tokens, **parts, group=group)
+    source = skinny_mma(form, name, name, tokens, **parts, group=group).text()
     copy = r"cp\.async\.cg\.shared\.global\.L2::[^ ]*256B \[[^,]*, [^,]*, 16"
     assert "mma.sync" in assert_program(source, copy)
     old = parts | {"splits": 1}
-    nvrtc.compile_source(
-        small_m_mma_source(form, name, "float32", tokens, **old, group=group), "sm_80"
-    )
+    source = skinny_mma(form, name, "float32", tokens, **old, group=group).text()
+    nvrtc.compile_source(source, "sm_80")
 
 
 @needs_nvrtc
@@ -72,10 +76,10 @@ def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, gro
 def test_programs_in_float32_compile_without_spills(m):
     shape = small_m.block_shape((m, 8192, 8192))
     parts = {key: shape[key] for key in ("tiles", "warps", "stages", "splits")}
-    source = small_m_source(shape["tokens"], **parts)
+    source = skinny(shape["tokens"], **parts).text()
     copy = r"cp\.async\.cg\.shared\.global\.L2::128B \[[^,]*, [^,]*, 16"
     assert "mma.sync" not in assert_program(source, copy)
-    nvrtc.compile_source(small_m_source(shape["tokens"], **(parts | {"splits": 1})), "sm_80")
+    nvrtc.compile_source(skinny(shape["tokens"], **(parts | {"splits": 1})).text(), "sm_80")
 
 
 @needs_nvrtc
@@ -83,13 +87,13 @@ def test_quantized_programs_compile_for_every_group():
     for form in (INT8, INT4):
         for group in (0, 32, 64, 128):
             shape = small_m_mma.block_shape(form, BFLOAT16, (4, 4096, 4096), group=group)
-            source = small_m_mma_source(
+            program = skinny_mma(
                 form, "bfloat16", "bfloat16", shape["tokens"], **mma_parts(shape), group=group
             )
-            nvrtc.compile_source(source, "sm_90")
+            nvrtc.compile_source(program.text(), "sm_90")
     for name in ("float16", "bfloat16", "float32"):
         for bits in (4, 8):
-            nvrtc.compile_source(dequantize_source(name, bits), "sm_80")
+            nvrtc.compile_source(dequantize(name, bits).text(), "sm_80")
 
 
 def random_sizes(rng):

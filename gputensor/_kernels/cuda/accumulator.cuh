@@ -1,0 +1,39 @@
+// What a reduction accumulates: its type, identity, combination and result.
+//
+//     A                       the accumulator, whole 32-bit words
+//     identity()              what an empty reduction accumulates
+//     accumulator(x, index)   one element of the arithmetic type C, at its reduced index
+//     combine(a, b)           associative up to rounding; for arguments also commutative
+//     finish(a, count)        the stored result of type TO
+//
+// Sums of 16-bit floats are float; integers are added modulo 2^64 and so wrap to any narrower type.
+//
+// Defined before this text: BETTER, a comparison, for the argument of an extreme; otherwise
+// ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a and b) and FINISH (a and count), with RESULT, the
+// type that FINISH has; LOWEST and HIGHEST, the values below and above every other.
+#pragma once
+
+#ifdef BETTER
+struct A { C value; long long index; };
+__device__ __forceinline__ A identity() { A a; a.value = (C)0; a.index = -1; return a; }
+__device__ __forceinline__ A accumulator(C x, long long index) {
+    A a; a.value = x; a.index = index; return a;
+}
+__device__ __forceinline__ A combine(A a, A b) {
+    if (b.index < 0) return a;
+    if (a.index < 0) return b;
+    const bool a_is_nan = a.value != a.value, b_is_nan = b.value != b.value;
+    if (a_is_nan != b_is_nan) return a_is_nan ? a : b;
+    if (a_is_nan || a.value == b.value) return a.index < b.index ? a : b;
+    return a.value BETTER b.value ? a : b;
+}
+__device__ __forceinline__ TO finish(A a, double) { return narrow<TO>(a.index); }
+#else
+typedef ACCUMULATOR A;
+__device__ __forceinline__ A identity() { return IDENTITY; }
+__device__ __forceinline__ A accumulator(C x, long long) { return LIFT; }
+__device__ __forceinline__ A combine(A a, A b) { return COMBINE; }
+__device__ __forceinline__ TO finish(A a, double count) {
+    return convert<TO>(narrow<RESULT>(FINISH));
+}
+#endif

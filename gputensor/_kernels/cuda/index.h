@@ -1,0 +1,29 @@
+// The parameters of gather, scatter and fold (index.cuh), and of progressions (arange.cuh).
+#pragma once
+
+#include "gputensor/_kernels/cuda/axis.h"
+
+namespace gputensor {
+
+struct IndexParameters {
+    GPUTENSOR_POINTER(char) small;
+    GPUTENSOR_POINTER(char) whole;          // unused by fold, whose offsets are the small side
+    GPUTENSOR_POINTER(const char) index;
+    uint32 count, is_first, is_strict;      // fold: the first array; mark an index out of range
+    uint32 padding;
+    int64 axis_size, axis_stride;
+    LaunchAxis axes[16];
+};
+static_assert(sizeof(IndexParameters) == 56 + 16 * 28,
+              "both sides of a launch lay the parameters out alike");
+
+struct ArangeParameters {
+    GPUTENSOR_POINTER(char) out;
+    int64 size, stride;
+    double start, step;
+    int64 integer_start, integer_step;
+};
+static_assert(sizeof(ArangeParameters) == 56,
+              "both sides of a launch lay the parameters out alike");
+
+}  // namespace gputensor

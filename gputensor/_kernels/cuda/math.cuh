@@ -1,0 +1,220 @@
+// Functions of the element-wise operations that need more than an expression, complex ones first.
+//
+// Values are NumPy's (elementwise.pxd). The expressions are in expressions.py.
+#pragma once
+
+#include "gputensor/_kernels/cuda/types.cuh"
+
+#define FN template <class T> __device__ __forceinline__
+
+FN complex_t<T> make(T re, T im) { complex_t<T> z = {re, im}; return z; }
+FN complex_t<T> operator+(complex_t<T> a, complex_t<T> b) { return make(a.re + b.re, a.im + b.im); }
+FN complex_t<T> operator-(complex_t<T> a, complex_t<T> b) { return make(a.re - b.re, a.im - b.im); }
+FN complex_t<T> operator-(complex_t<T> a) { return make(-a.re, -a.im); }
+FN complex_t<T> operator*(complex_t<T> a, complex_t<T> b) {
+    return make(a.re * b.re - a.im * b.im, a.re * b.im + a.im * b.re);
+}
+FN complex_t<T> operator*(complex_t<T> a, T b) { return make(a.re * b, a.im * b); }
+FN complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
+    // Smith's form: no overflow in |b|^2.
+    if (fabs(b.re) >= fabs(b.im)) {
+        if (b.re == 0 && b.im == 0) return make(a.re / fabs(b.re), a.im / fabs(b.re));
+        T ratio = b.im / b.re, scale = 1 / (b.re + b.im * ratio);
+        return make((a.re + a.im * ratio) * scale, (a.im - a.re * ratio) * scale);
+    }
+    T ratio = b.re / b.im, scale = 1 / (b.im + b.re * ratio);
+    return make((a.re * ratio + a.im) * scale, (a.im * ratio - a.re) * scale);
+}
+FN bool operator==(complex_t<T> a, complex_t<T> b) { return a.re == b.re && a.im == b.im; }
+FN bool operator!=(complex_t<T> a, complex_t<T> b) { return !(a == b); }
+FN T magnitude(complex_t<T> a) { return hypot(a.re, a.im); }
+// What follows keeps C's special cases (Annex G), as NumPy does: `not_finite(x)` is NaN, an exact
+// zero stays one, and a part that overflows is made of two factors of half its exponent.
+FN T not_finite(T x) { return x - x; }
+FN complex_t<T> directed(T size, T exponent, T share, complex_t<T> direction) {
+    // size * direction; a size above every number of the type is share^2 * exp(exponent).
+    if (!isinf(size)) return direction * size;
+    const T half = exp(exponent * (T)0.5) * share;
+    return make(half * direction.re * half, half * direction.im * half);
+}
+FN complex_t<T> exp(complex_t<T> a) {
+    T size = exp(a.re);
+    if (a.im == 0) return make(size, a.im);
+    if (!isfinite(a.im)) {
+        if (!isinf(a.re)) return make(not_finite(a.im), not_finite(a.im));
+        return a.re > 0 ? make(a.re, not_finite(a.im)) : make((T)0, copysign((T)0, a.im));
+    }
+    return directed(size, a.re, (T)1, make(cos(a.im), sin(a.im)));
+}
+__device__ __forceinline__ float large_size(float) { return 1e37f; }
+__device__ __forceinline__ double large_size(double) { return 1e307; }
+__device__ __forceinline__ float tiny_size(float) { return 1e-30f; }
+__device__ __forceinline__ double tiny_size(double) { return 1e-290; }
+// A power of 4 that brings the parts of a number away from the ends of the type's range.
+FN T to_the_middle(complex_t<T> a) {
+    T size = fmax(fabs(a.re), fabs(a.im));
+    if (size > large_size(size)) return (T)0.0625;
+    return size < tiny_size(size) ? (T)3.2451855365842673e32 : (T)1;
+}
+FN complex_t<T> log(complex_t<T> a) {
+    const T factor = to_the_middle(a), re = fabs(a.re), im = fabs(a.im);
+    const T size = magnitude(a * factor), large = re > im ? re : im, small = re > im ? im : re;
+    // Near 1 the logarithm is of the distance from 1, which the rounded size has lost.
+    T result = log(size) - log(factor);
+    if (size > (T)0.5 && size < (T)2 && factor == 1)
+        result = (T)0.5 * log1p((large - 1) * (large + 1) + small * small);
+    return make(result, atan2(a.im, a.re));
+}
+FN complex_t<T> sqrt(complex_t<T> a) {
+    if (a.re == 0 && a.im == 0) return make((T)0, a.im);
+    if (isinf(a.im)) return make(fabs(a.im), a.im);
+    if (isinf(a.re)) {
+        const T rest = not_finite(a.im);
+        return a.re > 0 ? make(a.re, copysign(rest, a.im)) : make(fabs(rest), copysign(a.re, a.im));
+    }
+    const T factor = to_the_middle(a), back = 1 / sqrt(factor);
+    a = a * factor;
+    T half = sqrt((fabs(a.re) + magnitude(a)) * (T)0.5);
+    return (a.re >= 0 ? make(half, a.im / (2 * half))
+                      : make(fabs(a.im) / (2 * half), copysign(half, a.im))) * back;
+}
+FN complex_t<T> sinh(complex_t<T> a) {
+    if (a.im == 0) return make(sinh(a.re), a.im);
+    if (!isfinite(a.im))
+        return make(a.re == 0      ? a.re
+                    : isinf(a.re) ? fabs(a.re)
+                                  : not_finite(a.im), not_finite(a.im));
+    if (a.re == 0) return make(copysign((T)0, a.re * cos(a.im)), sin(a.im));
+    const complex_t<T> both = directed(cosh(a.re), fabs(a.re), (T)0.70710678118654752440,
+                                       make(cos(a.im), sin(a.im)));
+    return make(isinf(cosh(a.re)) ? copysign((T)1, a.re) * both.re : sinh(a.re) * cos(a.im),
+                both.im);
+}
+FN complex_t<T> cosh(complex_t<T> a) {
+    if (a.im == 0) return make(cosh(a.re), copysign((T)1, a.re) * a.im);
+    if (!isfinite(a.im))
+        return a.re == 0 ? make(not_finite(a.im), a.re)
+                         : make(isinf(a.re) ? fabs(a.re) : not_finite(a.im), not_finite(a.im));
+    if (a.re == 0) return make(cos(a.im), a.re * sin(a.im));
+    const complex_t<T> both = directed(cosh(a.re), fabs(a.re), (T)0.70710678118654752440,
+                                       make(cos(a.im), sin(a.im)));
+    return make(both.re,
+                isinf(cosh(a.re)) ? copysign((T)1, a.re) * both.im : sinh(a.re) * sin(a.im));
+}
+FN complex_t<T> tanh(complex_t<T> a) {
+    if (a.im == 0) return make(tanh(a.re), a.im);
+    if (!isfinite(a.im)) {
+        if (isinf(a.re)) return make(copysign((T)1, a.re), copysign((T)0, a.im));
+        return make(a.re == 0 ? a.re : not_finite(a.im), not_finite(a.im));
+    }
+    const T cosine = cos(a.im), product = sin(a.im) * cosine;
+    if (fabs(a.re) > 20) {      // tanh is 1 to every digit, and the squares below would overflow
+        const T small = exp(-fabs(a.re));
+        return make(copysign((T)1, a.re), 4 * product * small * small);
+    }
+    const T side = sinh(a.re), scale = 1 / (side * side + cosine * cosine);
+    return make(side * cosh(a.re) * scale, product * scale);
+}
+// sin z = i sinh -iz, cos z = cosh iz, tan z = -i tanh iz
+FN complex_t<T> sin(complex_t<T> a) {
+    complex_t<T> b = sinh(make(a.im, -a.re));
+    return make(-b.im, b.re);
+}
+FN complex_t<T> cos(complex_t<T> a) { return cosh(make(-a.im, a.re)); }
+FN complex_t<T> tan(complex_t<T> a) {
+    complex_t<T> b = tanh(make(-a.im, a.re));
+    return make(b.im, -b.re);
+}
+FN complex_t<T> power(complex_t<T> a, complex_t<T> b) {
+    if (b.re == 0 && b.im == 0) return make((T)1, (T)0);
+    if (a.re == 0 && a.im == 0) {
+        const T rest = b.re > 0 ? (T)0 : not_finite((T)1 / fabs(a.re));
+        return make(rest, rest);
+    }
+    if (b.im != 0 || !(fabs(b.re) < 100) || b.re != trunc(b.re)) return exp(b * log(a));
+    // Small whole powers are products, as in NumPy.
+    if (b.re == 1) return a;
+    complex_t<T> result = a;
+    bool is_first = true;
+    for (int rest = (int)fabs(b.re); rest != 0; rest >>= 1) {
+        if (rest & 1) result = is_first ? a : result * a;
+        if (rest & 1) is_first = false;
+        a = a * a;
+    }
+    return b.re < 0 ? make((T)1, (T)0) / result : result;
+}
+FN complex_t<T> reciprocal(complex_t<T> a) {
+    if (fabs(a.re) >= fabs(a.im)) {
+        T ratio = a.im / a.re, size = a.re + a.im * ratio;
+        return make(1 / size, -ratio / size);
+    }
+    T ratio = a.re / a.im, size = a.re * ratio + a.im;
+    return make(ratio / size, -1 / size);
+}
+FN complex_t<T> sign(complex_t<T> a) {
+    // What is infinite stands for 1 beside anything finite; two infinities have no direction.
+    if (a.re != a.re || a.im != a.im) return make(a.re + a.im, a.re + a.im);
+    if (isinf(a.re) && isinf(a.im)) return make(not_finite(a.re), not_finite(a.re));
+    if (isinf(a.re) || isinf(a.im))
+        a = make(copysign((T)isinf(a.re), a.re), copysign((T)isinf(a.im), a.im));
+    if (fabs(a.re) > 1 || fabs(a.im) > 1) a = a * (T)0.5;
+    T size = magnitude(a);
+    return size == 0 ? make((T)0, (T)0) : make(a.re / size, a.im / size);
+}
+FN bool is_nan(complex_t<T> a) { return a.re != a.re || a.im != a.im; }
+FN bool is_inf(complex_t<T> a) { return isinf(a.re) || isinf(a.im); }
+FN bool is_finite(complex_t<T> a) { return isfinite(a.re) && isfinite(a.im); }
+
+FN T sign(T a) { return a != a ? a : (T)((a > (T)0) - (a < (T)0)); }
+FN T larger(T a, T b) { return a > b || a != a ? a : b; }
+FN T smaller(T a, T b) { return a < b || a != a ? a : b; }
+// The work is done on uint64: signed overflow is undefined in C, wrapping is what NumPy does.
+FN T integer_divide(T a, T b) {
+    if (b == 0) return 0;
+    if ((T)-1 < (T)0 && b == (T)-1) return (T)(0 - (uint64)a);
+    T quotient = a / b;
+    return quotient - (T)(a % b != 0 && ((a < 0) != (b < 0)));
+}
+FN T integer_modulo(T a, T b) {
+    if (b == 0 || ((T)-1 < (T)0 && b == (T)-1)) return 0;
+    T rest = a % b;
+    return rest != 0 && ((rest < 0) != (b < 0)) ? (T)(rest + b) : rest;
+}
+FN T float_modulo(T a, T b) {
+    T rest = fmod(a, b);
+    if (b == 0) return rest;
+    if (rest == 0) return copysign((T)0, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
+}
+FN T float_divide_floor(T a, T b) {
+    if (b == 0) return a / b;
+    T rest = fmod(a, b), quotient = (a - rest) / b;
+    if (rest != 0 && (rest < 0) != (b < 0)) quotient -= 1;
+    if (quotient == 0) return copysign((T)0, a / b);
+    T whole = floor(quotient);
+    return quotient - whole > (T)0.5 ? whole + 1 : whole;
+}
+FN T integer_power(T a, T b) {
+    if (b < 0) return a == 1 ? 1 : a == (T)-1 ? (T)(b & 1 ? -1 : 1) : 0;
+    uint64 base = (uint64)a, result = 1;
+    for (uint64 rest = (uint64)b; rest != 0; rest >>= 1) {
+        if (rest & 1) result *= base;
+        base *= base;
+    }
+    return (T)result;
+}
+FN T shift_left(T a, T b) {
+    return (uint64)b < 8 * sizeof(T) ? (T)((uint64)a << (uint64)b) : (T)0;
+}
+FN T shift_right(T a, T b) {
+    return (uint64)b < 8 * sizeof(T) ? (T)(a >> (int32)b) : a < 0 ? (T)-1 : (T)0;
+}
+FN T sigmoid(T a) {
+    T small = exp(-fabs(a));
+    return a >= 0 ? 1 / (1 + small) : small / (1 + small);
+}
+FN T gelu(T a) { return a * (T)0.5 * (1 + erf(a * (T)0.70710678118654752440)); }
+FN T gelu_tanh(T a) {
+    T inner = (T)0.79788456080286535588 * (a + (T)0.044715 * a * a * a);
+    return (T)0.5 * a * (1 + tanh(inner));
+}

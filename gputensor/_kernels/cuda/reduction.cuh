@@ -1,0 +1,188 @@
+// The reductions: one choice of operation, types, layout and vector width each.
+//
+// Two layouts exist:
+//
+//     row      the reduced axes hold the input's unit stride: threads along x share one output, and
+//              a block has blockDim.y outputs
+//     column   the kept axes hold it: threads along x have neighbouring outputs, threads along y
+//              share each of them
+//
+// A thread accumulates a strided share in VECTOR accumulators, four loads in flight; shares meet in
+// a fixed tree of shuffles and shared memory, so a result never depends on timing. When outputs are
+// few, blockIdx.y cuts the reduced range and each part writes its accumulator to a workspace
+// (PARTIAL); a second row kernel (FROM_PARTIAL) reduces the parts.
+//
+// Defined before this text: VECTOR; KEPT and REDUCED, numbers of axes; INDEX, an unsigned type;
+// PARTIAL, FROM_PARTIAL, COLUMN; OUTPUT, INPUT and STORED, the types of the result, of an element
+// and of its values; ARITHMETIC; and what accumulator.cuh needs.
+#pragma once
+
+#include "gputensor/_kernels/cuda/types.cuh"
+#include "gputensor/_kernels/cuda/math.cuh"
+#include "gputensor/_kernels/cuda/reduction.h"
+#include "gputensor/_kernels/cuda/vector.cuh"
+
+typedef ReductionParameters Parameters;
+typedef OUTPUT TO;
+typedef ARITHMETIC C;
+
+#include "gputensor/_kernels/cuda/accumulator.cuh"
+
+#if FROM_PARTIAL
+typedef A T;
+__device__ __forceinline__ A lift(A x, long long) { return x; }
+#else
+typedef INPUT T;
+__device__ __forceinline__ A lift(T x, long long index) {
+    return accumulator(wide(convert<STORED>(x)), index);
+}
+#endif
+
+__device__ __forceinline__ void locate_kept(const Parameters& p, INDEX index,
+                                            long long& in, long long& out) {
+    in = out = 0;
+#pragma unroll
+    for (int d = 0; d < KEPT; ++d) {
+        const INDEX next = d + 1 < KEPT ? index / (INDEX)p.kept_axes[d].size : 0;
+        const long long here = d + 1 < KEPT ? index - next * (INDEX)p.kept_axes[d].size : index;
+        in += here * p.kept_axes[d].in_stride;
+        out += here * p.kept_axes[d].out_stride;
+        index = next;
+    }
+}
+__device__ __forceinline__ long long locate_reduced(const Parameters& p, INDEX index) {
+    long long offset = 0;
+#pragma unroll
+    for (int d = 0; d < REDUCED; ++d) {
+        const INDEX next = d + 1 < REDUCED ? index / (INDEX)p.reduced_axes[d].size : 0;
+        const long long here =
+            d + 1 < REDUCED ? index - next * (INDEX)p.reduced_axes[d].size : index;
+        offset += here * p.reduced_axes[d].stride;
+        index = next;
+    }
+    return offset;
+}
+// Accumulators are whole 32-bit words.
+__device__ __forceinline__ A from_lane_below(A x, int distance, int width) {
+    union { A value; uint32 words[sizeof(A) / 4]; } u = {x};
+#pragma unroll
+    for (int i = 0; i < sizeof(A) / 4; ++i)
+        u.words[i] = __shfl_down_sync(0xffffffffu, u.words[i], distance, width);
+    return u.value;
+}
+__device__ __forceinline__ void write(const Parameters& p, long long kept, long long offset, A x) {
+#if PARTIAL
+    reinterpret_cast<A*>(p.partial)[kept * p.parts + blockIdx.y] = x;
+#else
+    reinterpret_cast<TO*>(p.out)[offset] = finish(x, (double)p.reduced);
+#endif
+}
+
+#if COLUMN
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    __shared__ A shared[256 * VECTOR];
+    const INDEX column = (INDEX)blockIdx.x * blockDim.x + threadIdx.x;
+    const INDEX step = blockDim.y;
+    const int slot = threadIdx.y * blockDim.x + threadIdx.x;
+    long long in_offset = 0, out_offset = 0;
+    A acc[VECTOR];
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) acc[v] = identity();
+    if (column < (INDEX)p.kept) {
+        locate_kept(p, column * VECTOR, in_offset, out_offset);
+        const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
+        const INDEX begin = (INDEX)blockIdx.y * (INDEX)p.chunk;
+        const INDEX limit = begin + (INDEX)p.chunk;
+        const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
+        INDEX unit = begin + threadIdx.y;
+        for (; unit < end && end - unit > 3 * step; unit += 4 * step) {
+            Vector<T, VECTOR> x[4];
+#pragma unroll
+            for (int u = 0; u < 4; ++u)
+                x[u] = *reinterpret_cast<const Vector<T, VECTOR>*>(
+                    in + locate_reduced(p, unit + u * step));
+#pragma unroll
+            for (int u = 0; u < 4; ++u)
+#pragma unroll
+                for (int v = 0; v < VECTOR; ++v)
+                    acc[v] = combine(acc[v], lift(x[u].item[v], unit + u * step));
+        }
+        for (; unit < end; unit += step) {
+            const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
+                in + locate_reduced(p, unit));
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v) acc[v] = combine(acc[v], lift(x.item[v], unit));
+        }
+    }
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) shared[v * 256 + slot] = acc[v];
+    for (int half = blockDim.y / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (threadIdx.y < half)
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                shared[v * 256 + slot] =
+                    combine(shared[v * 256 + slot], shared[v * 256 + slot + half * blockDim.x]);
+    }
+    if (threadIdx.y == 0 && column < (INDEX)p.kept)
+#pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            write(p, (long long)column * VECTOR + v, out_offset + v * p.kept_axes[0].out_stride,
+                  shared[v * 256 + slot]);
+}
+#else
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    __shared__ A shared[256 / 32];
+    const INDEX row = (INDEX)blockIdx.x * blockDim.y + threadIdx.y;
+    const INDEX step = blockDim.x;
+    long long in_offset = 0, out_offset = 0;
+    A acc[VECTOR];
+#pragma unroll
+    for (int v = 0; v < VECTOR; ++v) acc[v] = identity();
+    if (row < (INDEX)p.kept) {
+        locate_kept(p, row, in_offset, out_offset);
+        const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
+        const INDEX begin = (INDEX)blockIdx.y * (INDEX)p.chunk;
+        const INDEX limit = begin + (INDEX)p.chunk;
+        const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
+        INDEX unit = begin + threadIdx.x;
+        for (; unit < end && end - unit > 3 * step; unit += 4 * step) {
+            Vector<T, VECTOR> x[4];
+#pragma unroll
+            for (int u = 0; u < 4; ++u)
+                x[u] = *reinterpret_cast<const Vector<T, VECTOR>*>(
+                    in + locate_reduced(p, (unit + u * step) * VECTOR));
+#pragma unroll
+            for (int u = 0; u < 4; ++u)
+#pragma unroll
+                for (int v = 0; v < VECTOR; ++v)
+                    acc[v] = combine(acc[v], lift(x[u].item[v], (unit + u * step) * VECTOR + v));
+        }
+        for (; unit < end; unit += step) {
+            const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
+                in + locate_reduced(p, unit * VECTOR));
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                acc[v] = combine(acc[v], lift(x.item[v], unit * VECTOR + v));
+        }
+        if (VECTOR > 1 && blockIdx.y == gridDim.y - 1)
+            for (INDEX e = (INDEX)p.units * VECTOR + threadIdx.x; e < (INDEX)p.reduced; e += step)
+                acc[0] = combine(acc[0], lift(in[locate_reduced(p, e)], e));
+    }
+#pragma unroll
+    for (int v = 1; v < VECTOR; ++v) acc[0] = combine(acc[0], acc[v]);
+    A total = acc[0];
+    const int width = blockDim.x < 32 ? blockDim.x : 32;
+    for (int distance = width / 2; distance > 0; distance /= 2)
+        total = combine(total, from_lane_below(total, distance, width));
+    if (blockDim.x > 32) {
+        // Lane 0 of every warp holds the warp's share; the first thread of a row adds them up.
+        const int warp = (threadIdx.y * blockDim.x + threadIdx.x) / 32;
+        if (threadIdx.x % 32 == 0) shared[warp] = total;
+        __syncthreads();
+        if (threadIdx.x == 0)
+            for (int w = 1; w < blockDim.x / 32; ++w) total = combine(total, shared[warp + w]);
+    }
+    if (threadIdx.x == 0 && row < (INDEX)p.kept) write(p, row, out_offset, total);
+}
+#endif

@@ -1,0 +1,81 @@
+"""Programs of CUDA C++: a file of kernel text, what is defined in front of it, and its needs.
+
+The text lives in ``.cuh`` files below ``gputensor/`` and is read when a program is first asked for
+its text, so an import reads none. `Program.text` puts the definitions in front and the included
+files in their places. NVRTC could take the headers as arguments instead; expanded, the text is one
+string that the disk cache hashes whole, so that no edit of a header is missed, and that tests give
+to another compiler. ``#line`` keeps the names and lines of the files in a compiler's messages.
+"""
+
+import functools
+import re
+from pathlib import Path
+from typing import NamedTuple
+
+__all__ = ["Program", "read_text"]
+
+_ROOT = Path(__file__).resolve().parents[2]
+_INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')
+
+
+@functools.cache
+def read_text(path):
+    """Return the text of a file that belongs to the library, by its path from ``gputensor/`` on."""
+    return (_ROOT / path).read_text(encoding="utf-8")
+
+
+def _expand(path, seen):
+    """Yield the lines of a file with those it includes in their places, each file once."""
+    seen.add(path)
+    yield f'#line 1 "{path}"'
+    for number, line in enumerate(read_text(path).splitlines(), 1):
+        if line == "#pragma once":
+            yield ""
+        elif include := _INCLUDE.fullmatch(line):
+            if include[1] not in seen:
+                yield from _expand(include[1], seen)
+            yield f'#line {number + 1} "{path}"'
+        else:
+            yield line
+
+
+class Program(NamedTuple):
+    """One variant of a kernel.
+
+    Attributes
+    ----------
+    path : str
+        The file of its text, from ``gputensor/`` on.
+    defines : tuple of (str, object)
+        What is defined in front of the text, which says what it needs.
+    minimum : int
+        The least compute capability, times ten, that the program compiles for: 80 for 8.0.
+    architecture : str
+        ``"sm_90a"`` when the program has instructions of one generation only; else empty.
+    entry : str
+        The name of the kernel.
+    """
+
+    path: str
+    defines: tuple = ()
+    minimum: int = 75
+    architecture: str = ""
+    entry: str = "kernel"
+
+    @property
+    def options(self):
+        """Options of the compiler."""
+        return (f"--gpu-architecture={self.architecture}",) if self.architecture else ()
+
+    def text(self):
+        """Return the whole text, as the compiler takes it.
+
+        Examples
+        --------
+        >>> program = Program("gputensor/_kernels/cuda/arange.cuh", (("OUTPUT", "int32"),))
+        >>> program.text().splitlines()[1]
+        '#define OUTPUT int32'
+        """
+        head = [("GPUTENSOR_KERNEL", 1), *self.defines]
+        lines = [f"#define {name} {value}" for name, value in head]
+        return "\n".join([*lines, *_expand(self.path, set()), ""])

@@ -1,0 +1,223 @@
+"""The programs of this package: what is defined in front of each ``.cuh`` file, by variant.
+
+Element types are codes of ``dtypes.py``, operations codes of ``operations.py``. What the names mean
+is said in the files.
+"""
+
+from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.expressions import expression
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor._kernels.program import Program
+
+__all__ = [
+    "FOLD",
+    "GATHER",
+    "SCALAR",
+    "SCATTER",
+    "STRIDED",
+    "UNIT",
+    "accumulator_nbytes",
+    "arange",
+    "elementwise",
+    "index",
+    "reduction",
+    "tile_of",
+    "transpose",
+]
+
+_FOLDER = "gputensor/_kernels/cuda/"
+UNIT, STRIDED, SCALAR = range(3)
+_MODES = ("UNIT", "STRIDED", "SCALAR")
+GATHER, SCATTER, FOLD = range(3)
+_FORMS = ("GATHER", "SCATTER", "FOLD", "FOLDED_GATHER", "FOLDED_SCATTER")
+_BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite"}
+_PARTS = {"abs", "real", "imag"}
+
+# name -> identity, element x -> A, two accumulators -> A, accumulator -> result
+_RULES = {
+    "sum": ("narrow<A>(0)", "narrow<A>(x)", "a + b", "narrow<C>(a)"),
+    "prod": ("narrow<A>(1)", "narrow<A>(x)", "a * b", "narrow<C>(a)"),
+    "max": ("(A)LOWEST", "(A)x", "larger<A>(a, b)", "(C)a"),
+    "min": ("(A)HIGHEST", "(A)x", "smaller<A>(a, b)", "(C)a"),
+    "any": ("0", "(A)narrow<bool>(x)", "a | b", "a != 0"),
+    "all": ("1", "(A)narrow<bool>(x)", "a & b", "a != 0"),
+    "mean": ("narrow<A>(0)", "narrow<A>(x)", "a + b", "a / (A)count"),
+}
+_COMPLEX_MEAN = "make((decltype(a.re))(a.re / count), (decltype(a.re))(a.im / count))"
+# Sums and extremes of truth values are OR and AND.
+_OF_BOOL = {"sum": "any", "max": "any", "prod": "all", "min": "all"}
+# kind -> the values below and above every other, as accumulators
+_RANGES = {
+    "int": ("(-1ll << (8 * sizeof(C) - 1))", "(~(-1ll << (8 * sizeof(C) - 1)))"),
+    "uint": ("0", "~0ull"),
+    "float": ("-__int_as_float(0x7f800000)", "__int_as_float(0x7f800000)"),
+}
+_MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<double>"}
+
+
+def elementwise(op, compute, out, inputs, modes, vector, rank, unroll):
+    """Return the program of one element-wise kernel.
+
+    Parameters
+    ----------
+    op, compute, out : int
+        Codes of the operation, of the compute dtype and of the output's dtype.
+    inputs, modes : sequence of int
+        Code of the dtype and reading mode (`UNIT`, `STRIDED`, `SCALAR`) of each input.
+    vector : int
+        Elements a unit. Only 1 when an operand's innermost stride is neither 0 nor 1.
+    rank, unroll : int
+        Axes (0: contiguous), units a thread.
+
+    Examples
+    --------
+    >>> program = elementwise(4, 11, 11, (11, 11), (0, 2), 4, 0, 1)
+    >>> ("EXPRESSION", "a + b") in program.defines
+    True
+    """
+    name = ELEMENTWISE[op].name
+    element = DTYPES[compute]
+    result = element.cuda
+    if element.kind == "complex" and name in _PARTS:
+        result = "float" if element.itemsize == 8 else "double"
+    defines = [("VECTOR", vector), ("RANK", rank), ("UNROLL", unroll), ("BLOCK", 256)]
+    defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", element.compute)]
+    for i, (dtype, mode) in enumerate(zip(inputs, modes, strict=True)):
+        is_condition = name == "where" and i == 0
+        defines.append((f"MODE{i}", _MODES[mode]))
+        defines.append((f"INPUT{i}", DTYPES[dtype].cuda))
+        defines.append((f"STORED{i}", "bool" if is_condition else element.cuda))
+        defines.append((f"ARITHMETIC{i}", "bool" if is_condition else element.compute))
+    defines += [(f"MODE{i}", "ABSENT") for i in range(len(inputs), 3)]
+    defines += [("EXPRESSION", expression(name, element.kind)), ("RESULT", result)]
+    defines.append(("RESULT_IS_BOOLEAN", int(name in _BOOLEAN)))
+    return Program(_FOLDER + "elementwise.cuh", tuple(defines))
+
+
+def transpose(out, dtype, batch):
+    """Return the program of the transposition with `batch` further axes.
+
+    >>> ("TILE", 64) in transpose(9, 9, 1).defines
+    True
+    """
+    element = DTYPES[out]
+    defines = [("TILE", tile_of(element.itemsize)), ("PAD", max(1, 4 // element.itemsize))]
+    defines += [("BATCH", batch), ("OUTPUT", element.cuda), ("INPUT", DTYPES[dtype].cuda)]
+    return Program(_FOLDER + "transpose.cuh", tuple(defines))
+
+
+def tile_of(itemsize):
+    """Return the edge of a transposition's tile for elements of `itemsize` bytes.
+
+    >>> tile_of(4), tile_of(2)
+    (32, 64)
+    """
+    return 32 if itemsize >= 4 else 64
+
+
+def index(form, itemsize, index, rank):
+    """Return the program of one gather, scatter or fold kernel.
+
+    Parameters
+    ----------
+    form : int
+        ``GATHER``, ``SCATTER``, ``FOLD``, or 3 and 4 for the first two by folded offsets.
+    itemsize : int
+        Bytes of an element; elements are moved as bits.
+    index : int
+        Code of the dtype of the index array.
+    rank : int
+        Axes after merging.
+
+    Examples
+    --------
+    >>> ("ELEMENT", "uint32") in index(SCATTER, 4, 4, 1).defines
+    True
+    """
+    defines = [("FORM", _FORMS[form]), ("RANK", rank)]
+    defines += [("ELEMENT", _MOVED[itemsize]), ("INDEX", DTYPES[index].cuda)]
+    return Program(_FOLDER + "index.cuh", tuple(defines))
+
+
+def arange(out):
+    """Return the program of a progression of dtype `out`.
+
+    >>> ("IS_INTEGER", 1) in arange(3).defines
+    True
+    """
+    is_integer = DTYPES[out].kind in ("bool", "int", "uint")
+    defines = (("OUTPUT", DTYPES[out].cuda), ("IS_INTEGER", int(is_integer)))
+    return Program(_FOLDER + "arange.cuh", defines)
+
+
+def _accumulator(name, element):
+    """Return the C++ type and the size in bytes of an accumulator."""
+    if name.startswith("arg"):
+        return "A", 16
+    if name in ("any", "all") or element.kind == "bool":
+        return "int32", 4
+    if element.kind in ("int", "uint"):
+        return ("int64" if element.kind == "int" else "uint64"), 8
+    return element.compute, 4 if element.compute == "float" else element.itemsize
+
+
+def accumulator_nbytes(op, compute):
+    """Return the size of one accumulator of an operation.
+
+    >>> accumulator_nbytes(0, 9), accumulator_nbytes(4, 11)
+    (4, 16)
+    """
+    return _accumulator(REDUCTIONS[op].name, DTYPES[compute])[1]
+
+
+def _accumulation(name, element):
+    """Return what accumulator.cuh needs for operation `name` computed as `element`."""
+    if name.startswith("arg"):
+        return [("BETTER", ">" if name == "argmax" else "<")]
+    kind_type = _accumulator(name, element)[0]
+    if element.kind == "bool":
+        name = _OF_BOOL.get(name, name)
+    identity, lift, combine, finish = _RULES[name]
+    if name == "mean" and element.kind == "complex":
+        finish = _COMPLEX_MEAN
+    low, high = _RANGES.get(element.kind, ("0", "0"))
+    defines = [("ACCUMULATOR", kind_type), ("LOWEST", low), ("HIGHEST", high)]
+    defines += [("IDENTITY", identity), ("LIFT", lift), ("COMBINE", combine), ("FINISH", finish)]
+    defines.append(("RESULT", "bool" if name in ("any", "all") else element.cuda))
+    return defines
+
+
+def reduction(
+    op, dtype, compute, out, *, column, vector, kept, reduced, wide, partial, from_partial
+):
+    """Return the program of one reduction kernel.
+
+    Parameters
+    ----------
+    op, dtype, compute, out : int
+        Codes of the operation and of the dtypes of input, computation and output.
+    column : bool
+        Column layout; else row.
+    vector, kept, reduced : int
+        Elements a load; numbers of kept and of reduced axes after merging.
+    wide : bool
+        64-bit indices.
+    partial, from_partial : bool
+        The kernel writes, or reads, accumulators.
+
+    Examples
+    --------
+    >>> program = reduction(0, 11, 11, 11, column=False, vector=4, kept=1, reduced=1,
+    ...                     wide=False, partial=False, from_partial=False)
+    >>> ("COMBINE", "a + b") in program.defines
+    True
+    """
+    element = DTYPES[compute]
+    defines = [("VECTOR", vector), ("KEPT", kept), ("REDUCED", reduced)]
+    defines += [("INDEX", "unsigned long long" if wide else "unsigned")]
+    defines += [("PARTIAL", int(partial)), ("FROM_PARTIAL", int(from_partial))]
+    defines += [("COLUMN", int(column)), ("OUTPUT", DTYPES[out].cuda)]
+    defines += [("INPUT", DTYPES[dtype].cuda), ("STORED", element.cuda)]
+    defines += [("ARITHMETIC", element.compute)]
+    defines += _accumulation(REDUCTIONS[op].name, element)
+    return Program(_FOLDER + "reduction.cuh", tuple(defines))

@@ -1,0 +1,30 @@
+// The table of addresses that a pointer-array call reads, from the strides of a batch.
+//
+// A table is three arrays of `total` addresses: of the matrices A, B and D. The batch may have any
+// number of dimensions. All is in the parameters, which a graph keeps, so the launch may be
+// captured.
+#pragma once
+
+#include "gputensor/blas/kernels/pointers/pointers.h"
+
+typedef StridedParameters Parameters;
+
+extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    int64 stride = (int64)gridDim.x * blockDim.x;
+    for (int64 item = (int64)blockIdx.x * blockDim.x + threadIdx.x; item < p.total;
+         item += stride) {
+        uint64 a = p.a, b = p.b, d = p.d;
+        int64 rest = item;
+        for (int axis = 0; axis < p.ndim; ++axis) {
+            int64 next = rest / p.count[axis];
+            int64 index = rest - next * p.count[axis];
+            a += (uint64)(index * p.step_a[axis]);
+            b += (uint64)(index * p.step_b[axis]);
+            d += (uint64)(index * p.step_d[axis]);
+            rest = next;
+        }
+        p.table[item] = a;
+        p.table[p.total + item] = b;
+        p.table[2 * p.total + item] = d;
+    }
+}

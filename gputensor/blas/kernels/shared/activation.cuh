@@ -1,0 +1,12 @@
+// The activations that a product's own kernel does, by their ACT_* number at run time.
+//
+// Those that cuBLASLt does too; the rest is the epilogue kernel's, which has a program for each.
+#pragma once
+
+// 0: none, 1: relu, 2: gelu in the tanh form.
+__device__ __forceinline__ float activate(float x, int activation) {
+    if (activation == 1) return x < 0.0f ? 0.0f : x;
+    if (activation == 2)
+        return 0.5f * x * (1.0f + tanhf(0.7978845608028654f * (x + 0.044715f * x * x * x)));
+    return x;
+}

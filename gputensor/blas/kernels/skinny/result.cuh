@@ -1,0 +1,44 @@
+// The end of both programs of skinny products: the meeting of a cluster, the result's type.
+//
+// Defined before this text: SPLITS, blocks of a cluster; Y_KIND, 0 for float16, 1 for bfloat16, 2
+// for float32.
+#pragma once
+
+#include "gputensor/_kernels/cuda/words.h"
+
+// The threads of the block, or of its whole cluster: what they wrote before, all see after.
+__device__ __forceinline__ void meet() {
+#if SPLITS > 1
+    asm volatile("barrier.cluster.arrive.release.aligned;" ::: "memory");
+    asm volatile("barrier.cluster.wait.acquire.aligned;" ::: "memory");
+#else
+    __syncthreads();
+#endif
+}
+
+__device__ __forceinline__ float wide(uint16 bits, int kind) {
+    float y;
+    if (kind == 1) return __uint_as_float((uint32)bits << 16);
+    asm("cvt.f32.f16 %0, %1;" : "=f"(y) : "h"(bits));
+    return y;
+}
+__device__ __forceinline__ float load_y(const char* from, int64 index) {
+#if Y_KIND == 2
+    return reinterpret_cast<const float*>(from)[index];
+#else
+    return wide(reinterpret_cast<const uint16*>(from)[index], Y_KIND);
+#endif
+}
+__device__ __forceinline__ void store_y(char* to, int64 index, float x) {
+#if Y_KIND == 2
+    reinterpret_cast<float*>(to)[index] = x;
+#else
+    uint16 bits;
+#if Y_KIND == 1
+    asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+#else
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(x));
+#endif
+    reinterpret_cast<uint16*>(to)[index] = bits;
+#endif
+}
