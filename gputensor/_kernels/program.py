@@ -49,7 +49,8 @@ class Program(NamedTuple):
     defines : tuple of (str, object)
         What is defined in front of the text, which says what it needs.
     minimum : int
-        The least compute capability, times ten, that the program compiles for: 80 for 8.0.
+        The least compute capability, times ten, that the text needs: 80 for 8.0; 0 where the
+        compiler decides.
     architecture : str
         ``"sm_90a"`` when the program has instructions of one generation only; else empty.
     entry : str
@@ -58,7 +59,7 @@ class Program(NamedTuple):
 
     path: str
     defines: tuple = ()
-    minimum: int = 75
+    minimum: int = 0
     architecture: str = ""
     entry: str = "kernel"
 

@@ -270,7 +270,7 @@ def unaligned(
 
 def packing(nbytes):
     """Return the program that packs operands whose elements have 2 or 4 bytes."""
-    return _program("packed/packing.cuh", {"NBYTES": nbytes}, minimum=80 if nbytes == 4 else 75)
+    return _program("packed/packing.cuh", {"NBYTES": nbytes}, minimum=80 if nbytes == 4 else 0)
 
 
 def packed_shared_nbytes(columns):
