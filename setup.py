@@ -1,11 +1,14 @@
 """Build logic only: every .pyx below gputensor/ becomes one C++17 extension.
 
+A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it, so a room is one module.
+
 No CUDA toolkit and no CUDA header is needed: the driver, cuBLAS and NVRTC are found at run time.
 Project metadata lives in pyproject.toml. Setuptools and Cython rebuild what is older than its
 sources, so `python setup.py build_ext --inplace` after an edit compiles one module.
 
 Environment, for developers:
-    GPUTENSOR_BUILD_ONLY   comma-separated packages to build (``_alloc,blas``), or ``none``
+    GPUTENSOR_BUILD_ONLY   comma-separated packages or rooms to build (``blas,_alloc.core``), or
+                           ``none``
     GPUTENSOR_BUILD_JOBS   compilers to run at once; default: the number of usable cores
     GPUTENSOR_BUILD_DEBUG  ``1``: little optimisation, with the symbols of a debugger, and the
                            allocator checks its books after each change (GPUTENSOR_CHECK)
@@ -20,6 +23,7 @@ from pathlib import Path
 
 from Cython.Build import cythonize
 from setuptools import Extension, setup
+from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 ONLY = [name for name in os.environ.get("GPUTENSOR_BUILD_ONLY", "").split(",") if name]
@@ -61,11 +65,14 @@ def link_args():
 def extensions():
     for source in sorted(ROOT.glob("gputensor/**/*.pyx")):
         parts = source.relative_to(ROOT).with_suffix("").parts
-        if ONLY and parts[1] not in ONLY:
+        name = ".".join(parts).removesuffix(".__init__")
+        if ONLY and not any(f"{name}.".startswith(f"gputensor.{only}.") for only in ONLY):
             continue
-        headers = sorted(str(p.relative_to(ROOT)) for p in source.parent.rglob("*.h"))
+        headers = sorted(
+            str(p.relative_to(ROOT)) for s in ("*.h", "*.pxi") for p in source.parent.rglob(s)
+        )
         yield Extension(
-            ".".join(parts),
+            name,
             [str(source.relative_to(ROOT))],
             language="c++",
             include_dirs=["."],
@@ -75,12 +82,36 @@ def extensions():
         )
 
 
+class BuildRooms(build_ext):
+    """Puts the module of a room where Python looks for a package: room/__init__.SUFFIX.
+
+    An extension named `room.__init__` would land there by itself, but Cython then calls the module
+    so, in the types it makes and in what it imports.
+    """
+
+    def get_ext_filename(self, fullname):
+        filename = Path(super().get_ext_filename(fullname))
+        if not (ROOT / "/".join(fullname.split(".")) / "__init__.pyx").exists():
+            return str(filename)
+        name, suffix = filename.name.split(".", 1)
+        return str(filename.with_name(name) / f"__init__.{suffix}")
+
+    def get_ext_fullpath(self, ext_name):
+        return os.path.join(self.build_lib, self.get_ext_filename(self.get_ext_fullname(ext_name)))
+
+    def copy_extensions_to_source(self):
+        for extension in self.extensions:
+            filename = self.get_ext_filename(extension.name)
+            self.copy_file(os.path.join(self.build_lib, filename), str(ROOT / filename))
+
+
 def main():
     os.chdir(ROOT)
     modules = list(extensions())
     if modules:
         choose_compiler()
     setup(
+        cmdclass={"build_ext": BuildRooms},
         ext_modules=cythonize(
             modules,
             build_dir="build/cython",

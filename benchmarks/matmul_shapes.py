@@ -19,7 +19,7 @@ import numpy as np
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas.pad import padding
+from gputensor.blas.kernels import padding
 from report import Report, require_gpu
 
 FRIENDLY = [

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas.known_ways import find_way
-from gputensor.blas.product_bench import ProductBench
-from gputensor.blas.signature import signature_of_shape
-from gputensor.blas.tuner import tune
+from gputensor.blas.tuning.measured_algorithms import find_way
+from gputensor.blas.bench import ProductBench
+from gputensor.blas.plan import signature_of_shape
+from gputensor.blas.bench.tuner import tune
 from report import Report, require_gpu
 
 PRODUCTS = 100

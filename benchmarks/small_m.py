@@ -19,8 +19,9 @@ import statistics
 import numpy as np
 
 import gputensor as gt
-from gputensor._kernels.dtypes import CODE_OF
-from gputensor.blas import int4_layout, small_m, small_m_mma
+from gputensor._arrays.element_types import CODE_OF
+from gputensor.blas.host import int4_layout
+from gputensor.blas import kernels as small_m, kernels as small_m_mma
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from report import Report, require_gpu
 
@@ -113,7 +114,7 @@ class Ours:
                 addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr())
                 addresses += (scales.data_ptr() if scales is not None else 0, 0, 0)
                 stream = gt.current_stream("cuda").cuda_stream
-                if not small_m.run(0, stream, FORMS[form], code, code, (m, n, k), addresses,
+                if not small_m.skinny_run(0, stream, FORMS[form], code, code, (m, n, k), addresses,
                                    (k, pitch, n, n), group=group):  # fmt: skip
                     raise ValueError(f"the kernel does not fit {form} {m}x{n}x{k}")
 
@@ -199,12 +200,12 @@ def sweep(calls, rounds):
                 for splits in (1, 2):
                     parts = (tiles, row_warps, k_warps, stages, splits)
                     names = ("tiles", "row_warps", "k_warps", "stages", "splits")
-                    small_m_mma.configure(**dict(zip(names, parts, strict=True)))
+                    small_m_mma.skinny_mma_configure(**dict(zip(names, parts, strict=True)))
                     try:
                         found[parts] = measured([Graph("sweep", calls, Ours)], rounds)[0]
                     except ValueError:  # no room in shared memory
                         continue
-    small_m_mma.configure()
+    small_m_mma.skinny_mma_configure()
     return sorted(found.items(), key=lambda item: item[1])
 
 

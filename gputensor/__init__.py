@@ -29,112 +29,41 @@ from gputensor.streams import (
     stream,
     synchronize,
 )
-from gputensor.streams.device import set_device
+from gputensor.streams.queue import set_device
 from gputensor.tensor import operators as _operators  # noqa: F401 - binds them to Tensor
-from gputensor.tensor.activation import erf, gelu, relu, sigmoid, silu
-from gputensor.tensor.arithmetic import (
-    abs,
-    add,
-    divide,
-    floor_divide,
-    maximum,
-    minimum,
-    multiply,
-    negative,
-    positive,
-    pow,
-    remainder,
-    sign,
-    square,
-    subtract,
+from gputensor.tensor.functions import erf, gelu, relu, sigmoid, silu
+from gputensor.tensor.functions import (
+    abs, add, divide, floor_divide, maximum, minimum, multiply, negative, positive, pow,
+    remainder, sign, square, subtract,
 )
-from gputensor.tensor.array_api import VERSION as __array_api_version__
-from gputensor.tensor.array_api import Info as __array_namespace_info__
-from gputensor.tensor.comparison import (
-    bitwise_and,
-    bitwise_invert,
-    bitwise_left_shift,
-    bitwise_or,
-    bitwise_right_shift,
-    bitwise_xor,
-    equal,
-    greater,
-    greater_equal,
-    isfinite,
-    isinf,
-    isnan,
-    less,
-    less_equal,
-    logical_and,
-    logical_not,
-    logical_or,
-    logical_xor,
-    not_equal,
+from gputensor.tensor.interop.array_api import VERSION as __array_api_version__
+from gputensor.tensor.interop.array_api import Info as __array_namespace_info__
+from gputensor.tensor.functions import (
+    bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift,
+    bitwise_xor, equal, greater, greater_equal, isfinite, isinf, isnan, less, less_equal,
+    logical_and, logical_not, logical_or, logical_xor, not_equal,
 )
-from gputensor.tensor.composed import copysign, hypot, logaddexp, signbit
-from gputensor.tensor.conversion import asarray, ascontiguous, astype, copy
-from gputensor.tensor.creation import (
-    arange,
-    empty,
-    empty_like,
-    eye,
-    full,
-    full_like,
-    linspace,
-    ones,
-    ones_like,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
+from gputensor.tensor.manipulation.composed import copysign, hypot, logaddexp, signbit
+from gputensor.tensor.interop import asarray, ascontiguous, astype, copy
+from gputensor.tensor.manipulation import (
+    arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tril, triu,
+    zeros, zeros_like,
 )
-from gputensor.tensor.dlpack import from_dlpack
-from gputensor.tensor.dtypes import (
-    bfloat16,
-    bool_,
-    complex64,
-    complex128,
-    finfo,
-    float8_e4m3,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    int8,
-    int16,
-    int32,
-    int64,
-    isdtype,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
+from gputensor.tensor.interop import from_dlpack
+from gputensor._arrays.dtypes import (
+    bfloat16, bool_, complex64, complex128, finfo, float8_e4m3, float8_e5m2, float16, float32,
+    float64, iinfo, int8, int16, int32, int64, isdtype, uint8, uint16, uint32, uint64,
 )
-from gputensor.tensor.dtypes import bool_ as bool
-from gputensor.tensor.einsum import einsum, tensordot
-from gputensor.tensor.gathering import nonzero, take
-from gputensor.tensor.grouped_products import grouped_matmul
-from gputensor.tensor.joining import concat, meshgrid, repeat, roll, stack, tile, unstack
-from gputensor.tensor.mathematics import (
-    ceil,
-    clip,
-    conj,
-    exp,
-    expm1,
-    floor,
-    imag,
-    log,
-    log1p,
-    log2,
-    log10,
-    real,
-    reciprocal,
-    round,
-    rsqrt,
-    sqrt,
-    trunc,
-    where,
+from gputensor._arrays.dtypes import bool_ as bool
+from gputensor.tensor.products.einsum import einsum, tensordot
+from gputensor.tensor.manipulation import nonzero, take
+from gputensor.tensor.products import grouped_matmul
+from gputensor.tensor.manipulation.joining import (
+    concat, meshgrid, repeat, roll, stack, tile, unstack,
+)
+from gputensor.tensor.functions import (
+    ceil, clip, conj, exp, expm1, floor, imag, log, log1p, log2, log10, real, reciprocal, round,
+    rsqrt, sqrt, trunc, where,
 )
 from gputensor.tensor.products import (
     addmm,
@@ -147,51 +76,23 @@ from gputensor.tensor.products import (
     mv,
     vecdot,
 )
-from gputensor.tensor.promotion import can_cast, result_type
-from gputensor.tensor.quantization import pack_int4, quantize_int4, quantize_int8, unpack_int4
-from gputensor.tensor.quantized import quantized_linear
-from gputensor.tensor.reduction import (
-    all,
-    any,
-    argmax,
-    argmin,
-    count_nonzero,
-    max,
-    mean,
-    min,
-    prod,
-    std,
-    sum,
-    var,
+from gputensor._arrays.promotion import can_cast, result_type
+from gputensor.tensor.products.quantization import (
+    pack_int4, quantize_int4, quantize_int8, unpack_int4,
 )
-from gputensor.tensor.safetensors import load_safetensors, save_safetensors
-from gputensor.tensor.scaled_products import scaled_matmul
-from gputensor.tensor.shape import (
-    broadcast_arrays,
-    broadcast_to,
-    expand_dims,
-    flip,
-    matrix_transpose,
-    moveaxis,
-    permute_dims,
-    reshape,
-    squeeze,
+from gputensor.tensor.products import quantized_linear
+from gputensor.tensor.functions import (
+    all, any, argmax, argmin, count_nonzero, max, mean, min, prod, std, sum, var,
 )
-from gputensor.tensor.tensor import Tensor
-from gputensor.tensor.trigonometry import (
-    acos,
-    acosh,
-    asin,
-    asinh,
-    atan,
-    atan2,
-    atanh,
-    cos,
-    cosh,
-    sin,
-    sinh,
-    tan,
-    tanh,
+from gputensor.tensor.interop.safetensors import load_safetensors, save_safetensors
+from gputensor.tensor.products import scaled_matmul
+from gputensor.tensor.manipulation import (
+    broadcast_arrays, broadcast_to, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
+    reshape, squeeze,
+)
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.functions import (
+    acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh,
 )
 
 __all__ = [

@@ -10,13 +10,13 @@ import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
-from gputensor._alloc.raw_memory import device_memory
+from gputensor._alloc.foreign import device_memory
 from gputensor._driver.cuda import cuda_device_count, device_info
 from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError
-from gputensor.streams.device import Device, set_device
-from gputensor.streams.stream import synchronize
+from gputensor.streams.queue import Device, set_device
+from gputensor.streams.queue import synchronize
 
 __all__ = [
     "Device",

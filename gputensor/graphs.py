@@ -1,11 +1,11 @@
 """CUDA graphs: capture work once, replay it with one call.
 
-The graph itself is in :mod:`gputensor.streams.graph`; here is its public name, and the function
+The graph itself is in :mod:`gputensor.streams.capture`; here is its public name, and the function
 that turns a callable on tensors into one that replays.
 """
 
-from gputensor.streams.graph import CUDAGraph
-from gputensor.streams.graph_context import graph, graph_pool_handle, is_current_stream_capturing
+from gputensor.streams.capture import CUDAGraph
+from gputensor.streams.capture import graph, graph_pool_handle, is_current_stream_capturing
 
 __all__ = [
     "CUDAGraph",

@@ -15,14 +15,14 @@
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
-from gputensor._alloc.configuration cimport AllocatorConfig
+from gputensor._alloc.config cimport AllocatorConfig
 from gputensor._driver.table cimport Driver, status_t
 
 cdef extern from "pthread.h" nogil:
     ctypedef struct pthread_mutex_t:
         pass
 
-cdef extern from "gputensor/_alloc/sync.h" nogil:
+cdef extern from "gputensor/_alloc/core/sync.h" nogil:
     void gt_spin_lock(int32_t* lock)
     void gt_spin_unlock(int32_t* lock)
     uint64_t gt_load(const uint64_t* cell)

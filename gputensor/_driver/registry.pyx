@@ -23,7 +23,7 @@ from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError, raise_for_status
 
-cdef extern from "gputensor/_driver/layer.h" namespace "gputensor" nogil:
+cdef extern from "gputensor/_driver/layers/layer.h" namespace "gputensor" nogil:
     const int ENTRY_COUNT "gputensor::DRIVER_ENTRY_COUNT"
     const char* entry_name(int entry)
 

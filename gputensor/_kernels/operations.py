@@ -6,7 +6,7 @@ device) obey this table, so an operation that one of them lacks raises the same 
 
 from typing import NamedTuple
 
-from gputensor._kernels.dtypes import DTYPES, KINDS
+from gputensor._arrays.element_types import DTYPES, KINDS
 
 __all__ = ["ELEMENTWISE", "REDUCTIONS", "Operation", "check_kind", "kind_table"]
 

@@ -4,7 +4,7 @@ Element types are codes of ``dtypes.py``, operations codes of ``operations.py``.
 is said in the files.
 """
 
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.expressions import expression
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.program import Program

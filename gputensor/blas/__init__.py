@@ -1,21 +1,16 @@
 """Matrix products: precision, libraries, workspaces, plans and tuning."""
 
-from gputensor.blas import tunable
-from gputensor.blas.library import library_versions
-from gputensor.blas.pad import padding
+from gputensor.blas.tuning import tunable
+from gputensor.blas.libraries import library_versions
+from gputensor.blas.kernels import padding
 from gputensor.blas.plan import forget_plans, plan_count
-from gputensor.blas.precision import (
-    Precision,
-    allow_bf16_reduced_precision_reduction,
-    allow_fp16_accumulation,
-    allow_fp16_reduced_precision_reduction,
-    allow_tf32,
-    deterministic,
-    float32_matmul_precision,
+from gputensor.blas.plan import (
+    Precision, allow_bf16_reduced_precision_reduction, allow_fp16_accumulation,
+    allow_fp16_reduced_precision_reduction, allow_tf32, deterministic, float32_matmul_precision,
     precision,
 )
-from gputensor.blas.preference import preferred_blas_library
-from gputensor.blas.workspace import clear_workspaces, workspace_size
+from gputensor.blas.libraries import preferred_blas_library
+from gputensor.blas.libraries import clear_workspaces, workspace_size
 
 __all__ = [
     "Precision",
@@ -35,3 +30,17 @@ __all__ = [
     "tunable",
     "workspace_size",
 ]
+
+
+def _measure(*arguments, **options):
+    # Only tuning needs the code that times products.
+    from gputensor.blas.bench.tuner import tune
+
+    return tune(*arguments, **options)
+
+
+tunable.measure_with(_measure)
+
+
+def __dir__():
+    return sorted(__all__)

@@ -35,7 +35,7 @@ def register(subparsers):
 def run_tune(options):
     """Tune, print one line for each product, write the results."""
     from gputensor._driver.registry import cuda_device_count
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     # Functions of os.path: those of Path raise for some names that no file can have.
     if not os.path.isfile(options.shapes):

@@ -2,7 +2,7 @@
 
 The trace runs through the allocator's own code: on a phantom host device of any capacity (addresses
 with no memory behind them, driver calls charged with the times measured on a GPU), or on a real
-GPU. The reader of traces is _alloc/trace_file.py, the engine _alloc/replay.pyx; this module holds
+GPU. The reader of traces is _alloc/replay/trace_file.py, the engine _alloc/replay/replay.pxi; this module holds
 the arguments and the two forms of the answer.
 """
 
@@ -67,7 +67,7 @@ def parse_capacity(text):
 
 def run_replay(options):
     """Replay a trace and print the result. Returns the exit code."""
-    from gputensor._alloc.trace_file import TraceFileError, read_trace
+    from gputensor._alloc.replay.trace_file import TraceFileError, read_trace
 
     if options.capacity is not None and options.device == "cuda":
         raise InputError("--capacity is for the phantom host device; a GPU has the memory it has")
@@ -86,7 +86,7 @@ def run_replay(options):
 
 def configure(conf):
     """Put the options of ``--conf`` in force on top of those of the environment."""
-    from gputensor._alloc import settings
+    from gputensor._alloc.config import settings
 
     try:
         if conf is not None:

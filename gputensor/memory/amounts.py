@@ -5,12 +5,13 @@ Byte counts are ints. `device` is None for the current device, or what names one
 
 import warnings
 
-from gputensor._alloc import accounts, pinned_memory, raw_memory, report
-from gputensor._alloc.gpu_processes import list_processes
-from gputensor._alloc.statistics_names import nest
-from gputensor._alloc.summary import format_summary
-from gputensor.streams.device import device_of
-from gputensor.streams.device_number import device_number
+from gputensor._alloc.observe import accounts
+from gputensor._alloc import pinned as pinned_memory, foreign as raw_memory, observe as report
+from gputensor._alloc.explain.gpu_processes import list_processes
+from gputensor._alloc.observe.statistics_names import nest
+from gputensor._alloc.observe.summary import format_summary
+from gputensor.streams.queue import device_of
+from gputensor.streams.queue import device_number
 
 __all__ = [
     "host_memory_stats",

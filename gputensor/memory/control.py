@@ -3,11 +3,14 @@
 import contextlib
 import operator
 
-from gputensor._alloc import device_allocator, pinned_memory, raw_memory, report
-from gputensor._alloc import settings as _settings
-from gputensor._alloc.c_interface import library_path
+from gputensor._alloc import (
+    allocator as device_allocator, pinned as pinned_memory, foreign as raw_memory, observe as
+    report,
+)
+from gputensor._alloc.config import settings as _settings
+from gputensor._alloc.foreign import library_path
 from gputensor.memory.scopes import UncachedBlock
-from gputensor.streams.device_number import device_number, stream_handle
+from gputensor.streams.queue import device_number, stream_handle
 
 __all__ = [
     "c_library",

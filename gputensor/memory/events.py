@@ -3,12 +3,13 @@
 Snapshots have PyTorch's schema, so that its viewers read them.
 """
 
-from gputensor._alloc import call_sites as _call_sites
-from gputensor._alloc import history, out_of_memory, raw_memory, report
-from gputensor._alloc import snapshot as _snapshot
-from gputensor._alloc.device_allocator import open_devices
-from gputensor._alloc.pinned_report import collect_pinned, pinned_devices
-from gputensor.streams.device_number import device_number
+from gputensor._alloc.observe import call_sites as _call_sites
+from gputensor._alloc import history, foreign as raw_memory, observe as report
+from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc import observe as _snapshot
+from gputensor._alloc.allocator import open_devices
+from gputensor._alloc.observe import collect_pinned, pinned_devices
+from gputensor.streams.queue import device_number
 
 __all__ = [
     "attach_out_of_memory_observer",

@@ -3,12 +3,12 @@
 import contextlib
 import weakref
 
-from gputensor._alloc import raw_memory
-from gputensor._alloc.pool_names import note_user_pool, pool_pair
+from gputensor._alloc import foreign as raw_memory
+from gputensor._alloc.history.pool_names import note_user_pool, pool_pair
 from gputensor._driver.registry import after_fork
 from gputensor.memory.events import memory_snapshot
 from gputensor.memory.scopes import PoolBlock, PoolDevices
-from gputensor.streams.device_number import device_number
+from gputensor.streams.queue import device_number
 
 __all__ = [
     "MemPool",

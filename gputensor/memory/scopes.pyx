@@ -6,19 +6,14 @@ handler runs before the call or after it, when the ``with`` statement holds the 
 
 from libc.stdint cimport uint64_t
 
-from gputensor._alloc.private_pool cimport (
-    pool_begin_thread,
-    pool_end_thread,
-    pool_release,
-    pool_retain,
-    pool_set_kind,
-    pool_thread,
+from gputensor._alloc.allocator cimport (
+    pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind, pool_thread,
 )
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
 
-from gputensor._alloc import device_allocator
+from gputensor._alloc import allocator as device_allocator
 from gputensor.errors import raise_for_status
-from gputensor.streams.device_number import device_number
+from gputensor.streams.queue import device_number
 
 cdef extern from "unistd.h" nogil:
     int getpid()

@@ -1,19 +1,13 @@
 """Streams, events, the current device and stream of a thread, and automatic ordering."""
 
-from gputensor.streams.device import Device
-from gputensor.streams.event import Event
-from gputensor.streams.ordering import ordering, ordering_mode
-from gputensor.streams.stream import (
-    ExternalStream,
-    Stream,
-    current_stream,
-    default_stream,
-    get_stream_from_external,
-    set_stream,
-    stream,
-    synchronize,
+from gputensor.streams.queue import Device
+from gputensor.streams.queue import Event
+from gputensor.streams.order import ordering, ordering_mode
+from gputensor.streams.queue import (
+    ExternalStream, Stream, current_stream, default_stream, get_stream_from_external,
+    set_stream, stream, synchronize,
 )
-from gputensor.streams.uses import Uses
+from gputensor.streams.queue import Uses
 
 __all__ = [
     "Device",

@@ -5,23 +5,15 @@ as its first argument.
 """
 
 from gputensor.tensor import (
-    arithmetic,
-    array_api,
-    comparison,
-    conversion,
-    cuda_interface,
-    dlpack,
-    foreign,
-    host_transfer,
-    indexing,
-    products,
-    reduction,
-    shape,
+    functions as arithmetic, functions as comparison, interop as conversion, interop as
+    cuda_interface, interop as dlpack, interop as foreign, transfer as host_transfer,
+    manipulation as indexing, products, functions as reduction, manipulation as shape,
 )
-from gputensor.tensor.dtypes import dtype_code
+from gputensor.tensor.interop import array_api
+from gputensor._arrays.dtypes import dtype_code
 from gputensor.tensor.printing import represent
-from gputensor.tensor.promotion import is_same_kind
-from gputensor.tensor.tensor import bind_methods, bind_operators
+from gputensor._arrays.promotion import is_same_kind
+from gputensor.tensor.core import bind_methods, bind_operators
 
 
 def matmul_in_place(x, other):

@@ -6,7 +6,7 @@ on the device first.
 
 import numpy as np
 
-from gputensor.tensor.host_transfer import numpy
+from gputensor.tensor.transfer import numpy
 
 __all__ = ["represent"]
 

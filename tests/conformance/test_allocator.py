@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor._alloc import (
+    check as checker, allocator as device_allocator, foreign as raw_memory, observe as report,
+)
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.conformance.conftest import cuda_or_skip

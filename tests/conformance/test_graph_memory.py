@@ -7,7 +7,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import memory
-from gputensor._alloc import checker
+from gputensor._alloc import check as checker
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.memory import MemPool, use_mem_pool
 

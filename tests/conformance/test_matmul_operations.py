@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from gputensor.tensor.einsum import einsum, tensordot
+from gputensor.tensor.products.einsum import einsum, tensordot
 from tests.conformance.test_matmul import (
     ROUNDOFF,
     assert_within,

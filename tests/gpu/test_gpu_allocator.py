@@ -10,8 +10,8 @@ import threading
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, raw_memory, report
-from gputensor._alloc import settings as allocator_settings
+from gputensor._alloc import check as checker, foreign as raw_memory, observe as report
+from gputensor._alloc.config import settings as allocator_settings
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device
 from tests.simulation.allocator_shadow import MIB, Shadow, c_symbols, fragment, random_step

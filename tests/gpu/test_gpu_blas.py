@@ -10,8 +10,8 @@ import pytest
 import gputensor as gt
 from gputensor import blas
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas import c_entry
-from gputensor.blas.pad import padding
+from gputensor.blas import foreign as c_entry
+from gputensor.blas.kernels import padding
 from tests.conformance.test_matmul import TF32, assert_within, bound, numpy_dtype, wide
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")

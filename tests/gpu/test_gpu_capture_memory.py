@@ -12,8 +12,8 @@ import pytest
 
 import gputensor as gt
 from gputensor import memory
-from gputensor._alloc import checker
-from gputensor._alloc import settings as allocator_settings
+from gputensor._alloc import check as checker
+from gputensor._alloc.config import settings as allocator_settings
 from gputensor.graphs import CUDAGraph, graph
 from tests.unit.alloc_probe import MIB
 

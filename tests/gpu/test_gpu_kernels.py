@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gputensor._driver.registry import cuda_device_count
-from gputensor._kernels import device_array
-from gputensor._kernels.device_array import DeviceArray
-from gputensor._kernels.dtypes import CODE_OF, DTYPES
+from gputensor._kernels import testing as device_array
+from gputensor._kernels.testing import DeviceArray
+from gputensor._arrays.element_types import CODE_OF, DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from tests.unit import kernel_checks as checks
 
@@ -226,7 +226,7 @@ def test_known_call_compiles_nothing(rng):
     a = DeviceArray.from_numpy(rng.standard_normal((64, 64)).astype(np.float32), DEVICE)
     out = checks.empty_like_shape(CODE_OF[np.dtype(np.float32)], (64, 64), DEVICE)
     device_array.elementwise(4, 11, out, [a, a])
-    from gputensor._kernels import nvrtc
+    from gputensor._kernels.launch import nvrtc
 
     compile_source, nvrtc.compile_source = nvrtc.compile_source, None
     try:

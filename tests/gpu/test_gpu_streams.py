@@ -323,7 +323,7 @@ def test_entering_a_stream_is_cheap(cuda):
 FIRST_USE = """
 import threading, time
 import gputensor as gt
-from gputensor._kernels import disk_cache
+from gputensor._kernels.launch import disk_cache
 
 x, started, load = gt.ones(1000, dtype="int16"), threading.Event(), disk_cache.load
 one = gt.ones(1000, dtype="int16")

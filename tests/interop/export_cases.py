@@ -6,7 +6,7 @@ import sys
 import numpy as np
 
 import gputensor as gt
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 from tests.interop.capsule_cases import (
     DLTensor,
     Plain,

@@ -11,7 +11,7 @@ import sys
 import numpy as np
 
 import gputensor as gt
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import DeviceError
 from tests.interop.capsule_cases import check_values, check_writable, pick, random_view, view_of
 

@@ -12,7 +12,7 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._driver import registry
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import DeviceError
 from tests.interop.capsule_cases import (
     ARENA_NBYTES,

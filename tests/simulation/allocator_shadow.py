@@ -13,8 +13,11 @@ import random
 import numpy as np
 
 from gputensor import memory
-from gputensor._alloc import checker, device_allocator, lasting_stream, raw_memory, report
-from gputensor._alloc.statistics_names import STATISTICS_KEYS
+from gputensor._alloc import (
+    check as checker, allocator as device_allocator, core as lasting_stream, foreign as
+    raw_memory, observe as report,
+)
+from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.conformance.driver_calls import Calls

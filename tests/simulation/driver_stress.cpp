@@ -8,7 +8,7 @@
 #include <cstdlib>
 #include <thread>
 
-#include "gputensor/_driver/host_device.h"
+#include "gputensor/_driver/host/device.h"
 
 extern "C" {
 int Py_IsInitialized(void) { return 0; }

@@ -5,7 +5,7 @@
 `plant(device, what, -1)` takes it back. Nothing that the next operation follows is left dangling.
 """
 
-from gputensor._alloc.device_allocator cimport allocator_find
+from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED,
     BLOCK_FREE,
@@ -17,7 +17,7 @@ from gputensor._alloc.model cimport (
     Segment,
     ThreadCache,
 )
-from gputensor._alloc.mutex cimport device_lock, device_unlock
+from gputensor._alloc.core cimport device_lock, device_unlock
 
 KINDS = {
     "a tile that is too long": "does not touch its next tile",

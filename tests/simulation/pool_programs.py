@@ -21,8 +21,8 @@ import numpy as np
 
 import gputensor as gt
 from gputensor import memory
-from gputensor._alloc import checker
-from gputensor._alloc import settings as allocator_settings
+from gputensor._alloc import check as checker
+from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph, graph_pool_handle
 

@@ -24,8 +24,10 @@ from pathlib import Path
 if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
-from gputensor._alloc import checker, device_allocator, raw_memory, report
-from gputensor._alloc.statistics_names import STATISTICS_KEYS
+from gputensor._alloc import (
+    check as checker, allocator as device_allocator, foreign as raw_memory, observe as report,
+)
+from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.conformance.driver_calls import Calls

@@ -11,13 +11,10 @@ import contextlib
 import pytest
 
 from gputensor._alloc import (
-    checker,
-    device_allocator,
-    lasting_stream,
-    raw_memory,
-    report,
+    check as checker, allocator as device_allocator, core as lasting_stream, foreign as
+    raw_memory, observe as report,
 )
-from gputensor._alloc import settings as allocator_settings
+from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
 from tests.conformance.driver_calls import Calls

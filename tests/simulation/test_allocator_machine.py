@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from gputensor import memory
-from gputensor._alloc import report
-from gputensor._alloc import settings as allocator_settings
+from gputensor._alloc import observe as report
+from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
 from tests.simulation.allocator_shadow import MIB, Shadow, fragment, random_program
 

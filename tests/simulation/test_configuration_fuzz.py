@@ -5,9 +5,9 @@ import string
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gputensor._alloc import configuration
-from gputensor._alloc.options import OPTIONS, REJECTED
-from gputensor._alloc.settings import Settings, parse
+from gputensor._alloc import config as configuration
+from gputensor._alloc.config.options import OPTIONS, REJECTED
+from gputensor._alloc.config.settings import Settings, parse
 
 FRAGMENTS = [
     *OPTIONS, *REJECTED, ":", ",", "[", "]", ">", "True", "False", "native", "cudaMallocAsync",

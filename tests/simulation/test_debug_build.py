@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from gputensor._alloc import check_hook
+from gputensor._alloc import core as check_hook
 
 ROOT = Path(__file__).resolve().parents[2]
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
@@ -36,7 +36,9 @@ PROGRAM = """
 import sys, threading
 import gputensor
 from gputensor import memory
-from gputensor._alloc import checker, device_allocator, raw_memory, report
+from gputensor._alloc import (
+    check as checker, allocator as device_allocator, foreign as raw_memory, observe as report,
+)
 from gputensor._driver import registry
 from tests.conformance.driver_calls import Calls
 from tests.simulation.planted_violations import KINDS, plant
@@ -196,10 +198,8 @@ def debug_build(tmp_path_factory):
     # Of what was built before, that which is the same in both builds is taken as it is.
     for name in [*ROOT.glob("build/cython"), *ROOT.glob("build/lib.*")]:
         shutil.copytree(name, folder / "build" / name.name)
-    for source in (folder / "gputensor/_alloc").glob("*.pyx"):
-        if "check_hook" in source.read_text() or source.stem == "check_hook":
-            for library in folder.rglob(f"_alloc/{source.stem}.*.so"):
-                library.unlink()
+    for library in folder.rglob("_alloc/**/*.so"):
+        library.unlink()
     for name in ("setup.py", "pyproject.toml", "README.md", "LICENSE"):
         shutil.copy2(ROOT / name, folder)
     debug = {"GPUTENSOR_BUILD_DEBUG": "1", "GPUTENSOR_BUILD_ONLY": "_alloc", "PYTHONPATH": ""}
@@ -261,7 +261,7 @@ def test_a_rate_that_is_none_is_an_error(debug_build, text):
 @pytest.mark.skipif(check_hook.IS_CHECKED, reason="runs in a build for use")
 def test_a_build_for_use_does_not_check():
     done = subprocess.run(
-        [sys.executable, "-c", "import sys, gputensor; print('gputensor._alloc.checker' in "
+        [sys.executable, "-c", "import sys, gputensor; print('gputensor._alloc.check' in "
          "sys.modules)"],
         cwd=ROOT, capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(ROOT)},
     )  # fmt: skip

@@ -11,7 +11,7 @@ import numpy as np
 from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream, current_stream, ordering
-from gputensor.streams.graph import on_graph_release
+from gputensor.streams.capture import on_graph_release
 from tests.conformance.driver_calls import HOST_FUNCTION
 from tests.simulation.test_ordering import WORDS, World, fresh_seeds
 

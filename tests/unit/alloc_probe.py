@@ -4,17 +4,13 @@ import contextlib
 import ctypes
 
 from gputensor._alloc import (
-    checker,
-    device_allocator,
-    lasting_stream,
-    pinned_memory,
-    raw_memory,
-    report,
+    check as checker, allocator as device_allocator, core as lasting_stream, pinned as
+    pinned_memory, foreign as raw_memory, observe as report,
 )
-from gputensor._alloc import settings as allocator_settings
-from gputensor._alloc.statistics_names import STATISTICS_KEYS
+from gputensor._alloc.config import settings as allocator_settings
+from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
-from gputensor.streams import event_pool
+from gputensor.streams import order as event_pool
 from tests.conformance.driver_calls import HEADER_WORDS, INT, PTR, SIGNATURES, Calls
 
 MIB = 1 << 20

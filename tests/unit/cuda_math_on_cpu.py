@@ -11,8 +11,8 @@ from pathlib import Path
 
 import numpy as np
 
-from gputensor._kernels import nvrtc  # noqa: F401  (compile_source needs the module)
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.launch import nvrtc# noqa: F401  (compile_source needs the module)
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.expressions import expression
 from gputensor._kernels.operations import ELEMENTWISE
 from gputensor._kernels.program import Program

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import out_of_memory, settings
+from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc.config import settings
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
 

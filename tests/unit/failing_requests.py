@@ -6,7 +6,8 @@ import ctypes
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import out_of_memory, raw_memory
+from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc import foreign as raw_memory
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.conformance.driver_calls import HEADER_WORDS, SIGNATURES

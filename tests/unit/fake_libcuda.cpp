@@ -20,7 +20,7 @@
 #include <utility>
 #include <vector>
 
-#include "gputensor/_driver/host_device.h"
+#include "gputensor/_driver/host/device.h"
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 

@@ -4,9 +4,9 @@ import itertools
 
 import numpy as np
 
-from gputensor._kernels import device_array
-from gputensor._kernels.device_array import DeviceArray
-from gputensor._kernels.dtypes import CODE_OF, DTYPES
+from gputensor._kernels import testing as device_array
+from gputensor._kernels.testing import DeviceArray
+from gputensor._arrays.element_types import CODE_OF, DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from tests.unit.kernel_reference import (
     BOOLEAN,

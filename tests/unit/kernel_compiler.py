@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 from pathlib import Path
 
-from gputensor._kernels import nvrtc
+from gputensor._kernels.launch import nvrtc
 
 HERE = Path(__file__).resolve().parent
 COMPILER = shutil.which("g++") or shutil.which("c++")

@@ -8,7 +8,7 @@ import math
 
 import numpy as np
 
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 
 BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite"}
 PARTS = {"abs", "real", "imag"}

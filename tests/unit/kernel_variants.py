@@ -8,7 +8,7 @@ contiguous, a strided and a mixed form.
 import itertools
 
 from gputensor._kernels import programs as elements
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.kernels import programs as products
 

@@ -16,9 +16,9 @@ import numpy as np
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas import known_ways, tunable
-from gputensor.blas.pad import padding
-from gputensor.blas.signature import FIELDS, KINDS, signature_of_shape
+from gputensor.blas.tuning import measured_algorithms as known_ways, tunable
+from gputensor.blas.kernels import padding
+from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
 from tests.conformance.test_matmul import assert_within, bound, random_tensor, wide
 from tests.unit import kernel_compiler
 

@@ -10,8 +10,9 @@ from pathlib import Path
 
 # Who may import whom: a module imports from layers to its left only, and from its own package.
 LAYERS = (
-    ("errors",),
+    ("errors", "atomic_file"),
     ("_driver",),
+    ("_arrays",),
     ("_alloc",),
     ("streams",),
     ("_kernels",),
@@ -25,10 +26,10 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 # Imports to the right that have to be: file and module, with the reason.
 EXCEPTIONS = {
     # The array API standard has every array name the namespace that it belongs to.
-    ("gputensor/tensor/array_api.py", "gputensor"),
+    ("gputensor/tensor/interop/array_api.py", "gputensor"),
 }
-PACKAGES = ("_driver", "_alloc", "streams", "_kernels", "blas", "tensor", "cli")
-CODE = (".py", ".pyx", ".pxd", ".pyi", ".h", ".cpp", ".cu", ".cuh")
+PACKAGES = ("_driver", "_arrays", "_alloc", "streams", "_kernels", "blas", "tensor", "cli")
+CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".cpp", ".cu", ".cuh")
 TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")
 FOLDERS = ("gputensor", "tests", "benchmarks", "examples", "docs", ".ci")
 VAGUE_NAMES = {"utils", "util", "helpers", "helper", "common", "misc", "base"}
@@ -36,10 +37,11 @@ MAX_LINES = 500
 
 TRIPLE_QUOTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 IMPORT = re.compile(
-    r"^[ \t]*(?:from[ \t]+(?P<source>[\w.]+)[ \t]+c?import[ \t]*(?P<names>\([^)]*\)|[^\n]*)"
+    r"^(?P<indent>[ \t]*)(?:from[ \t]+(?P<source>[\w.]+)[ \t]+c?import[ \t]*(?P<names>\([^)]*\)|[^\n]*)"
     r"|c?import[ \t]+(?P<modules>[\w., \t]+))",
     re.MULTILINE,
 )
+INCLUDE = re.compile(r'^include "([^"]+)"', re.M)
 BY_NAME = re.compile(r"import_module\(\s*f?[\"']([\w.]+)")
 PUBLIC = re.compile(
     r"^(?:def[ \t]+([a-z]\w*)|cpdef\b[^(\n]*?(\w+)\(|(?:cdef[ \t]+)?class[ \t]+([A-Z]\w*))", re.M
@@ -69,8 +71,10 @@ def code_of(path):
     return text + "\n".join(part.replace('"""', "") for part in verbatim)
 
 
-def imported_modules(path, root):
+def imported_modules(path, root, with_late=False):
     """Yield the dotted names that a source imports or cimports, relative ones resolved.
+
+    ``with_late`` yields pairs: the name, and whether the import stands inside a function or class.
 
     ``from gputensor import x`` and ``from . import x`` count as importing ``x``: that is how a
     module reaches a sibling.
@@ -78,16 +82,21 @@ def imported_modules(path, root):
     text = code_of(path)
     package = ".".join(path.relative_to(root).parent.parts)
     for match in IMPORT.finditer(text):
-        if match["modules"]:
-            yield from (name.split()[0] for name in match["modules"].split(",") if name.strip())
-            continue
-        source = resolved(match["source"], package)
-        names = re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", match["names"]))
-        if source == "gputensor" or not match["source"].strip("."):
-            yield from (f"{source}.{name}" for name in names)
-        else:
-            yield source
-    yield from BY_NAME.findall(text)
+        found = [*_names_in(match, package)]
+        yield from ((name, bool(match["indent"])) for name in found) if with_late else found
+    by_name = BY_NAME.findall(text)
+    yield from ((name, True) for name in by_name) if with_late else by_name
+
+
+def _names_in(match, package):
+    """Yield the dotted names of one import statement."""
+    if match["modules"]:
+        yield from (name.split()[0] for name in match["modules"].split(",") if name.strip())
+        return
+    source = resolved(match["source"], package)
+    names = re.findall(r"\w+", re.sub(r"\bas\s+\w+", "", match["names"]))
+    # `from package import x` reaches a module of that name, where there is one.
+    yield from (f"{source}.{name}" for name in names)
 
 
 def resolved(name, package):
@@ -107,7 +116,7 @@ def layer_of(path, root):
 
 def imports_to_the_right(root):
     """Imports of gputensor/ that do not point to the left, or that leave for the tests."""
-    for path in files(root, (".py", ".pyx", ".pxd", ".pyi"), ("gputensor",)):
+    for path in files(root, (".py", ".pyx", ".pxd", ".pxi", ".pyi"), ("gputensor",)):
         place, layer = path.relative_to(root), layer_of(path, root)
         if layer not in RANK:
             yield f"{place}: '{layer}' has no place in the order of layers"
@@ -128,8 +137,8 @@ def foreign_names(root):
     for path in files(root, CODE, ("gputensor",)):
         place = path.relative_to(root)
         code = code_of(path)
-        if re.search(r"libcuda\b", code) and place != Path("gputensor/_driver/cuda.pyx"):
-            yield f"{place}: names libcuda; only gputensor/_driver/cuda.pyx does"
+        if re.search(r"libcuda\b", code) and place != Path("gputensor/_driver/cuda/cuda.pxi"):
+            yield f"{place}: names libcuda; only gputensor/_driver/cuda/cuda.pxi does"
         if re.search(r"cublas", code) and layer_of(path, root) != "blas":
             yield f"{place}: names cublas; only gputensor/blas does"
 
@@ -153,7 +162,11 @@ def vague_names(root):
 def missing_stubs(root):
     """Extension modules with public Python names and no .pyi beside them."""
     for path in files(root, (".pyx",), ("gputensor",)):
-        names = sorted({"".join(found) for found in PUBLIC.findall(code_of(path))})
+        sources = [path]
+        if path.name == "__init__.pyx":
+            sources += [path.parent / name for name in INCLUDE.findall(code_of(path))]
+        found = [name for source in sources for name in PUBLIC.findall(code_of(source))]
+        names = sorted({"".join(name) for name in found})
         if names and not path.with_suffix(".pyi").exists():
             yield f"{path.relative_to(root)}: no .pyi for {', '.join(names[:5])}"
 

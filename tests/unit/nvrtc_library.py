@@ -2,7 +2,7 @@
 
 The wheel nvidia-cuda-nvrtc-cu12 is the compiler alone and needs no GPU; with it every kernel is
 compiled for every architecture on a machine that has neither a GPU nor cuda-python. `install` puts
-these functions where `gputensor._kernels.nvrtc` looks for the bindings, unless those are there.
+these functions where `gputensor._kernels.launch.nvrtc` looks for the bindings, unless those are there.
 """
 
 import ctypes
@@ -12,7 +12,7 @@ import sys
 import types
 from pathlib import Path
 
-from gputensor._kernels import nvrtc
+from gputensor._kernels.launch import nvrtc
 from gputensor.errors import DeviceError
 
 

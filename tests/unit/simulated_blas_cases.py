@@ -16,7 +16,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas.pad import padding
+from gputensor.blas.kernels import padding
 from tests.conformance.test_grouped_matmul import exact_rows
 from tests.conformance.test_matmul import (
     assert_within,

@@ -8,9 +8,9 @@ import sys
 
 import numpy as np
 
-from gputensor._kernels import device_array, programs
-from gputensor._kernels.device_array import DeviceArray
-from gputensor._kernels.module_cache import loaded_programs
+from gputensor._kernels import testing as device_array, programs
+from gputensor._kernels.testing import DeviceArray
+from gputensor._kernels.launch import loaded_programs
 from gputensor.errors import DeviceError
 from tests.unit import kernel_checks as checks
 from tests.unit import kernel_compiler

@@ -16,10 +16,10 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas import tunable
-from gputensor.blas.product_bench import ProductBench
-from gputensor.blas.signature import signature_of_shape
-from gputensor.blas.tuner import tune
+from gputensor.blas.tuning import tunable
+from gputensor.blas.bench import ProductBench
+from gputensor.blas.plan import signature_of_shape
+from gputensor.blas.bench.tuner import tune
 from gputensor.cli.main import main
 from tests.conformance.test_matmul import assert_within, bound, random_array, random_tensor, wide
 from tests.unit import kernel_compiler

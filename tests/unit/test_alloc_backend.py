@@ -13,7 +13,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import memory
-from gputensor._alloc import checker, raw_memory
+from gputensor._alloc import check as checker, foreign as raw_memory
 from gputensor.errors import OutOfMemoryError
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from gputensor._alloc import raw_memory, report
+from gputensor._alloc import foreign as raw_memory, observe as report
 from tests.unit.alloc_probe import MIB, opened
 
 INACTIVE = 0

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, raw_memory
+from gputensor._alloc import check as checker, foreign as raw_memory
 from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph
 from gputensor.streams import Device, Event, Stream

@@ -7,11 +7,11 @@ import time
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, raw_memory, report
+from gputensor._alloc import check as checker, foreign as raw_memory, observe as report
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device, current_stream
-from gputensor.streams.graph import CUDAGraph
-from gputensor.streams.graph_context import graph, graph_pool_handle
+from gputensor.streams.capture import CUDAGraph
+from gputensor.streams.capture import graph, graph_pool_handle
 from tests.unit.alloc_probe import MIB, held_up, opened
 
 

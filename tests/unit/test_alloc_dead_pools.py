@@ -3,7 +3,7 @@
 import pytest
 
 from gputensor import graphs, memory
-from gputensor._alloc import checker, raw_memory, report
+from gputensor._alloc import check as checker, foreign as raw_memory, observe as report
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device, synchronize

@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import raw_memory, report
+from gputensor._alloc import foreign as raw_memory, observe as report
 from gputensor.errors import OutOfMemoryError
 from tests.unit.alloc_probe import MIB, opened
 

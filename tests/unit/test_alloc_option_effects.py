@@ -12,8 +12,9 @@ import threading
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import history, options, raw_memory, report, settings
-from gputensor._alloc.pinned_memory import PinnedMemory, empty_cache, host_stats
+from gputensor._alloc import history, foreign as raw_memory, observe as report
+from gputensor._alloc.config import options, settings
+from gputensor._alloc.pinned import PinnedMemory, empty_cache, host_stats
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device

@@ -3,7 +3,7 @@
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import raw_memory, report
+from gputensor._alloc import foreign as raw_memory, observe as report
 from gputensor.errors import OutOfMemoryError
 from gputensor.graphs import CUDAGraph
 from gputensor.streams import Device, Stream

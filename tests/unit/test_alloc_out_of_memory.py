@@ -3,7 +3,8 @@
 import pytest
 
 from gputensor import graphs, memory
-from gputensor._alloc import device_allocator, out_of_memory, raw_memory
+from gputensor._alloc import allocator as device_allocator, foreign as raw_memory
+from gputensor._alloc.explain import out_of_memory
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
 from gputensor.streams import Device

@@ -3,7 +3,7 @@
 import pytest
 
 from gputensor import graphs, memory
-from gputensor._alloc import checker
+from gputensor._alloc import check as checker
 from gputensor._driver import registry
 from gputensor.streams import Device
 from tests.unit.alloc_probe import MIB, opened

@@ -8,7 +8,7 @@ import random
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, raw_memory, report
+from gputensor._alloc import check as checker, foreign as raw_memory, observe as report
 from gputensor.errors import OutOfMemoryError
 from tests.unit.alloc_probe import MIB, opened
 

@@ -5,7 +5,7 @@ import random
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, raw_memory, report
+from gputensor._alloc import check as checker, foreign as raw_memory, observe as report
 from gputensor._driver import registry
 from tests.simulation.allocator_shadow import Shadow
 from tests.unit.alloc_probe import MIB, opened

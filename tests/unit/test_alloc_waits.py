@@ -5,7 +5,7 @@ import threading
 import pytest
 
 from gputensor import graphs, memory
-from gputensor._alloc import checker
+from gputensor._alloc import check as checker
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device, synchronize
 from tests.unit.alloc_probe import MIB, held_up, opened

@@ -9,7 +9,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from gputensor.blas import c_entry
+from gputensor.blas import foreign as c_entry
 
 OK, INVALID = 0, 1
 
@@ -208,7 +208,7 @@ library = ctypes.CDLL(sys.argv[1])
 library.gputensor_last_error.restype = ctypes.c_char_p
 assert "gputensor" not in sys.modules
 print(library.gputensor_mm_out(None, None, None, None), library.gputensor_last_error().decode())
-import gputensor.blas.c_entry
+import gputensor.blas.foreign
 print(library.gputensor_mm_out(None, None, None, None))
 """
     done = subprocess.run(

@@ -8,8 +8,8 @@ import json
 
 import pytest
 
-from gputensor.blas import known_ways
-from gputensor.blas.signature import FIELDS, KINDS, signature_of_shape
+from gputensor.blas.tuning import measured_algorithms as known_ways
+from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
 from tests.unit.simulated_gpu import run_program
 
 REDUCTION = 3  # its place in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME

@@ -10,9 +10,11 @@ import numpy as np
 import pytest
 
 from gputensor import blas
-from gputensor.blas import library, overlap, pad, scale_factor, status, workspace
-from gputensor.blas.signature import FIELDS, signature_of_shape
-from gputensor.blas.tunable_settings import FromEnvironment
+from gputensor.blas import libraries as library, kernels as pad, libraries as workspace
+from gputensor._arrays import overlap
+from gputensor.blas.libraries import gemm as scale_factor, status
+from gputensor.blas.plan import FIELDS, signature_of_shape
+from gputensor.blas.tuning.tunable_settings import FromEnvironment
 from gputensor.errors import BlasError, DeviceError
 
 BFLOAT16, FLOAT32 = 10, 11
@@ -72,13 +74,13 @@ def test_the_workspace_configurations_of_the_documentation():
 
 @pytest.mark.parametrize(("text", "name"), [("", "auto"), ("0", "cublas"), ("1", "cublaslt")])
 def test_the_environment_chooses_the_library(text, name):
-    from gputensor.blas.preference import from_environment
+    from gputensor.blas.libraries import from_environment
 
     assert from_environment(text) == name
 
 
 def test_a_wrong_library_name_is_refused():
-    from gputensor.blas.preference import from_environment
+    from gputensor.blas.libraries import from_environment
 
     with pytest.raises(ValueError, match="GPUTENSOR_BLAS_PREFER_CUBLASLT is 'yes'"):
         from_environment("yes")
@@ -167,7 +169,7 @@ def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):
     ],
 )
 def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, most, setter):
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     variable = f"GPUTENSOR_TUNABLEOP_{name}"
     for text in ("0", str(most + 1), "99999999999999", "-1", "1.5", "", "five", "\u0665"):
@@ -199,7 +201,7 @@ def test_a_bad_variable_is_told_when_it_is_asked_for_and_not_by_the_import(name)
 
 
 def test_results_that_cannot_be_read_do_not_enable_them(tmp_path):
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     before = tunable.get_filename()
     tunable.set_filename(tmp_path / "results.json")
@@ -217,7 +219,7 @@ def test_results_that_cannot_be_read_do_not_enable_them(tmp_path):
 
 
 def test_results_go_to_the_file_that_a_link_names(tmp_path):
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     (tmp_path / "link.json").symlink_to(tmp_path / "results.json")
     tunable.write_file(tmp_path / "link.json")
@@ -225,7 +227,7 @@ def test_results_go_to_the_file_that_a_link_names(tmp_path):
 
 
 def test_files_of_tuned_products_are_checked(tmp_path):
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     path = tmp_path / "results.json"
     for text in ("", "[]", "[" * 100_000, '{"results": [{"problem": {}}]}', '{"results": 3}'):
@@ -267,7 +269,7 @@ def test_files_of_tuned_products_are_checked(tmp_path):
 
 
 def test_tuned_results_that_cannot_be_read_are_not_enabled(tmp_path, monkeypatch):
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     path = tmp_path / "results.json"
     path.write_text('{"results": [')
@@ -278,7 +280,7 @@ def test_tuned_results_that_cannot_be_read_are_not_enabled(tmp_path, monkeypatch
 
 
 def test_a_process_that_recorded_nothing_leaves_the_file_of_shapes_alone(tmp_path):
-    from gputensor.blas import tunable
+    from gputensor.blas.tuning import tunable
 
     shapes = tmp_path / "shapes.json"
     shapes.write_text("16x48x72 bf16 NT\n")

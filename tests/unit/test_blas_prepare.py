@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputensor.blas import prepare
+from gputensor.blas import plan as prepare
 
 FLOAT64 = 12
 ITEM = 8

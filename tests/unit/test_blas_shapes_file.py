@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from gputensor.blas.shapes_file import name_of_signature, read_signatures
-from gputensor.blas.signature import FIELDS, signature_of_shape
+from gputensor.blas.tuning.shapes_file import name_of_signature, read_signatures
+from gputensor.blas.plan import FIELDS, signature_of_shape
 
 
 def named(signature):

@@ -6,9 +6,9 @@ or deferred in an order that a seed gives. What only a GPU can show (its time) i
 
 import pytest
 
-from gputensor._kernels import nvrtc
+from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs
-from gputensor.blas.tiny import tile_of
+from gputensor.blas.kernels import tile_of
 from tests.unit.simulated_gpu import fresh_seed, needs_nvrtc, run_program
 
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = 9, 10, 11, 12

@@ -6,7 +6,7 @@ import time
 import numpy as np
 import pytest
 
-from gputensor.blas import tuner
+from gputensor.blas.bench import tuner
 
 CUBLAS, LT, OWN = 1, 0, 6
 

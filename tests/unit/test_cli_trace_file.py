@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputensor._alloc import trace_file
-from gputensor._alloc.trace_file import TraceFileError, check_trace, read_trace
+from gputensor._alloc.replay import trace_file
+from gputensor._alloc.replay.trace_file import TraceFileError, check_trace, read_trace
 
 NAMES = ("op", "id", "size", "stream")
 DTYPES = (np.int8, np.int32, np.int64, np.int16)

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gputensor._alloc import configuration, options, settings
-from gputensor._alloc.settings import Settings, parse
+from gputensor._alloc import config as configuration
+from gputensor._alloc.config import options, settings
+from gputensor._alloc.config.settings import Settings, parse
 
 MIB = 1 << 20
 NO_LIMIT = (1 << 64) - 1
@@ -235,7 +236,7 @@ def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
 
 
 def test_a_fresh_process_takes_the_variable():
-    code = "from gputensor._alloc.settings import current; print(current().page_size_mb)"
+    code = "from gputensor._alloc.config.settings import current; print(current().page_size_mb)"
     environment = dict(os.environ, GPUTENSOR_ALLOC_CONF="page_size_mb:4")
     output = subprocess.run(
         [sys.executable, "-c", code],

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from gputensor._alloc.options import OPTIONS, REJECTED
+from gputensor._alloc.config.options import OPTIONS, REJECTED
 from gputensor.cli.main import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]

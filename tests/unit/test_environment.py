@@ -13,7 +13,7 @@ from gputensor._driver import environment
 ROOT = Path(__file__).resolve().parents[2]
 PROGRAM = """
 import gputensor as gt
-from gputensor._alloc.device_allocator import is_caching
+from gputensor._alloc.allocator import is_caching
 gt.ones(3, device="host")
 print(is_caching(-1))
 """

@@ -18,7 +18,7 @@ import gc, os, signal, sys, threading, time, traceback, warnings
 import numpy as np
 import gputensor as gt
 from gputensor import graphs, memory
-from gputensor._alloc import checker
+from gputensor._alloc import check as checker
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
 warnings.simplefilter("ignore", DeprecationWarning)     # newer Pythons warn of forks with threads
@@ -301,7 +301,7 @@ def test_device_closed_in_the_child_says_nothing_of_the_fork():
 
 def test_memory_by_address_pools_and_pinned_memory_of_the_parent_are_not_the_childs():
     run("""
-        from gputensor._alloc.pinned_memory import PinnedMemory
+        from gputensor._alloc.pinned import PinnedMemory
         address = memory.caching_allocator_alloc(1 << 20)
         pool = memory.MemPool(no_split=True)
         with memory.use_mem_pool(pool):

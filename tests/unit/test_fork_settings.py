@@ -46,7 +46,7 @@ def test_child_of_a_fork_inside_of_a_pool_block_leaves_it():
 def test_child_caches_as_its_parent_did():
     run(
         """
-        from gputensor._alloc.device_allocator import is_caching
+        from gputensor._alloc.allocator import is_caching
         gt.ones(1)
         other = registry.open_host(capacity=1 << 28)
         memory.caching_allocator_enable(False, other)

@@ -24,7 +24,7 @@ from gputensor.streams import (
     ordering,
     synchronize,
 )
-from gputensor.streams import graph as graph_module
+from gputensor.streams import capture as graph_module
 from tests.conformance.driver_calls import HOST_FUNCTION, Calls
 
 pytest_plugins = ("tests.unit.graph_fixtures",)

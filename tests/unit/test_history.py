@@ -5,7 +5,8 @@ import threading
 
 import pytest
 
-from gputensor._alloc import history, settings, stacks
+from gputensor._alloc import history, history as stacks
+from gputensor._alloc.config import settings
 from gputensor._driver import registry
 
 

@@ -18,7 +18,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas, memory
-from gputensor._alloc import checker, raw_memory
+from gputensor._alloc import check as checker, foreign as raw_memory
 from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
 from tests.unit.alloc_probe import MIB

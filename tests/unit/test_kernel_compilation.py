@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from gputensor._kernels import nvrtc
+from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.program import Program, read_text
 from tests.unit.kernel_variants import KERNELS, few, variants
 from tests.unit.simulated_gpu import needs_nvrtc
@@ -150,7 +150,7 @@ def test_parameters_are_written_down_once_and_their_size_is_held():
 
 def test_import_reads_no_kernel_text():
     code = (
-        "import gputensor as gt; import gputensor.blas.tiny; gt.ones(3, device='host') + 1;"
+        "import gputensor as gt; import gputensor.blas.kernels; gt.ones(3, device='host') + 1;"
         "from gputensor._kernels import program; print(program.read_text.cache_info().currsize)"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)

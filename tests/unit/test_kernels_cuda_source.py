@@ -7,8 +7,9 @@ import re
 
 import pytest
 
-from gputensor._kernels import nvrtc, programs
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.launch import nvrtc
+from gputensor._kernels import programs
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.programs import FOLD, GATHER, SCALAR, SCATTER, STRIDED, UNIT
 from gputensor.errors import DeviceError

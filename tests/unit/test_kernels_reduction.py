@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gputensor._driver.registry import close_host, open_host
-from gputensor._kernels import device_array
-from gputensor._kernels.device_array import DeviceArray
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels import testing as device_array
+from gputensor._kernels.testing import DeviceArray
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import REDUCTIONS
 from tests.unit import kernel_checks as checks
 

@@ -9,8 +9,8 @@ import cmath
 import numpy as np
 import pytest
 
-from gputensor._kernels import host_elementwise
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._kernels.host import elementwise as host_elementwise
+from gputensor._arrays.element_types import DTYPES
 from tests.conformance.special_values import check, sampled, special_values
 from tests.unit import cuda_math_on_cpu as cuda
 from tests.unit.kernel_compiler import COMPILER

@@ -5,11 +5,14 @@ from pathlib import Path
 import pytest
 
 from tests.unit import layout_rules as rules
+from tests.unit import rooms_rules
 
 ROOT = Path(__file__).resolve().parents[2]
 
 
-@pytest.mark.parametrize("rule", rules.RULES, ids=lambda rule: rule.__name__)
+@pytest.mark.parametrize(
+    "rule", (*rules.RULES, *rooms_rules.RULES), ids=lambda rule: rule.__name__
+)
 def test_tree_keeps_the_rule(rule):
     faults = list(rule(ROOT))
     assert not faults, "\n" + "\n".join(faults)
@@ -30,15 +33,15 @@ def write_file(root, name, text):
 @pytest.mark.parametrize(
     ("name", "line"),
     [
-        ("_alloc/pool.py", "from gputensor.tensor.tensor import Tensor"),
-        ("_alloc/pool.pyx", "    from gputensor.streams.current cimport current_stream"),
-        ("_alloc/pool.pxd", "cimport gputensor.blas.plan as plan"),
+        ("_alloc/pool.py", "from gputensor.tensor.core import Tensor"),
+        ("_alloc/core/pool.pxi", "    from gputensor.streams.current cimport current_stream"),
+        ("_alloc/core/__init__.pxd", "cimport gputensor.blas.plan as plan"),
         ("_alloc/pool.py", "import os, gputensor.memory"),
         ("_alloc/pool.py", "from ..tensor import dtypes"),
         ("_alloc/pool.py", "from .. import tensor"),
         ("_alloc/pool.py", "from gputensor import (\n    errors,\n    memory,\n)"),
         ("_alloc/pool.py", "import gputensor as gt"),
-        ("_alloc/pool.py", 'module = importlib.import_module("gputensor.tensor.tensor")'),
+        ("_alloc/pool.py", 'module = importlib.import_module("gputensor.tensor.core")'),
         ("_kernels/fill.py", "from gputensor.blas import plan"),
         ("memory.py", "from gputensor import cli"),
         ("memory.py", "from . import device"),
@@ -56,9 +59,9 @@ def test_import_to_the_right_is_found(tmp_path, name, line):
     ("name", "text"),
     [
         ("_alloc/pool.py", "from gputensor.errors import OutOfMemoryError"),
-        ("_alloc/pool.pyx", "from gputensor._alloc.block cimport Block"),
+        ("_alloc/core/pool.pxi", "from gputensor._alloc.core cimport Block"),
         ("_alloc/pool.py", "from . import options"),
-        ("tensor/tensor.pyx", "from gputensor.blas.plan cimport plan_find"),
+        ("tensor/core/tensor.pxi", "from gputensor.blas.plan cimport plan_find"),
         ("tensor/tensor.py", '"""Doc.\n\nfrom gputensor import memory\n>>> import gputensor\n"""'),
         ("_alloc/pool.py", "# import gputensor.memory"),
         ("cli/main.py", "from gputensor import memory"),
@@ -74,17 +77,17 @@ def test_import_to_the_left_passes(tmp_path, name, text):
 @pytest.mark.parametrize(
     ("name", "text", "count"),
     [
-        ("_driver/host.pyx", 'path = "libcuda.so.1"', 1),
-        ("_driver/cuda.pyx", 'path = "libcuda.so.1"', 0),
+        ("_driver/host/host.pxi", 'path = "libcuda.so.1"', 1),
+        ("_driver/cuda/cuda.pxi", 'path = "libcuda.so.1"', 0),
         (
-            "tensor/tensor.pyx",
+            "tensor/core/tensor.pxi",
             'cdef extern from *:\n    """\n    dlopen("libcuda.so");\n    """',
             1,
         ),
-        ("tensor/tensor.pyx", "cublasCreate_v2(&handle)", 1),
+        ("tensor/core/tensor.pxi", "cublasCreate_v2(&handle)", 1),
         ("tensor/native.h", "int x = cublasCreate_v2;", 1),
-        ("blas/plan.pyx", "cublasCreate_v2(&handle)", 0),
-        ("tensor/tensor.pyx", "x = 1  # as cublas does\n", 0),
+        ("blas/plan/plan.pxi", "cublasCreate_v2(&handle)", 0),
+        ("tensor/core/tensor.pxi", "x = 1  # as cublas does\n", 0),
         ("tensor/tensor.py", '"""Unlike libcuda and cublas."""', 0),
     ],
 )

@@ -12,7 +12,9 @@ import types
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, gpu_processes, statistics_names
+from gputensor._alloc import check as checker
+from gputensor._alloc.explain import gpu_processes
+from gputensor._alloc.observe import statistics_names
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 
@@ -268,7 +270,7 @@ def test_an_out_of_memory_observer_is_told_before_the_error(device, allocate):
         with pytest.raises(ValueError):
             memory.detach_out_of_memory_observer(observer)
     finally:
-        from gputensor._alloc import out_of_memory
+        from gputensor._alloc.explain import out_of_memory
 
         out_of_memory._observers.clear()
     assert memory.memory_stats(device)["num_ooms"] == 1

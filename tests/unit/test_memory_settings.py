@@ -4,7 +4,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import memory
-from gputensor._alloc import settings
+from gputensor._alloc.config import settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device

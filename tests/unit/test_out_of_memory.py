@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import out_of_memory, raw_memory
-from gputensor._alloc.oom_facts import failure_facts
+from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc import foreign as raw_memory
+from gputensor._alloc.explain import failure_facts
 from gputensor.errors import status_text
 from gputensor.graphs import CUDAGraph
 from gputensor.streams import Device, Stream

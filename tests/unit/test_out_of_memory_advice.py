@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import checker, device_allocator, oom_advice, raw_memory, settings
-from gputensor._alloc.failure_case import build_case, case_of
-from gputensor._alloc.oom_facts import failure_facts
+from gputensor._alloc import check as checker, allocator as device_allocator, foreign as raw_memory
+from gputensor._alloc.explain import advice as oom_advice
+from gputensor._alloc.config import settings
+from gputensor._alloc.explain.case import build_case, case_of
+from gputensor._alloc.explain import failure_facts
 from gputensor._alloc.replay import replay_settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError

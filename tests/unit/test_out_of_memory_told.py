@@ -7,7 +7,7 @@ import weakref
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import device_allocator, raw_memory
+from gputensor._alloc import allocator as device_allocator, foreign as raw_memory
 from gputensor.errors import OutOfMemoryError
 from tests.unit.failing_requests import MIB, fail, serves
 

@@ -6,8 +6,9 @@ import threading
 import numpy as np
 import pytest
 
-from gputensor._alloc import pinned_memory, settings
-from gputensor._alloc.pinned_memory import PinnedMemory, host_stats
+from gputensor._alloc import pinned as pinned_memory
+from gputensor._alloc.config import settings
+from gputensor._alloc.pinned import PinnedMemory, host_stats
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.conformance.driver_calls import Calls

@@ -6,7 +6,8 @@ import random
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import pinned_memory, settings
+from gputensor._alloc import pinned as pinned_memory
+from gputensor._alloc.config import settings
 from gputensor._driver import registry
 from tests.conformance.driver_calls import Calls
 

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from gputensor.blas import int4_layout
+from gputensor.blas.host import int4_layout
 
 NAMES = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
 GROUPS = [None, 32, 64, 128]

@@ -9,8 +9,9 @@ import stat
 import numpy as np
 import pytest
 
-from gputensor._alloc import history, settings, snapshot
-from gputensor._alloc.pool_names import note_user_pool
+from gputensor._alloc import history, observe as snapshot
+from gputensor._alloc.config import settings
+from gputensor._alloc.history.pool_names import note_user_pool
 from gputensor._driver import registry
 
 STATES = ("inactive", "active_allocated", "active_pending_free")

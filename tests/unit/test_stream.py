@@ -21,7 +21,7 @@ from gputensor.streams import (
     get_stream_from_external,
     synchronize,
 )
-from gputensor.streams.device_number import stream_handle
+from gputensor.streams.queue import stream_handle
 from tests.conformance.driver_calls import HOST_FUNCTION, Calls
 
 

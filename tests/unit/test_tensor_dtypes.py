@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from gputensor._kernels.dtypes import DTYPES
-from gputensor.tensor import promotion
-from gputensor.tensor.dtypes import dtype_code
+from gputensor._arrays.element_types import DTYPES
+from gputensor._arrays import promotion
+from gputensor._arrays.dtypes import dtype_code
 
 CODES = [row.code for row in DTYPES if row.kind != "small"]
 

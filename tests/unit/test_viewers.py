@@ -11,7 +11,7 @@ import random
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import settings
+from gputensor._alloc.config import settings
 from gputensor._driver import registry
 from tests.conformance.driver_calls import Calls
 

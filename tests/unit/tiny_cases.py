@@ -10,9 +10,9 @@ import numpy as np
 
 import gputensor as gt
 from gputensor import blas
-from gputensor._kernels import nvrtc
+from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs
-from gputensor.blas.pad import padding
+from gputensor.blas.kernels import padding
 from gputensor.errors import DeviceError
 from tests.conformance.test_matmul import (
     assert_within,

@@ -4,7 +4,7 @@ Element types are given by name, as in ``dtypes.py``. What the names mean is sai
 Sizes that the host shares with a program (stages, groups of a launch, shared memory) are here too.
 """
 
-from gputensor._kernels.dtypes import DTYPES
+from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.program import Program
 
 __all__ = [

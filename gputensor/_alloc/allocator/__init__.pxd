@@ -1,0 +1,80 @@
+# What other rooms may call of _alloc/allocator; each section is named after its part.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.core cimport Block
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, PoolHold
+from gputensor._driver.table cimport status_t
+
+# ---- devices
+
+# The allocators of the open devices.
+
+# The allocator of a device, or NULL when the device was not used yet.
+cdef DeviceAllocator* allocator_find(int device) noexcept nogil
+# The same, made at first use (takes the GIL then); NULL when the device cannot be opened.
+cdef DeviceAllocator* allocator_open(int device) noexcept nogil
+
+
+# ---- private_pool
+
+# Private pools: memory set apart for a graph's replays or for a MemPool, and the scopes that send
+# requests there. Except for scope_pools the functions take the device lock themselves.
+
+# Needs the device lock: the pools that a request of this thread on this stream is served from.
+cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil
+cdef uint64_t pool_new_id() noexcept nogil
+# A capture on `stream` begins or ends: requests on it go to the pool, which stays in use until
+# pool_release_capture. While any capture is under way no event is recorded or polled. `holds` gets,
+# behind what it has, holds on the other pools that the capture took memory from: for its graph, to
+# be ended by pool_release_holds, or by pool_forget_holds when the device was closed meanwhile.
+cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil
+cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream,
+                       PoolHold** holds) noexcept nogil
+cdef status_t pool_release_capture(int device, uint64_t pool_id) noexcept nogil
+cdef void pool_release_holds(int device, PoolHold* holds) noexcept nogil
+cdef void pool_forget_holds(PoolHold* holds) noexcept nogil
+# Requests of the calling thread go to the pool, until any thread ends that for the one it names:
+# pool_thread() in the thread that began.
+cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil
+cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil
+cdef uint64_t pool_thread() noexcept nogil
+# One holder more, one holder less. Without holders the free memory serves others.
+cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil
+cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil
+# Whether the pool's free blocks serve other requests before those fail; and whether its blocks are
+# neither cut nor joined, which can only be said of a pool that holds no memory yet.
+cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
+                            bint is_unsplit) noexcept nogil
+# Objects, blocks of `with` and graphs.
+cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil
+
+
+# ---- central
+
+# Allocation under the device lock: what thread caches fall back to.
+
+# The size that a request is served with: a multiple of UNIT, or a division of a power of two.
+cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil
+
+
+# ---- allocator
+
+# The allocator's face for the rest of the library. No call needs the GIL; `stream` is a handle.
+
+# Gives a block of at least `nbytes` (> 0) usable in stream order on `stream`, or NULL and a status.
+cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
+                             status_t* status) noexcept nogil
+# Never waits. The memory is reused once the work queued so far on the block's streams is done.
+cdef void allocator_free(Block* block) noexcept nogil
+# The block is also used by work queued on `stream`; free() will wait for it by an event.
+cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept nogil
+# Waits for the whole device, as a user asks to, and learns from it that everything freed before is
+# done.
+cdef status_t allocator_synchronize(int device) noexcept nogil
+# The same before a capture, which then finds what is free in the page pool. Not while another one
+# is under way, which it would break: STATUS_CAPTURE_UNSUPPORTED.
+cdef status_t allocator_settle(int device) noexcept nogil
+# Turns a failed malloc into the exception for it (OutOfMemoryError with reason and amounts).
+cdef int raise_for_malloc(int device, size_t nbytes, uint64_t stream,
+                          status_t status) except -1

@@ -1,0 +1,45 @@
+# The allocator of each open device: malloc and free, private pools, opening and closing.
+
+from libc.stdint cimport SIZE_MAX, int32_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._alloc.config cimport (
+    BACKEND_NATIVE, AllocatorConfig, config_of_device, config_roundup, settings_to_struct,
+)
+from gputensor._alloc.core cimport (
+    GT_IS_CHECKED, Block, account_give, account_take, block_map_insert, block_map_remove,
+    cache_mine, cache_park, cache_take, caches_after_fork, caches_drain, caches_forget,
+    check_after, checks_resume, checks_stop, device_lock, device_unlock, pool_bins, pool_clear,
+    pool_init, pool_insert, pool_take, progress_synchronize, pthread_mutex_init, segment_drop,
+    stat_change,
+)
+from gputensor._alloc.grow cimport view_close
+from gputensor._alloc.history cimport (
+    HISTORY_STACK_FREE, block_event_alloc, block_event_free, history_enabled, stack_capture_if,
+    stack_capture_if_enabled,
+)
+from gputensor._alloc.miss cimport (
+    collect_for_capture, dead_pool_drop, dead_pools_settle, direct_free, direct_malloc,
+    direct_release, ladder_climb, pool_is_dead, release_all, synchronize_all,
+)
+from gputensor._alloc.model cimport (
+    BLOCK_ALLOCATED, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT, UNIT, Block, BlockPool,
+    DeviceAllocator, PoolHold, PoolScope, PrivatePool, Segment, StreamState, ThreadCache,
+    gt_highest_bit, gt_load_int, gt_load_pointer, gt_store_int, gt_store_pointer,
+)
+from gputensor._alloc.order cimport pending_add, pending_poll, pending_resume, use_add
+from gputensor._driver.registry cimport at_fork, driver_get, driver_open
+from gputensor._driver.table cimport (
+    HOST_DEVICES, MAX_DEVICES, STATUS_CAPTURE_UNSUPPORTED, STATUS_INVALID_DEVICE,
+    STATUS_INVALID_VALUE, STATUS_NOT_FOUND, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+)
+
+from gputensor._alloc.config import settings as _settings
+from gputensor._driver.environment import switch
+from gputensor._driver.registry import after_fork, before_close
+from gputensor.errors import raise_for_status
+
+include "devices.pxi"
+include "private_pool.pxi"
+include "central.pxi"
+include "allocator.pxi"

@@ -1,0 +1,176 @@
+"""The allocator's face: thread cache, then pools, then the ladder.
+
+The GIL, when the caller holds it, is kept on a hit and released on a miss, whose rungs may call the
+driver and wait.
+"""
+
+cdef extern from "Python.h" nogil:
+    ctypedef struct PyThreadState:
+        pass
+    int PyGILState_Check()
+    PyThreadState* PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState* state)
+
+cdef enum:
+    LARGEST_REQUEST = 0x4000000000000   # a petabyte: no sum of such sizes overflows
+
+
+cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream, bint direct,
+                  status_t* status) noexcept nogil:
+    cdef PyThreadState* state = NULL
+    cdef Block* block
+    if PyGILState_Check():
+        state = PyEval_SaveThread()
+    if direct:
+        block = direct_malloc(a, nbytes, rounded, stream, status)
+    else:
+        block = central_miss(a, nbytes, rounded, stream, status)
+    if state != NULL:
+        PyEval_RestoreThread(state)
+    return block
+
+
+# Whether a request that is not for the cache goes to the driver: those of private pools do not.
+cdef bint _is_direct(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef bint is_direct = True
+    if gt_load_int(&a.scope_count) > 0:
+        device_lock(a)
+        is_direct = scope_pools(a, stream) == a.pools
+        device_unlock(a)
+    return is_direct
+
+
+cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
+                           status_t* status) noexcept nogil:
+    cdef size_t rounded
+    cdef ThreadCache* cache = NULL
+    cdef Block* block = NULL
+    status[0] = STATUS_OK
+    if nbytes == 0:
+        status[0] = STATUS_INVALID_VALUE
+        return NULL
+    if nbytes > LARGEST_REQUEST:
+        device_lock(a)
+        a.num_ooms += 1
+        device_unlock(a)
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    rounded = round_size(a, nbytes)
+    if (not a.caching or a.config.backend != BACKEND_NATIVE) and _is_direct(a, stream):
+        return _miss(a, nbytes, rounded, stream, True, status)
+    if a.config.thread_cache and gt_load_int(&a.scope_count) == 0:
+        cache = cache_mine(a)
+        if cache != NULL:
+            block = cache_take(cache, rounded, nbytes, stream)
+    if block == NULL:
+        block = central_take(a, nbytes, rounded, stream)
+        if block == NULL:
+            block = _miss(a, nbytes, rounded, stream, False, status)
+            if block == NULL:
+                return NULL
+        # Oversize blocks are counted in the pools only.
+        if block.pool.pool_id == 0 and block.view == NULL and not block.is_oversize:
+            block.home = cache
+    return block
+
+
+cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
+                             status_t* status) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef Block* block
+    cdef uint32_t stack = 0
+    if a == NULL:
+        a = allocator_open(device)
+        if a == NULL:
+            status[0] = STATUS_INVALID_DEVICE
+            return NULL
+    if history_enabled(device):
+        stack = stack_capture_if_enabled(device)
+    block = _malloc(a, nbytes, stream, status)
+    if block != NULL:
+        gt_store_int(<int32_t*>&block.stack, <int32_t>stack)    # a snapshot may read it now
+        if history_enabled(device):
+            block_event_alloc(block, stack)
+    check_after(device, "malloc")
+    return block
+
+
+cdef void allocator_free(Block* block) noexcept nogil:
+    cdef int device = block.device
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a == NULL:
+        return                      # the device was closed under the block: nothing is left of it
+    if history_enabled(device):
+        # The driver takes a block of no pool back at once: it waits for the uses itself.
+        block_event_free(block, stack_capture_if(HISTORY_STACK_FREE),
+                         block.uses == NULL or block.pool == NULL)
+    if block.home == NULL or block.uses != NULL or not cache_park(block.home, block):
+        if block.pool == NULL:
+            direct_free(a, block)
+        else:
+            central_free(a, block)
+    check_after(device, "free")
+
+
+cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept nogil:
+    cdef int device = block.device
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef status_t status
+    if stream == block.stream:
+        return STATUS_OK
+    device_lock(a)
+    status = use_add(block, stream)
+    device_unlock(a)
+    check_after(device, "record_stream")
+    return status
+
+
+cdef status_t allocator_synchronize(int device) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef Driver* driver
+    cdef status_t status
+    if a == NULL:
+        driver = driver_get(device)
+        return driver.synchronize(driver.self)
+    device_lock(a)
+    status = progress_synchronize(a)
+    device_unlock(a)
+    check_after(device, "synchronize")
+    return status
+
+
+cdef status_t allocator_settle(int device) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef status_t status
+    if a == NULL:
+        return allocator_synchronize(device)
+    device_lock(a)
+    if a.capturing:
+        device_unlock(a)
+        return STATUS_CAPTURE_UNSUPPORTED
+    caches_drain(a)             # first: what was parked is done after the wait, too
+    status = progress_synchronize(a)
+    if status == STATUS_OK and not a.capturing:
+        pending_poll(a)
+        dead_pools_settle(a)
+        collect_for_capture(a)
+    device_unlock(a)
+    check_after(device, "the wait before a capture")
+    return status
+
+
+cdef object explain_failure = None      # raises for (device, nbytes, stream, status)
+
+
+def explain_with(function):
+    """Have `function(device, nbytes, stream, status)` raise for every request that fails."""
+    global explain_failure
+    explain_failure = function
+
+
+cdef int raise_for_malloc(int device, size_t nbytes, uint64_t stream,
+                          status_t status) except -1:
+    if status == STATUS_OK:
+        return 0
+    explain_failure(device, nbytes, stream, status)
+    return 0

@@ -1,0 +1,105 @@
+"""Allocation under the device lock: rounding, choosing the pool, taking, giving back.
+
+`central_take` is what a program in its stride uses: best fit in the pool, one split, counters.
+`central_miss` calls the ladder (ladder.pyx), which may give the lock up.
+"""
+
+cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef uint32_t divisions
+    cdef size_t step
+    if nbytes <= UNIT:
+        return UNIT
+    divisions = config_roundup(&a.config, nbytes)
+    if divisions > 1 and nbytes > UNIT * divisions:
+        # Between two powers of two there are `divisions` steps.
+        step = (<size_t>1 << gt_highest_bit(nbytes)) // divisions
+        return (nbytes + step - 1) // step * step
+    return (nbytes + UNIT - 1) // UNIT * UNIT
+
+
+cdef inline BlockPool* _choose_pool(DeviceAllocator* a, size_t rounded,
+                                    uint64_t stream) noexcept nogil:
+    cdef BlockPool* pools = a.pools
+    if a.scope_count > 0:
+        pools = scope_pools(a, stream)
+    return &pools[POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE]
+
+
+cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept nogil:
+    block.state = BLOCK_ALLOCATED
+    block.requested = nbytes
+    block.home = NULL
+    if not block_map_insert(block):
+        block.requested = 0
+        block.state = BLOCK_HELD
+        return NULL
+    account_give(a, block.kind, block.nbytes, nbytes)
+    if block.nbytes >= a.config.max_split_size:
+        block.is_oversize = True        # the option may be another one when the block is freed
+        stat_change(&a.oversize_allocations, 1)
+    return block
+
+
+# From what the pools hold; NULL when the request misses. Makes no driver call but event queries.
+cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
+                         uint64_t stream) noexcept nogil:
+    cdef Block* block
+    device_lock(a)
+    if a.pending != NULL:
+        pending_poll(a)
+    block = pool_take(_choose_pool(a, rounded, stream), stream, rounded)
+    if block != NULL:
+        block = _finish(a, block, nbytes)
+    device_unlock(a)
+    return block
+
+
+cdef inline Block* _finish(DeviceAllocator* a, Block* block, size_t nbytes) noexcept nogil:
+    cdef Block* given = _hand_out(a, block, nbytes)
+    if given == NULL:
+        if block.view != NULL:
+            view_close(a, block)
+        else:
+            pool_insert(block.pool, block)
+    return given
+
+
+# After a miss: the ladder. NULL and a status when every rung failed.
+cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+                         status_t* status) noexcept nogil:
+    cdef Block* block
+    cdef BlockPool* pool
+    device_lock(a)
+    pool = _choose_pool(a, rounded, stream)
+    if pool.owner != NULL:
+        pool.owner.pins += 1
+    block = ladder_climb(a, pool, stream, rounded, status)
+    if pool.owner != NULL:
+        pool.owner.pins -= 1
+    if block != NULL:
+        block = _finish(a, block, nbytes)
+        if block == NULL:
+            status[0] = STATUS_OUT_OF_MEMORY
+    device_unlock(a)
+    return block
+
+
+cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
+    device_lock(a)
+    a.frees += 1
+    block_map_remove(block.ptr)
+    account_take(a, block.kind, block.nbytes, block.requested)
+    if block.is_oversize:
+        block.is_oversize = False
+        stat_change(&a.oversize_allocations, -1)
+    block.requested = 0
+    block.home = NULL
+    block.epoch = pool_bins(block.pool, block.stream).state.epoch
+    if block.uses != NULL:
+        pending_add(a, block)
+    elif block.view != NULL:
+        view_close(a, block)
+    else:
+        block.state = BLOCK_HELD
+        pool_insert(block.pool, block)
+    device_unlock(a)

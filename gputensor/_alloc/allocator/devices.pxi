@@ -1,0 +1,279 @@
+"""The allocators of the open devices: made at first use, configured, closed."""
+
+cdef enum:
+    MAX_VIEWS = 64              # a plan looks at the pages of all of them
+
+cdef void* allocators[MAX_DEVICES]
+# Of devices that the parent of this process used, until they are used here: 1, or 2 if they cached.
+cdef int caching_at_fork[MAX_DEVICES]
+# Devices with settings of their own, which follow no change of the settings in force.
+_own_settings = set()
+# Whether devices that are opened later cache; None: as the environment says.
+_caching = None
+
+
+cdef DeviceAllocator* allocator_find(int device) noexcept nogil:
+    if device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
+        return NULL
+    return <DeviceAllocator*>gt_load_pointer(&allocators[device + HOST_DEVICES])
+
+
+cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a != NULL or device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
+        return a
+    with gil:
+        try:
+            _open(device)
+        except Exception:
+            return NULL
+    return allocator_find(device)
+
+
+# Which share and limit of the device may be reserved.
+cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
+    cdef double share = a.config.memory_fraction
+    a.limit_nbytes = SIZE_MAX
+    if share < 1.0 or a.config.throw_on_oom:    # which also refuses what the device does not have
+        a.limit_nbytes = <size_t>(share * <double>a.total_nbytes)
+    if a.config.memory_limit > 0 and a.config.memory_limit < a.limit_nbytes:
+        a.limit_nbytes = a.config.memory_limit
+
+
+cdef int _open(int device, object settings=None, object limit_nbytes=None) except -1:
+    cdef Driver* driver = driver_open(device)
+    cdef DeviceAllocator* a
+    cdef size_t free_nbytes = 0
+    if allocator_find(device) != NULL:
+        return 0
+    a = <DeviceAllocator*>calloc(1, sizeof(DeviceAllocator))
+    if a == NULL:
+        raise MemoryError("no host memory for the allocator of a device")
+    pthread_mutex_init(&a.lock, NULL)
+    a.driver = driver
+    a.device = device
+    a.granularity = driver.page_granularity
+    a.view_limit = MAX_VIEWS
+    a.caching = settings is not None or _starts_caching(device)
+    try:
+        raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
+        # All this runs Python code, in which threads take turns: one of them opens the device, and
+        # no change of the settings falls between reading them and being told of changes.
+        with _settings.unchanged():
+            if allocator_find(device) != NULL:
+                free(a)
+                return 0
+            if settings is None:
+                config_of_device(a.device, &a.config)
+                _set_limit(a)
+            else:
+                settings_to_struct(settings, &a.config)
+                a.limit_nbytes = SIZE_MAX if limit_nbytes is None else limit_nbytes
+                _own_settings.add(device)
+            pool_init(&a.pools[0], a, 0, 0)
+            pool_init(&a.pools[1], a, 1, 0)
+            caching_at_fork[device + HOST_DEVICES] = 0
+            gt_store_pointer(&allocators[device + HOST_DEVICES], a)
+    except BaseException:
+        free(a)
+        raise
+    check_after(device, "the opening of the device")
+    return 0
+
+
+def open_allocator(int device, settings=None, limit_nbytes=None):
+    """Make the allocator of a device now; the errors of opening the device come as they are.
+
+    With `settings`, the device keeps these, and may reserve `limit_nbytes` (None: all that it has)
+    whatever they say of limits: for replays beside a program that runs on.
+    """
+    _open(device, settings, limit_nbytes)
+
+
+def configure(settings=None):
+    """Give the settings in force to every open allocator. Blocks in use are not touched."""
+    cdef DeviceAllocator* a
+    cdef AllocatorConfig config
+    cdef int index
+    for index in range(MAX_DEVICES):
+        a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
+        if a != NULL and index - HOST_DEVICES not in _own_settings:
+            # Not with the lock held: this runs Python, and who waits for the lock may have the GIL.
+            config_of_device(a.device, &config)
+            if gt_load_pointer(&allocators[index]) != <void*>a:
+                continue        # another thread closed the device meanwhile, and freed this
+            device_lock(a)
+            a.config = config
+            _set_limit(a)
+            device_unlock(a)
+            check_after(index - HOST_DEVICES, "a change of settings")
+
+
+def set_caching(int device, bint caching):
+    """Turn caching on or off for requests to come (``caching_allocator_enable``)."""
+    _set_caching(device, caching)
+
+
+cdef void _set_caching(int device, bint caching) noexcept:
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a != NULL:
+        a.caching = caching
+        check_after(device, "set_caching")
+    elif caching_at_fork[device + HOST_DEVICES]:
+        caching_at_fork[device + HOST_DEVICES] = 1 + caching
+
+
+def set_caching_everywhere(bint caching):
+    """Turn caching on or off on all devices, also on those that are opened later."""
+    restore_caching((caching, {}, caching))
+
+
+def caching_everywhere():
+    """Return what :func:`restore_caching` takes to bring caching back to what it is now."""
+    return (_caching, {device: is_caching(device) for device in open_devices()},
+            _new_devices_cache())
+
+
+def restore_caching(state):
+    """Bring caching back; a device that was opened meanwhile is as a new one was at the time.
+
+    No Python runs in it: a signal handler sees all devices changed, or none.
+    """
+    global _caching
+    cdef int index
+    cdef dict by_device = state[1]
+    cdef bint fresh = state[2]
+    _caching = state[0]
+    for index in range(MAX_DEVICES):
+        if caching_at_fork[index]:
+            _set_caching(index - HOST_DEVICES, by_device.get(index - HOST_DEVICES, fresh))
+    for index in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
+        if allocator_find(index) != NULL and index not in _own_settings:
+            _set_caching(index, by_device.get(index, fresh))
+
+
+cdef object _new_devices_cache():
+    if _caching is None:
+        return not switch("GPUTENSOR_NO_MEMORY_CACHING")
+    return _caching
+
+
+def _starts_caching(int device):
+    cdef int noted = caching_at_fork[device + HOST_DEVICES]
+    return noted - 1 == 1 if noted else _new_devices_cache()
+
+
+def is_caching(int device):
+    """Return whether requests on a device are served from the cache."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    return _starts_caching(device) if a == NULL else bool(a.caching)
+
+
+def open_devices():
+    """Return the numbers of the devices that have an allocator."""
+    return [index - HOST_DEVICES for index in range(MAX_DEVICES)
+            if gt_load_pointer(&allocators[index]) != NULL]
+
+
+def close_allocator(int device, bint abandon=False):
+    """Give everything back to the driver and forget the allocator of a device.
+
+    For host devices that tests and the simulator open. While blocks are in use this raises
+    ``RuntimeError`` and only gives back what is free; with `abandon` it forgets them, as the device
+    that closes takes its memory along.
+    """
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef size_t held
+    if a == NULL:
+        return
+    with nogil:
+        device_lock(a)
+        caches_drain(a)             # first: what was parked is done after the wait, too
+        synchronize_all(a)
+        if a.pending != NULL:
+            pending_poll(a)
+        direct_release(a)
+        release_all(a)
+        held = <size_t>a.stats[5][0].current
+        device_unlock(a)
+        check_after(device, "the return of everything free")
+    if held > 0 and not abandon:
+        raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
+    if GT_IS_CHECKED:
+        checks_stop()
+    gt_store_pointer(&allocators[device + HOST_DEVICES], NULL)
+    if GT_IS_CHECKED:
+        checks_resume()
+    _own_settings.discard(device)
+    _forget(a)
+
+
+# Frees the records of an allocator that holds no memory. Thread caches outlive it.
+cdef void _forget(DeviceAllocator* a) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef PrivatePool* private
+    cdef PoolScope* scope
+    cdef StreamState* state
+    cdef int i
+    caches_forget(a)
+    while a.scopes != NULL:
+        scope = a.scopes
+        a.scopes = scope.next
+        pool_forget_holds(scope.holds)
+        free(scope)
+    for i in range(2):
+        _drop_segments(a, a.pools[i].segments)
+        pool_clear(&a.pools[i])
+    while a.private_pools != NULL:
+        private = a.private_pools
+        a.private_pools = private.next
+        for i in range(2):
+            _drop_segments(a, private.pools[i].segments)
+            pool_clear(&private.pools[i])
+        free(private)
+    while a.streams != NULL:
+        state = a.streams
+        a.streams = state.next
+        for i in range(state.ring_count):
+            driver.event_destroy(driver.self, state.ring[i].event)
+        free(state)
+    for i in range(a.spare_event_count):
+        driver.event_destroy(driver.self, a.spare_events[i])
+    free(a.spare_events)
+    free(a)
+
+
+cdef void _drop_segments(DeviceAllocator* a, Segment* segment) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Segment* following
+    while segment != NULL:
+        following = segment.next
+        driver.va_release(driver.self, segment.va, segment.nbytes)
+        segment_drop(segment)
+        segment = following
+
+
+def _close_with_device(int device):
+    close_allocator(device, abandon=True)
+    caching_at_fork[device + HOST_DEVICES] = 0
+    _settings.set_fraction(device, None)        # the next device of this number has none of its own
+
+
+# In the child of a fork the allocators are its parent's. They are left as they are, records, locks
+# and all: other threads may have been in the middle of a change.
+cdef void _after_fork() noexcept nogil:
+    cdef DeviceAllocator* a
+    cdef int index
+    caches_after_fork()
+    for index in range(MAX_DEVICES):
+        a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
+        if a != NULL:
+            gt_store_pointer(&allocators[index], NULL)
+            caching_at_fork[index] = 1 + (a.caching != 0)
+            caches_forget(a)
+
+
+_settings.on_change(configure)
+before_close(_close_with_device)
+after_fork(_own_settings.discard)
+at_fork(_after_fork)

@@ -1,0 +1,317 @@
+"""Private pools and scopes.
+
+A private pool is a pair of block pools of its own. Its free memory is its own as long as someone
+holds it: a graph's replays write to addresses that look free to the allocator. What becomes of it
+then: dead_pool.pyx. Scopes are a stack:
+the innermost one that matches the thread or the stream decides. Thread caches stand aside while any
+scope is open (`scope_count`), since they know nothing of pools.
+
+A pool that both captures and eager requests use has a record for each graph pool, beside that of
+eager requests: memory that a capture used and freed looks free, and the next replay writes to it.
+Such a record is held by its captures and their graphs, whoever else holds the pool. The records of
+one pool differ in `graph_id` and count as one.
+"""
+
+cdef extern from "Python.h" nogil:
+    ctypedef struct PyThreadState:
+        pass
+    int PyGILState_Check()
+    PyThreadState* PyEval_SaveThread()
+    void PyEval_RestoreThread(PyThreadState* state)
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
+
+cdef extern from *:
+    """
+    #include <pthread.h>
+    #include <stdint.h>
+    static inline uint64_t gt_thread_id(void) { return (uint64_t)pthread_self(); }
+    static uint64_t gt_pool_ids = 0;
+    static inline uint64_t gt_next_pool_id(void) {
+        return __atomic_add_fetch(&gt_pool_ids, 1, __ATOMIC_RELAXED);
+    }
+    """
+    uint64_t gt_thread_id() nogil
+    uint64_t gt_next_pool_id() nogil
+
+
+cdef uint64_t pool_new_id() noexcept nogil:
+    return gt_next_pool_id()
+
+
+cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef PoolScope* scope = a.scopes
+    cdef PrivatePool* named = NULL          # by the innermost scope of this thread
+    cdef uint64_t thread = gt_thread_id()
+    while scope != NULL:
+        if not scope.by_thread and scope.owner == stream:
+            return &(scope.pool if named == NULL else _captured(a, scope, named)).pools[0]
+        if named == NULL and scope.by_thread and scope.owner == thread:
+            named = scope.pool
+        scope = scope.next
+    return &a.pools[0] if named == NULL else &named.pools[0]
+
+
+# What a capture takes memory from in the name of a pool: a record that its graph will hold. Without
+# host memory for that the capture's own pool serves.
+cdef PrivatePool* _captured(DeviceAllocator* a, PoolScope* capture,
+                            PrivatePool* named) noexcept nogil:
+    cdef uint64_t graph_id = capture.pool.graph_id
+    cdef PoolHold* hold = capture.holds
+    cdef PrivatePool* pool
+    if named.pool_id == capture.pool.pool_id:
+        return capture.pool
+    while hold != NULL:
+        if hold.pool_id == named.pool_id:
+            return _find(a, named.pool_id, graph_id)
+        hold = hold.next
+    hold = <PoolHold*>calloc(1, sizeof(PoolHold))
+    pool = _find_or_make(a, named.pool_id, graph_id) if hold != NULL else <PrivatePool*>NULL
+    if pool == NULL:
+        free(hold)
+        return capture.pool
+    hold.pool_id = named.pool_id
+    hold.graph_id = graph_id
+    hold.next = capture.holds
+    capture.holds = hold
+    _count(a, pool, 1, 0, 0)
+    return pool
+
+
+cdef PrivatePool* _find(DeviceAllocator* a, uint64_t pool_id, uint64_t graph_id) noexcept nogil:
+    cdef PrivatePool* pool = a.private_pools
+    while pool != NULL and (pool.pool_id != pool_id or pool.graph_id != graph_id):
+        pool = pool.next
+    return pool
+
+
+# The record that counts for all of a pool's; NULL: the pool has none.
+cdef PrivatePool* _account_of(DeviceAllocator* a, uint64_t pool_id) noexcept nogil:
+    cdef PrivatePool* pool = a.private_pools
+    while pool != NULL and pool.pool_id != pool_id:
+        pool = pool.next
+    return pool if pool == NULL else pool.account
+
+
+cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
+                                uint64_t graph_id) noexcept nogil:
+    cdef PrivatePool* pool = _find(a, pool_id, graph_id)
+    if pool == NULL:
+        pool = <PrivatePool*>calloc(1, sizeof(PrivatePool))
+        if pool != NULL:
+            pool.pool_id = pool_id
+            pool.graph_id = graph_id
+            pool.account = _account_of(a, pool_id)
+            if pool.account == NULL:
+                pool.account = pool
+            pool.is_unsplit = pool.account.is_unsplit
+            pool_init(&pool.pools[0], a, 0, pool_id)
+            pool_init(&pool.pools[1], a, 1, pool_id)
+            pool.pools[0].owner = pool.pools[1].owner = pool
+            pool.next = a.private_pools
+            a.private_pools = pool
+            a.dead_pools += 1               # until someone holds it
+    return pool
+
+
+# Changes who holds a pool.
+cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
+                 int captures) noexcept nogil:
+    a.dead_pools -= pool_is_dead(pool)
+    pool.use_count += holders
+    pool.account.holders += holders
+    pool.scopes += scopes
+    pool.capturing += captures
+    a.capturing += captures
+    a.dead_pools += pool_is_dead(pool)
+
+
+# A thread that saw no capture records, queries or waits for the device: its call must not become
+# part of this one, nor break it. On a host device that defers work it may need the GIL for that.
+cdef void _wait_for_askers(DeviceAllocator* a) noexcept nogil:
+    cdef PyThreadState* state = NULL
+    while a.driver_askers > 0:
+        device_unlock(a)
+        if PyGILState_Check():
+            state = PyEval_SaveThread()
+        sched_yield()
+        if state != NULL:
+            PyEval_RestoreThread(state)
+            state = NULL
+        device_lock(a)
+
+
+cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
+                          int captures) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_open(device)
+    cdef PrivatePool* pool = NULL
+    cdef PoolScope* scope
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    scope = <PoolScope*>calloc(1, sizeof(PoolScope))
+    device_lock(a)
+    if scope != NULL:
+        pool = _find_or_make(a, pool_id, pool_id if captures else 0)
+    if pool == NULL:
+        device_unlock(a)
+        free(scope)
+        return STATUS_OUT_OF_MEMORY
+    pool.pins += 1
+    if captures:
+        _wait_for_askers(a)
+    pool.pins -= 1
+    scope.pool = pool
+    scope.by_thread = by_thread
+    scope.owner = owner
+    scope.next = a.scopes
+    a.scopes = scope
+    gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) + 1)
+    _count(a, pool, captures, 1, captures)
+    device_unlock(a)
+    check_after(device, "the begin of a pool")
+    return STATUS_OK
+
+
+cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
+                           int captures, PoolHold** holds) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* pool
+    cdef PoolScope** cell
+    cdef PoolScope* scope
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    cell = &a.scopes
+    while cell[0] != NULL and not (cell[0].pool.pool_id == pool_id and cell[0].owner == owner
+                                   and cell[0].by_thread == by_thread):
+        cell = &cell[0].next
+    scope = cell[0]
+    if scope == NULL:
+        device_unlock(a)
+        return STATUS_NOT_FOUND
+    cell[0] = scope.next
+    gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) - 1)
+    pool = scope.pool
+    _count(a, pool, 0, -1, -captures)
+    if scope.holds != NULL:
+        while holds[0] != NULL:
+            holds = &holds[0].next
+        holds[0] = scope.holds
+    free(scope)
+    dead_pool_drop(a, pool)
+    if captures and a.capturing == 0:
+        pending_resume(a)
+        direct_release(a)
+    device_unlock(a)
+    check_after(device, "the end of a pool")
+    return STATUS_OK
+
+
+cdef status_t pool_begin(int device, uint64_t pool_id, uint64_t stream) noexcept nogil:
+    return _open_scope(device, pool_id, False, stream, 1)
+
+
+cdef status_t pool_end(int device, uint64_t pool_id, uint64_t stream,
+                       PoolHold** holds) noexcept nogil:
+    return _close_scope(device, pool_id, False, stream, 1, holds)
+
+
+cdef status_t pool_begin_thread(int device, uint64_t pool_id) noexcept nogil:
+    return _open_scope(device, pool_id, True, gt_thread_id(), 0)
+
+
+cdef status_t pool_end_thread(int device, uint64_t pool_id, uint64_t thread) noexcept nogil:
+    return _close_scope(device, pool_id, True, thread, 0, NULL)
+
+
+cdef uint64_t pool_thread() noexcept nogil:
+    return gt_thread_id()
+
+
+cdef status_t _hold(int device, uint64_t pool_id, uint64_t graph_id, int change) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_open(device)
+    cdef PrivatePool* pool
+    cdef status_t status = STATUS_OK
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    if change > 0:
+        pool = _find_or_make(a, pool_id, graph_id)
+    else:
+        pool = _find(a, pool_id, graph_id)
+    if pool == NULL:
+        status = STATUS_NOT_FOUND
+    elif pool.use_count + change < 0:
+        status = STATUS_INVALID_VALUE
+    else:
+        _count(a, pool, change, 0, 0)
+        dead_pool_drop(a, pool)
+    device_unlock(a)
+    check_after(device, "a hold on a pool" if change > 0 else "a pool's release")
+    return status
+
+
+cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil:
+    return _hold(device, pool_id, 0, 1)
+
+
+cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil:
+    return _hold(device, pool_id, 0, -1)
+
+
+cdef status_t pool_release_capture(int device, uint64_t pool_id) noexcept nogil:
+    return _hold(device, pool_id, pool_id, -1)
+
+
+cdef void pool_release_holds(int device, PoolHold* holds) noexcept nogil:
+    cdef PoolHold* hold
+    while holds != NULL:
+        hold = holds
+        holds = hold.next
+        _hold(device, hold.pool_id, hold.graph_id, -1)
+        free(hold)
+
+
+cdef void pool_forget_holds(PoolHold* holds) noexcept nogil:
+    cdef PoolHold* hold
+    while holds != NULL:
+        hold = holds
+        holds = hold.next
+        free(hold)
+
+
+cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
+                            bint is_unsplit) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_open(device)
+    cdef PrivatePool* pool
+    cdef status_t status = STATUS_OK
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    pool = _find_or_make(a, pool_id, 0)
+    if pool == NULL:
+        status = STATUS_OUT_OF_MEMORY
+    elif pool.is_unsplit != is_unsplit and (pool.pools[0].segments != NULL
+                                            or pool.pools[1].segments != NULL):
+        status = STATUS_INVALID_VALUE
+    else:
+        pool.is_for_oom = is_for_oom
+        pool.is_unsplit = is_unsplit
+    device_unlock(a)
+    check_after(device, "set_pool_kind")
+    return status
+
+
+cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef PrivatePool* pool
+    cdef int count = 0
+    if a == NULL:
+        return 0
+    device_lock(a)
+    pool = _account_of(a, pool_id)
+    if pool != NULL:
+        count = pool.holders
+    device_unlock(a)
+    return count

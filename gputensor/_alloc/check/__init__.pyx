@@ -1,0 +1,30 @@
+# The checker: derives every invariant of ../model.pxd again. It shares no code with the allocator
+# and changes nothing, so a check cannot hide the fault it looks for.
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
+
+import os
+
+from gputensor._alloc.allocator cimport allocator_find
+from gputensor._alloc.core cimport (
+    GT_IS_CHECKED, block_is_mapped, caches_resume, caches_stop, check_after, check_install,
+    device_lock, device_unlock,
+)
+from gputensor._alloc.model cimport (
+    BIN_COLUMNS, BIN_ROWS, BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PARKED, BLOCK_PENDING,
+    BLOCK_UNMAPPED, BUDGETS, CACHE_SLOTS, DOWN_BYTES, POOL_LARGE, STAT_ACTIVE,
+    STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
+    STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT,
+    STAT_TYPES, UNIT, UP_BYTES, UP_COUNT, UP_REQUESTED, Block, BlockPool, Counters,
+    DeviceAllocator, Page, PendingEvent, PendingQueue, PoolScope, PrivatePool, Segment,
+    StreamBins, ThreadCache, View, gt_highest_bit,
+)
+
+from gputensor._alloc.allocator import open_allocator
+
+include "tiles.pxi"
+include "counts.pxi"
+include "views.pxi"
+include "checker.pxi"

@@ -1,0 +1,111 @@
+"""Derives every invariant of DESIGN.md and model.pxd again, from the records themselves.
+
+`check(device)` stops the allocator, walks everything, and returns the violations it finds as
+sentences, none when all holds. It is right at any moment: what other threads have in their hands,
+with the lock given up, says so in its state or in a count. Nothing changes, and no memory is taken
+and no Python runs while the lock is held.
+
+A debug build calls it after each change (check_hook.pyx), or after each `GPUTENSOR_CHECK_EVERY`-th,
+and ends the process at the first violation, as a failed assertion does: the thread that frees a
+tensor, or ends, can raise nothing, and the next request might write over memory in use.
+"""
+
+cdef gt_faults _found           # by the hook, which runs in one thread at a time
+
+
+cdef void _check(DeviceAllocator* a, gt_faults* faults) noexcept nogil:
+    cdef Walk walk
+    memset(&walk, 0, sizeof(Walk))
+    walk.faults = faults
+    faults.count = 0
+    device_lock(a)
+    caches_stop(a)
+    tiles_check(a, &walk)
+    views_check(a, &walk)
+    lists_check(a, &walk)
+    statistics_check(a, &walk)
+    caches_resume(a)
+    device_unlock(a)
+
+
+cdef void _check_or_abort(int device, const char* change) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_find(device)
+    if a != NULL:
+        _check(a, &_found)
+        if _found.count > 0:
+            gt_faults_abort(&_found, device, change)
+
+
+def check(int device):
+    """Return the violated invariants of a device's allocator, as sentences."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef gt_faults* faults
+    cdef int i
+    if a == NULL:
+        return []
+    faults = <gt_faults*>calloc(1, sizeof(gt_faults))
+    if faults == NULL:
+        raise MemoryError("no host memory for a check")
+    try:
+        with nogil:
+            _check(a, faults)
+        return [(<bytes>faults.texts[i]).decode() for i in range(min(faults.count, GT_FAULTS))]
+    finally:
+        free(faults)
+
+
+def view_blocks(int device):
+    """Return the addresses of the blocks that callers hold in views."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef View* view
+    cdef Block* block
+    found = []
+    if a == NULL:
+        return found
+    device_lock(a)
+    view = a.views
+    while view != NULL:
+        block = view.blocks
+        while block != NULL:
+            found.append(block.ptr)
+            block = block.next
+        view = view.next
+    device_unlock(a)
+    return found
+
+
+def view_sizes(int device):
+    """Return the mapped bytes of each view, most recently used first."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef View* view
+    found = []
+    if a == NULL:
+        return found
+    device_lock(a)
+    view = a.views
+    while view != NULL:
+        found.append(view.nbytes)
+        view = view.next
+    device_unlock(a)
+    return found
+
+
+def limit_views(int device, int count):
+    """Allow a device fewer views than the default, so that a small program fills the table."""
+    open_allocator(device)
+    cdef DeviceAllocator* a = allocator_find(device)
+    device_lock(a)
+    a.view_limit = count
+    device_unlock(a)
+    check_after(device, "limit_views")
+
+
+def _every():
+    text = os.environ.get("GPUTENSOR_CHECK_EVERY", "").strip() or "1"
+    if not text.isdecimal() or not 0 < int(text) < 1 << 63:
+        raise ValueError(f"GPUTENSOR_CHECK_EVERY: got {text!r}, allowed: an integer above 0")
+    return int(text)
+
+
+if GT_IS_CHECKED:
+    check_install(_check_or_abort, _every())

@@ -1,1 +1,0 @@
-IS_CHECKED: bool

@@ -1,0 +1,277 @@
+"""The allocator's settings: what is in force, and where each value came from.
+
+``GPUTENSOR_ALLOC_CONF`` is read once, when the settings are first asked for. The grammar is that of
+``PYTORCH_CUDA_ALLOC_CONF``: ``key:value,key:value``, lists ``[a:b,c:d,>:e]``, whitespace ignored.
+A text is checked whole before anything changes, and a changed setting changes only itself (in
+PyTorch each call also resets three others). The core hears of changes through :func:`on_change`.
+"""
+
+import os
+import re
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from types import MappingProxyType
+from typing import NamedTuple
+
+from gputensor._alloc.config.options import OPTIONS, REJECTED
+
+__all__ = ["VARIABLE", "Setting", "Settings", "change", "current", "on_change", "parse"]
+
+VARIABLE = "GPUTENSOR_ALLOC_CONF"
+RUN_TIME = "set_allocator_settings"
+FRACTION = "per_process_memory_fraction"
+FOR_ONE_DEVICE = "set_per_process_memory_fraction"
+
+
+class Setting(NamedTuple):
+    """One setting in force: its value and ``"default"``, ``"environment"`` or the function."""
+
+    value: object
+    source: str
+
+
+def _default(name):
+    return OPTIONS[name].default
+
+
+@dataclass(frozen=True)
+class Settings:
+    """All settings of the allocator; sizes in the unit of the name. Immutable.
+
+    >>> parse("max_split_size_mb:64").max_split_size_mb
+    64
+    """
+
+    backend: str = _default("backend")
+    large_segment_size_mb: int = _default("large_segment_size_mb")
+    max_split_size_mb: int | None = _default("max_split_size_mb")
+    max_non_split_rounding_mb: int | None = _default("max_non_split_rounding_mb")
+    garbage_collection_threshold: float = _default("garbage_collection_threshold")
+    roundup_power2_divisions: tuple[int, ...] = _default("roundup_power2_divisions")
+    expandable_segments: bool = _default("expandable_segments")
+    release_lock_on_cudamalloc: bool = _default("release_lock_on_cudamalloc")
+    graph_capture_record_stream_reuse: bool = _default("graph_capture_record_stream_reuse")
+    per_process_memory_fraction: float = _default("per_process_memory_fraction")
+    throw_on_cudamalloc_oom: bool = _default("throw_on_cudamalloc_oom")
+    pinned_use_cuda_host_register: bool = _default("pinned_use_cuda_host_register")
+    pinned_num_register_threads: int = _default("pinned_num_register_threads")
+    pinned_use_background_threads: bool = _default("pinned_use_background_threads")
+    pinned_reserve_segment_size_mb: int = _default("pinned_reserve_segment_size_mb")
+    pinned_max_round_threshold_mb: int | None = _default("pinned_max_round_threshold_mb")
+    pinned_max_cached_size_mb: int | None = _default("pinned_max_cached_size_mb")
+    page_size_mb: int = _default("page_size_mb")
+    page_reuse: bool = _default("page_reuse")
+    thread_cache: bool = _default("thread_cache")
+    memory_limit_mb: int = _default("memory_limit_mb")
+    history_max_entries: int = _default("history_max_entries")
+    # Option name -> source, for the options that are not at their default.
+    provenance: MappingProxyType = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
+    # The text each option came from, in the order given: what PyTorch shows in a snapshot.
+    texts: MappingProxyType = field(
+        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
+    )
+
+    def in_force(self):
+        """Return a dict from every option's name to its :class:`Setting`.
+
+        >>> Settings().in_force()["page_size_mb"]
+        Setting(value=40, source='default')
+        """
+        return {
+            name: Setting(getattr(self, name), self.provenance.get(name, "default"))
+            for name in OPTIONS
+        }
+
+    def text(self):
+        """Return the options that were given, in the grammar that :func:`parse` reads."""
+        return ",".join(f"{name}:{value}" for name, value in self.texts.items())
+
+    def __reduce__(self):
+        # A mapping proxy cannot be pickled; the text and the sources say the same.
+        return _restore, (self.text(), dict(self.provenance))
+
+
+def _restore(text, provenance):
+    return replace(parse(text), provenance=MappingProxyType(provenance))
+
+
+def _split(text, source):
+    """Yield (key, value text) of a configuration text."""
+    position = 0
+    while position < len(text):
+        match = re.compile(r"([^,:\[\]]*):(\[[^\[\]]*\]|[^,:\[\]]*)(,|$)").match(text, position)
+        if match is None or not match[1] or not match[2]:
+            rest = text[position : position + 60]
+            raise ValueError(
+                f"{source}: got {rest!r}, allowed: key:value pairs with commas between them"
+            )
+        yield match[1], match[2]
+        position = match.end()
+
+
+def _check_together(settings, source, given):
+    """Check the options whose bounds depend on another option."""
+    lowest = settings.large_segment_size_mb
+    for name in ("max_split_size_mb", "max_non_split_rounding_mb"):
+        value = getattr(settings, name)
+        if value is not None and value < lowest:
+            blamed = name if name in given else "large_segment_size_mb"
+            raise ValueError(
+                f"{source}: {blamed}: got {getattr(settings, blamed)}, allowed: {name} "
+                f"(now {value}) must be at least large_segment_size_mb (now {lowest})"
+            )
+
+
+def parse(text, base=None, source=VARIABLE, provenance="environment"):
+    """Return `base` changed by a configuration text.
+
+    Parameters
+    ----------
+    text : str
+        ``key:value,key:value``; the last of equal keys holds.
+    base : Settings, optional
+        What holds for the options that `text` does not name; by default their defaults.
+    source : str
+        What an error message names as the origin of the text.
+    provenance : str
+        What is noted as the source of the named options.
+
+    Raises
+    ------
+    ValueError
+        For an unknown key or a bad value: names the origin, the key, what came, what is allowed.
+
+    Examples
+    --------
+    >>> parse("expandable_segments:False, page_size_mb : 2").page_size_mb
+    2
+    >>> parse("page_size_mb:3")
+    Traceback (most recent call last):
+    ...
+    ValueError: GPUTENSOR_ALLOC_CONF: page_size_mb: got '3', allowed: an even integer from 2 to 1024
+    """
+    base = Settings() if base is None else base
+    values = {}
+    texts = dict(base.texts)
+    for key, value in _split("".join(text.split()), source):
+        if key in REJECTED:
+            raise ValueError(f"{source}: {key}: not supported: {REJECTED[key]}")
+        if key not in OPTIONS:
+            raise ValueError(f"{source}: unknown key {key!r}, allowed: {', '.join(OPTIONS)}")
+        try:
+            values[key] = OPTIONS[key].convert(value)
+        except ValueError as error:
+            raise ValueError(f"{source}: {key}: got {value!r}, allowed: {error}") from None
+        texts[key] = value
+    sources = dict(base.provenance)
+    sources.update(dict.fromkeys(values, provenance))
+    settings = replace(
+        base, provenance=MappingProxyType(sources), texts=MappingProxyType(texts), **values
+    )
+    _check_together(settings, source, values)
+    return settings
+
+
+_lock = threading.RLock()
+_in_force = None
+_listeners: list[Callable[[Settings], object]] = []
+# Device -> fraction, where it differs from the setting of all devices.
+_fractions: dict[int, float] = {}
+
+
+def _renew_lock():
+    """Make a new lock in the child of a fork: another thread of the parent may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+def current():
+    """Return the settings in force; reads ``GPUTENSOR_ALLOC_CONF`` on the first call.
+
+    Raises
+    ------
+    ValueError
+        When the variable cannot be parsed, on every call until it can.
+    """
+    global _in_force
+    if _in_force is None:
+        with _lock:
+            if _in_force is None:
+                _in_force = parse(os.environ.get(VARIABLE, ""))
+    return _in_force
+
+
+def change(text):
+    """Change the settings that a configuration text names; the others stay.
+
+    Nothing changes when the text is bad. `backend` cannot be changed at run time. A fraction that
+    the text names holds for every device, also for one whose own was set before.
+    """
+    global _in_force
+    with _lock:
+        before = current()
+        settings = parse(text, before, RUN_TIME, RUN_TIME)
+        if settings.backend != before.backend:
+            raise ValueError(
+                f"{RUN_TIME}: backend: got {settings.backend!r}, allowed: {before.backend!r}; "
+                f"the backend is chosen by {VARIABLE} before the library is used"
+            )
+        _in_force = settings
+        if FRACTION in (key for key, _ in _split("".join(text.split()), RUN_TIME)):
+            _fractions.clear()
+        _tell()
+    return settings
+
+
+def _tell():
+    for listener in _listeners:
+        listener(_in_force)
+
+
+def in_force_on(device):
+    """Return a dict from every option's name to its :class:`Setting` on a device."""
+    settings = current().in_force()
+    if device in own_fractions():
+        settings[FRACTION] = Setting(fraction_of(device), FOR_ONE_DEVICE)
+    return settings
+
+
+def own_fractions():
+    """Return a dict from the devices that have a fraction of their own to it."""
+    return dict(_fractions)
+
+
+def fraction_of(device):
+    """Return the share of its memory that may be reserved on a device."""
+    return _fractions.get(device, current().per_process_memory_fraction)
+
+
+def set_fraction(device, fraction):
+    """Set the share for one device; None goes back to the setting of all devices."""
+    with _lock:
+        current()
+        if fraction is None:
+            _fractions.pop(device, None)
+        else:
+            _fractions[device] = fraction
+        _tell()
+
+
+def unchanged():
+    """Return a context in which no other thread changes the settings, or is telling of a change.
+
+    For who takes them over for the first time: nothing tells them of a change that comes between.
+    """
+    return _lock
+
+
+def on_change(listener):
+    """Call ``listener(settings)`` after each change. Used by the core to take new values over."""
+    with _lock:
+        _listeners.append(listener)

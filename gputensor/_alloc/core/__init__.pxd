@@ -1,0 +1,279 @@
+# What other rooms may call of _alloc/core; each section is named after its part.
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._alloc.model cimport (
+    BLOCK_MOVING, BLOCK_UNMAPPED, DOWN_BYTES, DOWN_COUNT, STAT_RESERVED_BYTES, UP_BYTES,
+    UP_COUNT, UP_REQUESTED, Bins, Block, BlockPool, Counters, DeviceAllocator, Page, Segment,
+    Stat, StreamBins, StreamState, ThreadCache, gt_add, gt_load, gt_load_byte, pthread_mutex_t,
+)
+from gputensor._driver.table cimport status_t
+
+# ---- check_hook
+
+# Where a debug build checks the books: each operation that changes an allocator calls `check_after`
+# as its last step, with no lock held. In other builds that is no instruction.
+
+cdef extern from *:
+    """
+    #ifdef GPUTENSOR_CHECK
+    #define GT_IS_CHECKED 1
+    #else
+    #define GT_IS_CHECKED 0
+    #endif
+    """
+    enum: GT_IS_CHECKED
+
+ctypedef void (*check_function)(int device, const char* change) noexcept nogil
+
+# `function` is called after every `every`-th change from now on. It takes the device lock.
+cdef void check_install(check_function function, uint64_t every) noexcept nogil
+cdef void check_run(int device, const char* change) noexcept nogil
+# No check runs between these two: around the moment when an allocator ceases to be.
+cdef void checks_stop() noexcept nogil
+cdef void checks_resume() noexcept nogil
+
+cdef inline void check_after(int device, const char* change) noexcept nogil:
+    if GT_IS_CHECKED:
+        check_run(device, change)
+
+
+# ---- mutex
+
+# The device lock. Held for hundreds of nanoseconds; never over a call that maps, allocates or
+# waits.
+
+cdef extern from "pthread.h" nogil:
+    int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes)
+    int pthread_mutex_destroy(pthread_mutex_t* mutex)
+    int pthread_mutex_lock(pthread_mutex_t* mutex)
+    int pthread_mutex_unlock(pthread_mutex_t* mutex)
+
+cdef inline void device_lock(DeviceAllocator* a) noexcept nogil:
+    pthread_mutex_lock(&a.lock)
+
+cdef inline void device_unlock(DeviceAllocator* a) noexcept nogil:
+    pthread_mutex_unlock(&a.lock)
+
+
+# ---- limit
+
+# The limit of reserved memory. What a thread is about to make counts from the moment it was
+# allowed, since the books hear of it only after the driver's call. Needs the device lock.
+
+# Whether `nbytes` more may be reserved. If so they are claimed, until the call that books them, or
+# gives them up, settles the claim. Nothing more is always allowed: the limit may have been lowered.
+cdef inline bint limit_claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef size_t held = <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
+    if nbytes > 0 and nbytes + held > a.limit_nbytes:
+        return False
+    a.making_nbytes += nbytes
+    return True
+
+cdef inline void limit_settle(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    a.making_nbytes -= nbytes
+
+
+# ---- in_flight
+
+# What threads hold outside of the lists while the lock is given up: tiles, pages, views.
+# Needs the device lock.
+
+cdef enum:
+    CLIMBS = 32     # of a request at most, while other threads free memory and put it back
+
+# Around what a thread does with the lock given up and something in its hands. They nest.
+# `brought`: whether anything comes back that others could use, or that the limit counted.
+cdef void hands_fill(DeviceAllocator* a) noexcept nogil
+cdef void hands_empty(DeviceAllocator* a, bint brought=*) noexcept nogil
+# How often other threads than this one have put back what they held, or brought something.
+cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil
+# Waits until another thread puts back what it holds, or frees a block: after `others` and `frees`,
+# as they were read before. False when nobody else holds anything, or it lasts too long.
+cdef bint hands_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) noexcept nogil
+
+
+# ---- statistics
+
+# Counting what callers hold, exactly, without one counter that all threads write.
+#
+# Each thread cache, and the allocator itself for work under the device lock, is a shard with its
+# own counters; a current value is the sum over shards. A peak of a sum cannot be kept by shards
+# alone, so each shard has a budget: settle() hands out the distance between every peak and its
+# current value, split over the shards. A shard that stays inside its budget cannot have exceeded
+# a peak; one that would leave it stops all shards, counts, and settles again.
+
+# The functions below need the device lock. `stop` takes all cache locks, `resume` gives them back.
+cdef void caches_stop(DeviceAllocator* a) noexcept nogil
+cdef void caches_resume(DeviceAllocator* a) noexcept nogil
+# Needs stopped caches: sums the shards, moves the peaks, hands out new budgets.
+cdef void stats_settle(DeviceAllocator* a) noexcept nogil
+# The allocator's own shard; they settle when the budget asks for it.
+cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
+cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
+# Blocks that their caller freed while other streams still use them.
+cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil
+# Segments and reserved bytes.
+cdef void account_segment(DeviceAllocator* a, int kind, int count) noexcept nogil
+cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcept nogil
+# The same for a pool's segments, which count for a private pool as well.
+cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
+                                int64_t nbytes) noexcept nogil
+
+# A current value or a peak that stat_change keeps; no lock.
+cdef inline int64_t stat_read(const int64_t* value) noexcept nogil:
+    return <int64_t>gt_load(<const uint64_t*>value)
+
+cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil
+# One load for each shard; no lock.
+cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil
+
+
+# ---- owned_streams
+
+# Streams that stay valid as long as their device is open. Any thread, no lock needed.
+
+# The stream is never destroyed while the device is open: those of this library are not.
+cdef void stream_lasts(int device, uint64_t stream) noexcept nogil
+
+
+# ---- progress
+
+# What is known of how far the device has come on each stream. Needs the device lock.
+
+# Whether work queued before the end of `epoch` is known to be done.
+cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil
+# On a miss of `stream`, giving the lock up for it: looks at the events recorded before, and ends
+# the current epochs of that stream and of those that last with new ones.
+cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil
+# Waits for the whole device, with the lock given up: then every stream has caught up with what was
+# queued before the wait began. During a capture only the driver is called, and nothing is noted.
+cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil
+# Events to record into, kept for reuse. event_take may give the lock up.
+cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil
+cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil
+
+
+# ---- bins
+
+# Free blocks by size: a bitmap of rows, a bitmap of columns for each row, a list for each column.
+
+cdef void bins_insert(Bins* bins, Block* block) noexcept nogil
+cdef void bins_remove(Bins* bins, Block* block) noexcept nogil
+# The smallest block of at least `nbytes` (a multiple of UNIT), or NULL. Stays in the bins.
+cdef Block* bins_best_fit(Bins* bins, size_t nbytes) noexcept nogil
+# The first block of the largest non-empty column, or NULL.
+cdef Block* bins_largest(Bins* bins) noexcept nogil
+# The column after the one of `block` (downwards in size), for walks over large blocks.
+cdef Block* bins_below(Bins* bins, Block* block) noexcept nogil
+
+
+# ---- block
+
+# Block records: where they come from, how they are found by address, how tiles split and join.
+# The struct is in model.pxd; callers outside _alloc read ptr, nbytes, requested, stream, device.
+
+# Records come from a slab shared by all devices and go back to it. NULL: no host memory left.
+cdef Block* block_new() noexcept nogil
+cdef void block_drop(Block* block) noexcept nogil
+# Cuts the tile at `nbytes`; gives the new tail, which has the same state and is in no list.
+cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil
+# Joins `block` with the tile after it, which is in no list; the tail's record is dropped.
+cdef void block_join_next(Block* block) noexcept nogil
+# The block that starts at an address, for callers that hold only the address. Lookups need no
+# lock. insert answers False when there is no host memory for the table.
+cdef bint block_map_insert(Block* block) noexcept nogil
+cdef void block_map_remove(uint64_t ptr) noexcept nogil
+cdef Block* block_map_find(uint64_t ptr) noexcept nogil
+
+
+# ---- segment
+
+# Segments: ranges of address space and the tiles in them. All functions need the device lock and
+# make no driver call; growth.pyx and release.pyx make the calls between them.
+
+# The records of a segment over [va, va + nbytes), one UNMAPPED (virtual) or HELD (plain) tile.
+cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
+                          uint64_t stream, size_t granularity) noexcept nogil
+cdef void segment_drop(Segment* segment) noexcept nogil
+# A plain segment of one tile that is in no bin goes to another pool of its kind.
+cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil
+# An UNMAPPED tile joins its UNMAPPED neighbours and the hole list.
+cdef void hole_insert(Block* block) noexcept nogil
+cdef void hole_remove(Block* block) noexcept nogil
+# Writes a page into the segment's map, or takes out the page that starts at an address.
+cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept nogil
+
+cdef inline bint block_is_mapped(Block* block) noexcept nogil:
+    cdef int state = gt_load_byte(&block.state)
+    return state != BLOCK_UNMAPPED and state != BLOCK_MOVING
+
+
+# ---- pool
+
+# A BlockPool: the free blocks of one kind, by stream. All functions need the device lock.
+
+cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool_id) noexcept nogil
+cdef void pool_clear(BlockPool* pool) noexcept nogil
+# The bins of a stream, made at first use; NULL when there is no host memory.
+cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil
+# A block that is done with its work goes in: it joins its free neighbours first.
+cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil
+cdef void pool_remove(BlockPool* pool, Block* block) noexcept nogil
+# Takes the best-fitting free block of the stream out of the pool, cut to size. NULL: none fits.
+cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil
+# Gives all free blocks of other streams whose work is done to `stream`, so that they can join.
+cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil
+# Cuts an exclusively held block to size; the rest goes back to the pool.
+cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil
+# Cuts [start, end) out of a free block; the cut tile is HELD, the rest stays free. NULL: no host
+# memory for the records.
+cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil
+
+
+# ---- page_pool
+
+# Physical pages: the page pool of a device, and taking free pages out of segments.
+
+# The page pool. Needs the device lock. take: the largest page of at most `nbytes`, else the
+# smallest page larger than it, else NULL.
+cdef void page_pool_put(DeviceAllocator* a, Page* page) noexcept nogil
+cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# Needs the device lock: cuts whole pages that the device is done with out of free blocks, up to
+# `nbytes` of them, largest blocks first; the cut tiles are HELD and linked by link_next.
+cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# The same from all pools but one: pages of at most `largest` bytes, at most `count` of them.
+cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
+                                   size_t largest, int64_t count) noexcept nogil
+# The same for all such pages of the private pools that are dead.
+cdef Block* pages_detach_dead(DeviceAllocator* a) noexcept nogil
+# Without the lock: unmaps the detached tiles. Tiles whose unmap failed are left in `failed`.
+cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
+                          Block** failed) noexcept nogil
+# Needs the lock: the unmapped tiles become holes, their pages go to the page pool; failed tiles
+# become free blocks again.
+cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept nogil
+# Without the lock: a new page of `nbytes`. NULL and a status when there is none.
+cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil
+# Without the lock: gives a page of the pool back to the driver.
+cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil
+
+
+# ---- thread_cache
+
+# Thread caches: blocks of exact sizes in front of the pools. See thread_cache.pyx for the rules.
+
+# The calling thread's cache for a device, made at first use; NULL without host memory.
+cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil
+# A parked block of exactly this size and stream, given to the caller; NULL on a miss.
+cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
+                       uint64_t stream) noexcept nogil
+# Parks a block that its caller frees, with the cache it belongs to. False: the cache does not want
+# it.
+cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil
+# Needs the device lock: returns all parked blocks to their pools; gives how many.
+cdef int caches_drain(DeviceAllocator* a) noexcept nogil
+# The allocator of a device is closed: threads forget its caches.
+cdef void caches_forget(DeviceAllocator* a) noexcept nogil
+# In the child of a fork: whoever was about to forget caches is not there.
+cdef void caches_after_fork() noexcept nogil

@@ -1,0 +1,40 @@
+# Blocks, segments, pages and pools of one device, with the locks and counts that guard them. This
+# room finds and returns free memory; it never asks the driver for more (grow) and never waits (miss).
+# The structs and their equations are in ../model.pxd.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport calloc, free, malloc, realloc
+from libc.string cimport memset
+
+from gputensor._alloc.history cimport (
+    HISTORY_SEGMENT_UNMAP, history_enabled, history_record, stack_of_request,
+)
+from gputensor._alloc.model cimport (
+    BIN_ROWS, BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_PARKED, BLOCK_UNMAPPED, BUDGETS,
+    CACHE_SLOTS, DOWN_BYTES, DOWN_COUNT, EVENT_RING, POOL_LARGE, POOL_SMALL, STAT_ACTIVE,
+    STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
+    STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT, UNIT,
+    UNIT_SHIFT, UP_BYTES, UP_COUNT, UP_REQUESTED, Bins, Block, BlockPool, Counters,
+    DeviceAllocator, Page, PrivatePool, Segment, Slot, Stat, StreamBins, StreamState,
+    ThreadCache, gt_highest_bit, gt_load, gt_load_byte, gt_load_int, gt_load_pointer,
+    gt_lowest_bit, gt_spin_lock, gt_spin_unlock, gt_store, gt_store_byte, gt_store_int,
+    gt_store_pointer,
+)
+from gputensor._driver.registry cimport at_fork
+from gputensor._driver.table cimport (
+    HOST_DEVICES, MAX_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+)
+
+from gputensor._driver.registry import before_close
+
+include "check_hook.pxi"
+include "in_flight.pxi"
+include "statistics.pxi"
+include "owned_streams.pxi"
+include "progress.pxi"
+include "bins.pxi"
+include "block.pxi"
+include "segment.pxi"
+include "pool.pxi"
+include "page_pool.pxi"
+include "thread_cache.pxi"

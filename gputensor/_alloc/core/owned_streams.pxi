@@ -1,0 +1,70 @@
+"""Which streams stay valid as long as their device is open.
+
+The allocator may ask the driver about such a stream at any time. A stream of another library may be
+destroyed once no tensor of ours uses it, and to name it to the driver then is undefined. The
+library's own streams are never destroyed (streams/DESIGN.md); the default stream cannot be.
+"""
+
+cdef enum:
+    LEGACY_STREAM = 1           # CUDA's other name of stream 0
+
+cdef struct LastingStream:
+    uint64_t handle
+    LastingStream* next
+
+cdef LastingStream* lasting[MAX_DEVICES]
+cdef int32_t lasting_lock = 0
+
+
+cdef void stream_lasts(int device, uint64_t stream) noexcept nogil:
+    # Without host memory for the record the stream is only asked about less.
+    cdef LastingStream* record = <LastingStream*>calloc(1, sizeof(LastingStream))
+    if record == NULL:
+        return
+    record.handle = stream
+    gt_spin_lock(&lasting_lock)
+    record.next = lasting[device + HOST_DEVICES]
+    lasting[device + HOST_DEVICES] = record
+    gt_spin_unlock(&lasting_lock)
+
+
+cdef bint stream_is_lasting(int device, uint64_t stream) noexcept nogil:
+    cdef LastingStream* record
+    if stream == 0 or (stream == LEGACY_STREAM and device >= 0):
+        return True
+    gt_spin_lock(&lasting_lock)
+    record = lasting[device + HOST_DEVICES]
+    while record != NULL and record.handle != stream:
+        record = record.next
+    gt_spin_unlock(&lasting_lock)
+    return record != NULL
+
+
+def keep_stream(int device, uint64_t stream):
+    """Say that a stream of an open device is not destroyed before the device is closed."""
+    stream_lasts(device, stream)
+
+
+@before_close
+def _forget(int device):
+    cdef LastingStream* record
+    cdef LastingStream* following
+    gt_spin_lock(&lasting_lock)
+    record = lasting[device + HOST_DEVICES]
+    lasting[device + HOST_DEVICES] = NULL
+    gt_spin_unlock(&lasting_lock)
+    while record != NULL:
+        following = record.next
+        free(record)
+        record = following
+
+
+# In the child of a fork no stream of its parent is known.
+cdef void _owned_streams_after_fork() noexcept nogil:
+    cdef int index
+    for index in range(MAX_DEVICES):
+        lasting[index] = NULL
+    gt_spin_unlock(&lasting_lock)
+
+
+at_fork(_owned_streams_after_fork)

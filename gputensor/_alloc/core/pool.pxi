@@ -1,0 +1,204 @@
+"""Block pools: insert with merge, best fit with split, and blocks that change their stream.
+
+A free block belongs to a stream: work queued on that stream may still use it, so only that stream
+may take it without asking. When the device is done with the block (progress.pyx knows), any stream
+may: `pool_gather` takes all such blocks, so that neighbours of different streams join. It costs no
+driver call, since the bytes stay where they are.
+
+The device lock is held throughout.
+"""
+
+cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind,
+                    uint64_t pool_id) noexcept nogil:
+    memset(pool, 0, sizeof(BlockPool))
+    pool.kind = kind
+    pool.pool_id = pool_id
+    pool.allocator = a
+
+
+cdef void pool_clear(BlockPool* pool) noexcept nogil:
+    cdef StreamBins* sb = pool.streams
+    cdef StreamBins* following
+    while sb != NULL:
+        following = sb.next
+        free(sb)
+        sb = following
+    pool.streams = NULL
+
+
+cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil:
+    cdef StreamBins* sb = pool.streams
+    cdef StreamBins* before = NULL
+    while sb != NULL:
+        if sb.state.handle == stream:
+            if before != NULL:
+                # The stream in use moves to the front: the next look-up is one comparison.
+                before.next = sb.next
+                sb.next = pool.streams
+                pool.streams = sb
+            return sb
+        before = sb
+        sb = sb.next
+    sb = <StreamBins*>calloc(1, sizeof(StreamBins))
+    if sb == NULL:
+        return NULL
+    sb.state = progress_of(pool.allocator, stream)
+    if sb.state == NULL:
+        free(sb)
+        return NULL
+    sb.next = pool.streams
+    pool.streams = sb
+    return sb
+
+
+cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
+    bins_insert(&sb.bins, block)
+    sb.free_nbytes += block.nbytes
+    block.is_split = block_keeps_segment(block)
+    if block.is_split:
+        account_split_in(pool.allocator, block)
+
+
+cdef inline void _leave(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
+    bins_remove(&sb.bins, block)
+    sb.free_nbytes -= block.nbytes
+    if block.is_split:
+        account_split_out(pool.allocator, block)
+
+
+cdef inline bint _is_unsplit(BlockPool* pool) noexcept nogil:
+    return pool.owner != NULL and pool.owner.is_unsplit
+
+
+cdef inline bint _joins(BlockPool* pool, Block* neighbour, uint64_t stream) noexcept nogil:
+    return (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
+            and neighbour.stream == stream and not _is_unsplit(pool))
+
+
+cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
+    cdef StreamBins* sb = pool_bins(pool, block.stream)
+    if _joins(pool, block.next, block.stream):
+        _leave(pool, sb, block.next)
+        block_join_next(block)
+    if _joins(pool, block.previous, block.stream):
+        block = block.previous
+        _leave(pool, sb, block)
+        block_join_next(block)
+    block.state = BLOCK_FREE
+    _enter(pool, sb, block)
+    if not block.segment.is_virtual:
+        block.segment.idle_since = pool.allocator.counters[pool.kind].count_in
+    return block
+
+
+cdef void pool_remove(BlockPool* pool, Block* block) noexcept nogil:
+    _leave(pool, pool_bins(pool, block.stream), block)
+
+
+# A large block at or over max_split_size is never cut, and serves only requests of near its size.
+cdef inline bint _may_serve(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
+    cdef size_t limit = pool.allocator.config.max_split_size
+    if pool.kind != POOL_LARGE or block.segment.is_virtual:
+        return True
+    if nbytes < limit:
+        return block.nbytes < limit
+    return block.nbytes < nbytes + pool.allocator.config.max_non_split_rounding
+
+
+# A remainder becomes a block of its own. In plain large segments one of up to 1 MiB does not: it
+# could serve no large request.
+cdef inline bint _may_cut(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
+    if _is_unsplit(pool):
+        return False
+    if pool.kind != POOL_LARGE or block.segment.is_virtual:
+        return block.nbytes - nbytes >= UNIT
+    return (block.nbytes - nbytes > (1 << 20)
+            and block.nbytes < pool.allocator.config.max_split_size)
+
+
+cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
+    cdef Block* tail
+    if not _may_cut(pool, block, nbytes):
+        return
+    tail = block_split(block, nbytes)
+    if tail == NULL:
+        return                      # no host memory for a record: the caller gets all of it
+    block.is_split = block_keeps_segment(block)
+    pool_insert(pool, tail)
+
+
+cdef Block* _take_from(BlockPool* pool, StreamBins* sb, size_t nbytes) noexcept nogil:
+    cdef Block* block
+    if sb.free_nbytes < nbytes:
+        return NULL
+    block = bins_best_fit(&sb.bins, nbytes)
+    if block == NULL or not _may_serve(pool, block, nbytes):
+        return NULL
+    return block
+
+
+cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil:
+    cdef StreamBins* sb = pool_bins(pool, stream)
+    cdef Block* block
+    if sb == NULL:
+        return NULL
+    block = _take_from(pool, sb, nbytes)
+    if block != NULL:
+        _leave(pool, sb, block)
+        block.state = BLOCK_HELD
+        pool_trim(pool, block, nbytes)
+    return block
+
+
+cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
+    cdef StreamBins* own = pool_bins(pool, stream)
+    cdef StreamBins* sb
+    cdef Block* block
+    cdef Block* kept
+    cdef bint moved = False
+    cdef uint64_t idle_since
+    if own == NULL:
+        return False
+    sb = pool.streams
+    while sb != NULL:
+        if sb != own:
+            kept = NULL
+            block = bins_largest(&sb.bins)
+            while block != NULL:
+                _leave(pool, sb, block)
+                if progress_is_done(pool.allocator, sb.state, block.epoch):
+                    block.stream = stream
+                    block.epoch = 0
+                    # The neighbours may be free blocks of `stream`: join them. It is no use.
+                    idle_since = block.segment.idle_since
+                    block = pool_insert(pool, block)
+                    block.segment.idle_since = idle_since
+                    moved = True
+                else:
+                    block.link_next = kept
+                    kept = block
+                block = bins_largest(&sb.bins)
+            while kept != NULL:
+                block = kept
+                kept = block.link_next
+                _enter(pool, sb, block)
+        sb = sb.next
+    return moved
+
+
+cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil:
+    cdef Block* middle = block
+    cdef Block* tail = NULL
+    pool_remove(pool, block)
+    block.state = BLOCK_HELD
+    if end < block.ptr + block.nbytes:
+        tail = block_split(block, end - block.ptr)
+        if tail == NULL:
+            pool_insert(pool, block)
+            return NULL
+    if start > block.ptr:
+        middle = block_split(block, start - block.ptr)
+        pool_insert(pool, block)
+    if tail != NULL:
+        pool_insert(pool, tail)
+    return middle

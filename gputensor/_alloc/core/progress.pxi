@@ -1,0 +1,193 @@
+"""How far the device has come on each stream, learnt on misses only.
+
+A freed block carries the epoch of its stream at that time. An epoch ends when an event is recorded
+on the stream; when that event is complete, every block freed in that epoch or before is done and
+may change its stream or lose its pages without a wait. Events are recorded when a request misses,
+so programs that hit pay nothing and nothing is polled when nothing waits. A stream that a query
+finds idle ends its epoch at once: idle streams strand nothing.
+
+The driver is asked with the lock given up: on a host device that defers work any such call may run
+host functions, and one that frees memory comes back here. `is_asked` keeps a stream's ring with one
+thread meanwhile.
+
+A stream that its owner may have destroyed must not be named to the driver: that is undefined. So a
+stream is asked and recorded on while it is known to be there: when it lasts as long as its device
+(lasting_stream.pyx), or is the stream of the request. Of any other only events are asked about,
+recorded when it was; what came after them is done when the whole device was waited for.
+
+While a capture is under way no event is recorded and no stream is queried: both would become part
+of the capture or invalidate it. So what the allocator is to know then, it has to learn before: a
+wait for the whole device, whoever asks for it, says that every stream has caught up.
+"""
+
+# What the driver says of a stream.
+cdef struct Answer:
+    bint is_idle
+    bint is_recorded
+    bint[8] is_complete         # by place in the ring
+
+
+# The state of a stream, made at first use; NULL when there is no host memory.
+cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef StreamState* state = a.streams
+    while state != NULL:
+        if state.handle == stream:
+            return state
+        state = state.next
+    state = <StreamState*>calloc(1, sizeof(StreamState))
+    if state != NULL:
+        state.handle = stream
+        state.is_lasting = stream_is_lasting(a.device, stream)
+        state.epoch = 1
+        state.next = a.streams
+        a.streams = state
+    return state
+
+
+cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil:
+    return epoch < state.completed
+
+
+cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil:
+    cdef status_t status
+    if a.spare_event_count > 0:
+        a.spare_event_count -= 1
+        event[0] = a.spare_events[a.spare_event_count]
+        return STATUS_OK
+    device_unlock(a)
+    status = a.driver.event_create(a.driver.self, event, 0)
+    device_lock(a)
+    return status
+
+
+cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil:
+    cdef int capacity
+    cdef uint64_t* grown
+    if a.spare_event_count == a.spare_event_capacity:
+        capacity = a.spare_event_capacity * 2 + 16
+        grown = <uint64_t*>realloc(a.spare_events, capacity * sizeof(uint64_t))
+        if grown == NULL:
+            a.driver.event_destroy(a.driver.self, event)
+            return
+        a.spare_events = grown
+        a.spare_event_capacity = capacity
+    a.spare_events[a.spare_event_count] = event
+    a.spare_event_count += 1
+
+
+# Everything queued so far on the stream is done: its caller synchronised.
+cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
+    if epoch + 1 > state.completed:
+        state.completed = epoch + 1
+
+
+# Asks which recorded events are complete, and records `event` when there is one. Without the lock.
+cdef void _ask(DeviceAllocator* a, StreamState* state, bint is_there, uint64_t event,
+               Answer* answer) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef int i
+    if is_there and driver.stream_query(driver.self, state.handle) == STATUS_OK:
+        answer.is_idle = True
+        return
+    for i in range(state.ring_count):
+        answer.is_complete[i] = (driver.event_query(driver.self, state.ring[i].event)
+                                 == STATUS_OK)
+    if event != 0:
+        answer.is_recorded = (driver.event_record(driver.self, event, state.handle)
+                              == STATUS_OK)
+
+
+cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexcept nogil:
+    cdef Answer answer
+    # Blocks freed from now on belong to the next epoch, whatever the driver says of this one.
+    cdef uint64_t ended = state.epoch
+    cdef uint64_t event = 0
+    cdef int i, kept = 0
+    memset(&answer, 0, sizeof(Answer))
+    if is_there:
+        state.epoch += 1
+    elif state.ring_count == 0:
+        return
+    state.is_asked = True
+    a.driver_askers += 1
+    if is_there and event_take(a, &event) != STATUS_OK:
+        event = 0
+    device_unlock(a)
+    _ask(a, state, is_there, event, &answer)
+    device_lock(a)
+    a.driver_askers -= 1
+    state.is_asked = False
+    if answer.is_idle:
+        progress_caught_up(state, ended)
+    for i in range(state.ring_count):
+        if answer.is_idle or answer.is_complete[i]:
+            progress_caught_up(state, state.ring[i].epoch)
+            event_give(a, state.ring[i].event)
+        else:
+            state.ring[kept] = state.ring[i]
+            kept += 1
+    if answer.is_recorded and kept < EVENT_RING:
+        state.ring[kept].event = event
+        state.ring[kept].epoch = ended
+        kept += 1
+    elif event != 0:
+        event_give(a, event)
+    state.ring_count = kept
+
+
+cdef void _note_wait(StreamState* state, const uint64_t* epochs) noexcept nogil:
+    cdef int i = 0
+    while state != NULL:
+        progress_caught_up(state, epochs[i])
+        state = state.next
+        i += 1
+
+
+cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef StreamState* first = a.streams     # streams that come later stand before it in the list
+    cdef StreamState* state = first
+    cdef uint64_t* epochs = NULL
+    cdef uint64_t wait
+    cdef bint is_noted = not a.capturing
+    cdef status_t status
+    cdef int count = 0
+    while state != NULL:
+        count += 1
+        state = state.next
+    if is_noted:
+        epochs = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
+        a.waits_begun += 1
+    wait = a.waits_begun
+    # What is queued from here on belongs to the next epochs. Each wait remembers its own: another
+    # one may begin while this one lasts.
+    state = first
+    count = 0
+    while epochs != NULL and state != NULL:
+        epochs[count] = state.epoch
+        state.epoch += 1
+        state = state.next
+        count += 1
+    a.driver_askers += is_noted             # so that no capture begins meanwhile
+    device_unlock(a)
+    status = driver.synchronize(driver.self)
+    device_lock(a)
+    a.driver_askers -= is_noted
+    if is_noted and status == STATUS_OK:
+        if wait > a.waits_done:
+            a.waits_done = wait
+        if epochs != NULL:
+            _note_wait(first, epochs)
+    free(epochs)
+    return status
+
+
+cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef StreamState* state = a.streams
+    while state != NULL and not a.capturing:
+        if state.handle == stream and not state.is_lasting:
+            # A new stream of ours may have the handle of another library's old one.
+            state.is_lasting = stream_is_lasting(a.device, stream)
+        if not state.is_asked:
+            _advance(a, state, state.is_lasting or state.handle == stream)
+        state = state.next

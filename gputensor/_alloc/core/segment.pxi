@@ -1,0 +1,156 @@
+"""Segments: their records, their holes, and the pages that back them.
+
+A virtual segment reserves address space for as much as the device has and is tiled by blocks from
+its first byte to its last, mapped or not; holes are UNMAPPED tiles. The page map has one cell for
+each granule: the page that begins there, so that the pages inside a tile are found by walking
+cells. A plain segment is the memory of one driver call; it has no holes and no pages.
+"""
+
+# Whether a tile, free, keeps its segment from going back to the driver. Those of virtual segments
+# never do, since pages go one by one: as in PyTorch they are no inactive splits.
+cdef inline bint block_keeps_segment(Block* block) noexcept nogil:
+    return not block.segment.is_virtual and (block.previous != NULL or block.next != NULL)
+
+
+cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
+                          uint64_t stream, size_t granularity) noexcept nogil:
+    cdef Segment* segment = <Segment*>calloc(1, sizeof(Segment))
+    cdef Block* block = block_new()
+    if segment != NULL and is_virtual:
+        segment.pages = <Page**>calloc(nbytes // granularity, sizeof(Page*))
+    if segment == NULL or block == NULL or (is_virtual and segment.pages == NULL):
+        if block != NULL:
+            block_drop(block)
+        free(segment)
+        return NULL
+    segment.va = va
+    segment.nbytes = nbytes
+    segment.mapped = 0 if is_virtual else nbytes
+    segment.is_virtual = is_virtual
+    segment.stream = stream
+    segment.stack = stack_of_request()
+    segment.first = block
+    _link(segment, pool)
+    block.ptr = va
+    block.nbytes = nbytes
+    block.stream = stream
+    block.device = pool.allocator.device
+    block.kind = pool.kind
+    block.segment = segment
+    block.pool = pool
+    if is_virtual:
+        block.state = BLOCK_UNMAPPED
+        hole_insert(block)
+    else:
+        block.state = BLOCK_HELD
+    return segment
+
+
+cdef void _link(Segment* segment, BlockPool* pool) noexcept nogil:
+    segment.pool = pool
+    segment.previous = NULL
+    segment.next = pool.segments
+    if pool.segments != NULL:
+        pool.segments.previous = segment
+    pool.segments = segment
+
+
+cdef void _unlink(Segment* segment) noexcept nogil:
+    if segment.previous != NULL:
+        segment.previous.next = segment.next
+    else:
+        segment.pool.segments = segment.next
+    if segment.next != NULL:
+        segment.next.previous = segment.previous
+
+
+cdef void segment_drop(Segment* segment) noexcept nogil:
+    cdef Block* block = segment.first
+    cdef Block* following
+    while block != NULL:
+        following = block.next
+        block_drop(block)
+        block = following
+    _unlink(segment)
+    free(segment.pages)
+    free(segment)
+
+
+cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
+    _unlink(segment)
+    _link(segment, pool)
+    segment.first.pool = pool
+
+
+cdef void hole_remove(Block* block) noexcept nogil:
+    if block.link_next != NULL:
+        block.link_next.link_previous = block.link_previous
+    if block.link_previous != NULL:
+        block.link_previous.link_next = block.link_next
+    else:
+        block.segment.holes = block.link_next
+    block.link_next = NULL
+    block.link_previous = NULL
+
+
+cdef void hole_insert(Block* block) noexcept nogil:
+    cdef Segment* segment = block.segment
+    block.state = BLOCK_UNMAPPED
+    if block.next != NULL and gt_load_byte(&block.next.state) == BLOCK_UNMAPPED:
+        hole_remove(block.next)
+        block_join_next(block)
+    if block.previous != NULL and gt_load_byte(&block.previous.state) == BLOCK_UNMAPPED:
+        block_join_next(block.previous)         # the hole before is in the list already
+        return
+    block.link_previous = NULL
+    block.link_next = segment.holes
+    if segment.holes != NULL:
+        segment.holes.link_previous = block
+    segment.holes = block
+
+
+cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept nogil:
+    page.va = va
+    segment.pages[(va - segment.va) // segment.pool.allocator.granularity] = page
+    segment.mapped += page.nbytes
+
+
+cdef Page* segment_take_page(Segment* segment, uint64_t va) noexcept nogil:
+    cdef size_t cell = (va - segment.va) // segment.pool.allocator.granularity
+    cdef Page* page = segment.pages[cell]
+    segment.pages[cell] = NULL
+    segment.mapped -= page.nbytes
+    page.va = 0
+    return page
+
+
+# The run of whole pages inside a block: its first address and end; False when there is none.
+cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
+                            uint64_t* end) noexcept nogil:
+    cdef Segment* segment = block.segment
+    cdef size_t granule = a.granularity
+    cdef uint64_t cell, last
+    cdef Page* page
+    if not segment.is_virtual or block.nbytes < granule:
+        return False
+    cell = (block.ptr - segment.va + granule - 1) // granule
+    last = (block.ptr + block.nbytes - segment.va) // granule
+    # A page that began before the block ends inside it: skip to the first that begins inside.
+    while cell < last and segment.pages[cell] == NULL:
+        cell += 1
+    start[0] = segment.va + cell * granule
+    end[0] = start[0]
+    while cell < last:
+        page = segment.pages[cell]
+        if (page == NULL or page.view_count > 0
+                or end[0] + page.nbytes > block.ptr + block.nbytes):
+            if end[0] == start[0] and page != NULL and page.view_count > 0:
+                # Mapped in a view as well: it stays. Look behind it.
+                cell += page.nbytes // granule
+                start[0] = segment.va + cell * granule
+                end[0] = start[0]
+                continue
+            break
+        end[0] += page.nbytes
+        cell += page.nbytes // granule
+    return end[0] > start[0]

@@ -1,0 +1,286 @@
+"""Thread caches: a hit costs one uncontended lock and no shared cache line.
+
+A cache has 128 slots; a slot holds free blocks of one exact size and stream, so a hit gives what a
+best fit would give for that size, with nothing to cut. The thread that owns the cache takes from
+it. A block returns to the cache it came from, whoever frees it, so memory that one thread allocates
+and another frees comes home. A cache refuses a block when its slot serves another size that is in
+use, when the slot is full, or when it holds as many bytes as it may; the pools then take it.
+
+What a cache holds is not stranded: before a pool grows, all caches are drained. Large blocks are
+parked only while several threads use the device, and then in all caches together at most a fourth
+(LARGE_SHARE) of the reserved bytes.
+
+Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
+it, and a thread that drains, counts or checks, which holds the device lock as well. A cache
+outlives its thread and is handed to the next new one: blocks may point to it.
+"""
+
+cdef extern from "stdlib.h" nogil:
+    int posix_memalign(void** pointer, size_t alignment, size_t nbytes)
+
+cdef extern from "gputensor/_alloc/core/thread_slot.h" nogil:
+    void** gt_caches_new(int index, void (*retire)(void*) noexcept nogil)
+    void* gt_caches_get(int index)
+
+cdef enum:
+    SLOT_BLOCKS = 64            # blocks in one slot
+    SMALL_PARKED = 4 << 20      # bytes of small blocks in one cache
+    LARGE_SHARE = 4             # large blocks in all caches: at most reserved / LARGE_SHARE
+
+
+# Held by a thread that ends, over its device's lock, and by one that closes a device.
+cdef int32_t closing_lock = 0
+
+
+cdef void _retire(void* pointer) noexcept nogil:
+    cdef ThreadCache* cache = <ThreadCache*>pointer
+    cdef DeviceAllocator* a
+    gt_spin_lock(&closing_lock)     # the device may be closed while the thread ends
+    a = cache.allocator
+    if a != NULL:
+        device_lock(a)
+        _drain(a, cache)
+        gt_store_int(&cache.in_use, 0)
+        gt_store_int(&a.caches_in_use, a.caches_in_use - 1)
+        device_unlock(a)
+        check_after(a.device, "the end of a thread")
+    gt_spin_unlock(&closing_lock)
+
+
+# Processors fetch cache lines in pairs: the caches of two threads share no pair.
+cdef ThreadCache* _make() noexcept nogil:
+    cdef void* made
+    if posix_memalign(&made, 128, (sizeof(ThreadCache) + 127) // 128 * 128):
+        return NULL
+    memset(made, 0, sizeof(ThreadCache))
+    return <ThreadCache*>made
+
+
+cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
+    device_lock(a)
+    cache = a.caches
+    while cache != NULL and gt_load_int(&cache.in_use):
+        cache = cache.next
+    if cache == NULL:
+        cache = _make()
+        if cache != NULL:
+            cache.allocator = a
+            cache.next = a.caches
+            gt_store_pointer(<void**>&a.caches, cache)
+            gt_store_int(&a.cache_count, a.cache_count + 1)
+    if cache != NULL:
+        gt_store_int(&cache.in_use, 1)
+        gt_store_int(&a.caches_in_use, a.caches_in_use + 1)
+        caches_stop(a)
+        stats_settle(a)
+        caches_resume(a)
+    device_unlock(a)
+    return cache
+
+
+cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil:
+    cdef int index = a.device + HOST_DEVICES
+    cdef void* cache = gt_caches_get(index)
+    cdef void** cell
+    if cache == NULL or (<ThreadCache*>cache).allocator != a:
+        cell = gt_caches_new(index, _retire)
+        if cell == NULL:
+            return NULL
+        cell[0] = _adopt(a)
+        cache = cell[0]
+    return <ThreadCache*>cache
+
+
+cdef inline Slot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
+    cdef uint64_t key = (nbytes >> UNIT_SHIFT) + (stream >> 4) * 37 + stream
+    return &cache.slots[(key ^ (key >> 7) ^ (key >> 14)) & (CACHE_SLOTS - 1)]
+
+
+# The parked block for a request, or NULL. Needs the cache's lock.
+cdef inline Block* _find(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
+    cdef Slot* slot = _slot(cache, nbytes, stream)
+    if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
+        return slot.head
+    return NULL
+
+
+# Takes `block`, which _find gave, off its slot and counts it. Needs the cache's lock.
+cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexcept nogil:
+    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef Counters* c = &cache.counters[block.kind]
+    slot.head = block.link_next
+    slot.count -= 1
+    cache.parked_nbytes[block.kind] -= block.nbytes
+    cache.parked_count -= 1
+    counters_give(c, block.nbytes, requested)
+    if block.is_split:
+        counters_split_out(c, block.nbytes)
+    block.link_next = NULL
+    gt_store_byte(&block.state, BLOCK_ALLOCATED)
+    block.requested = requested
+
+
+# The request would leave the shard's budget: all shards stop and count again.
+cdef Block* _take_settling(ThreadCache* cache, size_t nbytes, size_t requested,
+                           uint64_t stream) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
+    cdef Block* block
+    device_lock(a)
+    caches_stop(a)
+    block = _find(cache, nbytes, stream)
+    if block != NULL:
+        _take(cache, block, requested)
+        stats_settle(a)
+    caches_resume(a)
+    device_unlock(a)
+    return block
+
+
+cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
+                       uint64_t stream) noexcept nogil:
+    cdef Block* block
+    cdef Counters* c
+    cdef bint within = True
+    gt_spin_lock(&cache.lock)
+    block = _find(cache, nbytes, stream)
+    if block != NULL:
+        c = &cache.counters[block.kind]
+        within = (c.budgets[UP_BYTES] >= <int64_t>nbytes and c.budgets[UP_COUNT] > 0
+                  and c.budgets[UP_REQUESTED] >= <int64_t>requested)
+        if within:
+            _take(cache, block, requested)
+    gt_spin_unlock(&cache.lock)
+    if not within:
+        block = _take_settling(cache, nbytes, requested, stream)
+    return block
+
+
+# How many bytes of large blocks one cache may hold; 0 while one thread is alone.
+cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
+    cdef int count = gt_load_int(&a.caches_in_use)
+    if count < 2:
+        return 0
+    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
+
+
+# Whether a cache wants a block. Needs the cache's lock.
+cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
+    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    if not gt_load_int(&cache.in_use) or cache.parked_nbytes[block.kind] + block.nbytes > limit:
+        return False
+    if slot.head == NULL:
+        slot.nbytes = block.nbytes
+        slot.stream = block.stream
+        slot.count = 0
+        return True
+    return (slot.nbytes == block.nbytes and slot.stream == block.stream
+            and slot.count < SLOT_BLOCKS)
+
+
+# Parks a block that _wants accepted. Needs the cache's lock.
+cdef inline void _park(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef Counters* c = &cache.counters[block.kind]
+    counters_take(c, block.nbytes, block.requested)
+    if block.is_split:
+        counters_split_in(c, block.nbytes)
+    block.requested = 0
+    gt_store_byte(&block.state, BLOCK_PARKED)
+    block.link_next = slot.head
+    slot.head = block
+    slot.count += 1
+    cache.parked_nbytes[block.kind] += block.nbytes
+    cache.parked_count += 1
+
+
+cdef bint _park_settling(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
+    cdef bint wanted
+    device_lock(a)
+    caches_stop(a)
+    wanted = _wants(cache, block, limit)
+    if wanted:
+        _park(cache, block)
+        stats_settle(a)
+    caches_resume(a)
+    device_unlock(a)
+    return wanted
+
+
+cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef Counters* c = &cache.counters[block.kind]
+    cdef size_t limit = SMALL_PARKED
+    cdef bint wanted, within = True
+    if block.kind == POOL_LARGE:
+        limit = _large_limit(cache.allocator)
+    gt_spin_lock(&cache.lock)
+    wanted = _wants(cache, block, limit)
+    if wanted:
+        within = not block.is_split or (c.budgets[DOWN_BYTES] >= <int64_t>block.nbytes
+                                        and c.budgets[DOWN_COUNT] > 0)
+        if within:
+            _park(cache, block)
+    gt_spin_unlock(&cache.lock)
+    if wanted and not within:
+        wanted = _park_settling(cache, block, limit)
+    return wanted
+
+
+# Returns a cache's blocks to the pools. Needs the device lock.
+cdef int _drain(DeviceAllocator* a, ThreadCache* cache) noexcept nogil:
+    cdef Block* block
+    cdef Block* taken = NULL
+    cdef int i, count = 0
+    gt_spin_lock(&cache.lock)
+    if cache.parked_count > 0:
+        for i in range(CACHE_SLOTS):
+            while cache.slots[i].head != NULL:
+                block = cache.slots[i].head
+                cache.slots[i].head = block.link_next
+                if block.is_split:
+                    # pool_insert counts it again, in the allocator's own shard.
+                    counters_split_out(&cache.counters[block.kind], block.nbytes)
+                block.state = BLOCK_HELD
+                block.link_next = taken
+                taken = block
+                count += 1
+            cache.slots[i].count = 0
+        cache.parked_nbytes[POOL_SMALL] = 0
+        cache.parked_nbytes[POOL_LARGE] = 0
+        cache.parked_count = 0
+    gt_spin_unlock(&cache.lock)
+    while taken != NULL:
+        block = taken
+        taken = block.link_next
+        block.link_next = NULL
+        block.home = NULL
+        block_map_remove(block.ptr)
+        block.epoch = pool_bins(block.pool, block.stream).state.epoch
+        pool_insert(block.pool, block)
+    if count > 0:
+        hands_brought(a)
+    return count
+
+
+cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache = a.caches
+    cdef int count = 0
+    while cache != NULL:
+        count += _drain(a, cache)
+        cache = cache.next
+    return count
+
+
+cdef void caches_after_fork() noexcept nogil:
+    gt_spin_unlock(&closing_lock)
+
+
+cdef void caches_forget(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
+    gt_spin_lock(&closing_lock)
+    cache = a.caches
+    while cache != NULL:
+        cache.allocator = NULL
+        cache = cache.next
+    gt_spin_unlock(&closing_lock)

@@ -1,0 +1,39 @@
+"""The processes that use a GPU, as text. NVML is asked, so that no CUDA context is made."""
+
+from gputensor._alloc.observe.summary import amount
+from gputensor._driver.cuda import device_info
+
+__all__ = ["format_processes", "list_processes"]
+
+
+def format_processes(ordinal, processes):
+    """Return the text for (process id, bytes or None) pairs.
+
+    >>> print(format_processes(0, [(41, 3 << 30), (7, None)]))
+    GPU:0
+    process         41 uses      3.0 GiB GPU memory
+    process          7 uses      unknown GPU memory
+    """
+    if not processes:
+        return f"GPU:{ordinal}\nno processes are running"
+    lines = [
+        f"process {pid:>10d} uses {'unknown' if used is None else amount(used):>12} GPU memory"
+        for pid, used in processes
+    ]
+    return "\n".join([f"GPU:{ordinal}", *lines])
+
+
+def list_processes(ordinal):
+    """Return the text for a CUDA device; says so when NVML is missing or does not answer."""
+    try:
+        import pynvml
+    except ModuleNotFoundError:
+        return "pynvml module not found, please install nvidia-ml-py"
+    try:
+        pynvml.nvmlInit()
+        # NVML counts all GPUs of the machine, CUDA those that are visible; the bus tells which.
+        handle = pynvml.nvmlDeviceGetHandleByPciBusId(device_info(ordinal)["pci"])
+        running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
+    except pynvml.NVMLError as error:
+        return f"GPU:{ordinal}\nNVML cannot be asked: {error}"
+    return format_processes(ordinal, [(process.pid, process.usedGpuMemory) for process in running])

@@ -1,0 +1,116 @@
+"""Device memory by address, and private pools by number: the core's C functions for Python code.
+
+An address is given back once, by :func:`raw_delete` or by a C caller, and only when it was given
+out as an address: a tensor's memory goes with the tensor.
+"""
+
+cdef object _address(object ptr):
+    try:
+        return index(ptr)
+    except TypeError:
+        raise TypeError(f"ptr: got {type(ptr).__name__}, allowed: an integer") from None
+
+
+# The block in use that begins at an address, or NULL.
+cdef Block* _find(object number) except? NULL:
+    cdef Block* block = NULL
+    cdef uint64_t address = 0
+    if 0 <= number < 1 << 64:
+        address = number
+        block = block_map_find(address)
+    if block == NULL or block.ptr != address or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
+        return NULL
+    return block
+
+
+cdef Block* _raw_memory_held(object ptr) except NULL:
+    cdef object number = _address(ptr)
+    cdef Block* block = _find(number)
+    if block == NULL:
+        raise ValueError(f"ptr: got {number:#x}, allowed: the address of an allocation in use")
+    return block
+
+
+def raw_alloc(int device, size_t nbytes, uint64_t stream):
+    """Allocate and return the address; 0 for 0 bytes."""
+    cdef status_t status = 0
+    cdef Block* block
+    if nbytes == 0:
+        return 0
+    block = allocator_malloc(device, nbytes, stream, &status)
+    if block == NULL:
+        raise_for_malloc(device, nbytes, stream, status)
+    gt_store_byte(&block.is_by_address, 1)
+    return block.ptr
+
+
+def raw_delete(ptr):
+    """Give back what :func:`raw_alloc` returned. Raises ``ValueError`` for any other address."""
+    cdef object number = _address(ptr)
+    cdef Block* block
+    if number == 0:
+        return
+    block = _find(number)
+    if block == NULL or not gt_clear_byte(&block.is_by_address):
+        raise ValueError(f"ptr: got {number:#x}; expected an address that "
+                         "caching_allocator_alloc returned and that was not given back since")
+    allocator_free(block)
+
+
+def raw_record_stream(ptr, uint64_t stream):
+    """Say that work queued on `stream` uses the allocation at an address."""
+    raise_for_status(allocator_record_stream(_raw_memory_held(ptr), stream), "record_stream")
+
+
+def raw_traceback(ptr):
+    """Return the frames that allocated an address, innermost first; empty when not recorded."""
+    return StackFormatter().frames(_raw_memory_held(ptr).stack)
+
+
+def device_memory(int device):
+    """Return (free, total) bytes of a device, as its driver says. Opens the device."""
+    cdef Driver* driver = driver_open(device)
+    cdef size_t free_nbytes = 0
+    cdef size_t total_nbytes = 0
+    cdef status_t status
+    with nogil:
+        status = driver.mem_info(driver.self, &free_nbytes, &total_nbytes)
+    raise_for_status(status, "mem_info")
+    return free_nbytes, total_nbytes
+
+
+def new_pool_id():
+    """Return a number that no private pool had before."""
+    return pool_new_id()
+
+
+def retain_pool(int device, uint64_t pool_id):
+    """Hold a pool: its free memory serves only its own users."""
+    raise_for_status(pool_retain(device, pool_id), "pool_retain")
+
+
+def set_pool_kind(int device, uint64_t pool_id, bint use_on_oom, bint no_split):
+    """Say of a pool that its free blocks serve others before those fail, and that none is cut."""
+    raise_for_status(pool_set_kind(device, pool_id, use_on_oom, no_split), "pool_set_kind")
+
+
+def release_pool(int device, uint64_t pool_id):
+    """Give a hold back. Nothing happens on a device that was closed meanwhile."""
+    pool_release(device, pool_id)
+
+
+def begin_pool(int device, uint64_t pool_id):
+    """Serve this thread's requests from a pool. Returns what names the thread to end_pool."""
+    raise_for_status(pool_begin_thread(device, pool_id), "pool_begin_thread")
+    return pool_thread()
+
+
+def end_pool(int device, uint64_t pool_id, thread=None):
+    """End what :func:`begin_pool` began in this thread, or in the one that it named."""
+    cdef uint64_t owner = pool_thread() if thread is None else thread
+    raise_for_status(pool_end_thread(device, pool_id, owner), "pool_end_thread")
+
+
+def count_pool_uses(int device, uint64_t pool_id):
+    """Return how many holders a pool has."""
+    return pool_use_count(device, pool_id)

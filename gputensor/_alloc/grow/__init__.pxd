@@ -1,0 +1,96 @@
+# What other rooms may call of _alloc/grow; each section is named after its part.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, Page, View
+from gputensor._driver.table cimport status_t
+
+# ---- cost
+
+# What a page costs, in microseconds measured on an H200, and when one more is no waste. The rules
+# of views and of moves between pools weigh the driver's time against memory by these.
+
+cdef extern from *:
+    """
+    static const double gt_map_us = 31.5;       // cuMemMap and cuMemSetAccess
+    static const double gt_unmap_us = 18.5;
+    static const double gt_close = 1.01;        // pages are whole: so much over what was requested
+    """
+    const double MAP_US "gt_map_us"
+    const double UNMAP_US "gt_unmap_us"
+    const double CLOSE "gt_close"
+
+
+# ---- growth
+
+# Making a pool larger. Each function is called with the device lock held, gives it up for the
+# driver calls, and has it again when it returns.
+
+# A HELD block of exactly `nbytes` (or a little more in plain segments) out of new memory, or NULL
+# and a status. The page pool serves first, then the driver.
+cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                      status_t* status) noexcept nogil
+# Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
+# there are as many; gives how many bytes came.
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
+# The same for the dead private pools, as many as there are.
+cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil
+# What a request would add to the reserved bytes at least, without moving pages.
+cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                        size_t nbytes) noexcept nogil
+
+
+# ---- page_moves
+
+# Moving free pages from pool to pool before a pool grows.
+
+# Puts whole free pages of other pools into the page pool, as many as the request needs and as the
+# bound on driver time allows. Needs the device lock, gives it up; not for use during a capture.
+cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                      size_t nbytes) noexcept nogil
+
+
+# ---- view_plan
+
+# Which free bytes a view could serve a request from, and whether that is worth its mappings.
+# Needs the device lock, makes no driver call.
+
+cdef enum:
+    PLAN_PIECES = 512
+
+cdef enum:                      # what a request may do to get a view
+    VIEW_IF_WORTH = 0
+    VIEW_OF_FREE = 1            # whatever it costs, but without memory of the driver
+    VIEW_AND_GROW = 2           # whatever it costs, with new pages for what is missing
+
+# Free bytes of one page: a run inside its home tile.
+cdef struct Piece:
+    Page* page
+    Block* tile
+    uint64_t start              # home address
+    size_t nbytes
+
+cdef struct Plan:
+    View* view                  # the view to use or to extend; NULL: a new one
+    int first                   # pieces before this one are mapped in the view already
+    int count
+    size_t offset               # of the first byte in the view
+    size_t missing              # bytes for which new pages are needed at the end
+    bint is_noted               # the pages know what of them is free
+    Piece pieces[512]
+
+
+# ---- view
+
+# Views: free pages of several places, mapped side by side a second time. See view.pyx.
+
+# Needs the device lock, which it may give up. A HELD block that is a view, or NULL when a view is
+# not possible, or not worth its driver calls with an `effort` of VIEW_IF_WORTH.
+cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                      size_t nbytes, int effort) noexcept nogil
+# A view's block is free again: its home tiles return to their pools, its mappings are kept.
+cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil
+# Gives the home tiles of a view's block its state.
+cdef void view_show(Block* block, int state) noexcept nogil
+# Unmaps and forgets all views that nobody uses and the device is done with.
+cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil

@@ -1,0 +1,402 @@
+"""Growth: address space and pages, with the driver calls outside the lock; plain_growth.pyx else.
+
+A pool of virtual memory has one home segment that all its streams share, as long as its address
+space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole
+(and after it, when the hole is filled) counts towards the request. Under the lock the tiles are
+claimed, so that no other thread counts on them; pages are gathered and mapped without it; then the
+new tile joins what was claimed. When a driver call fails, what was mapped so far stays as free
+memory, pages that were gathered go to the page pool, and the claimed tiles go back.
+
+Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
+larger than the need is memory that nothing asked for. So a page is as large as what is reserved
+already, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
+few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be
+of use elsewhere. A small device, or a low limit, is still many pages: a page that is partly in use
+can neither move nor serve others, so one that is much of the device ends in requests that fail
+though there is memory. When the device has no whole page left, exactly what is needed is made, in
+pages of the usual size. What a view lacks comes in larger ones, up to one in PAGES_AT_LEAST of the
+device, since the view uses it as a whole.
+"""
+
+cdef enum:
+    FIRST_PAGE = 8 << 20
+    PAGES_AT_LEAST = 64         # a device, or a limit, is never fewer pages than this
+    FEW_FROM = 20 << 20         # who asks for smaller pages wants little in pieces, not few calls
+
+cdef enum:                      # how what is needed is cut into new pages
+    BY_PAGES = 0                # whole pages: what the last one has too much is free memory
+    AS_NEEDED = 1               # not a byte more
+    AS_FEW = 2                  # not a byte more, in as few pages as that allows
+
+# Creating a page and mapping it: measured on an H200.
+cdef double MAKE_US = 41.5
+cdef double MAKE_MIB_US = 0.24
+
+# Where a growth happens: `lead` and `trail` are free blocks beside the hole, or NULL.
+cdef struct Place:
+    Block* hole
+    Block* lead
+    Block* trail
+    size_t need                 # bytes to map, a multiple of the granularity
+
+
+cdef inline size_t _round_up(size_t nbytes, size_t step) noexcept nogil:
+    return (nbytes + step - 1) // step * step
+
+
+cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
+    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current)    # with or without the lock
+
+
+cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
+    if (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
+            and neighbour.stream == stream):
+        return neighbour
+    return NULL
+
+
+cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                      bint alone, Place* best) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Block* hole
+    cdef Block* lead
+    cdef Block* trail
+    cdef size_t need
+    best.hole = NULL
+    while segment != NULL:
+        hole = segment.holes
+        while hole != NULL:
+            lead = _usable(hole.previous, stream) if not alone else <Block*>NULL
+            trail = NULL
+            need = nbytes
+            if lead != NULL:
+                need = nbytes - lead.nbytes if lead.nbytes < nbytes else 0
+            need = _round_up(need if need > 0 else 1, a.granularity)
+            if need > hole.nbytes:
+                trail = _usable(hole.next, stream) if not alone else <Block*>NULL
+                if trail != NULL and need <= hole.nbytes + trail.nbytes:
+                    need = hole.nbytes
+                else:
+                    need = 0
+            if need > 0 and (best.hole == NULL or need < best.need
+                             or (need == best.need and hole.ptr < best.hole.ptr)):
+                best.hole = hole
+                best.lead = lead
+                best.trail = trail
+                best.need = need
+            hole = hole.link_next
+        segment = segment.next
+    return best.hole != NULL
+
+
+# Reserves address space for a new home segment. Gives the lock up for the driver call.
+cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                       size_t nbytes) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef size_t range_nbytes = _round_up(a.total_nbytes + a.total_nbytes // 8, a.granularity)
+    cdef uint64_t va = 0
+    cdef status_t status
+    if range_nbytes < nbytes:
+        return STATUS_OUT_OF_MEMORY             # larger than the device
+    device_unlock(a)
+    status = driver.va_reserve(driver.self, &va, range_nbytes, a.granularity)
+    device_lock(a)
+    if status != STATUS_OK:
+        return status
+    if segment_new(pool, va, range_nbytes, True, stream, a.granularity) == NULL:
+        driver.va_release(driver.self, va, range_nbytes)
+        return STATUS_OUT_OF_MEMORY
+    return STATUS_OK
+
+
+# The size of the next page when `need` bytes are still to be mapped.
+cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
+                         int cut) noexcept nogil:
+    cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
+    cdef size_t share = room // PAGES_AT_LEAST + 1
+    cdef size_t most = a.config.page_size
+    cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
+    if most > share or (cut == AS_FEW and most >= FEW_FROM):
+        most = share
+    most = _round_up(most, a.granularity)
+    if cut != BY_PAGES:
+        return need if need < most else most
+    if pool.kind == POOL_SMALL:
+        return _round_up(SMALL_SEGMENT, a.granularity)
+    if step < FIRST_PAGE:
+        step = FIRST_PAGE
+    if step > most:
+        step = most
+    most = _round_up(most + most // 5 - a.granularity // 2, a.granularity)      # to the nearest
+    if need > most:
+        return most
+    return need if need > step else step
+
+
+# Claims the place: its hole is cut to `nbytes` and MOVING, lead and trail are HELD.
+cdef bint _growth_claim(BlockPool* pool, Place* place, size_t nbytes) noexcept nogil:
+    cdef Block* rest
+    hole_remove(place.hole)
+    place.hole.state = BLOCK_MOVING
+    if nbytes < place.hole.nbytes:
+        rest = block_split(place.hole, nbytes)
+        if rest == NULL:
+            hole_insert(place.hole)
+            return False
+        hole_insert(rest)
+    if place.lead != NULL:
+        pool_remove(pool, place.lead)
+        place.lead.state = BLOCK_HELD
+    if place.trail != NULL:
+        pool_remove(pool, place.trail)
+        place.trail.state = BLOCK_HELD
+    return True
+
+
+# Pages of the page pool for a place, and their sum: whole pages that fit, and one larger page at
+# the end when that spares asking the driver for one of its size. If not BY_PAGES, of any size.
+cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
+                  Page** pages) noexcept nogil:
+    cdef Page* page
+    cdef size_t left, got = 0
+    while got < place.need:
+        left = place.need - got
+        page = page_pool_take(a, left)
+        if page == NULL:
+            break
+        if page.nbytes > left and (
+                got + page.nbytes > place.hole.nbytes
+                or (cut == BY_PAGES and page.nbytes > _round_up(
+                    _page_nbytes(a, pool, left, BY_PAGES) * 6 // 5, a.granularity))):
+            page_pool_put(a, page)
+            break
+        page.next = pages[0]
+        pages[0] = page
+        got += page.nbytes
+    return got
+
+
+# Makes pages for the rest. Without the lock.
+cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int cut, Page** pages,
+                    size_t* created, double* made_us) noexcept nogil:
+    cdef Page* page
+    cdef status_t status = STATUS_OK
+    cdef size_t size
+    while created[0] < nbytes:
+        size = _page_nbytes(a, pool, nbytes - created[0], cut)
+        if size > nbytes - created[0]:
+            size = nbytes - created[0]
+        page = page_make(a, size, &status)
+        if page == NULL:
+            return status
+        page.next = pages[0]
+        pages[0] = page
+        created[0] += size
+        made_us[0] += MAKE_US + MAKE_MIB_US * (size >> 20)
+    return STATUS_OK
+
+
+# The claimed place goes back as it was, but for the first `mapped` bytes of the hole.
+cdef void _give_up(DeviceAllocator* a, BlockPool* pool, Place* place) noexcept nogil:
+    hole_insert(place.hole)
+    if place.lead != NULL:
+        pool_insert(pool, place.lead)
+    if place.trail != NULL:
+        pool_insert(pool, place.trail)
+
+
+# Maps pages one after the other from the start of the hole; gives the bytes mapped.
+cdef size_t _growth_map(DeviceAllocator* a, Place* place, Page** pages, Page** mapped,
+                 status_t* status) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef size_t done = 0
+    cdef Page* page
+    while pages[0] != NULL and status[0] == STATUS_OK:
+        page = pages[0]
+        status[0] = driver.page_map(driver.self, place.hole.ptr + done, page.nbytes, page.handle)
+        if status[0] == STATUS_OK:
+            pages[0] = page.next
+            page.next = mapped[0]
+            mapped[0] = page
+            done += page.nbytes
+    return done
+
+
+# Books the mapped bytes: the first part of the hole becomes a HELD tile.
+cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t stream,
+                    size_t done, Page* mapped) noexcept nogil:
+    cdef Block* tile = place.hole
+    cdef Block* rest
+    cdef Page* page
+    cdef uint64_t va = tile.ptr + done
+    while mapped != NULL:                       # last mapped first
+        page = mapped
+        mapped = page.next
+        page.next = NULL
+        va -= page.nbytes
+        segment_put_page(tile.segment, page, va)
+        a.num_device_alloc += 1
+        a.mapping_us += MAP_US
+    if done < tile.nbytes:
+        rest = block_split(tile, done)          # cannot fail twice: see _growth_claim
+        if rest != NULL:
+            hole_insert(rest)
+    a.page_pool_nbytes -= done
+    account_reserved(a, POOL_LARGE, -<int64_t>done)
+    account_pool_reserved(a, pool, <int64_t>done)
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream,
+                       stack_of_request(), pool.pool_id)
+    tile.state = BLOCK_HELD
+    tile.stream = stream
+    tile.epoch = 0
+    return tile
+
+
+# How much to map at a place that needs `need`, of which `got` come from the page pool.
+cdef size_t _want(DeviceAllocator* a, BlockPool* pool, Place* place, size_t got,
+                  int cut) noexcept nogil:
+    cdef size_t page
+    if got >= place.need:
+        return got
+    page = _page_nbytes(a, pool, place.need - got, cut)
+    if page > place.need - got and got + page <= place.hole.nbytes:
+        return got + page                       # a whole page; the rest becomes free memory
+    return place.need
+
+
+cdef Block* _join_claimed(BlockPool* pool, Place* place, Block* block,
+                          size_t nbytes) noexcept nogil:
+    if place.trail != NULL:
+        block_join_next(block)
+    if place.lead != NULL:
+        block = place.lead
+        block_join_next(block)
+    pool_trim(pool, block, nbytes)
+    return block
+
+
+cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
+    cdef Page* page
+    while pages != NULL:
+        page = pages
+        pages = page.next
+        page_pool_put(a, page)
+
+
+cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                          int cut, bint alone, status_t* status) noexcept nogil:
+    cdef Place place
+    cdef Page* pages = NULL
+    cdef Page* mapped = NULL
+    cdef Block* block
+    cdef size_t got, want, fresh, done = 0, created = 0
+    cdef double made_us = 0
+    cdef bint is_allowed
+    if not _find_place(a, pool, stream, nbytes, alone, &place):
+        status[0] = _reserve(a, pool, stream, nbytes)
+        if status[0] != STATUS_OK:
+            return NULL
+        if not _find_place(a, pool, stream, nbytes, alone, &place):
+            status[0] = STATUS_OUT_OF_MEMORY
+            return NULL
+    got = _pick(a, pool, &place, cut, &pages)
+    want = _want(a, pool, &place, got, cut)
+    fresh = want - got if got < want else 0
+    is_allowed = want <= place.hole.nbytes and limit_claim(a, fresh)
+    if not is_allowed or not _growth_claim(pool, &place, want):
+        if is_allowed:
+            limit_settle(a, fresh)
+        _return_pages(a, pages)
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    hands_fill(a)
+    device_unlock(a)
+    status[0] = _make(a, pool, want - got, cut, &pages, &created, &made_us)
+    if status[0] == STATUS_OK:
+        done = _growth_map(a, &place, &pages, &mapped, status)
+    device_lock(a)
+    hands_empty(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
+    limit_settle(a, fresh)
+    a.making_us += made_us
+    a.page_pool_nbytes += created
+    a.mapping_us += 10.0 + 0.24 * (created >> 20)
+    account_reserved(a, POOL_LARGE, <int64_t>created)
+    _return_pages(a, pages)
+    if done == 0:
+        _give_up(a, pool, &place)
+        return NULL
+    block = _commit(a, pool, &place, stream, done, mapped)
+    if status[0] == STATUS_OK:
+        if not alone:
+            block = _join_claimed(pool, &place, block, nbytes)
+        return block
+    pool_insert(pool, block)
+    if place.lead != NULL:
+        pool_insert(pool, place.lead)
+    if place.trail != NULL:
+        pool_insert(pool, place.trail)
+    return NULL
+
+
+# A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins
+# no neighbour. What the page pool lacks is made `as_few` pages as may be, which costs least, or as
+# pages of the usual size, which leave least in pieces.
+cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                           bint as_few, status_t* status) noexcept nogil:
+    return _grow_virtual(a, pool, stream, nbytes, AS_FEW if as_few else AS_NEEDED, True, status)
+
+
+# The size of the next page that is made when `need` bytes are still to be mapped.
+cdef size_t growth_page(DeviceAllocator* a, BlockPool* pool, size_t need) noexcept nogil:
+    return _page_nbytes(a, pool, need, BY_PAGES)
+
+
+# Moves detached tiles' pages into the page pool; gives how many bytes came.
+cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
+    cdef Block* done = NULL
+    cdef Block* failed = NULL
+    cdef size_t before = a.page_pool_nbytes
+    if detached == NULL:
+        return 0
+    hands_fill(a)
+    device_unlock(a)
+    pages_unmap(a, detached, &done, &failed)
+    device_lock(a)
+    pages_settle(a, done, failed)
+    hands_empty(a)
+    return a.page_pool_nbytes - before
+
+
+cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    return pages_take(a, pages_detach(a, nbytes))
+
+
+cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil:
+    return pages_take(a, pages_detach_dead(a))
+
+
+cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                      status_t* status) noexcept nogil:
+    cdef Block* block
+    if not a.config.expandable_segments or a.granularity == 0:
+        return plain_grow(a, pool, stream, nbytes, status)
+    if pool.owner != NULL and pool.owner.is_unsplit:
+        # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
+        return _grow_virtual(a, pool, stream, nbytes, AS_FEW, True, status)
+    block = _grow_virtual(a, pool, stream, nbytes, BY_PAGES, False, status)
+    if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
+        # Not a whole page is left: what is needed may still be there.
+        block = _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, False, status)
+    return block
+
+
+cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                        size_t nbytes) noexcept nogil:
+    cdef Place place
+    if not a.config.expandable_segments or a.granularity == 0:
+        return plain_nbytes(a, pool, nbytes)
+    if not _find_place(a, pool, stream, nbytes, pool.owner != NULL and pool.owner.is_unsplit,
+                       &place):
+        return _round_up(nbytes, a.granularity)
+    return place.need

@@ -1,0 +1,97 @@
+"""Moving free pages from pool to pool before a pool grows.
+
+Memory that is free in the small pool, in the default pool or in a private pool without holder
+serves any other pool: whole pages that the device is done with are unmapped there and mapped where
+they are wanted. (In the pool itself views do that, without unmapping.) It costs a little more than
+making a page and spares memory that never comes back. Nothing is moved while reserved bytes stay
+near the largest sum ever requested, as there is nothing to spare, nor while what is free elsewhere
+is little for what is reserved: pools in their stride have that for their own next request.
+
+Two pools that take turns would move the same pages for ever. So the time that moving may cost is
+bounded: by SPARE_US, and SPEND times what making and mapping all pages has cost. Each page is moved
+once or twice on average, whatever the program does; then the pools simply grow.
+"""
+
+cdef enum:
+    LEAST = 8 << 20             # what has to be free elsewhere, and which part of what is reserved
+    PART = 16
+
+cdef double PAGE_MOVES_SPEND = 1.5
+cdef double PAGE_MOVES_SPARE_US = 500.0
+
+
+cdef size_t _pooled(DeviceAllocator* a, size_t enough) noexcept nogil:
+    cdef Page* page = a.page_pool
+    cdef size_t nbytes = 0
+    while page != NULL and nbytes < enough:
+        nbytes += page.nbytes
+        page = page.next
+    return nbytes
+
+
+# What is free in a pair of pools, done or not, but for `skipped`.
+cdef size_t _free_in(BlockPool* pools, BlockPool* skipped) noexcept nogil:
+    cdef size_t nbytes = 0
+    cdef StreamBins* sb
+    cdef int i
+    for i in range(2):
+        sb = pools[i].streams if &pools[i] != skipped else <StreamBins*>NULL
+        while sb != NULL:
+            nbytes += sb.free_nbytes
+            sb = sb.next
+    return nbytes
+
+
+cdef size_t _free_elsewhere(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    cdef size_t nbytes = _free_in(a.pools, pool)
+    cdef PrivatePool* private = a.private_pools
+    while private != NULL:
+        if private.use_count == 0 and not private.capturing:
+            nbytes += _free_in(private.pools, pool)
+        private = private.next
+    return nbytes
+
+
+# How many pages may still be moved.
+cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
+    cdef double left = PAGE_MOVES_SPARE_US + PAGE_MOVES_SPEND * a.making_us - a.moving_us
+    return <int64_t>(left / (UNMAP_US + MAP_US)) if left > 0 else 0
+
+
+cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                      size_t nbytes) noexcept nogil:
+    cdef size_t need = growth_need(a, pool, stream, nbytes)
+    cdef size_t pooled = _pooled(a, need)
+    cdef size_t largest = SIZE_MAX
+    cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
+    cdef int64_t count = _page_moves_affordable(a)
+    cdef Block* detached
+    cdef Block* tile
+    cdef int64_t moved = 0
+    if (pooled >= need or count == 0
+            or reserved + need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak):
+        return
+    nbytes = _free_elsewhere(a, pool)
+    if nbytes < LEAST or nbytes < reserved / PART:
+        return
+    if pool.kind == POOL_SMALL:
+        largest = growth_page(a, pool, need)    # a larger one would be held by a few small blocks
+    detached = pages_detach_elsewhere(a, pool, need - pooled, largest, count)
+    tile = detached
+    while tile != NULL:
+        moved += _pages_in(a, tile)
+        tile = tile.link_next
+    if moved > 0:
+        # Mapping them again is booked as growth: it has its own bound here.
+        a.moving_us += (UNMAP_US + MAP_US) * moved
+        a.mapping_us = max(a.mapping_us - MAP_US * moved, 0.0)
+        pages_take(a, detached)
+
+
+cdef int64_t _pages_in(DeviceAllocator* a, Block* tile) noexcept nogil:
+    cdef uint64_t va = tile.ptr
+    cdef int64_t count = 0
+    while va < tile.ptr + tile.nbytes:
+        va += tile.segment.pages[(va - tile.segment.va) // a.granularity].nbytes
+        count += 1
+    return count

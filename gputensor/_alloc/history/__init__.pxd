@@ -1,0 +1,74 @@
+# What other rooms may call of _alloc/history; each section is named after its part.
+
+from libc.stdint cimport uint32_t, uint64_t
+
+from gputensor._alloc.model cimport Block
+
+# ---- stacks
+
+# Interned call stacks. The model is described in stacks.pyx.
+
+# Turns ids into lists of frame dicts for one snapshot; equal stacks share one list.
+cdef class StackFormatter:
+    cdef list _lists            # by id: the list of a stack already formatted, or None
+    cdef dict _frames           # (code address, offset) -> frame dict
+    cdef list _empty            # what id 0 gets
+    cdef list frames_of(self, uint32_t stack)
+
+
+# ---- history
+
+# The memory history: one ring of fixed-size records for each device. No function here waits or
+# allocates host memory; any lock may be held. The model is described in history.pyx.
+
+cdef enum:
+    HISTORY_ALLOC = 0
+    HISTORY_FREE_REQUESTED = 1
+    HISTORY_FREE_COMPLETED = 2
+    HISTORY_SEGMENT_ALLOC = 3
+    HISTORY_SEGMENT_FREE = 4
+    HISTORY_SEGMENT_MAP = 5
+    HISTORY_SEGMENT_UNMAP = 6
+    HISTORY_SNAPSHOT = 7
+    HISTORY_OOM = 8             # ptr carries the bytes free on the device
+    HISTORY_ACTIONS = 9
+
+cdef enum:
+    HISTORY_TRACE = 1           # events go to the ring: call history_record
+    HISTORY_STACK_ALLOC = 2     # allocations, segments and OOMs want a stack, kept on the block too
+    HISTORY_STACK_FREE = 4      # frees want a stack
+
+# What is wanted, as HISTORY_* bits; 0 when history is off. One load of a global.
+cdef int history_enabled(int device) noexcept nogil
+# Adds one record (nothing when HISTORY_TRACE is off). Lock-free.
+cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
+                         uint32_t stack, uint64_t pool_id) noexcept nogil
+# An event of the pinned host memory of a device, which has a history of its own.
+cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
+                                size_t requested, uint32_t stack) noexcept nogil
+# The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is
+# on and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
+cdef uint32_t stack_capture_if(int wanted) noexcept nogil
+# The same for allocations; segments that the thread grows from now on have this stack too.
+cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil
+# The stack of the allocation that this thread is making, or made last.
+cdef uint32_t stack_of_request() noexcept nogil
+# The entries of a device, or of its pinned memory, for a snapshot: oldest first, a list of dicts in
+# PyTorch's schema.
+cdef list history_entries(int device, object formatter, bint is_pinned)
+
+
+# ---- block_events
+
+# What the history says of blocks. Callers test history_enabled() first. No lock is needed: whoever
+# calls holds the block.
+
+# A caller received the block; `stack` is kept with it for snapshots.
+cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil
+# The caller gave it back; `is_completed`: no stream has to be waited for.
+cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil
+# The streams that a freed block waited for are done.
+cdef void block_event_completed(Block* block) noexcept nogil
+# A block of a view comes to be, with its parts, or ceases to be.
+cdef void view_event_open(Block* block) noexcept nogil
+cdef void view_event_close(Block* block) noexcept nogil

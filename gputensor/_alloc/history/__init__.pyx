@@ -1,0 +1,18 @@
+# What happened to memory: a ring of events with the stacks of the requests behind them. Recording
+# is off by default and costs one branch then.
+
+from cpython.object cimport PyObject
+from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free, realloc
+from libc.string cimport memcmp, memcpy, memset
+
+from gputensor._alloc.model cimport Block
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+
+from gputensor._alloc.config import settings as _settings
+from gputensor._alloc.history.pool_names import pool_pair
+from gputensor._driver.registry import after_fork, before_close
+
+include "stacks.pxi"
+include "history.pxi"
+include "block_events.pxi"

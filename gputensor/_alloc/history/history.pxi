@@ -1,0 +1,388 @@
+"""The memory history: what happened to which address, when, and from which line.
+
+A record is 64 bytes: action, address, size, stream, time, private pool, stack id. Stacks are
+interned (stacks.pyx); the ring is lock-free (ring.h). So recording is a clock read and eight
+stores, always affordable, and nothing is formatted before :func:`history_entries` is called.
+
+There is one ring for each device, and one for its pinned host memory, made by its first record and
+never unmapped, so a writer needs no protection against a reader or against switching off. What is
+recorded is one word of bits, read without a lock on every allocation.
+"""
+
+cdef extern from "gputensor/_alloc/history/ring.h" nogil:
+    ctypedef struct gt_record:
+        uint64_t ptr, nbytes, stream, pool_id, time_ns, requested
+        uint32_t stack, action
+    ctypedef struct gt_ring:
+        uint64_t mask, limit
+    gt_ring* gt_ring_new(uint64_t limit)
+    void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
+                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t requested,
+                     uint64_t time_ns)
+    uint64_t gt_now_ns()
+    void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end)
+    int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out)
+    gt_ring* gt_ring_enlarged(gt_ring* ring, uint64_t limit)
+    void gt_ring_set_limit(gt_ring* ring, uint64_t limit)
+    void gt_ring_clear(gt_ring* ring)
+
+cdef extern from *:
+    """
+    #include <stdint.h>
+    static int gt_history_bits;         // HISTORY_* of what is wanted
+    static uint32_t gt_history_keep;    // bit of each action that goes to the ring
+    static int gt_history_trace_stacks; // records keep their stacks
+    static int gt_history_native;       // stacks have C frames too
+    static gt_ring* gt_rings[128];      // by device + HOST_DEVICES; then those of pinned memory
+    static uint64_t gt_history_limit = 1;
+    static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
+
+    static inline gt_ring* gt_ring_of(int index) {
+        gt_ring* ring = __atomic_load_n(&gt_rings[index], __ATOMIC_ACQUIRE);
+        if (__builtin_expect(ring != NULL, 1)) return ring;
+        // The first record of this device: of two threads that make a ring, one wins, and the
+        // other's stays as unused address space.
+        gt_ring* made = gt_ring_new(__atomic_load_n(&gt_history_limit, __ATOMIC_RELAXED));
+        if (made == NULL) return NULL;
+        if (__atomic_compare_exchange_n(&gt_rings[index], &ring, made, 0, __ATOMIC_ACQ_REL,
+                                        __ATOMIC_ACQUIRE))
+            return made;
+        return ring;
+    }
+    static inline gt_ring* gt_ring_peek(int index) {
+        return __atomic_load_n(&gt_rings[index], __ATOMIC_ACQUIRE);
+    }
+    static inline void gt_ring_replace(int index, gt_ring* ring) {
+        __atomic_store_n(&gt_rings[index], ring, __ATOMIC_RELEASE);
+    }
+    #define GT_RELAXED_GET(cell) __atomic_load_n(&(cell), __ATOMIC_RELAXED)
+    static inline int gt_bits(void) { return GT_RELAXED_GET(gt_history_bits); }
+    static inline uint32_t gt_keep(void) { return GT_RELAXED_GET(gt_history_keep); }
+    static inline int gt_trace_stacks(void) { return GT_RELAXED_GET(gt_history_trace_stacks); }
+    static inline int gt_native(void) { return GT_RELAXED_GET(gt_history_native); }
+    static inline void gt_history_set(int bits, uint32_t keep, int trace_stacks, int native,
+                                      uint64_t limit) {
+        __atomic_store_n(&gt_history_keep, keep, __ATOMIC_RELAXED);
+        __atomic_store_n(&gt_history_trace_stacks, trace_stacks, __ATOMIC_RELAXED);
+        __atomic_store_n(&gt_history_native, native, __ATOMIC_RELAXED);
+        __atomic_store_n(&gt_history_limit, limit, __ATOMIC_RELAXED);
+        __atomic_store_n(&gt_history_bits, bits, __ATOMIC_RELEASE);
+    }
+    """
+    uint32_t gt_request_stack
+    gt_ring* gt_ring_of(int index) nogil
+    gt_ring* gt_ring_peek(int index) nogil
+    void gt_ring_replace(int index, gt_ring* ring) nogil
+    int gt_bits() nogil
+    uint32_t gt_keep() nogil
+    int gt_trace_stacks() nogil
+    int gt_native() nogil
+    void gt_history_set(int bits, uint32_t keep, int trace_stacks, int native,
+                        uint64_t limit) nogil
+
+cdef extern from "Python.h":
+    int PyGILState_Check() noexcept nogil
+    dict PyDict_Copy(dict)
+    void PyObject_GC_UnTrack(object)
+
+cdef enum:
+    PATTERN_SLOTS = 256
+
+ACTIONS = (
+    "alloc",
+    "free_requested",
+    "free_completed",
+    "segment_alloc",
+    "segment_free",
+    "segment_map",
+    "segment_unmap",
+    "snapshot",
+    "oom",
+)
+LARGEST_RING = 1 << 28          # entries: 16 GiB of address space
+
+
+cdef int history_enabled(int device) noexcept nogil:
+    return gt_bits()
+
+
+cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
+                         uint32_t stack, uint64_t pool_id) noexcept nogil:
+    history_record_block(device, action, ptr, nbytes, nbytes, stream, stack, pool_id)
+
+
+# The same for a block of whose `nbytes` the caller asked for `requested`.
+cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbytes,
+                               size_t requested, uint64_t stream, uint32_t stack,
+                               uint64_t pool_id) noexcept nogil:
+    _record(device + HOST_DEVICES, action, ptr, nbytes, requested, stream, stack, pool_id)
+
+
+cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
+                                size_t requested, uint32_t stack) noexcept nogil:
+    if gt_bits() & HISTORY_TRACE:
+        _record(MAX_DEVICES + device + HOST_DEVICES, action, ptr, nbytes, requested, 0, stack, 0)
+
+
+cdef inline void _record(int index, int action, uint64_t ptr, size_t nbytes, size_t requested,
+                         uint64_t stream, uint32_t stack, uint64_t pool_id) noexcept nogil:
+    cdef gt_ring* ring
+    if not (gt_keep() >> action) & 1:
+        return
+    ring = gt_ring_of(index)
+    if ring == NULL:
+        return
+    if not gt_trace_stacks():
+        stack = 0
+    gt_ring_add(ring, <uint32_t>action, ptr, nbytes, stream, stack, pool_id, requested, gt_now_ns())
+
+
+# HISTORY_FREE_REQUESTED and, when nothing waits for the block, HISTORY_FREE_COMPLETED at once.
+cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
+                              uint32_t stack, uint64_t pool_id,
+                              bint is_completed) noexcept nogil:
+    cdef uint32_t keep = gt_keep()
+    cdef gt_ring* ring
+    cdef uint64_t time_ns
+    if keep == 0:
+        return
+    ring = gt_ring_of(device + HOST_DEVICES)
+    if ring == NULL:
+        return
+    if not gt_trace_stacks():
+        stack = 0
+    time_ns = gt_now_ns()       # half of a record's cost: both share it
+    if (keep >> HISTORY_FREE_REQUESTED) & 1:
+        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, nbytes,
+                    time_ns)
+    if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
+        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, nbytes,
+                    time_ns)
+
+
+cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
+    if not gt_bits() & wanted or not PyGILState_Check():
+        return 0
+    return stack_capture(gt_native())
+
+
+cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil:
+    global gt_request_stack
+    gt_request_stack = stack_capture_if(HISTORY_STACK_ALLOC)
+    return gt_request_stack
+
+
+cdef uint32_t stack_of_request() noexcept nogil:
+    return gt_request_stack if gt_bits() & HISTORY_STACK_ALLOC else 0
+
+
+cdef class EntryPatterns:
+    """The dicts that entries are copied from: one for each (action, stack, stream, pool).
+
+    A small direct-mapped table in front of the dict of patterns saves making its keys: neighbouring
+    entries tend to repeat.
+    """
+    cdef dict patterns
+    cdef gt_record seen[PATTERN_SLOTS]      # what the slot's pattern is for
+    cdef PyObject* slots[PATTERN_SLOTS]     # borrowed from `patterns`
+
+    def __cinit__(self):
+        self.patterns = {}
+        memset(self.slots, 0, sizeof(self.slots))
+
+    cdef dict of(self, const gt_record* record, StackFormatter stacks):
+        cdef uint32_t slot = (record.stack * 7 + record.action) % PATTERN_SLOTS
+        cdef gt_record* seen = &self.seen[slot]
+        if (self.slots[slot] != NULL and seen.stack == record.stack
+                and seen.action == record.action and seen.stream == record.stream
+                and seen.pool_id == record.pool_id):
+            return <dict>self.slots[slot]
+        key = (record.action, record.stack, record.stream, record.pool_id)
+        cdef dict pattern = self.patterns.get(key)
+        if pattern is None:
+            pattern = self.patterns[key] = {
+                "action": ACTIONS[record.action],
+                "device_free" if record.action == HISTORY_OOM else "addr": 0,
+                "size": 0,
+                "stream": record.stream,
+                "time_us": 0,
+                "frames": stacks.frames_of(record.stack),
+                "compile_context": "N/A",
+                "user_metadata": "",
+                "pool_id": pool_pair(record.pool_id),
+            }
+        seen[0] = record[0]
+        self.slots[slot] = <PyObject*>pattern
+        return pattern
+
+
+cdef list history_entries(int device, object formatter, bint is_pinned):
+    """Format a ring of a device. Entries written meanwhile are not in it.
+
+    An entry is a copy of a dict that differs only in address, size and time, which is several times
+    quicker than to build it from its keys.
+    """
+    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES + (MAX_DEVICES if is_pinned else 0))
+    cdef StackFormatter stacks = formatter
+    cdef EntryPatterns patterns = EntryPatterns()
+    cdef gt_record record
+    cdef uint64_t number, first, end
+    cdef list entries = []
+    cdef dict entry
+    if ring == NULL:
+        return entries
+    gt_ring_range(ring, &first, &end)
+    for number in range(first, end):
+        if not gt_ring_get(ring, number, &record):
+            continue
+        entry = PyDict_Copy(patterns.of(&record, stacks))
+        if record.action == HISTORY_OOM:
+            entry["device_free"] = record.ptr
+        else:
+            entry["addr"] = record.ptr
+        entry["size"] = record.nbytes
+        entry["time_us"] = record.time_ns // 1000
+        # Nothing in it can be part of a cycle: collections need not visit 100,000 of them.
+        PyObject_GC_UnTrack(entry)
+        entries.append(entry)
+    return entries
+
+
+def raw_records(int device, uint64_t most):
+    """Return the newest `most` events of a device, oldest first, as the bytes of their records.
+
+    A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns; stack and
+    action (32 bits each); and the bytes that the caller asked for.
+    """
+    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
+    cdef uint64_t number, first, end, filled = 0
+    cdef bytearray made
+    cdef gt_record* records
+    if ring == NULL:
+        return bytearray()
+    gt_ring_range(ring, &first, &end)
+    if end - first > most:
+        first = end - most
+    made = bytearray((end - first) * sizeof(gt_record))
+    records = <gt_record*><char*>made
+    for number in range(first, end):
+        if gt_ring_get(ring, number, &records[filled]):
+            filled += 1
+    del made[filled * sizeof(gt_record):]
+    return made
+
+
+def _check(name, value, allowed):
+    if value not in allowed:
+        wanted = ", ".join(repr(choice) for choice in allowed)
+        raise ValueError(f"{name}: got {value!r}, allowed: {wanted}")
+
+
+def record_memory_history(enabled="all", context="all", stacks="python", max_entries=None, *,
+                          clear_history=False, skip_actions=()):
+    """Switch the recording of allocations on or off, on all devices and of pinned host memory.
+
+    Parameters
+    ----------
+    enabled : {"all", "state", None}
+        ``"all"``: keep the newest `max_entries` events of each device, and the stacks of what is
+        allocated. ``"state"``: keep only the stacks of what is allocated. ``None``: record nothing
+        and drop the events.
+    context : {"all", "alloc", "state", None}
+        Which stacks are captured. ``"all"``: of allocations and frees. ``"alloc"``: of allocations.
+        ``"state"``: of allocations, shown with the blocks of a snapshot but not with its events.
+    stacks : {"python", "all"}
+        ``"all"`` adds C frames (about 2 µs for each stack). Threads without the GIL have no stack.
+    max_entries : int, optional
+        Events to keep for each device; the option ``history_max_entries`` when not given.
+    clear_history : bool
+        Drop the events recorded so far.
+    skip_actions : sequence of str
+        Actions that are not recorded, of ``alloc``, ``free_requested``, ``free_completed``,
+        ``segment_alloc``, ``segment_free``, ``segment_map``, ``segment_unmap``, ``snapshot``,
+        ``oom``.
+
+    Examples
+    --------
+    >>> record_memory_history(max_entries=1000)
+    >>> history_settings()["enabled"]
+    'all'
+    >>> record_memory_history(None)
+    """
+    cdef int bits = 0
+    cdef uint32_t keep = 0
+    cdef uint64_t limit
+    cdef gt_ring* ring
+    cdef int index
+    _check("enabled", enabled, ("all", "state", None))
+    _check("context", context, ("all", "alloc", "state", None))
+    _check("stacks", stacks, ("python", "all"))
+    skip_actions = tuple(skip_actions)      # it may give them only once
+    for action in skip_actions:
+        _check("skip_actions", action, ACTIONS)
+    if max_entries is None:
+        max_entries = _settings.current().history_max_entries
+    if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
+        raise ValueError(f"max_entries: got {max_entries!r}, allowed: an integer from 1")
+    limit = min(max_entries, LARGEST_RING)
+    if enabled is not None:
+        if context is not None:
+            bits |= HISTORY_STACK_ALLOC
+        if enabled == "all":
+            bits |= HISTORY_TRACE
+            keep = (1 << HISTORY_ACTIONS) - 1
+            if context == "all":
+                bits |= HISTORY_STACK_FREE
+    for action in skip_actions:
+        keep &= ~(<uint32_t>1 << <int>ACTIONS.index(action))
+    for index in range(2 * MAX_DEVICES):
+        ring = gt_ring_peek(index)
+        if ring == NULL:
+            continue
+        if enabled is None or clear_history:
+            gt_ring_clear(ring)
+        if ring.mask + 1 >= limit:
+            gt_ring_set_limit(ring, limit)
+        else:
+            gt_ring_replace(index, gt_ring_enlarged(ring, limit))
+            gt_ring_clear(ring)
+    gt_history_set(bits, keep, context in ("all", "alloc"), stacks == "all", limit)
+    _in_force.update(enabled=enabled, context=context, stacks=stacks, max_entries=limit,
+                     skip_actions=skip_actions)
+
+
+_in_force = {"enabled": None, "context": None, "stacks": "python", "max_entries": 0,
+             "skip_actions": ()}
+
+
+def history_settings():
+    """Return a dict of what :func:`record_memory_history` was last given."""
+    return dict(_in_force)
+
+
+def _forget(int device):
+    cdef gt_ring* ring
+    cdef int index
+    for index in (device + HOST_DEVICES, MAX_DEVICES + device + HOST_DEVICES):
+        ring = gt_ring_peek(index)
+        if ring != NULL:
+            gt_ring_clear(ring)
+
+
+# The number of a closed host device goes to the next one that is opened. In the child of a fork the
+# entries are of its parent's memory.
+after_fork(before_close(_forget))
+
+
+def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
+    """Record an event of a caller's own, with the caller's stack; used by tests and replays."""
+    cdef int number = ACTIONS.index(action)
+    cdef bint is_free = number in (HISTORY_FREE_REQUESTED, HISTORY_FREE_COMPLETED)
+    cdef uint32_t stack = (stack_capture_if(HISTORY_STACK_FREE) if is_free
+                           else stack_capture_if_enabled(device))
+    history_record(device, number, ptr, nbytes, stream, stack, pool_id)
+
+
+def entries(device):
+    """Return the events of a device, oldest first, as dicts of PyTorch's schema."""
+    return history_entries(device, StackFormatter(), False)

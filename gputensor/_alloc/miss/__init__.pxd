@@ -1,0 +1,55 @@
+# What other rooms may call of _alloc/miss; each section is named after its part.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, PrivatePool
+from gputensor._driver.table cimport status_t
+
+# ---- release
+
+# Giving memory back to the driver. Called with the device lock held; given up for driver calls.
+
+# Everything that is free and done: pages, plain segments, address space that holds nothing.
+cdef size_t release_all(DeviceAllocator* a) noexcept nogil
+# Before a capture, when the device was waited for and none is under way.
+cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil
+# Waits for all streams of the device, so that every free block is done.
+cdef void synchronize_all(DeviceAllocator* a) noexcept nogil
+
+
+# ---- uncached
+
+# Requests that bypass the pools: caching turned off, or backend:cudaMallocAsync.
+
+cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+                          status_t* status) noexcept nogil
+# Needs the device lock, which it gives up: asks the driver again to take back what it refused, and
+# for the first time what a capture put off.
+cdef void direct_release(DeviceAllocator* a) noexcept nogil
+cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil
+
+
+# ---- retired_pool
+
+# Private pools that nobody holds any more: what they have left goes where it is of use.
+# Called with the device lock.
+
+# Whether a pool has neither a holder nor a scope.
+cdef bint pool_is_dead(PrivatePool* pool) noexcept nogil
+# Frees the record of a dead pool that has no memory and no address space left. No driver call.
+cdef void dead_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil
+# What the device is done with goes from all dead pools to the page pool, plain segments to the
+# default pool, and address space to the driver. Gives the lock up. Not for use during a capture.
+cdef void dead_pools_settle(DeviceAllocator* a) noexcept nogil
+
+
+# ---- miss
+
+# What happens on a miss, rung by rung. Called with the device lock, which rungs may give up.
+
+# A HELD block for `nbytes` (rounded), or NULL and the status of the last rung.
+cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+                         status_t* status) noexcept nogil
+# throw_on_cudamalloc_oom: whether serving the request by growth would pass what may be reserved.
+cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                         size_t nbytes) noexcept nogil

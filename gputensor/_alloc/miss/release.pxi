@@ -1,0 +1,257 @@
+"""Giving memory back to the driver: pages, plain segments, address space.
+
+A plain segment can go exactly when it is one free block, a test of two pointers. cuMemFree waits
+for the device by itself, so a plain segment needs no proof that its work is done; a page does,
+and pages_detach takes only such.
+"""
+
+cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
+    if a.capturing:
+        return
+    progress_synchronize(a)
+    a.num_sync_all_streams += 1
+
+
+# What is free when a capture begins has to serve it: its requests can neither wait nor give
+# segments back. Whole free pages go to the page pool, which backs the capture's pool, too, and
+# plain segments to the driver. Pages that views show stay. The pages are mapped again on behalf of
+# the capture: that is no time that views have to answer for.
+cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil:
+    cdef size_t before = a.page_pool_nbytes
+    cdef Page* first = a.page_pool
+    cdef Page* page
+    if a.config.expandable_segments:
+        pages_collect(a, SIZE_MAX)
+        page = a.page_pool
+        while page != NULL and page != first:
+            a.mapping_us = max(a.mapping_us - MAP_US, 0.0)
+            page = page.next
+        if not a.config.page_reuse:
+            page_pool_release(a, before)
+    segments_release(a, SIZE_MAX)
+
+
+# Destroys the pages in the page pool, down to `keep` bytes; gives the bytes released.
+cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
+    cdef double reserved
+    cdef Page* pages = NULL
+    cdef Page* kept = NULL
+    cdef Page* page
+    cdef size_t left = a.page_pool_nbytes
+    cdef size_t nbytes, released = 0
+    while a.page_pool != NULL and left > keep:
+        page = a.page_pool
+        a.page_pool = page.next
+        page.next = pages
+        pages = page
+        left = left - page.nbytes if left > page.nbytes else 0
+    if pages == NULL:
+        return 0
+    hands_fill(a)
+    device_unlock(a)
+    while pages != NULL:
+        page = pages
+        pages = page.next
+        nbytes = page.nbytes
+        if page_unmake(a, page) == STATUS_OK:
+            released += nbytes
+        else:
+            page.next = kept
+            kept = page
+    device_lock(a)
+    hands_empty(a)
+    while kept != NULL:
+        page = kept
+        kept = page.next
+        page_pool_put(a, page)
+    # The time that views may cost is bounded by what is held: what went back takes its part along.
+    reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
+    if reserved > 0:
+        a.mapping_us -= a.mapping_us * (<double>released / reserved)
+    a.page_pool_nbytes -= released
+    account_reserved(a, POOL_LARGE, -<int64_t>released)
+    return released
+
+
+cdef inline bint _is_releasable(Segment* segment) noexcept nogil:
+    return (not segment.is_virtual and segment.first.state == BLOCK_FREE
+            and segment.first.nbytes == segment.nbytes)
+
+
+# Takes a releasable segment's memory back to the driver; False when the driver refuses.
+cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Block* block = segment.first
+    cdef BlockPool* pool = segment.pool
+    cdef status_t status
+    pool_remove(pool, block)
+    block.state = BLOCK_HELD
+    hands_fill(a)
+    device_unlock(a)
+    status = driver.mem_free(driver.self, segment.va)
+    device_lock(a)
+    hands_empty(a)
+    if status != STATUS_OK:
+        pool_insert(pool, block)
+        return False
+    a.num_device_free += 1
+    account_pool_reserved(a, pool, -<int64_t>segment.nbytes)
+    account_segment(a, pool.kind, -1)
+    if segment.is_oversize:
+        stat_change(&a.oversize_segments, -1)
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,
+                       0, pool.pool_id)
+    segment_drop(segment)
+    return True
+
+
+# The releasable segment of a pool that serves `nbytes` best: the smallest that is large enough,
+# else the largest.
+cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Segment* best = NULL
+    while segment != NULL:
+        if _is_releasable(segment):
+            if best == NULL:
+                best = segment
+            elif segment.nbytes >= nbytes:
+                if best.nbytes < nbytes or segment.nbytes < best.nbytes:
+                    best = segment
+            elif best.nbytes < nbytes and segment.nbytes > best.nbytes:
+                best = segment
+        segment = segment.next
+    return best
+
+
+# The releasable segment of a pool that was used the longest time ago, as the pools' requests tell
+# time: a hit in a thread's cache does not count.
+cdef Segment* _oldest(BlockPool* pool) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Segment* oldest = NULL
+    while segment != NULL:
+        if _is_releasable(segment) and (oldest == NULL or segment.idle_since <= oldest.idle_since):
+            oldest = segment
+        segment = segment.next
+    return oldest
+
+
+cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
+                          bint oldest_first=False) noexcept nogil:
+    cdef size_t released = 0
+    cdef size_t size
+    cdef Segment* segment
+    # Somebody may come to hold a dead pool while the lock is given up.
+    while released < nbytes and (pool.owner == NULL or (pool.owner.use_count == 0
+                                                        and not pool.owner.capturing)):
+        segment = _oldest(pool) if oldest_first else _best(pool, nbytes - released)
+        if segment == NULL:
+            break
+        size = segment.nbytes
+        if not _release(a, segment):
+            break
+        released += size
+    return released
+
+
+# Frees plain segments that are one free block each: at least `nbytes`, the smallest that suffices
+# first, then from the largest down. Gives the bytes released.
+cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef size_t released = _release_from(a, &a.pools[1], nbytes)
+    cdef PrivatePool* private
+    if released < nbytes:
+        released += _release_from(a, &a.pools[0], nbytes - released)
+    private = a.private_pools
+    while private != NULL and released < nbytes:
+        private.pins += 1
+        if private.use_count == 0 and not private.capturing:
+            released += _release_from(a, &private.pools[1], nbytes - released)
+            if released < nbytes:
+                released += _release_from(a, &private.pools[0], nbytes - released)
+        private.pins -= 1
+        private = private.next
+    return released
+
+
+# The home segment of a busy pool stays.
+# Address space of a pool that nothing backs; says whether there was any.
+cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef Segment* segment = pool.segments
+    cdef uint64_t va, stream
+    cdef size_t nbytes
+    cdef status_t status
+    cdef bint found = False
+    while segment != NULL:
+        if (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
+                and segment.holes.nbytes == segment.nbytes):
+            va = segment.va
+            nbytes = segment.nbytes
+            stream = segment.stream
+            segment_drop(segment)           # nobody may count on it meanwhile
+            device_unlock(a)
+            status = driver.va_release(driver.self, va, nbytes)
+            device_lock(a)
+            if status != STATUS_OK:
+                segment_new(pool, va, nbytes, True, stream, a.granularity)
+                break
+            found = True
+            segment = pool.segments
+        else:
+            segment = segment.next
+    return found
+
+
+# The same of all pools.
+cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
+    cdef PrivatePool* private
+    cdef bint found = ranges_release(a, &a.pools[0])
+    found |= ranges_release(a, &a.pools[1])
+    private = a.private_pools
+    while private != NULL:
+        private.pins += 1
+        found |= ranges_release(a, &private.pools[0])
+        found |= ranges_release(a, &private.pools[1])
+        private.pins -= 1
+        private = private.next
+    return found
+
+
+# backend:cudaMallocAsync: the driver's pool gives back what is free in it. False: no such backend.
+cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil:
+    if a.config.backend != BACKEND_ASYNC:
+        return False
+    device_unlock(a)
+    a.driver.async_trim(a.driver.self, 0)
+    device_lock(a)
+    return True
+
+
+cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
+    cdef size_t released
+    driver_pool_trim(a)
+    views_drop_idle(a)
+    pages_collect(a, SIZE_MAX)
+    released = page_pool_release(a, 0)
+    released += segments_release(a, SIZE_MAX)
+    ranges_release_all(a)
+    return released
+
+
+# garbage_collection_threshold: the page pool and cached plain segments go, those that were not used
+# for the longest time first, as few as bring the reserved bytes with the request below the
+# threshold. Not in a capture.
+cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef size_t reserved = <size_t>a.stats[STAT_RESERVED_BYTES][0].current
+    cdef size_t target
+    if a.config.gc_threshold <= 0 or a.limit_nbytes == SIZE_MAX or a.capturing:
+        return
+    target = <size_t>(a.config.gc_threshold * <double>a.limit_nbytes)
+    if reserved + nbytes <= target or reserved == 0:
+        return
+    nbytes = reserved + nbytes - target
+    if a.page_pool_nbytes > 0:
+        nbytes -= page_pool_release(a, 0)
+        if <int64_t>nbytes <= 0:
+            return
+    _release_from(a, &a.pools[1], nbytes, True)

@@ -1,0 +1,85 @@
+"""Private pools that nobody holds any more.
+
+Programs make pools in a loop: a graph for each shape, a MemPool for each phase. What such a pool
+leaves must strand nothing: whole free pages go to the page pool, plain segments that are one free
+block become part of the default pool, address space that nothing backs goes back to the driver, and
+a record that has nothing left is freed. Pages go when the device is known to be done with them. A
+pool's end asks for nothing, as it comes from destructors: the next miss does, the wait before a
+capture, and empty_cache.
+
+A thread that has given the lock up while it works on a pool, or on the list of pools, pins the
+record.
+"""
+
+cdef bint pool_is_dead(PrivatePool* pool) noexcept nogil:
+    return pool.use_count == 0 and pool.scopes == 0
+
+
+cdef void dead_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PrivatePool** cell = &a.private_pools
+    if (not pool_is_dead(pool) or pool.pins > 0 or pool.pools[0].segments != NULL
+            or pool.pools[1].segments != NULL):
+        return
+    while cell[0] != pool:
+        cell = &cell[0].next
+    cell[0] = pool.next
+    a.dead_pools -= 1
+    _pass_account(a, pool)
+    pool_clear(&pool.pools[0])
+    pool_clear(&pool.pools[1])
+    free(pool)
+
+
+# What a record counted for others of its pool goes to one of them.
+cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PrivatePool* heir = NULL
+    cdef PrivatePool* other = a.private_pools
+    while other != NULL:
+        if other.account == pool:
+            if heir == NULL:
+                heir = other
+                heir.holders = pool.holders
+                heir.reserved = pool.reserved
+            other.account = heir
+        other = other.next
+
+
+# A plain segment that is one free block, and done, changes its pool. No driver call.
+cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    cdef Segment* segment = pool.segments
+    cdef Segment* following
+    cdef BlockPool* target = &a.pools[pool.kind]
+    while segment != NULL:
+        following = segment.next
+        if (not segment.is_virtual and segment.first.state == BLOCK_FREE
+                and segment.first.nbytes == segment.nbytes
+                and progress_is_done(a, pool_bins(pool, segment.first.stream).state,
+                                     segment.first.epoch)):
+            pool_remove(pool, segment.first)
+            account_pool_reserved(a, pool, -<int64_t>segment.nbytes)
+            segment_move(segment, target)
+            account_pool_reserved(a, target, <int64_t>segment.nbytes)
+            pool_insert(target, segment.first)
+        segment = following
+
+
+cdef void dead_pools_settle(DeviceAllocator* a) noexcept nogil:
+    cdef PrivatePool* pool
+    cdef PrivatePool* following
+    cdef size_t pooled = a.page_pool_nbytes
+    if a.dead_pools == 0:
+        return
+    if pages_collect_dead(a) > 0 and not a.config.page_reuse:
+        page_pool_release(a, pooled)
+    pool = a.private_pools
+    while pool != NULL:
+        pool.pins += 1
+        if pool_is_dead(pool):
+            _hand_over(a, &pool.pools[0])
+            _hand_over(a, &pool.pools[1])
+            ranges_release(a, &pool.pools[0])
+            ranges_release(a, &pool.pools[1])
+        pool.pins -= 1
+        following = pool.next           # pinned pools stay in the list, and what follows this one
+        dead_pool_drop(a, pool)
+        pool = following

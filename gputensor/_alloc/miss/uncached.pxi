@@ -1,0 +1,192 @@
+"""One driver allocation for each request, with the same books as the pools.
+
+Used while caching is off (every free goes back to the driver, which waits for the device), and with
+``backend:cudaMallocAsync``, where the driver's own pool orders reuse by streams. Such a block
+belongs to no pool and no segment (`block.pool == NULL`). Requests of a private pool are none of
+this module's: what the driver takes back could not stay where a graph's replays write. When the
+driver has no memory, or a limit is reached, what the pools have cached goes back before the request
+fails.
+
+During a capture nothing is given to the driver's pool, which would become part of the graph: such
+frees are put aside (`unreleased`) and made when the capture ends.
+"""
+
+cdef status_t _ask(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = a.driver
+    if a.config.backend == BACKEND_ASYNC:
+        block.is_split = 2                      # came from the driver's pool
+        return driver.async_alloc(driver.self, &block.ptr, block.nbytes, stream)
+    block.is_split = 0
+    return driver.mem_alloc(driver.self, &block.ptr, block.nbytes)
+
+
+cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef StreamUse* use
+    while block.uses != NULL:
+        # The driver orders a free after the block's own stream only.
+        use = block.uses
+        block.uses = use.next
+        if block.is_split == 2:
+            driver.stream_synchronize(driver.self, use.stream)
+        free(use)
+    if block.is_split == 2:
+        return driver.async_free(driver.self, block.ptr, block.stream)
+    return driver.mem_free(driver.self, block.ptr)
+
+
+cdef inline bint _claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    if not limit_claim(a, nbytes):
+        return False
+    hands_fill(a)
+    return True
+
+
+# What the pools cached, from before or for other threads, may be in the way. The driver's own pool
+# takes a block back when its stream gets there: waiting may make room.
+cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
+                         bint* is_claimed) noexcept nogil:
+    device_lock(a)
+    a.num_alloc_retries += 1
+    caches_drain(a)
+    synchronize_all(a)
+    if a.pending != NULL:
+        pending_poll(a)
+    direct_release(a)
+    release_all(a)
+    if not is_claimed[0]:
+        is_claimed[0] = _claim(a, block.nbytes)
+    device_unlock(a)
+    return _ask(a, block, stream) if is_claimed[0] else <status_t>STATUS_OUT_OF_MEMORY
+
+
+# As the ladder does: not while other threads hold free memory, or free some.
+cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
+                      bint* is_claimed) noexcept nogil:
+    cdef uint64_t others, frees
+    cdef status_t status
+    cdef bint is_hopeful
+    cdef int _turn
+    for _turn in range(CLIMBS):
+        device_lock(a)
+        others = hands_others(a)
+        frees = a.frees
+        device_unlock(a)
+        status = _ask_again(a, block, stream, is_claimed)
+        if status != STATUS_OUT_OF_MEMORY:
+            return status
+        device_lock(a)
+        if is_claimed[0]:               # or two that fail would wait for each other
+            hands_empty(a, False)
+            limit_settle(a, block.nbytes)
+            is_claimed[0] = False
+        is_hopeful = hands_wait(a, others, frees)
+        device_unlock(a)
+        if not is_hopeful:
+            break
+    return STATUS_OUT_OF_MEMORY
+
+
+cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+                          status_t* status) noexcept nogil:
+    cdef Block* block = block_new()
+    cdef bint is_claimed
+    if block == NULL:
+        status[0] = STATUS_OUT_OF_MEMORY
+        return NULL
+    block.nbytes = rounded
+    block.requested = nbytes
+    block.stream = stream
+    block.device = a.device
+    block.kind = POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE
+    block.state = BLOCK_ALLOCATED
+    device_lock(a)
+    is_claimed = _claim(a, rounded)
+    device_unlock(a)
+    status[0] = _ask(a, block, stream) if is_claimed else <status_t>STATUS_OUT_OF_MEMORY
+    if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
+        status[0] = _insist(a, block, stream, &is_claimed)
+    if status[0] == STATUS_OK and not block_map_insert(block):
+        _give_back(a, block)
+        status[0] = STATUS_OUT_OF_MEMORY
+    device_lock(a)
+    if is_claimed:
+        hands_empty(a)
+        limit_settle(a, rounded)
+    if status[0] != STATUS_OK:
+        a.num_ooms += 1
+        device_unlock(a)
+        block_drop(block)
+        return NULL
+    a.num_device_alloc += 1
+    block.next = a.direct
+    if a.direct != NULL:
+        a.direct.previous = block
+    a.direct = block
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_ALLOC, block.ptr, rounded, stream,
+                       stack_of_request(), 0)
+    account_reserved(a, block.kind, <int64_t>rounded)
+    account_segment(a, block.kind, 1)
+    account_give(a, block.kind, rounded, nbytes)
+    device_unlock(a)
+    return block
+
+
+cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
+    a.num_device_free += 1
+    if block.next != NULL:
+        block.next.previous = block.previous
+    if block.previous != NULL:
+        block.previous.next = block.next
+    else:
+        a.direct = block.next
+    if history_enabled(a.device):
+        history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream, 0, 0)
+    account_reserved(a, block.kind, -<int64_t>block.nbytes)
+    account_segment(a, block.kind, -1)
+    block_drop(block)
+
+
+# Gives the lock up, unless a capture forbids the call.
+cdef bint _try_back(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef bint names_streams = block.is_split == 2
+    cdef status_t status
+    if names_streams and a.capturing:
+        return False
+    a.driver_askers += names_streams            # so that no capture begins meanwhile
+    device_unlock(a)
+    status = _give_back(a, block)
+    device_lock(a)
+    a.driver_askers -= names_streams
+    return status == STATUS_OK
+
+
+cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef bint is_back
+    block_map_remove(block.ptr)
+    device_lock(a)
+    is_back = _try_back(a, block)
+    account_take(a, block.kind, block.nbytes, block.requested)
+    if is_back:
+        _settle(a, block)
+    else:
+        block.requested = 0
+        block.state = BLOCK_FREE        # it is still held, and nobody's
+        block.link_next = a.unreleased
+        a.unreleased = block
+    device_unlock(a)
+
+
+cdef void direct_release(DeviceAllocator* a) noexcept nogil:
+    cdef Block* block = a.unreleased
+    cdef Block* following
+    a.unreleased = NULL
+    while block != NULL:
+        following = block.link_next
+        if _try_back(a, block):
+            _settle(a, block)
+        else:
+            block.link_next = a.unreleased
+            a.unreleased = block
+        block = following

@@ -1,0 +1,31 @@
+# What other rooms may call of _alloc/order; each section is named after its part.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator
+from gputensor._driver.table cimport status_t
+
+# ---- capture_reuse
+
+# Blocks freed during a capture that the graph itself gives back. Needs the device lock.
+
+# Gives the blocks of the pool back that the next work of `stream` comes after all uses of; whether
+# there were any.
+cdef bint captured_frees_collect(DeviceAllocator* a, BlockPool* pool,
+                                 uint64_t stream) noexcept nogil
+
+
+# ---- deferred_free
+
+# Frees that wait for other streams. All need the device lock; those that ask the driver give it up
+# meanwhile: pending_add, pending_poll, pending_wait_one, pending_resume.
+
+cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil
+# A block with uses on other streams is freed: it waits for an event on each of them.
+cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil
+# Looks at the oldest event of each stream; blocks that wait for nothing more go to their pool.
+cdef void pending_poll(DeviceAllocator* a) noexcept nogil
+# Waits for the oldest event there is. False: nothing waits, or the wait failed.
+cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil
+# The captures are over: blocks freed during one begin to wait.
+cdef void pending_resume(DeviceAllocator* a) noexcept nogil

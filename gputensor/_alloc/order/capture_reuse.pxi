@@ -1,0 +1,176 @@
+"""Reuse inside a capture of blocks that several streams used (graph_capture_record_stream_reuse).
+
+A block freed during a capture with uses on other streams cannot wait for events: nothing runs yet.
+But the graph is an order. When the block is freed, every stream that used it stands at some nodes
+of the graph; all uses of the block are those nodes or come before them. A request on a stream whose
+next work comes after all these nodes may have the block: in every launch its uses are done by then.
+
+The block must be of the pool that the capture fills, and all its streams must take part in the
+capture: of work outside of it the graph says nothing. It is looked for on a miss only, as walking
+back through a graph takes time in proportion to its size. What the graph does not give back waits
+for the end of the capture, as without the option.
+"""
+
+# The capture that a stream takes part in; 0: none, or one that is broken.
+cdef uint64_t _capture_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    if driver.capture_info(driver.self, stream, &active, &capture_id) != STATUS_OK or active != 1:
+        return 0
+    return capture_id
+
+
+# Adds the nodes that a stream of the capture stands at. False: they cannot be had.
+cdef bint _add_nodes(DeviceAllocator* a, CapturedFree* record, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef uint64_t none = 0
+    cdef uint64_t* nodes
+    cdef int count = 0
+    cdef int room = 0
+    if _capture_of(a, stream) != record.capture_id:
+        return False
+    if driver.capture_nodes(driver.self, stream, &none, 0, &count) != STATUS_OK:
+        return False
+    room = count
+    nodes = <uint64_t*>realloc(record.nodes, (record.count + room + 1) * sizeof(uint64_t))
+    if nodes == NULL:
+        return False
+    record.nodes = nodes
+    if (driver.capture_nodes(driver.self, stream, &nodes[record.count], room, &count)
+            != STATUS_OK or count != room):
+        return False
+    record.count += count
+    return True
+
+
+cdef void _drop(CapturedFree* record) noexcept nogil:
+    free(record.nodes)
+    free(record)
+
+
+# Whether a capture takes memory from these pools.
+cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PoolScope* scope = a.scopes
+    while scope != NULL and (scope.by_thread or scope.pool.graph_id != pool.graph_id):
+        scope = scope.next
+    return scope != NULL
+
+
+# A block with uses was freed during a capture and is in a.deferred: notes what has to come before
+# its next use, when the option is on and the capture can tell.
+cdef void captured_free_note(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef CapturedFree* record
+    cdef StreamUse* use = block.uses
+    cdef bint is_known
+    if (not a.config.capture_reuse or block.pool == NULL or block.pool.owner == NULL
+            or not _is_filled(a, block.pool.owner)):
+        return
+    record = <CapturedFree*>calloc(1, sizeof(CapturedFree))
+    if record == NULL:
+        return
+    record.block = block
+    record.capture_id = _capture_of(a, block.stream)
+    is_known = record.capture_id != 0 and _add_nodes(a, record, block.stream)
+    while is_known and use != NULL:
+        is_known = _add_nodes(a, record, use.stream)
+        use = use.next
+    if not is_known:
+        _drop(record)
+        return
+    record.next = a.captured_frees
+    a.captured_frees = record
+
+
+# The block is free for the next work of `stream`.
+cdef void _give_back(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
+    cdef Block** cell = &a.deferred
+    cdef StreamUse* use
+    while cell[0] != block:
+        cell = &cell[0].link_next
+    cell[0] = block.link_next
+    block.link_next = NULL
+    while block.uses != NULL:
+        use = block.uses
+        block.uses = use.next
+        free(use)
+    account_pending(a, block, -1)
+    if history_enabled(a.device):
+        block_event_completed(block)
+    block.stream = stream
+    block.epoch = pool_bins(block.pool, stream).state.epoch
+    block.state = BLOCK_HELD
+    pool_insert(block.pool, block)
+
+
+# Whether the next work of the stream comes after all nodes of each record; `follows` has a byte for
+# each node, in the order of the records that _belongs.
+cdef inline bint _belongs(CapturedFree* record, BlockPool* pool,
+                          uint64_t capture_id) noexcept nogil:
+    return record.capture_id == capture_id and record.block.pool.owner == pool.owner
+
+
+cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream, uint64_t capture_id,
+               int count, uint8_t* follows) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef CapturedFree* record = a.captured_frees
+    cdef uint64_t* nodes = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
+    cdef int i, at = 0
+    cdef bint is_answered
+    if nodes == NULL:
+        return False
+    while record != NULL:
+        if _belongs(record, pool, capture_id):
+            for i in range(record.count):
+                nodes[at] = record.nodes[i]
+                at += 1
+        record = record.next
+    nodes[count] = 0
+    is_answered = driver.capture_follows(driver.self, stream, nodes, count, follows) == STATUS_OK
+    free(nodes)
+    return is_answered
+
+
+cdef bint captured_frees_collect(DeviceAllocator* a, BlockPool* pool,
+                                 uint64_t stream) noexcept nogil:
+    cdef CapturedFree** cell = &a.captured_frees
+    cdef CapturedFree* record = a.captured_frees
+    cdef uint8_t* follows
+    cdef uint64_t capture_id
+    cdef int i, count = 0, at = 0
+    cdef bint is_free, found = False
+    if record == NULL or pool.owner == NULL:
+        return False
+    capture_id = _capture_of(a, stream)
+    while record != NULL:
+        count += record.count if _belongs(record, pool, capture_id) else 0
+        record = record.next
+    follows = <uint8_t*>calloc(count + 1, 1)
+    if capture_id == 0 or follows == NULL or not _capture_reuse_ask(a, pool, stream, capture_id, count, follows):
+        free(follows)
+        return False
+    while cell[0] != NULL:
+        record = cell[0]
+        is_free = _belongs(record, pool, capture_id)
+        if is_free:
+            for i in range(record.count):
+                is_free = is_free and follows[at + i]
+            at += record.count
+        if is_free:
+            cell[0] = record.next
+            _give_back(a, record.block, stream)
+            _drop(record)
+            found = True
+        else:
+            cell = &record.next
+    free(follows)
+    return found
+
+
+# The captures are over: events tell from now on.
+cdef void captured_frees_forget(DeviceAllocator* a) noexcept nogil:
+    cdef CapturedFree* record
+    while a.captured_frees != NULL:
+        record = a.captured_frees
+        a.captured_frees = record.next
+        _drop(record)

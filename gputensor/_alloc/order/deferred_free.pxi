@@ -1,0 +1,211 @@
+"""Frees that wait for other streams.
+
+When a block is freed that other streams used, one event is recorded on each of them, and the block
+is PENDING until all are complete. Each stream has a queue, oldest first: events of one stream
+complete in order, so a look at the head is enough. Nothing is polled while nothing waits.
+
+When an event cannot be made or recorded, the block waits for the whole device instead: the queue
+holds an entry with event 0, which a later wait for the device satisfies. The stream itself is not
+asked about: its owner may destroy it once the block is freed.
+
+The driver is asked with the lock given up: on a host device that defers work any such call may run
+host functions, and one that frees memory comes back here.
+
+During a capture no event is recorded; blocks are put aside and begin to wait when it ends, unless
+the order of the graph gives them back before (captured_free.pyx).
+"""
+
+cdef extern from "sched.h" nogil:
+    int sched_yield()
+
+
+cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil:
+    cdef StreamUse* use = block.uses
+    while use != NULL:
+        if use.stream == stream:
+            return STATUS_OK
+        use = use.next
+    use = <StreamUse*>calloc(1, sizeof(StreamUse))
+    if use == NULL:
+        return STATUS_OUT_OF_MEMORY
+    use.stream = stream
+    use.next = block.uses
+    block.uses = use
+    return STATUS_OK
+
+
+cdef PendingQueue* _queue(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef PendingQueue* queue = a.pending
+    while queue != NULL:
+        if queue.stream == stream:
+            return queue
+        queue = queue.next
+    queue = <PendingQueue*>calloc(1, sizeof(PendingQueue))
+    if queue != NULL:
+        queue.stream = stream
+        queue.next = a.pending
+        a.pending = queue
+    return queue
+
+
+cdef void _append(PendingQueue* queue, PendingEvent* entry) noexcept nogil:
+    if queue.tail == NULL:
+        queue.head = entry
+    else:
+        queue.tail.next = entry
+    queue.tail = entry
+
+
+cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef PendingQueue* queue = _queue(a, stream)
+    cdef PendingEvent* entry = <PendingEvent*>calloc(1, sizeof(PendingEvent))
+    cdef uint64_t event = 0
+    cdef bint is_recorded = False
+    if event_take(a, &event) != STATUS_OK:
+        event = 0
+    device_unlock(a)
+    if queue == NULL or entry == NULL:
+        # Without host memory for the record, wait here and now: correct, and rare.
+        driver.stream_synchronize(driver.self, stream)
+    elif event != 0:
+        is_recorded = driver.event_record(driver.self, event, stream) == STATUS_OK
+    device_lock(a)
+    if event != 0 and not is_recorded:
+        event_give(a, event)
+        event = 0
+    if queue == NULL or entry == NULL:
+        free(entry)
+        return
+    entry.event = event
+    entry.wait = a.waits_begun + 1
+    entry.block = block
+    block.waits += 1
+    _append(queue, entry)
+
+
+cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
+    account_pending(a, block, -1)
+    if history_enabled(a.device):
+        block_event_completed(block)
+    if block.view != NULL:
+        view_close(a, block)
+    else:
+        pool_insert(block.pool, block)
+
+
+cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
+    block.state = BLOCK_PENDING
+    if block.view != NULL:
+        view_show(block, BLOCK_PENDING)
+    account_pending(a, block, 1)
+    hands_fill(a)               # until its waits are in their queues
+    _begin(a, block)
+    hands_empty(a)
+
+
+# The block begins to wait, for events or for the capture's end.
+cdef void _begin(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef StreamUse* use
+    if a.capturing:
+        block.link_next = a.deferred
+        a.deferred = block
+        captured_free_note(a, block)
+        return
+    block.waits = 1                     # this function: the block must not complete under it
+    a.driver_askers += 1
+    while block.uses != NULL:
+        use = block.uses
+        block.uses = use.next
+        _wait_for(a, block, use.stream)
+        free(use)
+    a.driver_askers -= 1
+    block.waits -= 1
+    if block.waits == 0:
+        _complete(a, block)
+
+
+# Asks whether an entry's event is complete, or waits for it. Without the lock.
+cdef bint _deferred_free_ask(DeviceAllocator* a, PendingEvent* entry, bint waits) noexcept nogil:
+    cdef Driver* driver = a.driver
+    cdef status_t status
+    if not waits:
+        status = driver.event_query(driver.self, entry.event)
+    elif entry.event != 0:
+        status = driver.event_synchronize(driver.self, entry.event)
+    else:
+        status = driver.synchronize(driver.self)
+    return status == STATUS_OK
+
+
+# Takes the oldest entry out of its queue, so that nobody else settles it, asks or waits, and
+# settles it or puts it back. Gives the lock up meanwhile.
+cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
+    cdef PendingEvent* entry = queue.head
+    cdef Block* block = entry.block
+    cdef bint is_complete = entry.event == 0 and a.waits_done >= entry.wait
+    if entry.event == 0 and not is_complete and not waits:
+        return False
+    queue.head = entry.next
+    if queue.head == NULL:
+        queue.tail = NULL
+    if not is_complete:
+        a.pending_in_hands += 1
+        a.driver_askers += not waits
+        device_unlock(a)
+        is_complete = _deferred_free_ask(a, entry, waits)
+        device_lock(a)
+        a.driver_askers -= not waits
+        a.pending_in_hands -= 1
+    if not is_complete:
+        entry.next = queue.head
+        queue.head = entry
+        if queue.tail == NULL:
+            queue.tail = entry
+        return False
+    if entry.event != 0:
+        event_give(a, entry.event)
+    free(entry)
+    block.waits -= 1
+    if block.waits == 0:
+        _complete(a, block)
+    return True
+
+
+cdef void pending_poll(DeviceAllocator* a) noexcept nogil:
+    cdef PendingQueue* queue = a.pending
+    while queue != NULL:
+        while queue.head != NULL and not a.capturing and _try_oldest(a, queue, False):
+            pass
+        queue = queue.next
+
+
+cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
+    cdef PendingQueue* queue = a.pending
+    if a.capturing:
+        return False
+    while queue != NULL and queue.head == NULL:
+        queue = queue.next
+    if queue != NULL:
+        return _try_oldest(a, queue, True)
+    if a.pending_in_hands > 0:
+        # Another thread is about to return what it waits for.
+        device_unlock(a)
+        sched_yield()
+        device_lock(a)
+        return True
+    return False
+
+
+cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
+    cdef Block* block = a.deferred
+    cdef Block* following
+    captured_frees_forget(a)
+    a.deferred = NULL
+    hands_fill(a)
+    while block != NULL:
+        following = block.link_next
+        block.link_next = NULL
+        _begin(a, block)
+        block = following
+    hands_empty(a)

@@ -1,6 +1,0 @@
-from typing import Any
-
-import numpy as np
-
-def pinned_devices() -> list[int]: ...
-def collect_pinned(device: int) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any]]: ...

@@ -1,0 +1,190 @@
+"""The element types as users name them, and the array API's questions about them.
+
+A dtype is a NumPy dtype instance; ``bfloat16`` and the float8 types come from ``ml_dtypes``.
+Arguments named ``dtype`` also take names, NumPy scalar types and Python's ``bool``, ``int``,
+``float`` and ``complex``, which stand for bool, int64, float64 and complex128, as in NumPy. (A
+Python float as a *value* is float32 where nothing else says more: the float that GPUs are made
+for.) `CODES` remembers every spelling that was ever looked up, so that the common case is one dict
+lookup.
+"""
+
+import builtins
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from gputensor._arrays.element_types import CODE_OF, DTYPES
+
+__all__ = [
+    "bfloat16",
+    "bool_",
+    "complex128",
+    "complex64",
+    "dtype_code",
+    "finfo",
+    "float16",
+    "float32",
+    "float64",
+    "float8_e4m3",
+    "float8_e5m2",
+    "iinfo",
+    "int16",
+    "int32",
+    "int64",
+    "int8",
+    "isdtype",
+    "uint16",
+    "uint32",
+    "uint64",
+    "uint8",
+]
+
+(
+    bool_,
+    int8,
+    int16,
+    int32,
+    int64,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+    float16,
+    bfloat16,
+    float32,
+    float64,
+    complex64,
+    complex128,
+    float8_e4m3,
+    float8_e5m2,
+) = (row.numpy for row in DTYPES)
+
+DEFAULT_FLOAT, DEFAULT_INT, DEFAULT_COMPLEX, BOOL = 11, 4, 13, 0
+
+# Every accepted spelling of a dtype -> its code.
+CODES = {row.name: row.code for row in DTYPES}
+CODES |= {row.numpy: row.code for row in DTYPES}
+CODES |= {row.numpy.type: row.code for row in DTYPES}
+CODES |= {builtins.bool: BOOL, int: DEFAULT_INT, float: 12, complex: 14}
+CODES |= {"float8_e4m3fn": 15, "int": DEFAULT_INT, "float": 12, "complex": 14}
+
+
+def dtype_code(dtype):
+    """Return the code of a dtype given in any accepted form.
+
+    Raises
+    ------
+    TypeError
+        `dtype` names no element type of the library.
+    """
+    try:
+        code = CODES.get(dtype)
+        if code is None:  # None itself is no dtype here; NumPy takes it for float64
+            CODES[dtype] = code = CODE_OF[None if dtype is None else np.dtype(dtype)]
+    except (TypeError, KeyError, ValueError):
+        allowed = ", ".join(row.name for row in DTYPES)
+        raise TypeError(f"dtype: {dtype!r} is not supported; allowed are {allowed}") from None
+    return code
+
+
+class finfo_object(NamedTuple):
+    """What :func:`finfo` returns."""
+
+    bits: int
+    eps: float
+    max: float
+    min: float
+    smallest_normal: float
+    dtype: np.dtype
+
+
+class iinfo_object(NamedTuple):
+    """What :func:`iinfo` returns."""
+
+    bits: int
+    max: int
+    min: int
+    dtype: np.dtype
+
+
+def _dtype_of(value):
+    """The NumPy dtype of a dtype or of an object that has one."""
+    return DTYPES[dtype_code(getattr(value, "dtype", value))].numpy
+
+
+def finfo(type, /):
+    """Return the limits of a floating-point dtype (for a complex one, of its parts).
+
+    Parameters
+    ----------
+    type : dtype or Tensor
+
+    Returns
+    -------
+    finfo_object
+        ``bits``, ``eps``, ``max``, ``min``, ``smallest_normal`` as Python numbers, and ``dtype``.
+
+    >>> finfo("bfloat16").eps
+    0.0078125
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind in "biu":
+        raise TypeError(f"finfo: a floating-point dtype is needed, not {dtype}")
+    facts = ml_dtypes.finfo(dtype)
+    return finfo_object(
+        int(facts.bits),
+        float(facts.eps),
+        float(facts.max),
+        float(facts.min),
+        float(facts.smallest_normal),
+        np.dtype(facts.dtype),
+    )
+
+
+def iinfo(type, /):
+    """Return the limits of an integer dtype: ``bits``, ``max``, ``min`` and ``dtype``.
+
+    >>> iinfo("int8").max
+    127
+    """
+    dtype = _dtype_of(type)
+    if dtype.kind not in "iu":
+        raise TypeError(f"iinfo: an integer dtype is needed, not {dtype}")
+    facts = np.iinfo(dtype)
+    return iinfo_object(facts.bits, int(facts.max), int(facts.min), dtype)
+
+
+KINDS_OF_NAME = {
+    "bool": {"bool"},
+    "signed integer": {"int"},
+    "unsigned integer": {"uint"},
+    "integral": {"int", "uint"},
+    "real floating": {"float", "small"},
+    "complex floating": {"complex"},
+    "numeric": {"int", "uint", "float", "small", "complex"},
+}
+
+
+def isdtype(dtype, kind):
+    """Tell whether `dtype` is of a kind.
+
+    Parameters
+    ----------
+    dtype : dtype
+    kind : str, dtype or tuple of them
+        ``"bool"``, ``"signed integer"``, ``"unsigned integer"``, ``"integral"``,
+        ``"real floating"``, ``"complex floating"``, ``"numeric"``, or a dtype to equal.
+
+    >>> isdtype(bfloat16, "real floating"), isdtype(int8, ("bool", "unsigned integer"))
+    (True, False)
+    """
+    if isinstance(kind, tuple):
+        return any(isdtype(dtype, one) for one in kind)
+    row = DTYPES[dtype_code(dtype)]
+    if isinstance(kind, str) and kind in KINDS_OF_NAME:
+        return row.kind in KINDS_OF_NAME[kind]
+    if isinstance(kind, str) and kind not in CODES:
+        allowed = ", ".join(repr(name) for name in KINDS_OF_NAME)
+        raise ValueError(f"kind: {kind!r} is not a kind; allowed are {allowed} and dtypes")
+    return row.code == dtype_code(kind)

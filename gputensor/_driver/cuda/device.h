@@ -1,0 +1,457 @@
+// One CUDA device: the entries of the driver table through the CUDA driver.
+//
+// Each entry is one or two calls of the driver, made inside the device's context (cuda_context.h).
+// Entries that CUDA calls unsafe during a capture (allocation, mapping, queries) are `relaxed`:
+// they are allowed during any capture and are no part of it. The others take part in captures.
+#pragma once
+
+#include <atomic>
+#include <map>
+#include <mutex>
+#include <unordered_set>
+#include <vector>
+
+#include "gputensor/_driver/cuda/context.h"
+
+namespace gputensor {
+
+class CudaDevice : private CudaContext {
+public:
+    // `blocking`: wait after each piece of work (CUDA_LAUNCH_BLOCKING).
+    CudaDevice(const CudaApi& api, int device, void* context, bool blocking)
+        : CudaContext(api, context), device(device), blocking(blocking) {
+        property.type = 1;
+        property.location = {1, device};
+        access.push_back({{1, device}, READ_WRITE});
+    }
+
+    // Makes the device known to its peers by its number.
+    void introduce(int ordinal) { opened[ordinal] = this; }
+
+    // ---- memory --------------------------------------------------------------------------------
+
+    int mem_alloc(uint64_t* ptr, size_t nbytes) {
+        return relaxed([&] { return give(ptr, api.cuMemAlloc, nbytes); });
+    }
+    int mem_free(uint64_t ptr) {
+        if (!ptr) return INVALID_VALUE;
+        return relaxed([&] { return api.cuMemFree(ptr); });
+    }
+    int mem_info(size_t* free, size_t* total) {
+        return relaxed([&] {
+            size_t found_free = 0, found_total = 0;
+            int status = api.cuMemGetInfo(&found_free, &found_total);
+            if (status) return status;
+            *free = found_free;
+            *total = found_total;
+            return OK;
+        });
+    }
+    int pinned_alloc(uint64_t* ptr, size_t nbytes) {
+        return relaxed([&] { return give(ptr, api.cuMemHostAlloc, nbytes, PORTABLE); });
+    }
+    int pinned_free(uint64_t ptr) {
+        if (!ptr) return INVALID_VALUE;
+        return relaxed([&] { return api.cuMemFreeHost(handle(ptr)); });
+    }
+    int pinned_register(uint64_t ptr, size_t nbytes) {
+        return relaxed([&] { return api.cuMemHostRegister(handle(ptr), nbytes, PORTABLE); });
+    }
+    int pinned_unregister(uint64_t ptr) {
+        return relaxed([&] { return api.cuMemHostUnregister(handle(ptr)); });
+    }
+    int async_alloc(uint64_t* ptr, size_t nbytes, uint64_t stream) {
+        if (!is_kept.load(std::memory_order_relaxed) && !is_kept.exchange(true)) keep_freed();
+        return relaxed([&] { return give(ptr, api.cuMemAllocAsync, nbytes, handle(stream)); });
+    }
+    int async_free(uint64_t ptr, uint64_t stream) {
+        return relaxed([&] { return api.cuMemFreeAsync(ptr, handle(stream)); });
+    }
+    int async_trim(size_t keep) {
+        return relaxed([&] {
+            void* pool = nullptr;
+            int status = api.cuDeviceGetMemPool(&pool, device);
+            return status ? status : api.cuMemPoolTrimTo(pool, keep);
+        });
+    }
+
+    // ---- virtual memory ------------------------------------------------------------------------
+
+    size_t granularity() {
+        int supported = 0;
+        size_t found = 0;
+        if (api.cuDeviceGetAttribute(&supported, VIRTUAL_MEMORY_SUPPORTED, device) || !supported)
+            return 0;
+        return api.cuMemGetAllocationGranularity(&found, &property, MINIMUM) ? 0 : found;
+    }
+    int va_reserve(uint64_t* va, size_t nbytes, size_t alignment) {
+        return relaxed([&] {
+            return give(va, api.cuMemAddressReserve, nbytes, alignment, uint64_t(0), 0ull);
+        });
+    }
+    int va_release(uint64_t va, size_t nbytes) {
+        return relaxed([&] { return api.cuMemAddressFree(va, nbytes); });
+    }
+    int page_create(uint64_t* page, size_t nbytes) {
+        return relaxed([&] { return give(page, api.cuMemCreate, nbytes, &property, 0ull); });
+    }
+    int page_destroy(uint64_t page) {
+        return relaxed([&] { return api.cuMemRelease(page); });
+    }
+    int page_map(uint64_t va, size_t nbytes, uint64_t page) {
+        return relaxed([&] {
+            std::lock_guard<std::mutex> guard(mapping);
+            int status = api.cuMemMap(va, nbytes, 0, page, 0);
+            if (status) return status;
+            status = api.cuMemSetAccess(va, nbytes, access.data(), access.size());
+            // Peers copy through the driver's own memory where they have no access.
+            if (status && access.size() > 1)
+                status = api.cuMemSetAccess(va, nbytes, access.data(), 1);
+            if (status) api.cuMemUnmap(va, nbytes);
+            else mapped[va] = nbytes;
+            return status;
+        });
+    }
+    int page_unmap(uint64_t va, size_t nbytes) {
+        return relaxed([&] {
+            std::lock_guard<std::mutex> guard(mapping);
+            int status = api.cuMemUnmap(va, nbytes);
+            if (!status)
+                mapped.erase(mapped.lower_bound(va), mapped.lower_bound(va + nbytes));
+            return status;
+        });
+    }
+
+    // ---- streams and events --------------------------------------------------------------------
+
+    int stream_create(uint64_t* stream, int priority) {
+        return relaxed([&] {
+            return give(stream, api.cuStreamCreateWithPriority, NON_BLOCKING, priority);
+        });
+    }
+    int stream_destroy(uint64_t stream) {
+        if (!stream) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuStreamDestroy(handle(stream)); });
+    }
+    int stream_query(uint64_t stream) {
+        return relaxed([&] { return api.cuStreamQuery(handle(stream)); });
+    }
+    int stream_synchronize(uint64_t stream) {
+        return relaxed([&] { return api.cuStreamSynchronize(handle(stream)); });
+    }
+    int stream_wait_event(uint64_t stream, uint64_t event) {
+        if (!event) return INVALID_HANDLE;
+        return current([&] { return api.cuStreamWaitEvent(handle(stream), handle(event), 0); });
+    }
+    int stream_priority_range(int* least, int* greatest) {
+        return current([&] {
+            int low = 0, high = 0;
+            int status = api.cuCtxGetStreamPriorityRange(&low, &high);
+            if (status) return status;
+            *least = low;
+            *greatest = high;
+            return OK;
+        });
+    }
+    int event_create(uint64_t* event, uint32_t flags) {
+        if (flags & ~EVENT_TIMING) return INVALID_VALUE;
+        return relaxed([&] {
+            return give(event, api.cuEventCreate, flags & EVENT_TIMING ? 0u : DISABLE_TIMING);
+        });
+    }
+    int event_destroy(uint64_t event) {
+        if (!event) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuEventDestroy(handle(event)); });
+    }
+    int event_record(uint64_t event, uint64_t stream) {
+        if (!event) return INVALID_HANDLE;
+        return current([&] { return api.cuEventRecord(handle(event), handle(stream)); });
+    }
+    int event_query(uint64_t event) {
+        if (!event) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuEventQuery(handle(event)); });
+    }
+    int event_synchronize(uint64_t event) {
+        if (!event) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuEventSynchronize(handle(event)); });
+    }
+    int event_elapsed(float* milliseconds, uint64_t start, uint64_t end) {
+        if (!start || !end) return INVALID_HANDLE;
+        return relaxed([&] {
+            float found = 0;
+            int status = api.cuEventElapsedTime(&found, handle(start), handle(end));
+            if (!status) *milliseconds = found;
+            return status;
+        });
+    }
+    int synchronize() {
+        return current([&] { return api.cuCtxSynchronize(); });
+    }
+
+    // ---- capture and graphs --------------------------------------------------------------------
+
+    int capture_begin(uint64_t stream, int mode) {
+        return current([&] { return api.cuStreamBeginCapture(handle(stream), mode); });
+    }
+    int capture_end(uint64_t stream, uint64_t* graph) {
+        return current([&] {
+            void* found = nullptr;
+            int status = api.cuStreamEndCapture(handle(stream), &found);
+            if (!status) *graph = number(found);
+            return status;
+        });
+    }
+    // Stream 0 never captures, and asking CUDA about it disturbs captures of other streams.
+    int capture_info(uint64_t stream, int* active, uint64_t* capture_id) {
+        int state = 0;
+        uint64_t id = 0;
+        if (stream) {
+            int status = current([&] {
+                return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, nullptr, nullptr,
+                                                  nullptr);
+            });
+            if (status) return status;
+        }
+        *active = state;
+        *capture_id = state ? id : 0;
+        return OK;
+    }
+    int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
+        const void** found = nullptr;
+        size_t size = 0;
+        int status = capture_frontier(stream, &found, &size);
+        if (status) return status;
+        for (size_t i = 0; i < size && i < size_t(capacity); i++) nodes[i] = number(found[i]);
+        *count = int(size);
+        return OK;
+    }
+    int capture_follows(uint64_t stream, const uint64_t* nodes, int count, uint8_t* follows) {
+        const void** found = nullptr;
+        size_t size = 0;
+        int status = capture_frontier(stream, &found, &size);
+        if (status) return status;
+        std::unordered_set<uint64_t> before;
+        std::vector<uint64_t> left;
+        for (size_t i = 0; i < size; i++) left.push_back(number(found[i]));
+        while (!left.empty() && !status) {
+            uint64_t node = left.back();
+            left.pop_back();
+            if (before.insert(node).second) status = add_dependencies(node, left);
+        }
+        if (status) return status;
+        for (int i = 0; i < count; i++) follows[i] = before.count(nodes[i]) != 0;
+        return OK;
+    }
+    int graph_instantiate(uint64_t graph, uint64_t* executable) {
+        if (!graph) return INVALID_HANDLE;
+        return relaxed([&] {
+            return give(executable, api.cuGraphInstantiateWithFlags, handle(graph), 0ull);
+        });
+    }
+    int graph_launch(uint64_t executable, uint64_t stream) {
+        if (!executable) return INVALID_HANDLE;
+        return work(stream, [&] {
+            return api.cuGraphLaunch(handle(executable), handle(stream));
+        });
+    }
+    int graph_destroy(uint64_t graph) {
+        if (!graph) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuGraphDestroy(handle(graph)); });
+    }
+    int graph_executable_destroy(uint64_t executable) {
+        if (!executable) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuGraphExecDestroy(handle(executable)); });
+    }
+
+    // ---- work ----------------------------------------------------------------------------------
+
+    int copy_async(uint64_t dst, uint64_t src, size_t nbytes, uint64_t stream) {
+        if (!nbytes) return OK;
+        if (!dst || !src) return INVALID_VALUE;
+        return work(stream, [&] { return api.cuMemcpyAsync(dst, src, nbytes, handle(stream)); });
+    }
+    int fill_async(uint64_t dst, uint32_t value, int width, size_t count, uint64_t stream) {
+        if (width != 1 && width != 2 && width != 4) return INVALID_VALUE;
+        if (dst % uint64_t(width) || (count && !dst)) return INVALID_VALUE;
+        if (!count) return OK;
+        return work(stream, [&] {
+            void* to = handle(stream);
+            if (width == 1) return api.cuMemsetD8Async(dst, (unsigned char)value, count, to);
+            if (width == 2) return api.cuMemsetD16Async(dst, (unsigned short)value, count, to);
+            return api.cuMemsetD32Async(dst, value, count, to);
+        });
+    }
+    int host_launch(void (*function)(void*), void* argument, uint64_t stream) {
+        if (!function) return INVALID_VALUE;
+        return work(stream, [&] {
+            return api.cuLaunchHostFunc(handle(stream), function, argument);
+        });
+    }
+    int kernel_launch(uint64_t function, uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                      uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                      uint32_t shared_nbytes, uint64_t stream, const void* parameters,
+                      size_t nbytes) {
+        if (!function) return INVALID_HANDLE;
+        if (!parameters || !nbytes) return INVALID_VALUE;
+        void* one_struct[] = {const_cast<void*>(parameters)};
+        return work(stream, [&] {
+            return api.cuLaunchKernel(handle(function), grid_x, grid_y, grid_z, block_x, block_y,
+                                      block_z, shared_nbytes, handle(stream), one_struct,
+                                      nullptr);
+        });
+    }
+
+    // ---- peers ---------------------------------------------------------------------------------
+
+    int wait_for_peer(uint64_t stream, int peer, uint64_t event) {
+        if (!find_peer(peer)) return INVALID_DEVICE;
+        int status = refuse_capture(stream);
+        return status ? status : stream_wait_event(stream, event);
+    }
+    // cuMemcpyPeerAsync, unlike cuMemcpyAsync, takes memory made of pages that only its own device
+    // has access to.
+    int copy_to_peer(uint64_t dst, int peer, uint64_t src, size_t nbytes, uint64_t stream) {
+        if (nbytes && (!dst || !src)) return INVALID_VALUE;
+        CudaDevice* other = find_peer(peer);
+        if (!other) return INVALID_DEVICE;
+        int status = refuse_capture(stream);
+        if (status || !nbytes) return status;
+        if (other != this) reach(*other);
+        return work(stream, [&] {
+            return api.cuMemcpyPeerAsync(dst, other->context, src, context, nbytes,
+                                         handle(stream));
+        });
+    }
+
+    // ---- modules (not in the table: only kernels of our own need them) -------------------------
+
+    int module_load(const void* image, uint64_t* module) {
+        return relaxed([&] { return give(module, api.cuModuleLoadData, image); });
+    }
+    int module_unload(uint64_t module) {
+        return relaxed([&] { return api.cuModuleUnload(handle(module)); });
+    }
+    int module_function(uint64_t module, const char* name, uint64_t* function) {
+        return relaxed([&] {
+            return give(function, api.cuModuleGetFunction, handle(module), name);
+        });
+    }
+    int function_attribute(uint64_t function, int attribute, int* value) {
+        return current([&] { return api.cuFuncGetAttribute(value, attribute, handle(function)); });
+    }
+    int function_set_attribute(uint64_t function, int attribute, int value) {
+        return current([&] { return api.cuFuncSetAttribute(handle(function), attribute, value); });
+    }
+    int function_occupancy(uint64_t function, int block_size, size_t shared_nbytes, int* blocks) {
+        return current([&] {
+            return api.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, handle(function),
+                                                                   block_size, shared_nbytes);
+        });
+    }
+
+private:
+    static constexpr unsigned PORTABLE = 1;        // CU_MEMHOSTALLOC_, CU_MEMHOSTREGISTER_PORTABLE
+    static constexpr unsigned NON_BLOCKING = 1;    // CU_STREAM_NON_BLOCKING
+    static constexpr unsigned DISABLE_TIMING = 2;  // CU_EVENT_DISABLE_TIMING
+    static constexpr uint32_t EVENT_TIMING = 1;    // table.pxd
+    static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
+    static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
+
+    // The driver's pool, left alone, gives all that is free back whenever something is waited for.
+    // A driver that refuses this is slower, and serves all the same.
+    void keep_freed() {
+        relaxed([&] {
+            void* pool = nullptr;
+            uint64_t threshold = UINT64_MAX;
+            int status = api.cuDeviceGetMemPool(&pool, device);
+            return status ? status
+                          : api.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &threshold);
+        });
+    }
+
+    // The nodes that a capturing stream's next work comes after; CUDA's list, valid until the next
+    // call about the stream.
+    int capture_frontier(uint64_t stream, const void*** nodes, size_t* size) {
+        int state = 0;
+        uint64_t id = 0;
+        void* graph = nullptr;
+        if (!stream) return ILLEGAL_STATE;
+        int status = current([&] {
+            return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, &graph, nodes, size);
+        });
+        if (status) return status;
+        return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;
+    }
+
+    int add_dependencies(uint64_t node, std::vector<uint64_t>& nodes) {
+        size_t size = 0;
+        int status = api.cuGraphNodeGetDependencies(handle(node), nullptr, &size);
+        if (status || !size) return status;
+        std::vector<void*> found(size);
+        status = api.cuGraphNodeGetDependencies(handle(node), found.data(), &size);
+        if (status) return status;
+        for (size_t i = 0; i < size; i++) nodes.push_back(number(found[i]));
+        return OK;
+    }
+
+    template <class Call> int work(uint64_t stream, Call call) {
+        int status = current(call);
+        if (status || !blocking) return status;
+        int active = 0;
+        uint64_t id = 0;
+        status = capture_info(stream, &active, &id);
+        return status || active ? status : stream_synchronize(stream);
+    }
+
+    const int device;  // the CUdevice
+    const bool blocking;
+    static CudaDevice* find_peer(int ordinal) {
+        return ordinal >= 0 && ordinal < MOST_DEVICES ? opened[ordinal].load() : nullptr;
+    }
+
+    int refuse_capture(uint64_t stream) {
+        int active = 0;
+        uint64_t id = 0;
+        int status = capture_info(stream, &active, &id);
+        return status ? status : active ? CAPTURE_UNSUPPORTED : OK;
+    }
+
+    // At the first copy to a peer: where the hardware has a direct way, let this device into the
+    // peer's memory, that of single calls and all pages, present and future. A driver that refuses
+    // still copies, through the host.
+    void reach(CudaDevice& peer) {
+        if (peer.reached_by[device].exchange(true)) return;
+        relaxed([&] {
+            int can = 0;
+            if (api.cuDeviceCanAccessPeer(&can, device, peer.device) || !can) return OK;
+            int status = api.cuCtxEnablePeerAccess(peer.context, 0);
+            if (!status || status == PEER_ACCESS_ALREADY_ENABLED) peer.let_in(device);
+            return OK;
+        });
+    }
+
+    void let_in(int other) {
+        MemAccessDesc desc{{1, other}, READ_WRITE};
+        relaxed([&] {
+            std::lock_guard<std::mutex> guard(mapping);
+            access.push_back(desc);
+            for (auto& range : mapped) api.cuMemSetAccess(range.first, range.second, &desc, 1);
+            return OK;
+        });
+    }
+
+    static constexpr int MOST_DEVICES = 32;
+    static constexpr int READ_WRITE = 3;                     // CU_MEM_ACCESS_FLAGS_PROT_READWRITE
+    static constexpr int PEER_ACCESS_ALREADY_ENABLED = 704;
+    static inline std::atomic<CudaDevice*> opened[MOST_DEVICES] = {};
+
+    std::atomic<bool> is_kept{false};    // the driver's pool was told to keep what is freed
+    MemAllocationProp property{};
+    std::mutex mapping;  // of the next two
+    std::vector<MemAccessDesc> access;   // who reads and writes pages: this device, then its peers
+    std::map<uint64_t, size_t> mapped;   // pages by address
+    std::atomic<bool> reached_by[MOST_DEVICES] = {};
+};
+
+}  // namespace gputensor

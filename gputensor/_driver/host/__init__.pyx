@@ -1,0 +1,9 @@
+# The host filler of the driver table: an embedded device in host memory (device.h and what it
+# includes).
+
+from libc.stdint cimport uint64_t
+from libc.stdlib cimport calloc, free
+
+from gputensor._driver.table cimport Driver, status_t
+
+include "host.pxi"

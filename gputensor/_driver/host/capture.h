@@ -1,0 +1,209 @@
+// Captures and graphs of a host device: work recorded instead of run, and launched later.
+//
+// A stream that captures keeps a frontier: the nodes that its next node comes after. Recording an
+// event copies the frontier, waiting for it merges it into another stream's, which joins the same
+// capture. Mistakes get the status that CUDA gives for them; most invalidate the capture, which
+// then ends with CAPTURE_INVALIDATED and no graph.
+//
+// Memory entries are allowed during any capture; on CUDA the filler relaxes the thread's capture
+// mode around them.
+#pragma once
+
+#include "gputensor/_driver/host/schedule.h"
+
+namespace gputensor {
+
+class HostCapture {
+public:
+    int capture_begin(uint64_t stream, int mode) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (mode < GLOBAL || mode > RELAXED) return INVALID_VALUE;
+        if (!stream) return CAPTURE_UNSUPPORTED;
+        if (found->capture) return ILLEGAL_STATE;
+        auto capture = std::make_shared<Capture>();
+        capture->id = ++last_capture;
+        capture->origin = stream;
+        capture->mode = mode;
+        capture->thread = std::this_thread::get_id();
+        found->capture = capture;
+        found->frontier.clear();
+        return OK;
+    }
+
+    int capture_end(uint64_t stream, uint64_t* graph) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        auto capture = found->capture;
+        if (!capture) return ILLEGAL_STATE;
+        if (capture->origin != stream) {
+            invalidate(*capture);
+            return CAPTURE_UNMATCHED;
+        }
+        auto ends = capture->graph->ends();
+        bool joined = std::includes(found->frontier.begin(), found->frontier.end(), ends.begin(),
+                                    ends.end());
+        capture->ended = true;
+        for (auto& entry : schedule.streams)
+            if (entry.second->capture == capture) entry.second->capture = nullptr;
+        if (capture->invalidated) return CAPTURE_INVALIDATED;
+        // On CUDA, too, the capture is over then.
+        if (capture->mode != RELAXED && capture->thread != std::this_thread::get_id())
+            return CAPTURE_WRONG_THREAD;
+        if (!joined) return CAPTURE_UNJOINED;
+        graphs[++last_handle] = capture->graph;
+        *graph = last_handle;
+        return OK;
+    }
+
+    int capture_info(uint64_t stream, int* active, uint64_t* capture_id) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        *active = !found->capture ? 0 : found->capture->invalidated ? 2 : 1;
+        *capture_id = found->capture ? found->capture->id : 0;
+        return OK;
+    }
+
+    // Nodes are numbered from 1: 0 is none.
+    int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (!found->capture) return ILLEGAL_STATE;
+        if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+        int written = 0;
+        for (int node : found->frontier)
+            if (written < capacity) nodes[written++] = uint64_t(node) + 1;
+        *count = int(found->frontier.size());
+        return OK;
+    }
+
+    int capture_follows(uint64_t stream, const uint64_t* nodes, int count, uint8_t* follows) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (!found->capture) return ILLEGAL_STATE;
+        if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+        auto before = found->capture->graph->closure(found->frontier);
+        for (int i = 0; i < count; i++) follows[i] = before.count(int(nodes[i]) - 1) != 0;
+        return OK;
+    }
+
+    int graph_instantiate(uint64_t graph, uint64_t* executable) {
+        Lock guard(mutex);
+        auto found = graphs.find(graph);
+        if (found == graphs.end()) return INVALID_HANDLE;
+        executables[++last_handle].graph = found->second;
+        *executable = last_handle;
+        return OK;
+    }
+
+    int graph_launch(uint64_t executable, uint64_t stream) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        auto launched = executables.find(executable);
+        if (!found || launched == executables.end()) return INVALID_HANDLE;
+        auto graph = launched->second.graph;
+        if (found->capture) return capture_append(*found, *graph);
+        // All three at once: a launch by another thread waits for a mark that is queued.
+        Work pieces[] = {{Work::WAIT}, {Work::GRAPH}, {Work::RECORD}};
+        pieces[0].mark = launched->second.last;
+        pieces[1].run = std::make_shared<GraphRun>(graph);
+        pieces[2].mark = std::make_shared<Mark>();
+        pieces[2].mark->stream = stream;
+        launched->second.last = pieces[2].mark;
+        size_t first = pieces[0].mark && !pieces[0].mark->done ? 0 : 1;
+        return schedule.enqueue(guard, found, pieces + first, 3 - first);
+    }
+
+    int graph_destroy(uint64_t graph) {
+        Lock guard(mutex);
+        return graphs.erase(graph) ? OK : INVALID_HANDLE;
+    }
+
+    int graph_executable_destroy(uint64_t executable) {
+        Lock guard(mutex);
+        return executables.erase(executable) ? OK : INVALID_HANDLE;
+    }
+
+protected:
+    enum { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
+
+    HostCapture(size_t capacity, bool phantom, bool deferred, uint64_t seed)
+        : memory(capacity, phantom, deferred), schedule(memory, deferred, seed) {}
+
+    static int invalidate(Capture& capture) {
+        capture.invalidated = true;
+        return CAPTURE_UNSUPPORTED;
+    }
+
+    // Whether there was a capture to invalidate.
+    bool invalidate_all() {
+        bool any = false;
+        for (auto& entry : schedule.streams) {
+            if (!entry.second->capture) continue;
+            invalidate(*entry.second->capture);
+            any = true;
+        }
+        return any;
+    }
+
+    static int capture_add(Stream& stream, const Work& work) {
+        if (stream.capture->invalidated) return CAPTURE_INVALIDATED;
+        stream.frontier = {stream.capture->graph->add(work, stream.frontier)};
+        return OK;
+    }
+
+    // A graph launched while capturing becomes part of the capture.
+    static int capture_append(Stream& stream, const Graph& graph) {
+        if (stream.capture->invalidated) return CAPTURE_INVALIDATED;
+        if (graph.nodes.empty()) return OK;
+        Graph& target = *stream.capture->graph;
+        int base = int(target.nodes.size());
+        for (size_t i = 0; i < graph.nodes.size(); i++) {
+            std::set<int> after;
+            for (int node : graph.before[i]) after.insert(base + node);
+            target.add(graph.nodes[i], after.empty() ? stream.frontier : after);
+        }
+        stream.frontier.clear();
+        for (int node : graph.ends()) stream.frontier.insert(base + node);
+        return OK;
+    }
+
+    // stream_wait_event where the stream captures, or the event was recorded in a capture.
+    static int capture_wait(const std::shared_ptr<Stream>& stream,
+                            const std::shared_ptr<Mark>& mark) {
+        if (stream->capture && stream->capture->invalidated) return CAPTURE_INVALIDATED;
+        if (!mark) return OK;
+        if (!mark->capture) {
+            invalidate(*stream->capture);
+            return CAPTURE_ISOLATION;
+        }
+        if (mark->capture->ended) return CAPTURED_EVENT;
+        if (mark->capture->invalidated) return CAPTURE_INVALIDATED;
+        if (!stream->handle) return CAPTURE_UNSUPPORTED;
+        if (stream->capture && stream->capture != mark->capture) {
+            invalidate(*stream->capture);
+            invalidate(*mark->capture);
+            return CAPTURE_MERGE;
+        }
+        if (!stream->capture) stream->frontier.clear();
+        stream->capture = mark->capture;
+        stream->frontier.insert(mark->frontier.begin(), mark->frontier.end());
+        return OK;
+    }
+
+    std::mutex mutex;
+    HostMemory memory;
+    HostSchedule schedule;
+    uint64_t last_handle = 0;
+    uint64_t last_capture = 0;
+    std::unordered_map<uint64_t, Event> events;
+    std::unordered_map<uint64_t, std::shared_ptr<Graph>> graphs;
+    std::unordered_map<uint64_t, Executable> executables;
+};
+
+}  // namespace gputensor

@@ -1,0 +1,152 @@
+// Layers: tables that forward to another table and do one small thing on the way.
+//
+// A layer is one policy: `before` may refuse a call (a status other than 0), `after` sees the
+// status and the arguments. Layer writes the forwarding functions for it. Stack holds the
+// layers of one device in their order, outermost first: trace, counting, fault, cost, device. So a
+// call that the fault layer refuses is traced and counted, but costs nothing and reaches nobody.
+#pragma once
+
+#include <atomic>
+#include <mutex>
+#include <new>
+#include <vector>
+
+#include "gputensor/_driver/layers/cost_model.h"
+#include "gputensor/_driver/entries.h"
+
+namespace gputensor {
+
+// How often each entry was called.
+struct CountingPolicy {
+    std::atomic<uint64_t> counts[DRIVER_ENTRY_COUNT] = {};
+
+    int before(int entry) {
+        counts[entry].fetch_add(1, std::memory_order_relaxed);
+        return OK;
+    }
+    template <int ID, class... Args> void after(int, Args...) {}
+};
+
+// Refuses one call: the k-th from now, of one entry or of any.
+struct FaultPolicy {
+    std::atomic<int64_t> countdown{0};  // 0: nothing is to fail
+    std::atomic<int> only{-1};          // the entry that counts; -1: every entry
+    std::atomic<int> status{OUT_OF_MEMORY};
+
+    int before(int entry) {
+        if (countdown.load(std::memory_order_relaxed) <= 0) return OK;
+        int chosen = only.load(std::memory_order_relaxed);
+        if (chosen >= 0 && chosen != entry) return OK;
+        return countdown.fetch_sub(1) == 1 ? status.load() : OK;
+    }
+    template <int ID, class... Args> void after(int, Args...) {}
+
+    void arm(int64_t k, int with, int entry) {
+        countdown = 0;
+        only = entry;
+        status = with;
+        countdown = k;
+    }
+};
+
+// The calls as they were made, while it is on.
+struct TracePolicy {
+    struct Call {
+        int entry;
+        int status;
+        int argument_count;
+        uint64_t arguments[4];  // the first four; pointers to outputs as what they point to
+    };
+    std::atomic<bool> on{false};
+    std::mutex mutex;
+    std::vector<Call> calls;
+
+    int before(int) { return OK; }
+    template <int ID, class... Args> void after(int status, Args... args) {
+        if (!on.load(std::memory_order_relaxed)) return;
+        Call call{ID, status, int(sizeof...(Args) < 4 ? sizeof...(Args) : 4), {}};
+        int i = 0;
+        ((i < 4 ? void(call.arguments[i++] = number(status, args)) : void()), ...);
+        std::lock_guard<std::mutex> guard(mutex);
+        calls.push_back(call);
+    }
+
+private:
+    template <class T> static uint64_t number(int status, T value) {
+        if constexpr (!std::is_pointer_v<T>) {
+            return uint64_t(value);
+        } else if constexpr (std::is_integral_v<std::remove_pointer_t<T>>) {
+            return status ? 0 : uint64_t(*value);
+        } else {
+            return reinterpret_cast<uint64_t>(value);
+        }
+    }
+};
+
+template <class Table, class Policy> struct Layer {
+    Table table;
+    Table* inner;
+    Policy policy;
+
+    explicit Layer(Table* forwarded_to) : table(*forwarded_to), inner(forwarded_to) {
+        table.self = this;
+#define X(name) table.name = &Forward<ENTRY_##name, &Table::name>::call;
+        GPUTENSOR_DRIVER_ENTRIES(X)
+#undef X
+        static_assert(sizeof(Table) == (4 + DRIVER_ENTRY_COUNT) * sizeof(void*),
+                      "entries.h and struct Driver name different entries");
+    }
+
+private:
+    template <int ID, auto Member> struct Forward;
+    template <int ID, class... Args, int (*Table::*Member)(void*, Args...)>
+    struct Forward<ID, Member> {
+        static int call(void* self, Args... args) {
+            auto* layer = static_cast<Layer*>(self);
+            int status = layer->policy.before(ID);
+            if (!status) status = (layer->inner->*Member)(layer->inner->self, args...);
+            layer->policy.template after<ID>(status, args...);
+            return status;
+        }
+    };
+};
+
+template <class Table> struct Stack {
+    Layer<Table, CostPolicy> cost;
+    Layer<Table, FaultPolicy> fault;
+    Layer<Table, CountingPolicy> counting;
+    Layer<Table, TracePolicy> trace;
+
+    explicit Stack(Table* device)
+        : cost(device), fault(&cost.table), counting(&fault.table), trace(&counting.table) {}
+    Stack(const Stack&) = delete;
+
+    Table* outermost() { return &trace.table; }
+    Table* device() { return cost.inner; }
+    uint64_t count(int entry) { return counting.policy.counts[entry]; }
+    void reset_counts() {
+        for (auto& count : counting.policy.counts) count = 0;
+        cost.policy.nanoseconds = 0;
+    }
+    void fail(int64_t k, int status, int entry) { fault.policy.arm(k, status, entry); }
+    uint64_t modelled_nanoseconds() { return cost.policy.nanoseconds; }
+    void start_trace() {
+        take_trace();
+        trace.policy.on = true;
+    }
+    // In the child of a fork: another thread may have held these locks, in the middle of a change.
+    void renew() {
+        new (&trace.policy.mutex) std::mutex;
+        new (&trace.policy.calls) std::vector<TracePolicy::Call>;
+        cost.policy.renew();
+    }
+    std::vector<TracePolicy::Call> take_trace() {
+        trace.policy.on = false;
+        std::lock_guard<std::mutex> guard(trace.policy.mutex);
+        std::vector<TracePolicy::Call> taken;
+        taken.swap(trace.policy.calls);
+        return taken;
+    }
+};
+
+}  // namespace gputensor

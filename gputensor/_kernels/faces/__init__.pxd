@@ -1,0 +1,191 @@
+# What other rooms may call of _kernels/faces; each section is named after its part.
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from gputensor._arrays cimport Layout, Operand
+
+# ---- reduction_layout
+
+# The axes of a reduction in their simplest form: kept and reduced axes apart, innermost first.
+
+cdef extern from "gputensor/_kernels/cuda/reduction.h" namespace "gputensor" nogil:
+    cdef struct KeptAxis:
+        int64_t size
+        int64_t in_stride
+        int64_t out_stride
+
+    cdef struct ReducedAxis:
+        int64_t size
+        int64_t stride
+
+cdef struct ReductionLayout:
+    int kept_ndim
+    int reduced_ndim
+    int64_t kept                # products of the sizes
+    int64_t reduced
+    KeptAxis[16] kept_axes
+    ReducedAxis[16] reduced_axes
+
+
+# ---- elementwise
+
+# Element-wise kernels on Operands.
+#
+# Inputs come broadcast to the shape of `out` (stride 0 along broadcast axes) or as scalars; each is
+# first cast to `compute_dtype`, and the result is cast to the dtype of `out`. The 16-bit floats are
+# computed with in float32 and rounded once. Values are NumPy's: integers wrap, x // 0 is 0 for
+# integers, % has the divisor's sign. `out` may be an input with the same layout; any other overlap
+# is the caller's to avoid. Nothing here waits for the device.
+#
+#   COPY                  casts input 0 to the dtype of out; compute_dtype is not looked at
+#   EQ ... GE, IS...      give truth values; out is usually bool
+#   AND OR XOR NOT        logical with compute_dtype bool, bitwise with integers
+#   WHERE                 (condition, a, b); the condition is read as bool
+#   CLIP                  (x, low, high)
+#   ABS REAL IMAG         of a complex compute_dtype give its real type
+#   GELU                  exact (erf); GELU_TANH the tanh form
+
+cdef enum ElementwiseOp:
+    OP_COPY = 0
+    OP_NEG = 1
+    OP_POSITIVE = 2
+    OP_ABS = 3
+    OP_ADD = 4
+    OP_SUB = 5
+    OP_MUL = 6
+    OP_DIV = 7
+    OP_FLOORDIV = 8
+    OP_MOD = 9
+    OP_POW = 10
+    OP_MAXIMUM = 11
+    OP_MINIMUM = 12
+    OP_EQ = 13
+    OP_NE = 14
+    OP_LT = 15
+    OP_LE = 16
+    OP_GT = 17
+    OP_GE = 18
+    OP_AND = 19
+    OP_OR = 20
+    OP_XOR = 21
+    OP_NOT = 22
+    OP_LSHIFT = 23
+    OP_RSHIFT = 24
+    OP_WHERE = 25
+    OP_EXP = 26
+    OP_EXPM1 = 27
+    OP_LOG = 28
+    OP_LOG1P = 29
+    OP_LOG2 = 30
+    OP_LOG10 = 31
+    OP_SQRT = 32
+    OP_RSQRT = 33
+    OP_SQUARE = 34
+    OP_RECIPROCAL = 35
+    OP_SIN = 36
+    OP_COS = 37
+    OP_TAN = 38
+    OP_ASIN = 39
+    OP_ACOS = 40
+    OP_ATAN = 41
+    OP_SINH = 42
+    OP_COSH = 43
+    OP_TANH = 44
+    OP_ASINH = 45
+    OP_ACOSH = 46
+    OP_ATANH = 47
+    OP_ATAN2 = 48
+    OP_FLOOR = 49
+    OP_CEIL = 50
+    OP_TRUNC = 51
+    OP_ROUND = 52
+    OP_SIGN = 53
+    OP_ISNAN = 54
+    OP_ISINF = 55
+    OP_ISFINITE = 56
+    OP_ERF = 57
+    OP_SIGMOID = 58
+    OP_RELU = 59
+    OP_GELU = 60
+    OP_SILU = 61
+    OP_CLIP = 62
+    OP_REAL = 63
+    OP_IMAG = 64
+    OP_CONJ = 65
+    OP_GELU_TANH = 66
+
+# Apart from the names: Cython 3.0 takes a member of a named enum for no array dimension.
+cdef enum:
+    ELEMENTWISE_COUNT = 67
+
+# Raises TypeError when the operation does not exist for compute_dtype (sin of int32, bool - bool),
+# ValueError when shapes do not match; nothing has changed then.
+cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
+                     Operand* out, int count, Operand* inputs) except -1
+
+
+# ---- index
+
+# Gather and scatter by integer index arrays.
+#
+# `indices` are `count` operands of integer dtype, broadcast to one common shape; together they
+# index the `count` consecutive axes of `source` (or `target`) that start at `first_axis`. The other
+# side has the shape  source.shape[:first_axis] + indices.shape + source.shape[first_axis + count:].
+# Both sides have one dtype. A negative index counts from the end. An index out of range raises
+# IndexError on a host device (when the work runs); a CUDA kernel cannot raise: gather then reads
+# the nearest element inside, scatter writes nothing. Which of several writes to one element wins is
+# not defined on CUDA; on a host device it is the last.
+
+cdef int gather(int device, uint64_t stream, Operand* out, Operand* source, int first_axis,
+                int count, Operand* indices) except -1
+cdef int scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
+                 Operand* indices, Operand* values) except -1
+# For a selection without elements, where nothing is read or written: IndexError for an axis of
+# extent 0 that has indices, and on a host device for every index out of range (when the work runs).
+cdef int check_unused(int device, uint64_t stream, Operand* whole, int first_axis, int count,
+                      Operand* indices) except -1
+
+
+# ---- reduction
+
+# Reductions of one Operand.
+#
+# `axes_mask` has bit i set when axis i of the input is reduced; `out` has the kept axes, in order.
+# The input is cast to `compute_dtype`, reduced, and the result cast to the dtype of out. Sums of
+# 16-bit floats are accumulated in float32; sums of float32 and float64 in a tree; integers exactly
+# modulo 2^64. NaN wins in MAX, MIN, ARGMAX and ARGMIN. ARGMAX and ARGMIN give the first occurrence
+# as an index along the reduced axis, or into the reduced axes flattened in C order. Results do not
+# depend on timing: the same call gives the same bits. Nothing here waits for the device.
+#
+# An empty SUM is 0, PROD 1, ANY False, ALL True, MEAN NaN; an empty MAX, MIN, ARGMAX or ARGMIN
+# raises ValueError.
+
+cdef enum ReductionOp:
+    RED_SUM = 0
+    RED_PROD = 1
+    RED_MAX = 2
+    RED_MIN = 3
+    RED_ARGMAX = 4
+    RED_ARGMIN = 5
+    RED_ANY = 6
+    RED_ALL = 7
+    RED_MEAN = 8
+
+# Apart from the names: Cython 3.0 takes a member of a named enum for no array dimension.
+cdef enum:
+    REDUCTION_COUNT = 9
+
+cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
+                Operand* out, Operand* input, uint32_t axes_mask) except -1
+
+
+# ---- creation
+
+# Kernels that write an Operand from no array: a constant, a progression.
+
+# out[...] = value, a scalar operand, cast to the dtype of out.
+cdef int fill(int device, uint64_t stream, Operand* out, Operand* value) except -1
+# out[i] = start + i * step, out of one dimension. Integer dtypes (and bool) use the integer pair,
+# which wraps; floating-point and complex dtypes use the double pair, rounded once at the end.
+cdef int arange(int device, uint64_t stream, Operand* out, double start, double step,
+                int64_t integer_start, int64_t integer_step) except -1

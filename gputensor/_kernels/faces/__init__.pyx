@@ -1,0 +1,38 @@
+# The calls that compute: element-wise, reduction, gather and scatter, creation. Each takes operands
+# (address, type, shape, strides) and queues one kernel, or its NumPy twin on a host device.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.core cimport Block
+from gputensor._arrays cimport (
+    DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_INT64, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8,
+    KIND_INT, KIND_UINT, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
+    layout_axes, layout_cut, layout_is_small, layout_merge, layout_size, scalar_is_zero,
+    scalar_pack,
+)
+from gputensor._driver.registry cimport driver_open
+from gputensor._driver.table cimport Driver, status_t
+from gputensor._kernels.launch cimport (
+    Kernel, KernelTable, host_call, host_view, is_host, kernel_find, kernel_function,
+    launch_kernel, launch_kernel_3d,
+)
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels import programs
+from gputensor._kernels.host import (
+    elementwise as host_elementwise, index as host_index, reduction as host_reduction,
+)
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS, check_kind, kind_table
+from gputensor.errors import raise_for_status
+
+include "reduction_layout.pxi"
+include "cuda_transpose.pxi"
+include "cuda_elementwise.pxi"
+include "elementwise.pxi"
+include "cuda_index.pxi"
+include "index.pxi"
+include "cuda_reduction.pxi"
+include "reduction.pxi"
+include "creation.pxi"

@@ -1,0 +1,254 @@
+# Element-wise kernels on a CUDA device: layout, choice of kernel, launch.
+#
+# A call does: merge the axes; cut what does not fit 32-bit indices; choose vector width and reading
+# modes; find the kernel by one integer key; fill one parameter struct; launch. On a known key no
+# Python object is made. Zero fills and copies of one contiguous run go to the driver instead.
+
+cdef enum:
+    UNIT = 0                # reading modes; elementwise.cuh explains them
+    STRIDED = 1
+    SCALAR = 2
+    CUDA_ELEMENTWISE_BLOCK = 256
+
+cdef extern from "gputensor/_kernels/cuda/elementwise.h" namespace "gputensor" nogil:
+    cdef struct ElementwiseScalar:
+        double[2] parts
+
+    cdef struct ElementwiseParameters:
+        uint64_t out
+        uint64_t[3] inputs
+        uint32_t units
+        uint32_t tail
+        ElementwiseScalar[3] scalars
+        Axis[16] axes
+
+    unsigned elementwise_nbytes(int rank)
+
+cdef struct Plan:
+    int op
+    int compute
+    int out
+    int count
+    int[3] dtypes
+    int[3] modes
+    int vector
+    int rank                # 0: contiguous
+
+cdef KernelTable cuda_elementwise_kernels = KernelTable()
+
+
+cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype,
+                          Operand* out, int count, Operand* inputs) except -1:
+    cdef Plan plan
+    cdef Layout layout
+    cdef ElementwiseParameters parameters
+    cdef int i
+    memset(&parameters, 0, sizeof(parameters))
+    if op == OP_POW and inputs[1].is_scalar and is_two(&inputs[1]):
+        op = OP_SQUARE
+        count = 1
+    plan.op = op
+    plan.compute = compute_dtype
+    plan.out = out.dtype
+    plan.count = count
+    for i in range(count):
+        if inputs[i].is_scalar:
+            plan.modes[i] = SCALAR
+            plan.dtypes[i] = DT_BOOL if op == OP_WHERE and i == 0 else compute_dtype
+            scalar_pack(&inputs[i], plan.dtypes[i], parameters.scalars[i].parts)
+        else:
+            plan.modes[i] = UNIT
+            plan.dtypes[i] = inputs[i].dtype
+    layout_merge(&layout, out, count, inputs)
+    if op == OP_COPY:
+        if copy_by_driver(device, stream, &layout, out, &inputs[0]):
+            return 0
+        use_bits(&plan)
+    return run_layout(device, stream, &plan, &layout, &parameters)
+
+
+cdef bint is_two(const Operand* operand) noexcept nogil:
+    # In the field that the operand's dtype names (see scalar.pyx).
+    return operand.integer == 2 if operand.dtype < DT_FLOAT16 else (
+        operand.real == 2 and operand.imag == 0)
+
+
+cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:
+    return layout.ndim == 0 or (layout.ndim == 1 and layout.strides[k][0] == 1)
+
+
+cdef bint copy_by_driver(int device, uint64_t stream, const Layout* layout, const Operand* out,
+                         const Operand* value) except -1:
+    # One run of memory: a memset of zero, or a copy of bytes.
+    cdef Driver* driver
+    cdef status_t status
+    cdef size_t nbytes
+    if not is_contiguous(layout, OUT):
+        return False
+    nbytes = <size_t>layout_size(layout) * layout.itemsizes[OUT]
+    if value.is_scalar:
+        if not scalar_is_zero(value):
+            return False
+        driver = driver_open(device)
+        if nbytes % 4 == 0 and layout.ptrs[OUT] % 4 == 0:
+            status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 4, nbytes // 4, stream)
+        else:
+            status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 1, nbytes, stream)
+        if status != 0:
+            raise_for_status(status, "fill_async", f"of {nbytes} bytes on device {device}")
+        return True
+    if value.dtype != out.dtype or not is_contiguous(layout, 0):
+        return False
+    if layout.ptrs[0] == layout.ptrs[OUT]:
+        return True
+    driver = driver_open(device)
+    status = driver.copy_async(driver.self, layout.ptrs[OUT], layout.ptrs[0], nbytes, stream)
+    if status != 0:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on device {device}")
+    return True
+
+
+cdef void use_bits(Plan* plan) noexcept nogil:
+    # A copy within one dtype moves bits: one kernel for each size.
+    cdef int size
+    if plan.modes[0] == SCALAR or plan.dtypes[0] != plan.out:
+        return
+    size = dtype_itemsize(plan.out)
+    plan.out = (DT_UINT8 if size == 1 else DT_UINT16 if size == 2 else DT_UINT32 if size == 4
+                else DT_UINT64 if size == 8 else DT_COMPLEX128)
+    plan.dtypes[0] = plan.out
+    plan.compute = plan.out
+
+
+cdef int run_layout(int device, uint64_t stream, Plan* plan, Layout* layout,
+                    ElementwiseParameters* parameters) except -1:
+    cdef Layout rest
+    cdef Plan fresh
+    cdef bint is_flat = choose_flat(plan, layout)
+    if (is_flat and layout_size(layout) > <int64_t>0x7ffff000 * plan.vector) or (
+            not is_flat and not layout_is_small(layout)):
+        fresh = plan[0]
+        layout_cut(layout, &rest)
+        run_layout(device, stream, plan, layout, parameters)
+        return run_layout(device, stream, &fresh, &rest, parameters)
+    if is_flat:
+        return launch_flat(device, stream, plan, layout, parameters)
+    if plan.op == OP_COPY and plan.modes[0] != SCALAR and is_transposition(layout):
+        return transpose(device, stream, plan.out, plan.dtypes[0], layout)
+    return launch_strided(device, stream, plan, layout, parameters)
+
+
+cdef inline int aligned_vector(const Plan* plan, const Layout* layout) noexcept nogil:
+    # Elements of which no operand loads more than 16 bytes, at an aligned address.
+    cdef int k, largest = 1, vector
+    for k in range(OPERANDS):
+        if layout.itemsizes[k] > largest:
+            largest = layout.itemsizes[k]
+    vector = 16 // largest
+    for k in range(OPERANDS):
+        if layout.itemsizes[k] == 0 or (k != OUT and plan.modes[k] == STRIDED):
+            continue
+        while layout.ptrs[k] % <uint64_t>(vector * layout.itemsizes[k]) != 0 and vector > 1:
+            vector //= 2
+    return vector
+
+
+cdef bint choose_flat(Plan* plan, const Layout* layout) noexcept nogil:
+    # Whether every operand is one contiguous run; sets the vector width then.
+    cdef int i
+    if layout.ndim > 1 or not is_contiguous(layout, OUT):
+        return False
+    for i in range(plan.count):
+        if plan.modes[i] != SCALAR:
+            if not is_contiguous(layout, i):
+                return False
+            plan.modes[i] = UNIT
+    plan.rank = 0
+    plan.vector = aligned_vector(plan, layout)
+    return True
+
+
+cdef int launch_flat(int device, uint64_t stream, Plan* plan, const Layout* layout,
+                     ElementwiseParameters* parameters) except -1:
+    cdef int64_t size = layout_size(layout)
+    parameters.units = <uint32_t>(size // plan.vector)
+    parameters.tail = <uint32_t>(size % plan.vector)
+    return launch_plan(device, stream, plan, layout, parameters)
+
+
+cdef int launch_strided(int device, uint64_t stream, Plan* plan, Layout* layout,
+                        ElementwiseParameters* parameters) except -1:
+    choose_strided(plan, layout)
+    layout.shape[0] //= plan.vector
+    for i in range(OPERANDS):
+        if i == OUT or (i < plan.count and plan.modes[i] == UNIT):
+            layout.strides[i][0] *= plan.vector
+    layout_axes(layout, parameters.axes)
+    parameters.units = <uint32_t>layout_size(layout)
+    parameters.tail = 0
+    return launch_plan(device, stream, plan, layout, parameters)
+
+
+cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
+    # Vectors along the innermost axis when every operand has stride 1, or 0, there.
+    cdef int i, axis, vector
+    cdef int64_t together
+    cdef bint is_vectored = layout.strides[OUT][0] == 1
+    plan.rank = layout.ndim
+    for i in range(plan.count):
+        if plan.modes[i] == SCALAR:
+            continue
+        plan.modes[i] = UNIT if layout.strides[i][0] == 1 else STRIDED
+        if layout.strides[i][0] != 1 and layout.strides[i][0] != 0:
+            is_vectored = False
+    vector = 1
+    if is_vectored:
+        together = layout.shape[0]
+        for axis in range(1, layout.ndim):
+            together |= layout.strides[OUT][axis]
+            for i in range(plan.count):
+                if plan.modes[i] == UNIT:
+                    together |= layout.strides[i][axis]
+        vector = aligned_vector(plan, layout)
+        while together % vector != 0:
+            vector //= 2
+    plan.vector = vector
+    if vector == 1:
+        for i in range(plan.count):
+            if plan.modes[i] == UNIT:
+                plan.modes[i] = STRIDED
+
+
+cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout* layout,
+                     ElementwiseParameters* parameters) except -1:
+    cdef int i, unroll, loads = 0
+    cdef uint64_t key, function, threads
+    cdef void* found
+    key = plan.op | plan.compute << 7 | plan.out << 12
+    for i in range(3):
+        key <<= 7
+        if i < plan.count:
+            key |= plan.dtypes[i] | plan.modes[i] << 5
+            loads += plan.modes[i] != SCALAR
+    key = (key << 5 | plan.vector) << 5 | plan.rank
+    # Two units in flight hide the latency of a kernel that reads one array.
+    unroll = 2 if loads <= 1 and plan.rank <= 2 else 1
+    found = kernel_find(cuda_elementwise_kernels, key)
+    if found == NULL:
+        found = cuda_elementwise_add_kernel(key, plan, unroll)
+    function = kernel_function(<Kernel>found, device)
+    parameters.out = layout.ptrs[OUT]
+    for i in range(3):
+        parameters.inputs[i] = layout.ptrs[i]
+    threads = <uint64_t>parameters.units + parameters.tail
+    return launch_kernel(device, stream, function,
+                         <uint32_t>((threads + CUDA_ELEMENTWISE_BLOCK * unroll - 1) // (CUDA_ELEMENTWISE_BLOCK * unroll)), CUDA_ELEMENTWISE_BLOCK, 0,
+                         parameters, elementwise_nbytes(plan.rank))
+
+
+cdef void* cuda_elementwise_add_kernel(uint64_t key, const Plan* plan, int unroll) except NULL:
+    cdef int i
+    dtypes = tuple([plan.dtypes[i] for i in range(plan.count)])
+    modes = tuple([plan.modes[i] for i in range(plan.count)])
+    return cuda_elementwise_kernels.add(key, programs.elementwise(
+        plan.op, plan.compute, plan.out, dtypes, modes, plan.vector, plan.rank, unroll))

@@ -1,0 +1,182 @@
+# Gather, scatter and progressions on a CUDA device (see index.pxd, index.cuh).
+#
+# One index array is used as it is. Several are folded, one launch each, into a workspace of element
+# offsets, freed at once in stream order. Arrays that need 64-bit offsets are cut in pieces like
+# those of the element-wise kernels, except along the indexed axes, whose offset is always 64-bit.
+
+cdef enum:
+    GATHER = 0              # the forms of index.cuh
+    SCATTER = 1
+    FOLD = 2
+    FOLDED_GATHER = 3
+    FOLDED_SCATTER = 4
+    CUDA_INDEX_BLOCK = 256
+    ARANGE = 7              # a form of its own among the keys
+
+cdef extern from "gputensor/_kernels/cuda/index.h" namespace "gputensor" nogil:
+    cdef struct IndexParameters:
+        uint64_t small
+        uint64_t whole
+        uint64_t index
+        uint32_t count
+        uint32_t is_first
+        uint32_t is_strict
+        uint32_t padding
+        int64_t axis_size
+        int64_t axis_stride
+        Axis[16] axes
+
+    cdef struct ArangeParameters:
+        uint64_t out
+        int64_t size
+        int64_t stride
+        double start
+        double step
+        int64_t integer_start
+        int64_t integer_step
+
+cdef KernelTable cuda_index_kernels = KernelTable()
+
+
+cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, double step,
+                     int64_t integer_start, int64_t integer_step) except -1:
+    cdef ArangeParameters parameters
+    cdef uint64_t key = out.dtype << 3 | ARANGE
+    cdef void* found = kernel_find(cuda_index_kernels, key)
+    if found == NULL:
+        found = cuda_index_kernels.add(key, programs.arange(out.dtype))
+    memset(&parameters, 0, sizeof(parameters))
+    parameters.out = out.ptr
+    parameters.size = out.shape[0]
+    parameters.stride = out.strides[0]
+    parameters.start = start
+    parameters.step = step
+    parameters.integer_start = integer_start
+    parameters.integer_step = integer_step
+    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
+                         <uint32_t>((out.shape[0] + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK), CUDA_INDEX_BLOCK, 0, &parameters,
+                         sizeof(parameters))
+
+
+cdef int cuda_gather(int device, uint64_t stream, Operand* out, Operand* source_operand,
+                     int first_axis, int count, Operand* indices) except -1:
+    return move(GATHER, device, stream, out, source_operand, first_axis, count, indices)
+
+
+cdef int cuda_scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
+                      Operand* indices, Operand* values) except -1:
+    return move(SCATTER, device, stream, values, target, first_axis, count, indices)
+
+
+cdef int move(int form, int device, uint64_t stream, Operand* small, Operand* whole,
+              int first_axis, int count, Operand* indices) except -1:
+    cdef IndexParameters parameters
+    cdef Operand folded
+    cdef Block* block
+    memset(&parameters, 0, sizeof(parameters))
+    if count == 1:
+        parameters.axis_size = whole.shape[first_axis]
+        parameters.axis_stride = whole.strides[first_axis]
+        return move_by(form, device, stream, small, whole, first_axis, 1, &indices[0], &parameters)
+    block = fold(device, stream, whole, first_axis, count, indices, form == SCATTER, &folded)
+    try:
+        parameters.axis_size = 0
+        parameters.axis_stride = 1
+        form = FOLDED_GATHER if form == GATHER else FOLDED_SCATTER
+        return move_by(form, device, stream, small, whole, first_axis, count, &folded, &parameters)
+    finally:
+        allocator_free(block)
+
+
+cdef Block* fold(int device, uint64_t stream, const Operand* whole, int first_axis, int count,
+                 Operand* indices, bint is_strict, Operand* folded) except NULL:
+    # Element offsets of all index arrays together, in C order, in a fresh block.
+    cdef IndexParameters parameters
+    cdef Layout layout
+    cdef status_t status = 0
+    cdef Block* block
+    cdef int axis, i
+    cdef int64_t stride = 1
+    memset(&parameters, 0, sizeof(parameters))
+    folded[0] = indices[0]
+    folded.dtype = DT_INT64
+    for axis in range(folded.ndim - 1, -1, -1):
+        folded.strides[axis] = stride
+        stride *= folded.shape[axis]
+    block = allocator_malloc(device, <size_t>(stride * 8), stream, &status)
+    if block == NULL:
+        raise_for_malloc(device, <size_t>(stride * 8), stream, status)
+    folded.ptr = block.ptr
+    try:
+        for i in range(count):
+            parameters.axis_size = whole.shape[first_axis + i]
+            parameters.axis_stride = whole.strides[first_axis + i]
+            parameters.is_first = i == 0
+            parameters.is_strict = is_strict
+            # The index array is operand 1, as in move_by; operand 0 is not there.
+            merge(&layout, folded, NULL, &indices[i])
+            cuda_index_launch(FOLD, device, stream, &layout, 8, indices[i].dtype, &parameters)
+    except BaseException:
+        allocator_free(block)
+        raise
+    return block
+
+
+cdef int move_by(int form, int device, uint64_t stream, const Operand* small, const Operand* whole,
+                 int first_axis, int count, const Operand* index,
+                 IndexParameters* parameters) except -1:
+    # Spreads `whole` and `index` over the axes of `small`, with stride 0 where they have none.
+    cdef Layout layout
+    cdef Operand wide_whole = small[0]
+    cdef Operand wide_index = small[0]
+    cdef int axis, ndim = index.ndim
+    wide_whole.ptr = whole.ptr
+    wide_index.ptr = index.ptr
+    wide_index.dtype = index.dtype
+    for axis in range(small.ndim):
+        wide_index.strides[axis] = 0
+        if axis < first_axis:
+            wide_whole.strides[axis] = whole.strides[axis]
+        elif axis < first_axis + ndim:
+            wide_whole.strides[axis] = 0
+            wide_index.strides[axis] = index.strides[axis - first_axis]
+        else:
+            wide_whole.strides[axis] = whole.strides[axis - ndim + count]
+    merge(&layout, small, &wide_whole, &wide_index)
+    return cuda_index_launch(form, device, stream, &layout, dtype_itemsize(small.dtype), index.dtype,
+                  parameters)
+
+
+cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
+                const Operand* index) noexcept nogil:
+    # Operand 0 is `whole` (NULL: absent), operand 1 the index array.
+    cdef Operand[2] inputs
+    if whole == NULL:
+        inputs[0].is_scalar = 1
+    else:
+        inputs[0] = whole[0]
+    inputs[1] = index[0]
+    layout_merge(layout, small, 2, inputs)
+
+
+cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout, int itemsize,
+                int index_dtype, IndexParameters* parameters) except -1:
+    cdef Layout rest
+    cdef uint64_t key
+    cdef void* found
+    if not layout_is_small(layout):
+        layout_cut(layout, &rest)
+        cuda_index_launch(form, device, stream, layout, itemsize, index_dtype, parameters)
+        return cuda_index_launch(form, device, stream, &rest, itemsize, index_dtype, parameters)
+    key = ((itemsize << 5 | index_dtype) << 5 | layout.ndim) << 3 | form
+    found = kernel_find(cuda_index_kernels, key)
+    if found == NULL:
+        found = cuda_index_kernels.add(key, programs.index(form, itemsize, index_dtype, layout.ndim))
+    parameters.small = layout.ptrs[OUT]
+    parameters.whole = layout.ptrs[0]
+    parameters.index = layout.ptrs[1]
+    parameters.count = <uint32_t>layout_size(layout)
+    layout_axes(layout, parameters.axes)
+    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
+                         (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK, 0, parameters,
+                         sizeof(IndexParameters))

@@ -1,0 +1,207 @@
+# Reductions on a CUDA device: layout, division of the work, launches (see reduction.pxd).
+#
+# Row and column kernels are described in reduction.cuh. With few outputs the reduced
+# range is cut into parts, whose accumulators a second launch on the same stream reduces; the
+# workspace is freed at once, which is safe in stream order. How the range is cut depends on shapes
+# alone, so the same call gives the same bits.
+
+cdef enum:
+    THREADS = 256
+    FULL = 1024                 # blocks that fill the device (132 multiprocessors, 8 blocks each)
+    MOST_PARTS = 1024
+
+cdef extern from "gputensor/_kernels/cuda/reduction.h" namespace "gputensor" nogil:
+    cdef struct ReductionParameters:
+        uint64_t out
+        uint64_t input
+        uint64_t partial
+        int64_t kept
+        int64_t units
+        int64_t reduced
+        int64_t chunk
+        int64_t parts
+        KeptAxis[16] kept_axes
+        ReducedAxis[16] reduced_axes
+
+cdef struct Variant:
+    int op
+    int dtype
+    int compute
+    int out
+    int column
+    int vector
+    int kept
+    int reduced
+    int wide
+    int partial
+    int from_partial
+
+cdef struct Division:
+    int x                       # threads of a block along x and y
+    int y
+    int64_t blocks              # along the outputs
+    int64_t parts
+    int64_t chunk               # units of a part
+
+cdef KernelTable cuda_reduction_kernels = KernelTable()
+cdef unsigned char[16][32] sizes    # of an accumulator, by operation and compute dtype
+
+
+def _load_sizes():
+    for row in REDUCTIONS:
+        for element in DTYPES:
+            nbytes = programs.accumulator_nbytes(row.code, element.code)
+            sizes[<int>row.code][<int>element.code] = nbytes
+
+
+_load_sizes()
+
+
+cdef inline int64_t ceiling(int64_t a, int64_t b) noexcept nogil:
+    return (a + b - 1) // b
+
+
+cdef inline int power_of_two(int64_t at_least, int most) noexcept nogil:
+    cdef int x = 1
+    while x < at_least and x < most:
+        x *= 2
+    return x
+
+
+cdef void divide_rows(Division* division, int64_t kept, int64_t units) noexcept nogil:
+    # Four loads a thread when outputs are many; more threads an output, then more parts, when few.
+    division.x = power_of_two(ceiling(units, 4), THREADS)
+    while division.x > 32 and kept * division.x > 2 * FULL * THREADS:
+        division.x //= 2
+    division.y = THREADS // division.x
+    division.blocks = ceiling(kept, division.y)
+    divide_parts(division, units, 4 * division.x)
+
+
+cdef void divide_columns(Division* division, int64_t kept, int64_t units) noexcept nogil:
+    division.x = power_of_two(kept, 32)
+    division.y = power_of_two(ceiling(units, 4), THREADS // division.x)
+    division.x = power_of_two(kept, THREADS // division.y)
+    division.blocks = ceiling(kept, division.x)
+    divide_parts(division, units, 4 * division.y)
+
+
+cdef void divide_parts(Division* division, int64_t units, int64_t least) noexcept nogil:
+    # `least` units are one round of a block; a part has several, to be worth its store.
+    cdef int64_t parts = 1
+    if division.blocks < FULL // 2:
+        parts = FULL // division.blocks
+        if parts > ceiling(units, 2 * least):
+            parts = ceiling(units, 2 * least)
+        if parts > MOST_PARTS:
+            parts = MOST_PARTS
+        if parts < 1:
+            parts = 1
+    division.chunk = ceiling(ceiling(units, parts), least) * least
+    division.parts = ceiling(units, division.chunk) if units > 0 else 1
+
+
+cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
+                     Operand* out, Operand* input, uint32_t axes_mask) except -1:
+    cdef ReductionLayout layout
+    cdef ReductionParameters parameters
+    cdef Variant variant
+    cdef Division division
+    cdef int axis, size = sizes[op][compute_dtype]
+    cdef bint is_argument = op == RED_ARGMAX or op == RED_ARGMIN
+    reduction_layout(&layout, out, input, axes_mask, is_argument)
+    variant.op = op
+    variant.dtype = input.dtype
+    variant.compute = compute_dtype
+    variant.out = out.dtype
+    variant.column = is_column(&layout)
+    variant.vector = load_width(&layout, input, variant.column, dtype_itemsize(input.dtype),
+                                4 if is_argument else 64 // size)
+    variant.kept = layout.kept_ndim
+    variant.reduced = layout.reduced_ndim
+    variant.wide = layout.kept > 0x7fffffff or layout.reduced > 0x7fffffff
+    variant.from_partial = 0
+    memset(&parameters, 0, sizeof(parameters))
+    parameters.out = out.ptr
+    parameters.input = input.ptr
+    parameters.partial = 0
+    parameters.reduced = layout.reduced
+    for axis in range(layout.kept_ndim):
+        parameters.kept_axes[axis] = layout.kept_axes[axis]
+    for axis in range(layout.reduced_ndim):
+        parameters.reduced_axes[axis] = layout.reduced_axes[axis]
+    if variant.column:
+        parameters.kept = layout.kept // variant.vector
+        parameters.units = layout.reduced
+        divide_columns(&division, parameters.kept, parameters.units)
+    else:
+        parameters.kept = layout.kept
+        parameters.units = layout.reduced // variant.vector
+        divide_rows(&division, parameters.kept, parameters.units)
+    variant.partial = division.parts > 1
+    if not variant.partial:
+        return cuda_reduction_launch(device, stream, &variant, &division, &parameters)
+    return launch_in_parts(device, stream, &variant, &division, &parameters, &layout, size)
+
+
+cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division* division,
+                         ReductionParameters* parameters, const ReductionLayout* layout,
+                         int size) except -1:
+    cdef int axis
+    cdef int64_t stride
+    cdef status_t status = 0
+    cdef size_t nbytes = <size_t>(layout.kept * division.parts * size)
+    cdef Block* block = allocator_malloc(device, nbytes, stream, &status)
+    if block == NULL:
+        raise_for_malloc(device, nbytes, stream, status)
+    try:
+        parameters.partial = block.ptr
+        cuda_reduction_launch(device, stream, variant, division, parameters)
+        # The parts of one output are neighbours: a row reduction over a C-ordered array.
+        parameters.input = block.ptr
+        parameters.kept = layout.kept
+        parameters.units = division.parts
+        parameters.reduced_axes[0].size = division.parts
+        parameters.reduced_axes[0].stride = 1
+        stride = division.parts
+        for axis in range(layout.kept_ndim):
+            parameters.kept_axes[axis].in_stride = stride
+            stride *= layout.kept_axes[axis].size
+        variant.column = 0
+        variant.vector = 1
+        variant.reduced = 1
+        variant.wide = layout.kept > 0x7fffffff
+        variant.partial = 0
+        variant.from_partial = 1
+        divide_rows(division, layout.kept, parameters.units)
+        division.parts = 1
+        division.chunk = parameters.units
+        return cuda_reduction_launch(device, stream, variant, division, parameters)
+    finally:
+        allocator_free(block)
+
+
+cdef int cuda_reduction_launch(int device, uint64_t stream, const Variant* variant, const Division* division,
+                ReductionParameters* parameters) except -1:
+    cdef uint64_t key
+    cdef void* found
+    parameters.chunk = division.chunk
+    parameters.parts = division.parts
+    key = variant.op << 15 | variant.dtype << 10 | variant.compute << 5 | variant.out
+    key = key << 5 | variant.vector
+    key = key << 10 | variant.kept << 5 | variant.reduced
+    key = key << 4 | variant.column << 3 | variant.wide << 2
+    key = key | variant.partial << 1 | variant.from_partial
+    found = kernel_find(cuda_reduction_kernels, key)
+    if found == NULL:
+        found = cuda_reduction_add_kernel(key, variant)
+    return launch_kernel_3d(device, stream, kernel_function(<Kernel>found, device),
+                            <uint32_t>division.blocks, <uint32_t>division.parts, 1, division.x,
+                            division.y, 1, 0, parameters, sizeof(ReductionParameters))
+
+
+cdef void* cuda_reduction_add_kernel(uint64_t key, const Variant* variant) except NULL:
+    return cuda_reduction_kernels.add(key, programs.reduction(
+        variant.op, variant.dtype, variant.compute, variant.out, column=bool(variant.column),
+        vector=variant.vector, kept=variant.kept, reduced=variant.reduced, wide=bool(variant.wide),
+        partial=bool(variant.partial), from_partial=bool(variant.from_partial)))

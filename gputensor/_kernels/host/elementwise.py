@@ -1,0 +1,209 @@
+"""Element-wise operations on the host device: NumPy functions on views of its memory.
+
+`run` is what a host device's stream executes. It casts the inputs to the compute dtype, computes
+16-bit floats in float32, and writes the result once. A result is computed aside before it is
+written, so an output that is also an input is safe.
+"""
+
+import math
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.operations import ELEMENTWISE
+
+__all__ = ["cast", "run"]
+
+_erf = np.frompyfunc(math.erf, 1, 1)
+
+
+def cast(array, dtype):
+    """Return `array` as NumPy dtype `dtype`: C's rules, a complex number loses its imaginary part.
+
+    >>> import numpy as np
+    >>> cast(np.array([1.9, -1.9]), np.dtype("int32"))
+    array([ 1, -1], dtype=int32)
+    """
+    if array.dtype == dtype:
+        return array
+    if array.dtype.kind == "c" and dtype.kind not in "cb":
+        array = array.real
+    if dtype.kind == "b":
+        return array != 0
+    if dtype.kind == "c" and array.dtype.kind == "V":
+        array = array.astype(np.float32)
+    return array.astype(dtype)
+
+
+def _integer_power(base, exponent):
+    if base.dtype.kind != "i":
+        return np.power(base, exponent)
+    result = np.power(base, np.maximum(exponent, 0))
+    # A negative exponent gives 1 / base**n truncated: NumPy raises, which a kernel cannot.
+    sign = np.where(exponent & 1, base, 1)
+    inverse = np.where((base == 1) | (base == -1), sign, 0)
+    return np.where(exponent < 0, inverse, result).astype(base.dtype)
+
+
+def _power(base, exponent):
+    if base.dtype.kind in "iu":
+        return _integer_power(base, exponent)
+    return np.power(base, exponent)
+
+
+def _erf_of(x):
+    return np.asarray(_erf(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
+
+
+def _sigmoid(x):
+    # exp of a negative number only: no overflow on either side.
+    small = np.exp(-np.abs(x))
+    return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
+
+
+def _gelu(x):
+    return x * x.dtype.type(0.5) * (1 + _erf_of(x * x.dtype.type(math.sqrt(0.5))))
+
+
+def _gelu_tanh(x):
+    scale = x.dtype.type(math.sqrt(2 / math.pi))
+    inner = scale * (x + x.dtype.type(0.044715) * x * x * x)
+    return x.dtype.type(0.5) * x * (1 + np.tanh(inner))
+
+
+def _sign(x):
+    if x.dtype.kind != "c":
+        return np.sign(x)
+    # x / |x|, which np.sign gives from NumPy 2 on only. What is infinite stands for 1 beside
+    # anything finite, and two infinities have no direction. Halves keep |x| from overflow.
+    real, imag = x.real, x.imag
+    is_infinite = np.isinf(x)
+    real, imag = (
+        np.where(is_infinite, np.copysign(np.isinf(part), part), part) for part in (real, imag)
+    )
+    scale = np.where(np.maximum(np.abs(real), np.abs(imag)) > 1, 0.5, 1).astype(real.dtype)
+    real, imag = real * scale, imag * scale
+    size = np.hypot(real, imag)
+    result = np.zeros_like(x)
+    np.divide(real, size, out=result.real, where=size != 0)
+    np.divide(imag, size, out=result.imag, where=size != 0)
+    result[np.isnan(x) | (np.isinf(x.real) & np.isinf(x.imag))] = complex(np.nan, np.nan)
+    return result
+
+
+def _clip(x, low, high):
+    return np.minimum(np.maximum(x, low), high)
+
+
+def _rsqrt(x):
+    return 1 / np.sqrt(x)
+
+
+def _rounding(function):
+    return lambda x: x if x.dtype.kind in "biu" else function(x)
+
+
+def _shift(function, left):
+    def shifted(x, count):
+        # NumPy's own result for a count outside the width, written out: it is undefined in C.
+        width = x.dtype.itemsize * 8
+        inside = (count >= 0) & (count < width)
+        result = function(x, np.where(inside, count, 0).astype(x.dtype))
+        outside = np.zeros_like(x) if left else np.where(x < 0, -1, 0).astype(x.dtype)
+        return np.where(inside, result, outside)
+
+    return shifted
+
+
+_FUNCTIONS = {
+    "copy": lambda x: x,
+    "neg": np.negative,
+    "positive": lambda x: x,
+    "abs": np.abs,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.true_divide,
+    "floordiv": np.floor_divide,
+    "mod": np.remainder,
+    "pow": _power,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "not": np.invert,
+    "lshift": _shift(np.left_shift, left=True),
+    "rshift": _shift(np.right_shift, left=False),
+    "rsqrt": _rsqrt,
+    "asin": np.arcsin,
+    "acos": np.arccos,
+    "atan": np.arctan,
+    "asinh": np.arcsinh,
+    "acosh": np.arccosh,
+    "atanh": np.arctanh,
+    "atan2": np.arctan2,
+    "floor": _rounding(np.floor),
+    "ceil": _rounding(np.ceil),
+    "trunc": _rounding(np.trunc),
+    "round": _rounding(np.rint),
+    "erf": _erf_of,
+    "sigmoid": _sigmoid,
+    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
+    "gelu": _gelu,
+    "gelu_tanh": _gelu_tanh,
+    "silu": lambda x: x * _sigmoid(x),
+    "clip": _clip,
+    "where": np.where,
+    "sign": _sign,
+    "real": np.real,
+    "imag": np.imag,
+}
+# The rest carry NumPy's own name.
+_TABLE = tuple(_FUNCTIONS.get(row.name) or getattr(np, row.name) for row in ELEMENTWISE)
+_COPY = 0
+_WHERE = next(row.code for row in ELEMENTWISE if row.name == "where")
+
+
+def run(op, compute, out, inputs):
+    """Compute one operation into the array `out`.
+
+    Parameters
+    ----------
+    op, compute : int
+        Codes of the operation and of the compute dtype.
+    out : numpy.ndarray
+        The view that is written.
+    inputs : tuple of numpy.ndarray
+        Views of the shape of `out`, or 0-d arrays.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> out = np.empty(3, np.float32)
+    >>> run(4, 11, out, (np.array([1, 2, 3], np.int32), np.array(0.5)))
+    >>> out
+    array([1.5, 2.5, 3.5], dtype=float32)
+    """
+    if op == _COPY:
+        out[...] = cast(inputs[0], out.dtype)
+        return
+    dtype = DTYPES[compute].numpy
+    wide = np.dtype(np.float32) if DTYPES[compute].compute == "float" else dtype
+    values = [cast(cast(array, dtype), wide) for array in inputs]
+    if op == _WHERE:
+        values[0] = cast(inputs[0], np.dtype(bool))
+    out[...] = cast(_round(_TABLE[op](*values), dtype), out.dtype)
+
+
+def _round(result, dtype):
+    """Round a float32 result of a 16-bit computation to its dtype before it is cast further."""
+    if result.dtype == np.float32 and dtype.itemsize == 2:
+        return result.astype(dtype)
+    return result

@@ -1,0 +1,65 @@
+"""Gather, scatter and progressions on the host device."""
+
+import numpy as np
+
+from gputensor._kernels.host.elementwise import cast
+
+__all__ = ["run_arange", "run_check", "run_gather", "run_scatter"]
+
+
+def run_arange(out, start, step):
+    """Write ``start + i * step``; integers wrap, floats are computed in float64.
+
+    >>> import numpy as np
+    >>> out = np.empty(3, np.float32)
+    >>> run_arange(out, 1.0, 0.5)
+    >>> out
+    array([1. , 1.5, 2. ], dtype=float32)
+    """
+    steps = np.arange(out.shape[0], dtype=np.int64)
+    if isinstance(start, int):
+        values = np.int64(start) + steps * np.int64(step)
+    else:
+        values = start + steps.astype(np.float64) * step
+    out[...] = cast(values, out.dtype)
+
+
+def run_check(extents, indices):
+    """Raise IndexError for an index out of range, though nothing is to be read or written.
+
+    >>> import numpy as np
+    >>> run_check((3,), (np.array([2, -4]),))
+    Traceback (most recent call last):
+        ...
+    IndexError: index -4 is out of bounds for axis 0 with size 3
+    """
+    for axis, (extent, index) in enumerate(zip(extents, indices, strict=True)):
+        for one in (index.min(), index.max()):
+            if not -extent <= int(one) < extent:
+                raise IndexError(f"index {one} is out of bounds for axis {axis} with size {extent}")
+
+
+def run_gather(out, source, first_axis, indices):
+    """Write ``source[:, ..., indices...]`` into `out`.
+
+    >>> import numpy as np
+    >>> out = np.empty(2)
+    >>> run_gather(out, np.array([5.0, 6.0, 7.0]), 0, (np.array([2, -3]),))
+    >>> out
+    array([7., 5.])
+    """
+    key = (slice(None),) * first_axis + tuple(index.astype(np.int64) for index in indices)
+    out[...] = source[key].reshape(out.shape)
+
+
+def run_scatter(target, first_axis, indices, values):
+    """Write `values` to ``target[:, ..., indices...]``; the last of equal indices wins.
+
+    >>> import numpy as np
+    >>> target = np.zeros(3)
+    >>> run_scatter(target, 0, (np.array([1, 1]),), np.array([4.0, 5.0]))
+    >>> target
+    array([0., 5., 0.])
+    """
+    key = (slice(None),) * first_axis + tuple(index.astype(np.int64) for index in indices)
+    target[key] = values

@@ -1,0 +1,75 @@
+# What other rooms may call of _kernels/launch; each section is named after its part.
+
+from cython.operator cimport dereference
+from libc.stdint cimport uint32_t, uint64_t
+from libcpp.unordered_map cimport unordered_map
+
+from gputensor._arrays cimport Operand
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+
+# ---- module_cache
+
+# Kernels: compiled at their first use on a device, kept by device, launched.
+#
+# `Kernel` is the one type of a compiled kernel. A launcher with a single program keeps a Kernel; one
+# with variants keeps a KernelTable, where an integer names the variant. Neither lookup hashes text
+# or makes a Python object. What a Kernel holds is read without the GIL; a table is read with it,
+# like everything else here.
+
+cdef class Kernel:
+    cdef readonly object program            # a program.Program
+    cdef uint64_t[MAX_DEVICES] functions    # by device + HOST_DEVICES; 0: not loaded there
+    # Compiles (unless the disk has it) and loads the kernel, with up to `shared_nbytes` of dynamic
+    # shared memory allowed. Raises DeviceError when nothing compiles it, or when the device lacks
+    # what it needs. Needs the GIL.
+    cdef uint64_t load(self, int device, int shared_nbytes) except 0
+
+cdef class KernelTable:
+    cdef unordered_map[uint64_t, void*] kernels     # borrowed from `owned`
+    cdef list owned
+    # The kernel of a program, borrowed, and now found under `key`.
+    cdef void* add(self, uint64_t key, object program) except NULL
+
+# The kernel of a variant, borrowed, or NULL when it is not known yet: add it then.
+cdef inline void* kernel_find(KernelTable table, uint64_t key) noexcept:
+    found = table.kernels.find(key)
+    return NULL if found == table.kernels.end() else dereference(found).second
+
+# The handle of the kernel on a device, loaded when it is not yet there.
+cdef inline uint64_t kernel_function(Kernel kernel, int device, int shared_nbytes=0) except 0:
+    cdef uint64_t function = kernel.functions[device + HOST_DEVICES]
+    return function if function else kernel.load(device, shared_nbytes)
+
+# Queues one launch. `parameters` points to the program's single parameter struct of `nbytes` bytes,
+# zeroed before it was filled; it is copied before the call returns. Raises DriverError when the
+# launch is refused.
+cdef int launch_kernel(int device, uint64_t stream, uint64_t function, uint32_t grid,
+                       uint32_t block, uint32_t shared_nbytes, const void* parameters,
+                       size_t nbytes) except -1
+cdef int launch_kernel_3d(int device, uint64_t stream, uint64_t function,
+                          uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                          uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                          uint32_t shared_nbytes, const void* parameters, size_t nbytes) except -1
+
+
+# ---- host_call
+
+# Work on a host device: a Python callable queued on one of its streams.
+#
+# A host device may run it at once, or later in any order that its streams and events allow. An
+# exception inside the callable is kept for its device, and raised by the next host_call or
+# raise_pending on that device; on a device that does not defer that is the very same call, or the end
+# of the section that it is in.
+# Every function needs the GIL.
+
+# Queues function(*arguments); holds both until it ran (for captured work: until the capture's
+# graph is released).
+cdef int host_call(int device, uint64_t stream, object function, tuple arguments) except -1
+# Raises the first exception that queued work of this device left, once.
+cdef int raise_pending(int device) except -1
+# A NumPy array over the operand's memory (no copy, owns nothing); for a scalar operand a 0-d array
+# of the operand's dtype.
+cdef object host_view(Operand* operand)
+
+cdef inline bint is_host(int device) noexcept nogil:
+    return device < 0

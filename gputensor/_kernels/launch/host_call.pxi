@@ -1,0 +1,140 @@
+# Work on a host device: a Python callable queued on one of its streams (see host_call.pxd).
+#
+# A queued call is a small C record that holds references until it ran. The driver gives it back
+# through `run_record`, from whichever thread advances the stream, so that function takes the GIL
+# itself. In a section (_driver/section.h) the call runs at its end at the earliest. Outside of one it
+# may run at once, so the driver is called without the GIL, for other threads' sake.
+# A call queued during a capture runs once for each replay of the graph, so its record stays until
+# host_call_release() names the capture.
+
+cdef extern from "Python.h":
+    const int PyBUF_WRITE
+
+cdef struct Record:
+    PyObject* function
+    PyObject* arguments
+    int device
+    int is_captured             # the record outlives its first run
+
+cdef object numpy_dtypes = tuple(row.numpy for row in DTYPES)
+cdef object ndarray = np.ndarray
+cdef dict pending = {}          # device -> the first exception that queued work left
+cdef dict captured = {}         # (device, capture id) -> addresses of its records
+
+
+cdef void run_record(void* argument) noexcept with gil:
+    cdef Record* record = <Record*>argument
+    try:
+        with np.errstate(all="ignore"):
+            (<object>record.function)(*<tuple>record.arguments)
+    except BaseException as error:
+        pending.setdefault(record.device, error)
+    if not record.is_captured:
+        drop_record(record)
+
+
+cdef void drop_record(Record* record) noexcept:
+    Py_DECREF(<object>record.function)
+    Py_DECREF(<object>record.arguments)
+    free(record)
+
+
+cdef int host_call(int device, uint64_t stream, object function, tuple arguments) except -1:
+    cdef Driver* driver = driver_open(device)
+    cdef Record* record
+    cdef int status, active = 0
+    cdef uint64_t capture_id = 0
+    raise_pending(device)
+    status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    if status != 0:
+        # A record that a graph runs more than once must not go at its first run.
+        raise_for_status(status, "capture_info", f"on stream {stream:#x} of {device_text(device)}")
+    record = <Record*>malloc(sizeof(Record))
+    if record == NULL:
+        raise MemoryError("no memory for a queued call")
+    Py_INCREF(function)
+    Py_INCREF(arguments)
+    record.function = <PyObject*>function
+    record.arguments = <PyObject*>arguments
+    record.device = device
+    record.is_captured = active
+    if active:
+        captured.setdefault((device, capture_id), []).append(<uint64_t>record)
+    if section_entered():
+        status = driver.host_launch(driver.self, run_record, record, stream)
+    else:
+        with nogil:
+            status = driver.host_launch(driver.self, run_record, record, stream)
+    if status != 0:
+        if active:
+            captured[(device, capture_id)].remove(<uint64_t>record)
+        drop_record(record)
+        raise_for_status(status, "host_launch", f"on stream {stream:#x} of {device_text(device)}")
+    return raise_pending(device)
+
+
+cdef int raise_pending(int device) except -1:
+    if pending:
+        error = pending.pop(device, None)
+        if error is not None:
+            raise error
+    return 0
+
+
+def _raise_after_wait(int device):
+    raise_pending(device)
+
+
+def _forget(device):
+    # A later device of the same number does not raise what this one left.
+    pending.pop(device, None)
+
+
+def _release_captured(int device, uint64_t capture_id):
+    host_call_release(device, capture_id)
+
+
+on_synchronize(_raise_after_wait)
+on_graph_release(_release_captured)
+after_fork(before_close(_forget))
+
+
+# Forgets the callables that were queued while the capture `capture_id` was active.
+cdef int host_call_release(int device, uint64_t capture_id) except -1:
+    for address in captured.pop((device, capture_id), ()):
+        drop_record(<Record*><uint64_t>address)
+    return 0
+
+
+cdef object scalar_array(Operand* operand):
+    cdef int kind = dtype_kind(operand.dtype)
+    cdef object dtype = numpy_dtypes[operand.dtype]
+    if kind == KIND_COMPLEX:
+        return np.array(complex(operand.real, operand.imag)).astype(dtype)
+    if kind == KIND_FLOAT or kind == KIND_SMALL:
+        return np.array(operand.real).astype(dtype)
+    if operand.dtype == 0:
+        return np.array(operand.integer != 0)
+    return np.array(operand.integer, dtype=np.int64).astype(dtype)
+
+
+cdef object host_view(Operand* operand):
+    cdef int axis, ndim = operand.ndim
+    cdef int64_t low = 0, high = 0, reach
+    cdef int64_t itemsize = dtype_itemsize(operand.dtype)
+    cdef object dtype = numpy_dtypes[operand.dtype]
+    if operand.is_scalar:
+        return scalar_array(operand)
+    shape = tuple([operand.shape[axis] for axis in range(ndim)])
+    if 0 in shape:
+        return np.empty(shape, dtype)
+    for axis in range(ndim):
+        reach = (operand.shape[axis] - 1) * operand.strides[axis] * itemsize
+        if reach < 0:
+            low += reach
+        else:
+            high += reach
+    memory = PyMemoryView_FromMemory(<char*>(<int64_t>operand.ptr + low),
+                                     high - low + itemsize, PyBUF_WRITE)
+    strides = tuple([operand.strides[axis] * itemsize for axis in range(ndim)])
+    return ndarray(shape, dtype, memory, -low, strides)

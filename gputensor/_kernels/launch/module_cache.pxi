@@ -1,0 +1,103 @@
+# Kernels: compiled at their first use on a device, kept by device, launched (see module_cache.pxd).
+#
+# A program is looked for in three places: its Kernel, the files of disk_cache, NVRTC. Modules stay
+# loaded for the life of the process: a queued launch or a graph may still name them. Handles are
+# forgotten in one place, `_forget`, when their device closes and in the child of a fork.
+
+cdef list kernels = []      # every Kernel of the process
+
+
+cdef class Kernel:
+    def __init__(self, program):
+        self.program = program
+        kernels.append(self)
+
+    cdef uint64_t load(self, int device, int shared_nbytes) except 0:
+        cdef status_t status
+        cdef uint64_t module, function = 0
+        cdef bytes symbol = self.program.entry.encode()
+        module = load_module(device, self.program)
+        status = module_function(device, module, symbol, &function)
+        raise_for_status(status, "module_function",
+                         f"for {self.program.entry} of {self.program.path} on device {device}")
+        if shared_nbytes:
+            status = function_allow_shared(device, function, shared_nbytes)
+            raise_for_status(status, "function_allow_shared", f"of {shared_nbytes} bytes")
+        # Whole only now: who reads the handle without the GIL may launch it.
+        self.functions[device + HOST_DEVICES] = function
+        return function
+
+
+cdef class KernelTable:
+    def __init__(self):
+        self.owned = []
+
+    cdef void* add(self, uint64_t key, object program) except NULL:
+        cdef Kernel kernel
+        cdef void* found = kernel_find(self, key)
+        if found != NULL:           # another thread was quicker
+            return found
+        kernel = Kernel(program)
+        self.owned.append(kernel)
+        found = self.kernels[key] = <void*>kernel
+        return found
+
+
+def _forget(int device):
+    cdef Kernel kernel
+    for kernel in kernels:
+        kernel.functions[device + HOST_DEVICES] = 0
+
+
+after_fork(before_close(_forget))
+
+
+def loaded_programs(int device):
+    """Return the programs whose kernels are loaded on a device."""
+    cdef Kernel kernel
+    return [kernel.program for kernel in kernels if kernel.functions[device + HOST_DEVICES]]
+
+
+cdef uint64_t load_module(int device, object program) except 0:
+    cdef status_t status
+    cdef uint64_t module = 0
+    cdef int capability
+    cdef bytes image
+    driver_open(device)
+    capability = cuda_capability(device)
+    if capability < program.minimum:
+        raise DeviceError(f"{program.path} needs compute capability {program.minimum / 10}; device "
+                          f"{device} has {capability / 10}")
+    source, options = program.text(), program.options
+    target = nvrtc.architecture(capability)
+    file_name = disk_cache.name_of(source, options, target, nvrtc.version())
+    image = disk_cache.load(file_name)
+    if image is None:
+        image = nvrtc.compile_source(source, target, options)
+        disk_cache.store(file_name, image)
+    status = module_load(device, <const void*><const char*>image, &module)
+    raise_for_status(status, "module_load", f"of {len(image)} bytes for {target}")
+    return module
+
+
+cdef int launch_kernel(int device, uint64_t stream, uint64_t function, uint32_t grid,
+                       uint32_t block, uint32_t shared_nbytes, const void* parameters,
+                       size_t nbytes) except -1:
+    return launch_kernel_3d(device, stream, function, grid, 1, 1, block, 1, 1, shared_nbytes,
+                            parameters, nbytes)
+
+
+cdef int launch_kernel_3d(int device, uint64_t stream, uint64_t function,
+                          uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
+                          uint32_t block_x, uint32_t block_y, uint32_t block_z,
+                          uint32_t shared_nbytes, const void* parameters, size_t nbytes) except -1:
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    if driver == NULL:
+        raise DeviceError(f"device {device} is not open")
+    status = driver.kernel_launch(driver.self, function, grid_x, grid_y, grid_z, block_x, block_y,
+                                  block_z, shared_nbytes, stream, parameters, nbytes)
+    if status != 0:
+        raise_for_status(status, "kernel_launch",
+                         f"with grid ({grid_x}, {grid_y}, {grid_z}) on device {device}")
+    return 0

@@ -1,0 +1,351 @@
+"""The operands of one product on a device, ready to be multiplied and timed in any way.
+
+A way is None (as the cost models and the library's heuristic decide) or a tuple (pad, backend,
+configuration). Operands rotate through more memory than the cache holds; products are captured into
+graphs, so that the host's time does not count. Plans and graphs are numbers here; who asked for one
+releases it. Everything runs on a stream of its own, never inside a capture of the caller's.
+"""
+
+cdef enum:
+    MAX_SETS = 16               # sets of rotating operands
+    MAX_REPEATS = 64
+
+# Word patterns for random finite elements: bits kept of random words, bits set (random.cuh).
+cdef dict PATTERNS = {
+    DT_FLOAT64: (0x800FFFFFFFFFFFFF, 0x3FE0000000000000),
+    DT_COMPLEX128: (0x800FFFFFFFFFFFFF, 0x3FE0000000000000),
+    DT_FLOAT32: (0x807FFFFF807FFFFF, 0x3F0000003F000000),
+    DT_COMPLEX64: (0x807FFFFF807FFFFF, 0x3F0000003F000000),
+    DT_FLOAT16: (0x83FF83FF83FF83FF, 0x3800380038003800),
+    DT_BFLOAT16: (0x807F807F807F807F, 0x3F003F003F003F00),
+    DT_FLOAT8_E4M3: (0x8787878787878787, 0x3030303030303030),
+    DT_FLOAT8_E5M2: (0x8383838383838383, 0x3838383838383838),
+}
+
+cdef extern from "gputensor/blas/kernels/random/random.h" namespace "gputensor" nogil:
+    cdef struct RandomParameters:
+        uint64_t ptr
+        uint64_t count
+        uint64_t keep
+        uint64_t set
+        uint64_t seed
+
+
+cdef Kernel fill = Kernel(programs.random())
+cdef uint64_t[MAX_DEVICES] streams
+
+
+cdef class ProductBench:
+    """The operands of one product on a device, ready to be multiplied by any plan.
+
+    Parameters
+    ----------
+    signature : tuple of int
+        The product, see :data:`gputensor.blas.plan.FIELDS`.
+    device : int
+        An open CUDA device.
+    rotating_nbytes : int
+        Memory that the operands rotate through.
+    """
+
+    cdef Product raw
+    cdef Product[MAX_SETS] sets
+    cdef readonly int set_count     # sets of operands that rotate
+    cdef int device
+    cdef uint64_t stream, start, end
+    cdef Driver* driver
+    cdef list blocks            # addresses of Block records, to give back
+    cdef uint64_t pad_a, pad_b, pad_d
+    cdef uint64_t own_scratch
+    cdef uint64_t scratch       # the workspace
+    cdef size_t scratch_nbytes
+    cdef int64_t size_a, size_b, size_d
+
+    def __cinit__(self, tuple signature, int device, size_t rotating_nbytes):
+        self.blocks = []
+        self.device = device
+        self.driver = driver_open(device)
+        dispatch_load(device)
+        product_of_signature(signature, &self.raw)
+        self.raw.device = device
+        # One stream for each device, for good: blocks of the allocator's pools carry its handle.
+        if not streams[device]:
+            raise_for_status(self.driver.stream_create(self.driver.self, &streams[device], 0),
+                             "stream_create")
+        self.stream = streams[device]
+        raise_for_status(self.driver.event_create(self.driver.self, &self.start, EVENT_TIMING),
+                         "event_create")
+        raise_for_status(self.driver.event_create(self.driver.self, &self.end, EVENT_TIMING),
+                         "event_create")
+        self.make_operands(rotating_nbytes)
+
+    def __dealloc__(self):
+        if self.driver is NULL:
+            return
+        if self.stream:
+            self.driver.stream_synchronize(self.driver.self, self.stream)
+        for address in self.blocks or ():
+            allocator_free(<Block*><uint64_t>address)
+        if self.start:
+            self.driver.event_destroy(self.driver.self, self.start)
+        if self.end:
+            self.driver.event_destroy(self.driver.self, self.end)
+
+    cdef uint64_t take(self, size_t nbytes) except 0:
+        cdef status_t status = STATUS_OK
+        cdef Block* block = allocator_malloc(self.device, nbytes, self.stream, &status)
+        if block is NULL:
+            raise_for_malloc(self.device, nbytes, self.stream, status)
+        self.blocks.append(<uint64_t>block)
+        return block.ptr
+
+    cdef int make_operands(self, size_t rotating_nbytes) except -1:
+        cdef Product* raw = &self.raw
+        cdef int index
+        cdef int64_t total
+        cdef int64_t rows_a = raw.m if raw.op_a == OP_N else raw.k
+        cdef int64_t columns_a = raw.k if raw.op_a == OP_N else raw.m
+        cdef int64_t rows_b = raw.k if raw.op_b == OP_N else raw.n
+        cdef int64_t columns_b = raw.n if raw.op_b == OP_N else raw.k
+        self.size_a = span(rows_a, columns_a, raw.lda, raw.batch, raw.stride_a)
+        self.size_b = span(rows_b, columns_b, raw.ldb, raw.batch, raw.stride_b)
+        self.size_d = span(raw.m, raw.n, raw.ldd, raw.batch, raw.stride_d)
+        total = (self.size_a * dtype_itemsize(raw.type_a)
+                 + self.size_b * dtype_itemsize(raw.type_b)
+                 + self.size_d * dtype_itemsize(raw.type_d))
+        # Rounded up, in signed numbers: an unsigned one cannot be negated for that.
+        self.set_count = <int>min(MAX_SETS, (<int64_t>rotating_nbytes - 1) // max(1, total) + 1)
+        for index in range(self.set_count):
+            self.sets[index] = raw[0]
+            self.sets[index].a = self.operand(self.size_a, raw.type_a, raw.a, 2 * index + 1)
+            self.sets[index].b = self.operand(self.size_b, raw.type_b, raw.b, 2 * index + 2)
+            self.sets[index].d = self.operand(self.size_d, raw.type_d, raw.d, 0)
+            self.sets[index].c = self.sets[index].d
+            self.sets[index].ldc, self.sets[index].stride_c = raw.ldd, raw.stride_d
+            if raw.bias:
+                self.sets[index].bias = self.operand(raw.m, raw.type_d, 256, 99)
+        self.scratch_nbytes = workspace_nbytes(self.device)
+        self.scratch = self.take(self.scratch_nbytes)
+        # From here on, the raw product stands for the first set.
+        self.raw = self.sets[0]
+        return 0
+
+    cdef uint64_t operand(self, int64_t size, int dtype, uint64_t alignment,
+                          uint64_t seed) except 0:
+        """Random elements at an address of exactly the given alignment (256: any multiple)."""
+        cdef RandomParameters parameters
+        cdef uint64_t function
+        cdef size_t nbytes = <size_t>(size * dtype_itemsize(dtype)) + 512
+        cdef uint64_t ptr = self.take(nbytes)
+        keep, pattern = PATTERNS.get(dtype, (0xFFFFFFFFFFFFFFFF, 0))
+        memset(&parameters, 0, sizeof(parameters))
+        parameters.ptr = ptr
+        parameters.count = nbytes // 8
+        parameters.keep, parameters.set, parameters.seed = keep, pattern, seed << 40
+        function = kernel_function(fill, self.device)
+        launch_kernel(self.device, self.stream, function,
+                      <uint32_t>min(4096, parameters.count // 256 + 1), 256, 0, &parameters,
+                      sizeof(parameters))
+        return ptr + (alignment if alignment < 256 else 0)
+
+    cdef int take_padding(self) except -1:
+        """Memory for padded copies, shared by the sets: a product uses it in stream order."""
+        cdef int64_t ld, stride
+        if not self.pad_a:
+            self.pad_a = self.take(pad_nbytes(&self.raw, PAD_A, &ld, &stride))
+            self.pad_b = self.take(pad_nbytes(&self.raw, PAD_B, &ld, &stride))
+            self.pad_d = self.take(pad_nbytes(&self.raw, PAD_D, &ld, &stride))
+        return 0
+
+    cdef uint64_t take_own_scratch(self, Plan* plan) except? 1:
+        """Memory for one of our own kernels, shared by the sets as the padding is."""
+        cdef size_t nbytes = own_scratch_nbytes(plan, &self.raw)
+        if nbytes and not self.own_scratch:
+            self.own_scratch = self.take(nbytes)
+        return self.own_scratch
+
+    cdef int launch(self, Plan* plan, int index) except -1:
+        """Queue one product; a cuBLAS status."""
+        cdef Product product = self.sets[index]
+        cdef Relayout before, after
+        cdef Workspace workspace
+        cdef int status
+        if plan.pad:
+            self.take_padding()
+            pad_bind(&product, plan.pad, self.pad_a, self.pad_b, self.pad_d, &before, &after)
+            if before.count:
+                relayout_launch(&before, self.device, self.stream)
+        # A block of its own: inside a capture nothing may be allocated behind the streams' back.
+        workspace.ptr, workspace.nbytes = self.scratch, self.scratch_nbytes
+        workspace.lent = <Block*>NULL
+        status = repeat_product(plan, &product, &workspace, self.stream,
+                                self.take_own_scratch(plan))
+        if status == BLAS_OK and plan.pad and after.count:
+            relayout_launch(&after, self.device, self.stream)
+        return status
+
+    def once(self, uint64_t plan):
+        """Run a plan uncaptured; its seconds on the device, or infinity when it is refused."""
+        cdef float milliseconds = 0
+        cdef int status
+        self.driver.event_record(self.driver.self, self.start, self.stream)
+        status = self.launch(<Plan*>plan, 0)
+        self.driver.event_record(self.driver.self, self.end, self.stream)
+        self.wait()
+        if status != BLAS_OK:
+            return float("inf")
+        self.driver.event_elapsed(self.driver.self, &milliseconds, self.start, self.end)
+        return milliseconds * 1e-3
+
+    def wait(self):
+        """Wait for everything that was queued."""
+        cdef status_t status
+        with nogil:
+            status = self.driver.stream_synchronize(self.driver.self, self.stream)
+        raise_for_status(status, "stream_synchronize", "while tuning a product")
+
+    def graph(self, uint64_t plan, int repeats):
+        """An executable graph of `repeats` products over the rotating operands."""
+        cdef uint64_t captured = 0
+        cdef uint64_t executable = 0
+        cdef int index
+        cdef int status = BLAS_OK
+        cdef status_t ended
+        raise_for_status(self.driver.capture_begin(self.driver.self, self.stream, 2),
+                         "capture_begin")
+        try:
+            for index in range(repeats):
+                if status == BLAS_OK:
+                    status = self.launch(<Plan*>plan, index % self.set_count)
+        finally:
+            ended = self.driver.capture_end(self.driver.self, self.stream, &captured)
+        raise_for_status(ended, "capture_end")
+        ended = self.driver.graph_instantiate(self.driver.self, captured, &executable)
+        self.driver.graph_destroy(self.driver.self, captured)
+        raise_for_status(ended, "graph_instantiate")
+        return executable
+
+    def replay(self, uint64_t executable, int repeats):
+        """Replay a graph; the seconds of one of its products."""
+        cdef float milliseconds = 0
+        self.driver.event_record(self.driver.self, self.start, self.stream)
+        raise_for_status(self.driver.graph_launch(self.driver.self, executable, self.stream),
+                         "graph_launch")
+        self.driver.event_record(self.driver.self, self.end, self.stream)
+        self.wait()
+        self.driver.event_elapsed(self.driver.self, &milliseconds, self.start, self.end)
+        return milliseconds * 1e-3 / repeats
+
+    def result(self, uint64_t plan):
+        """The first elements of the result by a plan, as float64; None when it was refused."""
+        cdef int64_t count = min(self.size_d, 1 << 20)
+        values = np.empty(count, DTYPES[self.raw.type_d].numpy)
+        cdef uint64_t target = values.__array_interface__["data"][0]
+        if self.launch(<Plan*>plan, 0) != BLAS_OK:
+            return None
+        raise_for_status(
+            self.driver.copy_async(self.driver.self, target, self.raw.d, values.nbytes,
+                                   self.stream), "copy_async")
+        self.wait()
+        return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
+
+    def plan(self, object choice):
+        """Make the plan of a way; 0 when the library has none."""
+        cdef PlanKey key
+        cdef Choice given
+        cdef Plan* plan
+        cdef void* before = NULL
+        cdef int status = BLAS_OK
+        cdef int index
+        plan_key(&self.raw, 0, &key)
+        if choice is not None:
+            given.pad, given.backend, config = choice
+            if is_own(given.backend):
+                return <uint64_t>own_plan(given.backend, &self.raw, &key, plan_hash(&key))
+            given.has_config = config is not None
+            for index in range(CONFIG_COUNT):
+                given.config[index] = config[index] if config is not None else 0
+        raise_for_status(context_enter(self.device, &before), "context_enter")
+        plan = plan_build(&self.raw, &key, plan_hash(&key), 0,
+                          &given if choice is not None else NULL, &status)
+        context_leave(self.device, before)
+        return <uint64_t>plan
+
+    def way_of(self, uint64_t plan):
+        """Return the way that a plan goes, its library and algorithm named."""
+        cdef Plan* found = <Plan*>plan
+        cdef Choice choice
+        config = None
+        if found.backend == BACKEND_LT and lt_config_of(&found.algo, &choice) == BLAS_OK:
+            config = tuple([choice.config[i] for i in range(CONFIG_COUNT)])
+        return (found.pad, found.backend, config)
+
+    def release(self, uint64_t plan, uint64_t executable):
+        """Free a plan and a graph; 0 for none."""
+        if executable:
+            self.driver.graph_executable_destroy(self.driver.self, executable)
+        if plan:
+            plan_destroy(<Plan*>plan)
+
+    def forms(self):
+        """Return the ways to pad: none, the odd inputs, all odd matrices."""
+        cdef int odd = odd_matrices(&self.raw)
+        if self.raw.outer_ndim:
+            return [PAD_NONE]
+        return sorted({PAD_NONE, odd & (PAD_A | PAD_B), odd})
+
+    def own_ways(self):
+        """Return the ways by our own kernels that are expected to do well."""
+        if self.raw.outer_ndim:
+            return []
+        return [(PAD_NONE, backend, None)
+                for backend in (BACKEND_TINY, BACKEND_SMALL_M, BACKEND_DIRECT, BACKEND_PACKED)]
+
+    def proposals(self, int padded):
+        """Return the libraries' ways for the product padded in one form, the likely first."""
+        return [(padded, BACKEND_CUBLAS, None)] + self.search(padded, None, 0)
+
+    def everything(self, int padded, double deadline):
+        """Return all of cuBLASLt's ways that can be found until the deadline."""
+        return self.search(padded, (), deadline)
+
+    def neighbours(self, tuple way, double deadline):
+        """Return the ways that differ from one of cuBLASLt's in one attribute."""
+        return self.search(way[0], way[2], deadline) if way[2] is not None else []
+
+    cdef list search(self, int padded, tuple config, double deadline):
+        """Proposals when `config` is None, everything when it is empty, else its neighbours."""
+        cdef Product final = self.raw
+        cdef Relayout before, after
+        cdef size_t nbytes = workspace_nbytes(self.device)
+        cdef uint64_t address = self.plan((padded, BACKEND_LT, None))
+        cdef Plan* plan = <Plan*>address
+        cdef list found = []
+        if plan is NULL:
+            return found
+        if plan.backend == BACKEND_LT:
+            pad_bind(&final, padded, 0, 0, 0, &before, &after)
+            if config is None:
+                found = lt_proposals(plan, &final, nbytes)
+            elif not config:
+                found = lt_enumerate(plan, &final, nbytes, deadline)
+            else:
+                found = lt_neighbours(plan, &final, nbytes, config, deadline)
+        plan_destroy(plan)
+        return [(padded, BACKEND_LT, one) for one in found]
+
+    def tolerance(self, expected):
+        """Return how far results of two ways may be apart, by the sum's order and rounding."""
+        unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
+                DT_COMPLEX128: 2.0**-50}.get(self.raw.type_d, 2.0**-9)
+        if self.raw.type_d == DT_FLOAT32 and self.raw.compute == COMPUTE_32F and (
+                self.raw.type_a == DT_FLOAT32):
+            unit = 2.0**-21
+        # Random signs: a sum of k terms below 1 has a size near sqrt(k), its error a few units of
+        # that.
+        return 4 * unit * (np.abs(expected) + 4 * float(self.raw.k) ** 0.5)
+
+
+cdef int64_t span(int64_t rows, int64_t columns, int64_t ld, int64_t batch,
+                  int64_t stride) noexcept nogil:
+    return (batch - 1) * stride + (columns - 1) * ld + rows

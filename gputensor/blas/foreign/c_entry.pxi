@@ -1,0 +1,287 @@
+"""The C entry: ``gputensor_mm_out`` and ``gputensor_last_error`` (c_entry.h has the contract).
+
+A call takes no lock and no GIL, touches no Python object and shares plans with the Python side. Two
+things are done once, under the GIL: opening a device with its libraries, and host products, which
+are NumPy's. Importing this module is what makes the symbols usable; :func:`library_path` names the
+file that has them.
+"""
+
+cdef extern from "gputensor/blas/foreign/c_entry.h" nogil:
+    ctypedef struct GtDLDevice:
+        int32_t device_type
+        int32_t device_id
+    ctypedef struct GtDLDataType:
+        uint8_t code
+        uint8_t bits
+        uint16_t lanes
+    ctypedef struct GtDLTensor:
+        void* data
+        GtDLDevice device
+        int32_t ndim
+        GtDLDataType dtype
+        int64_t* shape
+        int64_t* strides
+        uint64_t byte_offset
+    ctypedef int (*gt_mm_out_t)(GtDLTensor*, const GtDLTensor*, const GtDLTensor*,
+                                void*) noexcept nogil
+    gt_mm_out_t gt_mm_out
+    void gt_set_error(const char* text)
+    void gt_set_error_number(const char* text, int64_t number)
+
+cdef enum:                      # the results of c_entry.h
+    OK = 0
+    INVALID = 1
+    NO_MEMORY = 2
+    LIBRARY = 3
+
+cdef enum:
+    C_ENTRY = 8                 # a bit of the preference in plan keys
+    DL_HOST = 1
+    DL_CUDA = 2
+
+
+cdef int invalid(const char* text) noexcept nogil:
+    gt_set_error(text)
+    return INVALID
+
+
+cdef int dtype_of(GtDLDataType dtype) noexcept nogil:
+    """The DType code of a DLPack type of the contract; -1 for any other."""
+    if dtype.lanes != 1:
+        return -1
+    if dtype.code == 2 and dtype.bits == 32:
+        return DT_FLOAT32
+    if dtype.code == 2 and dtype.bits == 16:
+        return DT_FLOAT16
+    if dtype.code == 4 and dtype.bits == 16:
+        return DT_BFLOAT16
+    return -1
+
+
+cdef int read_tensor(const GtDLTensor* tensor, Operand* operand) noexcept nogil:
+    cdef int axis
+    if tensor is NULL:
+        return invalid(b"a tensor is NULL")
+    if tensor.ndim != 2 or tensor.shape is NULL:
+        return invalid(b"every tensor must have two dimensions")
+    operand.dtype = dtype_of(tensor.dtype)
+    if operand.dtype < 0:
+        return invalid(b"the element type must be float32, float16 or bfloat16")
+    operand.ptr = <uint64_t>tensor.data + tensor.byte_offset
+    operand.ndim = 2
+    operand.is_scalar = 0
+    for axis in range(2):
+        operand.shape[axis] = tensor.shape[axis]
+        if operand.shape[axis] < 0:
+            return invalid(b"a dimension is negative")
+    if tensor.strides is NULL:
+        operand.strides[0], operand.strides[1] = operand.shape[1], 1
+    else:
+        operand.strides[0], operand.strides[1] = tensor.strides[0], tensor.strides[1]
+    if operand.shape[0] == 0 or operand.shape[1] == 0:
+        # Strides between no elements may be anything.
+        operand.strides[0], operand.strides[1] = operand.shape[1] or 1, 1
+        return OK
+    if tensor.data is NULL:
+        return invalid(b"the data of a tensor with elements is NULL")
+    if operand.ptr % <uint64_t>dtype_itemsize(operand.dtype) != 0:
+        return invalid(b"the address of a tensor is no multiple of its element's size")
+    return OK
+
+
+cdef bint overlaps(const Operand* out, const Operand* other) noexcept nogil:
+    """Whether two matrices share an element.
+
+    Exact for row-major matrices of one row pitch, as views of one buffer are; for others, whether
+    their address ranges meet.
+    """
+    cdef uint64_t low, high, other_low, other_high
+    cdef int64_t pitch, width, other_width, shift
+    extent_of(out, &low, &high)
+    extent_of(other, &other_low, &other_high)
+    if low >= other_high or other_low >= high:
+        return False
+    if (out.strides[1] != 1 or other.strides[1] != 1 or out.strides[0] != other.strides[0]
+            or out.strides[0] <= 0):
+        return True
+    pitch = out.strides[0] * dtype_itemsize(out.dtype)
+    width = out.shape[1] * dtype_itemsize(out.dtype)
+    other_width = other.shape[1] * dtype_itemsize(other.dtype)
+    if width > pitch or other_width > pitch:
+        return True
+    shift = <int64_t>(other.ptr - out.ptr) % pitch
+    if shift < 0:
+        shift += pitch
+    return shift < width or shift + other_width > pitch
+
+
+cdef int check(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right, Operand* operands,
+               int* device) noexcept nogil:
+    """Read and check the arguments; operands are out, self, mat2."""
+    cdef int status = read_tensor(out, &operands[0])
+    if status == OK:
+        status = read_tensor(left, &operands[1])
+    if status == OK:
+        status = read_tensor(right, &operands[2])
+    if status != OK:
+        return status
+    if operands[0].dtype != operands[1].dtype or operands[0].dtype != operands[2].dtype:
+        return invalid(b"the tensors must have one element type")
+    if (out.device.device_type != left.device.device_type
+            or out.device.device_type != right.device.device_type
+            or out.device.device_id != left.device.device_id
+            or out.device.device_id != right.device.device_id):
+        return invalid(b"the tensors must be on one device")
+    if out.device.device_type != DL_CUDA and out.device.device_type != DL_HOST:
+        return invalid(b"the device must be a CUDA device or the host")
+    # Numbers below 0 would be ours of host devices.
+    if out.device.device_type == DL_CUDA and not (
+            0 <= out.device.device_id < MAX_DEVICES - HOST_DEVICES):
+        gt_set_error_number(b"there is no CUDA device %lld", out.device.device_id)
+        return INVALID
+    device[0] = out.device.device_id if out.device.device_type == DL_CUDA else HOST_DEVICE
+    if check_out(&operands[1], &operands[2], &operands[0]) != 0:
+        return invalid(b"the shapes do not fit: out[m, n] = self[m, k] @ mat2[k, n] is needed, and "
+                       b"no stride of 0 in out")
+    if overlaps(&operands[0], &operands[1]) or overlaps(&operands[0], &operands[2]):
+        return invalid(b"out shares memory with an operand")
+    return OK
+
+
+cdef int open_device(int device) noexcept with gil:
+    """Open the device and load its libraries; once for each device."""
+    try:
+        driver_open(device)
+        dispatch_load(device)
+    except BaseException as error:
+        text = f"{type(error).__name__}: {error}".encode()
+        gt_set_error(text)
+        return LIBRARY
+    return OK
+
+
+cdef int run_host(Operand* operands, uint64_t stream) noexcept with gil:
+    try:
+        driver_open(HOST_DEVICE)
+        host_call(HOST_DEVICE, stream, gemm_host.product, (
+            host_view(&operands[0]), host_view(&operands[1]), host_view(&operands[2]),
+            1, 0, None, None, 0, False, False,
+        ))
+    except BaseException as error:
+        text = f"{type(error).__name__}: {error}".encode()
+        gt_set_error(text)
+        return LIBRARY
+    return OK
+
+
+cdef void fill_product(int device, Product* product) noexcept nogil:
+    # Of the flags, those that keep sums in float32: a compiled program cannot see the others.
+    cdef unsigned int flags = precision_current() & FP32_MASK
+    product.device = device
+    product.compute = compute_type(product.type_a, product.type_d, flags)
+    if product.compute == COMPUTE_32F_EMULATED_16BFX9 and not library_emulates():
+        product.compute = COMPUTE_32F
+    product.flags = 0
+    product.alpha, product.beta = 1, 0
+    product.alpha_imag = product.beta_imag = 0
+    product.activation = ACT_NONE
+    product.bias = product.scale_a = product.scale_b = 0
+    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
+
+
+cdef int run_cuda(const Product* product, uint64_t stream) noexcept nogil:
+    cdef PlanKey key
+    cdef uint64_t hash_value
+    cdef Plan* plan
+    cdef Workspace workspace
+    cdef int status = BLAS_OK
+    cdef int preference = preferred_library()
+    cdef Choice choice
+    # Plans of this entry are kept apart: they are never padded, since that may need a compiler.
+    plan_key(product, preference | C_ENTRY, &key)
+    hash_value = plan_hash(&key)
+    plan = plan_find(&key, hash_value)
+    if plan is NULL:
+        choice.pad = PAD_NONE
+        choice.backend = CHOICE_ANY
+        choice.has_config = 0
+        plan = plan_build(product, &key, hash_value, preference, &choice, &status)
+        if plan is not NULL:
+            plan.is_transient = not plan_insert(plan)
+    if plan is NULL:
+        gt_set_error_number(b"no library plans the product: cuBLAS status %lld", status)
+        return NO_MEMORY if status == BLAS_ALLOC_FAILED else LIBRARY
+    if workspace_take(product.device, stream, plan.workspace_nbytes, &workspace) != STATUS_OK:
+        gt_set_error_number(b"no memory for a workspace of %lld bytes",
+                            <int64_t>plan.workspace_nbytes)
+        plan_drop(plan)
+        return NO_MEMORY
+    status = plan_run(plan, product, &workspace, stream)
+    workspace_return(&workspace)
+    plan_drop(plan)
+    if status != BLAS_OK:
+        gt_set_error_number(b"the product was refused: cuBLAS status %lld", status)
+        return LIBRARY
+    return OK
+
+
+cdef int write_zeros(const Product* product, uint64_t stream) noexcept nogil:
+    """A sum of no terms is zero: fill the lines of the result."""
+    cdef Driver* driver = driver_get(product.device)
+    cdef int width = dtype_itemsize(product.type_d)
+    cdef int64_t line
+    cdef int64_t lines = product.n
+    cdef int64_t length = product.m
+    if product.ldd == length:
+        length *= lines
+        lines = 1
+    for line in range(lines):
+        if driver.fill_async(driver.self, product.d + <uint64_t>(line * product.ldd * width), 0,
+                             width, <size_t>length, stream) != STATUS_OK:
+            gt_set_error(b"the driver refused to fill the result")
+            return LIBRARY
+    return OK
+
+
+cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right,
+                void* stream) noexcept nogil:
+    cdef Operand[3] operands
+    cdef Product product
+    cdef void* before = NULL
+    cdef int device = 0
+    cdef int status = check(out, left, right, operands, &device)
+    if status != OK:
+        return status
+    if operands[0].shape[0] == 0 or operands[0].shape[1] == 0:
+        return OK
+    # NumPy takes any strides, but the contract is one for all devices.
+    if prepare(&operands[1], &operands[2], NULL, operands, &product) != 0:
+        return invalid(b"a matrix has no unit stride, or rows that overlap")
+    if device == HOST_DEVICE:
+        return run_host(operands, <uint64_t>stream)
+    if not dispatch_is_loaded(device):
+        status = open_device(device)
+        if status != OK:
+            return status
+    fill_product(device, &product)
+    if context_enter(device, &before) != STATUS_OK:
+        gt_set_error(b"the device's context cannot be made current")
+        return LIBRARY
+    if product.k == 0:
+        status = write_zeros(&product, <uint64_t>stream)
+    else:
+        status = run_cuda(&product, <uint64_t>stream)
+    context_leave(device, before)
+    return status
+
+
+gt_mm_out = mm_out
+
+
+def library_path():
+    """Return the path of the shared object that exports the C entry, for ``dlopen``.
+
+    >>> library_path().endswith(".so")
+    True
+    """
+    return __file__

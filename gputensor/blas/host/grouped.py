@@ -1,0 +1,24 @@
+"""Grouped products with row offsets on a host device: one NumPy product for each group.
+
+The offsets are read when the stream gets there, as the GPU's kernel does, and clamped as it does.
+"""
+
+from gputensor.blas.host.gemm import product
+
+__all__ = ["offset_products"]
+
+
+def offset_products(out, a, b, offsets):
+    """Multiply rows ``offsets[g - 1]`` to ``offsets[g]`` of `a` by ``b[g]``; other rows become 0.
+
+    Parameters
+    ----------
+    out, a, b, offsets : numpy.ndarray
+        Of shapes (tokens, n), (tokens, k), (groups, k, n) and (groups,).
+    """
+    end = 0
+    for matrix, offset in zip(b, offsets.tolist(), strict=True):
+        start, end = end, min(max(offset, end), len(a))
+        if end > start:
+            product(out[start:end], a[start:end], matrix, 1.0, 0.0, None, None, 0, False, False)
+    out[end:] = 0

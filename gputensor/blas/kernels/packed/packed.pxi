@@ -1,0 +1,328 @@
+"""Large products of unaligned matrices: when they go to our own kernels, and their launches.
+
+The library's fast kernels want every size that is contiguous in some matrix to be a multiple of 16
+bytes. Padding (pad.pyx) copies all three matrices for it, the result too, which costs most where K
+is short. Here A and B are copied just the same, but into the tiles that the tensor cores read, and
+the kernel writes the result in its place, whatever its alignment. Without a copy of C: an addend
+that is not in D already is copied there by the caller.
+
+The library's D is column-major; the kernels' is row-major. So B of the product is the kernels' A.
+"""
+
+cdef enum:
+    HOPPER = 90                 # the packed_kernels use instructions that only sm_90a has
+    THREADS = 384
+    PACKING_THREADS = 256
+    PACKED_TILE_NBYTES = 16384
+    WARP_NBYTES = 16384         # sums of one warp, for tiles of 256 columns
+    WARPS = 8                   # of a block that multiply
+    PACKING_KEY = 256           # of packing programs, apart from those that multiply
+    FLAG_NBYTES = 4
+    PACKED_ALIGNMENT = 1024
+    LEAST_SIZE = 256            # m, n and k
+    H200_CLUSTERS = 66          # of two blocks, one on each multiprocessor
+    PACKED_MAX_SIZE = 1073741824       # m, n and k; tiles are counted in 31 bits
+
+cdef enum Packing:
+    PACKING_AUTO = 0
+    PACKING_NEVER = 1
+    PACKING_ALWAYS = 2          # also products that are small, or aligned
+
+# Multiply-adds from which packing beats padding with float32, measured on an H200 (microseconds,
+# padded and packed: 767x769x771 24 and 16, 2047x2049x2051 98 and 77, 4096x4096x4097 438 and 427,
+# 8191x8191x8191 3090 and 2820). With 16-bit elements the copy of D decides, which packing saves,
+# against our kernel's time for the tiles that the result is cut into. The library's time is that of
+# its multiply-adds at this rate. Padding has its launches once for a batch, packing for each item.
+# 18 products that were measured both ways go the quicker way by this, or lose 1.3 % at most: padded
+# and packed 1023x1025x1027 15.2 and 14.2, 1535x1537x1539 25.4 and 28.1, 4095x4097x1025 90 and 75,
+# 2049x2047x8191 131 and 138.
+cdef double PACKED_LEAST_TERMS = 4e8
+cdef double LEAST_TERMS_BATCH = 9e8
+cdef double LIBRARY_RATE = 3.6e8        # multiply-adds of 16-bit elements in a microsecond
+cdef double PACKED_COPY_RATE = 2.2e6           # bytes copied in a microsecond
+cdef double PADDED_LAUNCHES = 9.0       # microseconds
+cdef double PACKED_LAUNCHES = 5.0
+
+cdef extern from "gputensor/blas/kernels/packed/packing.h" namespace "gputensor" nogil:
+    cdef struct PackedMatrix:
+        uint64_t source
+        uint64_t target
+        int64_t pitch
+        int64_t rows
+        int64_t k
+        int64_t tiles
+        int steps
+        int along_rows
+
+    cdef struct PackingParameters:
+        PackedMatrix a
+        PackedMatrix b
+        uint64_t flags
+        int64_t flag_count
+
+cdef extern from "gputensor/blas/kernels/packed/packed.h" namespace "gputensor" nogil:
+    cdef struct PackedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        uint64_t sums
+        uint64_t flags
+        int64_t ldc
+        int64_t ldd
+        int64_t m
+        int64_t n
+        int64_t units_tiles
+        int64_t units
+        int steps
+        int line
+        int main_m
+        int main_n
+        int edge_m
+        int edge_n
+        int whole
+        int divided
+        int strips_n
+        int strips_m
+        int strips_from
+        int weight_tile
+        int weight_strip
+        float alpha
+        float beta
+
+cdef struct Kernels:            # what the handle of a plan points to; each a Kernel of `table`
+    void* pack
+    void* product[2]            # the second adds to what C holds
+    int shared_nbytes
+
+cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet
+cdef Kernels[5][2] packed_kernels          # by types and columns
+cdef KernelTable table = KernelTable()
+cdef int packed_mode = PACKING_AUTO
+PACKED_MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_ALWAYS}
+
+
+# ---- which products
+
+cdef int types_of(const Product* product) noexcept nogil:
+    """A number for the types that the packed_kernels have; -1 for others."""
+    if product.type_b != product.type_a or product.scale_a != 0:
+        return -1
+    if product.type_a == DT_FLOAT32:
+        if product.type_d == DT_FLOAT32 and product.compute == COMPUTE_32F_FAST_TF32:
+            return 0
+        return -1
+    if product.type_a == DT_FLOAT16:
+        return 1 if product.type_d == DT_FLOAT16 else 2 if product.type_d == DT_FLOAT32 else -1
+    if product.type_a == DT_BFLOAT16:
+        return 3 if product.type_d == DT_BFLOAT16 else 4 if product.type_d == DT_FLOAT32 else -1
+    return -1
+
+
+cdef bint fits(const Product* product) noexcept nogil:
+    return types_of(product) >= 0 and not product.flags & PRODUCT_AS_IT_IS and (
+        product.m <= PACKED_MAX_SIZE and product.n <= PACKED_MAX_SIZE and product.k <= PACKED_MAX_SIZE)
+
+
+cdef void schedule_for(const Product* product, int clusters, Schedule* schedule) noexcept nogil:
+    schedule_choose(product.n, product.m, product.k, <int>dtype_itemsize(product.type_a), clusters,
+                    schedule)
+
+
+cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
+    cdef double terms = <double>product.m * <double>product.n * <double>product.k
+    cdef double nbytes
+    cdef Schedule schedule
+    if packed_mode != PACKING_AUTO:
+        return packed_mode == PACKING_ALWAYS
+    if product.m < LEAST_SIZE or product.n < LEAST_SIZE or product.k < LEAST_SIZE:
+        return False
+    if product.type_a == DT_FLOAT32:
+        return odd_matrices(product) != PAD_NONE and terms >= (
+            PACKED_LEAST_TERMS if product.batch == 1 else LEAST_TERMS_BATCH)
+    if odd_matrices(product) & PAD_D == 0:
+        return False
+    schedule_for(product, clusters, &schedule)
+    nbytes = <double>product.m * <double>product.n * <double>dtype_itemsize(product.type_d)
+    return schedule.cost + PACKED_LAUNCHES < (
+        terms / LIBRARY_RATE + nbytes / PACKED_COPY_RATE + PADDED_LAUNCHES / product.batch)
+
+
+# ---- plans
+
+cdef void* packed_known(uint64_t key, object program, int device, int shared_nbytes) except NULL:
+    cdef void* found = kernel_find(table, key)
+    if found == NULL:
+        found = table.add(key, program)
+    kernel_function(<Kernel>found, device, shared_nbytes)
+    return found
+
+
+cdef int load_kernels(int device, int types, const Product* product, const Schedule* schedule,
+                      Kernels* found) except -1:
+    cdef int columns = schedule.columns
+    cdef int nbytes = <int>dtype_itemsize(product.type_a)
+    cdef uint64_t key = types << 2 | (columns == 256) << 1
+    operand, result = DTYPES[product.type_a].name, DTYPES[product.type_d].name
+    found.pack = packed_known(PACKING_KEY | nbytes, programs.packing(nbytes), device, 0)
+    found.shared_nbytes = programs.packed_shared_nbytes(columns)
+    for has_addend in range(2):
+        found.product[has_addend] = packed_known(
+            key | <uint64_t>has_addend, programs.packed(operand, result, columns, has_addend),
+            device, found.shared_nbytes)
+    return 0
+
+
+cdef Plan* packed_plan(const Product* product, const PlanKey* key,
+                       uint64_t hash_value) except? NULL:
+    cdef Schedule schedule
+    cdef Kernels* found
+    cdef int device = product.device
+    cdef int types = types_of(product)
+    cdef int clusters
+    if not fits(product) or cuda_capability(device) != HOPPER:
+        return NULL
+    if clusters_of[device] == 0:
+        clusters_of[device] = device_info(device)["multiprocessors"] // 2
+    clusters = clusters_of[device]
+    if not is_worthwhile(product, clusters):
+        return NULL
+    schedule_for(product, clusters, &schedule)
+    found = &packed_kernels[types][schedule.columns == 256]
+    try:
+        load_kernels(device, types, product, &schedule, found)
+    except DeviceError:
+        # Nothing compiles packed_kernels here; the libraries need no compiler.
+        return NULL
+    return plan_make(key, hash_value, BACKEND_PACKED, <void*>found)
+
+
+# ---- runs
+
+cdef inline size_t packed_up(size_t nbytes) noexcept nogil:
+    return (nbytes + PACKED_ALIGNMENT - 1) & ~<size_t>(PACKED_ALIGNMENT - 1)
+
+
+cdef inline size_t sums_nbytes(const Schedule* schedule, int clusters) noexcept nogil:
+    return <size_t>clusters * 2 * WARPS * WARP_NBYTES if schedule.units else 0
+
+
+cdef size_t packed_nbytes(const Product* product) noexcept nogil:
+    cdef Schedule schedule
+    cdef int clusters = clusters_of[product.device]
+    schedule_for(product, clusters, &schedule)
+    return (PACKED_ALIGNMENT + <size_t>(schedule.tiles_a + schedule.tiles_b) * PACKED_TILE_NBYTES
+            + sums_nbytes(&schedule, clusters) + clusters * 2 * WARPS * FLAG_NBYTES)
+
+
+cdef void fill_packing(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
+                       PackingParameters* p) noexcept nogil:
+    p.a.source, p.b.source = product.b, product.a
+    p.a.target, p.b.target = a, b
+    p.a.pitch, p.b.pitch = product.ldb, product.lda
+    p.a.rows, p.b.rows = product.n, product.m
+    p.a.k = p.b.k = product.k
+    p.a.tiles, p.b.tiles = schedule.tiles_a, schedule.tiles_b
+    p.a.steps = p.b.steps = schedule.line
+    p.a.along_rows = product.op_b != OP_N
+    p.b.along_rows = product.op_a == OP_N
+
+
+cdef void fill_product(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
+                       PackedParameters* p) noexcept nogil:
+    p.a, p.b = a, b
+    p.c, p.d = product.c, product.d
+    p.ldc, p.ldd = product.ldc, product.ldd
+    p.m, p.n = product.n, product.m
+    p.units_tiles, p.units = schedule.units_tiles, schedule.units
+    p.steps, p.line = schedule.steps, schedule.line
+    p.main_m, p.main_n = schedule.main_m, schedule.main_n
+    p.edge_m, p.edge_n = schedule.edge_m, schedule.edge_n
+    p.whole, p.divided = schedule.whole, schedule.divided
+    p.strips_n, p.strips_m = schedule.strips_n, schedule.strips_m
+    p.strips_from = schedule.strips_from
+    p.weight_tile, p.weight_strip = schedule.weight_tile, schedule.weight_strip
+    p.alpha, p.beta = <float>product.alpha, <float>product.beta
+
+
+cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
+                    uint64_t stream) except -1:
+    cdef const Kernels* found = <const Kernels*>plan.handle
+    cdef Schedule schedule
+    cdef PackingParameters packing
+    cdef PackedParameters run
+    cdef int clusters = clusters_of[product.device]
+    cdef uint64_t a = packed_up(scratch)
+    cdef uint64_t b, pack, multiply
+    cdef int64_t _item
+    memset(&packing, 0, sizeof(packing))
+    memset(&run, 0, sizeof(run))
+    schedule_for(product, clusters, &schedule)
+    b = a + <uint64_t>schedule.tiles_a * PACKED_TILE_NBYTES
+    fill_packing(product, &schedule, a, b, &packing)
+    fill_product(product, &schedule, a, b, &run)
+    run.sums = b + <uint64_t>schedule.tiles_b * PACKED_TILE_NBYTES
+    run.flags = packing.flags = run.sums + sums_nbytes(&schedule, clusters)
+    if schedule.units:
+        packing.flag_count = clusters * 2 * WARPS
+    pack = kernel_function(<Kernel>found.pack, product.device)
+    multiply = kernel_function(<Kernel>found.product[run.beta != 0], product.device,
+                               found.shared_nbytes)
+    for _item in range(product.batch):
+        launch_kernel(product.device, stream, pack,
+                      <uint32_t>(schedule.tiles_a + schedule.tiles_b), PACKING_THREADS, 0, &packing,
+                      sizeof(packing))
+        launch_kernel(product.device, stream, multiply, 2 * clusters, THREADS, found.shared_nbytes,
+                      &run, sizeof(run))
+        packing.a.source += <uint64_t>(product.stride_b * dtype_itemsize(product.type_b))
+        packing.b.source += <uint64_t>(product.stride_a * dtype_itemsize(product.type_a))
+        run.c += <uint64_t>(product.stride_c * dtype_itemsize(product.type_d))
+        run.d += <uint64_t>(product.stride_d * dtype_itemsize(product.type_d))
+    return 0
+
+
+# ---- for tests and measurements
+
+def packing(setting=None):
+    """Choose when products are packed, or return the choice when called without argument.
+
+    Parameters
+    ----------
+    setting : {"auto", "never", "always"}, optional
+        ``"auto"`` packs large products of unaligned matrices; the others are for tests and
+        measurements. Plans that exist stay as they are.
+
+    Examples
+    --------
+    >>> packing()
+    'auto'
+    """
+    global packed_mode
+    if setting is not None:
+        if setting not in PACKED_MODES:
+            raise ValueError(f"packing is {setting!r}; it may be one of {sorted(PACKED_MODES)}")
+        packed_mode = PACKED_MODES[setting]
+    return {code: name for name, code in PACKED_MODES.items()}[packed_mode]
+
+
+def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, out=None,
+              a=0, b=0, d=0, op_a=0, op_b=0):
+    """Return whether a product of one batch goes to the packed packed_kernels on Hopper, for tests.
+
+    Arguments are the fields of a product in the library's column-major terms.
+
+    >>> is_packed(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
+    False
+    >>> is_packed(10, 68, 4095, 4097, 4099, lda=4095, ldb=4099, ldd=4095)
+    True
+    """
+    cdef Product product
+    memset(&product, 0, sizeof(product))
+    product.type_a = product.type_b = dtype
+    product.type_d = dtype if out is None else out
+    product.compute = compute
+    product.m, product.n, product.k, product.batch = m, n, k, 1
+    product.lda, product.ldb, product.ldd = lda, ldb, ldd
+    product.a, product.b, product.d = a, b, d
+    product.op_a, product.op_b = op_a, op_b
+    return fits(&product) and is_worthwhile(&product, H200_CLUSTERS)

@@ -1,0 +1,321 @@
+"""Padding: when it pays, and the copies that it takes.
+
+The fast kernels want more than aligned addresses and leading dimensions: every size that is the
+contiguous one of some matrix must be a multiple of 16 bytes too. On an H200, bf16 8191x8191x8191
+takes 8.05 ms with padded leading dimensions alone, no better than as it is, and 1.33 ms with padded
+sizes. So those sizes are rounded up and the copies of the inputs are filled with zeros: k takes A
+and B along, m takes A and D, n takes B and D. A size that is contiguous nowhere stays as it is.
+
+The model below estimates the time as it is and the time of copies and padded product, and takes the
+shorter. Its constants were measured on an H200; on another GPU they shift the point where padding
+begins to pay, not the result.
+"""
+
+cdef enum:
+    PADDING_ALIGNMENT = 16              # bytes; what the fast load paths need
+    PITCH = 128                 # bytes; long rows are padded to whole cache lines
+    PADDING_TILE = 64                   # rows and columns of the small tiles that odd products get
+    MULTIPROCESSORS = 132
+    PADDING_BLOCK = 256
+
+cdef enum Padding:
+    PADDING_AUTO = 0
+    PADDING_NEVER = 1
+    PADDING_INPUTS = 2
+    PADDING_ALL = 3
+
+cdef struct Rates:              # per second; 0 when alignment does not matter
+    double aligned
+    double odd
+
+cdef double PADDING_COPY_RATE = 3.8e12  # bytes read and written in a second
+cdef double PADDING_LAUNCH = 2.5e-6     # one kernel more in a stream, seconds
+cdef int padding_mode = PADDING_AUTO
+PADDING_MODES = {"auto": PADDING_AUTO, "never": PADDING_NEVER, "inputs": PADDING_INPUTS,
+         "all": PADDING_ALL}
+
+
+cdef Rates rates_of(const Product* product) noexcept nogil:
+    cdef Rates rates
+    rates.aligned = rates.odd = 0
+    if product.type_a == DT_FLOAT16 or product.type_a == DT_BFLOAT16:
+        rates.aligned, rates.odd = 750e12, 130e12
+    elif product.type_a == DT_FLOAT32 and (product.compute == COMPUTE_32F_FAST_TF32
+                                           or product.compute == COMPUTE_32F_FAST_16BF):
+        rates.aligned, rates.odd = 380e12, 130e12
+    elif product.type_a == DT_INT8:
+        rates.aligned, rates.odd = 1200e12, 60e12
+    return rates
+
+
+cdef inline bint is_odd(uint64_t ptr, int64_t ld, int64_t stride, int64_t itemsize) noexcept nogil:
+    return (ptr | <uint64_t>(ld * itemsize) | <uint64_t>(stride * itemsize)) & (PADDING_ALIGNMENT - 1) != 0
+
+
+cdef inline int64_t rounded(int64_t size, int64_t itemsize) noexcept nogil:
+    cdef int64_t step = PADDING_ALIGNMENT // itemsize if itemsize < PADDING_ALIGNMENT else 1
+    return (size + step - 1) // step * step
+
+
+# The sizes of a product rounded up to what the fast kernels want.
+cdef void padded_sizes(const Product* product, int64_t* m, int64_t* n, int64_t* k) noexcept nogil:
+    cdef int64_t size_a = dtype_itemsize(product.type_a)
+    cdef int64_t size_b = dtype_itemsize(product.type_b)
+    m[0] = rounded(product.m, dtype_itemsize(product.type_d))
+    n[0] = product.n
+    k[0] = product.k
+    if product.op_a == OP_N:
+        m[0] = rounded(m[0], size_a)
+    else:
+        k[0] = rounded(k[0], size_a)
+    if product.op_b == OP_N:
+        k[0] = rounded(k[0], size_b)
+    else:
+        n[0] = rounded(n[0], size_b)
+
+
+cdef int odd_matrices(const Product* product) noexcept nogil:
+    cdef int odd = PAD_NONE
+    cdef int64_t m, n, k
+    if is_odd(product.a, product.lda, product.stride_a, dtype_itemsize(product.type_a)):
+        odd |= PAD_A
+    if is_odd(product.b, product.ldb, product.stride_b, dtype_itemsize(product.type_b)):
+        odd |= PAD_B
+    if is_odd(product.d, product.ldd, product.stride_d, dtype_itemsize(product.type_d)):
+        odd |= PAD_D
+    padded_sizes(product, &m, &n, &k)
+    if m != product.m:
+        odd |= PAD_A | PAD_D
+    if n != product.n:
+        odd |= PAD_B | PAD_D
+    if k != product.k:
+        odd |= PAD_A | PAD_B
+    return odd
+
+
+# The product with the sizes that copies of the `padded` matrices have.
+cdef Product widened(const Product* product, int padded) noexcept nogil:
+    cdef Product wide = product[0]
+    cdef int64_t m, n, k
+    padded_sizes(product, &m, &n, &k)
+    if padded & PAD_A and padded & PAD_D:
+        wide.m = m
+    if padded & PAD_B and padded & PAD_D:
+        wide.n = n
+    if padded & PAD_A and padded & PAD_B:
+        wide.k = k
+    return wide
+
+
+cdef void shape_of(const Product* product, int which, int64_t* length, int64_t* lines,
+                   int64_t* itemsize) noexcept nogil:
+    """The contiguous length of a matrix's columns in elements, and how many columns it has."""
+    if which == PAD_A:
+        itemsize[0] = dtype_itemsize(product.type_a)
+        length[0] = product.m if product.op_a == OP_N else product.k
+        lines[0] = product.k if product.op_a == OP_N else product.m
+    elif which == PAD_B:
+        itemsize[0] = dtype_itemsize(product.type_b)
+        length[0] = product.k if product.op_b == OP_N else product.n
+        lines[0] = product.n if product.op_b == OP_N else product.k
+    else:
+        itemsize[0] = dtype_itemsize(product.type_d)
+        length[0] = product.m
+        lines[0] = product.n
+
+
+cdef double copy_time(const Product* product, int which) noexcept nogil:
+    cdef int64_t length, lines, itemsize
+    cdef int64_t batch = product.batch
+    shape_of(product, which, &length, &lines, &itemsize)
+    # A matrix that the whole batch shares is copied once.
+    if (which == PAD_A and product.stride_a == 0) or (which == PAD_B and product.stride_b == 0):
+        batch = 1
+    return 2.0 * length * lines * itemsize * batch / PADDING_COPY_RATE
+
+
+cdef double product_time(const Product* product, double rate) noexcept nogil:
+    """The larger of the time that the arithmetic takes and that of whole waves of small tiles."""
+    cdef double arithmetic = 2.0 * product.m * product.n * product.k * product.batch / rate
+    cdef int64_t tiles = (((product.m + PADDING_TILE - 1) // PADDING_TILE) * ((product.n + PADDING_TILE - 1) // PADDING_TILE)
+                          * product.batch)
+    cdef int64_t waves = (tiles + MULTIPROCESSORS - 1) // MULTIPROCESSORS
+    cdef double tiled = 2.0 * PADDING_TILE * PADDING_TILE * waves * product.k * MULTIPROCESSORS / rate
+    return arithmetic if arithmetic > tiled else tiled
+
+
+cdef int pad_choose(const Product* product) noexcept nogil:
+    cdef Rates rates
+    cdef int odd = odd_matrices(product)
+    cdef int inputs = odd & (PAD_A | PAD_B)
+    cdef double as_it_is, padded
+    if (odd == PAD_NONE or padding_mode == PADDING_NEVER or product.outer_ndim
+            or product.flags & PRODUCT_AS_IT_IS):
+        return PAD_NONE
+    # A matrix times a vector reads each element once; there is nothing to gain.
+    if product.m < 16 or product.n < 16 or product.k < 16:
+        return PAD_NONE
+    rates = rates_of(product)
+    if rates.aligned == 0:
+        return PAD_NONE
+    if padding_mode == PADDING_INPUTS:
+        return inputs
+    if padding_mode == PADDING_ALL:
+        return odd
+    as_it_is = product_time(product, rates.odd)
+    padded = PADDING_LAUNCH if inputs else 0
+    if inputs & PAD_A:
+        padded += copy_time(product, PAD_A)
+    if inputs & PAD_B:
+        padded += copy_time(product, PAD_B)
+    if odd & PAD_D:
+        padded += PADDING_LAUNCH + copy_time(product, PAD_D)
+        if product.beta != 0 or product.beta_imag != 0:
+            padded += copy_time(product, PAD_D)
+    padded += product_time(product, rates.aligned)
+    return odd if padded < as_it_is else PAD_NONE
+
+
+cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
+                       int64_t* stride) noexcept nogil:
+    cdef int64_t length, lines, itemsize
+    cdef int64_t nbytes
+    cdef int64_t batch = product.batch
+    cdef Product wide = widened(product, PAD_A | PAD_B | PAD_D)
+    shape_of(&wide, which, &length, &lines, &itemsize)
+    nbytes = length * itemsize
+    nbytes = (nbytes + PITCH - 1) & ~<int64_t>(PITCH - 1) if nbytes >= 1024 else (
+        (nbytes + PADDING_ALIGNMENT - 1) & ~<int64_t>(PADDING_ALIGNMENT - 1))
+    ld[0] = nbytes // itemsize
+    stride[0] = ld[0] * lines
+    if (which == PAD_A and product.stride_a == 0) or (which == PAD_B and product.stride_b == 0):
+        stride[0] = 0
+        batch = 1
+    return <size_t>(nbytes * lines * batch)
+
+
+cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_t d,
+                   Relayout* before, Relayout* after) noexcept nogil:
+    cdef Product bare = product[0]
+    cdef Product wide = widened(product, padded)
+    cdef int64_t ld, stride
+    relayout_init(before)
+    relayout_init(after)
+    product.m, product.n, product.k = wide.m, wide.n, wide.k
+    if wide.m != bare.m and bare.bias:
+        # The library would read past the end of the bias; the caller adds it afterwards.
+        product.bias = 0
+        product.activation = ACT_NONE
+    if padded & PAD_A:
+        pad_nbytes(&bare, PAD_A, &ld, &stride)
+        if a:
+            relayout_add(before, &bare, &wide, PAD_A, bare.a, bare.lda, bare.stride_a, a, ld,
+                         stride)
+        product.a, product.lda, product.stride_a = a, ld, stride
+    if padded & PAD_B:
+        pad_nbytes(&bare, PAD_B, &ld, &stride)
+        if b:
+            relayout_add(before, &bare, &wide, PAD_B, bare.b, bare.ldb, bare.stride_b, b, ld,
+                         stride)
+        product.b, product.ldb, product.stride_b = b, ld, stride
+    if padded & PAD_D:
+        pad_nbytes(&bare, PAD_D, &ld, &stride)
+        if d:
+            if bare.beta != 0 or bare.beta_imag != 0:
+                relayout_add(before, &bare, &wide, PAD_D, bare.c, bare.ldc, bare.stride_c, d, ld,
+                             stride)
+            relayout_add(after, &wide, &bare, PAD_D, d, ld, stride, bare.d, bare.ldd, bare.stride_d)
+        product.c = product.d = d
+        product.ldc = product.ldd = ld
+        product.stride_c = product.stride_d = stride
+
+
+cdef void relayout_init(Relayout* relayout) noexcept nogil:
+    memset(relayout, 0, sizeof(relayout[0]))
+    relayout.step = 8
+
+
+# Adds a matrix: from (source, ld, stride) with its sizes in `source_of` to (target, ld, stride)
+# with its sizes in `target_of`; in elements.
+cdef void relayout_add(Relayout* relayout, const Product* source_of, const Product* target_of,
+                       int which, uint64_t source, int64_t source_ld, int64_t source_stride,
+                       uint64_t target, int64_t target_ld, int64_t target_stride) noexcept nogil:
+    cdef int64_t length, lines, itemsize
+    cdef Piece* piece = &relayout.pieces[relayout.count]
+    cdef int64_t batch = target_of.batch
+    shape_of(source_of, which, &length, &lines, &itemsize)
+    piece.source_nbytes = length * itemsize
+    piece.source_rows = <uint64_t>lines
+    shape_of(target_of, which, &length, &lines, &itemsize)
+    piece.source, piece.target = source, target
+    piece.source_pitch, piece.target_pitch = source_ld * itemsize, target_ld * itemsize
+    piece.source_batch, piece.target_batch = source_stride * itemsize, target_stride * itemsize
+    piece.row_nbytes = length * itemsize
+    piece.rows = <uint64_t>lines
+    piece.blocks = <uint64_t>((piece.row_nbytes + PADDING_ALIGNMENT - 1) // PADDING_ALIGNMENT)
+    if is_odd(target, target_ld, target_stride, itemsize):
+        piece.blocks += 1
+    if batch > 1 and source_stride == 0 and which != PAD_D:
+        batch = 1
+    relayout.total += piece.blocks * piece.rows * <uint64_t>batch
+    piece.last = relayout.total
+    relayout.count += 1
+    if itemsize < relayout.step:
+        relayout.step = <unsigned int>itemsize
+
+
+cdef Kernel kernel = Kernel(programs.relayout())
+
+
+cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1:
+    cdef uint64_t function = kernel_function(kernel, device)
+    cdef uint64_t grid = (relayout.total + PADDING_BLOCK - 1) // PADDING_BLOCK
+    if grid > 1 << 30:
+        grid = 1 << 30
+    return launch_kernel(device, stream, function, <unsigned int>grid, PADDING_BLOCK, 0, relayout,
+                         sizeof(relayout[0]))
+
+
+def padding(setting=None):
+    """Choose when products are padded, or return the choice when called without argument.
+
+    Parameters
+    ----------
+    setting : {"auto", "never", "inputs", "all"}, optional
+        ``"auto"`` decides by a cost model; the others are for measuring it.
+
+    Examples
+    --------
+    >>> padding()
+    'auto'
+    """
+    global padding_mode
+    if setting is not None:
+        if not isinstance(setting, str) or setting not in PADDING_MODES:
+            raise ValueError(f"padding is {setting!r}; it may be one of {sorted(PADDING_MODES)}")
+        padding_mode = PADDING_MODES[setting]
+    return {code: name for name, code in PADDING_MODES.items()}[padding_mode]
+
+
+def choose(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, batch=1,
+           stride_a=0, stride_b=0, stride_d=0, a=0, b=0, d=0, op_a=0, op_b=0, beta=0.0):
+    """Return which matrices of a product the model would pad, for tests: a subset of ``"abd"``.
+
+    Arguments are the fields of a product in the library's column-major terms.
+
+    >>> choose(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
+    ''
+    """
+    cdef Product product
+    product.type_a = product.type_b = product.type_d = dtype
+    product.compute = compute
+    product.m, product.n, product.k, product.batch = m, n, k, batch
+    product.lda, product.ldb, product.ldd = lda, ldb, ldd
+    product.stride_a, product.stride_b, product.stride_d = stride_a, stride_b, stride_d
+    product.a, product.b, product.d = a, b, d
+    product.op_a, product.op_b = op_a, op_b
+    product.beta, product.beta_imag = beta, 0
+    product.outer_ndim = product.flags = 0
+    picked = pad_choose(&product)
+    return "".join(
+        name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)

@@ -1,0 +1,167 @@
+"""Batches that no single stride describes, as one call of cuBLAS with arrays of addresses.
+
+Broadcasting in two batch dimensions, or views with steps, leave batch dimensions that do not merge.
+One call for each index of the smaller ones takes 3 to 5 µs of the host and leaves most of the GPU
+idle when the products are small. A kernel of some 2 µs writes the addresses of all matrices to
+device memory instead, in stream order, and one pointer-array call does the whole batch. The kernel
+computes them from the strides in its parameters, so a captured call needs nothing of the host.
+
+The library trusts addresses more than strides: where tensor cores are used it may load 16 bytes at
+once, so batches with matrices at other addresses stay with one call for each repetition.
+"""
+
+cdef enum:
+    POINTERS_BLOCK = 256
+    POINTERS_MAX_GRID = 1024
+    POINTERS_ALIGNMENT = 16              # bytes
+    # Multiply-adds of one repetition above which its call keeps the GPU busy long enough.
+    BUSY_TERMS = 1 << 30
+
+cdef extern from "gputensor/blas/kernels/pointers/pointers.h" namespace "gputensor" nogil:
+    const int LISTED_PRODUCTS "gputensor::LISTED_PRODUCTS"
+
+    cdef struct StridedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t d
+        uint64_t table
+        int64_t total
+        int64_t ndim
+        int64_t[17] count
+        int64_t[17] step_a
+        int64_t[17] step_b
+        int64_t[17] step_d
+
+    cdef struct ListedParameters:
+        uint64_t table
+        int64_t total
+        int64_t first
+        int64_t count
+        uint64_t[288] addresses
+
+cdef Kernel strided = Kernel(programs.strided())
+cdef Kernel listed = Kernel(programs.listed())
+
+
+cdef int64_t repetitions(const Product* product) noexcept nogil:
+    cdef int64_t count = 1
+    cdef int axis
+    for axis in range(product.outer_ndim):
+        count *= product.outer_count[axis]
+    return count
+
+
+cdef bint pointers_are_aligned(const Product* product, int a, int b, int d) noexcept nogil:
+    if product.type_a == DT_FLOAT64 or (product.type_a == DT_FLOAT32
+                                        and product.compute == COMPUTE_32F):
+        return True
+    return a >= POINTERS_ALIGNMENT and b >= POINTERS_ALIGNMENT and d >= POINTERS_ALIGNMENT
+
+
+cdef bint pointer_batch_wins(const Product* product) noexcept nogil:
+    cdef int kind = dtype_kind(product.type_a)
+    cdef int a, b, c, d
+    cdef int64_t itemsize
+    cdef double terms
+    if product.outer_ndim == 0 or product.scale_a != 0:
+        return False
+    if kind != KIND_FLOAT and kind != KIND_COMPLEX:
+        return False
+    terms = 1.0 * product.m * product.n * product.k * product.batch
+    if terms > BUSY_TERMS:
+        return False
+    product_alignments(product, &a, &b, &c, &d)
+    if product.batch > 1:
+        itemsize = dtype_itemsize(product.type_a)
+        a = min(a, alignment_of(0, product.stride_a * itemsize))
+        b = min(b, alignment_of(0, product.stride_b * itemsize))
+        d = min(d, alignment_of(0, product.stride_d * dtype_itemsize(product.type_d)))
+    return pointers_are_aligned(product, a, b, d)
+
+
+cdef bint pointer_batch_ready(int device) except -1:
+    try:
+        kernel_function(strided, device)
+    except DeviceError:
+        return False
+    return True
+
+
+cdef size_t pointer_batch_nbytes(const Product* product) noexcept nogil:
+    return <size_t>(3 * sizeof(uint64_t) * repetitions(product) * product.batch)
+
+
+cdef int pointer_batch_run(const Product* product, uint64_t table, const Workspace* workspace,
+                           uint64_t stream) except -1:
+    cdef StridedParameters p
+    cdef int axis
+    cdef int64_t grid
+    cdef int64_t size_a = dtype_itemsize(product.type_a)
+    cdef int64_t size_b = dtype_itemsize(product.type_b)
+    cdef int64_t size_d = dtype_itemsize(product.type_d)
+    memset(&p, 0, sizeof(p))
+    p.a, p.b, p.d, p.table = product.a, product.b, product.d, table
+    p.total = repetitions(product) * product.batch
+    p.ndim = product.outer_ndim + 1
+    p.count[0] = product.batch
+    p.step_a[0] = product.stride_a * size_a
+    p.step_b[0] = product.stride_b * size_b
+    p.step_d[0] = product.stride_d * size_d
+    for axis in range(product.outer_ndim):
+        p.count[axis + 1] = product.outer_count[axis]
+        p.step_a[axis + 1] = product.outer_a[axis] * size_a
+        p.step_b[axis + 1] = product.outer_b[axis] * size_b
+        p.step_d[axis + 1] = product.outer_d[axis] * size_d
+    grid = (p.total + POINTERS_BLOCK - 1) // POINTERS_BLOCK
+    launch_kernel(product.device, stream, kernel_function(strided, product.device),
+                  <uint32_t>(grid if grid < POINTERS_MAX_GRID else POINTERS_MAX_GRID), POINTERS_BLOCK, 0, &p,
+                  sizeof(p))
+    return cublas_run_pointers(product, p.total, table, workspace.ptr, workspace.nbytes, stream)
+
+
+cdef int pointer_table_write(int device, uint64_t stream, uint64_t table, int64_t total,
+                             const Product* products) except -1:
+    cdef ListedParameters p
+    cdef int64_t index
+    cdef uint64_t function = kernel_function(listed, device)
+    memset(&p, 0, sizeof(p))
+    p.table, p.total = table, total
+    p.first = 0
+    while p.first < total:
+        p.count = total - p.first if total - p.first < LISTED_PRODUCTS else LISTED_PRODUCTS
+        for index in range(p.count):
+            p.addresses[3 * index] = products[p.first + index].a
+            p.addresses[3 * index + 1] = products[p.first + index].b
+            p.addresses[3 * index + 2] = products[p.first + index].d
+        launch_kernel(device, stream, function, 1, LISTED_PRODUCTS, 0, &p, sizeof(p))
+        p.first += p.count
+    return 0
+
+
+def wins(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, batch=1, outer=(), a=0, b=0,
+         d=0, stride_a=0, stride_b=0, stride_d=0):
+    """Return whether a product with repetitions goes as one pointer-array call; for tests.
+
+    Arguments are the fields of a product; `outer` is a list of ``(count, a, b, d)`` with steps in
+    elements.
+
+    >>> wins(11, 68, 16, 16, 16, batch=8, outer=[(4, 0, 256, 2048)])
+    True
+    >>> wins(11, 68, 16, 16, 16, batch=8)
+    False
+    """
+    cdef Product product
+    cdef int axis
+    product.type_a = product.type_b = product.type_d = dtype
+    product.compute = compute
+    product.m, product.n, product.k, product.batch = m, n, k, batch
+    product.stride_a, product.stride_b, product.stride_d = stride_a, stride_b, stride_d
+    product.a, product.b, product.d = a, b, d
+    product.c, product.stride_c = product.d, product.stride_d
+    product.scale_a = 0
+    product.outer_ndim = len(outer)
+    for axis in range(product.outer_ndim):
+        (product.outer_count[axis], product.outer_a[axis], product.outer_b[axis],
+         product.outer_d[axis]) = outer[axis]
+        product.outer_c[axis] = product.outer_d[axis]
+    return pointer_batch_wins(&product)

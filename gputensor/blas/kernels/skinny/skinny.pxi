@@ -1,0 +1,412 @@
+"""Skinny products by our own kernels: when they fit, and which; the one for float32.
+
+16-bit x goes to tensor cores (small_m_mma.pyx). In float32 the shape of blocks is chosen so that
+one wave of blocks fills the device, two on each multiprocessor: blocks of up to 128 outputs, K cut
+among the blocks of a cluster until there are enough of them. Shared memory holds the ring of copies
+in flight (64 KiB of a block, 128 KiB of a multiprocessor, which is several times what the latency
+of memory asks for at full speed) and the activations.
+"""
+
+cdef enum:
+    SKINNY_ALIGNMENT = 16              # bytes; of every address and pitch that is copied asynchronously
+    SLICE = 128                 # k; splits and spans are multiples of it
+    ROW_PAD = 64                # bytes between rows of x, which keep a warp's reads off one bank
+    RING_NBYTES = 65536
+    LEAST_IN_FLIGHT = 28672     # bytes of a block
+    SKINNY_MAX_STAGES = 12
+    # Blocks of a cluster. Multiprocessors come in pairs to the parts of a device in which a cluster
+    # lies, so clusters of 4 fill it, two blocks on each; of 8 they may leave one for a second wave.
+    MAX_SPLITS = 4
+    SKINNY_RESERVED_NBYTES = 1024      # of shared memory, for each block
+    WORTHWHILE_NBYTES = 1048576     # of weights
+    WORTHWHILE_FEATURES = 512
+    HALF_FEATURES = 4096        # at most, and terms at least, in 16-bit floats
+    HALF_TERMS = 4096
+    SKINNY_MAX_SIZE = 1073741824       # n and k; blocks and steps are counted in 31 bits
+
+cdef extern from "gputensor/blas/kernels/skinny/skinny.h" namespace "gputensor" nogil:
+    cdef struct SkinnyParameters:
+        uint64_t x
+        uint64_t w
+        uint64_t bias
+        uint64_t addend
+        uint64_t y
+        int64_t n
+        int64_t k
+        int64_t x_pitch
+        int64_t w_pitch
+        int64_t y_pitch
+        int64_t addend_pitch
+        int64_t slice
+        int m
+        int span
+        int x_offset
+        int x_row
+        float alpha
+        float beta
+
+cdef struct SkinnyBlockShape:
+    int tokens
+    int tiles
+    int warps
+    int stages
+    int splits
+    int64_t slice
+    int span
+    int ring_nbytes
+    int x_row
+    int shared_nbytes
+
+cdef SmallDevice[MAX_DEVICES] facts
+cdef KernelTable skinny_kernels = KernelTable()
+cdef int skinny_forced_tiles = 0
+cdef int forced_warps = 0
+cdef int skinny_forced_stages = 0
+cdef int skinny_forced_splits = 0
+
+
+cdef SmallDevice* facts_of(int device) except NULL:
+    cdef SmallDevice* found = &facts[device]
+    if found.multiprocessors == 0:
+        info = device_info(device)
+        found.can_cluster = cuda_capability(device) >= 90
+        found.shared_nbytes = info["shared_nbytes_per_multiprocessor"]
+        found.multiprocessors = info["multiprocessors"]
+    return found
+
+
+# ---- the shape of a block
+
+cdef inline int64_t skinny_up(int64_t value, int64_t multiple) noexcept nogil:
+    return (value + multiple - 1) // multiple * multiple
+
+
+cdef inline int half_nbytes(const SmallDevice* device) noexcept nogil:
+    """Shared memory for each of two blocks of a multiprocessor."""
+    return device.shared_nbytes // 2 - SKINNY_RESERVED_NBYTES
+
+
+cdef inline int skinny_stage_nbytes(const SkinnyBlockShape* shape) noexcept nogil:
+    """Two chunks of features in a tile, two substeps in a line of 128 bytes."""
+    return 4 * shape.tiles * 32 * shape.warps * SKINNY_ALIGNMENT
+
+
+cdef int tokens_of(const SmallProduct* product) noexcept nogil:
+    cdef int tokens = 1
+    while tokens < product.m:
+        tokens *= 2
+    return tokens
+
+
+cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
+                        SkinnyBlockShape* shape) noexcept nogil:
+    """Warps, tiles and splits: a wave of two blocks a multiprocessor, if N and K allow it."""
+    cdef int64_t wanted = 2 * device.multiprocessors
+    cdef int64_t blocks
+    # Stages of 8 or 16 KiB. A wider tile reads each x for more outputs, which counts once there
+    # are many.
+    shape.tiles, shape.warps = 1, 8
+    if product.m > 4:
+        shape.tiles, shape.warps = 2, 4
+    shape.splits = 1
+    if skinny_forced_tiles:
+        shape.tiles = skinny_forced_tiles
+    if forced_warps:
+        shape.warps = forced_warps
+    while True:
+        blocks = skinny_up(product.n, 16 * shape.tiles * shape.warps) // (16 * shape.tiles * shape.warps)
+        if 2 * blocks * shape.splits > wanted:
+            break
+        if (device.can_cluster and shape.splits < MAX_SPLITS and not skinny_forced_splits
+                and product.k >= 4 * SLICE * shape.splits):
+            shape.splits *= 2
+        elif shape.tiles > 1 and not skinny_forced_tiles:
+            shape.tiles //= 2
+        elif shape.warps > 1 and not forced_warps:
+            shape.warps //= 2
+        else:
+            break
+    if skinny_forced_splits and device.can_cluster:
+        shape.splits = skinny_forced_splits
+
+
+cdef void choose_memory(const SmallProduct* product, const SmallDevice* device,
+                        SkinnyBlockShape* shape) noexcept nogil:
+    """Stages of the ring, and how much of x lies in shared memory at a time."""
+    cdef int stage = skinny_stage_nbytes(shape)
+    cdef int sums = shape.tokens * 16 * shape.tiles * shape.warps * 4
+    cdef int64_t each = SLICE * 4 * product.m
+    cdef int64_t left
+    shape.slice = skinny_up((product.k + shape.splits - 1) // shape.splits, SLICE)
+    shape.stages = choose_stages(
+        stage, half_nbytes(device), shape.slice // SLICE * each + ROW_PAD * product.m)
+    shape.ring_nbytes = shape.stages * stage
+    if shape.ring_nbytes < sums:
+        shape.ring_nbytes = sums
+    left = half_nbytes(device) - shape.ring_nbytes - ROW_PAD * product.m
+    shape.span = SLICE
+    if left > each:
+        shape.span = <int>(left // each * SLICE)
+    if shape.span > shape.slice:
+        shape.span = <int>shape.slice
+    shape.x_row = shape.span * 4 + ROW_PAD
+    shape.shared_nbytes = shape.ring_nbytes + <int>product.m * shape.x_row
+
+
+cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexcept nogil:
+    cdef int stages = RING_NBYTES // stage
+    cdef int fewer
+    cdef int third = 2 * (shared_nbytes + SKINNY_RESERVED_NBYTES) // 3 - SKINNY_RESERVED_NBYTES
+    if skinny_forced_stages:
+        return skinny_forced_stages
+    if stages > SKINNY_MAX_STAGES:
+        stages = SKINNY_MAX_STAGES
+    while stages > 2 and stages * stage > shared_nbytes * 3 // 5:
+        stages -= 1
+    if stages < 2:
+        stages = 2
+    # To load x in several spans costs a pause for each, so all of it at once comes first.
+    fewer = stages
+    while fewer > 3 and fewer * stage + other_nbytes > shared_nbytes:
+        fewer -= 1
+    if fewer * stage + other_nbytes <= shared_nbytes:
+        stages = fewer
+    # With room for a third block on each multiprocessor, whole clusters find places more easily;
+    # worth it as long as the copies in flight stay enough.
+    fewer = stages
+    while fewer > 3 and fewer * stage + other_nbytes > third:
+        fewer -= 1
+    if fewer * stage + other_nbytes <= third and (fewer - 1) * stage >= LEAST_IN_FLIGHT:
+        stages = fewer
+    return stages
+
+
+cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* device,
+                       SkinnyBlockShape* shape) noexcept nogil:
+    shape.tokens = tokens_of(product)
+    choose_blocks(product, device, shape)
+    choose_memory(product, device, shape)
+
+
+# ---- launch
+
+# Whether a kernel can do the product: types, sizes and alignments.
+cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
+    cdef int itemsize = dtype_itemsize(product.type_x)
+    cdef int64_t own = SKINNY_ALIGNMENT // itemsize
+    cdef uint64_t addresses = product.x | product.w
+    if product.m < 1 or product.m > SMALL_M or product.n < 1 or product.k < 1:
+        return False
+    if product.type_x == DT_FLOAT32:
+        if product.form != FORM_PLAIN or product.type_y != DT_FLOAT32:
+            return False
+    elif product.type_x != DT_FLOAT16 and product.type_x != DT_BFLOAT16:
+        return False
+    if product.type_y != product.type_x and product.type_y != DT_FLOAT32:
+        return False
+    if product.k % own or (product.m > 1 and product.x_pitch % own):
+        return False
+    if product.k > SKINNY_MAX_SIZE or product.n > SKINNY_MAX_SIZE:
+        return False
+    if product.form == FORM_PLAIN:
+        if product.w_pitch % own:
+            return False
+    else:
+        if product.form == FORM_INT8 and (product.w_pitch % SKINNY_ALIGNMENT or product.k % SKINNY_ALIGNMENT):
+            return False
+        if product.group not in (0, 32, 64, 128):
+            return False
+        if product.group and (product.n % 8 or product.k % product.group):
+            return False
+        addresses |= product.scales
+    return addresses % SKINNY_ALIGNMENT == 0
+
+
+cdef uint64_t skinny_function_for(const SmallProduct* product, const SkinnyBlockShape* shape) except 0:
+    cdef uint64_t key = 0
+    cdef void* found
+    cdef int shared_nbytes = half_nbytes(facts_of(product.device))
+    for part in (shape.tokens, shape.tiles, shape.warps, shape.stages, shape.splits):
+        key = key << 5 | <uint64_t>part
+    found = kernel_find(skinny_kernels, key)
+    if found == NULL:
+        found = skinny_kernels.add(key, programs.skinny(
+            shape.tokens, tiles=shape.tiles, warps=shape.warps, stages=shape.stages,
+            splits=shape.splits))
+    # As much as any span of this shape can ask for.
+    return kernel_function(<Kernel>found, product.device, shared_nbytes)
+
+
+cdef int small_product_prepare(const SmallProduct* product) except -1:
+    """Compile what the product needs."""
+    cdef SkinnyBlockShape shape
+    if product.type_x != DT_FLOAT32:
+        return mma_prepare(product, facts_of(product.device))
+    skinny_choose_shape(product, facts_of(product.device), &shape)
+    skinny_function_for(product, &shape)
+    return 0
+
+
+# Queues it on the stream. Needs the GIL; raises DriverError when the launch is refused.
+cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1:
+    cdef SkinnyParameters p
+    cdef SkinnyBlockShape shape
+    cdef int64_t rows
+    cdef uint64_t function
+    if product.type_x != DT_FLOAT32:
+        return mma_run(product, facts_of(product.device), stream)
+    skinny_choose_shape(product, facts_of(product.device), &shape)
+    function = skinny_function_for(product, &shape)
+    memset(&p, 0, sizeof(p))
+    p.x, p.w, p.y = product.x, product.w, product.y
+    p.bias, p.addend = product.bias, product.addend
+    p.m, p.n, p.k = <int>product.m, product.n, product.k
+    p.x_pitch, p.w_pitch = product.x_pitch * 4, product.w_pitch * 4
+    p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
+    p.slice, p.span = shape.slice, shape.span
+    p.x_offset, p.x_row = shape.ring_nbytes, shape.x_row
+    p.alpha, p.beta = product.alpha, product.beta
+    rows = 16 * shape.tiles * shape.warps
+    return launch_kernel(
+        product.device, stream, function,
+        <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps,
+        shape.shared_nbytes, &p, sizeof(p))
+
+
+# ---- products in the libraries' terms
+
+cdef void from_product(const Product* product, SmallProduct* small) noexcept nogil:
+    """The libraries compute D^T = A^T B^T of ours: their A are the weights, their B is x."""
+    memset(small, 0, sizeof(SmallProduct))
+    small.device = product.device
+    small.form = FORM_PLAIN
+    small.type_x, small.type_y = product.type_b, product.type_d
+    small.m, small.n, small.k = product.n, product.m, product.k
+    small.x, small.w, small.y = product.b, product.a, product.d
+    small.x_pitch, small.w_pitch = product.ldb, product.lda
+    small.y_pitch, small.addend_pitch = product.ldd, product.ldc
+    small.bias, small.addend = product.bias, product.c
+    small.alpha, small.beta = <float>product.alpha, <float>product.beta
+
+
+# The same for a product in the libraries' terms, whose D has at most 16 columns.
+cdef bint small_m_fits(const Product* product) noexcept nogil:
+    cdef SmallProduct small
+    if product.n > SMALL_M or product.batch != 1 or product.outer_ndim or product.scale_a:
+        return False
+    if product.type_a != product.type_b or product.activation != ACT_NONE:
+        return False
+    if product.compute not in (COMPUTE_32F, COMPUTE_32F_FAST_TF32, COMPUTE_32F_FAST_16BF):
+        return False
+    if product.op_b != OP_N or product.op_a != OP_T:
+        return False
+    if product.alpha_imag != 0 or product.beta_imag != 0:
+        return False
+    from_product(product, &small)
+    return small_product_fits(&small)
+
+
+cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
+                        uint64_t hash_value) except? NULL:
+    cdef SmallProduct small
+    # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
+    # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), and
+    # slower for one row and few features: 11.1 us, ours 10.3, at 4096 x 4096; 8.7, ours 6.6, at
+    # 1024 x 8192.
+    if product.compute != COMPUTE_32F:
+        return NULL
+    if product.type_a != DT_FLOAT32 and (
+            product.n > 1 or product.m > HALF_FEATURES or product.k < HALF_TERMS
+            or product.k > 2 * HALF_TERMS):
+        return NULL
+    # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
+    if (product.m < WORTHWHILE_FEATURES or not small_m_fits(product)
+            or product.m * product.k * dtype_itemsize(product.type_a) < WORTHWHILE_NBYTES):
+        return NULL
+    from_product(product, &small)
+    try:
+        small_product_prepare(&small)
+    except DeviceError:
+        # Nothing compiles skinny_kernels here; the libraries need no compiler.
+        return NULL
+    return plan_make(key, hash_value, BACKEND_SMALL_M, NULL)
+
+
+cdef int small_m_run(const Product* product, uint64_t stream) except -1:
+    cdef SmallProduct small
+    from_product(product, &small)
+    return small_product_run(&small, stream)
+
+
+# ---- for tests and measurements
+
+def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
+    """Force parts of the shape of blocks in float32, to measure them; 0 leaves a part to the rules.
+
+    >>> skinny_configure(stages=4)
+    >>> skinny_configure()
+    """
+    global skinny_forced_tiles, forced_warps, skinny_forced_stages, skinny_forced_splits
+    if splits not in (0, 1, 2, 4, 8):
+        raise ValueError(f"splits is {splits}; it may be 0, 1, 2, 4 or 8")
+    if stages and not 2 <= stages <= 31:
+        raise ValueError(f"stages is {stages}; it may be 0 or 2 to 31")
+    skinny_forced_tiles, forced_warps, skinny_forced_stages, skinny_forced_splits = tiles, warps, stages, splits
+
+
+cdef int fill_small(SmallProduct* small, int device, int form, int type_x, int type_y, sizes,
+                    addresses, pitches, group, factors) except -1:
+    memset(small, 0, sizeof(SmallProduct))
+    small.device, small.form, small.type_x, small.type_y = device, form, type_x, type_y
+    small.m, small.n, small.k = sizes
+    small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
+    small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
+    small.alpha, small.beta = factors
+    small.group = group
+    return 0
+
+
+def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
+                int shared_nbytes=233472):
+    """Return the shape of blocks that the rules give float32 on a device, as a dict.
+
+    >>> shape = skinny_block_shape((16, 8192, 8192))
+    >>> shape["warps"], shape["tiles"], shape["splits"]
+    (4, 2, 4)
+    """
+    cdef SmallProduct small
+    cdef SmallDevice device
+    cdef SkinnyBlockShape shape
+    fill_small(&small, 0, FORM_PLAIN, DT_FLOAT32, DT_FLOAT32, sizes, (0,) * 6, (0,) * 4, 0, (1, 0))
+    device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
+    device.shared_nbytes = shared_nbytes
+    skinny_choose_shape(&small, &device, &shape)
+    return shape
+
+
+def skinny_run(int device, uint64_t stream, int form, int type_x, int type_y, sizes, addresses, pitches,
+        *, group=0, alpha=1.0, beta=0.0):
+    """Queue one product given by addresses; False when the kernel does not fit it.
+
+    Parameters
+    ----------
+    device, stream : int
+        A CUDA ordinal and a stream handle on it.
+    form : int
+        How the weights lie; see ``skinny_mma.cuh``.
+    type_x, type_y : int
+        Element type codes of x and of the result.
+    sizes : (int, int, int)
+        m, n, k.
+    addresses : tuple of int
+        x, weights, result, scales, bias, addend; the last three may be 0.
+    pitches : tuple of int
+        Elements from row to row of x, weights, result, addend.
+    """
+    cdef SmallProduct small
+    fill_small(&small, device, form, type_x, type_y, sizes, addresses, pitches, group,
+               (alpha, beta))
+    if not small_product_fits(&small):
+        return False
+    small_product_run(&small, stream)
+    return True

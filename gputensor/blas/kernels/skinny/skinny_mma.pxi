@@ -1,0 +1,333 @@
+"""Skinny products on tensor cores: the shape of a block, and its launch.
+
+A block takes a multiprocessor for itself: up to 16 warps, about 64 KiB of copies in flight, and the
+x of its part of K in what shared memory is left. Blocks may have any number of warps along the
+features, so the shape is the one of least modelled time: waves of blocks at the rate of memory,
+what loading x costs each block, and what the meeting of a cluster costs.
+"""
+
+cdef enum:
+    COLUMN = 64                 # k
+    TILE_ROWS = 16              # features
+    MAX_WARPS = 16
+    IN_FLIGHT_NBYTES = 69632    # of a block
+    SKINNY_MMA_MAX_STAGES = 12
+    X_NBYTES = 128              # of a token in a column of x in shared memory
+    WIDE_X_NBYTES = 144
+    KNOWN = 256                 # places of products whose shape is remembered, a power of two
+    SUM_PAD = 8                 # floats between the sums of two tokens
+    SKINNY_MMA_RESERVED_NBYTES = 1024      # of shared memory, for each block
+
+# The model of time, in nanoseconds and bytes each; measured on an H200, and only compared.
+cdef double MEMORY_RATE = 4200      # of the device
+cdef double BLOCK_RATE = 60         # of a block that has the memory to itself
+cdef double X_RATE = 40             # of a block that loads x
+cdef double WAVE = 1000             # a block's beginning and end
+cdef double MEETING = 700           # of a cluster
+
+cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputensor" nogil:
+    cdef struct SkinnyMmaParameters:
+        uint64_t x
+        uint64_t w
+        uint64_t scales
+        uint64_t bias
+        uint64_t addend
+        uint64_t y
+        int64_t n
+        int64_t k
+        int64_t x_pitch
+        int64_t w_pitch
+        int64_t y_pitch
+        int64_t addend_pitch
+        int m
+        int span
+        int x_offset
+        int received_offset
+        float alpha
+        float beta
+
+cdef struct SkinnyMmaBlockShape:
+    int tokens
+    int tiles
+    int step
+    int row_warps
+    int k_warps
+    int stages
+    int splits
+    int span
+    int x_offset
+    int received_offset
+    int shared_nbytes
+    double cost
+
+cdef struct Known:              # what a product was found to need; read and written with the GIL
+    int device
+    int form
+    int type_x
+    int type_y
+    int group
+    int64_t m
+    int64_t n
+    int64_t k
+    void* kernel                # a Kernel; NULL: an empty place
+    SkinnyMmaBlockShape shape
+
+cdef Known[KNOWN] known_shapes
+cdef KernelTable skinny_mma_kernels = KernelTable()
+cdef int skinny_mma_forced_tiles = 0
+cdef int forced_row_warps = 0
+cdef int forced_k_warps = 0
+cdef int skinny_mma_forced_stages = 0
+cdef int skinny_mma_forced_splits = 0
+
+
+# ---- the shape of a block
+
+cdef inline int64_t over(int64_t value, int64_t unit) noexcept nogil:
+    return (value + unit - 1) // unit
+
+
+cdef inline int64_t skinny_mma_columns_of(const SmallProduct* product) noexcept nogil:
+    return over(product.k, COLUMN)
+
+
+cdef inline int64_t part_columns(const SmallProduct* product,
+                                 const SkinnyMmaBlockShape* shape) noexcept nogil:
+    """Of the longest part of K."""
+    return over(over(skinny_mma_columns_of(product), shape.step), shape.splits * shape.k_warps) * shape.step
+
+
+cdef int skinny_mma_stage_nbytes(const SmallProduct* product, const SkinnyMmaBlockShape* shape) noexcept nogil:
+    cdef int copies = 1
+    cdef int nbytes
+    if product.form == FORM_INT8:
+        copies = 2
+    elif product.form == FORM_PLAIN:
+        copies = 4
+    nbytes = shape.step * shape.tiles * copies * 512
+    if product.group:
+        nbytes += shape.step * COLUMN // product.group * shape.tiles * 128
+    return nbytes
+
+
+cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
+                      SkinnyMmaBlockShape* shape) noexcept nogil:
+    """Stages, and how much of x lies in shared memory at a time; False when nothing fits."""
+    cdef int warps = shape.row_warps * shape.k_warps
+    cdef int stage = skinny_mma_stage_nbytes(product, shape) * warps
+    cdef int m = <int>product.m
+    cdef int rows = TILE_ROWS * shape.tiles * shape.row_warps
+    cdef int sums = shape.k_warps * m * (rows + SUM_PAD) * 4
+    cdef int received = m * rows * 4 if shape.splits > 1 else 0
+    cdef bint is_wide = product.form == FORM_INT8 and product.group != 32
+    # Of x, in all parts.
+    cdef int column = shape.k_warps * m * (WIDE_X_NBYTES if is_wide else X_NBYTES)
+    cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES - received
+    cdef int64_t wanted = part_columns(product, shape)
+    cdef int64_t span
+    shape.stages = skinny_mma_forced_stages
+    if not shape.stages:
+        shape.stages = <int>over(IN_FLIGHT_NBYTES, stage) + 1
+        if shape.stages > SKINNY_MMA_MAX_STAGES:
+            shape.stages = SKINNY_MMA_MAX_STAGES
+        # All of x at once comes before a deeper queue; each further load of it is a pause.
+        while shape.stages > 2 and shape.stages * stage + wanted * column > room:
+            shape.stages -= 1
+    shape.x_offset = shape.stages * stage
+    if shape.x_offset < sums:
+        shape.x_offset = sums
+    span = (room - shape.x_offset) // column // shape.step * shape.step
+    if span > wanted:
+        span = wanted
+    shape.span = <int>span
+    shape.received_offset = shape.x_offset + shape.span * column
+    shape.shared_nbytes = shape.received_offset + received
+    return shape.span > 0
+
+
+cdef double cost_of(const SmallProduct* product, const SmallDevice* device,
+                    const SkinnyMmaBlockShape* shape) noexcept nogil:
+    cdef int rows = TILE_ROWS * shape.tiles * shape.row_warps
+    cdef int64_t blocks = over(product.n, rows) * shape.splits
+    cdef int64_t waves = blocks // device.multiprocessors
+    cdef int64_t left = blocks % device.multiprocessors
+    # As if all parts were as long as the longest.
+    cdef double k = part_columns(product, shape) * COLUMN * shape.k_warps
+    cdef double nbytes = rows * k
+    cdef double time, last
+    if product.form == FORM_PLAIN:
+        nbytes *= 2
+    elif product.form == FORM_INT4:
+        nbytes *= 0.5
+    time = waves * nbytes * device.multiprocessors / MEMORY_RATE
+    if left:
+        last = left * nbytes / MEMORY_RATE
+        time += last if last > nbytes / BLOCK_RATE else nbytes / BLOCK_RATE
+        waves += 1
+    time += waves * (WAVE + k * product.m * 2 / X_RATE)
+    if part_columns(product, shape) > shape.span:
+        time += waves * WAVE
+    return time + (MEETING if shape.splits > 1 else 0)
+
+
+cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice* device,
+                       SkinnyMmaBlockShape* best) noexcept nogil:
+    """The shape of least modelled time; False when none fits the shared memory."""
+    cdef SkinnyMmaBlockShape shape
+    cdef int tiles, row_warps, splits
+    cdef int64_t steps
+    memset(&shape, 0, sizeof(shape))
+    best.span = 0
+    shape.tokens = 8 if product.m <= 8 else 16
+    shape.step = 1 if product.form == FORM_PLAIN else 2
+    steps = over(skinny_mma_columns_of(product), shape.step)
+    # Wider tiles first, which read x less often: the first of equals is taken.
+    for tiles in range(4 if skinny_mma_forced_tiles else 2 if product.form == FORM_INT4 else 1, 0, -1):
+        for row_warps in range(1, MAX_WARPS + 1):
+            for splits in range(1, 3 if device.can_cluster else 2):
+                if ((skinny_mma_forced_tiles and tiles != skinny_mma_forced_tiles)
+                        or (forced_row_warps and row_warps != forced_row_warps)
+                        or (skinny_mma_forced_splits and splits != skinny_mma_forced_splits)):
+                    continue
+                shape.tiles, shape.row_warps, shape.splits = tiles, row_warps, splits
+                shape.k_warps = forced_k_warps if forced_k_warps else MAX_WARPS // row_warps
+                while not forced_k_warps and shape.k_warps > 1 and shape.k_warps * splits > steps:
+                    shape.k_warps -= 1
+                if not fill_memory(product, device, &shape):
+                    continue
+                shape.cost = cost_of(product, device, &shape)
+                if best.span == 0 or shape.cost < best.cost:
+                    best[0] = shape
+    return best.span > 0
+
+
+# ---- launch
+
+cdef inline uint64_t function_of(void* kernel, const SmallProduct* product,
+                                 const SmallDevice* device) except 0:
+    # As much shared memory as any span of a shape can ask for.
+    return kernel_function(<Kernel>kernel, product.device, device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES)
+
+
+cdef void* kernel_for(const SmallProduct* product, const SmallDevice* device,
+                      const SkinnyMmaBlockShape* shape) except NULL:
+    cdef uint64_t key = 0
+    cdef void* found
+    for part in (product.form, product.type_x, product.type_y, shape.tokens, shape.tiles,
+                 shape.row_warps, shape.k_warps, shape.stages, shape.splits):
+        key = key << 5 | <uint64_t>part
+    key = key << 8 | <uint64_t>product.group
+    found = kernel_find(skinny_mma_kernels, key)
+    if found == NULL:
+        found = skinny_mma_kernels.add(key, programs.skinny_mma(
+            product.form, DTYPES[product.type_x].name, DTYPES[product.type_y].name, shape.tokens,
+            tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
+            stages=shape.stages, splits=shape.splits, group=product.group))
+    function_of(found, product, device)
+    return found
+
+
+cdef const Known* skinny_mma_known(const SmallProduct* product, const SmallDevice* device) except NULL:
+    """The shape of blocks and the kernel, found once for each product that keeps its place."""
+    cdef uint64_t mixed = (product.n * 31 + product.k) * 31 + product.m
+    cdef Known* found
+    cdef Known made
+    mixed = ((mixed * 31 + product.group) * 31 + product.form) * 31
+    mixed += product.type_x + product.device
+    found = &known_shapes[(mixed ^ mixed >> 9) & (KNOWN - 1)]
+    if (found.kernel and found.n == product.n and found.k == product.k and found.m == product.m
+            and found.group == product.group and found.form == product.form
+            and found.type_x == product.type_x and found.type_y == product.type_y
+            and found.device == product.device):
+        return found
+    need_shape(product, device, &made.shape)
+    made.n, made.k, made.m, made.group = product.n, product.k, product.m, product.group
+    made.form, made.device = product.form, product.device
+    made.type_x, made.type_y = product.type_x, product.type_y
+    # Another thread may come by while this compiles; the place is written at once after it.
+    made.kernel = kernel_for(product, device, &made.shape)
+    found[0] = made
+    return found
+
+
+cdef int need_shape(const SmallProduct* product, const SmallDevice* device,
+                    SkinnyMmaBlockShape* shape) except -1:
+    if not skinny_mma_choose_shape(product, device, shape):
+        raise ValueError(f"no block of a skinny product fits {device.shared_nbytes} bytes of "
+                         "shared memory")
+    return 0
+
+
+# Compiles the kernel for a product; 0 with an exception where nothing compiles skinny_mma_kernels. Needs the
+# GIL, as does the next.
+cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1:
+    skinny_mma_known(product, device)
+    return 0
+
+
+# Queues a product that small_product_fits on the stream.
+cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_t stream) except -1:
+    cdef SkinnyMmaParameters p
+    cdef const Known* found = skinny_mma_known(product, device)
+    cdef const SkinnyMmaBlockShape* shape = &found.shape
+    cdef int64_t rows
+    memset(&p, 0, sizeof(p))
+    p.x, p.w, p.y = product.x, product.w, product.y
+    p.scales, p.bias, p.addend = product.scales, product.bias, product.addend
+    p.m, p.n, p.k = <int>product.m, product.n, product.k
+    p.x_pitch = product.x_pitch * dtype_itemsize(product.type_x)
+    p.w_pitch = product.w_pitch
+    if product.form == FORM_PLAIN:
+        p.w_pitch *= dtype_itemsize(product.type_x)
+    elif product.form == FORM_INT4:
+        p.w_pitch *= TILE_ROWS * COLUMN // 2
+    p.y_pitch, p.addend_pitch = product.y_pitch, product.addend_pitch
+    p.span, p.x_offset, p.received_offset = shape.span, shape.x_offset, shape.received_offset
+    p.alpha, p.beta = product.alpha, product.beta
+    rows = TILE_ROWS * shape.tiles * shape.row_warps
+    return launch_kernel(
+        product.device, stream, function_of(found.kernel, product, device),
+        <uint32_t>(over(product.n, rows) * shape.splits),
+        32 * shape.row_warps * shape.k_warps, shape.shared_nbytes, &p, sizeof(p))
+
+
+# ---- for tests and measurements
+
+def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int stages=0, int splits=0):
+    """Force parts of the shape of blocks, to measure them; 0 leaves a part to the rules.
+
+    >>> skinny_mma_configure(stages=4)
+    >>> skinny_mma_configure()
+    """
+    global skinny_mma_forced_tiles, forced_row_warps, forced_k_warps, skinny_mma_forced_stages, skinny_mma_forced_splits
+    if splits not in (0, 1, 2):
+        raise ValueError(f"splits is {splits}; it may be 0, 1 or 2")
+    if stages and not 2 <= stages <= SKINNY_MMA_MAX_STAGES:
+        raise ValueError(f"stages is {stages}; it may be 0 or 2 to {SKINNY_MMA_MAX_STAGES}")
+    if tiles not in (0, 1, 2, 4):
+        raise ValueError(f"tiles is {tiles}; it may be 0, 1, 2 or 4")
+    if not (0 <= row_warps and 0 <= k_warps and row_warps * k_warps <= MAX_WARPS):
+        raise ValueError(f"{row_warps} times {k_warps} warps; a block has up to {MAX_WARPS}")
+    skinny_mma_forced_tiles, forced_row_warps, forced_k_warps = tiles, row_warps, k_warps
+    skinny_mma_forced_stages, skinny_mma_forced_splits = stages, splits
+    memset(known_shapes, 0, sizeof(known_shapes))
+
+
+def skinny_mma_block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
+                bint can_cluster=True, int shared_nbytes=233472):
+    """Return the shape of blocks that the rules give on a device, as a dict.
+
+    >>> shape = skinny_mma_block_shape(2, 10, (1, 8192, 8192), group=128)
+    >>> shape["tiles"] * shape["row_warps"], shape["k_warps"], shape["stages"], shape["splits"]
+    (4, 8, 3, 1)
+    """
+    cdef SmallProduct product
+    cdef SmallDevice device
+    cdef SkinnyMmaBlockShape shape
+    memset(&product, 0, sizeof(product))
+    product.form, product.type_x, product.type_y, product.group = form, type_x, type_x, group
+    product.m, product.n, product.k = sizes
+    device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
+    device.shared_nbytes = shared_nbytes
+    need_shape(&product, &device, &shape)
+    return shape

@@ -1,0 +1,168 @@
+"""Tiny products, whose time on the host is longer than on the GPU.
+
+A call of cuBLASLt takes 5 to 7 us of the host however well it is prepared, and a launch of our own
+2 us, while a GPU multiplies 64 x 64 matrices in 2.4 us. So the next product is ready to run before
+the library has finished asking for this one. A product goes to our own kernel as long as that
+kernel takes about as long on the GPU as the library's: when its tiles are one wave of blocks, and
+the multiply-adds of one block take a small part of the time that any kernel takes. There are no
+tensor cores in it: at these sizes the time goes into the launch and the first loads, not into
+arithmetic.
+
+Why not a larger limit: host time matters only while calls follow each other; in a captured graph
+or behind a long kernel, the time on the GPU is all there is.
+
+The sums are float32's, also where the precision flags allow less, and do not depend on the stream
+or on what else runs.
+"""
+
+cdef enum:
+    TINY_BLOCK = 256
+    BLOCKS = 132                # one wave on an H100 or H200
+    SMALL_TILE = 16
+    LARGE_TILE = 32
+    TINY_MAX_OFFSET = 0x7FFFFFFF     # elements that the kernel's 32-bit offsets reach
+
+# Terms up to which a tile keeps up with the library: it has tensor cores for the 16-bit types.
+cdef enum:
+    SMALL_TERMS = 256
+    LARGE_TERMS = 128
+    SMALL_TERMS_HALF = 128
+    LARGE_TERMS_HALF = 0        # 256x256x64 in bf16: 3.3 us, the library 2.2 (H200)
+
+cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogil:
+    cdef struct TinyParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        uint64_t bias
+        int64_t stride_a
+        int64_t stride_b
+        int64_t stride_c
+        int64_t stride_d
+        int64_t ldc
+        int64_t ldd
+        int m
+        int n
+        int k
+        int line_a
+        int term_a
+        int line_b
+        int term_b
+        int across
+        int activation
+        float alpha
+        float beta
+
+cdef KernelTable tiny_kernels = KernelTable()
+
+
+cdef inline int64_t tiles_of(int64_t length, int tile) noexcept nogil:
+    return (length + tile - 1) // tile
+
+
+cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noexcept nogil:
+    return m * n * batch <= BLOCKS * tile * tile and (
+        tiles_of(m, tile) * tiles_of(n, tile) * batch <= BLOCKS)
+
+
+cdef int choose_tile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
+    """The tile for a product of float types, or 0 when it is not tiny."""
+    cdef bint is_half = dtype != DT_FLOAT32
+    # Also keeps the products of sizes below from overflowing.
+    if m > BLOCKS * LARGE_TILE or n > BLOCKS * LARGE_TILE or batch > BLOCKS or k > SMALL_TERMS:
+        return 0
+    if is_one_wave(m, n, batch, SMALL_TILE):
+        return SMALL_TILE if k <= (SMALL_TERMS_HALF if is_half else SMALL_TERMS) else 0
+    if is_one_wave(m, n, batch, LARGE_TILE):
+        return LARGE_TILE if k <= (LARGE_TERMS_HALF if is_half else LARGE_TERMS) else 0
+    return 0
+
+
+cdef inline bint is_float(int dtype) noexcept nogil:
+    return dtype == DT_FLOAT32 or dtype == DT_FLOAT16 or dtype == DT_BFLOAT16
+
+
+cdef int product_tile(const Product* product) noexcept nogil:
+    cdef int64_t length = SMALL_TERMS
+    if not is_float(product.type_a) or product.type_b != product.type_a or product.scale_a != 0:
+        return 0
+    if product.type_d != product.type_a and product.type_d != DT_FLOAT32:
+        return 0
+    if (product.activation != ACT_NONE and product.activation != ACT_RELU
+            and product.activation != ACT_GELU_TANH):
+        return 0
+    if product.m > length:
+        length = product.m
+    if product.n > length:
+        length = product.n
+    # Both the lines and the terms of an operand are fewer than `length`.
+    if product.lda > TINY_MAX_OFFSET // length or product.ldb > TINY_MAX_OFFSET // length:
+        return 0
+    return choose_tile(product.type_a, product.m, product.n, product.k, product.batch)
+
+
+cdef Plan* tiny_plan(const Product* product, const PlanKey* key,
+                     uint64_t hash_value) except? NULL:
+    cdef uint64_t variant
+    cdef void* found
+    cdef int tile = product_tile(product)
+    if tile == 0:
+        return NULL
+    variant = (product.type_a << 5 | product.type_d) << 6 | tile
+    program = programs.tiny(DTYPES[product.type_a].name, DTYPES[product.type_d].name, tile)
+    found = kernel_find(tiny_kernels, variant)
+    if found == NULL:
+        found = tiny_kernels.add(variant, program)
+    try:
+        kernel_function(<Kernel>found, product.device)
+    except DeviceError:
+        # Nothing compiles tiny_kernels here; the libraries need no compiler.
+        return NULL
+    return plan_make(key, hash_value, BACKEND_TINY, found)
+
+
+cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
+    cdef TinyParameters p
+    cdef int tile = (SMALL_TILE if is_one_wave(product.m, product.n, product.batch, SMALL_TILE)
+                     else LARGE_TILE)
+    memset(&p, 0, sizeof(p))
+    p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
+    p.bias = product.bias
+    p.stride_a, p.stride_b = product.stride_a, product.stride_b
+    p.stride_c, p.stride_d = product.stride_c, product.stride_d
+    p.ldc, p.ldd = product.ldc, product.ldd
+    p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
+    p.line_a = 1 if product.op_a == OP_N else <int>product.lda
+    p.term_a = <int>product.lda if product.op_a == OP_N else 1
+    p.line_b = <int>product.ldb if product.op_b == OP_N else 1
+    p.term_b = 1 if product.op_b == OP_N else <int>product.ldb
+    p.across = <int>tiles_of(product.n, tile)
+    p.activation = product.activation
+    p.alpha, p.beta = <float>product.alpha, <float>product.beta
+    launch_kernel_3d(product.device, stream,
+                     kernel_function(<Kernel>plan.handle, product.device),
+                     <uint32_t>tiles_of(product.m, tile),
+                     <uint32_t>(p.across * product.batch), 1, TINY_BLOCK, 1, 1, 0, &p,
+                     sizeof(p))
+    return 0
+
+
+def tile_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
+    """Return the tile with which a product goes to the kernel for tiny products; 0: it does not.
+
+    Parameters
+    ----------
+    dtype : int
+        The code of the operands' element type: 9 float16, 10 bfloat16, 11 float32.
+    m, n, k, batch : int
+        Sizes: `batch` products of m x k and k x n.
+
+    Examples
+    --------
+    >>> tile_of(11, 64, 64, 64), tile_of(11, 256, 256, 64), tile_of(10, 512, 512, 512)
+    (16, 32, 0)
+    """
+    if min(m, n, k, batch) < 1:
+        raise ValueError("sizes below 1 make no product")
+    return choose_tile(dtype, m, n, k, batch) if is_float(dtype) else 0

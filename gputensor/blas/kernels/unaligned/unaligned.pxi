@@ -1,0 +1,269 @@
+"""Odd products of small and middle size, in one launch and without copies.
+
+Packing or padding an odd product costs one or two launches and passes over memory besides the
+product, and the library's kernels for odd operands read them by words through an older path. Ours
+(unaligned.cuh) reads the matrices as they are and cuts K among the blocks of a cluster until the
+multiprocessors are busy.
+
+The model: a cluster of `split` blocks multiplies a tile of 128 x 112, each block its share of the
+steps of 128 bytes along K; CLUSTERS[split] clusters run at once. In microseconds
+
+    time = LAUNCH + waves * (ceil(steps / split) * STEP + (MEET if split > 1))
+
+which met 40 measured times of one wave on an H200 within 10 percent. The kernel takes a product
+whose tiles are one wave, not too empty and not too short along K, while that time is under a limit
+beyond which the packed or padded product was quicker: with float32 nearly everything that is one
+wave, less where the library's rows lie along k; with 16-bit types, whose copies cost less, about
+half of that, and nothing whose result is aligned. Other Hopper devices have other constants, which
+shift choices, not results; devices of other compute capabilities are left to the libraries.
+"""
+
+cdef enum:
+    CAPABILITY = 90             # where it was measured, and clusters are
+    UNALIGNED_TILE = 128
+    COLUMNS = 112
+    COLUMNS_PAIRED = 128        # where pairs of k are put together from two rows of B
+    STAGES = 6
+    UNALIGNED_BLOCK = 256
+    STEP_NBYTES = 128
+    CHUNK = 16
+    SHARED_NBYTES = 209408      # the stages of any layout, and their barriers
+    MAX_SPLIT = 8
+    UNALIGNED_LEAST_TERMS = 384
+    LEAST_TILES_HALF = 8
+    UNALIGNED_MAX_SIZE = 65536
+
+cdef extern from "gputensor/blas/kernels/unaligned/unaligned.h" namespace "gputensor" nogil:
+    cdef struct UnalignedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t c
+        uint64_t d
+        uint64_t bias
+        int64_t stride_a
+        int64_t stride_b
+        int64_t stride_c
+        int64_t stride_d
+        int64_t lda
+        int64_t ldb
+        int64_t ldc
+        int64_t ldd
+        int m
+        int n
+        int k
+        int activation
+        float alpha
+        float beta
+
+# Clusters of 1 to 8 blocks that unaligned_run at once, a block on each multiprocessor (H200).
+cdef int[9] CLUSTERS
+CLUSTERS[:] = [0, 132, 66, 39, 30, 22, 16, 15, 15]
+
+# Microseconds.
+cdef double UNALIGNED_LAUNCH = 5.8
+cdef double MEET = 0.9          # each block reads its slice of all blocks' sums
+cdef double STEP = 0.8          # 32 terms of float32
+cdef double STEP_HALF = 1.0     # 64 terms of 16 bits
+cdef double LIMIT = 25.0
+cdef double LIMIT_ALONG_K = 19.9    # the same where both operands' unit stride is k's
+cdef double LIMIT_HALF = 12.0
+cdef double LEAST_FILLED = 0.6  # part of the tiles that is result
+
+cdef KernelTable unaligned_kernels = KernelTable()
+
+
+cdef inline int64_t ceil_of(int64_t value, int64_t divisor) noexcept nogil:
+    return (value + divisor - 1) // divisor
+
+
+cdef inline int unaligned_columns_of(int dtype, bint b_along_k) noexcept nogil:
+    return COLUMNS if b_along_k or dtype == DT_FLOAT32 else COLUMNS_PAIRED
+
+
+cdef inline double limit_of(int dtype, bint is_along_k) noexcept nogil:
+    if dtype != DT_FLOAT32:
+        return LIMIT_HALF
+    return LIMIT_ALONG_K if is_along_k else LIMIT
+
+
+# ---- the rule
+
+cdef int choose_split(int dtype, int columns, int64_t m, int64_t n, int64_t k, int64_t batch,
+                      double* microseconds) noexcept nogil:
+    """The split with the shortest time by the model, and that time."""
+    cdef int64_t tiles = ceil_of(m, UNALIGNED_TILE) * ceil_of(n, columns) * batch
+    cdef int64_t steps = ceil_of(k * dtype_itemsize(dtype), STEP_NBYTES)
+    cdef double step = STEP if dtype == DT_FLOAT32 else STEP_HALF
+    cdef double time
+    cdef int split, best = 1
+    for split in range(1, MAX_SPLIT + 1):
+        if split > steps:
+            break
+        time = UNALIGNED_LAUNCH + ceil_of(tiles, CLUSTERS[split]) * (
+            ceil_of(steps, split) * step + (MEET if split > 1 else 0))
+        if split == 1 or time < microseconds[0]:
+            best, microseconds[0] = split, time
+    return best
+
+
+cdef bint is_supported(const Product* product) noexcept nogil:
+    cdef int dtype = product.type_a
+    if product.type_b != dtype or product.scale_a != 0 or product.scale_b != 0:
+        return False
+    if dtype == DT_FLOAT32:
+        if (product.compute != COMPUTE_32F_FAST_TF32
+                and product.compute != COMPUTE_32F_FAST_16BF):
+            return False
+    elif dtype != DT_FLOAT16 and dtype != DT_BFLOAT16:
+        return False
+    if product.type_d != dtype and product.type_d != DT_FLOAT32:
+        return False
+    return (product.activation == ACT_NONE or product.activation == ACT_RELU
+            or product.activation == ACT_GELU_TANH)
+
+
+cdef int split_of_sizes(int dtype, bint a_along_k, bint b_along_k, int64_t m, int64_t n, int64_t k,
+                        int64_t batch) noexcept nogil:
+    """The split of a product that the kernel takes; 0: it takes none of these sizes."""
+    cdef int columns = unaligned_columns_of(dtype, b_along_k)
+    cdef double limit = limit_of(dtype, a_along_k and b_along_k)
+    cdef double microseconds = 0
+    cdef int64_t tiles
+    cdef int split
+    if k < UNALIGNED_LEAST_TERMS or k > UNALIGNED_MAX_SIZE or m > UNALIGNED_MAX_SIZE or n > UNALIGNED_MAX_SIZE or batch > CLUSTERS[1]:
+        return 0
+    tiles = ceil_of(m, UNALIGNED_TILE) * ceil_of(n, columns) * batch
+    if dtype != DT_FLOAT32 and tiles < LEAST_TILES_HALF:
+        return 0
+    if m * n * batch < LEAST_FILLED * tiles * UNALIGNED_TILE * columns:
+        return 0
+    split = choose_split(dtype, columns, m, n, k, batch, &microseconds)
+    return split if tiles <= CLUSTERS[split] and microseconds <= limit else 0
+
+
+cdef int split_of_product(const Product* product) noexcept nogil:
+    return split_of_sizes(product.type_a, product.op_a != OP_N, product.op_b == OP_N, product.m,
+                          product.n, product.k, product.batch)
+
+
+# ---- plans and launches
+
+cdef void* kernel_of(const Product* product, int split) except NULL:
+    cdef uint64_t key
+    cdef void* found
+    cdef int chunk = CHUNK // dtype_itemsize(product.type_a)
+    cdef bint a_along_k = product.op_a != OP_N, b_along_k = product.op_b == OP_N
+    cdef bint a_is_even = not a_along_k and product.lda % chunk == 0
+    cdef bint b_is_even = not b_along_k and product.ldb % chunk == 0
+    key = product.type_a << 5 | product.type_d
+    for fact in (a_along_k, b_along_k, a_is_even, b_is_even, split):
+        key = key << 4 | <uint64_t>fact
+    found = kernel_find(unaligned_kernels, key)
+    if found == NULL:
+        found = unaligned_kernels.add(key, programs.unaligned(
+            DTYPES[product.type_a].name, DTYPES[product.type_d].name, a_along_k, b_along_k,
+            a_is_even, b_is_even, unaligned_columns_of(product.type_a, b_along_k), split, STAGES))
+    kernel_function(<Kernel>found, product.device, SHARED_NBYTES)
+    return found
+
+
+cdef Plan* direct_plan(const Product* product, const PlanKey* key,
+                       uint64_t hash_value) except? NULL:
+    cdef void* found
+    cdef int split, odd = odd_matrices(product)
+    if not is_supported(product) or odd == PAD_NONE:
+        return NULL
+    if product.type_a != DT_FLOAT32 and not odd & PAD_D:
+        return NULL
+    split = split_of_product(product)
+    if split == 0 or cuda_capability(product.device) != CAPABILITY:
+        return NULL
+    try:
+        found = kernel_of(product, split)
+    except DeviceError:
+        # Nothing compiles unaligned_kernels here; the libraries need no compiler.
+        return NULL
+    return plan_make(key, hash_value, BACKEND_DIRECT, found)
+
+
+cdef int launch(const Product* product, void* kernel, int split, uint64_t stream) except -1:
+    cdef UnalignedParameters p
+    cdef int columns = unaligned_columns_of(product.type_a, product.op_b == OP_N)
+    memset(&p, 0, sizeof(p))
+    p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
+    p.bias = product.bias
+    p.stride_a, p.stride_b = product.stride_a, product.stride_b
+    p.stride_c, p.stride_d = product.stride_c, product.stride_d
+    p.lda, p.ldb, p.ldc, p.ldd = product.lda, product.ldb, product.ldc, product.ldd
+    p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
+    p.activation = product.activation
+    p.alpha, p.beta = <float>product.alpha, <float>product.beta
+    return launch_kernel_3d(product.device, stream,
+                            kernel_function(<Kernel>kernel, product.device, SHARED_NBYTES),
+                            <uint32_t>(ceil_of(product.m, UNALIGNED_TILE) * split),
+                            <uint32_t>ceil_of(product.n, columns),
+                            <uint32_t>product.batch,
+                            UNALIGNED_BLOCK, 1, 1, SHARED_NBYTES, &p, sizeof(p))
+
+
+cdef int direct_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
+    return launch(product, plan.handle, split_of_product(product), stream)
+
+
+# ---- for tests and measurements
+
+def unaligned_run(int device, uint64_t stream, types, operations, sizes, addresses, pitches, strides, *,
+        int split=1, double alpha=1.0, double beta=0.0, int activation=0):
+    """Queue one product in the library's column-major terms, given by addresses.
+
+    Parameters
+    ----------
+    device, stream : int
+        A CUDA ordinal of compute capability 9.0 and a stream handle on it.
+    types : (int, int)
+        Element type codes of the operands and of the result.
+    operations : (int, int)
+        Of A and B: 0 as they are, 1 transposed.
+    sizes : (int, int, int, int)
+        m, n, k, batch.
+    addresses : (int, int, int, int, int)
+        A, B, C, D, and a bias for each row or 0.
+    pitches, strides : (int, int, int, int)
+        Elements from column to column and from item to item of A, B, C, D.
+    split : int
+        Blocks of a cluster, 1 to 8.
+    """
+    cdef Product product
+    product.device = device
+    product.type_a = product.type_b = types[0]
+    product.type_d = types[1]
+    product.op_a, product.op_b = operations
+    product.m, product.n, product.k, product.batch = sizes
+    product.a, product.b, product.c, product.d, product.bias = addresses
+    product.lda, product.ldb, product.ldc, product.ldd = pitches
+    product.stride_a, product.stride_b, product.stride_c, product.stride_d = strides
+    product.activation = activation
+    product.alpha, product.beta = alpha, beta
+    launch(&product, kernel_of(&product, split), split, stream)
+
+
+def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
+    """Return among how many blocks the kernel cuts k of an odd product; 0: it does not take it.
+
+    Of the layouts, that of row-major x[m, k] @ y[k, n] is meant.
+
+    Parameters
+    ----------
+    dtype : int
+        The code of the operands' element type: 9 float16, 10 bfloat16, 11 float32 (as TF32).
+    m, n, k, batch : int
+        Sizes: `batch` products of m x k and k x n.
+
+    Examples
+    --------
+    >>> split_of(11, 777, 333, 1555), split_of(10, 511, 513, 515), split_of(11, 4095, 4097, 4099)
+    (5, 5, 0)
+    """
+    if min(m, n, k, batch) < 1:
+        raise ValueError("sizes below 1 make no product")
+    return split_of_sizes(dtype, False, True, m, n, k, batch)

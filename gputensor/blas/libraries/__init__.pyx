@@ -1,0 +1,25 @@
+# cuBLAS and cuBLASLt: functions by name, handles, workspaces, and memory for one call.
+
+from libc.stdint cimport int64_t, uint64_t
+
+import contextlib
+import os
+from posix.dlfcn cimport RTLD_LOCAL, RTLD_NOW, dlerror, dlopen, dlsym
+import re
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.core cimport Block
+from gputensor._arrays cimport Operand, dtype_itemsize
+from gputensor._driver.cuda cimport cuda_capability
+from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICES, MAX_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+)
+
+from gputensor.errors import DeviceError
+
+include "library.pxi"
+include "preference.pxi"
+include "handle.pxi"
+include "workspace.pxi"
+include "temporaries.pxi"

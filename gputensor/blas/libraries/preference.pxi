@@ -1,0 +1,62 @@
+"""The choice between cuBLAS and cuBLASLt.
+
+``"auto"`` takes cuBLASLt, whose plans can be cached, and cuBLAS for what cuBLASLt does not do. With
+``"cublas"``, products with an epilogue or scales still go to cuBLASLt.
+"""
+
+NAMES = {"auto": LIBRARY_AUTO, "cublas": LIBRARY_CUBLAS, "cublaslt": LIBRARY_LT}
+
+cdef int chosen = LIBRARY_AUTO
+cdef bint is_unread = True      # until the environment could be read, or somebody has chosen
+
+
+def from_environment(text):
+    """Return the library name that ``GPUTENSOR_BLAS_PREFER_CUBLASLT`` asks for.
+
+    >>> from_environment("1"), from_environment("0"), from_environment("")
+    ('cublaslt', 'cublas', 'auto')
+    """
+    if text == "":
+        return "auto"
+    if text not in ("0", "1"):
+        raise ValueError(f"GPUTENSOR_BLAS_PREFER_CUBLASLT is {text!r}; it may be 0 or 1")
+    return "cublaslt" if text == "1" else "cublas"
+
+
+cdef int preferred_library() noexcept nogil:
+    return chosen
+
+
+def preferred_blas_library(library=None):
+    """Choose the library for products, or return the choice when called without argument.
+
+    Parameters
+    ----------
+    library : {"auto", "cublas", "cublaslt"}, optional
+        For the whole process. Plans are kept apart by it.
+
+    Raises
+    ------
+    ValueError
+        For another name; and, until a library was chosen, for a bad environment variable.
+
+    Examples
+    --------
+    >>> preferred_blas_library("cublaslt")
+    'cublaslt'
+    >>> preferred_blas_library("auto")
+    'auto'
+    """
+    global chosen, is_unread
+    if library is None and is_unread:
+        library = from_environment(os.environ.get("GPUTENSOR_BLAS_PREFER_CUBLASLT", ""))
+    if library is not None:
+        if not isinstance(library, str) or library not in NAMES:
+            raise ValueError(f"library is {library!r}; it may be one of {sorted(NAMES)}")
+        chosen = NAMES[library]
+        is_unread = False
+    return {code: name for name, code in NAMES.items()}[chosen]
+
+
+with contextlib.suppress(ValueError):   # said when a product is planned, not by the import
+    preferred_blas_library()

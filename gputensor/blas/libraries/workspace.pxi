@@ -1,0 +1,156 @@
+"""Workspaces: scratch memory of the libraries, from our allocator, one block for each stream.
+
+Calls on one stream run one after the other, so they can share a block whichever thread or handle
+they come from; calls on different streams must not, and do not. So the table is keyed by (device,
+stream), which keeps 16 threads on one stream at 32 MiB rather than 512. A captured call is
+replayed later on any stream, beside other work; it gets a block of its own from the allocator,
+which takes it from the graph's private pool.
+
+The sizes are those that NVIDIA recommends: 32 MiB on Hopper and newer, 8,519,680 bytes
+(`:4096:2:16:8`) before; `CUBLAS_WORKSPACE_CONFIG` in its usual form overrides them.
+"""
+
+cdef extern from "gputensor/blas/libraries/workspace_table.h":
+    cdef struct WorkspaceEntry:
+        int device
+        uint64_t stream
+        uint64_t ptr
+        size_t nbytes
+        void* block
+    const WorkspaceEntry* workspace_recall(int device, uint64_t stream) noexcept nogil
+    const WorkspaceEntry* workspace_find(int device, uint64_t stream) noexcept nogil
+    bint workspace_add(int device, uint64_t stream, uint64_t ptr, size_t nbytes,
+                       void* block) noexcept nogil
+    void workspace_after_fork() noexcept nogil
+    bint workspace_pop(int device, WorkspaceEntry* out) noexcept nogil
+
+cdef enum:
+    ALL_DEVICES = -1000
+
+cdef size_t sizes[MAX_DEVICES]
+HOPPER_NBYTES = 32 << 20
+OLDER_NBYTES = 8519680
+
+
+cdef size_t workspace_nbytes(int device) noexcept nogil:
+    return sizes[device + HOST_DEVICES]
+
+
+cdef int workspace_configure(int device) except -1:
+    if sizes[device + HOST_DEVICES] == 0:
+        sizes[device + HOST_DEVICES] = default_nbytes(device)
+    return 0
+
+
+def default_nbytes(device):
+    """Return the size of a workspace on the device, by environment or by generation."""
+    text = os.environ.get("CUBLAS_WORKSPACE_CONFIG")
+    configured = parse_workspace_config(text) if text else None
+    if configured is not None:
+        return configured
+    return HOPPER_NBYTES if device >= 0 and cuda_capability(device) >= 90 else OLDER_NBYTES
+
+
+def parse_workspace_config(text):
+    """Return the bytes that a ``CUBLAS_WORKSPACE_CONFIG`` asks for, or None when it is malformed.
+
+    The form is pairs ``:SIZE:COUNT`` with sizes in KiB. A malformed value means the default, as it
+    does to the library.
+
+    >>> parse_workspace_config(":4096:2:16:8")
+    8519680
+    >>> parse_workspace_config(":4096:8")
+    33554432
+    >>> parse_workspace_config("4096") is None
+    True
+    """
+    if not re.fullmatch(r"(:\d+:\d+)+", text):
+        return None
+    numbers = [int(number) for number in text[1:].split(":")]
+    return sum(size * count * 1024 for size, count in zip(numbers[::2], numbers[1::2]))
+
+
+cdef status_t lend(int device, uint64_t stream, size_t nbytes, Workspace* out) noexcept nogil:
+    cdef status_t status = STATUS_OK
+    out.lent = allocator_malloc(device, nbytes, stream, &status)
+    if out.lent is NULL:
+        out.nbytes = 0
+        return status
+    out.ptr = out.lent.ptr
+    out.nbytes = nbytes
+    return STATUS_OK
+
+
+cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
+                             Workspace* out) noexcept nogil:
+    cdef const WorkspaceEntry* entry
+    cdef Driver* driver
+    cdef Block* block
+    cdef status_t status = STATUS_OK
+    cdef uint64_t capture_id = 0
+    cdef int is_capturing = 0
+    cdef size_t full = sizes[device + HOST_DEVICES]
+    out.ptr = 0
+    out.nbytes = 0
+    out.lent = NULL
+    if nbytes == 0:
+        return STATUS_OK
+    driver = driver_get(device)
+    status = driver.capture_info(driver.self, stream, &is_capturing, &capture_id)
+    if status == STATUS_OK and is_capturing:
+        return lend(device, stream, nbytes, out)
+    entry = workspace_recall(device, stream)
+    if entry is NULL:
+        entry = workspace_find(device, stream)
+    if entry is NULL:
+        if full < nbytes:
+            full = nbytes
+        block = allocator_malloc(device, full, stream, &status)
+        if block is NULL:
+            return status
+        if not workspace_add(device, stream, block.ptr, full, block):
+            allocator_free(block)
+        entry = workspace_find(device, stream)
+    if entry is NULL or entry.nbytes < nbytes:
+        return lend(device, stream, nbytes, out)
+    out.ptr = entry.ptr
+    out.nbytes = entry.nbytes
+    return STATUS_OK
+
+
+cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1:
+    cdef Workspace workspace
+    cdef status_t status = workspace_take(device, stream, nbytes, &workspace)
+    if status != STATUS_OK:
+        raise_for_malloc(device, nbytes, stream, status)
+    workspace_return(&workspace)
+    return 0
+
+
+cdef void workspace_return(Workspace* workspace) noexcept nogil:
+    if workspace.lent is not NULL:
+        allocator_free(workspace.lent)
+        workspace.lent = NULL
+
+
+def clear_workspaces(device=None):
+    """Give the workspaces back to the allocator, those of one device number or all.
+
+    A workspace comes back at the next product that needs one. Not to be called while another thread
+    is inside `gputensor_mm_out`.
+
+    >>> clear_workspaces()
+    """
+    cdef WorkspaceEntry entry
+    cdef int which = ALL_DEVICES if device is None else device
+    while workspace_pop(which, &entry):
+        allocator_free(<Block*>entry.block)
+
+
+def workspace_size(int device):
+    """Return the size in bytes that a workspace on the device gets."""
+    workspace_configure(device)
+    return sizes[device + HOST_DEVICES]
+
+
+at_fork(workspace_after_fork)

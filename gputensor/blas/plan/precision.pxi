@@ -1,0 +1,332 @@
+"""The precision flags: process defaults, scopes of a thread, and settings of one call.
+
+The narrower wins: a call's own setting over the innermost scope, that over the outer scopes, those
+over the process default. A flag that a narrower setting does not mention keeps its wider value. The
+defaults are the exact ones: no TF32, no rounding of partial sums. Reading the flags takes two loads
+and no lock; scopes live in C thread-local storage, so they do not follow an asyncio task to another
+thread.
+"""
+
+cdef extern from "gputensor/blas/plan/precision_default.h":
+    ctypedef struct PrecisionEntry:
+        pass
+    uint32_t precision_default_get() noexcept nogil
+    PrecisionEntry* precision_set(uint32_t mask, uint32_t value)
+    void precision_take_back(PrecisionEntry* entry)
+    cdef cppclass PrecisionSetter:
+        PrecisionEntry* entry
+
+cdef extern from *:
+    """
+    #include <cstdint>
+    #include <utility>
+    #include <vector>
+    static thread_local uint32_t precision_scope_mask = 0;
+    static thread_local uint32_t precision_scope_value = 0;
+    static thread_local std::vector<std::pair<uint32_t, uint32_t>> precision_saved;
+    static inline void precision_enter(uint32_t mask, uint32_t value) {
+        precision_saved.emplace_back(precision_scope_mask, precision_scope_value);
+        precision_scope_value = (precision_scope_value & ~mask) | value;
+        precision_scope_mask |= mask;
+    }
+    static inline void precision_leave(void) {
+        if (precision_saved.empty()) return;
+        precision_scope_mask = precision_saved.back().first;
+        precision_scope_value = precision_saved.back().second;
+        precision_saved.pop_back();
+    }
+    """
+    uint32_t precision_scope_mask
+    uint32_t precision_scope_value
+    void precision_enter(uint32_t mask, uint32_t value)
+    void precision_leave()
+
+# The names of float32 precisions. "highest", "high" and "medium" are PyTorch's.
+FLOAT32 = {
+    "highest": FP32_IEEE,
+    "ieee": FP32_IEEE,
+    "high": FP32_TF32,
+    "tf32": FP32_TF32,
+    "medium": FP32_BF16,
+    "bf16": FP32_BF16,
+    "bf16x9": FP32_BF16X9,
+}
+FLOAT32_NAME = {FP32_IEEE: "highest", FP32_TF32: "high", FP32_BF16: "medium",
+                FP32_BF16X9: "bf16x9"}
+BITS = {
+    "allow_fp16_reduced_precision_reduction": FP16_REDUCTION,
+    "allow_bf16_reduced_precision_reduction": BF16_REDUCTION,
+    "allow_fp16_accumulation": FP16_ACCUMULATION,
+    "deterministic": DETERMINISTIC,
+}
+
+
+cdef uint32_t precision_current() noexcept nogil:
+    return (precision_default_get() & ~precision_scope_mask) | precision_scope_value
+
+
+cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF:
+    cdef uint32_t flags = precision_current()
+    cdef Precision own
+    if setting is None:
+        return flags
+    if isinstance(setting, str):
+        return (flags & ~<uint32_t>FP32_MASK) | <uint32_t>float32_code(setting)
+    if isinstance(setting, Precision):
+        own = <Precision>setting
+        return (flags & ~own.mask) | own.value
+    raise TypeError(
+        f"precision must be None, a string or a gputensor.blas.Precision, not {type(setting)!r}"
+    )
+
+
+cdef int compute_type(int dtype, int result, uint32_t flags) noexcept nogil:
+    if dtype == DT_FLOAT64 or dtype == DT_COMPLEX128:
+        return COMPUTE_64F
+    if dtype == DT_FLOAT32 or dtype == DT_COMPLEX64:
+        if flags & FP32_MASK == FP32_TF32:
+            return COMPUTE_32F_FAST_TF32
+        if flags & FP32_MASK == FP32_BF16:
+            return COMPUTE_32F_FAST_16BF
+        if flags & FP32_MASK == FP32_BF16X9:
+            return COMPUTE_32F_EMULATED_16BFX9
+        return COMPUTE_32F
+    if dtype == DT_FLOAT16 and result == DT_FLOAT16 and flags & FP16_ACCUMULATION:
+        return COMPUTE_16F
+    if dtype == DT_INT8:
+        return COMPUTE_32I
+    return COMPUTE_32F
+
+
+cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil:
+    if flags & DETERMINISTIC:
+        return False
+    if dtype == DT_FLOAT16:
+        return (flags & (FP16_REDUCTION | FP16_ACCUMULATION)) != 0
+    if dtype == DT_BFLOAT16:
+        return (flags & BF16_REDUCTION) != 0
+    return False
+
+
+cdef int float32_code(object name) except -1:
+    if not isinstance(name, str):
+        raise TypeError(f"float32 precision must be a string, not {name!r}")
+    if name not in FLOAT32:
+        raise ValueError(f"float32 precision is {name!r}; it may be one of {sorted(FLOAT32)}")
+    return FLOAT32[name]
+
+
+cdef bint boolean(str name, object value) except -1:
+    if value is True or value is False:
+        return value
+    raise TypeError(f"{name} must be True or False, not {value!r}")
+
+
+cdef class Precision:
+    """Settings for products, for one call or, as a context, for this thread.
+
+    Parameters
+    ----------
+    allow_tf32 : bool, optional
+        float32 products may round their inputs to TF32 (10 explicit bits).
+    float32 : str, optional
+        The same choice by name: ``"highest"`` (``"ieee"``), ``"high"`` (``"tf32"``), ``"medium"``
+        (``"bf16"``), ``"bf16x9"``. Not together with `allow_tf32`.
+    allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : bool, optional
+        Partial sums of a product may be rounded to the output type before they are added.
+    allow_fp16_accumulation : bool, optional
+        float16 products may be summed in float16.
+    deterministic : bool, optional
+        Bitwise equal results from run to run and across streams.
+
+    A flag left out keeps the value of the wider scope. Instances are immutable and may be entered
+    more than once, also by several threads.
+
+    Examples
+    --------
+    >>> from gputensor import blas
+    >>> blas.float32_matmul_precision()
+    'highest'
+    >>> with blas.Precision(allow_tf32=True):
+    ...     blas.float32_matmul_precision()
+    'high'
+    """
+
+    def __init__(self, *, allow_tf32=None, float32=None,
+                 allow_fp16_reduced_precision_reduction=None,
+                 allow_bf16_reduced_precision_reduction=None,
+                 allow_fp16_accumulation=None, deterministic=None):
+        given = {
+            "allow_fp16_reduced_precision_reduction": allow_fp16_reduced_precision_reduction,
+            "allow_bf16_reduced_precision_reduction": allow_bf16_reduced_precision_reduction,
+            "allow_fp16_accumulation": allow_fp16_accumulation,
+            "deterministic": deterministic,
+        }
+        cdef uint32_t mask = 0
+        cdef uint32_t value = 0
+        if allow_tf32 is not None and float32 is not None:
+            raise ValueError("give allow_tf32 or float32, not both")
+        if allow_tf32 is not None:
+            mask |= FP32_MASK
+            value |= FP32_TF32 if boolean("allow_tf32", allow_tf32) else FP32_IEEE
+        if float32 is not None:
+            mask |= FP32_MASK
+            value |= <uint32_t>float32_code(float32)
+        for name, flag in given.items():
+            if flag is not None:
+                mask |= <uint32_t>BITS[name]
+                if boolean(name, flag):
+                    value |= <uint32_t>BITS[name]
+        self.mask = mask
+        self.value = value
+
+    def __enter__(self):
+        precision_enter(self.mask, self.value)
+        return self
+
+    def __exit__(self, *exception):
+        precision_leave()
+        return False
+
+    def __repr__(self):
+        parts = []
+        if self.mask & FP32_MASK:
+            parts.append(f"float32={FLOAT32_NAME[self.value & FP32_MASK]!r}")
+        for name, bit in BITS.items():
+            if self.mask & <uint32_t>bit:
+                parts.append(f"{name}={bool(self.value & <uint32_t>bit)}")
+        return f"Precision({', '.join(parts)})"
+
+
+def precision(**flags):
+    """Return :class:`Precision` settings: ``with gt.blas.precision(allow_tf32=True): ...``.
+
+    >>> precision(allow_tf32=True, deterministic=True)
+    Precision(float32='high', deterministic=True)
+    """
+    return Precision(**flags)
+
+
+cdef class ProcessSetting(Precision):
+    """What a setter of a process default returns: nothing to do with it, or ``with`` it.
+
+    Entered as a context, the process default becomes what it would be without the call, and the
+    setting holds for this thread until the end of the block instead. Entered again, it is a scope
+    and nothing else. Between the call and the block other threads may see the setting:
+    :func:`precision` makes a scope that they never see.
+    """
+
+    cdef PrecisionSetter setter
+
+    def __enter__(self):
+        cdef PrecisionEntry* entry = self.setter.entry
+        if entry is not NULL:
+            self.setter.entry = NULL
+            precision_take_back(entry)
+        return Precision.__enter__(self)
+
+
+cdef object set_default(dict flags):
+    cdef ProcessSetting setting = ProcessSetting(**flags)
+    setting.setter.entry = precision_set(setting.mask, setting.value)
+    if setting.setter.entry is NULL:
+        raise MemoryError("no memory for a change of the precision flags")
+    return setting
+
+
+cdef object bit_flag(str name, object value):
+    if value is None:
+        return bool(precision_current() & <uint32_t>BITS[name])
+    return set_default({name: value})
+
+
+def allow_tf32(value=None):
+    """Set the process default for float32 products in TF32; without argument, return what holds.
+
+    The same setting as :func:`float32_matmul_precision`: True is ``"high"``, False ``"highest"``.
+    The result of a setter may be entered as a context; the setting then holds for this thread
+    until the end of the block, and the process default is what it would be without the call. Other
+    threads may see the setting until the block begins; they never see a :func:`precision`.
+
+    >>> allow_tf32()
+    False
+    >>> with allow_tf32(True):
+    ...     allow_tf32()
+    True
+    >>> allow_tf32()
+    False
+    """
+    if value is None:
+        return bool(precision_current() & FP32_MASK in (FP32_TF32, FP32_BF16))
+    return set_default({"allow_tf32": value})
+
+
+def float32_matmul_precision(value=None):
+    """Set the process default of float32 products by name; without argument, give what is in force.
+
+    ``"highest"``: IEEE float32. ``"high"``: inputs rounded to TF32. ``"medium"``: inputs rounded to
+    bfloat16. ``"bf16x9"``: float32 emulated by nine bfloat16 products, where the library has it and
+    plain float32 elsewhere. Sums are float32 in all of them. On the host device all are IEEE.
+
+    >>> float32_matmul_precision()
+    'highest'
+    """
+    if value is None:
+        return FLOAT32_NAME[precision_current() & FP32_MASK]
+    return set_default({"float32": value})
+
+
+def allow_fp16_reduced_precision_reduction(value=None):
+    """Set the process default: partial sums of float16 products may be rounded to float16.
+
+    >>> allow_fp16_reduced_precision_reduction()
+    False
+    """
+    return bit_flag("allow_fp16_reduced_precision_reduction", value)
+
+
+def allow_bf16_reduced_precision_reduction(value=None):
+    """Set the process default: partial sums of bfloat16 products may be rounded to bfloat16.
+
+    >>> allow_bf16_reduced_precision_reduction()
+    False
+    """
+    return bit_flag("allow_bf16_reduced_precision_reduction", value)
+
+
+def allow_fp16_accumulation(value=None):
+    """Set the process default: float16 products may be summed in float16.
+
+    >>> allow_fp16_accumulation()
+    False
+    """
+    return bit_flag("allow_fp16_accumulation", value)
+
+
+def deterministic(value=None):
+    """Set the process default: products are bitwise equal from run to run and across streams.
+
+    >>> deterministic()
+    False
+    """
+    return bit_flag("deterministic", value)
+
+
+COMPUTE_NAME = {
+    COMPUTE_16F: "16F",
+    COMPUTE_32F: "32F",
+    COMPUTE_64F: "64F",
+    COMPUTE_32I: "32I",
+    COMPUTE_32F_FAST_16BF: "32F_FAST_16BF",
+    COMPUTE_32F_FAST_TF32: "32F_FAST_TF32",
+    COMPUTE_32F_EMULATED_16BFX9: "32F_EMULATED_16BFX9",
+}
+
+
+def compute_type_name(int dtype, setting=None):
+    """Return the library's compute type for products of a dtype code into it, without its prefix.
+
+    >>> compute_type_name(11), compute_type_name(11, "tf32"), compute_type_name(9)
+    ('32F', '32F_FAST_TF32', '32F')
+    """
+    return COMPUTE_NAME[compute_type(dtype, dtype, precision_for(setting))]

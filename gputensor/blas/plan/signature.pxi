@@ -1,0 +1,132 @@
+"""Signatures of products: what the results of tuning are filed under.
+
+Unlike the key of a plan, a signature has names for its fields, says nothing of the device, and can
+be turned back into a product to measure.
+"""
+
+#: The fields of a signature, in order; sizes and strides in elements, alignments in bytes.
+FIELDS = (
+    "m", "n", "k", "batch", "lda", "ldb", "ldc", "ldd", "stride_a", "stride_b", "stride_c",
+    "stride_d", "op_a", "op_b", "type_a", "type_b", "type_d", "compute", "flags", "activation",
+    "has_bias", "is_repeated", "align_a", "align_b", "align_c", "align_d",
+)
+
+#: Kinds of products by name: type of the matrices and compute type, as the library has them.
+KINDS = {
+    "fp64": (DT_FLOAT64, COMPUTE_64F),
+    "fp32": (DT_FLOAT32, COMPUTE_32F),
+    "tf32": (DT_FLOAT32, COMPUTE_32F_FAST_TF32),
+    "fp16": (DT_FLOAT16, COMPUTE_32F),
+    "bf16": (DT_BFLOAT16, COMPUTE_32F),
+}
+
+cdef enum:
+    FULL_ALIGNMENT = 256        # of the allocator's blocks
+
+#: Of elements: the bytes of several matrices fit 63 bits.
+MAX_SPAN = 1 << 56
+
+
+cdef tuple product_signature(const Product* product):
+    cdef int a, b, c, d
+    product_alignments(product, &a, &b, &c, &d)
+    return (
+        product.m, product.n, product.k, product.batch, product.lda, product.ldb, product.ldc,
+        product.ldd, product.stride_a, product.stride_b, product.stride_c, product.stride_d,
+        product.op_a, product.op_b, product.type_a, product.type_b, product.type_d,
+        product.compute, product.flags, product.activation, int(product.bias != 0),
+        int(product.outer_ndim != 0), a, b, c, d,
+    )
+
+
+cdef int product_of_signature(tuple signature, Product* product) except -1:
+    cdef int is_repeated
+    if len(signature) != len(FIELDS):
+        raise ValueError(f"a signature has {len(FIELDS)} numbers, not {len(signature)}")
+    (product.m, product.n, product.k, product.batch, product.lda, product.ldb, product.ldc,
+     product.ldd, product.stride_a, product.stride_b, product.stride_c, product.stride_d,
+     product.op_a, product.op_b, product.type_a, product.type_b, product.type_d, product.compute,
+     product.flags, product.activation) = signature[:20]
+    is_repeated = signature[21]
+    # A repeated product is measured as one repetition, and never padded: see pad_choose.
+    product.outer_ndim = 1 if is_repeated else 0
+    product.a, product.b, product.c, product.d = (<tuple>signature)[22:26]
+    product.bias = signature[20]
+    product.alpha, product.beta = 1, 0
+    product.alpha_imag = product.beta_imag = 0
+    product.scale_a = product.scale_b = 0
+    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
+    product.is_swapped = 0
+    return check_product(product)
+
+
+cdef int check_product(const Product* product) except -1:
+    rows_a = product.m if product.op_a == OP_N else product.k
+    rows_b = product.k if product.op_b == OP_N else product.n
+    if min(product.m, product.n, product.k, product.batch) < 1:
+        raise ValueError("a signature has a size below 1")
+    if not (0 <= product.op_a <= 2 and 0 <= product.op_b <= 2):
+        raise ValueError("op_a and op_b of a signature are 0, 1 or 2")
+    if not all(0 <= t < DTYPE_COUNT for t in (product.type_a, product.type_b, product.type_d)):
+        raise ValueError("a signature has a type that is not an element type")
+    if product.lda < rows_a or product.ldb < rows_b or min(product.ldc, product.ldd) < product.m:
+        raise ValueError("a signature has a leading dimension that is too small")
+    columns_a = product.k if product.op_a == OP_N else product.m
+    columns_b = product.n if product.op_b == OP_N else product.k
+    check_span(rows_a, columns_a, product.lda, product.batch, product.stride_a)
+    check_span(rows_b, columns_b, product.ldb, product.batch, product.stride_b)
+    check_span(product.m, product.n, product.ldc, product.batch, product.stride_c)
+    check_span(product.m, product.n, product.ldd, product.batch, product.stride_d)
+    return 0
+
+
+cdef int check_span(object rows, object columns, object ld, object batch,
+                    object stride) except -1:
+    """The elements from the first to the last of a batch of matrices, in numbers of any size."""
+    if stride < 0 or (batch - 1) * stride + (columns - 1) * ld + rows > MAX_SPAN:
+        raise ValueError("a signature has a matrix that no memory holds")
+    return 0
+
+
+def check_signature(signature):
+    """Raise ValueError for numbers that are not the signature of a product; else return them.
+
+    >>> check_signature((1, 2))
+    Traceback (most recent call last):
+    ValueError: a signature has 26 numbers, not 2
+    """
+    cdef Product product
+    product_of_signature(tuple(operator.index(number) for number in signature), &product)
+    return tuple(signature)
+
+
+def signature_of_shape(int64_t m, int64_t n, int64_t k, kind, layout="NN"):
+    """Return the signature of a row-major product of contiguous matrices.
+
+    Parameters
+    ----------
+    m, n, k : int
+        Sizes: m x k times k x n.
+    kind : str
+        One of :data:`KINDS`.
+    layout : str
+        Two letters, "N" or "T": whether each operand is stored as it is or transposed.
+
+    Examples
+    --------
+    >>> signature = signature_of_shape(16, 4096, 8192, "bf16", "NT")
+    >>> dict(zip(FIELDS, signature))["n"]
+    16
+    """
+    if kind not in KINDS:
+        raise ValueError(f"{kind!r} is no kind of product; there are {', '.join(KINDS)}")
+    if len(layout) != 2 or set(layout) - set("NT"):
+        raise ValueError(f"the layout is {layout!r}; it may be NN, NT, TN or TT")
+    if min(m, n, k) < 1:
+        raise ValueError(f"{m}x{n}x{k} has a size below 1")
+    dtype, compute = KINDS[kind]
+    # A row-major product is the library's with operands and sizes swapped.
+    op_a, lda = (OP_T, k) if layout[1] == "T" else (OP_N, n)
+    op_b, ldb = (OP_T, m) if layout[0] == "T" else (OP_N, k)
+    return (n, m, k, 1, lda, ldb, n, n, 0, 0, 0, 0, op_a, op_b, dtype, dtype, dtype, compute, 0, 0,
+            0, 0, FULL_ALIGNMENT, FULL_ALIGNMENT, FULL_ALIGNMENT, FULL_ALIGNMENT)

@@ -1,0 +1,202 @@
+# What other rooms may call of blas/product; each section is named after its part.
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+
+from gputensor._alloc.core cimport Block
+from gputensor._arrays cimport Operand
+from gputensor.blas.kernels cimport Epilogue, Relayout
+from gputensor.blas.libraries cimport Temporaries
+from gputensor.blas.plan cimport Plan, Product
+
+# ---- check
+
+# The checks of a product's operands; each raises before anything has changed.
+
+# Raises ValueError for a status of prepare.pxd.
+cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
+                          const Operand* out) except -1
+# Raises ValueError when `out` shares memory with `other`, which the message calls `name`.
+cdef int check_extents(const Operand* out, const Operand* other, str name) except -1
+
+
+# ---- matmul
+
+# One product from operands to queued work, in two steps, so that a caller can put its stream
+# ordering between them:
+#
+#   task_prepare   checks, plans, and takes temporary memory; may raise, has queued nothing
+#   task_launch    queues the work; raises only what a library or a driver refuses
+#   task_release   gives the temporary memory back, in stream order; always to be called
+#
+# The caller holds the GIL throughout.
+
+cdef struct Options:
+    double alpha, alpha_imag, beta, beta_imag
+    uint32_t precision          # flags of precision.pxd
+    int activation              # ACT_* of product.pxd
+    int conj_a, conj_b
+    const Operand* addend       # what beta multiplies; NULL: out itself
+    const Operand* bias         # added to every row: one dimension of out's last extent; or NULL
+    const Operand* scale        # float32 factor of the product, broadcast to out; or NULL
+    const Operand* residual     # added after the activation, broadcast to out; or NULL
+    # The last two only where beta is 0.
+
+cdef struct Copy:
+    int operation               # an ElementwiseOp of one input
+    Operand source
+    Operand target
+
+cdef struct Task:
+    int device
+    int kind                    # TASK_* of task.pyx
+    uint64_t stream
+    const Operand* a            # the caller's operands
+    const Operand* b
+    Operand* out
+    const Options* options
+    Temporaries temporaries
+    int copy_count              # to run before the product
+    Copy copies[4]
+    int has_copy_back           # `result` is a temporary, to be brought into out afterwards
+    int has_late_bias           # the bias and the activation that the library does not do
+    int late_activation
+    Operand result              # what the product is written to
+    int has_padding             # `padding` runs before the product, `unpadding` after it
+    int has_unpadding
+    Relayout padding
+    Relayout unpadding
+    Plan* plan
+    uint64_t scratch            # see repetition.pxd; 0: none
+    Product product
+
+cdef void options_init(Options* options, uint32_t precision) noexcept nogil
+cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a, const Operand* b,
+                      Operand* out, const Options* options) except -1
+cdef int task_launch(Task* task) except -1
+cdef void task_release(Task* task) noexcept nogil
+
+
+# ---- grouped
+
+# Many products of different shapes as one piece of work, in the steps of task.pxd: prepare (may
+# raise, has queued nothing), launch, release. The caller holds the GIL throughout.
+
+cdef struct GroupedTask:
+    int device
+    uint64_t stream
+    const Options* options
+    Task* singles               # products that go alone
+    int64_t single_count
+    Product* products           # products of one grouped call
+    int64_t product_count
+    uint64_t table              # their addresses, on the device
+    Block* block                # that holds the table
+
+# The operands and the options must stay where they are until the release. Without alpha, beta,
+# bias, activation and conjugation; `out` arrays share nothing with each other.
+cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t count,
+                         const Operand* a, const Operand* b, Operand* out,
+                         const Options* options) except -1
+cdef int grouped_launch(GroupedTask* task) except -1
+cdef void grouped_release(GroupedTask* task) noexcept nogil
+# Raises ValueError when a result shares memory with another or with an operand of any pair.
+cdef int check_grouped_extents(int64_t count, const Operand* a, const Operand* b,
+                               const Operand* out) except -1
+
+
+# ---- grouped_offsets
+
+# Grouped products whose row offsets are on the device; nothing waits for them.
+
+# out[o[g - 1]:o[g]] = a[o[g - 1]:o[g]] @ b[g] for int32 offsets o, rows after the last: 0. Shapes
+# (tokens, k), (groups, k, n), (tokens, n), (groups,). Raises for shapes, types and overlap.
+cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
+                       const Operand* offsets) except -1
+# Queues the work. `offsets` is contiguous.
+cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                        Operand* offsets) except -1
+
+
+# ---- fp8_copies
+
+# What is copied before a scaled product: fp8 matrices and their scales, brought to where and how
+# the library wants them, or to plain values.
+#
+# A side is one operand of the product as `rows` lines of k terms each: a as it is, b transposed.
+# Its scales are a matrix too, with one line (shared), one for each line of the side or one for each
+# 128 of them, and with one column or one for each 128 terms.
+
+cdef enum:
+    SCALE_BLOCK = 128
+    MAX_STEPS = 16
+
+cdef struct Side:
+    int64_t rows
+    int64_t k
+    Operand matrix              # [rows, k]
+    int has_scale
+    int is_blocked              # the scales differ along k, or change every 128 lines
+    int has_row_scales          # one for each line
+    Operand scale
+    # What the staging functions say:
+    int64_t padded_rows
+    uint64_t ptr
+    int64_t ld
+    uint64_t scale_ptr
+
+cdef struct Step:               # one element-wise launch; of no inputs: zeros
+    int operation
+    int count
+    Operand target
+    Operand[2] inputs
+
+cdef struct Steps:
+    int count
+    Step[MAX_STEPS] items
+
+# Whether scales of a kind exist in this form.
+cdef bint scale_fits(int64_t lines, int64_t columns, int64_t rows, int64_t k) noexcept nogil
+
+
+# ---- scaled
+
+# Products of fp8 matrices with scales:
+#
+#   out = activation((a * scale_a) @ (b * scale_b) + bias) * result_scale
+#
+# In three steps like every task (task.pxd); the caller holds the GIL throughout.
+
+# The operands must outlive the task.
+cdef struct ScaledProduct:
+    const Operand* a            # m x k
+    const Operand* b            # k x n
+    const Operand* scale_a      # float32: 1, m or m / 128 by 1 or k / 128; NULL with scale_b
+    const Operand* scale_b      # 1 or k / 128 by 1, n or n / 128
+    const Operand* bias         # n values of the type of out, of float32 where that is fp8; or NULL
+    const Operand* result_scale     # one float32; or NULL
+    int activation              # ACT_* of product.pxd
+    int is_fast                 # partial sums may stay in the tensor core's accumulator
+    uint32_t precision          # flags of precision.pxd
+
+cdef struct ScaledTask:
+    const ScaledProduct* given
+    Operand out
+    int kind                    # SCALED_* of scaled.pyx
+    Temporaries temporaries
+    Steps steps                 # before the product
+    Task task                   # the library's product, or that of plain values
+    Options options
+    Operand left                # plain values
+    Operand right
+    Operand result              # where the product goes, with the shape of out
+    int has_epilogue            # from result into out
+    int has_copy
+    Epilogue epilogue
+    Operand bias                # broadcast to out, as the next two are
+    Operand row_scale
+    Operand column_scale
+
+cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const ScaledProduct* given,
+                        const Operand* out) except -1
+cdef int scaled_launch(ScaledTask* task) except -1
+cdef void scaled_release(ScaledTask* task) noexcept nogil

@@ -1,0 +1,66 @@
+"""The checks that every product passes before anything is allocated, with one wording for each."""
+
+cdef str shape_text(const Operand* operand):
+    return str(tuple([operand.shape[axis] for axis in range(operand.ndim)]))
+
+
+cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
+                          const Operand* out) except -1:
+    shapes = f"{shape_text(a)} @ {shape_text(b)}"
+    if status == PREPARE_NO_DIMENSION:
+        raise ValueError(f"a product needs operands of one dimension or more: {shapes}")
+    if status == PREPARE_INNER:
+        raise ValueError(f"the inner dimensions of a product differ: {shapes}")
+    if status == PREPARE_BATCH:
+        raise ValueError(f"the batch dimensions of a product do not broadcast: {shapes}")
+    if status == PREPARE_OUT_SHAPE:
+        raise ValueError(f"out has shape {shape_text(out)}, which is not that of {shapes}")
+    if status == PREPARE_OUT_REPEATS:
+        raise ValueError("out has elements with more than one index (a stride of 0)")
+    raise ValueError(f"the product {shapes} would have too many dimensions")
+
+
+cdef int check_extents(const Operand* out, const Operand* other, str name) except -1:
+    cdef uint64_t low, high, other_low, other_high
+    extent_of(out, &low, &high)
+    extent_of(other, &other_low, &other_high)
+    if low < other_high and other_low < high:
+        if may_overlap(view_of(out), view_of(other)):
+            raise ValueError(f"out shares memory with {name}; a product cannot be written over its "
+                             f"operand")
+    return 0
+
+
+cdef tuple view_of(const Operand* operand):
+    cdef int axis
+    cdef int64_t itemsize = dtype_itemsize(operand.dtype)
+    return (
+        operand.ptr,
+        itemsize,
+        tuple([operand.shape[axis] for axis in range(operand.ndim)]),
+        tuple([operand.strides[axis] * itemsize for axis in range(operand.ndim)]),
+    )
+
+
+# Raises the TypeError of check_types.
+cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1:
+    names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
+    raise TypeError(f"no product takes and gives these element types (a, b, out): {names}")
+
+
+# Raises TypeError for element types that no product takes and gives.
+cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1:
+    """Floats and complex; float16 and bfloat16 also into float32; integers; int8 into int32."""
+    cdef int dtype = a.dtype
+    if dtype != b.dtype:
+        raise_for_types(a, b, out)
+    if out.dtype == dtype:
+        if dtype_is_half(dtype) or dtype == DT_FLOAT32 or dtype == DT_FLOAT64:
+            return 0
+        if dtype_is_complex(dtype) or is_integer(dtype):
+            return 0
+    elif out.dtype == DT_FLOAT32 and dtype_is_half(dtype):
+        return 0
+    elif out.dtype == DT_INT32 and dtype == DT_INT8:
+        return 0
+    return raise_for_types(a, b, out)

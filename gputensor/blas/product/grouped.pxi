@@ -1,0 +1,287 @@
+"""Many products of different shapes, queued together.
+
+Plain matrices of float32, float16 and bfloat16 that keep no GPU busy alone go as one call of
+cuBLAS's grouped product: the sizes are read from the host at once, the addresses come from a table
+that a kernel of ours writes (pointer_batch.pyx). Everything else is a task of its own on the same
+stream: products that need a copy or have a batch, large ones, other types, captured ones (the
+library reads the sizes again when a graph runs), and all of them on a host device or where the
+library is older than 12.5.
+"""
+
+cdef enum:
+    # Products that are worth a grouped call: as fast as one by one on an H200, and faster beyond.
+    FEWEST = 4
+
+# Multiply-adds of a product that keeps the GPU busy alone.
+cdef double BUSY_TERMS = 2e9
+
+# Whether the library has grouped_refused a grouped call for (type, compute type).
+cdef set grouped_refused = set()
+
+
+# ---- prepare
+
+cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t count,
+                         const Operand* a, const Operand* b, Operand* out,
+                         const Options* options) except -1:
+    cdef int64_t index
+    cdef char* is_member
+    memset(task, 0, sizeof(GroupedTask))
+    task.device, task.stream, task.options = device, stream, options
+    if count == 0:
+        return 0
+    is_member = <char*>calloc(count, 1)
+    task.products = <Product*>calloc(count, sizeof(Product))
+    if is_member is NULL or task.products is NULL:
+        free(is_member)
+        raise MemoryError(f"no memory for {count} products")
+    try:
+        if not is_host(device) and not is_captured(device, stream):
+            choose_members(task, count, a, b, out, is_member)
+        task.singles = <Task*>calloc(count - task.product_count + 1, sizeof(Task))
+        if task.singles is NULL:
+            raise MemoryError(f"no memory for {count} products")
+        for index in range(count):
+            if not is_member[index]:
+                # Counted first, so that a task that fails half way is released too.
+                task.single_count += 1
+                task_prepare(&task.singles[task.single_count - 1], device, stream, &a[index],
+                             &b[index], &out[index], options)
+    finally:
+        free(is_member)
+    if task.product_count:
+        dispatch_load(device)
+        take_table(task)
+    return 0
+
+
+cdef bint is_captured(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &active, &capture_id) != STATUS_OK or active
+
+
+cdef int choose_members(GroupedTask* task, int64_t count, const Operand* a, const Operand* b,
+                        const Operand* out, char* is_member) except -1:
+    """Fill in the products of the grouped call, which share one type and precision."""
+    cdef int64_t index
+    cdef Product* product
+    for index in range(count):
+        product = &task.products[task.product_count]
+        if not fits(task, &a[index], &b[index], &out[index], product):
+            continue
+        if product.type_a != task.products[0].type_a:
+            continue
+        is_member[index] = 1
+        task.product_count += 1
+    if task.product_count < FEWEST or (
+            task.product_count and (task.products[0].type_a, task.products[0].compute) in grouped_refused):
+        memset(is_member, 0, count)
+        task.product_count = 0
+    return 0
+
+
+cdef bint fits(const GroupedTask* task, const Operand* a, const Operand* b, const Operand* out,
+               Product* product) noexcept nogil:
+    cdef const Options* options = task.options
+    cdef int align_a, align_b, align_c, align_d
+    if a.ndim != 2 or b.ndim != 2 or a.dtype != b.dtype or out.dtype != a.dtype:
+        return False
+    if not dtype_is_half(a.dtype) and a.dtype != DT_FLOAT32:
+        return False
+    if check_out(a, b, out) or a.shape[0] == 0 or a.shape[1] == 0 or b.shape[1] == 0:
+        return False
+    if 1.0 * a.shape[0] * a.shape[1] * b.shape[1] > BUSY_TERMS:
+        return False
+    if prepare(a, b, NULL, out, product):
+        return False
+    product.device = task.device
+    # The grouped call has no sums in float16.
+    product.compute = compute_type(product.type_a, product.type_d,
+                                   options.precision & ~<uint32_t>FP16_ACCUMULATION)
+    product.flags = 0
+    if allows_reduced_reduction(product.type_a, options.precision):
+        product.flags |= PRODUCT_REDUCED_REDUCTION
+    if options.precision & DETERMINISTIC:
+        product.flags |= PRODUCT_DETERMINISTIC
+    product.alpha, product.alpha_imag = 1, 0
+    product.beta = product.beta_imag = 0
+    product.activation = ACT_NONE
+    product.bias = product.scale_a = product.scale_b = 0
+    product_alignments(product, &align_a, &align_b, &align_c, &align_d)
+    return pointers_are_aligned(product, align_a, align_b, align_d)
+
+
+cdef int take_table(GroupedTask* task) except -1:
+    cdef status_t status = STATUS_OK
+    cdef size_t nbytes = <size_t>(3 * sizeof(uint64_t) * task.product_count)
+    task.block = allocator_malloc(task.device, nbytes, task.stream, &status)
+    if task.block is NULL:
+        raise_for_malloc(task.device, nbytes, task.stream, status)
+    task.table = task.block.ptr
+    return 0
+
+
+# ---- launch
+
+cdef int ask_for_workspace(GroupedTask* task) except -1:
+    """Raise, before a result is written, where there is no workspace for a later one."""
+    cdef const Plan* plan
+    cdef int64_t index
+    cdef size_t nbytes = workspace_nbytes(task.device) if task.product_count else 0
+    for index in range(task.single_count):
+        plan = task.singles[index].plan
+        if plan is not NULL and plan.workspace_nbytes > nbytes:
+            nbytes = plan.workspace_nbytes
+    return workspace_ask(task.device, task.stream, nbytes)
+
+
+cdef int grouped_launch(GroupedTask* task) except -1:
+    cdef int64_t index
+    ask_for_workspace(task)
+    for index in range(task.single_count):
+        task_launch(&task.singles[index])
+    if task.product_count:
+        launch_group(task)
+    return 0
+
+
+cdef int launch_group(GroupedTask* task) except -1:
+    cdef Workspace workspace
+    cdef void* before = NULL
+    cdef int status = BLAS_OK
+    cdef size_t nbytes = workspace_nbytes(task.device)
+    cdef status_t taken
+    pointer_table_write(task.device, task.stream, task.table, task.product_count, task.products)
+    taken = workspace_take(task.device, task.stream, nbytes, &workspace)
+    if taken != STATUS_OK:
+        raise_for_malloc(task.device, nbytes, task.stream, taken)
+    taken = context_enter(task.device, &before)
+    if taken != STATUS_OK:
+        workspace_return(&workspace)
+        raise_for_status(taken, "context_enter")
+    status = cublas_run_grouped(task.products, task.product_count, task.table, workspace.ptr,
+                                workspace.nbytes, task.stream)
+    context_leave(task.device, before)
+    workspace_return(&workspace)
+    if status == BLAS_NOT_SUPPORTED:
+        grouped_refused.add((task.products[0].type_a, task.products[0].compute))
+        return launch_alone(task)
+    if status != BLAS_OK:
+        raise_for_blas(status, "cublasGemmGroupedBatchedEx",
+                       f"for {task.product_count} products, the first "
+                       + product_facts(task.products))
+    return 0
+
+
+cdef int launch_alone(GroupedTask* task) except -1:
+    """What the library grouped_refused as a group, one by one. It refuses a kind of products once."""
+    cdef Task single
+    cdef Operand a, b, out
+    cdef int64_t index
+    for index in range(task.product_count):
+        operands_of(&task.products[index], &a, &b, &out)
+        try:
+            task_prepare(&single, task.device, task.stream, &a, &b, &out, task.options)
+            task_launch(&single)
+        finally:
+            task_release(&single)
+    return 0
+
+
+cdef void operands_of(const Product* product, Operand* a, Operand* b, Operand* out) noexcept nogil:
+    """Operands with the matrices of a product, in its column-major terms."""
+    a.ptr, a.dtype, a.ndim, a.is_scalar = product.a, product.type_a, 2, 0
+    b.ptr, b.dtype, b.ndim, b.is_scalar = product.b, product.type_b, 2, 0
+    out.ptr, out.dtype, out.ndim, out.is_scalar = product.d, product.type_d, 2, 0
+    a.shape[0], a.shape[1] = product.m, product.k
+    b.shape[0], b.shape[1] = product.k, product.n
+    out.shape[0], out.shape[1] = product.m, product.n
+    a.strides[product.op_a != OP_N] = 1
+    a.strides[product.op_a == OP_N] = product.lda
+    b.strides[product.op_b != OP_N] = 1
+    b.strides[product.op_b == OP_N] = product.ldb
+    out.strides[0], out.strides[1] = 1, product.ldd
+
+
+cdef void grouped_release(GroupedTask* task) noexcept nogil:
+    cdef int64_t index
+    for index in range(task.single_count):
+        task_release(&task.singles[index])
+    if task.block is not NULL:
+        allocator_free(task.block)
+    free(task.singles)
+    free(task.products)
+    memset(task, 0, sizeof(GroupedTask))
+
+
+# ---- overlap
+
+cdef struct Extent:
+    uint64_t low
+    uint64_t high
+    int64_t index
+
+
+cdef int by_address(const void* one, const void* other) noexcept nogil:
+    cdef uint64_t left = (<const Extent*>one).low
+    cdef uint64_t right = (<const Extent*>other).low
+    return (left > right) - (left < right)
+
+
+cdef int check_grouped_extents(int64_t count, const Operand* a, const Operand* b,
+                               const Operand* out) except -1:
+    cdef Extent* extents = <Extent*>calloc(count + 1, sizeof(Extent))
+    cdef int64_t index
+    cdef bint are_apart = True
+    if extents is NULL:
+        raise MemoryError(f"no memory for {count} products")
+    try:
+        for index in range(count):
+            extent_of(&out[index], &extents[index].low, &extents[index].high)
+            extents[index].index = index
+        qsort(extents, count, sizeof(Extent), by_address)
+        for index in range(count - 1):
+            if extents[index + 1].low < extents[index].high:
+                are_apart = False
+        for index in range(count):
+            if are_apart:
+                check_among(extents, count, out, &a[index], "first", index)
+                check_among(extents, count, out, &b[index], "second", index)
+            else:
+                check_each(count, a, b, out, index)
+    finally:
+        free(extents)
+    return 0
+
+
+cdef int check_among(const Extent* extents, int64_t count, const Operand* out,
+                     const Operand* operand, str which, int64_t pair) except -1:
+    """Check an operand against the results around it, which do not overlap each other."""
+    cdef int64_t first = 0
+    cdef int64_t last = count
+    cdef int64_t middle
+    cdef uint64_t low, high
+    extent_of(operand, &low, &high)
+    while first < last:
+        middle = (first + last) // 2
+        if extents[middle].high <= low:
+            first = middle + 1
+        else:
+            last = middle
+    while first < count and extents[first].low < high:
+        check_extents(&out[extents[first].index], operand, f"the {which} operand of pair {pair}")
+        first += 1
+    return 0
+
+
+cdef int check_each(int64_t count, const Operand* a, const Operand* b, const Operand* out,
+                    int64_t index) except -1:
+    cdef int64_t other
+    for other in range(count):
+        check_extents(&out[index], &a[other], f"the first operand of pair {other}")
+        check_extents(&out[index], &b[other], f"the second operand of pair {other}")
+        if other > index:
+            check_extents(&out[index], &out[other], f"out of pair {other}")
+    return 0

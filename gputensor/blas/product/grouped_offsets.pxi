@@ -1,0 +1,227 @@
+"""Grouped products whose row offsets are on the device: one launch that reads them there.
+
+The host neither waits for the offsets nor checks them. On a GPU the work goes to a kernel of ours,
+which clamps them; on a host device to NumPy, which does the same. There are two kernels: one for
+the tensor cores of Hopper and 16-bit operands whose rows are aligned (grouped_wgmma.cuh),
+and one for everything else (grouped.cuh).
+"""
+
+cdef enum:
+    BLOCK = 256
+    BLOCKS = 132                # one for each multiprocessor of an H100 or H200
+    HOPPER = 90
+    MAX_SIZE = 0x7FFFFFFF       # of each dimension
+    LARGE = 8                   # results of a thread in each direction
+    SMALL = 4
+
+cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor" nogil:
+    cdef struct GroupedParameters:
+        uint64_t a
+        uint64_t b
+        uint64_t d
+        uint64_t offsets
+        int64_t tokens
+        int64_t n
+        int64_t k
+        int64_t row_a
+        int64_t term_a
+        int64_t group_b
+        int64_t term_b
+        int64_t column_b
+        int64_t row_d
+        int64_t column_d
+        int first
+        int count
+        int is_last
+        int columns
+        int has_pairs
+
+cdef KernelTable kernels = KernelTable()
+cdef KernelTable tensor_kernels = KernelTable()
+cdef dict capabilities = {}     # by device
+cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
+
+
+cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
+                       const Operand* offsets) except -1:
+    cdef int axis
+    if a.ndim != 2 or b.ndim != 3 or a.shape[1] != b.shape[1]:
+        raise ValueError(
+            f"grouped_matmul: tokens of shape {shape_of(a)} do not go with weights of shape "
+            f"{shape_of(b)}; (tokens, k) and (groups, k, n) are needed")
+    if offsets is not NULL and (offsets.ndim != 1 or offsets.shape[0] != b.shape[0]):
+        raise ValueError(f"grouped_matmul: offsets has shape {shape_of(offsets)}; one for each of "
+                         f"the {b.shape[0]} groups is needed")
+    if out.ndim != 2 or out.shape[0] != a.shape[0] or out.shape[1] != b.shape[2]:
+        raise ValueError(f"grouped_matmul: out has shape {shape_of(out)}; the result has "
+                         f"({a.shape[0]}, {b.shape[2]})")
+    for axis in range(2):
+        if out.shape[axis] > 1 and out.strides[axis] == 0 and out.shape[1 - axis]:
+            raise ValueError("grouped_matmul: out has elements with more than one index (a stride "
+                             "of 0)")
+    for axis in range(3):
+        if b.shape[axis] > MAX_SIZE or a.shape[0] > MAX_SIZE:
+            raise ValueError(f"grouped_matmul: tokens of shape {shape_of(a)} and weights of shape "
+                             f"{shape_of(b)}; int32 offsets and sizes reach 2**31 - 1")
+    if a.dtype != b.dtype or not (a.dtype == DT_FLOAT32 or dtype_is_half(a.dtype)):
+        raise_for_types(a, b, out)
+    if out.dtype != a.dtype and out.dtype != DT_FLOAT32:
+        raise_for_types(a, b, out)
+    check_extents(out, a, "the tokens")
+    check_extents(out, b, "the weights")
+    if offsets is not NULL:
+        check_extents(out, offsets, "the offsets")
+    return 0
+
+
+cdef tuple shape_of(const Operand* operand):
+    cdef int axis
+    return tuple([operand.shape[axis] for axis in range(operand.ndim)])
+
+
+cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                        Operand* offsets) except -1:
+    if is_host(device):
+        return host_call(device, stream, offset_products, (
+            host_view(out), host_view(a), host_view(b), host_view(offsets)))
+    if out.shape[0] == 0 or out.shape[1] == 0:
+        return 0
+    if a.shape[1] == 0 or b.shape[0] == 0:
+        return fill_zeros(device, stream, out)
+    if suits_tensor_cores(device, a, b):
+        if run_on_tensor_cores(device, stream, a, b, out, offsets):
+            return 0
+    return run_any_layout(device, stream, a, b, out, offsets)
+
+
+cdef int fill_zeros(int device, uint64_t stream, Operand* out) except -1:
+    cdef Operand zero
+    zero.is_scalar = 1
+    zero.ndim = 0
+    zero.ptr = 0
+    zero.integer = 0
+    zero.dtype = out.dtype
+    zero.real = zero.imag = 0
+    return fill(device, stream, out, &zero)
+
+
+cdef void fill_parameters(GroupedParameters* p, const Operand* a, const Operand* b,
+                          const Operand* out, const Operand* offsets) noexcept nogil:
+    cdef int64_t size = dtype_itemsize(out.dtype)
+    memset(p, 0, sizeof(p[0]))
+    p.a, p.b, p.d, p.offsets = a.ptr, b.ptr, out.ptr, offsets.ptr
+    p.tokens, p.n, p.k = a.shape[0], b.shape[2], a.shape[1]
+    p.row_a, p.term_a = a.strides[0], a.strides[1]
+    p.group_b, p.term_b, p.column_b = b.strides[0], b.strides[1], b.strides[2]
+    p.row_d, p.column_d = out.strides[0], out.strides[1]
+    p.has_pairs = (out.strides[1] == 1 and out.strides[0] % 2 == 0
+                   and out.ptr % <uint64_t>(2 * size) == 0)
+
+
+cdef int launch_groups(int device, uint64_t stream, uint64_t function, GroupedParameters* p,
+                       int64_t groups, int64_t most, int rows, int columns, int block,
+                       uint32_t shared, int blocks) except -1:
+    """Launch for all groups, up to `most` of them at a time."""
+    cdef int64_t tiles
+    p.columns = <int>((p.n + columns - 1) // columns)
+    p.first = 0
+    while p.first < groups:
+        p.count = <int>(groups - p.first if groups - p.first < most else most)
+        p.is_last = p.first + p.count == groups
+        # Each group, and the rows after the last, may end with a partial tile.
+        tiles = (p.tokens // rows + p.count + 1) * p.columns
+        launch_kernel(device, stream, function, <uint32_t>(tiles if tiles < blocks else blocks),
+                      block, shared, p, sizeof(p[0]))
+        p.first += p.count
+    return 0
+
+
+# ---- any layout
+
+cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                        Operand* offsets) except -1:
+    cdef GroupedParameters p
+    cdef int64_t groups = b.shape[0]
+    # Large tiles where a group fills them on average.
+    cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
+    cdef int tile = 16 * quad
+    cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
+    fill_parameters(&p, a, b, out, offsets)
+    return launch_groups(device, stream, function, &p, groups, programs.MAX_GROUPS, tile, tile,
+                         BLOCK, 0, 2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
+
+
+cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:
+    cdef uint64_t key = (dtype << 5 | result) << 4 | quad
+    cdef void* found = kernel_find(kernels, key)
+    if found == NULL:
+        found = kernels.add(key, programs.grouped(
+            DTYPES[dtype].name, DTYPES[result].name, quad))
+    return kernel_function(<Kernel>found, device)
+
+
+# ---- tensor cores
+
+cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) except -1:
+    """16-bit operands whose rows of 16 bytes are aligned, on Hopper."""
+    cdef bint is_along_terms = b.strides[1] == 1
+    if not dtype_is_half(a.dtype) or a.strides[1] != 1:
+        return False
+    if not is_along_terms and b.strides[2] != 1:
+        return False
+    if (a.ptr | b.ptr) % 16 or (a.strides[0] | b.strides[0]) % 8:
+        return False
+    if b.strides[2 if is_along_terms else 1] % 8:
+        return False
+    found = capabilities.get(device)
+    if found is None:
+        found = capabilities[device] = cuda_capability(device)
+    return found == HOPPER
+
+
+cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                              Operand* offsets) except -1:
+    """False when the kernel cannot be made here."""
+    cdef GroupedParameters p
+    cdef int64_t groups = b.shape[0]
+    cdef int64_t tokens = a.shape[0]
+    cdef int64_t n = b.shape[2]
+    cdef int quartets = 1 if tokens <= 64 * groups else 2
+    cdef int columns = 128
+    cdef uint64_t function
+    if n <= 64:
+        columns = 64
+    elif quartets == 2 and (tokens // 128 + groups // 2) * (n // 256) >= BLOCKS:
+        columns = 256
+        # Taller tiles read less of the weights: what bounds large products is the L2 cache.
+        if tokens >= 4 * 192 * groups:
+            quartets = 3
+    function = tensor_function(device, a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
+    if function == 0:
+        return False
+    fill_parameters(&p, a, b, out, offsets)
+    launch_groups(device, stream, function, &p, groups, programs.grouped_groups(quartets),
+                  64 * quartets, columns, 128 * quartets,
+                  programs.grouped_shared_nbytes(quartets, columns),
+                  BLOCKS if columns == 256 else 2 * BLOCKS)
+    return True
+
+
+cdef uint64_t tensor_function(int device, int dtype, int result, int quartets, int columns,
+                              bint is_along_terms) except? 0:
+    cdef uint64_t key = (dtype << 5 | result) << 2 | quartets
+    cdef void* found
+    key = key << 10 | columns << 1 | is_along_terms
+    found = kernel_find(tensor_kernels, key)
+    if found == NULL:
+        found = tensor_kernels.add(key, programs.grouped_wgmma(
+            DTYPES[dtype].name, DTYPES[result].name, quartets, columns, is_along_terms))
+    if is_refused[device]:
+        return 0
+    try:
+        return kernel_function(<Kernel>found, device,
+                               programs.grouped_shared_nbytes(quartets, columns))
+    except DeviceError:
+        # A compiler that does not know the architecture.
+        is_refused[device] = True
+        return 0

@@ -1,0 +1,454 @@
+"""One product from operands to queued work (see task.pxd for the two steps and why).
+
+On a host device the whole product is one queued NumPy call. On a GPU the operands that no library
+layout describes are copied into allocator memory first, the plan is found or built, and what the
+library's epilogue does not do (a bias along rows, exact GELU, SiLU, a scale on the device, a
+residual after an activation) follows as one kernel (epilogue.pyx). A product whose plan is cached
+allocates nothing, raises nothing and makes one library call.
+"""
+
+cdef enum:
+    TASK_NOTHING = 0            # the result has no elements
+    TASK_HOST = 1
+    TASK_NO_TERMS = 2           # K is 0: the product is zero
+    TASK_LIBRARY = 3
+
+cdef object matmul_host_product = gemm_host.product
+
+
+cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
+    options.alpha = 1
+    options.beta = options.alpha_imag = options.beta_imag = 0
+    options.precision = precision
+    options.activation = ACT_NONE
+    options.conj_a = options.conj_b = 0
+    options.addend = NULL
+    options.bias = options.scale = options.residual = NULL
+
+
+# ---- prepare
+
+cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a, const Operand* b,
+                      Operand* out, const Options* options) except -1:
+    cdef int status
+    task.device = device
+    task.stream = stream
+    task.a, task.b, task.out, task.options = a, b, out, options
+    temporaries_init(&task.temporaries, device, stream)
+    task.copy_count = task.has_copy_back = 0
+    task.has_late_bias = 0
+    task.late_activation = ACT_NONE
+    task.plan = NULL
+    status = check_out(a, b, out)
+    if status:
+        raise_for_shapes(status, a, b, out)
+    check_extents(out, a, "the first operand")
+    check_extents(out, b, "the second operand")
+    check_types(a, b, out)
+    if is_host(device):
+        task.kind = TASK_HOST
+        return 0
+    task.kind = TASK_LIBRARY
+    if has_no_elements(out):
+        task.kind = TASK_NOTHING
+    elif a.shape[a.ndim - 1] == 0:
+        task.kind = TASK_NO_TERMS
+        matmul_place_result(task)
+    else:
+        prepare_library(task)
+    return 0
+
+
+cdef inline bint has_no_elements(const Operand* operand) noexcept nogil:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
+    return False
+
+
+cdef int matmul_place_result(Task* task) except -1:
+    """Where the product goes: to out, or apart from it where the epilogue still reads out, or where
+    the product is too large for 16 bits before its scale."""
+    cdef const Operand* residual = task.options.residual
+    cdef bint is_wide = task.options.scale is not NULL and dtype_is_half(task.out.dtype)
+    task.result = task.out[0]
+    if is_wide or (residual is not NULL and residual.ptr == task.out.ptr):
+        take_operand(&task.temporaries, task.out, DT_FLOAT32 if is_wide else task.out.dtype,
+                     &task.result)
+        task.has_copy_back = 1
+    return 0
+
+
+cdef void matmul_add_copy(Task* task, int operation, const Operand* source,
+                   const Operand* target) noexcept nogil:
+    cdef Copy* copy = &task.copies[task.copy_count]
+    copy.operation = operation
+    copy.source = source[0]
+    copy.target = target[0]
+    task.copy_count += 1
+
+
+cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1:
+    """Have `operand` copied to row-major memory before the product, and take its place.
+
+    Dimensions of stride 0 are copied once and stay dimensions of stride 0.
+    """
+    cdef Operand small, target
+    cdef int axis
+    compact(operand, &small)
+    take_operand(&task.temporaries, &small, small.dtype, &target)
+    matmul_add_copy(task, operation, &small, &target)
+    for axis in range(operand.ndim):
+        if small.shape[axis] != operand.shape[axis]:
+            target.shape[axis] = operand.shape[axis]
+            target.strides[axis] = 0
+    operand[0] = target
+    return 0
+
+
+cdef int materialize(Task* task, int operation, Operand* operand) except -1:
+    """The same for an operand whose matrix dimensions must not repeat."""
+    cdef Operand target
+    take_operand(&task.temporaries, operand, operand.dtype, &target)
+    matmul_add_copy(task, operation, operand, &target)
+    operand[0] = target
+    return 0
+
+
+cdef bint matrix_repeats(const Operand* operand) noexcept nogil:
+    """Whether one of the last two dimensions has stride 0 and more than one element."""
+    cdef int axis
+    cdef int first = operand.ndim - 2 if operand.ndim > 2 else 0
+    for axis in range(first, operand.ndim):
+        if operand.strides[axis] == 0 and operand.shape[axis] > 1:
+            return True
+    return False
+
+
+cdef int copy_operand(Task* task, int operation, Operand* operand) except -1:
+    if matrix_repeats(operand):
+        return materialize(task, operation, operand)
+    return replace_by_copy(task, operation, operand)
+
+
+cdef int prepare_library(Task* task) except -1:
+    cdef const Options* options = task.options
+    cdef Product* product = &task.product
+    cdef Operand a = task.a[0]
+    cdef Operand b = task.b[0]
+    cdef const Operand* addend = NULL
+    cdef int copies
+    cdef bint reads_addend = options.beta != 0 or options.beta_imag != 0
+    matmul_place_result(task)
+    if reads_addend and options.addend is not NULL:
+        addend = options.addend
+    copies = prepare(&a, &b, addend, &task.result, product)
+    if copies & COPY_A:
+        copy_operand(task, OP_COPY, &a)
+    if copies & COPY_B:
+        copy_operand(task, OP_COPY, &b)
+    if copies & COPY_OUT:
+        take_operand(&task.temporaries, task.out, task.out.dtype, &task.result)
+        task.has_copy_back = 1
+        if reads_addend:
+            matmul_add_copy(task, OP_COPY, addend if addend is not NULL else task.out, &task.result)
+        addend = NULL
+    elif copies & COPY_ADDEND:
+        matmul_add_copy(task, OP_COPY, addend, &task.result)
+        addend = NULL
+    if copies:
+        prepare(&a, &b, addend, &task.result, product)
+    if options.conj_a or options.conj_b:
+        conjugate(task, &a, &b, addend)
+    fill_product(task)
+    return matmul_find_plan(task, addend)
+
+
+cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1:
+    """Memory for a copy that the product can do without; false when there is none.
+
+    Without the copy another algorithm adds in another order, so a deterministic product needs it.
+    """
+    if task.product.flags & PRODUCT_DETERMINISTIC:
+        take_memory(&task.temporaries, nbytes, ptr)
+        return True
+    return take_memory_if_any(&task.temporaries, nbytes, ptr)
+
+
+cdef bint pad_product(Task* task, int padded) except -1:
+    """Put padded copies in the place of the product's matrices, and note what to copy.
+
+    False, and nothing is changed, when there is no memory for them.
+    """
+    cdef Product* product = &task.product
+    cdef uint64_t a = 0
+    cdef uint64_t b = 0
+    cdef uint64_t d = 0
+    cdef int64_t ld, stride
+    cdef int count = task.temporaries.count
+    cdef bint is_there = True
+    if padded & PAD_A:
+        is_there = take_for_speed(task, pad_nbytes(product, PAD_A, &ld, &stride), &a)
+    if is_there and padded & PAD_B:
+        is_there = take_for_speed(task, pad_nbytes(product, PAD_B, &ld, &stride), &b)
+    if is_there and padded & PAD_D:
+        is_there = take_for_speed(task, pad_nbytes(product, PAD_D, &ld, &stride), &d)
+    if not is_there:
+        give_back(&task.temporaries, count)
+        return False
+    had_bias, activation = product.bias != 0, product.activation
+    pad_bind(product, padded, a, b, d, &task.padding, &task.unpadding)
+    if had_bias and not product.bias:
+        task.has_late_bias = 1
+        task.late_activation = activation
+    task.has_padding = task.padding.count != 0
+    task.has_unpadding = task.unpadding.count != 0
+    return True
+
+
+cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1:
+    """The library conjugates what it transposes; the rest is conjugated by a copy."""
+    cdef Product* product = &task.product
+    cdef int* op_a = &product.op_b if product.is_swapped else &product.op_a
+    cdef int* op_b = &product.op_a if product.is_swapped else &product.op_b
+    cdef bint copy_a = task.options.conj_a and op_a[0] != OP_T
+    cdef bint copy_b = task.options.conj_b and op_b[0] != OP_T
+    if copy_a:
+        materialize(task, OP_CONJ, a)
+    if copy_b:
+        materialize(task, OP_CONJ, b)
+    if copy_a or copy_b:
+        prepare(a, b, addend, &task.result, product)
+    if task.options.conj_a and not copy_a:
+        op_a[0] = OP_C
+    if task.options.conj_b and not copy_b:
+        op_b[0] = OP_C
+    return 0
+
+
+cdef void fill_product(Task* task) noexcept nogil:
+    cdef const Options* options = task.options
+    cdef Product* product = &task.product
+    product.device = task.device
+    product.compute = compute_type(product.type_a, product.type_d, options.precision)
+    product.flags = 0
+    if allows_reduced_reduction(product.type_a, options.precision):
+        product.flags |= PRODUCT_REDUCED_REDUCTION
+    if options.precision & DETERMINISTIC:
+        product.flags |= PRODUCT_DETERMINISTIC
+    if product.compute == COMPUTE_32I and (options.alpha != 1 or options.beta not in (0, 1)):
+        product.flags |= PRODUCT_FACTORS
+    product.alpha, product.alpha_imag = options.alpha, options.alpha_imag
+    product.beta, product.beta_imag = options.beta, options.beta_imag
+    product.activation = ACT_NONE
+    product.bias = product.scale_a = product.scale_b = 0
+    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
+    # The library adds one value to each row of D; ours is one for each column of the result, or
+    # for each row where the second operand is a vector.
+    if options.bias is not NULL:
+        if (product.is_swapped and task.b.ndim > 1 and options.bias.strides[0] == 1
+                and options.scale is NULL and options.bias.dtype == product.type_d
+                and not dtype_is_complex(product.type_d)):
+            product.bias = options.bias.ptr
+        else:
+            task.has_late_bias = 1
+    # The library's tanh is good for float32, not for float64.
+    if options.activation == ACT_RELU or (options.activation == ACT_GELU_TANH
+                                          and product.type_d != DT_FLOAT64):
+        if not task.has_late_bias and not task.has_copy_back and options.scale is NULL:
+            product.activation = options.activation
+    if product.activation != options.activation:
+        task.late_activation = options.activation
+
+
+# ---- plans
+
+cdef inline bint has_epilogue(int backend) noexcept nogil:
+    return (backend == BACKEND_LT or backend == BACKEND_TINY or backend == BACKEND_SMALL_M
+            or backend == BACKEND_DIRECT)
+
+
+cdef int look_up(Task* task) except -1:
+    cdef PlanKey key
+    cdef uint64_t hash_value
+    cdef int preference = preferred_library()
+    plan_key(&task.product, preference, &key)
+    hash_value = plan_hash(&key)
+    task.plan = plan_find(&key, hash_value)
+    if task.plan is NULL:
+        task.plan = plan_now(&task.product, &key, hash_value, preference, task.stream)
+    return 0
+
+
+cdef bint take_copies(Task* task) except -1:
+    """Memory for the copies that the plan makes for speed; false when there is none."""
+    cdef size_t scratch_nbytes = own_scratch_nbytes(task.plan, &task.product)
+    if scratch_nbytes:
+        return take_for_speed(task, scratch_nbytes, &task.scratch)
+    return pad_product(task, task.plan.pad) if task.plan.pad else True
+
+
+cdef int matmul_find_plan(Task* task, const Operand* addend) except -1:
+    task.scratch = 0
+    task.has_padding = task.has_unpadding = 0
+    if task.product.compute == COMPUTE_32F_EMULATED_16BFX9 and not dispatch_emulates(task.device):
+        task.product.compute = COMPUTE_32F
+    if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
+            pointer_batch_ready(task.device)):
+        task.product.flags |= PRODUCT_POINTERS
+        take_memory(&task.temporaries, pointer_batch_nbytes(&task.product), &task.scratch)
+    look_up(task)
+    if not take_copies(task):
+        plan_drop(task.plan)
+        task.plan = NULL
+        task.product.flags |= PRODUCT_AS_IT_IS
+        look_up(task)
+    if task.plan.pad & PAD_D:
+        addend = NULL
+    if not has_epilogue(task.plan.backend):
+        adapt_to_cublas(task, addend)
+    return 0
+
+
+cdef void adapt_to_cublas(Task* task, const Operand* addend) noexcept nogil:
+    """cuBLAS has no epilogue, and adds only what is in the result already."""
+    cdef Product* product = &task.product
+    if addend is not NULL:
+        matmul_add_copy(task, OP_COPY, addend, &task.result)
+        product.c, product.ldc, product.stride_c = product.d, product.ldd, product.stride_d
+        product.outer_c = product.outer_d
+    if product.bias:
+        product.bias = 0
+        task.has_late_bias = 1
+    if product.activation != ACT_NONE:
+        task.late_activation = product.activation
+        product.activation = ACT_NONE
+
+
+# ---- launch
+
+cdef int task_launch(Task* task) except -1:
+    cdef int index
+    cdef Copy* copy
+    if task.kind == TASK_HOST:
+        return matmul_launch_host(task)
+    if task.kind == TASK_NOTHING:
+        return 0
+    if task.kind == TASK_NO_TERMS:
+        return launch_no_terms(task)
+    if task.copy_count:
+        # A copy may go into out.
+        workspace_ask(task.device, task.stream, task.plan.workspace_nbytes)
+    for index in range(task.copy_count):
+        copy = &task.copies[index]
+        elementwise(copy.operation, task.device, task.stream, copy.source.dtype, &copy.target, 1,
+                    &copy.source)
+    if task.has_padding:
+        relayout_launch(&task.padding, task.device, task.stream)
+    task_run_library(task)
+    if task.has_unpadding:
+        relayout_launch(&task.unpadding, task.device, task.stream)
+    return finish(task)
+
+
+# The library's call alone, for who plans a product otherwise: by device, stream, plan and product.
+cdef int task_run_library(Task* task) except -1:
+    cdef Workspace workspace
+    cdef int status
+    cdef void* before = NULL
+    cdef status_t taken
+    if is_own(task.plan.backend):
+        # No workspace and no library that needs the context.
+        return repeat_product(task.plan, &task.product, NULL, task.stream, task.scratch)
+    taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
+    if taken != STATUS_OK:
+        raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
+    taken = context_enter(task.device, &before)
+    if taken != STATUS_OK:
+        workspace_return(&workspace)
+        raise_for_status(taken, "context_enter")
+    try:
+        status = repeat_product(task.plan, &task.product, &workspace, task.stream, task.scratch)
+    finally:
+        context_leave(task.device, before)
+        workspace_return(&workspace)
+    if status != BLAS_OK:
+        name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"
+        raise_for_blas(status, name, product_facts(&task.product))
+    return 0
+
+
+cdef int launch_no_terms(Task* task) except -1:
+    """A sum of no terms is zero: out = beta * addend, then bias and activation."""
+    cdef const Options* options = task.options
+    cdef Operand scalar
+    cdef Operand[2] inputs
+    scalar.is_scalar = 1
+    scalar.ndim = 0
+    scalar.ptr = 0
+    scalar.integer = integer_factor(options.beta, options.beta_imag)
+    scalar.dtype = task.out.dtype
+    scalar.real, scalar.imag = options.beta, options.beta_imag
+    if options.beta == 0 and options.beta_imag == 0:
+        fill(task.device, task.stream, &task.result, &scalar)
+    else:
+        inputs[0] = options.addend[0] if options.addend is not NULL else task.out[0]
+        inputs[1] = scalar
+        elementwise(OP_MUL, task.device, task.stream, task.out.dtype, &task.result, 2, inputs)
+    task.has_late_bias = options.bias is not NULL
+    task.late_activation = options.activation
+    return finish(task)
+
+
+cdef int finish(Task* task) except -1:
+    """What the library's epilogue does not do, and the way of the result into out."""
+    cdef const Options* options = task.options
+    cdef Epilogue epilogue
+    cdef Operand bias
+    if (not task.has_late_bias and task.late_activation == ACT_NONE and options.scale is NULL
+            and options.residual is NULL):
+        if task.has_copy_back:
+            elementwise(OP_COPY, task.device, task.stream, task.out.dtype, task.out, 1,
+                        &task.result)
+        return 0
+    epilogue_init(&epilogue)
+    epilogue.activation = task.late_activation
+    # As alpha, the scale is no factor of a sum of no terms: infinity times it would be NaN.
+    if task.kind != TASK_NO_TERMS:
+        epilogue.scale = options.scale
+    epilogue.residual = options.residual
+    if task.has_late_bias:
+        along_last_axis(options.bias, task.out, &bias)
+        epilogue.bias = &bias
+    return epilogue_run(task.device, task.stream, &epilogue, &task.result, task.out)
+
+
+cdef int matmul_launch_host(Task* task) except -1:
+    cdef const Options* options = task.options
+    cdef object addend = None
+    cdef object bias = None
+    cdef object scale = None
+    cdef object residual = None
+    if options.addend is not NULL:
+        addend = host_view(<Operand*>options.addend)
+    if options.bias is not NULL:
+        bias = host_view(<Operand*>options.bias)
+    if options.scale is not NULL:
+        scale = host_view(<Operand*>options.scale)
+    if options.residual is not NULL:
+        residual = host_view(<Operand*>options.residual)
+    return host_call(task.device, task.stream, matmul_host_product, (
+        host_view(task.out), host_view(<Operand*>task.a), host_view(<Operand*>task.b),
+        factor_object(task.out.dtype, options.alpha, options.alpha_imag),
+        factor_object(task.out.dtype, options.beta, options.beta_imag),
+        addend, bias, options.activation, bool(options.conj_a), bool(options.conj_b), scale,
+        residual,
+    ))
+
+
+cdef void task_release(Task* task) noexcept nogil:
+    temporaries_release(&task.temporaries)
+    if task.plan is not NULL:
+        plan_drop(task.plan)
+    task.plan = NULL

@@ -1,3 +1,0 @@
-__all__ = ["tile_of"]
-
-def tile_of(dtype: int, m: int, n: int, k: int, batch: int = 1) -> int: ...

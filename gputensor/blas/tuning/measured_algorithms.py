@@ -1,0 +1,103 @@
+"""Algorithms that were measured to be quicker than the library's own first choice.
+
+cuBLASLt's heuristic answers without measuring, and for some shapes its first answer is 5 to 15 %
+slower than another of its algorithms. The file beside this module lists such shapes with the better
+algorithm, measured by ``benchmarks/known_ways.py`` over a grid of common sizes of models. A row
+counts for devices of its kind and library versions of its series only, cuBLASLt checks that the
+algorithm fits the product, and who tunes (:mod:`gputensor.blas.tuning.tunable`), names a library or asks
+for padding is not affected. A file that is missing or damaged counts as empty: it could only have
+made products quicker.
+
+Why not for near shapes too: with a tenth more rows of the result, the algorithm of a row was 0.55
+to 1.46 times as fast as the library's first choice (geometric mean 0.93); how tiles fill the
+multiprocessors decides, and that is not smooth.
+"""
+
+import functools
+import json
+from pathlib import Path
+
+from gputensor.blas.libraries import library_versions
+from gputensor.blas.plan import FIELDS
+
+__all__ = ["FILE", "KEY", "find_way", "read_rows"]
+
+FILE = Path(__file__).with_name("known_ways.json")
+#: Measured leading dimensions are multiples of this many bytes, as tensor cores want them.
+ALIGNMENT = 16
+
+_AT = {name: number for number, name in enumerate(FIELDS)}
+KEY = ("op_a", "op_b", "type_a", "type_b", "type_d", "compute", "m", "n", "k")
+CONFIG_COUNT = 9  # numbers of a configuration, as in choice.pxd; int32 each
+
+
+def _way(row):
+    """Split a row into key and configuration; ValueError for what is no row."""
+    *key, config = row
+    if len(key) != len(KEY) or len(config) != CONFIG_COUNT:
+        raise ValueError(f"a row has {len(KEY)} numbers and {CONFIG_COUNT} in a list")
+    if any(type(number) is not int or abs(number) >= 1 << 31 for number in (*key, *config)):
+        raise ValueError("the numbers of a row are integers of 32 bits")
+    return tuple(key), tuple(config)
+
+
+def read_rows(text, device_name, library_version):
+    """Return the rows of a file that count for a device, as ``{key: configuration}``.
+
+    Parameters
+    ----------
+    text : str
+        JSON: ``sections``, each with ``device``, ``library`` (major version) and ``rows`` of
+        ``[op_a, op_b, type_a, type_b, type_d, compute, m, n, k, configuration]``, with the
+        library's names and numbers.
+    device_name : str
+        As the driver names it.
+    library_version : int
+        cuBLASLt's, as in 130100.
+
+    Raises
+    ------
+    ValueError
+        The text is something else.
+
+    Examples
+    --------
+    >>> text = ('{"sections": [{"device": "GPU X", "library": 13, "rows": '
+    ...         '[[0, 0, 9, 9, 9, 68, 8192, 16, 8192, [66, 312, 1, 0, 0, 1, 35, 0, 3]]]}]}')
+    >>> read_rows(text, "GPU X", 130100)
+    {(0, 0, 9, 9, 9, 68, 8192, 16, 8192): (66, 312, 1, 0, 0, 1, 35, 0, 3)}
+    >>> read_rows(text, "GPU X", 120900)
+    {}
+    """
+    rows = {}
+    try:
+        for section in json.loads(text)["sections"]:
+            if section["device"] == device_name and section["library"] == library_version // 10000:
+                rows.update(_way(row) for row in section["rows"])
+    except (KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"no table of known ways: {error!r}") from None
+    return rows
+
+
+@functools.cache
+def _rows(device):
+    from gputensor._driver.cuda import device_info
+
+    name, version = device_info(device)["name"], library_versions().get("cublasLt", 0)
+    try:
+        return read_rows(FILE.read_text(encoding="utf-8"), name, version)
+    except (OSError, ValueError):
+        return {}
+
+
+def find_way(signature, device, itemsize):
+    """Return the configuration for a product of a signature, or None. Called while planning."""
+    at = _AT
+    multiple = ALIGNMENT // itemsize
+    if signature[at["batch"]] != 1 or signature[at["is_repeated"]]:
+        return None
+    if any(signature[at[name]] % multiple for name in ("lda", "ldb", "ldc", "ldd")):
+        return None
+    if any(signature[at[f"align_{matrix}"]] < ALIGNMENT for matrix in "abcd"):
+        return None
+    return _rows(device).get(tuple(signature[at[name]] for name in KEY))

@@ -1,0 +1,466 @@
+"""Tuned products: what was measured is kept, filed, and used again.
+
+The results live in a table under (device, driver, library, signature of the product). They come
+from a file, from :func:`tune_file`, or from products themselves while tuning is enabled. An entry
+is valid on its own: a file may hold entries of several devices and library versions, and each
+process uses those that are its own. A product without an entry may borrow that of a near shape.
+
+The table is asked only when a product is planned, so an enabled table costs a cached product
+nothing. Names and environment variables follow PyTorch's TunableOp, with the prefix
+``GPUTENSOR_TUNABLEOP_``: ENABLED, TUNING, FILENAME, MAX_TUNING_DURATION_MS, MAX_TUNING_ITERATIONS,
+ROTATING_BUFFER_SIZE (MiB), RECORD_UNTUNED, UNTUNED_FILENAME.
+"""
+
+import contextlib
+import functools
+import json
+import math
+import os
+import sys
+import threading
+from pathlib import Path
+
+from gputensor.atomic_file import write_whole
+from gputensor.blas.tuning.measured_algorithms import CONFIG_COUNT
+from gputensor.blas.libraries import library_versions
+from gputensor.blas.plan import forget_plans
+from gputensor.blas.tuning.shapes_file import name_of_signature, read_signatures
+from gputensor.blas.plan import FIELDS, check_signature
+from gputensor.blas.tuning.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, positive
+from gputensor.errors import BlasError, OutOfMemoryError
+
+__all__ = [
+    "clear",
+    "enable",
+    "get_filename",
+    "get_results",
+    "is_enabled",
+    "read_file",
+    "record_untuned",
+    "record_untuned_enable",
+    "record_untuned_is_enabled",
+    "set_filename",
+    "set_max_tuning_duration",
+    "set_max_tuning_iterations",
+    "set_numerical_check",
+    "set_rotating_buffer_size",
+    "set_untuned_filename",
+    "tune_file",
+    "tuning_enable",
+    "tuning_is_enabled",
+    "write_file",
+]
+
+SIZES = ("m", "n", "k")
+# A near shape differs by at most this factor in each size, and has as many tiles: with a tenth more
+# rows, borrowed algorithms were 0.55 to 1.46 times as fast as the library's first choice.
+NEAR = 1.25
+TILE = 64
+SMALL_TILE = 16  # of sizes below TILE
+
+#: Whether plans ask this module at all; read by planning.pyx.
+is_active = False
+
+_lock = threading.RLock()
+_entries: dict = {}  # (environment, signature) -> entry
+_untuned: dict = {}  # signatures met without an entry, in order
+
+
+def _renew_lock():
+    """Make a new lock in the child of a fork: another thread of the parent may have held it."""
+    global _lock
+    _lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_renew_lock)
+
+
+_settings = Given()
+_is_begun = False
+
+
+def _changed():
+    """Have products planned anew, by what holds now."""
+    global is_active
+    is_active = _settings.is_enabled or _settings.is_recording
+    forget_plans()
+
+
+def _begin():
+    """Do what the environment asks for; until it can be done, each use says why not."""
+    global _is_begun
+    if not _is_begun:
+        if _settings.is_enabled or _settings.is_recording:
+            enable(_settings.is_enabled)
+        _is_begun = True
+
+
+def enable(value=True):
+    """Use tuned results from now on (and read the file, when there is one).
+
+    >>> enable(False)
+    >>> is_enabled()
+    False
+    """
+    # A device or a pipe is none: /dev/zero has no end.
+    if _boolean("value", value) and os.path.isfile(_settings.filename):
+        read_file()
+    _settings.is_enabled = value
+    _changed()
+
+
+def is_enabled():
+    """Return whether tuned results are used."""
+    return _settings.is_enabled
+
+
+def tuning_enable(value=True):
+    """Tune products that have no entry when they are first used (with :func:`enable`).
+
+    >>> tuning_enable(False)
+    >>> tuning_is_enabled()
+    False
+    """
+    _settings.is_tuning = _boolean("value", value)
+    _changed()
+
+
+def tuning_is_enabled():
+    """Return whether products without an entry are tuned."""
+    return _settings.is_tuning
+
+
+def record_untuned(value=True):
+    """Note the products that have no entry; :func:`write_file` writes them beside the results.
+
+    >>> record_untuned(False)
+    >>> record_untuned_is_enabled()
+    False
+    """
+    _settings.is_recording = _boolean("value", value)
+    _changed()
+
+
+#: PyTorch's name of :func:`record_untuned`.
+record_untuned_enable = record_untuned
+
+
+def record_untuned_is_enabled():
+    """Return whether untuned products are noted."""
+    return _settings.is_recording
+
+
+def set_max_tuning_duration(milliseconds):
+    """Set the time budget of one product.
+
+    >>> set_max_tuning_duration(600)
+    """
+    _settings.duration_ms = positive("milliseconds", milliseconds, MAX_NUMBER)
+
+
+def set_max_tuning_iterations(rounds):
+    """Set the rounds of the second pass, of which the median is taken.
+
+    >>> set_max_tuning_iterations(5)
+    """
+    _settings.iterations = positive("rounds", rounds, MAX_NUMBER)
+
+
+def set_rotating_buffer_size(mebibytes):
+    """Set the memory that operands rotate through while they are measured."""
+    _settings.rotating_mib = positive("mebibytes", mebibytes, MAX_MEBIBYTES)
+
+
+def set_numerical_check(value):
+    """Choose whether a winner's result is compared with the default's before it is believed."""
+    _settings.is_checked = _boolean("value", value)
+
+
+def set_filename(filename):
+    """Set the file of results; ``%h`` in it becomes the host name of the machine."""
+    import platform
+
+    _settings.filename = os.fspath(filename).replace("%h", platform.node())
+
+
+def get_filename():
+    """Return the file of results."""
+    return _settings.filename
+
+
+def set_untuned_filename(filename):
+    """Set the file of untuned products."""
+    _settings.untuned_filename = os.fspath(filename)
+
+
+def _boolean(name, value):
+    if not isinstance(value, bool):
+        raise TypeError(f"{name} must be True or False, not {value!r}")
+    return value
+
+
+@functools.cache
+def environment(device):
+    """Return what an entry is valid for: names of device, driver and library."""
+    from gputensor._driver.cuda import device_info
+
+    info = device_info(device)
+    return (
+        info["name"],
+        ".".join(map(str, info["driver_version"])),
+        f"cublasLt {library_versions().get('cublasLt', 0)}",
+    )
+
+
+def find(signature, device, is_capturing):
+    """Return what was measured for a product, or None. Called when a product is planned.
+
+    Tunes the product when that is enabled, it has no entry, its stream is not capturing and there
+    is memory for it.
+    """
+    _begin()
+    with _lock:
+        place = environment(device)
+        entry = _entries.get((place, signature))
+        if entry is None and _settings.is_tuning and _settings.is_enabled and not is_capturing:
+            # Its operands need memory that the product does not; without it, nothing is known.
+            with contextlib.suppress(OutOfMemoryError):
+                entry = _tune(signature, device, seconds=_settings.duration_ms / 1e3)
+        if entry is None and _settings.is_recording:
+            _untuned[signature] = None
+        return entry["choice"] if entry is not None and _settings.is_enabled else None
+
+
+def find_near(signature, device):
+    """Return the choice of the nearest shape for a product without an entry, or None."""
+    with _lock:
+        entry = _borrow(environment(device), signature) if _settings.is_enabled else None
+        return None if entry is None else entry["choice"]
+
+
+_measure = None  # times the algorithms of a product; see measure_with
+
+
+def measure_with(function):
+    """Have `function` measure products; a later room does, which plans products itself."""
+    global _measure
+    _measure = function
+
+
+def _tune(signature, device, *, seconds, is_exhaustive=False):
+    """Measure a product and file the result."""
+    result = _measure(
+        signature,
+        device,
+        seconds=seconds,
+        rounds=_settings.iterations,
+        rotating_nbytes=_settings.rotating_mib << 20,
+        is_exhaustive=is_exhaustive,
+        is_checked=_settings.is_checked,
+    )
+    with _lock:
+        _entries[environment(device), signature] = result
+    return result
+
+
+def _borrow(place, signature):
+    """The entry of the nearest shape that is alike in everything else, or None."""
+    best, best_distance = None, math.inf
+    for (other_place, other), entry in _entries.items():
+        if other_place != place or other == signature:
+            continue
+        distance = _distance(signature, other)
+        if distance < best_distance:
+            best, best_distance = entry, distance
+    return best
+
+
+def _tiles(size):
+    """How many tiles a size fills, with the size of the tiles."""
+    tile = TILE if size > TILE else SMALL_TILE
+    return (-(-size // tile), tile)
+
+
+def _distance(one, other):
+    """How far apart two shapes are; infinite when they are not near or differ otherwise.
+
+    Sizes may differ a little, and with them leading dimensions and strides, as long as the
+    leading dimensions stay multiples of the same 8 elements or not.
+    """
+    total = 0.0
+    for name, a, b in zip(FIELDS, one, other, strict=True):
+        if name in SIZES or name == "batch":
+            ratio = max(a, b) / min(a, b)
+            if ratio > NEAR or (name in "mn" and _tiles(a) != _tiles(b)):
+                return math.inf
+            total += math.log(ratio)
+        elif name.startswith(("ld", "stride")):
+            if (a % 8 == 0) != (b % 8 == 0):
+                return math.inf
+        elif a != b:
+            return math.inf
+    return total
+
+
+def get_results():
+    """Return the entries as dicts: ``device``, ``driver``, ``library``, ``problem``, ``us`` …
+
+    >>> clear()
+    >>> get_results()
+    []
+    """
+    _begin()
+    with _lock:
+        return [
+            {
+                "device": place[0],
+                "driver": place[1],
+                "library": place[2],
+                "problem": dict(zip(FIELDS, signature, strict=True)),
+                "pad": entry["choice"][0],
+                "backend": entry["choice"][1],
+                "config": entry["choice"][2] and list(entry["choice"][2]),
+                "us": entry["us"],
+                "default_us": entry["default_us"],
+                "measured": entry["measured"],
+            }
+            for (place, signature), entry in _entries.items()
+        ]
+
+
+def clear():
+    """Forget all entries and all untuned products."""
+    with _lock:
+        _entries.clear()
+        _untuned.clear()
+        _changed()
+
+
+def read_file(filename=None):
+    """Add the entries of a file; those of other devices or versions stay for :func:`write_file`.
+
+    Returns
+    -------
+    int
+        How many entries the file had.
+
+    Raises
+    ------
+    ValueError
+        The file is not one of results; nothing was added.
+    """
+    path = Path(_settings.filename if filename is None else filename)
+    try:
+        content = json.loads(path.read_text())
+        rows = [_entry_of(row) for row in content["results"]]
+    except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
+        raise ValueError(f"{path} is not a file of tuned results: {error}") from None
+    with _lock:
+        _entries.update(rows)
+        _changed()
+    return len(rows)
+
+
+def _entry_of(row):
+    signature = check_signature([row["problem"][name] for name in FIELDS])
+    config = row["config"] and tuple(int(number) for number in row["config"])
+    pad, backend = int(row["pad"]), int(row["backend"])
+    if config and (len(config) != CONFIG_COUNT or max(map(abs, config)) >= 1 << 31):
+        raise ValueError(f"a configuration is {CONFIG_COUNT} integers of 32 bits")
+    if not (-1 <= pad <= 7 and -1 <= backend < 1 << 31):  # a mask of three matrices
+        raise ValueError(f"there is no padding {pad}, or no library {backend}")
+    if pad > 0 and row["problem"]["is_repeated"]:
+        raise ValueError("a repeated product is never padded: each repetition has other matrices")
+    entry = {
+        "choice": (pad, backend, config or None),
+        "us": float(row["us"]),
+        "default_us": float(row["default_us"]),
+        "measured": int(row["measured"]),
+    }
+    return ((str(row["device"]), str(row["driver"]), str(row["library"])), signature), entry
+
+
+def write_file(filename=None):
+    """Write all entries, and the untuned products that were recorded, if any, to their own file."""
+    path = Path(_settings.filename if filename is None else filename)
+    _write(path, {"format": "gputensor tuned products 1", "results": get_results()})
+    if _settings.is_recording and _untuned:
+        with _lock:
+            shapes = [dict(zip(FIELDS, signature, strict=True)) for signature in _untuned]
+        _write(
+            Path(_settings.untuned_filename),
+            {"format": "gputensor untuned products 1", "problems": shapes},
+        )
+
+
+def _write(path, content):
+    """Replace a file in one step, so that a reader never sees half of it."""
+    text = json.dumps(content, indent=1) + "\n"
+    write_whole(path, lambda file: file.write(text.encode()))
+
+
+def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, show=sys.stderr):
+    """Tune the untuned products of a file and add the results.
+
+    Parameters
+    ----------
+    filename : str, optional
+        A file that :func:`write_file` made of recorded products, or lines such as
+        ``16x4096x8192 bf16 NT`` (see :mod:`gputensor.blas.tuning.shapes_file`); the set one by default.
+    device : int
+        The CUDA device.
+    seconds : float
+        Budget for the whole file; each product gets an even share, at most its own budget.
+    is_exhaustive : bool
+        Measure every algorithm that fits, not only those that the library proposes.
+    show : file, optional
+        Where the progress bar goes; None for none.
+
+    Returns
+    -------
+    list of dict
+        One result for each product, with its name as ``product``. One that the device has no memory
+        for, or that no library has, says so as ``error`` and the others are tuned.
+    """
+    path = Path(_settings.untuned_filename if filename is None else filename)
+    signatures = read_signatures(path)
+    return tune_signatures(
+        signatures, device=device, seconds=seconds, is_exhaustive=is_exhaustive, show=show
+    )
+
+
+def tune_signatures(signatures, *, device, seconds, is_exhaustive=False, show=None):
+    """Tune products within a budget, with a progress bar."""
+    results = []
+    share = seconds / max(1, len(signatures))
+    if not is_exhaustive:
+        share = min(share, _settings.duration_ms / 1e3)
+    try:
+        for number, signature in enumerate(signatures):
+            _progress(show, number, len(signatures))
+            result = {"product": name_of_signature(signature)}
+            try:
+                result |= _tune(signature, device, seconds=share, is_exhaustive=is_exhaustive)
+            except (OutOfMemoryError, BlasError, ValueError) as error:
+                result["error"] = str(error)
+            results.append(result)
+        _progress(show, len(signatures), len(signatures))
+    finally:
+        if show is not None:
+            print(file=show)
+        _changed()
+    return results
+
+
+def _progress(show, done, total):
+    if show is not None and total:
+        width = 40
+        filled = width * done // total
+        bar = "#" * filled + "." * (width - filled)
+        print(f"\r[{bar}] {done}/{total} products", end="", file=show, flush=True)
+
+
+try:
+    _begin()
+except (ValueError, OSError):
+    is_active = True  # the first product that is planned says it, not the import

@@ -1,0 +1,43 @@
+# What other rooms may call of streams/capture; each section is named after its part.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.model cimport PoolHold
+from gputensor._driver.table cimport Driver, status_t
+from gputensor.streams.queue cimport Stream
+
+# ---- graph
+
+# CUDAGraph, and what the context that captures into one needs of it.
+
+cdef enum GraphState:
+    EMPTY = 0
+    CAPTURING = 1
+    CAPTURED = 2
+    READY = 3
+
+cdef class CUDAGraph:
+    cdef uint64_t graph
+    cdef uint64_t executable
+    cdef uint64_t pool_id           # 0: none
+    cdef PoolHold* holds            # on other pools that the capture took memory from
+    cdef uint64_t capture_id
+    cdef uint64_t thread            # the one that has to end the capture; 0: any may
+    cdef uint64_t replayed          # event behind the latest replay; 0: none yet
+    cdef int device
+    cdef int generation
+    cdef int state
+    cdef readonly bint keep_graph
+    cdef bint is_private            # the stream was made for captures
+    cdef Stream stream              # where it was captured
+    cdef list members               # handles of all streams that took part
+
+    cdef Driver* driver(self) except NULL
+    cdef status_t finish_capture(self)
+    cdef set wait_for_peers(self, uint64_t stream)
+    cdef int mark_replay(self, uint64_t stream, set peers) except -1
+    cdef int abandon(self) except -1
+    cdef int release(self) except -1
+    cdef CUDAGraph successor(self)
+    cdef int clear_books(self) except -1
+    cdef int forget(self) except -1

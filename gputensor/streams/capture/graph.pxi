@@ -1,0 +1,435 @@
+"""CUDAGraph: work captured once and replayed with one call.
+
+Capture takes what is queued on a stream, instead of running it, into a graph; memory allocated
+meanwhile comes from a private pool that lives as long as the graph, so that every replay finds it
+at the same addresses. A capture neither collects garbage nor gives pages back to the driver.
+
+A replay is ordered with every other use of the memory that the capture used: it starts after what
+streams that use this memory hold, and they wait for it (graph_streams.pyx, DESIGN.md).
+"""
+
+CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
+
+cdef list release_hooks = []
+# What was given up when nobody could wait for the last replay: inside of a host function (800), or
+# because the wait failed.
+cdef list postponed = []
+# (device, pool id) -> the Stream of the last capture into the pool, and whether it is private:
+# graphs that share a pool capture on one stream, because the allocator reuses memory stream by
+# stream.
+cdef dict pool_streams = {}
+
+
+@cython.no_gc
+cdef class CUDAGraph:
+    """Work that was captured from a stream, to be replayed.
+
+    Parameters
+    ----------
+    keep_graph : bool
+        Do not instantiate the graph when the capture ends; :meth:`instantiate` or the first
+        :meth:`replay` does it.
+
+    Notes
+    -----
+    A replay is work of the current stream: it comes after what that stream holds and before what
+    is queued on it next. Uses of the same memory on other streams are ordered with it, unless the
+    thread's ordering is manual. Graphs that share a pool must be replayed in the order of their
+    capture: the later one may have taken memory that the earlier one was done with.
+    A graph that was replayed inside of another capture has to live as long as that graph. A graph
+    holds addresses, not tensors: what its work reads and writes of tensors made before the capture
+    has to live as long as the graph is replayed, since freed memory goes to others or is unmapped.
+
+    Examples
+    --------
+    >>> from gputensor.streams import Stream
+    >>> g = CUDAGraph()
+    >>> with Stream("host"):
+    ...     g.capture_begin()
+    ...     g.capture_end()
+    >>> g.replay()
+    """
+
+    def __init__(self, keep_graph=False):
+        if self.state != EMPTY:
+            raise RuntimeError("a CUDAGraph is made once; reset() empties it")
+        self.keep_graph = keep_graph
+
+    def __dealloc__(self):
+        if self.state == CAPTURING:
+            self.abandon()
+        elif self.state != EMPTY:
+            self.release()
+
+    def capture_begin(self, pool=None, capture_error_mode="global"):
+        """Start to capture the current stream.
+
+        Parameters
+        ----------
+        pool : pool id or CUDAGraph, optional
+            Take memory from this pool: what :func:`graph_pool_handle` or :meth:`pool` gave.
+            A new pool by default.
+        capture_error_mode : {"global", "thread_local", "relaxed"}
+            Which unsafe driver calls break the capture: those of every thread, of this thread, or
+            none (CUDA's stream capture modes).
+
+        Raises
+        ------
+        RuntimeError
+            The current stream is the default stream or captures already, or this object holds a
+            graph.
+        """
+        cdef int mode, device = current_device()
+        cdef Driver* driver = driver_get(device)
+        cdef uint64_t stream = current_handle(device)
+        cdef uint64_t pool_id
+        cdef uint64_t before = 0
+        cdef uint64_t capture_id = 0
+        cdef status_t status
+        if self.state != EMPTY:
+            raise RuntimeError("this CUDAGraph holds a capture; reset() it or make another one")
+        if capture_error_mode not in CAPTURE_ERROR_MODES:
+            raise ValueError(f"capture_error_mode is {capture_error_mode!r}; it must be 'global', "
+                             "'thread_local' or 'relaxed'")
+        if stream == 0:
+            raise RuntimeError("the default stream cannot be captured; capture inside of "
+                               "graphs.graph(...) or stream(Stream())")
+        if capture_state(device, stream) != 0:
+            raise RuntimeError("the current stream captures already")
+        mode = CAPTURE_ERROR_MODES.index(capture_error_mode)
+        pool_id = pool_new_id() if pool is None else pool_number(pool)
+        # The pool belongs to the device's allocator, which a program may not have used yet.
+        if allocator_open(device) == NULL:
+            raise DeviceError(f"{device_text(device)} has no allocator")
+        status = pool_begin(device, pool_id, stream)
+        if status != STATUS_OK:
+            raise_for_status(status, "pool_begin", f"on {device_text(device)}")
+        with nogil:
+            status = event_behind(device, stream, &before)
+            if status == STATUS_OK:
+                status = begin(driver, stream, mode, &capture_id)
+        if status != STATUS_OK:
+            if before:
+                event_return(device, before)
+            pool_end(device, pool_id, stream, &self.holds)
+            pool_release_capture(device, pool_id)
+            raise_for_status(status, "capture_begin", f"on {device_text(device)}")
+        self.device = device
+        self.generation = device_generation(device)
+        self.stream = stream_argument(None, device)
+        self.pool_id = pool_id
+        self.capture_id = capture_id
+        self.thread = 0 if capture_error_mode == "relaxed" else pool_thread()
+        self.state = CAPTURING
+        pool_streams[device, pool_id] = self.stream, self.is_private
+        capture_started(device, self.capture_id, pool_id, stream, before, self.is_private)
+
+    def capture_end(self):
+        """End the capture, and make the graph ready unless `keep_graph` is set.
+
+        Raises
+        ------
+        DriverError
+            The capture was broken, by work that cannot be captured or by a stream that did not
+            join again. The object is empty then. Or another thread began it, in a mode other than
+            ``"relaxed"``: it goes on, and that thread ends it.
+        """
+        cdef Driver* driver
+        cdef status_t status
+        if self.state != CAPTURING:
+            raise RuntimeError("this CUDAGraph does not capture")
+        self.driver()
+        if self.thread and self.thread != pool_thread():
+            # The driver would say the same and end the capture, under the thread that captures.
+            raise_for_status(STATUS_CAPTURE_WRONG_THREAD, "capture_end",
+                             f"on {device_text(self.device)}; end it there, or drop the graph")
+        status = self.finish_capture()
+        if status != STATUS_OK:
+            self.forget()
+            raise_for_status(status, "capture_end", f"on {device_text(self.device)}")
+        self.state = CAPTURED
+        if not self.keep_graph:
+            self.instantiate()
+            driver = driver_get(self.device)
+            driver.graph_destroy(driver.self, self.graph)
+            self.graph = 0
+
+    def instantiate(self):
+        """Make the captured graph ready to be replayed; once, after the capture."""
+        cdef Driver* driver = self.driver()
+        cdef uint64_t executable = 0
+        cdef status_t status
+        if self.state != CAPTURED:
+            raise RuntimeError("there is no captured graph that is not instantiated yet")
+        with nogil:
+            status = driver.graph_instantiate(driver.self, self.graph, &executable)
+        if status != STATUS_OK:
+            raise_for_status(status, "graph_instantiate", f"on {device_text(self.device)}")
+        self.executable = executable
+        self.state = READY
+
+    def replay(self):
+        """Queue the captured work on the current stream of the graph's device."""
+        cdef Driver* driver
+        cdef uint64_t stream
+        cdef status_t status
+        cdef set peers
+        if self.state == CAPTURED:
+            self.instantiate()
+        elif self.state != READY:
+            raise RuntimeError("this CUDAGraph holds no graph to replay; capture one first")
+        driver = self.driver()
+        stream = current_handle(self.device)
+        section_begin()
+        try:
+            # A replay that is itself captured is ordered as work of that capture.
+            peers = None if capture_state(self.device, stream) else self.wait_for_peers(stream)
+            status = driver.graph_launch(driver.self, self.executable, stream)
+            if status != STATUS_OK:
+                raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
+            if peers is not None:
+                self.mark_replay(stream, peers)
+        finally:
+            with nogil:
+                status = section_end()
+        if status != STATUS_OK:
+            raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
+        after_synchronize(self.device)
+
+    def reset(self):
+        """Give up the graph and its pool. Waits for replays that are under way."""
+        if self.state == CAPTURING:
+            raise RuntimeError("this CUDAGraph captures; end the capture before reset()")
+        if self.state != EMPTY:
+            self.release()
+
+    def pool(self):
+        """Return the id of the graph's memory pool, for the captures that shall share it."""
+        if self.pool_id == 0:
+            raise RuntimeError("this CUDAGraph has no pool before its capture")
+        return self.pool_id, 0
+
+    def __repr__(self):
+        what = ("empty", "capturing", "captured", "ready")[self.state]
+        return f"<CUDAGraph {what}>"
+
+    cdef Driver* driver(self) except NULL:
+        cdef Driver* driver = driver_get(self.device)
+        if driver == NULL or self.generation != device_generation(self.device):
+            raise_closed(self.device, self.generation, "graph")
+        return driver
+
+    cdef status_t finish_capture(self):
+        # Leaves the handle in self.graph, and the pools to the graph. The capture is over whatever
+        # the driver answers: in another thread than the capture's that is an error, too.
+        cdef Driver* driver = driver_get(self.device)
+        cdef uint64_t stream = self.stream.handle
+        cdef status_t status, waits = STATUS_OK
+        with nogil:
+            status = driver.capture_end(driver.self, stream, &self.graph)
+        pool_end(self.device, self.pool_id, stream, &self.holds)
+        self.members = capture_finished(self.device, self.capture_id, &waits, &self.holds)
+        if status == STATUS_OK and waits != STATUS_OK:
+            driver.graph_destroy(driver.self, self.graph)
+            status = waits
+        return status
+
+    cdef set wait_for_peers(self, uint64_t stream):
+        # A stream that captures now runs nothing but what it held before its capture.
+        cdef set peers = set()
+        cdef uint64_t member, peer
+        cdef status_t status
+        # Also without automatic order: such a read is one use of its memory.
+        wait_for_held()
+        if ordering_is_manual():
+            return peers
+        for member in self.members:
+            graph_stream_peers(self.device, member, stream, peers)
+        for peer in peers:
+            if capture_state(self.device, peer) == 0:
+                status = stream_wait_stream(self.device, stream, peer)
+            else:
+                status = capture_wait_before(self.device, stream, peer)
+            if status != STATUS_OK:
+                raise_for_status(status, "stream_wait_event",
+                                 f"before a replay on {device_text(self.device)}")
+        return peers
+
+    cdef int mark_replay(self, uint64_t stream, set peers) except -1:
+        cdef Driver* driver = driver_get(self.device)
+        cdef uint64_t peer
+        cdef status_t status = STATUS_OK
+        if self.replayed == 0:
+            status = event_take(self.device, &self.replayed)
+        if status == STATUS_OK:
+            status = driver.event_record(driver.self, self.replayed, stream)
+        if not ordering_is_manual():
+            peers.update(self.members)
+        for peer in peers:
+            if status != STATUS_OK:
+                break
+            if capture_state(self.device, peer) == 0:
+                if peer != stream:
+                    status = driver.stream_wait_event(driver.self, peer, self.replayed)
+                if status == STATUS_OK:
+                    graph_stream_waited(self.device, peer, stream)
+            else:
+                # It cannot wait now; it will when its capture is over.
+                status = capture_owe(self.device, peer, stream)
+        if status != STATUS_OK:
+            # The replay is queued, and nobody may go on before it is over.
+            with nogil:
+                driver.stream_synchronize(driver.self, stream)
+            raise_for_status(status, "stream_wait_event",
+                             f"behind a replay on {device_text(self.device)}")
+        return 0
+
+    cdef int abandon(self) except -1:
+        # Ends a capture whose result nobody wants, whatever state it is in.
+        cdef Driver* driver = driver_get(self.device)
+        if driver == NULL or self.generation != device_generation(self.device):
+            self.clear_books()
+            return 0
+        if self.finish_capture() == STATUS_OK:
+            driver.graph_destroy(driver.self, self.graph)
+        self.forget()
+        return 0
+
+    cdef int release(self) except -1:
+        cdef Driver* driver = driver_get(self.device)
+        cdef status_t status
+        if driver == NULL or self.generation != device_generation(self.device):
+            self.clear_books()
+            return 0
+        # The pool's memory, and what captured host functions refer to, outlive the last replay.
+        if self.replayed:
+            with nogil:
+                status = driver.event_synchronize(driver.self, self.replayed)
+            if status != STATUS_OK:
+                postponed.append(self.successor())
+                return 0
+        with nogil:
+            if self.executable:
+                driver.graph_executable_destroy(driver.self, self.executable)
+            if self.graph:
+                driver.graph_destroy(driver.self, self.graph)
+        self.forget()
+        return 0
+
+    cdef CUDAGraph successor(self):
+        # Another object that has the graph; this one is empty then.
+        cdef CUDAGraph made = CUDAGraph.__new__(CUDAGraph)
+        made.graph, made.executable, made.replayed = self.graph, self.executable, self.replayed
+        made.pool_id, made.capture_id = self.pool_id, self.capture_id
+        made.device, made.generation, made.state = self.device, self.generation, self.state
+        made.stream, made.members, made.holds = self.stream, self.members, self.holds
+        self.members = None
+        self.holds = NULL
+        self.clear_books()
+        return made
+
+    cdef int clear_books(self) except -1:
+        cdef uint64_t member
+        # What was noted for a device that closed is gone already.
+        if self.members is not None and self.generation == device_generation(self.device):
+            for member in self.members:
+                graph_stream_release(self.device, member)
+        pool_forget_holds(self.holds)
+        self.holds = NULL
+        self.graph = self.executable = self.replayed = self.pool_id = 0
+        self.state = EMPTY
+        self.is_private = False
+        self.stream = None
+        self.members = None
+        return 0
+
+    cdef int forget(self) except -1:
+        cdef uint64_t pool_id = self.pool_id
+        if self.replayed:
+            event_return(self.device, self.replayed)
+        pool_release_holds(self.device, self.holds)
+        self.holds = NULL
+        self.clear_books()
+        pool_release_capture(self.device, pool_id)
+        if pool_use_count(self.device, pool_id) == 0:
+            pool_streams.pop((self.device, pool_id), None)
+        for function in release_hooks:
+            function(self.device, self.capture_id)
+        return 0
+
+
+# The number of a pool argument. Raises TypeError for what is none.
+cdef uint64_t pool_number(object pool) except 0:
+    if isinstance(pool, CUDAGraph):
+        pool = pool.pool()
+    elif hasattr(pool, "id"):
+        pool = pool.id
+    if isinstance(pool, tuple) and len(pool) == 2:
+        pool = pool[0] or pool[1]
+    if isinstance(pool, bool) or not isinstance(pool, int) or pool <= 0:
+        raise TypeError("pool must come from graph_pool_handle(), CUDAGraph.pool() or a MemPool")
+    return pool
+
+
+# The stream kept for captures into a pool, and whether it is private; None: no capture yet.
+cdef object pool_stream(int device, uint64_t pool_id):
+    return pool_streams.get((device, pool_id))
+
+
+# Not 0 while the stream captures.
+cdef int capture_state(int device, uint64_t stream) except -1:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    cdef status_t status
+    if stream == 0:
+        return 0
+    status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    if status != STATUS_OK:
+        raise_for_status(status, "capture_info", f"on {device_text(device)}")
+    return active
+
+
+cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture_id) noexcept nogil:
+    # A capture whose number cannot be had is ended again.
+    cdef int active = 0
+    cdef uint64_t none = 0
+    cdef status_t status = driver.capture_begin(driver.self, stream, mode)
+    if status == STATUS_OK:
+        status = driver.capture_info(driver.self, stream, &active, capture_id)
+        if status != STATUS_OK and driver.capture_end(driver.self, stream, &none) == STATUS_OK:
+            driver.graph_destroy(driver.self, none)
+    return status
+
+
+def forget_pools(int device):
+    """Let go of the streams kept for the pools of a device that closes."""
+    for key in [key for key in pool_streams if key[0] == device]:
+        del pool_streams[key]
+
+
+after_fork(before_close(forget_pools))
+
+
+def release_postponed(int device):
+    """Give up the graphs that could not be given up earlier, after a wait for a device."""
+    global postponed
+    dropped, postponed = postponed, []
+    del dropped
+
+
+on_synchronize(release_postponed)
+
+
+def on_graph_release(function):
+    """Call ``function(device_number, capture_id)`` when a captured graph is given up.
+
+    For the layer that queues Python functions: a captured one lives as long as its graph.
+    """
+    if function not in release_hooks:
+        release_hooks.append(function)
+    return function
+
+
+# Pinned memory that a capture used is the graph's until then.
+on_graph_release(capture_done)

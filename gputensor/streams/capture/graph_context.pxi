@@ -1,0 +1,117 @@
+"""The `with` block that captures into a CUDAGraph, and what can be asked about captures."""
+
+class graph:
+    """A context that captures its body into a CUDAGraph.
+
+    Parameters
+    ----------
+    cuda_graph : CUDAGraph
+        What receives the work.
+    pool : pool id or CUDAGraph, optional
+        The memory pool to share; see :meth:`CUDAGraph.capture_begin`.
+    stream : Stream, optional
+        Where to capture; by default a side stream: that of the shared pool, or a new one.
+    capture_error_mode : str
+        See :meth:`CUDAGraph.capture_begin`.
+
+    Notes
+    -----
+    Entering waits for the device, so that what was written before can be read by the capture, and
+    makes the stream current. What is free on the device then serves the capture, too; nothing has
+    to be given back to the driver before. It does not collect garbage. When the body raises, the
+    capture is dropped and the exception goes on.
+
+    Examples
+    --------
+    >>> from gputensor.streams import Device
+    >>> from gputensor.streams.capture import CUDAGraph
+    >>> g = CUDAGraph()
+    >>> with Device("host"), graph(g):
+    ...     is_current_stream_capturing()
+    True
+    >>> g.replay()
+    """
+
+    def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
+        if not isinstance(cuda_graph, CUDAGraph):
+            raise TypeError(f"cuda_graph is a {type(cuda_graph).__name__}; it must be a CUDAGraph")
+        self.cuda_graph = cuda_graph
+        self.pool = pool
+        self.stream = stream
+        self.capture_error_mode = capture_error_mode
+
+    def __enter__(self):
+        cdef int device = current_device()
+        cdef CUDAGraph captured = self.cuda_graph
+        cdef Stream stream
+        stream, is_private = side_stream(device, self.pool, self.stream)
+        if capture_state(device, current_handle(device)) != 0:
+            raise RuntimeError("the current stream captures already")
+        settle(stream.device_number)
+        enter_stream(stream.device_number, stream.handle, stream)
+        try:
+            captured.is_private = is_private
+            captured.capture_begin(self.pool, self.capture_error_mode)
+        except BaseException:
+            leave()
+            raise
+
+    def __exit__(self, kind, value, trace):
+        cdef CUDAGraph captured = self.cuda_graph
+        try:
+            if kind is None:
+                captured.capture_end()
+            elif captured.state == CAPTURING:
+                captured.abandon()
+        finally:
+            leave()
+
+
+cdef tuple side_stream(int device, object pool, object stream):
+    # The stream to capture on, and whether it is private.
+    if stream is not None:
+        return any_stream(stream, device), False
+    kept = None if pool is None else pool_stream(device, pool_number(pool))
+    return (stream_for_captures(device), True) if kept is None else kept
+
+
+cdef int settle(int device) except -1:
+    # What was queued before has to be done, or the capture could not read what it wrote. Another
+    # thread's capture would break if this one waited for the whole device.
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t stream = current_handle(device)
+    cdef uint64_t moment = wait_begun()
+    cdef bint for_all = not captures_active()
+    cdef status_t status = STATUS_CAPTURE_UNSUPPORTED
+    with nogil:
+        if for_all:
+            status = allocator_settle(device)
+            for_all = status != STATUS_CAPTURE_UNSUPPORTED
+        if not for_all:
+            status = driver.stream_synchronize(driver.self, stream)
+    if status != STATUS_OK:
+        raise_for_status(status, "synchronize", f"of {device_text(device)} before a capture")
+    if for_all:
+        wait_succeeded_for_all(device, moment)
+    else:
+        wait_succeeded(device, stream, moment)
+    return after_synchronize(device)
+
+
+def is_current_stream_capturing():
+    """Return whether the current stream of the current device captures.
+
+    >>> is_current_stream_capturing()
+    False
+    """
+    cdef int device = current_device()
+    return capture_state(device, current_handle(device)) != 0
+
+
+def graph_pool_handle():
+    """Return the id of a new memory pool for several captures to share.
+
+    >>> graph_pool_handle() == graph_pool_handle()
+    False
+    """
+    return pool_new_id(), 0

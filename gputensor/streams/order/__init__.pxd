@@ -1,0 +1,165 @@
+# What other rooms may call of streams/order; each section is named after its part.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._alloc.core cimport Block
+from gputensor._alloc.model cimport PoolHold
+from gputensor._driver.table cimport status_t
+
+# ---- current
+
+# The device and the stream that this thread works on. Reading them makes no driver call.
+#
+# A device number that current_device() or resolve_device() gives is open: driver_get() of it is
+# not NULL.
+
+cdef enum:
+    NO_DEVICE = -1000
+
+# Opens the default device at its first use in the process.
+cdef int current_device() except? -1000
+# The current stream's handle on `device` in this thread; 0 is the default stream.
+cdef uint64_t current_handle(int device) noexcept nogil
+# None (the current device), "cuda", "cuda:1", "host", a device number, or an object with .type and
+# .index. Opens the device. Raises ValueError or TypeError naming what came, DeviceError when the
+# machine has no such device.
+cdef int resolve_device(object device) except? -1000
+# The same without opening it.
+cdef int parse_device(object device) except? -1000
+# "cuda:1" or "host" for a device number.
+cdef str device_text(int device)
+# How often a device of this number was closed: what was made before belongs to another device.
+cdef int device_generation(int device) noexcept nogil
+# Raises the DeviceError of using a `what` ("tensor") that was made in another generation.
+cdef int raise_closed(int device, int generation, str what) except -1
+# For streams/ only. `stream_object` is the Stream of `stream`, or None for the default stream; the
+# thread keeps it alive while it is current.
+cdef int make_device_current(int device) except -1
+cdef int make_stream_current(int device, uint64_t stream, object stream_object) except -1
+cdef object current_stream_object(int device)
+# Enters a device (stream_object is None and stream_device NO_DEVICE) or a stream, remembering what
+# was current; leave() restores it. Frames of one thread form a stack.
+cdef int enter_device(int device) except -1
+cdef int enter_stream(int device, uint64_t stream, object stream_object) except -1
+cdef int leave() except -1
+
+
+# ---- event_pool
+
+# Events without time stamps, shared by the whole library. A returned event may be handed out again
+# at once: a queued wait refers to the record that was made before it.
+
+cdef status_t event_take(int device, uint64_t* event) noexcept nogil
+cdef void event_return(int device, uint64_t event) noexcept nogil
+# An event behind the work that `stream` holds now; 0 when the status is not OK.
+cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcept nogil
+
+
+# ---- graph_streams
+
+# The streams that live graphs were captured on, and who uses the same memory.
+
+cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
+# The streams that a replay on `stream` has to be ordered with on account of `member`: added to
+# `peers`.
+cdef int graph_stream_peers(int device, uint64_t member, uint64_t stream, set peers) except -1
+# `peer`, a member of the replayed graph or not, waits for a replay on `stream` from now on.
+cdef void graph_stream_waited(int device, uint64_t peer, uint64_t stream) noexcept nogil
+
+
+# ---- waited
+
+# Which work is known to be done because a thread of this process waited for it.
+
+# How many waits have begun, and replays been queued. Read without a waited_lock: a use of memory is
+# stamped with it, in the section that queues the use.
+cdef uint64_t wait_clock
+
+# A wait begins (with the GIL, no use being queued) at the moment that is returned; when it succeeds
+# the work queued before on `stream`, or on all streams of the device, is done.
+cdef uint64_t wait_begun() noexcept nogil
+cdef void wait_succeeded(int device, uint64_t stream, uint64_t moment) noexcept nogil
+cdef void wait_succeeded_for_all(int device, uint64_t moment) noexcept nogil
+
+
+# ---- capture
+
+# Which streams take part in the captures that are under way, and what they must be ordered with.
+
+# How many captures of this library are under way, on all devices.
+cdef int captures_active() noexcept nogil
+# The caller has called pool_begin for `stream`, and calls pool_end for it. `before`: an event
+# behind what the stream held when the capture began, taken over. `is_private`: nobody queues work
+# on the stream but captures.
+cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
+                         uint64_t before, bint is_private) except -1
+# To call before and after `stream` is made to wait for something while captures are active. When
+# that makes it join a capture, the second call notes it, and sends its allocations to the capture's
+# pool. `before` goes from the first to the second.
+cdef status_t capture_joining(int device, uint64_t stream, uint64_t* before) noexcept nogil
+cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept nogil
+# For a stream `other` that captures. Needs the GIL, which keeps the capture from ending meanwhile.
+# Orders `waiter` after what `other` held before its capture, and after what it owes a wait.
+cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil
+# `other` will wait, when its capture is over, for what `stream` holds now.
+cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil
+# Forgets the capture, lets its streams wait for what they owe, and gives their handles, the first
+# one first; the caller calls graph_stream_release for each. `waits` is the status of the waits;
+# `holds` gets the pools that streams which joined took memory from (pool_end).
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds)
+
+
+# ---- ordering
+
+# Automatic ordering: a use of memory on one stream waits for the uses on other streams that it
+# depends on. DESIGN.md describes the model.
+#
+# Callers are in one section (section_begin of _driver/host/__init__.pxd) from the first order_* call of an
+# operation until its work is queued: between the two, no other thread may use the same memory. All
+# allocations of an operation come before its section.
+
+# One stream that has used the memory. is_live: it has read since the last write, and is ordered
+# after that write.
+cdef struct Use:
+    uint64_t stream
+    uint64_t is_live
+    uint64_t stamp          # wait_clock at its latest use (waited.pxd)
+
+# Embedded in a tensor's storage.
+#   only == writer      every use since the last write, and the write, was on this stream
+#   only == ~0          other streams have read since; those are the live entries of `uses`
+cdef struct UseLog:
+    uint64_t only
+    uint64_t writer         # the stream of the last write (at first: of the allocation)
+    uint64_t stamp          # wait_clock at the latest use on it
+    Use* uses               # streams that came after the first one; heap, kept across writes
+    int count
+    int capacity
+    int device
+    int writer_reads        # the writer's stream has read since another stream's first read
+    int lock
+    int held                # reads under way that writes wait for; changed in sections, read in one
+
+# `stream`: where the memory was allocated, or is safe to use without a wait (foreign memory).
+cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil
+# Frees what the log holds; queues nothing.
+cdef void use_log_drop(UseLog* log) noexcept nogil
+# `block` is NULL for memory that the allocator does not own. Gives a status; raise_for_order makes
+# the exception.
+cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil
+cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil
+cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
+# A read whose work is queued bit by bit: in its section, after order_read. Until the release (by any
+# thread, with or without the GIL) a write of the memory waits in order_write, and so do replays.
+cdef void use_log_hold(UseLog* log) noexcept nogil
+cdef void use_log_release(UseLog* log) noexcept nogil
+# In a section: waits until no memory is held.
+cdef void wait_for_held() noexcept nogil
+# Whether this thread orders its streams itself.
+cdef bint ordering_is_manual() noexcept nogil
+# Work queued on `waiter` from now on starts after the work queued on `other` so far. One event
+# from the device's pool; no allocation when the pool has one.
+cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) noexcept nogil
+# The same for a stream `other` of another device of the same kind, `peer`. Not during captures.
+cdef status_t stream_wait_peer(int device, uint64_t waiter, int peer,
+                               uint64_t other) noexcept nogil

@@ -1,0 +1,309 @@
+"""The captures under way, and the streams that take part in each.
+
+A stream joins a capture by waiting for an event of it, and the driver cannot list who joined. Two
+want to know. The allocator: what a joined stream allocates comes from the capture's pool. And the
+ordering of replays, which starts from these streams (graph_streams.pyx). Captures that other
+libraries make are not listed here.
+
+A stream that captures can neither be waited for nor wait: both would concern the graph. Others wait
+for the event behind what it held before; what it should wait for is owed until its capture is over.
+Then it also waits for what the other streams of the capture held before, and owe.
+"""
+
+cdef extern from "gputensor/streams/order/spin_lock.h":
+    void spin_acquire(int* capture_lock) noexcept nogil
+    void spin_release(int* capture_lock) noexcept nogil
+    int count_read(const int* count) noexcept nogil
+    void count_change(int* count, int by) noexcept nogil
+
+# A wait to make when a capture is over.
+cdef struct Owed:
+    uint64_t stream             # whose work is to be waited for
+    uint64_t event              # behind the latest of it
+
+# One stream's part in a capture.
+cdef struct Part:
+    uint64_t stream
+    uint64_t before             # event behind what it held when it joined; 0: not known
+    Owed* owed
+    int owed_count
+
+cdef struct Capture:
+    int device
+    uint64_t id
+    uint64_t pool_id
+    Part* parts                 # the first is where the capture began
+    int count
+    int capacity
+    Capture* next
+
+cdef Capture* captures = NULL       # guarded by capture_lock, as is all that it leads to
+cdef int active = 0                 # the length of that list; read without the capture_lock
+cdef int capture_lock = 0
+
+# No stream's handle: the stream waited for several.
+cdef uint64_t CAPTURE_SEVERAL = <uint64_t>-1
+
+
+cdef int captures_active() noexcept nogil:
+    return count_read(&active)
+
+
+cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
+                         uint64_t before, bint is_private) except -1:
+    global captures
+    cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
+    if capture == NULL:
+        raise MemoryError
+    capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL)
+    if add_part(capture, stream, before) < 0 or not graph_stream_retain(device, stream, is_private):
+        free(capture.parts)
+        free(capture)
+        raise MemoryError
+    spin_acquire(&capture_lock)
+    capture.next = captures
+    captures = capture
+    count_change(&active, 1)
+    spin_release(&capture_lock)
+    return 0
+
+
+# ---- streams that join ----
+
+cdef status_t capture_joining(int device, uint64_t stream, uint64_t* before) noexcept nogil:
+    cdef uint64_t capture_id
+    before[0] = 0
+    # The default stream never captures.
+    if stream == 0 or capture_of_stream(device, stream, &capture_id):
+        return STATUS_OK
+    return event_behind(device, stream, before)
+
+
+cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept nogil:
+    cdef Capture* capture = NULL
+    cdef uint64_t capture_id
+    cdef uint64_t pool_id = 0
+    cdef int added = 0
+    if capture_of_stream(device, stream, &capture_id):
+        spin_acquire(&capture_lock)
+        capture = captures
+        while capture != NULL and (capture.device != device or capture.id != capture_id):
+            capture = capture.next
+        if capture != NULL:
+            # Without memory for the entry, this stream's part is the program's to order and keep.
+            added = add_part(capture, stream, before)
+            pool_id = capture.pool_id
+        spin_release(&capture_lock)
+    if added <= 0 and before:
+        event_return(device, before)
+    if added > 0:
+        graph_stream_retain(device, stream, False)
+        pool_begin(device, pool_id, stream)
+
+
+cdef bint capture_of_stream(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int is_capturing = 0
+    capture_id[0] = 0
+    return (driver.capture_info(driver.self, stream, &is_capturing, capture_id) == STATUS_OK
+            and is_capturing)
+
+
+# 1: added, 0: it was there, -1: no memory.
+cdef int add_part(Capture* capture, uint64_t stream, uint64_t before) noexcept nogil:
+    cdef Part* parts
+    cdef int i
+    for i in range(capture.count):
+        if capture.parts[i].stream == stream:
+            return 0
+    if capture.count == capture.capacity:
+        parts = <Part*>realloc(capture.parts, (capture.count + 8) * sizeof(Part))
+        if parts == NULL:
+            return -1
+        capture.parts = parts
+        capture.capacity = capture.count + 8
+    capture.parts[capture.count] = Part(stream, before, NULL, 0)
+    capture.count += 1
+    return 1
+
+
+# ---- order with work outside ----
+
+cdef Part* find_part(int device, uint64_t stream) noexcept nogil:
+    cdef Capture* capture = captures
+    cdef int i
+    while capture != NULL:
+        for i in range(capture.count):
+            if capture.device == device and capture.parts[i].stream == stream:
+                return &capture.parts[i]
+        capture = capture.next
+    return NULL
+
+
+cdef status_t capture_wait_before(int device, uint64_t waiter, uint64_t other) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef Part* part
+    cdef status_t status = STATUS_OK
+    cdef uint64_t event = 0
+    cdef int i = -1
+    # Before the first of the owed events there is `before`, at -1.
+    while status == STATUS_OK:
+        spin_acquire(&capture_lock)
+        part = find_part(device, other)
+        if part == NULL or i == part.owed_count:
+            spin_release(&capture_lock)
+            break
+        event = part.before
+        if i >= 0:
+            event = 0 if part.owed[i].stream == waiter else part.owed[i].event
+        spin_release(&capture_lock)
+        if event:
+            status = driver.stream_wait_event(driver.self, waiter, event)
+        i += 1
+    return status
+
+
+cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept nogil:
+    cdef uint64_t event = 0
+    cdef status_t status = event_behind(device, stream, &event)
+    cdef uint64_t former = event
+    replay_came(device, other)
+    if status == STATUS_OK:
+        spin_acquire(&capture_lock)
+        status = add_owed(find_part(device, other), stream, event, &former)
+        spin_release(&capture_lock)
+    if former:
+        event_return(device, former)
+    return status
+
+
+cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
+                       uint64_t* former) noexcept nogil:
+    # A later event of the same stream takes the place of an earlier one, which comes back.
+    cdef Owed* owed
+    cdef int i
+    if part == NULL:
+        return STATUS_OK        # another library's capture: its order is the program's
+    for i in range(part.owed_count):
+        if part.owed[i].stream == stream:
+            former[0] = part.owed[i].event
+            part.owed[i].event = event
+            return STATUS_OK
+    owed = <Owed*>realloc(part.owed, (part.owed_count + 1) * sizeof(Owed))
+    if owed == NULL:
+        return STATUS_OUT_OF_MEMORY
+    part.owed = owed
+    owed[part.owed_count] = Owed(stream, event)
+    part.owed_count += 1
+    former[0] = 0
+    return STATUS_OK
+
+
+# ---- the end ----
+
+cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
+    # Takes the capture off the list; an id of 0 takes any capture of the device. NULL: none.
+    cdef Capture** link = &captures
+    cdef Capture* capture
+    spin_acquire(&capture_lock)
+    while link[0] != NULL and (link[0].device != device
+                               or (capture_id and link[0].id != capture_id)):
+        link = &link[0].next
+    capture = link[0]
+    if capture != NULL:
+        link[0] = capture.next
+        count_change(&active, -1)
+    spin_release(&capture_lock)
+    return capture
+
+
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds):
+    cdef Capture* capture = take(device, capture_id)
+    cdef list streams = []
+    cdef status_t status
+    cdef int i
+    waits[0] = STATUS_OK
+    if capture == NULL:
+        return streams
+    for i in range(capture.count):
+        streams.append(capture.parts[i].stream)
+        if i > 0:
+            # pool_begin counted as a holder; the graph is the only one that stays.
+            pool_end(device, capture.pool_id, capture.parts[i].stream, holds)
+            pool_release_capture(device, capture.pool_id)
+        status = pay(device, capture, i)
+        if status != STATUS_OK:
+            waits[0] = status
+    return_events(device, capture)
+    drop(capture)
+    return streams
+
+
+cdef status_t pay(int device, Capture* capture, int at) noexcept nogil:
+    # Logs take the edges of the capture for waits of its streams. So each stream waits, beside what
+    # it owes itself, for what the others held before and owe.
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t stream = capture.parts[at].stream
+    cdef uint64_t capture_id
+    cdef uint64_t waited_for = stream
+    # A capture that the driver did not end is left intact.
+    cdef bint goes_on = capture_of_stream(device, stream, &capture_id)
+    cdef status_t status = STATUS_OK
+    cdef Part* part
+    cdef Owed* owed
+    cdef int i, j
+    for i in range(capture.count):
+        part = &capture.parts[i]
+        if i != at and part.before and driver.event_query(driver.self, part.before) != STATUS_OK:
+            waited_for = CAPTURE_SEVERAL
+            if not goes_on and status == STATUS_OK:
+                status = driver.stream_wait_event(driver.self, stream, part.before)
+        for j in range(part.owed_count):
+            owed = &part.owed[j]
+            if owed.stream == stream:
+                continue
+            waited_for = owed.stream if waited_for in (stream, owed.stream) else CAPTURE_SEVERAL
+            if not goes_on and status == STATUS_OK:
+                status = driver.stream_wait_event(driver.self, stream, owed.event)
+    if waited_for != stream:
+        graph_stream_waited(device, stream, waited_for)
+    return status
+
+
+cdef void return_events(int device, Capture* capture) noexcept nogil:
+    cdef int i, j
+    for i in range(capture.count):
+        for j in range(capture.parts[i].owed_count):
+            event_return(device, capture.parts[i].owed[j].event)
+        if capture.parts[i].before:
+            event_return(device, capture.parts[i].before)
+
+
+cdef void drop(Capture* capture) noexcept nogil:
+    cdef int i
+    for i in range(capture.count):
+        free(capture.parts[i].owed)
+    free(capture.parts)
+    free(capture)
+
+
+def forget_captures(int device):
+    """Drop the captures of a device that closes."""
+    cdef Capture* capture = take(device, 0)
+    while capture != NULL:
+        drop(capture)
+        capture = take(device, 0)
+
+
+before_close(forget_captures)
+
+
+cdef void _capture_after_fork() noexcept nogil:
+    # The captures are the parent's; the list may be in the middle of a change.
+    global captures, active, capture_lock
+    captures = NULL
+    active = 0
+    capture_lock = 0
+
+
+at_fork(_capture_after_fork)

@@ -1,0 +1,90 @@
+"""The pool of driver events behind waits between streams.
+
+An event is taken for one wait and goes back at once, because a queued wait keeps the record that
+was the latest when it was queued. So a program needs a handful of them, and makes no driver call
+for one after its first waits. They carry no time stamps; events that do are made and destroyed by
+event.pyx. Idle events of a device are destroyed before it closes.
+"""
+
+cdef extern from "gputensor/streams/order/spin_lock.h":
+    void spin_acquire(int* lock) noexcept nogil
+    void spin_release(int* lock) noexcept nogil
+
+cdef struct EventPool:
+    uint64_t* events
+    int count
+    int capacity
+    int lock
+
+cdef EventPool pools[64]
+
+
+cdef status_t event_take(int device, uint64_t* event) noexcept nogil:
+    cdef EventPool* pool = &pools[device + HOST_DEVICES]
+    cdef Driver* driver
+    spin_acquire(&pool.lock)
+    if pool.count:
+        pool.count -= 1
+        event[0] = pool.events[pool.count]
+        spin_release(&pool.lock)
+        return STATUS_OK
+    spin_release(&pool.lock)
+    driver = driver_get(device)
+    return driver.event_create(driver.self, event, 0)
+
+
+cdef void event_return(int device, uint64_t event) noexcept nogil:
+    cdef EventPool* pool = &pools[device + HOST_DEVICES]
+    cdef uint64_t* events
+    cdef Driver* driver
+    cdef int capacity
+    spin_acquire(&pool.lock)
+    if pool.count == pool.capacity:
+        capacity = 2 * pool.capacity + 16
+        events = <uint64_t*>realloc(pool.events, capacity * sizeof(uint64_t))
+        if events == NULL:
+            spin_release(&pool.lock)
+            driver = driver_get(device)
+            driver.event_destroy(driver.self, event)
+            return
+        pool.events = events
+        pool.capacity = capacity
+    pool.events[pool.count] = event
+    pool.count += 1
+    spin_release(&pool.lock)
+
+
+cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    event[0] = 0
+    status = event_take(device, event)
+    if status != STATUS_OK:
+        return status
+    status = driver.event_record(driver.self, event[0], stream)
+    if status != STATUS_OK:
+        event_return(device, event[0])
+        event[0] = 0
+    return status
+
+
+def release_events(int device):
+    """Destroy the idle events of a device."""
+    cdef Driver* driver = driver_get(device)
+    cdef uint64_t event
+    while driver != NULL and pools[device + HOST_DEVICES].count:
+        if event_take(device, &event) == STATUS_OK:
+            driver.event_destroy(driver.self, event)
+
+
+before_close(release_events)
+
+
+cdef void _event_pool_after_fork() noexcept nogil:
+    # The events are the parent's; the list may be in the middle of a change.
+    cdef int index
+    for index in range(MAX_DEVICES):
+        pools[index] = EventPool(NULL, 0, 0, 0)
+
+
+at_fork(_event_pool_after_fork)

@@ -1,0 +1,128 @@
+"""Device: the value that names a device, and a `with` block that makes it current.
+
+A Device is a name, not a resource: making one opens nothing and makes no driver call. There is
+one object for each device number, so `tensor.device` costs a list access.
+"""
+
+cdef list devices = [None] * MAX_DEVICES
+
+
+cdef class Device:
+    """A device by name: ``"cuda:0"``, ``"cuda"`` (the current CUDA device), ``"host"``.
+
+    Parameters
+    ----------
+    device : str, int, Device or None
+        What names the device; an int is a CUDA ordinal (or the negative number of a host device);
+        None is the current device. An object with ``.type`` and ``.index`` works too.
+    index : int, optional
+        The ordinal, when `device` is a bare type such as ``"cuda"``.
+
+    Attributes
+    ----------
+    type : str
+        ``"cuda"`` or ``"host"``.
+    index : int
+        The ordinal among the devices of the type.
+    number : int
+        What the library uses inside: the CUDA ordinal, or -1 - index for a host device.
+
+    Raises
+    ------
+    ValueError, TypeError
+        `device` names no device that could exist. Whether it does exist shows at the first use.
+
+    Notes
+    -----
+    In a ``with`` statement the device is the thread's current device until the end of the block,
+    also upon an exception.
+
+    Examples
+    --------
+    >>> device = Device("host")
+    >>> device.type, device.index
+    ('host', 0)
+    >>> device == "host", device == Device("cuda:1")
+    (True, False)
+    >>> str(Device("cuda", 1))
+    'cuda:1'
+    """
+
+    def __cinit__(self, device=None, index=None):
+        if index is not None:
+            if not isinstance(device, str) or ":" in device:
+                raise ValueError(f"device is {device!r}; with an index it must be 'cuda' or 'host'")
+            device = f"{device}:{index}"
+        self.number = parse_device(device)
+
+    @property
+    def type(self):
+        """``"cuda"`` or ``"host"``."""
+        return "cuda" if self.number >= 0 else "host"
+
+    @property
+    def index(self):
+        """The ordinal among the devices of its type."""
+        return self.number if self.number >= 0 else HOST_DEVICE - self.number
+
+    def __eq__(self, other):
+        if isinstance(other, Device):
+            return self.number == (<Device>other).number
+        if isinstance(other, str):
+            # "cuda" without a number is "cuda:0" here: equality does not depend on the thread.
+            return other == device_text(self.number) or (other == "cuda" and self.number == 0) or (
+                other == "host:0" and self.number == HOST_DEVICE)
+        return NotImplemented
+
+    def __hash__(self):
+        return hash(device_text(self.number))
+
+    def __str__(self):
+        return device_text(self.number)
+
+    def __repr__(self):
+        return f"device('{device_text(self.number)}')"
+
+    def __reduce__(self):
+        return Device, (device_text(self.number),)
+
+    def __enter__(self):
+        enter_device(self.number)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        leave()
+
+
+cdef Device device_object(int device):
+    cdef object found = devices[device + HOST_DEVICES]
+    if found is None:
+        found = devices[device + HOST_DEVICES] = Device(device)
+    return <Device>found
+
+
+def device_of(int number):
+    """Return the Device of a device number.
+
+    >>> device_of(-1)
+    device('host')
+    """
+    if not -HOST_DEVICES <= number < MAX_DEVICES - HOST_DEVICES:
+        raise ValueError(f"number is {number}; no device has it")
+    return device_object(number)
+
+
+def set_device(device):
+    """Make a device current in this thread. Prefer a ``with`` statement, which restores it.
+
+    Parameters
+    ----------
+    device : device
+        What :class:`Device` takes.
+
+    Raises
+    ------
+    DeviceError
+        The machine has no such device.
+    """
+    make_device_current(parse_device(device))

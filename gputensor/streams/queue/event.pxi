@@ -1,0 +1,250 @@
+"""Event: a mark behind the work that a stream holds, to be waited for or timed.
+
+The driver event is made at the first record, on that stream's device. Events without time stamps
+come from and go back to the pool in event_pool.pyx; those with time stamps are made and destroyed.
+"""
+
+# How long a blocking event sleeps between two looks, in seconds: from the first to the longest.
+SLEEP_FIRST = 20e-6
+SLEEP_LONGEST = 1e-3
+
+
+cdef class Event:
+    """A mark in a stream.
+
+    Parameters
+    ----------
+    enable_timing : bool
+        Keep a time stamp, for :meth:`elapsed_time`.
+    blocking : bool
+        :meth:`synchronize` sleeps between looks instead of spinning: less CPU, up to 1 ms later.
+
+    Attributes
+    ----------
+    device : Device or None
+        Where the event was first recorded; None before.
+    cuda_event : int
+        The driver's handle; 0 before the first record.
+
+    Notes
+    -----
+    An event that was never recorded counts as done. Recording it again moves the mark; waits that
+    were queued before refer to the former mark.
+
+    Examples
+    --------
+    >>> from gputensor.streams import Stream
+    >>> s, event = Stream("host"), Event()
+    >>> event.query()
+    True
+    >>> event.record(s)
+    >>> event.synchronize()
+    >>> event.query()
+    True
+    """
+
+    def __init__(self, enable_timing=False, blocking=False):
+        if self.handle:
+            raise RuntimeError("an Event is made once; make another one")
+        self.device_number = NO_DEVICE
+        self.enable_timing = enable_timing
+        self.blocking = blocking
+
+    def __dealloc__(self):
+        cdef Driver* driver
+        if self.handle:
+            driver = driver_get(self.device_number)
+            if driver == NULL or self.generation != device_generation(self.device_number):
+                return
+            if self.enable_timing:
+                driver.event_destroy(driver.self, self.handle)
+            else:
+                event_return(self.device_number, self.handle)
+
+    @property
+    def device(self):
+        """Where the event was first recorded; None before."""
+        return None if self.handle == 0 else device_object(self.device_number)
+
+    @property
+    def cuda_event(self):
+        """The driver's handle as an int; 0 before the first record."""
+        return self.handle
+
+    def record(self, stream=None):
+        """Put the mark behind the work that `stream` (the current one by default) holds now."""
+        cdef Stream target
+        cdef Driver* driver
+        cdef uint64_t handle, moment
+        cdef status_t status
+        if self.handle:
+            if isinstance(stream, Stream) and (<Stream>stream).device_number != self.device_number:
+                raise ValueError(
+                    f"stream is on {device_text((<Stream>stream).device_number)}; this event was "
+                    f"recorded on {device_text(self.device_number)} and stays there")
+            target = stream_argument(stream, self.device_number)
+        elif isinstance(stream, Stream):
+            target = <Stream>stream
+        else:
+            target = stream_argument(stream, current_device())
+        driver = target.driver()
+        handle = self.handle if self.handle else self.create(target.device_number)
+        # With the GIL: two threads that record for the first time must not both make an event.
+        moment = wait_begun()
+        status = driver.event_record(driver.self, handle, target.handle)
+        if status != STATUS_OK:
+            if not self.handle:
+                driver.event_destroy(driver.self, handle)
+            target.check(status, "event_record")
+        self.handle = handle
+        self.stream = target.handle
+        self.moment = moment
+        self.device_number = target.device_number
+        self.generation = target.generation
+
+    def wait(self, stream=None):
+        """Make work queued on `stream` (the current one by default) from now on wait for the mark.
+
+        This thread does not wait, unless the stream is on another kind of device (host and CUDA).
+        """
+        cdef Stream target
+        cdef Driver* driver
+        cdef uint64_t handle = self.handle
+        cdef uint64_t before = 0
+        cdef int peer = self.device_number
+        cdef status_t status
+        if stream is None:
+            target = stream_argument(None, current_device())
+        else:
+            target = any_stream(stream, current_device())
+        if not self.handle:
+            return
+        if target.device_number != self.device_number and (
+                target.device_number < 0 or self.device_number < 0):
+            if target.device_number >= 0 or self.device_number >= 0:
+                # Host devices and CUDA know nothing of each other's events.
+                self.synchronize()
+                return
+            self.driver()
+            driver = target.driver()
+            with nogil:
+                status = driver.wait_for_peer(driver.self, target.handle, peer, handle)
+            self.check(status, "wait_for_peer")
+            return
+        driver = target.driver()
+        with nogil:
+            status = STATUS_OK
+            if captures_active():
+                status = capture_joining(target.device_number, target.handle, &before)
+            if status == STATUS_OK:
+                status = driver.stream_wait_event(driver.self, target.handle, handle)
+            if before or captures_active():
+                capture_joined(target.device_number, target.handle, before)
+        self.check(status, "stream_wait_event")
+
+    def query(self):
+        """Return whether the work before the mark is done. Never waits."""
+        cdef Driver* driver
+        cdef uint64_t handle = self.handle
+        cdef uint64_t stream = self.stream
+        cdef uint64_t moment = self.moment
+        cdef status_t status
+        if not self.handle:
+            return True
+        driver = self.driver()
+        with nogil:
+            status = driver.event_query(driver.self, handle)
+        if status == STATUS_NOT_READY:
+            return False
+        self.check(status, "event_query")
+        wait_succeeded(self.device_number, stream, moment)
+        return True
+
+    def synchronize(self):
+        """Wait until the work before the mark is done. Other threads run meanwhile."""
+        cdef Driver* driver
+        cdef uint64_t handle = self.handle
+        cdef uint64_t stream = self.stream
+        cdef uint64_t moment = self.moment
+        cdef status_t status
+        if not self.handle:
+            return
+        driver = self.driver()
+        if self.blocking and self.device_number >= 0:
+            sleep_until_done(self)
+        else:
+            with nogil:
+                status = driver.event_synchronize(driver.self, handle)
+            self.check(status, "event_synchronize")
+            wait_succeeded(self.device_number, stream, moment)
+        after_synchronize(self.device_number)
+
+    def elapsed_time(self, end_event):
+        """Return the milliseconds from this event to `end_event`.
+
+        Raises
+        ------
+        ValueError
+            One of the events keeps no time stamp, was not recorded, or is on another device.
+        DriverError
+            The work before one of them is not done; synchronize first.
+        """
+        cdef Event end
+        cdef Driver* driver
+        cdef status_t status
+        cdef uint64_t handle, end_handle
+        cdef float milliseconds = 0
+        if not isinstance(end_event, Event):
+            raise TypeError(f"end_event is a {type(end_event).__name__}; it must be an Event")
+        end = <Event>end_event
+        if not (self.enable_timing and end.enable_timing):
+            raise ValueError("both events must be made with enable_timing=True")
+        if not (self.handle and end.handle):
+            raise ValueError("both events must be recorded before the time between them is asked")
+        if self.device_number != end.device_number:
+            raise ValueError(f"the events are on {device_text(self.device_number)} and "
+                             f"{device_text(end.device_number)}; they must be on one device")
+        handle, end_handle = self.handle, end.handle
+        driver = self.driver()
+        with nogil:
+            status = driver.event_elapsed(driver.self, &milliseconds, handle, end_handle)
+        if status == STATUS_NOT_READY:
+            raise_for_status(status, "event_elapsed",
+                             "because the work before an event is not done; synchronize first")
+        self.check(status, "event_elapsed")
+        return milliseconds
+
+    def __repr__(self):
+        place = "not recorded" if self.handle == 0 else device_text(self.device_number)
+        return f"<Event {place} timing={bool(self.enable_timing)}>"
+
+    cdef uint64_t create(self, int device) except 0:
+        cdef Driver* driver = driver_get(device)
+        cdef uint64_t handle = 0
+        cdef status_t status
+        if self.enable_timing:
+            status = driver.event_create(driver.self, &handle, EVENT_TIMING)
+        else:
+            status = event_take(device, &handle)
+        if status != STATUS_OK:
+            raise_for_status(status, "event_create", f"on {device_text(device)}")
+        return handle
+
+    cdef Driver* driver(self) except NULL:
+        cdef Driver* driver = driver_get(self.device_number)
+        if driver == NULL or self.generation != device_generation(self.device_number):
+            raise_closed(self.device_number, self.generation, "event")
+        return driver
+
+    cdef int check(self, status_t status, str call) except -1:
+        if status != STATUS_OK:
+            raise_for_status(status, call, f"with event {self.handle:#x} of "
+                             f"{device_text(self.device_number)}")
+        return 0
+
+
+def sleep_until_done(event):
+    pause = SLEEP_FIRST
+    while not event.query():
+        time.sleep(pause)
+        pause = min(2 * pause, SLEEP_LONGEST)

@@ -1,0 +1,455 @@
+"""Stream: one queue of work on one device, and the choice of the thread's current stream.
+
+Every Stream() is a driver stream of its own. When it is dropped its handle goes to a list for
+reuse and is not destroyed: work that it queued finishes, memory that remembers the handle can
+still be ordered after it, and making streams is cheap. So two live Streams never share a queue,
+and the number of driver streams is the largest number that was alive at once.
+"""
+
+cdef enum:
+    LEGACY_DEFAULT = 1          # CU_STREAM_LEGACY
+    PER_THREAD_DEFAULT = 2      # CU_STREAM_PER_THREAD
+
+# Stream of handle 0 for each device.
+cdef list default_streams = [None] * MAX_DEVICES
+cdef list synchronize_checks = []
+cdef object event_type = None
+
+
+@cython.no_gc
+cdef class Stream:
+    """A queue of work on a device: what one stream holds runs in order.
+
+    Parameters
+    ----------
+    device : device, optional
+        Where the stream is; the current device by default.
+    priority : int
+        Lower numbers run first when the device has to choose; see :meth:`priority_range`.
+
+    Attributes
+    ----------
+    device : Device
+    device_number : int
+    priority : int
+    cuda_stream : int
+        The driver's handle; 0 for the default stream.
+
+    Raises
+    ------
+    ValueError
+        `priority` is outside of the device's range.
+
+    Notes
+    -----
+    In a ``with`` statement (or through :func:`stream`) the stream and its device are current in
+    this thread until the end of the block, also upon an exception. A stream may be used by many
+    threads.
+
+    Examples
+    --------
+    >>> s = Stream("host")
+    >>> with s:
+    ...     current_stream() == s
+    True
+    >>> s.query()
+    True
+    """
+
+    def __init__(self, device=None, priority=0):
+        cdef int number = resolve_device(device)
+        check_priority(number, priority)
+        self.drop()
+        self.handle = handle_take(number, priority)
+        self.device_number = number
+        self.generation = device_generation(number)
+        self.priority = priority
+        self.is_owned = True
+
+    def __dealloc__(self):
+        self.drop()
+
+    @property
+    def device(self):
+        """The device of the stream."""
+        return device_object(self.device_number)
+
+    @property
+    def cuda_stream(self):
+        """The driver's handle as an int."""
+        return self.handle
+
+    def __cuda_stream__(self):
+        """The protocol of CUDA libraries: ``(version, handle)``."""
+        return 0, self.handle
+
+    @staticmethod
+    def priority_range(device=None):
+        """Return ``(least, greatest)`` priority of a device; the greatest is the lowest number.
+
+        >>> least, greatest = Stream.priority_range("host")
+        >>> greatest <= least
+        True
+        """
+        return priority_range(resolve_device(device))
+
+    def query(self):
+        """Return whether all work queued so far is done. Never waits."""
+        cdef Driver* driver = self.driver()
+        cdef uint64_t moment = wait_begun()
+        cdef status_t status
+        with nogil:
+            status = driver.stream_query(driver.self, self.handle)
+        if status == STATUS_NOT_READY:
+            return False
+        self.check(status, "stream_query")
+        wait_succeeded(self.device_number, self.handle, moment)
+        return True
+
+    def synchronize(self):
+        """Wait until all work queued so far is done. Other threads run meanwhile."""
+        cdef Driver* driver = self.driver()
+        cdef uint64_t moment = wait_begun()
+        cdef status_t status
+        with nogil:
+            status = driver.stream_synchronize(driver.self, self.handle)
+        self.check(status, "stream_synchronize")
+        wait_succeeded(self.device_number, self.handle, moment)
+        after_synchronize(self.device_number)
+
+    def wait_event(self, event):
+        """Make work queued from now on wait for `event`; this thread does not wait."""
+        if not isinstance(event, find_event_type()):
+            raise TypeError(f"event is a {type(event).__name__}; it must be an Event")
+        event.wait(self)
+
+    def wait_stream(self, stream):
+        """Make work queued from now on wait for what `stream` holds now; this thread does not wait.
+
+        A stream of another kind of device (host and CUDA) is waited for by this thread.
+        """
+        cdef Stream other = any_stream(stream, self.device_number)
+        cdef status_t status
+        cdef int device = self.device_number
+        if other.device_number != device:
+            other.record_event().wait(self)
+            return
+        self.driver()
+        with nogil:
+            status = stream_wait_stream(device, self.handle, other.handle)
+        self.check(status, "stream_wait_event")
+
+    def record_event(self, event=None):
+        """Record `event`, or a new Event, behind the work queued so far, and return it."""
+        if event is None:
+            event = find_event_type()()
+        elif not isinstance(event, find_event_type()):
+            raise TypeError(f"event is a {type(event).__name__}; it must be an Event")
+        event.record(self)
+        return event
+
+    def __enter__(self):
+        self.driver()
+        enter_stream(self.device_number, self.handle, self)
+        return self
+
+    def __exit__(self, kind, value, trace):
+        leave()
+
+    def __eq__(self, other):
+        if not isinstance(other, Stream):
+            return NotImplemented
+        return (self.device_number == (<Stream>other).device_number
+                and self.handle == (<Stream>other).handle)
+
+    def __hash__(self):
+        return hash((self.device_number, self.handle))
+
+    def __repr__(self):
+        return (f"<{type(self).__name__} device={device_text(self.device_number)} "
+                f"handle={self.handle:#x} priority={self.priority}>")
+
+    cdef int drop(self) except -1:
+        if self.is_owned:
+            self.is_owned = False
+            if self.generation != device_generation(self.device_number):
+                return 0
+            handle_keep(self.device_number, self.handle, self.priority)
+        return 0
+
+    cdef Driver* driver(self) except NULL:
+        cdef Driver* driver = driver_get(self.device_number)
+        if driver == NULL or self.generation != device_generation(self.device_number):
+            raise_closed(self.device_number, self.generation, "stream")
+        return driver
+
+    cdef int check(self, status_t status, str call) except -1:
+        if status != STATUS_OK:
+            raise_for_status(status, call, f"on stream {self.handle:#x} of "
+                             f"{device_text(self.device_number)}")
+        return 0
+
+
+@cython.no_gc
+cdef class ExternalStream(Stream):
+    """A stream that another library made.
+
+    Parameters
+    ----------
+    handle : int
+        The driver's handle (``CUstream``). On CUDA 1, the legacy default stream, is the same as 0.
+    device : device, optional
+        Where the stream is; the current device by default.
+
+    Notes
+    -----
+    The stream is not destroyed when the object is dropped. It has to stay valid as long as a
+    tensor that was used on it lives: freeing or using that tensor elsewhere records an event on it.
+
+    Examples
+    --------
+    >>> s = Stream("host")
+    >>> ExternalStream(s.cuda_stream, "host") == s
+    True
+    """
+
+    def __init__(self, handle, device=None):
+        cdef int number = resolve_device(device)
+        if isinstance(handle, bool) or not isinstance(handle, int):
+            raise TypeError(f"handle is a {type(handle).__name__}; it must be an int")
+        if not 0 <= handle < 2**64:
+            raise ValueError(f"handle is {handle}; it must be a stream handle of the driver")
+        if number >= 0 and handle == PER_THREAD_DEFAULT:
+            raise ValueError("handle is 2, the per-thread default stream, which names another "
+                             "stream in every thread; make a stream instead")
+        self.drop()
+        self.handle = 0 if number >= 0 and handle == LEGACY_DEFAULT else handle
+        self.device_number = number
+        self.generation = device_generation(number)
+
+
+def stream_for_captures(int device):
+    """Return a stream to capture on. For the library itself."""
+    cdef Stream made = Stream.__new__(Stream)
+    made.handle = handle_take(device, None)
+    made.device_number = device
+    made.generation = device_generation(device)
+    made.is_owned = True
+    return made
+
+
+cdef tuple priority_range(int device):
+    cdef Driver* driver = driver_get(device)
+    cdef int least = 0, greatest = 0
+    cdef status_t status = driver.stream_priority_range(driver.self, &least, &greatest)
+    if status != STATUS_OK:
+        raise_for_status(status, "stream_priority_range", f"on {device_text(device)}")
+    return least, greatest
+
+
+cdef int check_priority(int device, object priority) except -1:
+    if isinstance(priority, bool) or not isinstance(priority, int):
+        raise TypeError(f"priority is a {type(priority).__name__}; it must be an int")
+    if priority == 0:
+        return 0
+    least, greatest = priority_range(device)
+    if not greatest <= priority <= least:
+        raise ValueError(f"priority is {priority}; {device_text(device)} has {greatest} (first) "
+                         f"to {least} (last)")
+    return 0
+
+
+cdef object find_event_type():
+    # event.pyx needs the Stream type when it is imported, so this side looks it up when asked.
+    global event_type
+    if event_type is None:
+        from gputensor.streams.queue import Event
+        event_type = Event
+    return event_type
+
+
+# ---- stream arguments ----
+
+cdef Stream any_stream(object stream, int device):
+    cdef ExternalStream made
+    if isinstance(stream, Stream):
+        return <Stream>stream
+    if getattr(stream, "__cuda_stream__", None) is None:
+        raise TypeError(f"stream is a {type(stream).__name__}; it must be a Stream or offer "
+                        "__cuda_stream__")
+    made = ExternalStream(protocol_handle(stream), device)
+    made.owner = stream
+    return made
+
+
+cdef Stream stream_argument(object stream, int device):
+    cdef Stream found
+    if stream is None:
+        return current_of(device)
+    found = any_stream(stream, device)
+    if found.device_number != device:
+        raise ValueError(f"stream is on {device_text(found.device_number)}; it must be on "
+                         f"{device_text(device)}")
+    return found
+
+
+cdef int resolve_stream(object stream, int device, uint64_t* handle) except -1:
+    if stream is None:
+        handle[0] = current_handle(device)
+    else:
+        handle[0] = stream_argument(stream, device).handle
+    return 0
+
+
+cdef Stream default_of(int device):
+    cdef Stream made
+    found = default_streams[device + HOST_DEVICES]
+    if found is None:
+        made = Stream.__new__(Stream)
+        made.device_number = device
+        made.generation = device_generation(device)
+        found = default_streams[device + HOST_DEVICES] = made
+    return <Stream>found
+
+
+cdef Stream current_of(int device):
+    found = current_stream_object(device)
+    return default_of(device) if found is None else <Stream>found
+
+
+# ---- functions ----
+
+def current_stream(device=None):
+    """Return this thread's current stream on a device (the current device by default).
+
+    >>> current_stream("host") == default_stream("host")
+    True
+    """
+    return current_of(resolve_device(device))
+
+
+def default_stream(device=None):
+    """Return the default stream of a device: the stream of a thread that chose none.
+
+    >>> default_stream("host").cuda_stream
+    0
+    """
+    return default_of(resolve_device(device))
+
+
+def set_stream(stream):
+    """Make a stream, and its device, current in this thread.
+
+    Prefer :func:`stream` in a ``with`` statement, which restores what was current. The thread
+    keeps the stream alive while it is current.
+
+    Parameters
+    ----------
+    stream : Stream or object with ``__cuda_stream__``
+        Without effect when None.
+    """
+    cdef Stream found
+    if stream is None:
+        return
+    found = any_stream(stream, resolve_device(None))
+    found.driver()
+    make_device_current(found.device_number)
+    make_stream_current(found.device_number, found.handle, found)
+
+
+class NoStream:
+    """The context of ``stream(None)``: changes nothing."""
+
+    __slots__ = ()
+
+    def __enter__(self):
+        return None
+
+    def __exit__(self, kind, value, trace):
+        return None
+
+
+cdef object no_stream = NoStream()
+
+
+def stream(stream):
+    """Return a context in which a stream and its device are current in this thread.
+
+    Parameters
+    ----------
+    stream : Stream, object with ``__cuda_stream__`` or None
+        None gives a context that changes nothing.
+
+    Examples
+    --------
+    >>> side = Stream("host")
+    >>> with stream(side):
+    ...     current_stream() is side
+    True
+    """
+    if isinstance(stream, Stream):
+        return stream
+    if stream is None:
+        return no_stream
+    return any_stream(stream, resolve_device(None))
+
+
+def get_stream_from_external(handle, device=None):
+    """Return the Stream of a driver handle that another library made.
+
+    Parameters
+    ----------
+    handle : int
+        The driver's handle.
+    device : device, optional
+        Where it is; the current device by default.
+
+    See Also
+    --------
+    ExternalStream : says how long the handle has to stay valid.
+    """
+    return ExternalStream(handle, device)
+
+
+def synchronize(device=None):
+    """Wait until all work of a device (the current one by default) is done.
+
+    Errors of work that was queued earlier are raised here. Other threads run meanwhile.
+    """
+    cdef int number = resolve_device(device)
+    cdef uint64_t moment = wait_begun()
+    cdef status_t status
+    with nogil:
+        status = allocator_synchronize(number)
+    if status != STATUS_OK:
+        raise_for_status(status, "synchronize", f"of {device_text(number)}")
+    wait_succeeded_for_all(number, moment)
+    after_synchronize(number)
+
+
+def forget_streams(int device):
+    """Let go of what is kept for a device that closes."""
+    default_streams[device + HOST_DEVICES] = None
+
+
+after_fork(before_close(forget_streams))
+
+
+# ---- what a wait brings to light ----
+
+cdef int after_synchronize(int device) except -1:
+    if device < 0:
+        for function in synchronize_checks:
+            function(device)
+    return 0
+
+
+def on_synchronize(function):
+    """Call ``function(device_number)`` after every wait for a host device.
+
+    The layer that queues Python functions on host devices raises their errors there. For the
+    library itself.
+    """
+    if function not in synchronize_checks:
+        synchronize_checks.append(function)
+    return function

@@ -1,0 +1,42 @@
+# The tensor, its memory, and element-wise calls on it.
+
+from cpython.number cimport PyNumber_Index
+from cpython.object cimport PyObject
+cimport cython
+from libc.math cimport INFINITY
+from libc.stdint cimport int64_t, uint64_t
+from libc.string cimport memcpy
+
+import numpy as np
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._arrays cimport (
+    DTYPE_COUNT, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_FLOAT32, DT_FLOAT64, DT_INT64,
+    DT_UINT64, KIND_BOOL, KIND_COMPLEX, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM,
+    Operand, dtype_itemsize, dtype_kind,
+)
+from gputensor._driver.host cimport section_end
+from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
+)
+from gputensor._kernels.faces cimport OP_COPY, OP_POW, elementwise, fill as fill_kernel
+from gputensor._kernels.launch cimport raise_pending
+from gputensor.streams.order cimport (
+    UseLog, current_device, current_handle, device_generation, device_text, event_return,
+    event_take, order_read, order_write, raise_closed, raise_for_order, resolve_device,
+    use_log_drop, use_log_init,
+)
+from gputensor.streams.queue cimport device_object
+
+from gputensor._arrays import dtypes, promotion
+from gputensor._arrays.element_types import DTYPES
+from gputensor._driver.registry import after_fork, before_close
+from gputensor._kernels.operations import ELEMENTWISE, check_kind
+from gputensor.errors import raise_for_status
+
+include "storage.pxi"
+include "tensor.pxi"
+include "section.pxi"
+include "arguments.pxi"
+include "call.pxi"

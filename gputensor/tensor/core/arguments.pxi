@@ -1,0 +1,120 @@
+"""Reading the arguments that many functions share, with one wording for each mistake."""
+
+cdef dict CODES = dtypes.CODES
+cdef object look_up = dtypes.dtype_code
+
+
+cdef int shape_argument(object shape, int64_t* out) except -1:
+    cdef int ndim = 0
+    cdef int64_t size = 1
+    cdef object extent
+    if isinstance(shape, int):
+        shape = (shape,)
+    elif not isinstance(shape, (tuple, list)):
+        shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
+    if len(shape) > MAX_NDIM:
+        raise ValueError(f"shape: {len(shape)} axes came; at most {MAX_NDIM} are allowed")
+    for extent in shape:
+        try:
+            out[ndim] = PyNumber_Index(extent)
+        except TypeError:
+            raise TypeError(f"shape: {extent!r} is not an extent; an int is needed") from None
+        except OverflowError:
+            if extent < 0:
+                raise ValueError(f"shape: the extent {extent} is negative") from None
+            raise ValueError(f"shape: the extent {extent} has more than 63 bits") from None
+        if out[ndim] < 0:
+            raise ValueError(f"shape: the extent {out[ndim]} is negative")
+        if out[ndim] and size > MAX_SIZE // out[ndim]:
+            raise ValueError(f"shape: {tuple(shape)} has more elements than there are addresses")
+        size *= out[ndim] or 1      # a view or a sum may lose the axis of extent 0
+        ndim += 1
+    return ndim
+
+
+cdef int64_t count_argument(object count, str name, str argument) except -1:
+    cdef object value
+    try:
+        value = PyNumber_Index(count)
+    except TypeError:
+        raise TypeError(f"{name}: {argument} is a {type(count).__name__}; an int is needed"
+                        ) from None
+    if value < 0:
+        raise ValueError(f"{name}: {argument} is {value}; 0 or more is needed")
+    if value > MAX_SIZE:
+        raise ValueError(f"{name}: {argument} is {value}, more elements than there are addresses")
+    return value
+
+
+cdef int64_t diagonal_argument(object k, str name) except? -1:
+    cdef object value
+    try:
+        value = PyNumber_Index(k)
+    except TypeError:
+        raise TypeError(f"{name}: k is a {type(k).__name__}; an int is needed") from None
+    # Beyond the longest axis all diagonals are alike: empty.
+    return max(-MAX_SIZE, min(value, MAX_SIZE))
+
+
+cdef int dtype_argument(object dtype, int default) except -1:
+    cdef object code
+    if dtype is None:
+        return default
+    try:
+        code = CODES.get(dtype)
+    except TypeError:
+        code = None
+    return look_up(dtype) if code is None else code
+
+
+cdef int device_argument(object device) except? -1000:
+    return current_device() if device is None else resolve_device(device)
+
+
+cpdef int axis_argument(object axis, int ndim, str name) except -1:
+    cdef int64_t value
+    try:
+        value = PyNumber_Index(axis)
+    except TypeError:
+        raise TypeError(f"{name}: axis is a {type(axis).__name__}; an int is needed") from None
+    except OverflowError:
+        raise IndexError(f"{name}: axis {axis} is out of range for {ndim} dimensions") from None
+    if value < -ndim or value >= ndim:
+        raise IndexError(f"{name}: axis {value} is out of range for {ndim} dimensions")
+    return <int> (value + ndim if value < 0 else value)
+
+
+cdef int axes_mask(object axis, int ndim, str name) except -1:
+    cdef int mask = 0
+    cdef int bit
+    if axis is None:
+        return (1 << ndim) - 1
+    for one in axis if isinstance(axis, (tuple, list)) else (axis,):
+        bit = 1 << axis_argument(one, ndim, name)
+        if mask & bit:
+            raise ValueError(f"{name}: axis {one} comes twice in {axis}")
+        mask |= bit
+    return mask
+
+
+cdef bint flag_argument(object value, str name, str argument) except -1:
+    if value is True or value is False:
+        return value is True
+    if not isinstance(value, np.bool_):
+        raise TypeError(f"{name}: {argument}: got {value!r:.60}; expected True or False")
+    return bool(value)
+
+
+cdef object copy_argument(object value, str name):
+    if value is None:
+        return None
+    if value is not True and value is not False and not isinstance(value, np.bool_):
+        raise TypeError(f"{name}: copy: got {value!r:.60}; expected True, False or None")
+    return bool(value)
+
+
+cpdef Tensor tensor_argument(object value, str name):
+    if type(value) is not Tensor:
+        raise TypeError(f"{name}: a Tensor is needed, not a {type(value).__name__}; asarray makes "
+                        "a Tensor of an array or a number")
+    return <Tensor> value

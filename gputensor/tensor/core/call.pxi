@@ -1,0 +1,405 @@
+"""Element-wise calls: dtype, shape, device and overlap of the arguments, then one kernel.
+
+Every call has the same order: check all arguments; allocate the result; in one section, order the
+reads and the write after other streams and queue the kernel. A call that fails has changed nothing. The public
+functions, one line each, are in arithmetic.pyx, comparison.pyx and mathematics.pyx.
+"""
+
+cdef const unsigned char* PROMOTED = promotion.TABLE
+cdef object keep_table = promotion.TABLE
+cdef object numpy_scalar = np.generic
+cdef dict INTEGER_LIMITS = {
+    row.code: (int(np.iinfo(row.numpy).min), int(np.iinfo(row.numpy).max))
+    for row in DTYPES if row.kind in ("int", "uint")
+}
+
+
+# ---- arguments
+
+cdef int number_kind(object value) except -2:
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, int):
+        return 1
+    if isinstance(value, float):
+        return 2
+    if isinstance(value, complex):
+        return 3
+    if isinstance(value, numpy_scalar):
+        return {"b": 0, "i": 1, "u": 1, "f": 2, "c": 3, "V": 2}.get(value.dtype.kind, -1)
+    return -1
+
+
+cdef object whole_number(object value, int dtype):
+    cdef object number
+    try:
+        number = int(value)
+    except (OverflowError, ValueError):     # infinities and NaN, which no integer dtype holds
+        number = value
+    low, high = INTEGER_LIMITS[dtype]
+    if not low <= number <= high:
+        raise (OverflowError if number == number else ValueError)(
+            f"the number {number} is outside {DTYPES[dtype].name}, which holds {low} to {high}")
+    return number
+
+
+# Fills a scalar operand; OverflowError when the number does not fit an integer `dtype`.
+cdef int fill_scalar(Operand* out, object value, int dtype) except -1:
+    cdef int kind = dtype_kind(dtype)
+    cdef object number
+    out.is_scalar = 1
+    out.ptr = 0
+    out.dtype = dtype
+    out.ndim = 0
+    out.real = out.imag = 0
+    out.integer = 0
+    if kind == KIND_BOOL:
+        out.integer = 1 if value else 0
+        out.real = out.integer
+    elif kind == KIND_INT or kind == KIND_UINT:
+        number = whole_number(value, dtype)
+        out.integer = <int64_t> (<uint64_t> (number & 0xFFFFFFFFFFFFFFFF))
+        out.real = <double> number
+    elif kind == KIND_COMPLEX:
+        number = complex(value)
+        out.real = number.real
+        out.imag = number.imag
+    else:
+        out.real = float(value)
+    return 0
+
+
+cdef int promote_codes(int a, int b) except -1:
+    cdef int code
+    if a == b:
+        return a
+    code = PROMOTED[a * DTYPE_COUNT + b]
+    return promotion.promote(a, b) if code == 255 else code
+
+
+cdef int promote_number(int code, int kind) except -1:
+    if kind == 0 or dtype_kind(code) == KIND_SMALL:
+        return code
+    if kind == 1:
+        return DT_INT64 if code == DT_BOOL else code
+    if kind == 2:
+        return code if dtype_kind(code) >= KIND_FLOAT else DT_FLOAT32
+    if dtype_kind(code) == KIND_COMPLEX:
+        return code
+    return DT_COMPLEX128 if code == DT_FLOAT64 else DT_COMPLEX64
+
+
+cdef int weak_code(int kind) noexcept:
+    return (DT_BOOL, DT_INT64, DT_FLOAT32, DT_COMPLEX64)[kind]
+
+
+cdef int broadcast_shape(int64_t* shape, int ndim, Tensor a, str name) except -1:
+    cdef int i, shift
+    if a.ndim_ > ndim:
+        shift = a.ndim_ - ndim
+        for i in range(ndim - 1, -1, -1):
+            shape[i + shift] = shape[i]
+        for i in range(shift):
+            shape[i] = a.shape_[i]
+        ndim = a.ndim_
+    shift = ndim - a.ndim_
+    for i in range(a.ndim_):
+        if shape[i + shift] == 1:
+            shape[i + shift] = a.shape_[i]
+        elif a.shape_[i] != 1 and a.shape_[i] != shape[i + shift]:
+            raise ValueError(f"{name}: shape {a.shape} does not broadcast with "
+                             f"{tuple([shape[k] for k in range(ndim)])}: extents must be equal "
+                             "or 1")
+    return ndim
+
+
+cdef void broadcast_operand(Tensor a, Operand* out, int ndim, const int64_t* shape) noexcept:
+    cdef int i
+    cdef int shift = ndim - a.ndim_
+    out.ptr = a.ptr
+    out.dtype = a.dtype_code
+    out.ndim = ndim
+    out.is_scalar = 0
+    for i in range(ndim):
+        out.shape[i] = shape[i]
+        if i < shift or (a.shape_[i - shift] == 1 and shape[i] != 1):
+            out.strides[i] = 0
+        else:
+            out.strides[i] = a.strides_[i - shift]
+
+
+# ---- dtypes
+
+cdef int choose_dtypes(int op, str name, int common, int rule, int* compute,
+                       int* result) except -1:
+    cdef int kind = dtype_kind(common)
+    if kind == KIND_SMALL and rule != RULE_WHERE and op != OP_COPY:
+        raise TypeError(f"{name}: {DTYPES[common].name} is a type for storage; convert the "
+                        "tensor with astype first")
+    compute[0] = common
+    if rule == RULE_FLOAT or rule == RULE_CLASSIFY:
+        if kind < KIND_FLOAT:
+            compute[0] = DT_FLOAT32
+    elif rule == RULE_BITS and kind >= KIND_FLOAT:
+        raise TypeError(f"{name}: bool and integer dtypes are allowed, not {DTYPES[common].name}")
+    elif rule == RULE_LOGICAL:
+        compute[0] = DT_BOOL
+    result[0] = compute[0]
+    if rule == RULE_COMPARE or rule == RULE_CLASSIFY:
+        result[0] = DT_BOOL
+    elif rule == RULE_MAGNITUDE and kind == KIND_COMPLEX:
+        result[0] = DT_FLOAT32 if common == DT_COMPLEX64 else DT_FLOAT64
+    return 0
+
+
+cdef int common_dtype(str name, tuple arguments, int rule) except -1:
+    """The dtype code that the arguments promote to."""
+    cdef int common = -1
+    cdef int weakest = -1
+    cdef int i, kind
+    cdef bint is_condition
+    for i in range(len(arguments)):
+        value = arguments[i]
+        is_condition = rule == RULE_WHERE and i == 0
+        if type(value) is Tensor:
+            kind = (<Tensor> value).dtype_code
+            if not is_condition:
+                common = kind if common < 0 else promote_codes(common, kind)
+        else:
+            kind = number_kind(value)
+            if kind < 0:
+                raise TypeError(f"{name}: argument {i + 1} is a {type(value).__name__}; a Tensor "
+                                "or a number is needed (asarray makes a Tensor of an array)")
+            if not is_condition:
+                weakest = max(weakest, kind)
+    if common < 0:
+        return weak_code(weakest)
+    if weakest >= 0:
+        common = promote_number(common, weakest)
+        if rule == RULE_COMPARE and dtype_kind(common) in (KIND_INT, KIND_UINT):
+            common = widen_for_numbers(common, arguments)
+    return common
+
+
+cdef int widen_for_numbers(int common, tuple arguments) except -1:
+    """Where to compare integers with a number that their dtype does not hold.
+
+    int64 when that holds both; otherwise float64, for an infinity in place of the number.
+    """
+    low, high = INTEGER_LIMITS[common]
+    for value in arguments:
+        if type(value) is not Tensor and not low <= int(value) <= high:
+            low, high = INTEGER_LIMITS[DT_INT64]
+            is_between = common != DT_UINT64 and low <= int(value) <= high
+            return DT_INT64 if is_between else DT_FLOAT64
+    return common
+
+
+cdef object number_for(object value, Tensor tensor, int compute, int rule):
+    """The number to compute with: an infinity for one beyond all integers it is compared with."""
+    if (rule == RULE_COMPARE and dtype_kind(compute) == KIND_FLOAT
+            and dtype_kind(tensor.dtype_code) < KIND_FLOAT and number_kind(value) == 1):
+        return INFINITY if value > 0 else -INFINITY
+    return value
+
+
+# ---- the call
+
+cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, int rule):
+    cdef Operand[3] inputs
+    cdef Operand target
+    cdef int64_t[16] shape
+    cdef int count = len(arguments)
+    cdef int ndim = 0
+    cdef int compute = 0
+    cdef int result_code = 0
+    cdef int i
+    cdef int common = common_dtype(name, arguments, rule)
+    cdef Tensor first = None
+    cdef Tensor a, result
+    cdef uint64_t stream
+    for i in range(count):
+        if type(arguments[i]) is Tensor:
+            a = <Tensor> arguments[i]
+            if first is None:
+                first = a
+            else:
+                common_device(first, a, name)
+            ndim = broadcast_shape(shape, ndim, a, name)
+    if first is None:
+        raise TypeError(f"{name}: at least one argument must be a Tensor")
+    choose_dtypes(op, name, common, rule, &compute, &result_code)
+    for i in range(count):
+        if type(arguments[i]) is not Tensor:
+            fill_scalar(&inputs[i], number_for(arguments[i], first, compute, rule),
+                        DT_BOOL if rule == RULE_WHERE and i == 0 else compute)
+            if (op == OP_POW and i == 1 and inputs[i].integer < 0
+                    and dtype_kind(compute) == KIND_INT):
+                raise ValueError(f"{name}: got the exponent {arguments[i]}; expected 0 or more, "
+                                 "since integers have no negative integer powers")
+    if out is None:
+        result = empty_tensor(result_code, ndim, shape, first.storage.device)
+    else:
+        result = checked_out(name, out, first, ndim, shape, result_code)
+        arguments = apart_from(result, arguments)
+    if result.size_ == 0:
+        check_kind(ELEMENTWISE[op], compute)
+        return result
+    stream = current_handle(first.storage.device)
+    work_begin()
+    try:
+        for i in range(count):
+            if type(arguments[i]) is Tensor:
+                a = <Tensor> arguments[i]
+                broadcast_operand(a, &inputs[i], ndim, shape)
+                a.prepare_read(stream)
+        result.fill_operand(&target)
+        result.prepare_write(stream)
+        elementwise(op, first.storage.device, stream, compute, &target, count, inputs)
+    finally:
+        work_end(first.storage.device)
+    return result
+
+
+cdef Tensor checked_out(str name, object out, Tensor first, int ndim, const int64_t* shape,
+                        int code):
+    """`out` when it can take the result; ValueError or TypeError otherwise."""
+    cdef Tensor target
+    cdef int i
+    if type(out) is not Tensor:
+        raise TypeError(f"{name}: out is a {type(out).__name__}; a Tensor is needed")
+    target = <Tensor> out
+    common_device(first, target, name)
+    wanted = tuple([shape[i] for i in range(ndim)])
+    if target.shape != wanted:
+        raise ValueError(f"{name}: out has shape {target.shape}; the result has {wanted}")
+    if not promotion.is_same_kind(code, target.dtype_code):
+        raise TypeError(f"{name}: out has dtype {DTYPES[target.dtype_code].name}, which cannot "
+                        f"take a result of {DTYPES[code].name}")
+    check_distinct(target, name)
+    return target
+
+
+cdef int check_distinct(Tensor target, str name) except -1:
+    """Refuse to write to a tensor whose elements share memory by stride 0."""
+    cdef int i
+    if target.storage.is_readonly:
+        raise ValueError(f"{name}: the tensor to write to is read-only imported memory; copy it "
+                         "first, or see assume_writable of from_dlpack")
+    for i in range(target.ndim_):
+        if target.strides_[i] == 0 and target.shape_[i] > 1 and target.size_ > 0:
+            raise ValueError(f"{name}: the tensor to write to is broadcast: several of its "
+                             "elements are one place in memory; copy it first")
+    return 0
+
+
+cdef tuple apart_from(Tensor target, tuple arguments):
+    """The arguments, with a copy of each that overlaps `target` in another layout."""
+    cdef list result = None
+    cdef int i
+    for i in range(len(arguments)):
+        if type(arguments[i]) is Tensor and overlaps(target, <Tensor> arguments[i]):
+            if result is None:
+                result = list(arguments)
+            result[i] = copied(<Tensor> arguments[i], (<Tensor> arguments[i]).dtype_code)
+    return arguments if result is None else tuple(result)
+
+
+cdef bint overlaps(Tensor target, Tensor source) noexcept:
+    """Whether the two may share bytes without being the same elements in the same order."""
+    cdef uint64_t first, last, source_first, source_last
+    cdef int i
+    cdef bint is_same = (source.ptr == target.ptr and source.ndim_ == target.ndim_
+                         and dtype_itemsize(source.dtype_code)
+                         == dtype_itemsize(target.dtype_code))
+    if is_same:
+        for i in range(source.ndim_):
+            if source.shape_[i] != target.shape_[i] or (
+                    source.strides_[i] != target.strides_[i] and source.shape_[i] != 1):
+                is_same = False
+    if is_same:
+        return False
+    tensor_span(target, &first, &last)
+    tensor_span(source, &source_first, &source_last)
+    return source_first < last and first < source_last
+
+
+# ---- copies
+
+cdef int copy_into(Tensor target, Tensor source) except -1:
+    cdef int64_t[16] shape
+    cdef int ndim
+    cdef int device = common_device(target, source, "copy")
+    cdef uint64_t stream
+    ndim = broadcast_shape(shape, 0, target, "copy")
+    if broadcast_shape(shape, ndim, source, "copy") != target.ndim_ or not all(
+            [shape[i] == target.shape_[i] for i in range(target.ndim_)]):
+        raise ValueError(f"a tensor of shape {source.shape} cannot be written to shape "
+                         f"{target.shape}")
+    check_distinct(target, "copy")
+    if target.size_ == 0:
+        return 0
+    if overlaps(target, source):
+        source = copied(source, source.dtype_code)
+    stream = current_handle(device)
+    work_begin()
+    try:
+        queue_copy(target, source, device, stream)
+    finally:
+        work_end(device)
+    return 0
+
+
+cdef int queue_copy(Tensor target, Tensor source, int device, uint64_t stream) except -1:
+    cdef Operand output, input
+    cdef Driver* driver
+    cdef int status
+    source.prepare_read(stream)
+    target.prepare_write(stream)
+    if (source.dtype_code == target.dtype_code and source.size_ == target.size_
+            and source.is_c_contiguous and target.is_c_contiguous):
+        driver = driver_get(device)
+        status = driver.copy_async(driver.self, target.ptr, source.ptr,
+                                   <size_t> (target.size_ * dtype_itemsize(target.dtype_code)),
+                                   stream)
+        if status:
+            raise_for_status(status, "copy_async", f"of {source.nbytes} bytes on {source.device}")
+        return 0
+    target.fill_operand(&output)
+    broadcast_operand(source, &input, target.ndim_, target.shape_)
+    elementwise(OP_COPY, device, stream, target.dtype_code, &output, 1, &input)
+    return 0
+
+
+cdef int fill_with(Tensor target, object value) except -1:
+    cdef Operand output, scalar
+    cdef int kind = number_kind(value)
+    cdef uint64_t stream
+    if kind < 0:
+        raise TypeError(f"fill value: a number is needed, not a {type(value).__name__}")
+    if kind == 3 and dtype_kind(target.dtype_code) != KIND_COMPLEX:
+        raise TypeError(f"a complex number cannot be written to dtype "
+                        f"{DTYPES[target.dtype_code].name}")
+    fill_scalar(&scalar, value, target.dtype_code)
+    check_distinct(target, "fill")
+    if target.size_ == 0:
+        return 0
+    stream = current_handle(target.storage.device)
+    work_begin()
+    try:
+        target.prepare_write(stream)
+        target.fill_operand(&output)
+        fill_kernel(target.storage.device, stream, &output, &scalar)
+    finally:
+        work_end(target.storage.device)
+    return 0
+
+
+cdef Tensor copied(Tensor source, int dtype):
+    cdef Tensor result = empty_tensor(dtype, source.ndim_, source.shape_, source.storage.device)
+    copy_into(result, source)
+    return result
+
+
+cdef Tensor contiguous(Tensor source):
+    return source if source.is_c_contiguous else copied(source, source.dtype_code)

@@ -1,0 +1,163 @@
+"""Storage: the memory behind tensors, and the record of who uses it.
+
+A Storage owns either one Block of the allocator or a reference to a foreign owner, never both.
+Views share it. Freeing never waits. A block goes back to the allocator, which holds it until the
+streams that `order_read` and `order_write` told it about are done. A foreign owner is let go at
+once when no queued work uses its memory, and is otherwise kept in `retired` behind one event for
+each stream, which later imports and drops look through. All of this runs with the GIL held.
+"""
+
+# Owners of foreign memory that queued work may still use: [owner, device, streams, events], where
+# the events are None until they can be recorded, which is not while this thread captures a graph or
+# one of the streams takes part in a capture of any thread.
+cdef list retired = []
+
+cdef int closable = HOST_DEVICE
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+cdef class Storage:
+    """Memory on one device. Not for users: reached through a Tensor."""
+
+    def __dealloc__(self):
+        # A host device that was closed took its memory along, and its number may be another's.
+        cdef bint is_closed = self.generation != device_generation(self.device)
+        if self.owner is not None and not is_closed:
+            retire(self)
+        use_log_drop(&self.uses)
+        if self.block is not NULL and not is_closed:
+            allocator_free(self.block)
+
+
+# New memory of `nbytes` on the device's current stream. Raises OutOfMemoryError and creates
+# nothing when the device has not enough.
+cdef Storage storage_new(int device, size_t nbytes):
+    cdef Storage storage = Storage.__new__(Storage)
+    cdef status_t status = STATUS_OK
+    cdef uint64_t stream = current_handle(device)
+    storage.device = device
+    storage.generation = device_generation(device)
+    use_log_init(&storage.uses, device, stream)
+    if nbytes:
+        storage.block = allocator_malloc(device, nbytes, stream, &status)
+        if storage.block is NULL:
+            raise_for_malloc(device, nbytes, stream, status)
+        storage.ptr = storage.block.ptr
+        storage.nbytes = nbytes
+    return storage
+
+
+cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object owner,
+                             bint is_readonly, uint64_t stream):
+    cdef Storage storage = Storage.__new__(Storage)
+    release_retired()
+    storage.device = device
+    storage.generation = device_generation(device)
+    use_log_init(&storage.uses, device, stream)
+    storage.ptr = ptr
+    storage.nbytes = nbytes
+    storage.owner = owner
+    storage.is_readonly = is_readonly
+    return storage
+
+
+cdef int storage_check_open(Storage storage) except -1:
+    if storage.generation != device_generation(storage.device):
+        raise_closed(storage.device, storage.generation, "tensor")
+    return 0
+
+
+cdef int retire(Storage storage) except -1:
+    """Keep the owner of foreign memory until the work queued on every stream of its log is done."""
+    cdef UseLog* log = &storage.uses
+    cdef list streams = [log.writer]
+    cdef int i
+    if log.uses is NULL:
+        streams.append(log.only)
+    else:
+        for i in range(log.count):
+            streams.append(log.uses[i].stream)
+    retired.append([storage.owner, log.device, streams, None])
+    return release_retired()
+
+
+cdef int release_retired() except -1:
+    """Let go of the owners whose streams have passed the end of their use."""
+    global retired
+    cdef list kept
+    if not retired:
+        return 0
+    kept = [entry for entry in retired if is_in_use(entry)]
+    dropped, retired = retired, kept
+    del dropped
+    return 0
+
+
+cdef bint is_in_use(list entry) except -1:
+    """Whether queued work may still use the memory; its events are recorded at the first look."""
+    cdef int device = entry[1]
+    cdef Driver* driver = driver_get(device)
+    cdef list events
+    cdef uint64_t event, stream
+    if is_capturing(driver, current_handle(device)):
+        return True
+    if entry[3] is None:
+        for stream in entry[2]:
+            if is_capturing(driver, stream):
+                return True
+        entry[3] = marks(driver, device, entry[2])
+    events = entry[3]
+    while events:
+        event = events[len(events) - 1]
+        if driver.event_query(driver.self, event) != STATUS_OK:
+            return True
+        event_return(device, event)
+        events.pop()
+    return False
+
+
+cdef bint is_capturing(Driver* driver, uint64_t stream) noexcept:
+    """Whether asking streams and events about their progress would spoil a capture."""
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &active, &capture_id) == STATUS_OK and active
+
+
+cdef list marks(Driver* driver, int device, list streams):
+    """An event behind the work queued so far on each stream that is not idle."""
+    cdef list events = []
+    cdef uint64_t event
+    cdef uint64_t stream
+    for one in set(streams):
+        stream = one
+        event = 0
+        if driver.stream_query(driver.self, stream) == STATUS_OK:
+            continue
+        if event_take(device, &event) != STATUS_OK:
+            continue
+        if driver.event_record(driver.self, event, stream) == STATUS_OK:
+            events.append(event)
+        else:
+            event_return(device, event)
+    return events
+
+
+def forget_retired(int device):
+    """Let go of the owners of memory that work on a device used, which closes and runs nothing."""
+    global retired
+    dropped = [entry for entry in retired if entry[1] == device]
+    retired = [entry for entry in retired if entry[1] != device]
+    del dropped
+
+
+after_fork(before_close(forget_retired))
+
+
+cdef void _after_fork() noexcept nogil:
+    global closable
+    closable = MAX_DEVICES - HOST_DEVICES
+
+
+at_fork(_after_fork)

@@ -1,0 +1,489 @@
+"""The Tensor type: what it is and what it tells; what it computes lives in the files beside it.
+
+A Tensor is a small value object over a shared Storage. It is made without a single Python object
+besides itself and, for new memory, its Storage; tuples are built when somebody asks for them. The
+operators call functions that `bind_operators` receives from tensor/operators.py, because those
+functions are built on this type. Instances do not take part in cyclic garbage collection: they
+refer to a Storage only.
+"""
+
+cdef extern from "Python.h":
+    ctypedef struct PyTypeObject:
+        PyObject* tp_dict
+    void PyType_Modified(PyTypeObject* type)
+
+
+cdef class Operators:
+    """The functions behind the operators of Tensor, one slot each."""
+
+    cdef public object add, subtract, multiply, divide, floor_divide, remainder, pow, matmul
+    cdef public object equal, not_equal, less, less_equal, greater, greater_equal
+    cdef public object bitwise_and, bitwise_or, bitwise_xor, bitwise_invert
+    cdef public object bitwise_left_shift, bitwise_right_shift
+    cdef public object negative, positive, abs, getitem, setitem, numpy, to_device
+    cdef public object represent, dlpack, dlpack_device, array_interface, namespace
+    cdef public object transpose, matrix_transpose, reduce, copy
+    cdef public object matmul_in_place
+
+
+cdef Operators operators = Operators()
+
+
+def bind_operators(**functions):
+    """Give the operators their functions. Called once, by tensor/operators.py."""
+    for name, function in functions.items():
+        setattr(operators, name, function)
+
+
+def bind_methods(dict functions):
+    """Make functions that take a Tensor first into methods of Tensor."""
+    (<dict> (<PyTypeObject*> Tensor).tp_dict).update(functions)
+    PyType_Modified(<PyTypeObject*> Tensor)
+
+
+cdef list NUMPY_DTYPES = [row.numpy for row in DTYPES]
+
+
+@cython.final
+@cython.no_gc
+@cython.freelist(64)
+cdef class Tensor:
+    """An n-dimensional array of one element type on one device.
+
+    Made by :func:`asarray`, :func:`empty` and the other creation functions. Slices, transposes
+    and reshapes share memory with the tensor they come from. Operations are queued on the current
+    stream of the device and return at once; reading a value (``item``, ``numpy``, printing, a
+    conversion to a Python number) waits for it.
+
+    >>> import gputensor as gt
+    >>> t = gt.asarray([[1, 2], [3, 4]], dtype="float32", device="host")
+    >>> t.shape, t.ndim, t.size, t.nbytes
+    ((2, 2), 2, 4, 16)
+    """
+
+    # NumPy's operators must not swallow tensors: ndarray + Tensor raises instead of copying from
+    # the device behind the caller's back.
+    __array_ufunc__ = None
+
+    def __init__(self, *args, **kwargs):
+        raise TypeError("Tensor has no constructor: use asarray, empty, zeros, full or arange")
+
+    cdef int fill_operand(self, Operand* out) except -1:
+        if self.storage.device < closable:
+            storage_check_open(self.storage)
+        out.ptr = self.ptr
+        out.dtype = self.dtype_code
+        out.ndim = self.ndim_
+        out.is_scalar = 0
+        memcpy(out.shape, self.shape_, self.ndim_ * sizeof(int64_t))
+        memcpy(out.strides, self.strides_, self.ndim_ * sizeof(int64_t))
+        return 0
+
+    cdef int prepare_read(self, uint64_t stream) except -1:
+        cdef int status
+        if self.storage.device < closable:
+            storage_check_open(self.storage)
+        status = order_read(&self.storage.uses, self.storage.block, stream)
+        if status:
+            raise_for_order(self.storage.device, stream, status)
+        return 0
+
+    cdef int prepare_write(self, uint64_t stream) except -1:
+        cdef int status
+        if self.storage.device < closable:
+            storage_check_open(self.storage)
+        if self.storage.is_readonly:
+            raise ValueError("the tensor is read-only imported memory: its owner forbids writing, or "
+                             "has a DLPack that cannot allow it; copy it first, or see "
+                             "assume_writable of from_dlpack")
+        status = order_write(&self.storage.uses, self.storage.block, stream)
+        if status:
+            raise_for_order(self.storage.device, stream, status)
+        return 0
+
+    # ---- what it is
+
+    @property
+    def shape(self):
+        """The extents, a tuple of int."""
+        cdef int i
+        return tuple([self.shape_[i] for i in range(self.ndim_)])
+
+    @property
+    def strides(self):
+        """The distance in bytes between neighbours along each axis, as NumPy counts it."""
+        cdef int i
+        cdef int64_t nbytes = dtype_itemsize(self.dtype_code)
+        return tuple([self.strides_[i] * nbytes for i in range(self.ndim_)])
+
+    @property
+    def ndim(self):
+        """The number of axes."""
+        return self.ndim_
+
+    @property
+    def size(self):
+        """The number of elements."""
+        return self.size_
+
+    @property
+    def itemsize(self):
+        """Bytes of one element."""
+        return dtype_itemsize(self.dtype_code)
+
+    @property
+    def nbytes(self):
+        """Bytes of all elements: ``size * itemsize``."""
+        return self.size_ * dtype_itemsize(self.dtype_code)
+
+    @property
+    def dtype(self):
+        """The element type, a NumPy dtype (of ``ml_dtypes`` for bfloat16 and float8)."""
+        return NUMPY_DTYPES[self.dtype_code]
+
+    @property
+    def device(self):
+        """The device that holds the memory."""
+        return device_object(self.storage.device)
+
+    @property
+    def is_contiguous(self):
+        """Whether the elements follow each other in row-major order."""
+        return self.is_c_contiguous != 0
+
+    @property
+    def T(self):
+        """The transpose of a matrix, as a view."""
+        return operators.transpose(self)
+
+    @property
+    def mT(self):
+        """A view with the last two axes exchanged."""
+        return operators.matrix_transpose(self)
+
+    def data_ptr(self):
+        """Return the address of the first element; 0 when there is none."""
+        if self.storage.device < closable:
+            storage_check_open(self.storage)
+        return self.ptr if self.size_ else 0
+
+    # ---- values, which wait for the device
+
+    def __repr__(self):
+        return operators.represent(self)
+
+    def __len__(self):
+        if self.ndim_ == 0:
+            raise TypeError("len() of a tensor with 0 dimensions")
+        return self.shape_[0]
+
+    def __iter__(self):
+        if self.ndim_ == 0:
+            raise TypeError("a tensor with 0 dimensions cannot be iterated")
+        return iter([operators.getitem(self, i) for i in range(self.shape_[0])])
+
+    def item(self):
+        """Return the only element as a Python number; ValueError when there is not just one."""
+        if self.size_ != 1:
+            raise ValueError(f"item: the tensor has shape {self.shape}; one element is needed")
+        return operators.numpy(self).item()
+
+    def __bool__(self):
+        return bool(self.item())
+
+    def __int__(self):
+        return int(self.item())
+
+    def __float__(self):
+        return float(self.item())
+
+    def __complex__(self):
+        return complex(self.item())
+
+    def __index__(self):
+        if not (self.ndim_ == 0 and NUMPY_DTYPES[self.dtype_code].kind in "iu"):
+            raise TypeError("only a tensor of integers with 0 dimensions can be an index; this "
+                            f"one has dtype {DTYPES[self.dtype_code].name} and shape {self.shape}")
+        return int(self.item())
+
+    def __array__(self, dtype=None, copy=None):
+        if copy is not None and copy is not True and copy is not False:
+            raise TypeError(f"__array__: copy: got {copy!r:.60}; expected True, False or None")
+        if copy is False:
+            raise ValueError("copy=False: a tensor becomes a NumPy array by copying from its "
+                             "device; numpy.from_dlpack shares memory of the host device")
+        result = operators.numpy(self)
+        return result if dtype is None else result.astype(dtype, copy=False)
+
+    # ---- protocols
+
+    def __array_namespace__(self, *, api_version=None):
+        return operators.namespace(api_version)
+
+    def __dlpack__(self, *, stream=None, max_version=None, dl_device=None, copy=None):
+        return operators.dlpack(self, stream, max_version, dl_device, copy)
+
+    def __dlpack_device__(self):
+        return operators.dlpack_device(self)
+
+    @property
+    def __cuda_array_interface__(self):
+        return operators.array_interface(self)
+
+    def to_device(self, device, /, *, stream=None):
+        """Return the tensor on `device`: itself when it is there already, else a copy.
+
+        `stream` is a Stream of the source device on which the copy is ordered; None: the current
+        one.
+        """
+        return operators.to_device(self, device, stream)
+
+    def __reduce__(self):
+        return operators.reduce(self)
+
+    def __copy__(self):
+        return operators.copy(self)
+
+    def __deepcopy__(self, memo):
+        result = operators.copy(self)
+        memo[id(self)] = result
+        return result
+
+    # ---- operators
+
+    def __getitem__(self, key):
+        return operators.getitem(self, key)
+
+    def __setitem__(self, key, value):
+        operators.setitem(self, key, value)
+
+    def __hash__(self):
+        return <Py_hash_t> ((<size_t> <PyObject*> self) >> 4)
+
+    def __eq__(self, other):
+        if not is_operand(other):
+            return NotImplemented
+        return operators.equal(self, other)
+
+    def __ne__(self, other):
+        if not is_operand(other):
+            return NotImplemented
+        return operators.not_equal(self, other)
+
+    def __lt__(self, other):
+        return operators.less(self, other)
+
+    def __le__(self, other):
+        return operators.less_equal(self, other)
+
+    def __gt__(self, other):
+        return operators.greater(self, other)
+
+    def __ge__(self, other):
+        return operators.greater_equal(self, other)
+
+    def __neg__(self):
+        return operators.negative(self)
+
+    def __pos__(self):
+        return operators.positive(self)
+
+    def __abs__(self):
+        return operators.abs(self)
+
+    def __invert__(self):
+        return operators.bitwise_invert(self)
+
+    def __add__(self, other):
+        return operators.add(self, other)
+
+    def __radd__(self, other):
+        return operators.add(other, self)
+
+    def __iadd__(self, other):
+        return operators.add(self, other, out=self)
+
+    def __sub__(self, other):
+        return operators.subtract(self, other)
+
+    def __rsub__(self, other):
+        return operators.subtract(other, self)
+
+    def __isub__(self, other):
+        return operators.subtract(self, other, out=self)
+
+    def __mul__(self, other):
+        return operators.multiply(self, other)
+
+    def __rmul__(self, other):
+        return operators.multiply(other, self)
+
+    def __imul__(self, other):
+        return operators.multiply(self, other, out=self)
+
+    def __truediv__(self, other):
+        return operators.divide(self, other)
+
+    def __rtruediv__(self, other):
+        return operators.divide(other, self)
+
+    def __itruediv__(self, other):
+        return operators.divide(self, other, out=self)
+
+    def __floordiv__(self, other):
+        return operators.floor_divide(self, other)
+
+    def __rfloordiv__(self, other):
+        return operators.floor_divide(other, self)
+
+    def __ifloordiv__(self, other):
+        return operators.floor_divide(self, other, out=self)
+
+    def __mod__(self, other):
+        return operators.remainder(self, other)
+
+    def __rmod__(self, other):
+        return operators.remainder(other, self)
+
+    def __imod__(self, other):
+        return operators.remainder(self, other, out=self)
+
+    def __pow__(self, other):
+        return operators.pow(self, other)
+
+    def __rpow__(self, other):
+        return operators.pow(other, self)
+
+    def __ipow__(self, other):
+        return operators.pow(self, other, out=self)
+
+    def __matmul__(self, other):
+        return operators.matmul(self, other)
+
+    def __rmatmul__(self, other):
+        return operators.matmul(other, self)
+
+    def __imatmul__(self, other):
+        return operators.matmul_in_place(self, other)
+
+    def __and__(self, other):
+        return operators.bitwise_and(self, other)
+
+    def __rand__(self, other):
+        return operators.bitwise_and(other, self)
+
+    def __iand__(self, other):
+        return operators.bitwise_and(self, other, out=self)
+
+    def __or__(self, other):
+        return operators.bitwise_or(self, other)
+
+    def __ror__(self, other):
+        return operators.bitwise_or(other, self)
+
+    def __ior__(self, other):
+        return operators.bitwise_or(self, other, out=self)
+
+    def __xor__(self, other):
+        return operators.bitwise_xor(self, other)
+
+    def __rxor__(self, other):
+        return operators.bitwise_xor(other, self)
+
+    def __ixor__(self, other):
+        return operators.bitwise_xor(self, other, out=self)
+
+    def __lshift__(self, other):
+        return operators.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other):
+        return operators.bitwise_left_shift(other, self)
+
+    def __ilshift__(self, other):
+        return operators.bitwise_left_shift(self, other, out=self)
+
+    def __rshift__(self, other):
+        return operators.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other):
+        return operators.bitwise_right_shift(other, self)
+
+    def __irshift__(self, other):
+        return operators.bitwise_right_shift(self, other, out=self)
+
+
+cdef bint is_operand(object value) noexcept:
+    """Whether a comparison with `value` is element-wise; with other objects it is False."""
+    return type(value) is Tensor or isinstance(value, (int, float, complex)) or hasattr(
+        value, "dtype")
+
+
+cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
+                  const int64_t* strides) except -1:
+    """Write shape, strides and what follows from them; NULL strides mean row-major."""
+    cdef int i
+    cdef int64_t expected = 1
+    cdef int64_t most = 1       # elements, counted without the axes of extent 0
+    cdef int contiguous = 1
+    result.dtype_code = dtype
+    result.ndim_ = ndim
+    for i in range(ndim - 1, -1, -1):
+        result.shape_[i] = shape[i]
+        result.strides_[i] = expected if strides is NULL else strides[i]
+        if shape[i] != 1 and result.strides_[i] != expected:
+            contiguous = 0
+        if shape[i] > 0:
+            if (most | shape[i]) >> 29 and most > MAX_SIZE // shape[i]:     # divides rarely
+                raise ValueError(f"shape: got {tuple([shape[k] for k in range(ndim)])}; expected "
+                                 "at most 2**58 elements, counted without the axes of extent 0")
+            most *= shape[i]
+        expected *= shape[i]
+    result.size_ = expected
+    result.is_c_contiguous = contiguous or expected == 0
+    return 0
+
+
+cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* shape, int device):
+    cdef Tensor result = Tensor.__new__(Tensor)
+    describe(result, dtype, ndim, shape, NULL)
+    result.storage = storage_new(device, <size_t> (result.size_ * dtype_itemsize(dtype)))
+    result.ptr = result.storage.ptr
+    return result
+
+
+cdef Tensor tensor_over(Storage storage, uint64_t ptr, int dtype, int ndim, const int64_t* shape,
+                        const int64_t* strides):
+    cdef Tensor result = Tensor.__new__(Tensor)
+    describe(result, dtype, ndim, shape, strides)
+    result.storage = storage
+    result.ptr = ptr
+    return result
+
+
+cdef Tensor view_tensor(Tensor base, uint64_t ptr, int ndim, const int64_t* shape,
+                        const int64_t* strides):
+    return tensor_over(base.storage, ptr, base.dtype_code, ndim, shape, strides)
+
+
+cdef int common_device(Tensor a, Tensor b, str function) except? -1000:
+    if a.storage.device != b.storage.device:
+        raise ValueError(f"{function}: the operands are on different devices, {a.device} and "
+                         f"{b.device}; move one with to_device")
+    return a.storage.device
+
+
+cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept:
+    cdef int i
+    cdef int64_t nbytes = dtype_itemsize(a.dtype_code)
+    cdef int64_t below = 0
+    cdef int64_t above = 0
+    first[0] = last[0] = a.ptr
+    if a.size_ == 0:
+        return
+    for i in range(a.ndim_):
+        if a.strides_[i] < 0:
+            below += (a.shape_[i] - 1) * a.strides_[i]
+        else:
+            above += (a.shape_[i] - 1) * a.strides_[i]
+    first[0] = a.ptr + <uint64_t> (below * nbytes)
+    last[0] = a.ptr + <uint64_t> ((above + 1) * nbytes)

@@ -1,6 +1,0 @@
-from typing import Any
-
-from gputensor.tensor.tensor import Tensor
-
-def from_cuda_array(obj: Any) -> Tensor: ...
-def array_interface(t: Tensor) -> dict[str, Any]: ...

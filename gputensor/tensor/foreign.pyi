@@ -1,6 +1,0 @@
-from typing import Any
-
-from gputensor.tensor.tensor import Tensor
-
-def share_ndarray(array: Any, device: Any = None) -> Tensor: ...
-def record_stream(t: Tensor, stream: Any) -> None: ...

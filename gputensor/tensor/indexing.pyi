@@ -1,6 +1,0 @@
-from typing import Any
-
-from gputensor.tensor.tensor import Tensor
-
-def getitem(a: Tensor, key: Any) -> Tensor: ...
-def setitem(a: Tensor, key: Any, value: Any) -> None: ...

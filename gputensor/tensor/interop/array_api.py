@@ -1,0 +1,62 @@
+"""The array API standard: which version is spoken, and what ``__array_namespace__`` gives.
+
+The namespace is the package itself. `Info` answers the standard's inspection questions.
+"""
+
+import importlib
+
+from gputensor._driver.registry import cuda_device_count
+from gputensor._arrays.element_types import DTYPES
+from gputensor.streams.queue import Device
+from gputensor._arrays.dtypes import DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, isdtype
+
+__all__ = ["Info", "VERSION", "namespace"]
+
+VERSION = "2023.12"
+KNOWN_VERSIONS = ("2021.12", "2022.12", "2023.12")
+
+
+def namespace(api_version=None):
+    """Return the package; ValueError for a version of the standard that it does not speak.
+
+    >>> namespace().__name__
+    'gputensor'
+    """
+    if api_version is not None and api_version not in KNOWN_VERSIONS:
+        raise ValueError(
+            f"api_version is {api_version!r}; allowed are {', '.join(KNOWN_VERSIONS)} and None"
+        )
+    return importlib.import_module("gputensor")
+
+
+class Info:
+    """What ``__array_namespace_info__()`` returns."""
+
+    def capabilities(self):
+        """Return what the standard leaves optional.
+
+        >>> Info().capabilities()["boolean indexing"]
+        True
+        """
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": 16}
+
+    def default_device(self):
+        """Return the current device."""
+        return Device()
+
+    def default_dtypes(self, *, device=None):
+        """Return the dtypes that creation functions choose, by kind."""
+        return {
+            "real floating": DTYPES[DEFAULT_FLOAT].numpy,
+            "complex floating": DTYPES[DEFAULT_COMPLEX].numpy,
+            "integral": DTYPES[DEFAULT_INT].numpy,
+            "indexing": DTYPES[DEFAULT_INT].numpy,
+        }
+
+    def dtypes(self, *, device=None, kind=None):
+        """Return the dtypes of a kind (all when None), by name."""
+        return {row.name: row.numpy for row in DTYPES if kind is None or isdtype(row.numpy, kind)}
+
+    def devices(self):
+        """Return every device: the host device, and the CUDA devices that there are."""
+        return [Device("host"), *(Device("cuda", i) for i in range(cuda_device_count()))]

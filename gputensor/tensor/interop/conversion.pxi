@@ -1,0 +1,258 @@
+"""Anything into a Tensor, and a Tensor into another dtype or place.
+
+`asarray` takes what Python has for arrays. NumPy arrays, NumPy scalars and buffers keep their dtype,
+also as parts of lists (nested.pyx); plain Python floats become float32, ints int64, complex numbers
+complex64. Host memory is copied unless
+``copy=False``; arrays that are on a device already are shared. Numbers must fit an integer dtype
+that is asked for; the elements of arrays are converted as `astype` does.
+"""
+
+def asarray(obj, /, *, dtype=None, device=None, copy=None):
+    """Return a tensor with the values of `obj`.
+
+    Parameters
+    ----------
+    obj : Tensor, numpy.ndarray, number, nested sequence, buffer or array of another library
+        Other libraries' arrays are taken through ``__dlpack__``, ``__cuda_array_interface__`` or
+        ``__array__``, whichever comes first.
+    dtype : dtype, optional
+        That of `obj` when not given; Python floats are float32, ints int64, complex numbers
+        complex64. Arrays, tensors and NumPy scalars in a list keep their dtypes, which meet by
+        NumPy's promotion; Python numbers beside them bring their kind, not their width.
+    device : str, int or Device, optional
+        That of `obj` when it is on a device already, a host device when its host memory is
+        shared, else the current device.
+    copy : bool, optional
+        True: new memory in any case. False: share the memory, also that of host arrays and
+        buffers; ValueError when that cannot be. None: shared for tensors and arrays on a device,
+        copied from host arrays, which may change right after the call.
+
+    Raises
+    ------
+    OverflowError
+        A number, alone or in a sequence, is outside the integer `dtype`; without `dtype`, an int
+        has more than 64 bits.
+
+    >>> asarray([[1.5, 2]], device="host").dtype
+    dtype('float32')
+    >>> asarray(np.arange(3, dtype="int16"), device="host").numpy()
+    array([0, 1, 2], dtype=int16)
+    """
+    cdef Tensor source
+    copy = copy_argument(copy, "asarray")
+    if type(obj) is Tensor:
+        source = <Tensor> obj
+    elif copy is False and isinstance(obj, np.ndarray):
+        source = share_ndarray(obj, device)
+    elif is_device_array(obj):
+        source = from_dlpack(obj)
+    elif hasattr(obj, "__cuda_array_interface__"):
+        source = from_cuda_array(obj)
+    elif copy is False:
+        source = shared_host_memory(obj, device)
+    else:
+        return from_host(obj, dtype, device)
+    return placed(source, dtype, device, copy)
+
+
+cdef Tensor placed(Tensor source, object dtype, object device, object copy):
+    """`source` with the dtype and on the device that are asked for."""
+    cdef int code = dtype_argument(dtype, source.dtype_code)
+    cdef int target = source.storage.device if device is None else resolve_device(device)
+    if copy is False and (code != source.dtype_code or target != source.storage.device):
+        raise ValueError(f"asarray: copy is False, but dtype {DTYPES[code].name} on "
+                         f"{device_text(target)} cannot share the memory of {source.dtype} on "
+                         f"{source.device}")
+    if code != source.dtype_code:
+        source = copied(source, code)
+        copy = None
+    if target != source.storage.device:
+        return moved(source, target)
+    return copied(source, code) if copy else source
+
+
+cdef bint is_device_array(object obj):
+    """Whether `obj` offers DLPack on something else than host memory."""
+    if isinstance(obj, np.ndarray) or not hasattr(obj, "__dlpack_device__"):
+        return False
+    return producer_device(obj)[0] != 1
+
+
+cdef Tensor shared_host_memory(object obj, object device):
+    """A tensor of a host device over the memory of an object with DLPack or a buffer."""
+    if hasattr(obj, "__dlpack__"):
+        if device is not None and not is_host(resolve_device(device)):
+            device = None       # `placed` says that it cannot be there
+        try:
+            return from_dlpack(obj, device=device, copy=False)
+        except BufferError as error:
+            raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} "
+                             f"cannot be shared: {error}") from error
+    # A NumPy scalar offers a buffer as well, but of a copy of its value.
+    if PyObject_CheckBuffer(obj) and not isinstance(obj, np.generic):
+        return share_ndarray(np.asarray(memoryview(obj)), device)
+    raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot be "
+                     "shared")
+
+
+cdef Tensor from_host(object obj, object dtype, object device):
+    cdef int target
+    cdef int code
+    # `owner` keeps the memory of the array alive until it has been copied.
+    array, keeps_dtype, owner = as_ndarray(obj)
+    if dtype is not None:
+        code = dtype_argument(dtype, 0)
+        if not keeps_dtype or number_kind(obj) >= 0 or isinstance(obj, (list, tuple)):
+            array = fitting(array, owner, code)
+    elif keeps_dtype:
+        code = dtype_argument(array.dtype, 0)
+    elif array.dtype.kind == "O":
+        code = DT_INT64
+        fitting(array, obj, code)       # raises: these are ints of more than 64 bits
+    else:
+        code = dtype_argument(array.dtype, 0)
+        code = {DT_FLOAT64: DT_FLOAT32, DT_COMPLEX128: DT_COMPLEX64}.get(code, code)
+    target = current_device() if device is None else resolve_device(device)
+    return upload(array, code, target)
+
+
+cdef tuple as_ndarray(object obj):
+    """A NumPy array of `obj`, whether its dtype was chosen by somebody, and who owns its memory.
+
+    The owner of what was copied from sequences is a sequence of the same numbers.
+    """
+    cdef Tensor shared
+    cdef Operand operand
+    if isinstance(obj, (np.ndarray, np.generic)):
+        return native(np.asarray(obj)), True, obj
+    if isinstance(obj, (bytes, bytearray)):
+        return np.frombuffer(obj, np.uint8), True, obj
+    if hasattr(obj, "__dlpack__"):
+        # Through our own import, because NumPy's knows no bfloat16.
+        shared = from_dlpack(obj, device=HOST_DEVICE)
+        shared.fill_operand(&operand)
+        return host_view(&operand), True, shared
+    if isinstance(obj, (list, tuple)) and holds_arrays(obj):
+        array, parts = joined(obj)
+        return array, True, parts
+    array = np.asarray(obj)
+    is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
+    if not is_plain:
+        check_inside_buffer(array, "asarray")
+    array = native(array)
+    if array.dtype == object:
+        # So NumPy takes ints of more than 64 bits, and everything that it does not know.
+        kinds = {number_kind(part) for part in array.flat if is_plain} or {-1}
+        if -1 in kinds:
+            raise TypeError(f"asarray: a {type(obj).__name__} of unequal or unsupported parts "
+                            "came; numbers in nested sequences of equal lengths are needed")
+        if max(kinds) > 1:
+            array = array.astype(np.complex128 if 3 in kinds else np.float64)
+    if is_plain and array.size == 0:
+        array = array.astype(np.float32)
+    return array, not is_plain, obj
+
+
+cdef object native(object array):
+    """`array` in the byte order of this machine."""
+    if array.dtype.isnative:
+        return array
+    return array.astype(array.dtype.newbyteorder("="))
+
+
+cdef object fitting(object array, object obj, int code):
+    """`array`, which holds the numbers of `obj`, when dtype `code` can take each of them."""
+    cdef int kind = dtype_kind(code)
+    if array.dtype.kind == "c" and kind != KIND_COMPLEX and kind != KIND_BOOL:
+        raise TypeError(f"asarray: complex numbers came, which {DTYPES[code].name} cannot hold")
+    if kind != KIND_INT and kind != KIND_UINT:
+        # Ints of more than 64 bits: bfloat16 and float8 take them from floats only.
+        return array.astype(np.float64) if array.dtype == object and kind != KIND_BOOL else array
+    if array.size == 0:
+        return array
+    if np.can_cast(array.dtype, DTYPES[code].numpy):
+        return array
+    low, high = array.min(), array.max()
+    if array.dtype.kind == "f" and 2**53 <= max(-float(low), float(high)) < INFINITY:
+        # NumPy makes float64 of ints on both sides of 2**63 too; that rounds them.
+        array = np.asarray(obj, dtype=object)
+        low, high = array.min(), array.max()
+    whole_number(low, code)
+    whole_number(high, code)
+    return array
+
+
+def astype(x, dtype, /, *, copy=True, device=None):
+    """Return `x` converted to `dtype`.
+
+    Floats become integers by dropping the fraction; a value outside the integer type is undefined,
+    as in C. With ``copy=False`` a tensor that has the dtype already is returned as it is.
+
+    >>> astype(asarray([1.7, -1.7], device="host"), "int32").numpy()
+    array([ 1, -1], dtype=int32)
+    """
+    cdef Tensor a = tensor_argument(x, "astype")
+    cdef int code = dtype_argument(dtype, a.dtype_code)
+    cdef Tensor result = a
+    if flag_argument(copy, "astype", "copy") or code != a.dtype_code:
+        result = copied(a, code)
+    if device is not None and resolve_device(device) != result.storage.device:
+        result = moved(result, resolve_device(device))
+    return result
+
+
+def reinterpreted(x, dtype, /):
+    """Return the bits of `x` as elements of another dtype of the same size; a view.
+
+    >>> reinterpreted(asarray([-0.0], device="host"), "int32").tolist()
+    [-2147483648]
+    """
+    cdef Tensor a = tensor_argument(x, "reinterpreted")
+    cdef int code = dtype_argument(dtype, a.dtype_code)
+    if dtype_itemsize(code) != dtype_itemsize(a.dtype_code):
+        raise ValueError(f"reinterpreted: got dtype {DTYPES[code].name}; expected one of "
+                         f"{dtype_itemsize(a.dtype_code)} bytes")
+    return tensor_over(a.storage, a.ptr, code, a.ndim_, a.shape_, a.strides_)
+
+
+def copy(x, /):
+    """Return a row-major copy of `x` on its device.
+
+    >>> copy(asarray([1, 2], device="host")[::-1]).numpy()
+    array([2, 1])
+    """
+    cdef Tensor a = tensor_argument(x, "copy")
+    return copied(a, a.dtype_code)
+
+
+def ascontiguous(x, /):
+    """Return `x` itself when its elements follow each other in row-major order, else a copy.
+
+    >>> ascontiguous(asarray([[1, 2], [3, 4]], device="host").T).is_contiguous
+    True
+    """
+    cdef Tensor a = tensor_argument(x, "ascontiguous")
+    return a if a.is_c_contiguous else copied(a, a.dtype_code)
+
+
+def to(x, device=None, dtype=None):
+    """Return `x` on `device` and with `dtype`; itself when it is so already.
+
+    >>> to(asarray([1.5], device="host"), "host", dtype="float16").dtype
+    dtype('float16')
+    """
+    result = x if dtype is None else astype(x, dtype, copy=False)
+    return result if device is None else result.to_device(device)
+
+
+def reduce(Tensor x):
+    """What pickle stores: the values as a NumPy array, and the name of the device."""
+    return rebuild, (download(x), device_text(x.storage.device))
+
+
+def rebuild(array, device):
+    """Make a pickled tensor again, on its device or, where there is no such, on the host device."""
+    try:
+        return asarray(array, device=device)
+    except DeviceError:
+        return asarray(array, device="host")

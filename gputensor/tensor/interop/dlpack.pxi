@@ -1,0 +1,430 @@
+"""DLPack, both ways: memory shared with other libraries without a copy.
+
+Export: the capsule holds a reference to the tensor, so its block stays allocated; the consumer's
+stream waits for the tensor's uses and is recorded as a writer of it, so that our later uses wait
+for what the consumer queued until then. Import: the producer makes our current stream wait; the
+producer's memory is kept until our tensors over it, and the work queued with it, are done. Host
+devices speak DLPack's CPU: the export waits until all queued work on the tensor is done. The C
+structures are in dlpack.h.
+"""
+
+cdef extern from "gputensor/tensor/interop/dlpack.h":
+    cdef struct DLDevice:
+        int32_t device_type
+        int32_t device_id
+
+    cdef struct DLDataType:
+        uint8_t code
+        uint8_t bits
+        uint16_t lanes
+
+    cdef struct DLTensor:
+        void* data
+        DLDevice device
+        int32_t ndim
+        DLDataType dtype
+        int64_t* shape
+        int64_t* strides
+        uint64_t byte_offset
+
+    cdef struct DLManagedTensor:
+        DLTensor dl_tensor
+        void* manager_ctx
+        void (*deleter)(DLManagedTensor*) noexcept
+
+    cdef struct DLPackVersion:
+        uint32_t major
+        uint32_t minor
+
+    cdef struct DLManagedTensorVersioned:
+        DLPackVersion version
+        void* manager_ctx
+        void (*deleter)(DLManagedTensorVersioned*) noexcept
+        uint64_t flags
+        DLTensor dl_tensor
+
+cdef extern from "Python.h":
+    int Py_IsInitialized() noexcept nogil
+
+cdef enum:
+    DL_CPU = 1
+    DL_CUDA = 2
+    DL_CUDA_HOST = 3
+    FLAG_READ_ONLY = 1
+    FLAG_COPIED = 2
+
+# What one export allocates: both managed forms hold their shape and strides here.
+cdef struct Export:
+    DLManagedTensor plain
+    DLManagedTensorVersioned versioned
+    int64_t[16] shape
+    int64_t[16] strides
+
+# DType -> (DLPack type code, bits), and back.
+cdef list DL_CODES = [
+    ({"bool": 6, "int": 0, "uint": 1, "float": 2, "complex": 5, "small": 0}[row.kind],
+     row.itemsize * 8) for row in DTYPES
+]
+DL_CODES[10] = (4, 16)      # bfloat16
+DL_CODES[15] = (10, 8)      # float8_e4m3fn
+DL_CODES[16] = (12, 8)      # float8_e5m2
+cdef dict DTYPE_OF_DL = {pair: code for code, pair in enumerate(DL_CODES)}
+
+
+# ---- export
+
+cdef void release_export(void* tensor, Export* export) noexcept with gil:
+    if Py_IsInitialized():
+        Py_DECREF(<object> tensor)
+    free(export)
+
+
+cdef void delete_plain(DLManagedTensor* self) noexcept:
+    release_export(self.manager_ctx, <Export*> self)
+
+
+cdef void delete_versioned(DLManagedTensorVersioned* self) noexcept:
+    cdef Export* zero = NULL
+    cdef size_t offset = <size_t> &zero.versioned
+    release_export(self.manager_ctx, <Export*> (<char*> self - offset))
+
+
+cdef void drop_plain(object capsule) noexcept:
+    cdef DLManagedTensor* managed
+    if PyCapsule_IsValid(capsule, "dltensor"):
+        managed = <DLManagedTensor*> PyCapsule_GetPointer(capsule, "dltensor")
+        managed.deleter(managed)
+
+
+cdef void drop_versioned(object capsule) noexcept:
+    cdef DLManagedTensorVersioned* managed
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        managed = <DLManagedTensorVersioned*> PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        managed.deleter(managed)
+
+
+cdef int describe(Tensor t, Export* export, DLTensor* out) except -1:
+    memcpy(export.shape, t.shape_, sizeof(export.shape))
+    memcpy(export.strides, t.strides_, sizeof(export.strides))
+    out.data = <void*> t.ptr
+    out.device.device_type = DL_CPU if is_host(t.storage.device) else DL_CUDA
+    out.device.device_id = 0 if is_host(t.storage.device) else t.storage.device
+    out.ndim = t.ndim_
+    out.dtype.code, out.dtype.bits = DL_CODES[t.dtype_code]
+    out.dtype.lanes = 1
+    out.shape = export.shape
+    out.strides = export.strides
+    out.byte_offset = 0
+    return 0
+
+
+cdef int order_export(Tensor t, object stream) except -1:
+    """Make the consumer see finished memory: its stream waits, or this thread does."""
+    cdef int device = t.storage.device
+    cdef uint64_t handle
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    if is_host(device):
+        handle = current_handle(device)
+    elif stream is None:
+        handle = 0
+    elif isinstance(stream, int) and stream == -1:
+        return 0
+    else:
+        handle = stream_of_protocol(stream, "__dlpack__")
+    prepare_export(t, handle)
+    if is_host(device):
+        with nogil:
+            status = driver.stream_synchronize(driver.self, handle)
+        raise_pending(device)
+        if status:
+            raise_for_status(status, "stream_synchronize", "while exporting a tensor")
+    return 0
+
+
+cdef tuple int_pair(object value, str argument, str rule):
+    """A pair of ints from a caller; of a subclass of tuple the items that it holds."""
+    cdef tuple items = tuple(value) if isinstance(value, (tuple, list)) else ()
+    if len(items) == 2:
+        try:
+            return PyNumber_Index(items[0]), PyNumber_Index(items[1])
+        except TypeError:
+            pass
+    raise TypeError(f"__dlpack__: {argument}: got {value!r:.60}; expected {rule}")
+
+
+cdef int check_stream(object stream) except -1:
+    """Raise for what is no stream number on any device; host tensors ignore the rest."""
+    try:
+        number = PyNumber_Index(stream)
+    except TypeError:
+        raise TypeError(f"__dlpack__: stream: got {stream!r:.60}; expected an int or None"
+                        ) from None
+    if not -1 <= number < 1 << 64:
+        raise ValueError(f"__dlpack__: stream: got {number:#x}; expected -1, or a stream handle")
+    return 0
+
+
+def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
+    """Return a DLPack capsule of a tensor: what ``Tensor.__dlpack__`` does.
+
+    Parameters
+    ----------
+    stream : int, optional
+        The consumer's stream on CUDA: 1 or None the legacy default stream, 2 the per-thread one,
+        -1 no ordering at all, else a stream handle. Host tensors wait and ignore it.
+    max_version : tuple of two ints, optional
+        ``(1, 0)`` or more asks for the versioned form.
+    dl_device : tuple of int, optional
+        Where the memory is wanted; the tensor's own device, or the CPU, which takes a copy.
+    copy : bool, optional
+        True: export a copy. False: BufferError when one would be needed.
+    """
+    cdef Export* export
+    cdef bint is_copied = False
+    cdef bint is_versioned = max_version is not None and int_pair(
+        max_version, "max_version", "a pair of ints (major, minor)")[0] >= 1
+    copy = copy_argument(copy, "__dlpack__")
+    if stream is not None:
+        check_stream(stream)
+    if dl_device is not None:
+        dl_device = int_pair(dl_device, "dl_device", "a pair of ints (device type, index)")
+    if dl_device is not None and dl_device != device_pair(t):
+        if dl_device != (DL_CPU, 0):
+            others = "" if is_host(t.storage.device) else f"{device_pair(t)} and "
+            raise BufferError(f"dl_device is {dl_device}; a tensor on {t.device} can be "
+                              f"exported to {others}(1, 0)")
+        if copy is False:
+            raise BufferError(f"copy is False, but a tensor on {t.device} reaches dl_device "
+                              f"{dl_device} by a copy only")
+        t = moved(t, resolve_device(HOST_DEVICE))
+        is_copied = True
+    elif copy:
+        t = copied(t, t.dtype_code)
+        is_copied = True
+    if t.storage.is_readonly and not is_versioned:
+        raise BufferError("the tensor is read-only, which DLPack before version 1 cannot say; "
+                          "copy it first")
+    order_export(t, stream)
+    export = <Export*> malloc(sizeof(Export))
+    if export is NULL:
+        raise MemoryError("no memory for a DLPack export")
+    Py_INCREF(t)
+    if not is_versioned:
+        export.plain.manager_ctx = <void*> t
+        export.plain.deleter = delete_plain
+        describe(t, export, &export.plain.dl_tensor)
+        return PyCapsule_New(&export.plain, "dltensor", drop_plain)
+    export.versioned.version.major = 1
+    export.versioned.version.minor = 0
+    export.versioned.manager_ctx = <void*> t
+    export.versioned.deleter = delete_versioned
+    export.versioned.flags = (FLAG_READ_ONLY if t.storage.is_readonly else 0) | (
+        FLAG_COPIED if is_copied else 0)
+    describe(t, export, &export.versioned.dl_tensor)
+    return PyCapsule_New(&export.versioned, "dltensor_versioned", drop_versioned)
+
+
+def device_pair(Tensor t):
+    """Return what ``Tensor.__dlpack_device__`` does: (DLPack device type, index).
+
+    >>> device_pair(gt.zeros(1, device="host"))
+    (1, 0)
+    """
+    if is_host(t.storage.device):
+        return int(DL_CPU), 0
+    return int(DL_CUDA), t.storage.device
+
+
+# ---- import
+
+def producer_device(x):
+    """Return what ``x.__dlpack_device__()`` gives as two ints, the index 0 or more."""
+    given = x.__dlpack_device__()
+    try:
+        kind, index = given
+        kind, index = PyNumber_Index(kind), PyNumber_Index(index)
+    except (TypeError, ValueError):
+        raise TypeError(f"__dlpack_device__ of a {type(x).__name__} gives {given!r:.60}; a pair "
+                        "(device type, index) is needed") from None
+    if not 0 <= index < 1 << 31:
+        raise ValueError(f"__dlpack_device__: index: got {index:#x}; expected 0 or more, below "
+                         "2**31")
+    return kind, index
+
+
+cdef class Imported:
+    """Owner of a managed tensor of another library; gives it back when dropped."""
+
+    cdef DLManagedTensor* plain
+    cdef DLManagedTensorVersioned* versioned
+
+    def __dealloc__(self):
+        if self.plain is not NULL and self.plain.deleter is not NULL:
+            self.plain.deleter(self.plain)
+        if self.versioned is not NULL and self.versioned.deleter is not NULL:
+            self.versioned.deleter(self.versioned)
+
+
+cdef object ask_for_capsule(object x, object stream, object copy):
+    """The producer's capsule, versioned where it knows that form.
+
+    It is told when it must not copy; a copy that is wanted is made by us.
+    """
+    if copy is False:
+        try:
+            return x.__dlpack__(stream=stream, max_version=(1, 0), copy=False)
+        except TypeError:
+            pass        # its DLPack is older than this argument
+    try:
+        return x.__dlpack__(stream=stream, max_version=(1, 0))
+    except TypeError:
+        return x.__dlpack__(stream=stream) if stream is not None else x.__dlpack__()
+
+
+cdef int read_managed(DLTensor* source, Layout* layout) except -1:
+    """Fill a layout from what a producer wrote; no number of it is trusted."""
+    cdef int i
+    pair = (source.dtype.code, source.dtype.bits)
+    if pair not in DTYPE_OF_DL or source.dtype.lanes != 1:
+        raise BufferError(f"DLPack type code {pair[0]} with {pair[1]} bits and "
+                          f"{source.dtype.lanes} lanes has no dtype here")
+    if not 0 <= source.ndim <= MAX_NDIM:
+        raise BufferError(f"__dlpack__: ndim: got {source.ndim}; expected 0 to {MAX_NDIM}")
+    if source.ndim and source.shape is NULL:
+        raise BufferError(f"__dlpack__: shape: got NULL; expected {source.ndim} extents")
+    layout.dtype = DTYPE_OF_DL[pair]
+    layout.ndim = source.ndim
+    layout.has_strides = source.strides is not NULL
+    for i in range(source.ndim):
+        layout.shape[i] = source.shape[i]
+        if layout.has_strides:
+            layout.strides[i] = source.strides[i]
+    layout.ptr = 0
+    if source.data is not NULL:
+        layout.ptr = <uint64_t> source.data + source.byte_offset
+        if layout.ptr < source.byte_offset:
+            raise BufferError(f"__dlpack__: byte_offset: got {source.byte_offset:#x}; expected "
+                              "memory inside the address space")
+    return 0
+
+
+cdef int check_place(DLTensor* source, int device) except -1:
+    """Raise unless the memory is where ``__dlpack_device__`` said."""
+    cdef int kind = source.device.device_type
+    if is_host(device) and kind in (DL_CPU, DL_CUDA_HOST):
+        return 0
+    if kind == DL_CUDA and source.device.device_id == device:
+        return 0
+    raise BufferError(f"__dlpack__: device: got type {kind}, index {source.device.device_id}; "
+                      f"expected memory on {device_text(device)}, as __dlpack_device__ says")
+
+
+cdef Tensor adopt(object capsule, int device, bint assume_writable):
+    """A tensor over a capsule's memory; the capsule is used up, unless this raises.
+
+    A capsule that was not used gives its memory back itself, so the deleter runs once either way.
+    """
+    cdef DLTensor* source
+    cdef Layout layout
+    cdef Imported owner = Imported.__new__(Imported)
+    cdef DLManagedTensorVersioned* versioned = NULL
+    cdef DLManagedTensor* plain = NULL
+    cdef bint is_readonly
+    cdef Tensor result
+    if PyCapsule_IsValid(capsule, "dltensor_versioned"):
+        versioned = <DLManagedTensorVersioned*> PyCapsule_GetPointer(capsule, "dltensor_versioned")
+        # Only the version has its place in every version.
+        if versioned.version.major != 1:
+            raise BufferError(f"DLPack version {versioned.version.major} came; 1 is understood")
+        source = &versioned.dl_tensor
+        is_readonly = versioned.flags & FLAG_READ_ONLY
+    elif PyCapsule_IsValid(capsule, "dltensor"):
+        plain = <DLManagedTensor*> PyCapsule_GetPointer(capsule, "dltensor")
+        source = &plain.dl_tensor
+        is_readonly = not assume_writable
+    else:
+        raise BufferError("the object's __dlpack__ gave no DLPack capsule that is still unused")
+    check_place(source, device)
+    read_managed(source, &layout)
+    result = foreign_tensor(device, &layout, owner, is_readonly, "__dlpack__")
+    # From here on nothing fails: the memory is ours to give back.
+    if versioned is not NULL:
+        owner.versioned = versioned
+        PyCapsule_SetName(capsule, "used_dltensor_versioned")
+    else:
+        owner.plain = plain
+        PyCapsule_SetName(capsule, "used_dltensor")
+    return result
+
+
+def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
+    """Return a tensor over the memory of an object with ``__dlpack__``.
+
+    Parameters
+    ----------
+    x : object
+        An array of any library on the CPU or a CUDA device.
+    device : str, int or Device, optional
+        Where the tensor is to be; its memory is copied when that is not where `x` is.
+    copy : bool, optional
+        True: new memory. False: ValueError when the memory cannot be shared. None: share it when
+        possible.
+    assume_writable : bool
+        True: memory that the producer cannot declare writable may be written. It never overrides
+        a producer that declares its memory read-only.
+
+    Raises
+    ------
+    BufferError
+        The dtype, device or DLPack version of `x` has no counterpart, or its capsule is malformed.
+    TypeError, ValueError
+        What `x` says of its device or its memory cannot be.
+
+    Notes
+    -----
+    A tensor of this library gives a view, whose uses are ordered with those of `x` on all streams.
+
+    DLPack before version 1 cannot say whether memory may be written, and some libraries export
+    immutable arrays with it. What comes that way is read-only, as in NumPy; write to a copy, or
+    say ``assume_writable=True`` when the memory is yours to write.
+
+    >>> import numpy as np
+    >>> x = np.arange(3)
+    >>> t = from_dlpack(x)
+    >>> x[0] = 7
+    >>> t[0].item()
+    7
+    """
+    cdef int home, target
+    cdef uint64_t stream
+    cdef Tensor result
+    cdef bint is_ours = flag_argument(assume_writable, "from_dlpack", "assume_writable")
+    copy = copy_argument(copy, "from_dlpack")
+    if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
+        raise TypeError(f"from_dlpack: a {type(x).__name__} came; an object with __dlpack__ and "
+                        "__dlpack_device__ is needed")
+    if type(x) is Tensor:
+        home = (<Tensor> x).storage.device
+        if device is None or resolve_device(device) == home:
+            return copied(x, (<Tensor> x).dtype_code) if copy else x[()]
+    kind, index = producer_device(x)
+    if kind == DL_CUDA:
+        home = resolve_device(index)
+        stream = current_handle(home)
+        capsule = ask_for_capsule(x, 1 if stream == 0 else stream, copy)
+    elif kind in (DL_CPU, DL_CUDA_HOST):
+        home = host_home()
+        if device is not None and is_host(resolve_device(device)):
+            home = resolve_device(device)
+        capsule = ask_for_capsule(x, None, copy)
+    else:
+        raise BufferError(f"from_dlpack: DLPack device type {kind} came; 1 (CPU), 2 (CUDA) "
+                          "and 3 (pinned host memory) are understood")
+    target = home if device is None else resolve_device(device)
+    if copy is False and target != home:
+        raise ValueError(f"from_dlpack: copy is False, but the memory is not on {device}")
+    result = adopt(capsule, home, is_ours)
+    if target != home:
+        return moved(result, target)
+    return copied(result, result.dtype_code) if copy else result

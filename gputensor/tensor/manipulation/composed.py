@@ -1,0 +1,105 @@
+"""Functions of the array API that are put together from kernels instead of having their own.
+
+Each costs a few kernels; none is in the inner loop of anything we know of. Bool and integer tensors
+become float32 first (signbit takes integers as they are); one of two arguments may be a number.
+"""
+
+import math
+
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.functions import abs, maximum, minimum
+from gputensor.tensor.functions import bitwise_and, bitwise_or, equal, less, logical_or
+from gputensor.tensor.interop import astype, reinterpreted
+from gputensor.tensor.manipulation import full
+from gputensor._arrays.dtypes import float32, iinfo, int16, int32, int64
+from gputensor.tensor.functions import exp, log1p, sqrt, where
+from gputensor._arrays.promotion import result_type
+from gputensor.tensor.core import Tensor
+
+__all__ = ["copysign", "hypot", "logaddexp", "signbit"]
+
+
+def _floating(x1, x2, name):
+    """Both as tensors of the dtype that they meet in, which is float32 for bool and integers."""
+    first = tensor_argument(x1 if type(x1) is Tensor else x2, name)
+    dtype = result_type(x1, x2)
+    if dtype.kind in "iub":
+        dtype = float32
+    return [
+        astype(x, dtype, copy=False)
+        if type(x) is Tensor
+        else full((), x, dtype=dtype, device=first.device)
+        for x in (x1, x2)
+    ]
+
+
+# The bits of a float, by its size in bytes: kernels drop the sign of NaN, so it is read there.
+_BITS = {2: int16, 4: int32, 8: int64}
+
+
+def _bits(x, name):
+    if x.dtype.kind == "c" or x.dtype.itemsize not in _BITS:
+        raise TypeError(f"{name}: got dtype {x.dtype}; expected a real one of 16 bits or more")
+    return reinterpreted(x, _BITS[x.dtype.itemsize])
+
+
+def signbit(x, /):
+    """Return where the sign of real `x` is minus, also of -0.0 and of NaN whose sign bit is set.
+
+    >>> import gputensor as gt
+    >>> signbit(gt.asarray([-1.5, -0.0, 0.0], device="host")).numpy()
+    array([ True,  True, False])
+    """
+    is_whole = tensor_argument(x, "signbit").dtype.kind in "iub"
+    return less(x if is_whole else _bits(x, "signbit"), 0)
+
+
+def copysign(x1, x2, /):
+    """Return the magnitude of x1 with the sign of x2, which is :func:`signbit`'s.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.asarray([1.0, 2.0], device="host"), gt.asarray([-0.0, 3.0], device="host")
+    >>> copysign(x, y).numpy()
+    array([-1.,  2.], dtype=float32)
+    """
+    size, _ = _floating(x1, x2, "copysign")
+    bits = _bits(size, "copysign")
+    if type(x2) is Tensor:
+        minus = signbit(x2)  # before a conversion, which might lose the sign of NaN
+    else:
+        minus = full((), math.copysign(1.0, x2) < 0, device=size.device)
+    lowest = iinfo(bits.dtype).min
+    signed = where(minus, bitwise_or(bits, lowest), bitwise_and(bits, ~lowest))
+    return reinterpreted(signed, size.dtype)
+
+
+def hypot(x1, x2, /):
+    """Return sqrt(x1**2 + x2**2) without overflow on the way.
+
+    >>> import gputensor as gt
+    >>> hypot(gt.asarray([3.0, 0.0], device="host"), gt.asarray([4.0, 0.0], device="host")).numpy()
+    array([5., 0.], dtype=float32)
+    """
+    x1, x2 = _floating(x1, x2, "hypot")
+    a, b = abs(x1), abs(x2)
+    large, small = maximum(a, b), minimum(a, b)
+    ratio = where(equal(large, small), large * 0 + 1, small / large)
+    size = large * sqrt(1 + ratio * ratio)
+    size = where(equal(large, 0), large, size)
+    return where(logical_or(equal(a, float("inf")), equal(b, float("inf"))), float("inf"), size)
+
+
+def logaddexp(x1, x2, /):
+    """Return log(exp(x1) + exp(x2)) without overflow on the way.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([-1000.0, 1000.0], device="host")
+    >>> logaddexp(x, -x).numpy()
+    array([1000., 1000.], dtype=float32)
+    """
+    x1, x2 = _floating(x1, x2, "logaddexp")
+    large, small = maximum(x1, x2), minimum(x1, x2)
+    # Equal infinities have no difference: their sum is the infinity itself.
+    distance = where(equal(large, small), large * 0, small - large)
+    distance = where(equal(distance, distance), distance, 0)
+    return large + log1p(exp(distance))

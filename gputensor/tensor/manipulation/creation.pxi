@@ -1,0 +1,265 @@
+"""Tensors from no array: empty, constant, a progression, an identity.
+
+All are made on the current device unless `device` says otherwise, and filled on its current
+stream. The default dtype is float32, also for Python floats; ints give int64.
+"""
+
+def empty(shape, *, dtype=None, device=None):
+    """Return a new tensor with undefined values.
+
+    Parameters
+    ----------
+    shape : int or sequence of int
+    dtype : dtype, optional
+        float32 when not given.
+    device : str, int or Device, optional
+        The current device when not given.
+
+    Raises
+    ------
+    OutOfMemoryError
+        The device has not enough memory; nothing has changed then.
+
+    >>> empty((2, 3), dtype="bfloat16", device="host").shape
+    (2, 3)
+    """
+    cdef int64_t[16] dims
+    cdef int ndim = shape_argument(shape, dims)
+    return empty_tensor(dtype_argument(dtype, DT_FLOAT32), ndim, dims, device_argument(device))
+
+
+def full(shape, fill_value, *, dtype=None, device=None):
+    """Return a new tensor with every element equal to `fill_value`, a number.
+
+    Without `dtype` an int gives int64, a float float32, a bool bool, a complex complex64, and a
+    scalar of NumPy its own dtype.
+
+    >>> full(2, 7, device="host").numpy()
+    array([7, 7])
+    """
+    cdef int64_t[16] dims
+    cdef Tensor result
+    cdef int kind = number_kind(fill_value)
+    cdef int code
+    if kind < 0:
+        raise TypeError(f"full: fill_value is a {type(fill_value).__name__}; a number is needed")
+    code = (DT_BOOL, DT_INT64, DT_FLOAT32, DT_COMPLEX64)[kind]
+    if dtype is None and isinstance(fill_value, generic):
+        dtype = fill_value.dtype
+    code = dtype_argument(dtype, code)
+    result = empty_tensor(code, shape_argument(shape, dims), dims, device_argument(device))
+    fill_with(result, fill_value)
+    return result
+
+
+def zeros(shape, *, dtype=None, device=None):
+    """Return a new tensor of zeros; float32 unless `dtype` is given.
+
+    >>> zeros(2, device="host").numpy()
+    array([0., 0.], dtype=float32)
+    """
+    return full(shape, 0, dtype="float32" if dtype is None else dtype, device=device)
+
+
+def ones(shape, *, dtype=None, device=None):
+    """Return a new tensor of ones; float32 unless `dtype` is given.
+
+    >>> ones(2, dtype="int8", device="host").numpy()
+    array([1, 1], dtype=int8)
+    """
+    return full(shape, 1, dtype="float32" if dtype is None else dtype, device=device)
+
+
+cdef Tensor empty_for(object x, object dtype, object device, str name):
+    cdef Tensor a = tensor_argument(x, name)
+    return empty_tensor(dtype_argument(dtype, a.dtype_code), a.ndim_, a.shape_,
+                        a.storage.device if device is None else device_argument(device))
+
+
+def empty_like(x, /, *, dtype=None, device=None):
+    """Return an undefined tensor with the shape of `x`, and its dtype and device unless given.
+
+    >>> empty_like(zeros(3, device="host")).shape
+    (3,)
+    """
+    return empty_for(x, dtype, device, "empty_like")
+
+
+def full_like(x, /, fill_value, *, dtype=None, device=None):
+    """Return a constant tensor with the shape of `x`, and its dtype and device unless given.
+
+    >>> full_like(zeros(2, device="host"), 3).numpy()
+    array([3., 3.], dtype=float32)
+    """
+    cdef Tensor result = empty_for(x, dtype, device, "full_like")
+    fill_with(result, fill_value)
+    return result
+
+
+def zeros_like(x, /, *, dtype=None, device=None):
+    """Return zeros with the shape of `x`, and its dtype and device unless given.
+
+    >>> zeros_like(ones(2, device="host")).numpy()
+    array([0., 0.], dtype=float32)
+    """
+    return full_like(x, 0, dtype=dtype, device=device)
+
+
+def ones_like(x, /, *, dtype=None, device=None):
+    """Return ones with the shape of `x`, and its dtype and device unless given.
+
+    >>> ones_like(zeros(2, device="host")).numpy()
+    array([1., 1.], dtype=float32)
+    """
+    return full_like(x, 1, dtype=dtype, device=device)
+
+
+cdef Tensor progression(int64_t count, int dtype, int device, object start, object step):
+    """start + i * step for i < count."""
+    cdef Tensor result = empty_tensor(dtype, 1, &count, device)
+    cdef Operand operand
+    cdef uint64_t stream
+    cdef double real_start = 0
+    cdef double real_step = 0
+    cdef int64_t integer_start = 0
+    cdef int64_t integer_step = 0
+    if count == 0:
+        return result
+    if dtype_kind(dtype) >= KIND_FLOAT:
+        real_start = start
+        real_step = step
+    else:
+        integer_start = <int64_t> <uint64_t> (int(start) & 0xFFFFFFFFFFFFFFFF)
+        integer_step = <int64_t> <uint64_t> (int(step) & 0xFFFFFFFFFFFFFFFF)
+    stream = current_handle(device)
+    result.prepare_write(stream)
+    result.fill_operand(&operand)
+    arange_kernel(device, stream, &operand, real_start, real_step, integer_start, integer_step)
+    return result
+
+
+def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+    """Return ``start, start + step, ...`` up to but without `stop`, in one dimension.
+
+    With one argument the values go from 0. Without `dtype`, ints give int64 and floats float32.
+
+    >>> arange(2, 8, 3, device="host").numpy()
+    array([2, 5])
+    """
+    if stop is None:
+        start, stop = 0, start
+    for name, value in (("start", start), ("stop", stop), ("step", step)):
+        if number_kind(value) not in (1, 2):
+            raise TypeError(f"arange: {name} is a {type(value).__name__}; an int or a float is "
+                            "needed")
+        if number_kind(value) == 2 and not math.isfinite(value):
+            raise ValueError(f"arange: {name} is {value}; a finite number is needed")
+    if step == 0:
+        raise ValueError("arange: step is 0; it must not be")
+    is_integer = all(number_kind(value) == 1 for value in (start, stop, step))
+    code = dtype_argument(dtype, DT_INT64 if is_integer else DT_FLOAT32)
+    if is_integer:
+        count = -((int(start) - int(stop)) // int(step))
+    else:
+        # An infinite quotient has no ceiling; 2**60 is too many too.
+        count = math.ceil(max(0.0, min((float(stop) - float(start)) / float(step), 2.0**60)))
+    count = count_argument(max(0, count), "arange", "the length")
+    if count > 0 and KIND_BOOL < dtype_kind(code) < KIND_FLOAT:
+        whole_number(start, code)
+        whole_number(int(start) + (count - 1) * int(step), code)
+    return progression(count, code, device_argument(device), start, step)
+
+
+def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+    """Return `num` values from `start` to `stop` at equal distances.
+
+    Parameters
+    ----------
+    start, stop : float
+    num : int
+        How many values, 0 or more.
+    dtype : dtype, optional
+        A real floating-point dtype, float32 when not given.
+    endpoint : bool
+        Whether the last value is `stop`.
+
+    >>> linspace(0, 1, 5, device="host").numpy()
+    array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
+    """
+    cdef Tensor result
+    cdef int64_t one = 1
+    cdef int code = dtype_argument(dtype, DT_FLOAT32)
+    if dtype_kind(code) != KIND_FLOAT:
+        raise TypeError(f"linspace: dtype {dtype} came; a real floating-point dtype is needed")
+    num = count_argument(num, "linspace", "num")
+    start, stop = float(start), float(stop)
+    endpoint = flag_argument(endpoint, "linspace", "endpoint")
+    steps = num - 1 if endpoint else num
+    step = (stop - start) / steps if steps > 0 else 0.0
+    result = progression(num, code, device_argument(device), start, step)
+    if endpoint and num > 1:
+        fill_with(view_tensor(result, result.ptr + (num - 1) * dtype_itemsize(code), 1, &one,
+                              result.strides_), stop)
+    return result
+
+
+def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+    """Return a matrix with ones on diagonal `k` and zeros elsewhere.
+
+    `k` > 0 is above the main diagonal. float32 unless `dtype` is given.
+
+    >>> eye(2, 3, k=1, device="host").numpy()
+    array([[0., 1., 0.],
+           [0., 0., 1.]], dtype=float32)
+    """
+    cdef Tensor result
+    cdef int64_t rows = count_argument(n_rows, "eye", "n_rows")
+    cdef int64_t columns = rows if n_cols is None else count_argument(n_cols, "eye", "n_cols")
+    cdef int64_t shift = diagonal_argument(k, "eye")
+    cdef int64_t length = min(rows - max(-shift, 0), columns - max(shift, 0))
+    cdef int64_t stride = columns + 1
+    cdef int64_t first = shift if shift >= 0 else -shift * columns
+    result = zeros((rows, columns), dtype=dtype, device=device)
+    if length > 0:
+        fill_with(view_tensor(result, result.ptr + first * dtype_itemsize(result.dtype_code), 1,
+                              &length, &stride), 1)
+    return result
+
+
+cdef Tensor triangle(object x, object k, bint is_lower, str name):
+    cdef Tensor a = tensor_argument(x, name)
+    cdef Tensor rows, columns
+    cdef int64_t[2] shape
+    cdef int64_t[2] strides
+    if a.ndim_ < 2:
+        raise ValueError(f"{name}: the tensor has {a.ndim_} dimensions; at least 2 are needed")
+    rows = progression(a.shape_[a.ndim_ - 2], DT_INT64, a.storage.device,
+                       diagonal_argument(k, name), 1)
+    columns = progression(a.shape_[a.ndim_ - 1], DT_INT64, a.storage.device, 0, 1)
+    shape[0] = rows.size_
+    shape[1] = 1
+    strides[0] = 1
+    strides[1] = 1
+    rows = view_tensor(rows, rows.ptr, 2, shape, strides)
+    keep = columns <= rows if is_lower else columns >= rows
+    return where(keep, a, False)
+
+
+def tril(x, /, *, k=0):
+    """Return a copy of matrices with zeros above diagonal `k`.
+
+    >>> tril(ones((2, 2), device="host")).numpy()
+    array([[1., 0.],
+           [1., 1.]], dtype=float32)
+    """
+    return triangle(x, k, True, "tril")
+
+
+def triu(x, /, *, k=0):
+    """Return a copy of matrices with zeros below diagonal `k`.
+
+    >>> triu(ones((2, 2), device="host")).numpy()
+    array([[1., 1.],
+           [0., 1.]], dtype=float32)
+    """
+    return triangle(x, k, False, "triu")

@@ -1,0 +1,176 @@
+"""Indexing with integer tensors and masks.
+
+Integer indices stay on the device. An index that is out of range raises IndexError on a host
+device, also where the selection has no elements; a CUDA kernel cannot raise, so there it reads the
+nearest element and writes nothing. Indices into an axis of extent 0 raise on both.
+Indices that come from the host (lists, NumPy arrays) are checked before they are sent. A mask is
+turned into integer indices by NumPy, because the shape of the result depends on its values, so
+the host has to wait for it in any case.
+"""
+
+cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
+                         int64_t* index_shape, int* index_ndim) except -1:
+    """The shape of the selection, and the common shape of the indices."""
+    cdef int count = len(indices)
+    cdef int i
+    cdef int ndim = 0
+    for one in indices:
+        common_device(a, <Tensor> one, "index")
+        ndim = broadcast_shape(index_shape, ndim, <Tensor> one, "index")
+    if a.ndim_ - count + ndim > MAX_NDIM:
+        raise IndexError(f"the indexed result has more than {MAX_NDIM} dimensions")
+    for i in range(first_axis):
+        shape[i] = a.shape_[i]
+    for i in range(ndim):
+        shape[first_axis + i] = index_shape[i]
+    for i in range(first_axis + count, a.ndim_):
+        shape[i - count + ndim] = a.shape_[i]
+    index_ndim[0] = ndim
+    return a.ndim_ - count + ndim
+
+
+cdef int fill_indices(list indices, Operand* operands, int ndim, const int64_t* shape,
+                      uint64_t stream) except -1:
+    cdef int i
+    for i in range(len(indices)):
+        broadcast_operand(<Tensor> indices[i], &operands[i], ndim, shape)
+        (<Tensor> indices[i]).prepare_read(stream)
+    return 0
+
+
+cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
+                      const int64_t* shape) except -1:
+    """The checks of indices into `a` that select nothing."""
+    cdef Operand[16] operands
+    cdef Operand whole
+    cdef uint64_t stream = current_handle(a.storage.device)
+    work_begin()
+    try:
+        fill_indices(indices, operands, ndim, shape, stream)
+        a.fill_operand(&whole)
+        return check_unused_kernel(a.storage.device, stream, &whole, first_axis, len(indices),
+                                    operands)
+    finally:
+        work_end(a.storage.device)
+
+
+# The elements of `a` that index tensors pick on consecutive axes from `first_axis` on.
+cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
+    cdef int64_t[16] shape
+    cdef int64_t[16] index_shape
+    cdef Operand[16] operands
+    cdef Operand output, source
+    cdef int index_ndim = 0
+    cdef int device = a.storage.device
+    cdef int ndim = selection_shape(a, first_axis, indices, shape, index_shape, &index_ndim)
+    cdef Tensor result = empty_tensor(a.dtype_code, ndim, shape, device)
+    cdef uint64_t stream
+    if result.size_ == 0:
+        check_unused(a, first_axis, indices, index_ndim, index_shape)
+        return result
+    stream = current_handle(device)
+    work_begin()
+    try:
+        fill_indices(indices, operands, index_ndim, index_shape, stream)
+        a.prepare_read(stream)
+        a.fill_operand(&source)
+        result.prepare_write(stream)
+        result.fill_operand(&output)
+        gather_kernel(device, stream, &output, &source, first_axis, len(indices), operands)
+    finally:
+        work_end(device)
+    return result
+
+
+# The same elements of `target` take `values`, which broadcast to the shape of that selection.
+cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor values) except -1:
+    cdef int64_t[16] shape
+    cdef int64_t[16] index_shape
+    cdef int64_t[16] joint
+    cdef Operand[16] operands
+    cdef Operand output, source
+    cdef int index_ndim = 0
+    cdef int device = common_device(target, values, "index assignment")
+    cdef int ndim = selection_shape(target, first_axis, indices, shape, index_shape, &index_ndim)
+    cdef int64_t size = 1
+    cdef int i
+    cdef uint64_t stream
+    values = without_leading(values, ndim)
+    for i in range(ndim):
+        joint[i] = shape[i]
+        size *= shape[i]
+    if broadcast_shape(joint, ndim, values, "index assignment") != ndim or not all(
+            [joint[i] == shape[i] for i in range(ndim)]):
+        raise ValueError(f"a tensor of shape {values.shape} cannot be written to a selection of "
+                         f"shape {tuple([shape[i] for i in range(ndim)])}")
+    check_distinct(target, "index assignment")
+    if size == 0:
+        return check_unused(target, first_axis, indices, index_ndim, index_shape)
+    if values.dtype_code != target.dtype_code or overlaps(target, values):
+        values = copied(values, target.dtype_code)
+    indices = [copied(one, (<Tensor> one).dtype_code) if overlaps(target, <Tensor> one) else one
+               for one in indices]
+    stream = current_handle(device)
+    work_begin()
+    try:
+        fill_indices(indices, operands, index_ndim, index_shape, stream)
+        values.prepare_read(stream)
+        broadcast_operand(values, &source, ndim, shape)
+        target.prepare_write(stream)
+        target.fill_operand(&output)
+        scatter_kernel(device, stream, &output, first_axis, len(indices), operands, &source)
+    finally:
+        work_end(device)
+    return 0
+
+
+# One int64 tensor for each axis of a mask: where it is true, in row-major order. Waits.
+# `values` without leading axes of extent 1 beyond `ndim`, which NumPy lets go in assignments.
+cdef Tensor without_leading(Tensor values, int ndim):
+    cdef int extra = values.ndim_ - ndim
+    cdef int i
+    if extra > 0 and all([values.shape_[i] == 1 for i in range(extra)]):
+        return view_tensor(values, values.ptr, ndim, values.shape_ + extra,
+                           values.strides_ + extra)
+    return values
+
+
+cdef list mask_indices(Tensor mask):
+    return [upload(one, DT_INT64, mask.storage.device) for one in np.nonzero(download(mask))]
+
+
+def nonzero(x, /):
+    """Return where `x` is not zero: one int64 tensor for each axis. Waits for the device.
+
+    >>> nonzero(gt.asarray([0, 5, 7], device="host"))[0].numpy()
+    array([1, 2])
+    """
+    cdef Tensor a = tensor_argument(x, "nonzero")
+    if a.ndim_ == 0:
+        raise ValueError("nonzero: a tensor with 0 dimensions has no axes")
+    return tuple(mask_indices(a))
+
+
+def take(x, indices, /, *, axis=None):
+    """Return the slices of `x` along `axis` that an integer tensor names; stays on the device.
+
+    `axis` may be left out when `x` has one dimension. The result has the shape of `indices` in
+    place of the axis.
+
+    >>> take(gt.asarray([5, 6, 7], device="host"), gt.asarray([2, 0], device="host")).numpy()
+    array([7, 5])
+    """
+    cdef Tensor a = tensor_argument(x, "take")
+    cdef Tensor picks = tensor_argument(indices, "take")
+    if axis is None and a.ndim_ != 1:
+        raise ValueError(f"take: x has {a.ndim_} dimensions; axis is needed unless it has 1")
+    check_index_dtype(picks)
+    return gather_tensor(a, axis_argument(0 if axis is None else axis, a.ndim_, "take"), [picks])
+
+
+# IndexError unless the tensor is of integers.
+cdef int check_index_dtype(Tensor index) except -1:
+    if DTYPES[index.dtype_code].kind not in ("int", "uint"):
+        raise IndexError(f"an index tensor has dtype {DTYPES[index.dtype_code].name}; integers or "
+                         "bool are allowed")
+    return 0

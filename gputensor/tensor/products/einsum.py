@@ -1,0 +1,301 @@
+"""Contractions of more than two dimensions, as sequences of batched matrix products.
+
+A contraction of two operands is: permute each to (batch, kept, summed), fold each group into one
+dimension, multiply, unfold. Permutations are views; folding copies only what strides cannot
+express. ``einsum`` takes the order of contractions from opt_einsum when that is installed and goes
+from left to right otherwise.
+"""
+
+import contextlib
+import importlib.util
+import math
+import operator
+
+from gputensor.tensor.products import diagonal_view, matmul
+from gputensor.tensor.functions import sum as sum_over
+from gputensor.tensor.manipulation import permute_dims, reshape
+from gputensor.tensor.core import Tensor
+
+__all__ = ["einsum", "tensordot"]
+
+
+def tensordot(x1, x2, /, *, axes=2, precision=None):
+    """Sum the products over pairs of axes.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+    axes : int or pair of sequences of int
+        A number N: the last N axes of `x1` with the first N of `x2`, in order. Two sequences: the
+        axes of each, paired in order.
+    precision : str or Precision, optional
+        As in :func:`matmul`.
+
+    Returns
+    -------
+    Tensor
+        The axes of `x1` that are left, then those of `x2`.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.tensordot(gt.ones((2, 3, 4)), gt.ones((3, 4, 5))).shape
+    (2, 5)
+    """
+    for name, value in (("x1", x1), ("x2", x2)):
+        if not isinstance(value, Tensor):
+            raise TypeError(f"tensordot: {name} must be a Tensor, not {type(value).__name__}")
+    left, right = _axis_pairs(x1, x2, axes)
+    for i, j in zip(left, right, strict=True):
+        if x1.shape[i] != x2.shape[j]:
+            raise ValueError(
+                f"tensordot: axis {i} of {x1.shape} and axis {j} of {x2.shape} differ in length"
+            )
+    kept_left = [axis for axis in range(x1.ndim) if axis not in left]
+    kept_right = [axis for axis in range(x2.ndim) if axis not in right]
+    shape_left = tuple(x1.shape[axis] for axis in kept_left)
+    shape_right = tuple(x2.shape[axis] for axis in kept_right)
+    inner = math.prod(x1.shape[axis] for axis in left)
+    a = reshape(permute_dims(x1, (*kept_left, *left)), (math.prod(shape_left), inner))
+    b = reshape(permute_dims(x2, (*right, *kept_right)), (inner, math.prod(shape_right)))
+    return reshape(matmul(a, b, precision=precision), shape_left + shape_right)
+
+
+def _axis_pairs(x1, x2, axes):
+    """The axes to sum over, non-negative, one list for each operand."""
+    with contextlib.suppress(TypeError):
+        axes = operator.index(axes)
+    if isinstance(axes, int):
+        if not 0 <= axes <= min(x1.ndim, x2.ndim):
+            raise ValueError(f"tensordot: axes is {axes}; 0 to {min(x1.ndim, x2.ndim)} is allowed")
+        return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
+    try:
+        left, right = ([operator.index(axis) for axis in one] for one in axes)
+    except (TypeError, ValueError):
+        raise TypeError(
+            f"tensordot: axes is {axes!r}; an int or a pair of sequences of ints is needed"
+        ) from None
+    if len(left) != len(right):
+        raise ValueError(f"tensordot: axes names {len(left)} and {len(right)} axes")
+    for which, tensor in ((left, x1), (right, x2)):
+        for position, axis in enumerate(which):
+            if not -tensor.ndim <= axis < tensor.ndim:
+                raise ValueError(f"tensordot: axis {axis} is not one of {tensor.shape}")
+            which[position] = axis % tensor.ndim
+        if len(set(which)) != len(which):
+            raise ValueError(f"tensordot: axes names an axis twice: {which}")
+    return left, right
+
+
+def einsum(subscripts, /, *operands, optimize=True, precision=None):
+    """Sum products of operands over the indices that the result leaves out.
+
+    Parameters
+    ----------
+    subscripts : str
+        ``"ij,jk->ik"``: one group of letters for each operand, and after the arrow the result's.
+        Without an arrow, the letters that occur once, in alphabetical order. ``...`` stands for
+        the dimensions that broadcast. A letter that an operand has twice, with equal
+        lengths, takes its diagonal.
+    *operands : Tensor
+    optimize : bool or str
+        The order of contractions for three operands or more: True lets opt_einsum choose (left to
+        right without it), False is left to right, a string names opt_einsum's strategy.
+    precision : str or Precision, optional
+        As in :func:`matmul`.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.einsum("bij,bjk->bik", gt.ones((5, 2, 3)), gt.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    >>> float(gt.einsum("ii", gt.ones((3, 3))))
+    3.0
+    """
+    if not isinstance(subscripts, str):
+        raise TypeError(f"einsum: subscripts must be a str, not {type(subscripts).__name__}")
+    if not isinstance(optimize, bool | str):
+        raise TypeError(f"einsum: optimize must be a bool or str, not {type(optimize).__name__}")
+    for operand in operands:
+        if not isinstance(operand, Tensor):
+            raise TypeError(f"einsum: a Tensor is needed, not {type(operand).__name__}")
+    terms, result = _parse(subscripts, operands)
+    _check_lengths(terms, operands)
+    work = [
+        _summed(_without_repeats(operand, term), needed)
+        for operand, term, needed in _with_needs(operands, terms, result)
+    ]
+    for i, j in _order(terms, result, operands, optimize):
+        (a, labels_a), (b, labels_b) = work[i], work[j]
+        del work[max(i, j)], work[min(i, j)]
+        needed = set(result).union(*(labels for _, labels in work))
+        work.append(_contract(a, labels_a, b, labels_b, needed, precision))
+    ((value, labels),) = work
+    value, labels = _summed((value, labels), set(result))
+    return permute_dims(value, tuple(labels.index(label) for label in result))
+
+
+def _parse(subscripts, operands):
+    """The labels of each operand and of the result; broadcast dimensions get number labels."""
+    text = subscripts.replace(" ", "")
+    inputs, arrow, output = text.partition("->")
+    terms = inputs.split(",")
+    if len(terms) != len(operands):
+        raise ValueError(
+            f"einsum: {subscripts!r} has {len(terms)} terms for {len(operands)} operands"
+        )
+    parsed = [
+        _labels(term, tensor.ndim, subscripts) for term, tensor in zip(terms, operands, strict=True)
+    ]
+    broadcast = max((sum(isinstance(x, int) for x in term) for term in parsed), default=0)
+    ellipsis = list(range(-broadcast, 0))
+    letters = [label for term in parsed for label in term if isinstance(label, str)]
+    if not arrow:
+        return parsed, ellipsis + sorted(x for x in set(letters) if letters.count(x) == 1)
+    result = []
+    for label in output.replace("...", "."):
+        result += ellipsis if label == "." else [label]
+    if len(set(result)) != len(result):
+        raise ValueError(f"einsum: the result of {subscripts!r} names an index twice")
+    unknown = [x for x in result if isinstance(x, str) and x not in letters]
+    if unknown:
+        raise ValueError(f"einsum: {subscripts!r} has no operand with {', '.join(unknown)}")
+    return parsed, result
+
+
+def _labels(term, ndim, subscripts):
+    before, dots, after = term.partition("...")
+    if not (before + after).isalpha() and before + after:
+        raise ValueError(f"einsum: {subscripts!r} has something other than letters in {term!r}")
+    count = ndim - len(before) - len(after)
+    if count < 0 or (count and not dots):
+        raise ValueError(
+            f"einsum: the term {term!r} does not have the {ndim} dimensions of its operand"
+        )
+    return [*before, *range(-count, 0), *after]
+
+
+def _check_lengths(terms, operands):
+    """An index has one length, or 1 where it broadcasts; within an operand it does not."""
+    lengths = {}
+    for term, tensor in zip(terms, operands, strict=True):
+        own = {}
+        for label, length in zip(term, tensor.shape, strict=True):
+            if own.setdefault(label, length) != length:
+                raise ValueError(
+                    f"einsum: index {label!r} has lengths {own[label]} and {length} in an operand "
+                    f"of shape {tensor.shape}"
+                )
+            known = lengths.setdefault(label, length)
+            if known == 1:
+                lengths[label] = length
+            elif length not in (1, known):
+                raise ValueError(f"einsum: index {label!r} has lengths {known} and {length}")
+
+
+def _with_needs(operands, terms, result):
+    """Each operand and its term with the labels that the result or other operands have."""
+    for position, (operand, term) in enumerate(zip(operands, terms, strict=True)):
+        others = terms[:position] + terms[position + 1 :]
+        yield operand, term, set(result).union(*others)
+
+
+def _without_repeats(tensor, labels):
+    """Take the diagonal for a label that occurs twice."""
+    labels = list(labels)
+    for label in [x for x in dict.fromkeys(labels) if labels.count(x) > 1]:
+        while labels.count(label) > 1:
+            first = labels.index(label)
+            second = labels.index(label, first + 1)
+            tensor = diagonal_view(tensor, first, second)
+            del labels[second]
+    return tensor, labels
+
+
+def _summed(pair, needed):
+    """Sum over the labels that nobody needs any more."""
+    tensor, labels = pair
+    axes = tuple(axis for axis, label in enumerate(labels) if label not in needed)
+    if axes:
+        tensor = sum_over(tensor, axis=axes, dtype=tensor.dtype)
+    return tensor, [label for label in labels if label in needed]
+
+
+def _order(terms, result, operands, optimize):
+    """Pairs of positions to contract; each result goes to the end of the list."""
+    count = len(operands)
+    if count < 3 or optimize is False or importlib.util.find_spec("opt_einsum") is None:
+        # The last one is the result so far, once there is one.
+        return [(0, 1)] + [(count - k, 0) for k in range(2, count)] if count > 1 else []
+    import opt_einsum
+
+    letters = {
+        label: opt_einsum.get_symbol(i)
+        for i, label in enumerate(dict.fromkeys(label for term in terms for label in term))
+    }
+    text = ",".join("".join(letters[label] for label in term) for term in terms)
+    text += "->" + "".join(letters[label] for label in result)
+    strategy = "auto" if optimize is True else optimize
+    try:
+        opt_einsum.paths.get_path_fn(strategy)
+    except KeyError:
+        raise ValueError(f"einsum: opt_einsum has no strategy {optimize!r}") from None
+    path, _ = opt_einsum.contract_path(
+        text,
+        *(tensor.shape for tensor in operands),
+        shapes=True,
+        optimize=strategy,
+        memory_limit=None,
+    )
+    pairs = []
+    left = count
+    for step in path:
+        # A step of three or more is taken two at a time; what is made goes to the end.
+        step = sorted(step)
+        while len(step) > 1:
+            i, j = step[0], step[1]
+            pairs.append((i, j))
+            left -= 1
+            step = [x - (x > i) - (x > j) for x in step[2:]] + [left - 1]
+    return pairs
+
+
+def _contract(a, labels_a, b, labels_b, needed, precision):
+    """One product: the labels of both operands, of one only, and those that are summed."""
+    shared = [x for x in labels_a if x in labels_b]
+    # A dimension of length 1 against a longer one broadcasts: it belongs to the longer operand.
+    for label in list(shared):
+        length_a = a.shape[labels_a.index(label)]
+        length_b = b.shape[labels_b.index(label)]
+        if length_a != length_b:
+            shared.remove(label)
+            if length_a == 1:
+                a, labels_a = _squeezed(a, labels_a, label)
+            else:
+                b, labels_b = _squeezed(b, labels_b, label)
+    batch = [x for x in shared if x in needed]
+    inner = [x for x in shared if x not in needed]
+    a, labels_a = _summed((a, labels_a), needed | set(shared))
+    b, labels_b = _summed((b, labels_b), needed | set(shared))
+    rows = [x for x in labels_a if x not in shared]
+    columns = [x for x in labels_b if x not in shared]
+
+    def length(tensor, labels, group):
+        return [tensor.shape[labels.index(label)] for label in group]
+
+    batch_shape = length(a, labels_a, batch)
+    row_shape, column_shape = length(a, labels_a, rows), length(b, labels_b, columns)
+    terms = math.prod(length(a, labels_a, inner))
+    left = permute_dims(a, tuple(labels_a.index(x) for x in batch + rows + inner))
+    right = permute_dims(b, tuple(labels_b.index(x) for x in batch + inner + columns))
+    left = reshape(left, (*batch_shape, math.prod(row_shape), terms))
+    right = reshape(right, (*batch_shape, terms, math.prod(column_shape)))
+    value = matmul(left, right, precision=precision)
+    value = reshape(value, (*batch_shape, *row_shape, *column_shape))
+    return value, batch + rows + columns
+
+
+def _squeezed(tensor, labels, label):
+    axis = labels.index(label)
+    shape = tensor.shape[:axis] + tensor.shape[axis + 1 :]
+    return reshape(tensor, shape), labels[:axis] + labels[axis + 1 :]

@@ -1,0 +1,306 @@
+"""Grouped products: many matrix products of different shapes in one call.
+
+Two forms: a list of pairs, and rows of one tensor in groups against a stack of matrices (a mixture
+of experts). The order is that of product_call.pyx: check everything, allocate the results, prepare,
+order the reads and writes after other streams, queue the work.
+"""
+
+cdef str NAME = "grouped_matmul"
+
+
+def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision=None):
+    """Multiply many pairs of matrices of different shapes in one call.
+
+    Parameters
+    ----------
+    a, b : sequence of Tensor, or Tensor
+        Either two sequences of equal length: ``result[i] = a[i] @ b[i]``, each pair with shapes as
+        in :func:`matmul`. Or tokens of shape ``(tokens, k)`` and weights of shape
+        ``(groups, k, n)``: rows ``offsets[g - 1]`` to ``offsets[g]`` of the tokens (from 0 for the
+        first group) are multiplied by ``b[g]``.
+    offsets : sequence of int, numpy.ndarray or Tensor
+        For the second form: where each group ends, one int for each of the groups, not decreasing
+        and at most `tokens`. Groups may be empty; rows after the last offset become 0. A Tensor
+        (of int32, or int64, which is converted) is read on its device when the stream gets
+        there: nothing waits for it, it may be captured in a graph, and its values are not
+        checked but clamped to this rule.
+    out : sequence of Tensor, or Tensor, optional
+        Where to write, as in :func:`matmul`; no result may share memory with another.
+    out_dtype : dtype, optional
+        The type of the results when `out` is not given: that of the operands, or float32 for
+        float16 and bfloat16.
+    precision : str or Precision, optional
+        For this call; see :class:`gputensor.blas.Precision`.
+
+    Returns
+    -------
+    list of Tensor, or Tensor
+        `out`, or new row-major tensors.
+
+    Raises
+    ------
+    ValueError
+        Shapes, offsets or devices do not fit, or a result shares memory with an operand.
+    TypeError
+        No product for the element types. With offsets in a Tensor: float32, float16, bfloat16.
+
+    Notes
+    -----
+    Queued on the current stream. On a GPU, small matrices of float32, float16 and bfloat16 go as
+    one library call (cuBLAS 12.5 or newer); others as one product each.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> small, wide = gt.grouped_matmul(
+    ...     [gt.ones((2, 3)), gt.ones((4, 5))], [gt.ones((3, 1)), gt.ones((5, 6))]
+    ... )
+    >>> small.shape, wide.shape
+    ((2, 1), (4, 6))
+    >>> tokens, experts = gt.ones((5, 3)), gt.ones((3, 3, 2))
+    >>> gt.grouped_matmul(tokens, experts, [2, 2, 4]).numpy()[:, 0]
+    array([3., 3., 3., 3., 0.], dtype=float32)
+    """
+    if type(a) is Tensor or type(b) is Tensor:
+        if offsets is None:
+            raise ValueError(f"{NAME}: tokens and weights need offsets, where each group ends; "
+                             "pairs come as two sequences")
+        if type(offsets) is Tensor:
+            return multiply_at_offsets(a, b, offsets, out, out_dtype)
+        return multiply_rows(a, b, offsets, out, out_dtype, precision)
+    if offsets is not None:
+        raise ValueError(f"{NAME}: offsets go with tokens and weights, not with sequences of pairs")
+    return multiply_pairs(a, b, out, out_dtype, precision)
+
+
+# ---- pairs
+
+cdef list tensors_of(object value, str which):
+    if not isinstance(value, (list, tuple)):
+        raise TypeError(f"{NAME}: {which} is a {type(value).__name__}; a list or tuple of Tensors, "
+                        "or a Tensor, is needed")
+    return [tensor_argument(one, NAME) for one in value]
+
+
+cdef int result_code(Tensor a, object out, object out_dtype) except -2:
+    if out_dtype is not None:
+        return dtype_argument(out_dtype, -1)
+    return (<Tensor>out).dtype_code if out is not None else a.dtype_code
+
+
+cdef list multiply_pairs(object a, object b, object out, object out_dtype, object precision):
+    cdef list left = tensors_of(a, "the first argument")
+    cdef list right = tensors_of(b, "the second argument")
+    cdef list given = [None] * len(left) if out is None else tensors_of(out, "out")
+    cdef list results = []
+    cdef Tensor one, other, result
+    cdef int64_t index
+    cdef int64_t count = len(left)
+    cdef int device, dtype
+    cdef Operand* operands
+    cdef Options options
+    if len(right) != count or len(given) != count:
+        raise ValueError(f"{NAME}: {count} first and {len(right)} second operands"
+                         + ("" if out is None else f", and {len(given)} in out") + " came; as many "
+                         "of each are needed")
+    if count == 0:
+        return results
+    options_init(&options, precision_for(precision))
+    device = (<Tensor>left[0]).storage.device
+    operands = <Operand*>calloc(3 * count, sizeof(Operand))
+    if operands is NULL:
+        raise MemoryError(f"no memory for {count} products")
+    try:
+        for index in range(count):
+            one, other = left[index], right[index]
+            common_device(left[0], one, NAME)
+            common_device(one, other, NAME)
+            check_element_types(NAME, one, other)
+            if one.dtype_code != other.dtype_code:
+                dtype = promote_codes(one.dtype_code, other.dtype_code)
+                left[index] = one = one if one.dtype_code == dtype else copied(one, dtype)
+                right[index] = other = other if other.dtype_code == dtype else copied(other, dtype)
+            one.fill_operand(&operands[index])
+            other.fill_operand(&operands[count + index])
+        for index in range(count):
+            one = left[index]
+            result = result_for(NAME, one, right[index], given[index],
+                                result_code(one, given[index], out_dtype), device,
+                                &operands[index], &operands[count + index])
+            result.fill_operand(&operands[2 * count + index])
+            results.append(result)
+        if out is not None:
+            check_grouped_extents(count, operands, operands + count, operands + 2 * count)
+        queue(device, count, operands, &options, left, right, results)
+    finally:
+        free(operands)
+    return results if out is None else out if isinstance(out, list) else results
+
+
+cdef int queue(int device, int64_t count, Operand* operands, const Options* options, list left,
+               list right, list results) except -1:
+    """Prepare, order and queue products whose operands are checked."""
+    cdef uint64_t stream = current_handle(device)
+    cdef GroupedTask task
+    try:
+        grouped_prepare(&task, device, stream, count, operands, operands + count,
+                        operands + 2 * count, options)
+        work_begin()
+        try:
+            for tensor in left:
+                (<Tensor>tensor).prepare_read(stream)
+            for tensor in right:
+                (<Tensor>tensor).prepare_read(stream)
+            for tensor in results:
+                (<Tensor>tensor).prepare_write(stream)
+            grouped_launch(&task)
+        finally:
+            work_end(device)
+    finally:
+        grouped_release(&task)
+    return 0
+
+
+# ---- tokens and weights
+
+cdef Tensor token_result(Tensor tokens, Tensor weights, object out, object out_dtype):
+    """The tensor to write; its shape is checked with the others."""
+    cdef int64_t[2] shape
+    cdef Tensor result
+    cdef int code
+    common_device(tokens, weights, NAME)
+    if out is not None:
+        result = tensor_argument(out, NAME)
+        common_device(tokens, result, NAME)
+        code = result_code(tokens, result, out_dtype)
+        if result.dtype_code != code:
+            raise TypeError(f"{NAME}: out is {DTYPES[result.dtype_code].name}; out_dtype is "
+                            f"{DTYPES[code].name}")
+        return result
+    if tokens.ndim_ != 2 or weights.ndim_ != 3:
+        raise ValueError(f"{NAME}: tokens of shape {tokens.shape} do not go with weights of shape "
+                         f"{weights.shape}; (tokens, k) and (groups, k, n) are needed")
+    shape[0], shape[1] = tokens.shape_[0], weights.shape_[2]
+    return empty_tensor(result_code(tokens, None, out_dtype), 2, shape, tokens.storage.device)
+
+
+cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, object out_dtype):
+    cdef Tensor tokens = tensor_argument(a, NAME)
+    cdef Tensor weights = tensor_argument(b, NAME)
+    cdef Tensor result = token_result(tokens, weights, out, out_dtype)
+    cdef int device = tokens.storage.device
+    cdef Tensor narrow
+    cdef uint64_t stream
+    cdef Operand left, right, target, ends
+    common_device(tokens, offsets, NAME)
+    if offsets.dtype_code != DT_INT32 and offsets.dtype_code != DT_INT64:
+        raise TypeError(f"{NAME}: offsets are {DTYPES[offsets.dtype_code].name}; int32 is needed")
+    tokens.fill_operand(&left)
+    weights.fill_operand(&right)
+    result.fill_operand(&target)
+    offsets.fill_operand(&ends)
+    offsets_check(&left, &right, &target, &ends)
+    if offsets.dtype_code != DT_INT32:
+        # Clamped on the way: what int32 does not hold would wrap into the rows of other groups.
+        narrow = empty_tensor(DT_INT32, 1, offsets.shape_, device)
+        offsets = elementwise_tensor(OP_CLIP, NAME, (offsets, 0, tokens.shape_[0]), narrow,
+                                     RULE_SAME)
+    offsets = contiguous(offsets)
+    offsets.fill_operand(&ends)
+    stream = current_handle(device)
+    work_begin()
+    try:
+        tokens.prepare_read(stream)
+        weights.prepare_read(stream)
+        offsets.prepare_read(stream)
+        result.prepare_write(stream)
+        offsets_launch(device, stream, &left, &right, &target, &ends)
+    finally:
+        work_end(device)
+    return result
+
+
+cdef list ends_of(object offsets, int64_t groups, int64_t tokens):
+    """Offsets on the host as ints, checked."""
+    cdef list ends
+    cdef int64_t before = 0
+    try:
+        given = offsets.tolist() if hasattr(offsets, "tolist") else offsets
+        ends = [operator.index(end) for end in given]
+    except TypeError as error:
+        raise TypeError(
+            f"{NAME}: offsets must be a sequence of ints or a Tensor: {error}") from None
+    if len(ends) != groups:
+        raise ValueError(f"{NAME}: {len(ends)} offsets came; one for each of the {groups} groups "
+                         "is needed")
+    for end in ends:
+        if end < before or end > tokens:
+            raise ValueError(f"{NAME}: offsets must not decrease and not pass the {tokens} tokens; "
+                             f"{end} follows {before}")
+        before = end
+    return ends
+
+
+cdef Tensor multiply_rows(object a, object b, object offsets, object out, object out_dtype,
+                          object precision):
+    cdef Tensor tokens = tensor_argument(a, NAME)
+    cdef Tensor weights = tensor_argument(b, NAME)
+    cdef Tensor result = token_result(tokens, weights, out, out_dtype)
+    cdef int device = tokens.storage.device
+    cdef int64_t groups, group, start, end
+    cdef Operand left, right, target
+    cdef Operand* operands
+    cdef Options options
+    cdef list ends
+    tokens.fill_operand(&left)
+    weights.fill_operand(&right)
+    result.fill_operand(&target)
+    offsets_check(&left, &right, &target, NULL)
+    groups = weights.shape_[0]
+    ends = ends_of(offsets, groups, tokens.shape_[0])
+    options_init(&options, precision_for(precision))
+    operands = <Operand*>calloc(3 * groups + 1, sizeof(Operand))
+    if operands is NULL:
+        raise MemoryError(f"no memory for {groups} products")
+    try:
+        start = 0
+        for group in range(groups):
+            end = ends[group]
+            # Empty groups are products without elements, which nothing is queued for.
+            rows_of(&left, start, end, &operands[group])
+            matrix_of(&right, group, &operands[groups + group])
+            rows_of(&target, start, end, &operands[2 * groups + group])
+            start = end
+        queue(device, groups, operands, &options, [tokens], [weights], [result])
+        if start < tokens.shape_[0]:
+            rows_of(&target, start, tokens.shape_[0], &operands[0])
+            zero_rows(device, &operands[0])
+    finally:
+        free(operands)
+    return result
+
+
+cdef void rows_of(const Operand* matrix, int64_t start, int64_t end, Operand* out) noexcept nogil:
+    out[0] = matrix[0]
+    out.ptr += <uint64_t>(start * matrix.strides[0] * dtype_itemsize(matrix.dtype))
+    out.shape[0] = end - start
+
+
+cdef void matrix_of(const Operand* stack, int64_t index, Operand* out) noexcept nogil:
+    out[0] = stack[0]
+    out.ptr += <uint64_t>(index * stack.strides[0] * dtype_itemsize(stack.dtype))
+    out.ndim = 2
+    out.shape[0], out.shape[1] = stack.shape[1], stack.shape[2]
+    out.strides[0], out.strides[1] = stack.strides[1], stack.strides[2]
+
+
+cdef int zero_rows(int device, Operand* rows) except -1:
+    """Rows of no group; the write of the result is ordered already."""
+    cdef Operand zero
+    zero.is_scalar = 1
+    zero.ndim = 0
+    zero.ptr = 0
+    zero.integer = 0
+    zero.dtype = rows.dtype
+    zero.real = zero.imag = 0
+    return fill(device, current_handle(device), rows, &zero)

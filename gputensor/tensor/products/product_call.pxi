@@ -1,0 +1,220 @@
+"""One product of tensors: arguments, result, stream order, then one task of blas.
+
+Every call has the same order: check all arguments; allocate the result; plan; order the reads and
+the write after other streams; queue the work. A call that fails has changed nothing.
+"""
+
+cdef dict ACTIVATIONS = {
+    "relu": ACT_RELU,
+    "gelu": ACT_GELU,
+    "gelu_tanh": ACT_GELU_TANH,
+    "silu": ACT_SILU,
+}
+
+
+# The ACT_* number of an activation for a product of `a` and `b`, which None and four names are.
+cdef int activation_code(str name, object activation, Tensor a, Tensor b) except -1:
+    cdef int dtype = a.dtype_code
+    if activation is None:
+        return ACT_NONE
+    if not isinstance(activation, str) or activation not in ACTIVATIONS:
+        raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
+                         f"{sorted(ACTIVATIONS)}")
+    # fp8 matrices of two types have a product, though no type in common.
+    if dtype_kind(dtype) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
+        dtype = promote_codes(dtype, b.dtype_code)
+    if dtype_kind(dtype) != KIND_FLOAT and dtype_kind(dtype) != KIND_SMALL:
+        raise TypeError(f"{name}: an activation needs a floating-point product, not "
+                        f"{DTYPES[dtype].name}")
+    return ACTIVATIONS[activation]
+
+
+# The checks and the result of one product, for who queues several: TypeError for types without a
+# product; `out` after its checks, or a new tensor of the shape of the product.
+cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
+    for tensor in (a, b):
+        kind = dtype_kind((<Tensor>tensor).dtype_code)
+        if kind == KIND_BOOL or kind == KIND_SMALL:
+            raise TypeError(f"{name}: {DTYPES[(<Tensor>tensor).dtype_code].name} has no product; "
+                            "convert it with astype")
+    return 0
+
+
+cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int device,
+                       const Operand* left, const Operand* right):
+    """The tensor to write: `out` after its checks, or a new one."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int ndim = 0
+    cdef int status
+    cdef Tensor result
+    if out is None:
+        status = matmul_shape(left, right, &ndim, shape)
+        if status:
+            raise_for_shapes(status, left, right, left)
+        return empty_tensor(dtype, ndim, shape, device)
+    result = tensor_argument(out, name)
+    if result.storage.device != device:
+        common_device(a, result, name)
+    if result.dtype_code != dtype:
+        raise TypeError(f"{name}: out is {DTYPES[result.dtype_code].name}; this product gives "
+                        f"{DTYPES[dtype].name} (out_dtype chooses another)")
+    return result
+
+
+cdef int fp8_out_code(str name, Tensor a, Tensor b, int out_dtype) except -1:
+    """The type of a product of fp8 matrices: bfloat16 unless another is wished for."""
+    if dtype_kind(a.dtype_code) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
+        promote_codes(a.dtype_code, b.dtype_code)
+    if out_dtype < 0:
+        return DT_BFLOAT16
+    if out_dtype not in (DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32):
+        raise TypeError(f"{name}: a product of {DTYPES[a.dtype_code].name} and "
+                        f"{DTYPES[b.dtype_code].name} gives bfloat16, float16 or float32, not "
+                        f"{DTYPES[out_dtype].name}")
+    return out_dtype
+
+
+# activation(alpha * scale * (a @ b) + beta * addend + bias) + residual. `out` is a Tensor or None;
+# `out_dtype` a code, or -1 for the operands' own (bfloat16 for fp8). `addend` and `residual`
+# broadcast to the product; `bias` has one value for each column; `scale` is a float32 Tensor of one
+# element or one for each column. All four may be None, and beta must be 0 where scale or residual
+# is not. `name` is the public function's.
+cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
+                     Tensor addend, Tensor bias, Tensor scale, Tensor residual):
+    """activation(alpha * scale * (a @ b) + beta * addend + bias) + residual; see product_call.pxd.
+    """
+    cdef int device = a.storage.device
+    cdef uint64_t stream
+    cdef Operand left, right, target, addend_operand, bias_operand, scale_operand, residual_operand
+    cdef Task task
+    cdef Tensor result
+    cdef int dtype
+    if b.storage.device != device:
+        common_device(a, b, name)
+    if dtype_kind(a.dtype_code) == KIND_SMALL or dtype_kind(b.dtype_code) == KIND_SMALL:
+        # Every fp8 value is one of both 16-bit floats.
+        out_dtype = fp8_out_code(name, a, b, out_dtype)
+        dtype = DT_FLOAT16 if out_dtype == DT_FLOAT16 else DT_BFLOAT16
+        a, b = copied(a, dtype), copied(b, dtype)
+    if a.dtype_code != b.dtype_code:
+        dtype = promote_codes(a.dtype_code, b.dtype_code)
+        check_element_types(name, a, b)
+        a = a if a.dtype_code == dtype else copied(a, dtype)
+        b = b if b.dtype_code == dtype else copied(b, dtype)
+    if dtype_kind(a.dtype_code) == KIND_BOOL:
+        check_element_types(name, a, b)
+    a.fill_operand(&left)
+    b.fill_operand(&right)
+    result = result_for(name, a, b, out, a.dtype_code if out_dtype < 0 else out_dtype, device,
+                        &left, &right)
+    result.fill_operand(&target)
+    if addend is not None and not same_view(addend, result):
+        prepare_addend(name, "residual" if name == "linear" or name == "matmul" else "input",
+                       addend, result, &left, &right, &addend_operand)
+        options.addend = &addend_operand
+    if bias is not None:
+        prepare_bias(name, bias, result, &left, &right, &bias_operand)
+        options.bias = &bias_operand
+    if scale is not None:
+        prepare_scale(name, scale, result, &left, &right, &scale_operand)
+        options.scale = &scale_operand
+    if residual is not None:
+        prepare_addend(name, "residual", residual, result, &left, &right, &residual_operand)
+        options.residual = &residual_operand
+    stream = current_handle(device)
+    try:
+        task_prepare(&task, device, stream, &left, &right, &target, options)
+        work_begin()
+        try:
+            a.prepare_read(stream)
+            b.prepare_read(stream)
+            if addend is not None:
+                addend.prepare_read(stream)
+            if bias is not None:
+                bias.prepare_read(stream)
+            if scale is not None:
+                scale.prepare_read(stream)
+            if residual is not None:
+                residual.prepare_read(stream)
+            result.prepare_write(stream)
+            task_launch(&task)
+        finally:
+            work_end(device)
+    finally:
+        task_release(&task)
+    return result
+
+
+cdef bint same_view(Tensor one, Tensor other):
+    cdef int axis
+    if one.ptr != other.ptr or one.ndim_ != other.ndim_ or one.dtype_code != other.dtype_code:
+        return False
+    for axis in range(one.ndim_):
+        if one.shape_[axis] != other.shape_[axis] or one.strides_[axis] != other.strides_[axis]:
+            return False
+    return True
+
+
+cdef int prepare_addend(str name, str which, Tensor addend, Tensor result,
+                        const Operand* left, const Operand* right, Operand* operand) except -1:
+    """The addend, broadcast to the shape of the result; it may be the result itself."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int axis, ndim
+    cdef Operand target
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(addend, result, name)
+    if addend.dtype_code != result.dtype_code:
+        raise TypeError(f"{name}: {which} is {DTYPES[addend.dtype_code].name}; the product is "
+                        f"{DTYPES[result.dtype_code].name}")
+    for axis in range(result.ndim_):
+        shape[axis] = result.shape_[axis]
+    ndim = broadcast_shape(shape, result.ndim_, addend, name)
+    for axis in range(result.ndim_):
+        if ndim != result.ndim_ or shape[axis] != result.shape_[axis]:
+            raise ValueError(f"{name}: {which} of shape {addend.shape} does not broadcast to the "
+                             f"product's shape {result.shape}")
+    broadcast_operand(addend, operand, result.ndim_, result.shape_)
+    return 0 if same_view(addend, result) else check_extents(&target, operand, which)
+
+
+cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
+                      const Operand* right, Operand* operand) except -1:
+    """A bias of one dimension, one value for each column of the result."""
+    cdef Operand target
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(bias, result, name)
+    if bias.dtype_code != result.dtype_code:
+        raise TypeError(f"{name}: the bias is {DTYPES[bias.dtype_code].name}; the product is "
+                        f"{DTYPES[result.dtype_code].name}")
+    if bias.ndim_ != 1 or result.ndim_ < 1 or bias.shape_[0] != result.shape_[result.ndim_ - 1]:
+        raise ValueError(f"{name}: the bias has shape {bias.shape}; one value for each of the "
+                         f"last extent of {result.shape} is needed")
+    bias.fill_operand(operand)
+    return check_extents(&target, operand, "the bias")
+
+
+cdef int prepare_scale(str name, Tensor scale, Tensor result, const Operand* left,
+                       const Operand* right, Operand* operand) except -1:
+    """A factor of the product, or one for each of its columns."""
+    cdef Operand target
+    cdef bint is_one = scale.size_ == 1 and scale.ndim_ <= 1 and scale.ndim_ <= result.ndim_
+    result.fill_operand(&target)
+    if check_out(left, right, &target):
+        raise_for_shapes(check_out(left, right, &target), left, right, &target)
+    common_device(scale, result, name)
+    if scale.dtype_code != DT_FLOAT32:
+        raise TypeError(f"{name}: scale is a tensor of {DTYPES[scale.dtype_code].name}; a number "
+                        "or a tensor of float32 is needed")
+    if dtype_kind(result.dtype_code) != KIND_FLOAT:
+        raise TypeError(f"{name}: a scale that is a tensor needs a floating-point product, not "
+                        f"{DTYPES[result.dtype_code].name}")
+    if not is_one and (scale.ndim_ != 1 or result.ndim_ < 1
+                       or scale.shape_[0] != result.shape_[result.ndim_ - 1]):
+        raise ValueError(f"{name}: scale has shape {scale.shape}; one element, or one for each of "
+                         f"the last extent of {result.shape}, is needed")
+    broadcast_operand(scale, operand, result.ndim_, result.shape_)
+    return check_extents(&target, operand, "scale")

@@ -1,0 +1,398 @@
+"""Matrix products of tensors: the public functions.
+
+Each reads its arguments into Options and hands over to `multiply` (product_call.pyx). What a
+product computes and with which precision is described in docs/blas.md.
+"""
+
+# ---- arguments
+
+cdef int set_factor(str name, str which, object value, Tensor a, Tensor b, double* real,
+                    double* imag) except -1:
+    """A factor of the product of `a` and `b`, which has to be of their kind."""
+    cdef object number
+    cdef int kind = number_kind(value)
+    if kind < 0:
+        raise TypeError(f"{name}: {which} must be a number, not {type(value).__name__}")
+    if is_whole(a) and is_whole(b):
+        if kind > 1:
+            raise TypeError(f"{name}: {which} is {value!r}; a product of integers needs an integer")
+        return split_integer(int(value), real, imag)
+    if kind == 3 and not dtype_is_complex(a.dtype_code) and not dtype_is_complex(b.dtype_code):
+        raise TypeError(f"{name}: {which} is {value!r}; a product of real numbers needs a real one")
+    number = complex(value)
+    real[0] = number.real
+    imag[0] = number.imag
+    return 0
+
+
+cdef bint is_whole(Tensor tensor) noexcept:
+    cdef int kind = dtype_kind(tensor.dtype_code)
+    return kind == KIND_INT or kind == KIND_UINT or kind == KIND_BOOL
+
+
+cdef int need_ndim(str name, str which, Tensor tensor, int ndim) except -1:
+    if tensor.ndim_ != ndim:
+        raise ValueError(f"{name}: {which} has {tensor.ndim_} dimensions; {ndim} are needed")
+    return 0
+
+
+cdef inline int out_code(object out, object out_dtype) except -2:
+    """The code of the result's type; -1: the operands' own.
+
+    A given `out` of a wider type than the operands is taken as the wish for it.
+    """
+    if out_dtype is not None:
+        return dtype_argument(out_dtype, -1)
+    if type(out) is Tensor:
+        return (<Tensor>out).dtype_code
+    return -1
+
+
+cdef Tensor finished_product(str name, Tensor a, Tensor b, object out, object out_dtype,
+                             object precision, object scale, object bias, object activation,
+                             object residual):
+    """activation(scale * (a @ b) + bias) + residual; None for each that is absent."""
+    cdef Options options
+    cdef Tensor offset = None if bias is None else tensor_argument(bias, name)
+    cdef Tensor more = None if residual is None else tensor_argument(residual, name)
+    cdef Tensor factor = None
+    cdef Tensor addend = None
+    options_init(&options, precision_for(precision))
+    options.activation = activation_code(name, activation, a, b)
+    if type(scale) is Tensor:
+        factor = <Tensor>scale
+    elif scale is not None:
+        set_factor(name, "scale", scale, a, b, &options.alpha, &options.alpha_imag)
+    if activation is None and factor is None:
+        # The libraries add a matrix as they write the result.
+        addend, more = more, None
+        options.beta = 0 if addend is None else 1
+    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, offset, factor,
+                    more)
+
+
+# ---- public
+
+def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, out=None,
+           out_dtype=None, precision=None):
+    """Multiply matrices, batches of them, or vectors.
+
+    With the keywords `scale`, `bias`, `activation` and `residual`, which are applied in this order,
+    return ``activation(scale * (x1 @ x2) + bias) + residual`` in one call.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Of one dimension or more, on one device. A vector as `x1` is a row and as `x2` a column,
+        and that dimension is missing in the result. Dimensions before the last two are a batch and
+        broadcast. Operands of different types are promoted first.
+    scale, bias, activation, residual
+        As in :func:`linear`; the bias has one value for each element of the last axis.
+    out : Tensor, optional
+        Where to write the result: any strides, but no element twice, and no memory of `x1` or
+        `x2`. Its type may be that of the operands; float32 for float16 and bfloat16 operands; int32
+        for int8 operands; bfloat16 (the default), float16 or float32 for fp8 operands.
+    out_dtype : dtype, optional
+        The type of the result when `out` is not given, by the same rule.
+    precision : str or Precision, optional
+        For this call; see :class:`gputensor.blas.Precision`.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new row-major tensor.
+
+    Raises
+    ------
+    ValueError
+        Shapes or devices do not fit, or `out` shares memory with an operand.
+    TypeError
+        No product for the element types, or `scale` is not a number of their kind.
+
+    Notes
+    -----
+    Queued on the current stream of the device. Sums of float16 and bfloat16 products are taken in
+    float32 and rounded once, unless the precision flags allow less. fp8 operands are multiplied by
+    their values, without scales; :func:`scaled_matmul` takes them along.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> a = gt.reshape(gt.arange(6, dtype=gt.float32), (2, 3))
+    >>> gt.matmul(a, gt.ones((3, 1), dtype=gt.float32)).numpy()
+    array([[ 3.],
+           [12.]], dtype=float32)
+    """
+    cdef Options options
+    if type(x1) is not Tensor:
+        tensor_argument(x1, "matmul")
+    if type(x2) is not Tensor:
+        tensor_argument(x2, "matmul")
+    if (scale is not None or bias is not None or activation is not None
+            or residual is not None):
+        return finished_product("matmul", <Tensor>x1, <Tensor>x2, out, out_dtype, precision, scale,
+                                bias, activation, residual)
+    if is_fp8_pair(<Tensor>x1, <Tensor>x2):
+        return scaled_product("matmul", <Tensor>x1, <Tensor>x2, None, None, out,
+                              out_code(out, out_dtype), None, ACT_NONE, None, False)
+    options_init(&options, precision_current() if precision is None else precision_for(precision))
+    return multiply("matmul", <Tensor>x1, <Tensor>x2, out,
+                    -1 if out is None and out_dtype is None else out_code(out, out_dtype),
+                    &options, None, None, None, None)
+
+
+def mm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
+    """Multiply two matrices; like :func:`matmul` for operands of exactly two dimensions.
+
+    >>> import gputensor as gt
+    >>> gt.mm(gt.ones((2, 3)), gt.ones((3, 4))).shape
+    (2, 4)
+    """
+    need_ndim("mm", "input", tensor_argument(input, "mm"), 2)
+    need_ndim("mm", "mat2", tensor_argument(mat2, "mm"), 2)
+    return matmul(input, mat2, out=out, out_dtype=out_dtype, precision=precision)
+
+
+def bmm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
+    """Multiply two batches of matrices of equal length; no broadcasting.
+
+    >>> import gputensor as gt
+    >>> gt.bmm(gt.ones((5, 2, 3)), gt.ones((5, 3, 4))).shape
+    (5, 2, 4)
+    """
+    cdef Tensor a = tensor_argument(input, "bmm")
+    cdef Tensor b = tensor_argument(mat2, "bmm")
+    need_ndim("bmm", "input", a, 3)
+    need_ndim("bmm", "mat2", b, 3)
+    if a.shape_[0] != b.shape_[0]:
+        raise ValueError(f"bmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
+    return matmul(a, b, out=out, out_dtype=out_dtype, precision=precision)
+
+
+def mv(input, vec, /, *, out=None, precision=None):
+    """Multiply a matrix and a vector.
+
+    >>> import gputensor as gt
+    >>> gt.mv(gt.ones((2, 3)), gt.ones((3,))).shape
+    (2,)
+    """
+    need_ndim("mv", "input", tensor_argument(input, "mv"), 2)
+    need_ndim("mv", "vec", tensor_argument(vec, "mv"), 1)
+    return matmul(input, vec, out=out, precision=precision)
+
+
+def dot(input, other, /, *, out=None, precision=None):
+    """Return the sum of products of two vectors, without conjugation.
+
+    >>> import gputensor as gt
+    >>> float(gt.dot(gt.ones((3,)), gt.ones((3,))))
+    3.0
+    """
+    need_ndim("dot", "input", tensor_argument(input, "dot"), 1)
+    need_ndim("dot", "other", tensor_argument(other, "dot"), 1)
+    return matmul(input, other, out=out, precision=precision)
+
+
+cdef Tensor with_matrix(Tensor tensor, int axis, bint is_row):
+    """A view with `axis` moved to the end, as a row or as a column of one matrix more."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int64_t[MAX_NDIM] strides
+    cdef int position
+    cdef int count = 0
+    for position in range(tensor.ndim_):
+        if position != axis:
+            shape[count], strides[count] = tensor.shape_[position], tensor.strides_[position]
+            count += 1
+    shape[count + is_row] = tensor.shape_[axis]
+    strides[count + is_row] = tensor.strides_[axis]
+    shape[count + (not is_row)] = 1
+    strides[count + (not is_row)] = 1
+    return view_tensor(tensor, tensor.ptr, count + 2, shape, strides)
+
+
+def vecdot(x1, x2, /, *, axis=-1, precision=None):
+    """Sum the products of vectors along an axis, with the elements of `x1` conjugated.
+
+    Parameters
+    ----------
+    x1, x2 : Tensor
+        Their other dimensions broadcast.
+    axis : int
+        Counted from the end (negative) after broadcasting; -1 by default.
+    precision : str or Precision, optional
+        For this call.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.vecdot(gt.ones((4, 3)), gt.ones((3,))).numpy()
+    array([3., 3., 3., 3.], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x1, "vecdot")
+    cdef Tensor b = tensor_argument(x2, "vecdot")
+    cdef Tensor result
+    cdef Options options
+    cdef int ndim = a.ndim_ if a.ndim_ > b.ndim_ else b.ndim_
+    cdef int from_end
+    if a.ndim_ < 1 or b.ndim_ < 1:
+        raise ValueError("vecdot: operands of one dimension or more are needed")
+    from_end = axis_argument(axis, ndim, "vecdot") - ndim
+    if from_end < -a.ndim_ or from_end < -b.ndim_:
+        raise ValueError(f"vecdot: axis {axis} is not an axis of {a.shape} and {b.shape}")
+    if ndim + 1 > MAX_NDIM:
+        raise ValueError(f"vecdot: at most {MAX_NDIM - 1} dimensions are allowed")
+    if a.shape_[a.ndim_ + from_end] != b.shape_[b.ndim_ + from_end]:
+        raise ValueError(f"vecdot: the vectors of {a.shape} and {b.shape} along axis {axis} have "
+                         "different lengths")
+    options_init(&options, precision_for(precision))
+    options.conj_a = 1
+    result = multiply("vecdot", with_matrix(a, a.ndim_ + from_end, True),
+                      with_matrix(b, b.ndim_ + from_end, False), None, -1, &options, None, None,
+                      None, None)
+    return view_tensor(result, result.ptr, result.ndim_ - 2, result.shape_, result.strides_)
+
+
+def diagonal_view(Tensor tensor, int first, int second):
+    """Return a view in which axis `first` walks the diagonal of axes `first` and `second`."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int64_t[MAX_NDIM] strides
+    cdef int axis
+    cdef int count = 0
+    for axis in range(tensor.ndim_):
+        if axis == second:
+            continue
+        shape[count], strides[count] = tensor.shape_[axis], tensor.strides_[axis]
+        if axis == first:
+            strides[count] += tensor.strides_[second]
+        count += 1
+    return view_tensor(tensor, tensor.ptr, count, shape, strides)
+
+
+cdef Tensor transposed(Tensor matrix):
+    cdef int64_t[2] shape
+    cdef int64_t[2] strides
+    shape[0], shape[1] = matrix.shape_[1], matrix.shape_[0]
+    strides[0], strides[1] = matrix.strides_[1], matrix.strides_[0]
+    return view_tensor(matrix, matrix.ptr, 2, shape, strides)
+
+
+def linear(input, weight, bias=None, *, scale=None, activation=None, residual=None, out=None,
+           out_dtype=None, precision=None):
+    """Return ``activation(scale * (input @ weight.T) + bias) + residual`` as one call.
+
+    Parameters
+    ----------
+    input : Tensor
+        Of shape ``(..., in_features)``.
+    weight : Tensor
+        Of shape ``(out_features, in_features)``.
+    bias : Tensor, optional
+        Of shape ``(out_features,)`` and the type of the result.
+    scale : number or Tensor, optional
+        A factor of the product, an integer where that is one of integers; as a Tensor float32 with
+        one element or ``(out_features,)``.
+    activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
+        Applied to the sum. ``"gelu"`` is the exact form.
+    residual : Tensor, optional
+        Of the type of the result and broadcast to its shape; added last. It may be `out`.
+    out, out_dtype, precision
+        As in :func:`matmul`.
+
+    Raises
+    ------
+    ValueError
+        A shape or a device does not fit.
+    TypeError
+        An element type does not.
+
+    Notes
+    -----
+    A bias, ReLU, the tanh form of GELU, a number as scale, and a residual without activation are
+    done by the product itself. The rest is one further kernel, which computes in float32 and may
+    read the product rounded to the type of the result (in float32 when the scale is a Tensor).
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.linear(gt.ones((2, 3)), gt.ones((4, 3)), gt.ones((4,)), activation="relu").numpy()
+    array([[4., 4., 4., 4.],
+           [4., 4., 4., 4.]], dtype=float32)
+    >>> x = gt.ones((1, 2))
+    >>> gt.linear(x, gt.ones((2, 2)), scale=0.5, activation="relu", residual=x).numpy()
+    array([[2., 2.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(input, "linear")
+    cdef Tensor w = tensor_argument(weight, "linear")
+    need_ndim("linear", "weight", w, 2)
+    return finished_product("linear", a, transposed(w), out, out_dtype, precision, scale, bias,
+                            activation, residual)
+
+
+cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta, object alpha,
+                        object activation, object out, object out_dtype, object precision):
+    cdef Tensor addend = tensor_argument(input, name)
+    cdef Tensor bias = None
+    cdef Options options
+    cdef bint is_bias
+    options_init(&options, precision_for(precision))
+    options.activation = activation_code(name, activation, a, b)
+    set_factor(name, "alpha", alpha, a, b, &options.alpha, &options.alpha_imag)
+    set_factor(name, "beta", beta, a, b, &options.beta, &options.beta_imag)
+    # One value for each column, taken once, is what the libraries add for free.
+    is_bias = options.beta == 1 and options.beta_imag == 0 and addend.ndim_ == 1
+    if is_bias and addend.shape_[0] == b.shape_[b.ndim_ - 1]:
+        bias = addend
+        addend = None
+        options.beta = 0
+    elif options.beta == 0 and options.beta_imag == 0:
+        addend = None
+    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, bias, None, None)
+
+
+def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,
+          precision=None):
+    """Return ``activation(beta * input + alpha * mat1 @ mat2)``.
+
+    Parameters
+    ----------
+    input : Tensor
+        Broadcasts to the shape of the product. With ``beta=0`` it is not read, so a NaN in it does
+        not show in the result. It may be `out`.
+    mat1, mat2 : Tensor
+        Matrices.
+    beta, alpha : number
+        Factors; integers, of any size, where the matrices are.
+    activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
+        Applied to the sum.
+    out, out_dtype, precision
+        As in :func:`matmul`.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.addmm(gt.ones((2,)), gt.ones((2, 3)), gt.ones((3, 2)), alpha=2).numpy()
+    array([[7., 7.],
+           [7., 7.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(mat1, "addmm")
+    cdef Tensor b = tensor_argument(mat2, "addmm")
+    need_ndim("addmm", "mat1", a, 2)
+    need_ndim("addmm", "mat2", b, 2)
+    return add_product("addmm", input, a, b, beta, alpha, activation, out, out_dtype, precision)
+
+
+def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,
+            precision=None):
+    """Return ``activation(beta * input + alpha * batch1 @ batch2)`` for batches of matrices.
+
+    >>> import gputensor as gt
+    >>> gt.baddbmm(gt.ones((1, 2, 2)), gt.ones((5, 2, 3)), gt.ones((5, 3, 2))).shape
+    (5, 2, 2)
+    """
+    cdef Tensor a = tensor_argument(batch1, "baddbmm")
+    cdef Tensor b = tensor_argument(batch2, "baddbmm")
+    need_ndim("baddbmm", "batch1", a, 3)
+    need_ndim("baddbmm", "batch2", b, 3)
+    if a.shape_[0] != b.shape_[0]:
+        raise ValueError(f"baddbmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
+    return add_product("baddbmm", input, a, b, beta, alpha, activation, out, out_dtype, precision)

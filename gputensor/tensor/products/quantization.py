@@ -1,0 +1,172 @@
+"""Weights as int8 or int4 with scales: made once, by NumPy on the host, for `quantized_linear`.
+
+Symmetric and to nearest: a group of ``group_size`` neighbouring terms of a feature shares one
+scale, its largest magnitude over 127 (int8) or 7 (int4).
+"""
+
+import operator
+
+import numpy as np
+
+from gputensor.blas.host import int4_layout
+from gputensor.tensor.interop import asarray
+from gputensor._arrays.dtypes import bfloat16, float16, float32
+from gputensor.tensor.core import Tensor
+
+__all__ = ["pack_int4", "quantize_int4", "quantize_int8", "unpack_int4"]
+
+_GROUP_SIZES = (32, 64, 128)
+
+
+def _quantize(weight, group_size, largest, name):
+    """Integers ``[n, k]`` and scales ``[groups, n]``, as arrays."""
+    if not isinstance(weight, Tensor):
+        raise TypeError(f"{name}: weight must be a Tensor, not {type(weight).__name__}")
+    if weight.dtype not in (float16, bfloat16, float32):
+        raise TypeError(f"{name}: weight is {weight.dtype}; float16, bfloat16 or float32 is needed")
+    if weight.ndim != 2 or weight.shape[1] == 0:
+        raise ValueError(f"{name}: weight has shape {weight.shape}; (n, k) with k > 0 is needed")
+    n, k = weight.shape
+    if group_size is None:
+        group_size = k
+    elif group_size not in _GROUP_SIZES or k % group_size:
+        raise ValueError(
+            f"{name}: group_size is {group_size}; it may be None (all {k} terms) or one of "
+            f"{_GROUP_SIZES} that divides them"
+        )
+    values = weight.numpy().astype(np.float32).reshape(n, k // group_size, group_size)
+    if not np.isfinite(values).all():
+        raise ValueError(f"{name}: weight has elements that are not finite")
+    # The integers are made with the scales as they are stored.
+    scales = (np.abs(values).max(axis=2) / largest).astype(weight.dtype)
+    scales[scales == 0] = 1
+    integers = np.rint(values / scales.astype(np.float32)[:, :, None])
+    integers = np.clip(integers, -largest - 1, largest).astype(np.int8).reshape(n, k)
+    return integers, np.ascontiguousarray(scales.T)
+
+
+def quantize_int8(weight, group_size=None):
+    """Return weights as int8, and their scales.
+
+    Parameters
+    ----------
+    weight : Tensor
+        Of shape ``(n, k)``: float16, bfloat16 or float32.
+    group_size : {None, 32, 64, 128}
+        Neighbouring terms that share a scale; None: all.
+
+    Returns
+    -------
+    (Tensor, Tensor)
+        int8 of shape ``(n, k)``, and scales of shape ``(k // group_size, n)`` and the type of
+        `weight`, on its device.
+
+    Raises
+    ------
+    ValueError
+        The shape or the group size does not fit, or an element is not finite.
+    TypeError
+        `weight` is no floating-point tensor of 16 or 32 bits.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> w, scales = gt.quantize_int8(gt.asarray([[1.27, -0.5]], device="host"))
+    >>> w.numpy(), scales.shape
+    (array([[127, -50]], dtype=int8), (1, 1))
+    """
+    integers, scales = _quantize(weight, group_size, 127, "quantize_int8")
+    return tuple(asarray(array, device=weight.device) for array in (integers, scales))
+
+
+def quantize_int4(weight, group_size=None):
+    """Return weights as packed int4, and their scales.
+
+    Parameters
+    ----------
+    weight, group_size
+        As in :func:`quantize_int8`.
+
+    Returns
+    -------
+    (Tensor, Tensor)
+        What :func:`pack_int4` makes of the integers, and the scales.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> w, scales = gt.quantize_int4(gt.ones((16, 128), device="host"), group_size=64)
+    >>> w.shape, scales.shape
+    ((1, 2, 512), (2, 16))
+    """
+    integers, scales = _quantize(weight, group_size, 7, "quantize_int4")
+    packed = int4_layout.pack(integers)
+    return tuple(asarray(array, device=weight.device) for array in (packed, scales))
+
+
+def pack_int4(values):
+    """Pack integers from -8 to 7 into the layout that :func:`quantized_linear` reads.
+
+    Parameters
+    ----------
+    values : Tensor
+        int8 of shape ``(n, k)``.
+
+    Returns
+    -------
+    Tensor
+        uint8 of shape ``(ceil(n / 16), ceil(k / 64), 512)``, on the device of `values`.
+
+    Raises
+    ------
+    ValueError
+        A value does not fit 4 bits, or the shape has not two dimensions.
+    TypeError
+        `values` is no int8 tensor.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> values = gt.asarray([[-8, 7, 3]], dtype=gt.int8, device="host")
+    >>> gt.unpack_int4(gt.pack_int4(values), (1, 3)).numpy()
+    array([[-8,  7,  3]], dtype=int8)
+    """
+    if not isinstance(values, Tensor) or values.dtype != np.int8:
+        raise TypeError("pack_int4: values must be an int8 Tensor")
+    if values.ndim != 2:
+        raise ValueError(f"pack_int4: values have shape {values.shape}; (n, k) is needed")
+    array = values.numpy()
+    if array.size and (array.min() < -8 or array.max() > 7):
+        raise ValueError(
+            f"pack_int4: values go from {array.min()} to {array.max()}; 4 bits hold -8 to 7"
+        )
+    return asarray(int4_layout.pack(array), device=values.device)
+
+
+def unpack_int4(packed, shape):
+    """Return the int8 values ``(n, k)`` that :func:`pack_int4` packed.
+
+    Parameters
+    ----------
+    packed : Tensor
+        What :func:`pack_int4` returned.
+    shape : (int, int)
+        n and k; the packed form is padded to whole tiles.
+
+    Raises
+    ------
+    ValueError
+        `packed` is not the packed form of that shape.
+    """
+    try:
+        n, k = (operator.index(extent) for extent in shape)
+    except (TypeError, ValueError):
+        raise TypeError(f"unpack_int4: shape is {shape!r}; two ints, n and k, are needed") from None
+    if not isinstance(packed, Tensor) or packed.dtype != np.uint8:
+        raise TypeError("unpack_int4: packed must be a uint8 Tensor")
+    if packed.shape != int4_layout.packed_shape(n, k):
+        raise ValueError(
+            f"unpack_int4: packed has shape {packed.shape}; {n} features of {k} terms have "
+            f"{int4_layout.packed_shape(n, k)}"
+        )
+    return asarray(int4_layout.unpack(packed.numpy(), n, k), device=packed.device)

@@ -1,0 +1,221 @@
+"""Products of fp8 matrices with scales: arguments, result, stream order, then one task of blas."""
+
+# Whether both are fp8 matrices of two dimensions.
+cdef bint is_fp8_pair(Tensor a, Tensor b) noexcept:
+    return (dtype_kind(a.dtype_code) == KIND_SMALL and dtype_kind(b.dtype_code) == KIND_SMALL
+            and a.ndim_ == 2 and b.ndim_ == 2)
+
+
+# ---- arguments
+
+cdef int check_matrix(str name, str which, Tensor matrix) except -1:
+    if dtype_kind(matrix.dtype_code) != KIND_SMALL:
+        raise TypeError(f"{name}: {which} is {DTYPES[matrix.dtype_code].name}; float8_e4m3 or "
+                        "float8_e5m2 is needed")
+    if matrix.ndim_ != 2:
+        raise ValueError(f"{name}: {which} has {matrix.ndim_} dimensions; 2 are needed")
+    return 0
+
+
+cdef Tensor scale_matrix(str name, str which, object value, Tensor matrix, bint is_right):
+    """A scale as a matrix [lines, columns] for a, [columns, lines] for b."""
+    cdef Tensor scale
+    cdef int64_t[2] shape
+    cdef int64_t[2] strides
+    cdef int64_t rows = matrix.shape_[1] if is_right else matrix.shape_[0]
+    cdef int64_t k = matrix.shape_[0] if is_right else matrix.shape_[1]
+    if value is None:
+        return ones((1, 1), dtype="float32", device=matrix.storage.device)
+    scale = tensor_argument(value, name)
+    common_device(matrix, scale, name)
+    if scale.dtype_code != DT_FLOAT32:
+        raise TypeError(f"{name}: {which} is {DTYPES[scale.dtype_code].name}; float32 is needed")
+    if scale.size_ == 1 and scale.ndim_ <= 2:
+        shape[0] = shape[1] = strides[0] = strides[1] = 1
+        return view_tensor(scale, scale.ptr, 2, shape, strides)
+    if scale.ndim_ != 2 or not scale_fits(scale.shape_[1 if is_right else 0],
+                                          scale.shape_[0 if is_right else 1], rows, k):
+        blocks = (rows + 127) // 128, (k + 127) // 128
+        allowed = [(rows, 1), (rows, blocks[1]), blocks]
+        if is_right:
+            allowed = [(columns, lines) for lines, columns in allowed]
+        raise ValueError(f"{name}: {which} has shape {scale.shape}; for an operand of shape "
+                         f"{matrix.shape} it may have one element, {allowed[0]} (rows), "
+                         f"{allowed[1]} (blocks of 128 terms) or {allowed[2]} (128 x 128 blocks)")
+    return scale
+
+
+cdef Tensor bias_vector(str name, object value, Tensor result):
+    cdef Tensor bias = tensor_argument(value, name)
+    cdef int dtype = result.dtype_code
+    if dtype_kind(dtype) == KIND_SMALL:
+        dtype = DT_FLOAT32
+    common_device(bias, result, name)
+    if bias.dtype_code != dtype:
+        raise TypeError(f"{name}: the bias is {DTYPES[bias.dtype_code].name}; "
+                        f"{DTYPES[dtype].name} is needed for a result of "
+                        f"{DTYPES[result.dtype_code].name}")
+    if bias.ndim_ != 1 or bias.shape_[0] != result.shape_[1]:
+        raise ValueError(f"{name}: the bias has shape {bias.shape}; one value for each of the "
+                         f"last extent of {result.shape} is needed")
+    return bias
+
+
+cdef Tensor result_scale(str name, object value, Tensor result):
+    cdef Tensor scale = tensor_argument(value, name)
+    cdef int64_t[2] shape
+    cdef int64_t[2] strides
+    common_device(scale, result, name)
+    if scale.dtype_code != DT_FLOAT32 or scale.size_ != 1:
+        raise TypeError(f"{name}: scale_result is {DTYPES[scale.dtype_code].name} of shape "
+                        f"{scale.shape}; one element of float32 is needed")
+    shape[0], shape[1] = result.shape_[0], result.shape_[1]
+    strides[0] = strides[1] = 0
+    return view_tensor(scale, scale.ptr, 2, shape, strides)
+
+
+# ---- the product
+
+# activation((a * scale_a) @ (b * scale_b) + bias) * scale_result. Everything but a and b may be
+# None; `out_dtype` is a code or -1 for bfloat16. `name` is the public function's.
+cdef Tensor scaled_product(str name, Tensor a, Tensor b, object scale_a, object scale_b, object out,
+                           int out_dtype, object bias, int activation, object scale_result,
+                           bint is_fast):
+    cdef int device = a.storage.device
+    cdef uint64_t stream
+    cdef Operand left, right, target, scale_left, scale_right, offset, factor
+    cdef ScaledProduct given
+    cdef ScaledTask task
+    cdef Tensor result, s_a, s_b, vector, last
+    s_a = s_b = vector = last = None
+    common_device(a, b, name)
+    if out_dtype < 0:
+        out_dtype = DT_BFLOAT16
+    if out_dtype not in (DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2):
+        raise TypeError(f"{name}: a product of {DTYPES[a.dtype_code].name} and "
+                        f"{DTYPES[b.dtype_code].name} gives bfloat16, float16, float32 or fp8, not "
+                        f"{DTYPES[out_dtype].name}")
+    given.scale_a = given.scale_b = given.bias = given.result_scale = NULL
+    given.activation, given.is_fast, given.precision = activation, is_fast, precision_current()
+    a.fill_operand(&left)
+    b.fill_operand(&right)
+    given.a, given.b = &left, &right
+    if scale_a is not None or scale_b is not None:
+        s_a = scale_matrix(name, "scale_a", scale_a, a, False)
+        s_b = scale_matrix(name, "scale_b", scale_b, b, True)
+        s_a.fill_operand(&scale_left)
+        s_b.fill_operand(&scale_right)
+        given.scale_a, given.scale_b = &scale_left, &scale_right
+    result = result_for(name, a, b, out, out_dtype, device, &left, &right)
+    result.fill_operand(&target)
+    if check_out(&left, &right, &target):
+        raise_for_shapes(check_out(&left, &right, &target), &left, &right, &target)
+    if bias is not None:
+        vector = bias_vector(name, bias, result)
+        vector.fill_operand(&offset)
+        given.bias = &offset
+    if scale_result is not None:
+        last = result_scale(name, scale_result, result)
+        last.fill_operand(&factor)
+        given.result_scale = &factor
+    stream = current_handle(device)
+    try:
+        scaled_prepare(&task, device, stream, &given, &target)
+        work_begin()
+        try:
+            for tensor in (a, b, s_a, s_b, vector, last):
+                if tensor is not None:
+                    (<Tensor>tensor).prepare_read(stream)
+            result.prepare_write(stream)
+            scaled_launch(&task)
+        finally:
+            work_end(device)
+    finally:
+        scaled_release(&task)
+    return result
+
+
+def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_result=None,
+                  out=None, out_dtype=None, fast_accumulation=False):
+    """Multiply fp8 matrices with scales.
+
+    The result is ``activation((a * scale_a) @ (b * scale_b) + bias) * scale_result``, with each
+    scale repeated over the elements that it stands for.
+
+    Parameters
+    ----------
+    a : Tensor
+        Of shape ``(m, k)``; float8_e4m3 or float8_e5m2.
+    b : Tensor
+        Of shape ``(k, n)``; of either fp8 type, too. Quickest column-major (the transpose of
+        weights that are kept as ``(n, k)``).
+    scale_a, scale_b : Tensor or None
+        float32, on the device of the matrices:
+
+        =====================  ====================  =====================
+        scales                 of a                  of b
+        =====================  ====================  =====================
+        one (tensor-wise)      one element           one element
+        of rows and columns    (m, 1)                (1, n)
+        of 128 terms           (m, k / 128)          (k / 128, n)
+        of 128 x 128 blocks    (m / 128, k / 128)    (k / 128, n / 128)
+        =====================  ====================  =====================
+
+        Quotients are rounded up; the last blocks may be smaller. The two kinds may differ.
+        None is 1.
+    bias : Tensor, optional
+        Of shape ``(n,)`` and the type of the result; float32 for an fp8 result.
+    activation : {None, "relu", "gelu", "gelu_tanh", "silu"}
+        Applied to the sum.
+    scale_result : Tensor, optional
+        One float32 element, a factor of the result; for fp8 results.
+    out : Tensor, optional
+        Where to write the result: any strides, but no element twice, and no memory of an argument.
+    out_dtype : dtype, optional
+        bfloat16 (the default), float16, float32, or an fp8 type, rounded as ``astype`` does.
+    fast_accumulation : bool
+        Leave partial sums in the tensor cores' accumulators, which keep about 14 bits: at some
+        sizes a few percent quicker, and less exact. Without effect on scales that change along k.
+
+    Returns
+    -------
+    Tensor
+        `out`, or a new row-major tensor of shape ``(m, n)``.
+
+    Raises
+    ------
+    ValueError
+        Shapes or devices do not fit, or `out` shares memory with an argument.
+    TypeError
+        An element type does not fit.
+
+    Notes
+    -----
+    Queued on the current stream of the device. On a GPU cuBLASLt multiplies fp8 matrices itself;
+    those whose k is not contiguous, or whose sizes or addresses are not multiples of 16 bytes, are
+    copied first. Where it has no fp8 product (docs/blas.md), the values are multiplied as 16-bit
+    floats, or with scales of blocks as float32. The sums are float32; those of the fp8 tensor cores
+    lose bits, see docs/blas.md. The host device computes in float32.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> a = gt.full((2, 16), 2.0, dtype=gt.float8_e4m3)
+    >>> b = gt.ones((16, 3), dtype=gt.float8_e4m3)
+    >>> rows = gt.asarray([[1.0], [0.5]])
+    >>> gt.scaled_matmul(a, b, rows, gt.asarray(0.25), out_dtype=gt.float32).numpy()
+    array([[8., 8., 8.],
+           [4., 4., 4.]], dtype=float32)
+    """
+    cdef Tensor left = tensor_argument(a, "scaled_matmul")
+    cdef Tensor right = tensor_argument(b, "scaled_matmul")
+    cdef int dtype = -1
+    check_matrix("scaled_matmul", "a", left)
+    check_matrix("scaled_matmul", "b", right)
+    if out_dtype is not None:
+        dtype = dtype_argument(out_dtype, -1)
+    elif type(out) is Tensor:
+        dtype = (<Tensor>out).dtype_code
+    return scaled_product("scaled_matmul", left, right, scale_a, scale_b, out, dtype, bias,
+                          activation_code("scaled_matmul", activation, left, right),
+                          scale_result, flag_argument(fast_accumulation, "scaled_matmul", "fast_accumulation"))

@@ -1,0 +1,30 @@
+# Copies between devices and the host, in stream order.
+
+from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memcpy
+
+import numpy as np
+
+from gputensor._alloc.core cimport Block
+from gputensor._alloc.pinned cimport pinned_free, pinned_malloc, pinned_use, raise_for_pinned
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICE, STATUS_CAPTURE_UNSUPPORTED, STATUS_NOT_READY, STATUS_OK, Driver, status_t,
+)
+from gputensor._kernels.launch cimport raise_pending
+from gputensor.streams.order cimport (
+    UseLog, current_handle, device_text, event_return, event_take, resolve_device,
+    stream_wait_peer, use_log_hold, use_log_release,
+)
+from gputensor.streams.queue cimport resolve_stream
+from gputensor.tensor.core cimport (
+    Tensor, contiguous, empty_tensor, storage_check_open, work_begin, work_end,
+)
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor.errors import raise_for_status
+
+include "peer.pxi"
+include "bounce.pxi"
+include "host.pxi"

@@ -1,0 +1,145 @@
+"""Copies between NumPy arrays and tensors, and between devices.
+
+Uploads are queued on the device's current stream and return once the source may change; downloads
+wait. Both go through pinned memory, but for the embedded host device, where a copy is done at once
+and straight. Between two devices of one kind the device copies (peer_transfer.pyx); between a GPU
+and a host device the values go through NumPy's memory.
+"""
+
+cdef Tensor upload(object array, int dtype, int device):
+    cdef Tensor result
+    cdef int64_t[16] shape
+    cdef int axis
+    cdef uint64_t stream, source
+    # C order and the right dtype, copied only when the array is not so already.
+    ready = np.asarray(array, dtype=DTYPES[dtype].numpy, order="C")
+    if ready.ndim > 16:
+        raise ValueError(f"asarray: {ready.ndim} dimensions came; at most 16 are allowed")
+    for axis in range(ready.ndim):
+        shape[axis] = ready.shape[axis]
+    result = empty_tensor(dtype, ready.ndim, shape, device)
+    if result.size_ == 0:
+        return result
+    stream = current_handle(device)
+    result.prepare_write(stream)
+    source = ready.__array_interface__["data"][0]
+    if copies_straight(device, stream):
+        copy_now(device, result.ptr, source, ready.nbytes, stream)
+    else:
+        stage_to_device(device, result.ptr, <const void*> source, ready.nbytes, stream)
+    return result
+
+
+cdef bint copies_straight(int device, uint64_t stream) noexcept:
+    """The embedded host device needs no pinned memory, unless the copy becomes part of a graph."""
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    if device == HOST_DEVICE:
+        active = driver.capture_info(driver.self, stream, &active, &capture_id) or active
+        return not active
+    return False
+
+
+cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
+                  uint64_t stream) except -1:
+    """A copy on the embedded host device, done when the call returns."""
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    with nogil:
+        status = driver.copy_async(driver.self, target, source, nbytes, stream)
+    if status == STATUS_OK:
+        status = finish(driver, stream)
+    if status:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on {device_text(device)}")
+    return raise_pending(device)
+
+
+cdef object download(Tensor source):
+    cdef int device = source.storage.device
+    cdef Tensor packed = contiguous(source)
+    cdef uint64_t stream = current_handle(device)
+    cdef uint64_t target
+    result = np.empty(source.shape, DTYPES[source.dtype_code].numpy)
+    if source.size_ == 0:
+        return result
+    target = result.__array_interface__["data"][0]
+    if copies_straight(device, stream):
+        read_now(packed, target, result.nbytes, stream)
+    else:
+        stage_to_host(packed, <void*> target, result.nbytes, stream)
+        raise_pending(device)
+    return result
+
+
+cdef int read_now(Tensor source, uint64_t target, size_t nbytes, uint64_t stream) except -1:
+    cdef int device = source.storage.device
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    work_begin()
+    try:
+        source.prepare_read(stream)
+        status = driver.copy_async(driver.self, target, source.ptr, nbytes, stream)
+    finally:
+        work_end(device)
+    if status == STATUS_OK:
+        status = finish(driver, stream)
+    if status:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on {device_text(device)}")
+    return raise_pending(device)
+
+
+cdef status_t finish(Driver* driver, uint64_t stream):
+    cdef status_t status = driver.stream_query(driver.self, stream)
+    if status == STATUS_NOT_READY:
+        with nogil:
+            status = driver.stream_synchronize(driver.self, stream)
+    return status
+
+
+cdef Tensor moved(Tensor source, int device):
+    if are_peers(source.storage.device, device):
+        return copied_to_peer(source, device)
+    return upload(download(source), source.dtype_code, device)
+
+
+def numpy(Tensor self, /):
+    """Return the values as a new NumPy array.
+
+    Waits for the work that the values depend on. The array is a copy: later changes of the tensor
+    do not show in it.
+
+    >>> import gputensor as gt
+    >>> gt.asarray([1, 2], device="host").numpy()
+    array([1, 2])
+    """
+    return download(self)
+
+
+def to_device(Tensor self, device, stream=None):
+    """Return the tensor on `device`: itself when it is there already, else a copy of it.
+
+    Parameters
+    ----------
+    device : str, int or Device
+    stream : Stream, optional
+        A stream of the tensor's own device, which then waits until the values are complete. None:
+        the current stream does.
+
+    >>> import gputensor as gt
+    >>> t = gt.asarray([1.5], device="host")
+    >>> t.to_device("host") is t
+    True
+    """
+    cdef int target = resolve_device(device)
+    cdef uint64_t handle = 0
+    if stream is not None:
+        resolve_stream(stream, self.storage.device, &handle)
+        work_begin()
+        try:
+            self.prepare_read(handle)
+        finally:
+            work_end(self.storage.device)
+    if target == self.storage.device:
+        return self
+    return moved(self, target)

@@ -1,0 +1,64 @@
+"""Copies between two GPUs, and between two host devices: queued, without a stop in host memory.
+
+The copy runs on the current stream of the source's device. Before it, that stream waits for the
+current stream of the target's device, whose earlier work may still use the memory that the result
+was given; after it, the target's stream waits for the copy. So both memories are used in the order
+of a stream of their own device, which is all that ordering and allocator ask for, and a source that
+is dropped right after the call is safe.
+"""
+
+# Whether memory goes from one device to the other directly: both host devices, or both CUDA.
+cdef bint are_peers(int device, int other) noexcept:
+    return (device < 0) == (other < 0)
+
+
+# A row-major copy of `source` on `device`, queued; nobody waits.
+cdef Tensor copied_to_peer(Tensor source, int device):
+    cdef int origin = source.storage.device
+    cdef uint64_t stream, target
+    cdef Tensor packed, result
+    cdef status_t status
+    cdef Driver* driver
+    storage_check_open(source.storage)
+    driver = driver_get(origin)
+    result = empty_tensor(source.dtype_code, source.ndim_, source.shape_, device)
+    if source.size_ == 0:
+        return result
+    stream, target = current_handle(origin), current_handle(device)
+    if is_capturing(origin, stream) or is_capturing(device, target):
+        raise_for_status(STATUS_CAPTURE_UNSUPPORTED, "copy_to_peer",
+                         f"from {device_text(origin)} to {device_text(device)}: a graph holds work "
+                         "of one device; copy before the capture or after it")
+    packed = contiguous(source)
+    # No other thread has the result yet: the section is about the source.
+    result.prepare_write(target)
+    peer_check(stream_wait_peer(origin, stream, device, target), "wait_for_peer", origin, device)
+    try:
+        work_begin()
+        try:
+            packed.prepare_read(stream)
+            status = driver.copy_to_peer(driver.self, result.ptr, device, packed.ptr,
+                                         source.size_ * result.itemsize, stream)
+            peer_check(status, "copy_to_peer", origin, device)
+        finally:
+            work_end(origin)
+    finally:
+        status = stream_wait_peer(device, target, origin, stream)
+        if status != STATUS_OK:
+            # The result's memory must not go back while the copy writes it.
+            driver.stream_synchronize(driver.self, stream)
+    peer_check(status, "wait_for_peer", device, origin)
+    return result
+
+
+cdef bint is_capturing(int device, uint64_t stream) noexcept:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &active, &capture_id) == STATUS_OK and active
+
+
+cdef int peer_check(status_t status, str call, int device, int other) except -1:
+    if status != STATUS_OK:
+        raise_for_status(status, call, f"between {device_text(device)} and {device_text(other)}")
+    return 0
