@@ -115,7 +115,7 @@ def test_numbers_beside_arrays_are_weak_and_must_fit(place):
     assert exact.tolist() == [[2**64 - 1], [5]]
 
 
-@pytest.mark.parametrize("part", ["a", None, object(), {1: 2}], ids=repr)
+@pytest.mark.parametrize("part", ["a", None, slice(3), {1: 2}], ids=repr)
 def test_part_that_is_no_number_is_named(place, part):
     with pytest.raises(TypeError, match=f"got a {type(part).__name__} in a sequence; expected num"):
         gt.asarray([np.float64(1), part], device=place)
