@@ -1,6 +1,6 @@
 """Build logic only: every .pyx below gputensor/ becomes one C++17 extension.
 
-A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it, so a room is one module.
+A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it: one module each.
 
 No CUDA toolkit and no CUDA header is needed: the driver, cuBLAS and NVRTC are found at run time.
 Project metadata lives in pyproject.toml. Setuptools and Cython rebuild what is older than its

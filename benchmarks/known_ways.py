@@ -1,7 +1,7 @@
 """Measure cuBLASLt's algorithms over a grid of common sizes; keep those that beat its first choice.
 
     python benchmarks/known_ways.py                  measure, print, write benchmarks/results/
-    python benchmarks/known_ways.py --write          also write gputensor/blas/tuning/measured_algorithms.json
+    python benchmarks/known_ways.py --write          also write measured_algorithms.json
     python benchmarks/known_ways.py --near           what rows do for other numbers of rows
 
 The sizes are those of the weights of common models, and rows from one token to 8192. Sections of
@@ -19,12 +19,12 @@ from pathlib import Path
 import gputensor as gt
 from gputensor import blas
 from gputensor._driver.cuda import device_info
-from gputensor.blas.tuning import measured_algorithms as known_ways
-from gputensor.blas.libraries import library_versions
 from gputensor.blas.bench import ProductBench
+from gputensor.blas.bench.tuner import tune
+from gputensor.blas.libraries import library_versions
 from gputensor.blas.plan import FIELDS, signature_of_shape
 from gputensor.blas.plan import KINDS as KINDS_BY_NAME
-from gputensor.blas.bench.tuner import tune
+from gputensor.blas.tuning import measured_algorithms as known_ways
 from report import Report, require_gpu
 
 ROWS = (1, 16, 128, 1024, 2048, 4096, 8192)
@@ -134,7 +134,7 @@ def first_choice_over(signature, way, repeats=8, rounds=9):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=0.25, help="budget of one product")
-    parser.add_argument("--write", action="store_true", help="write gputensor/blas/tuning/measured_algorithms.json")
+    parser.add_argument("--write", action="store_true", help="write measured_algorithms.json")
     parser.add_argument(
         "--near", action="store_true", help="measure lending to near shapes instead"
     )

@@ -21,10 +21,10 @@ from pathlib import Path
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas.tuning.measured_algorithms import find_way
 from gputensor.blas.bench import ProductBench
-from gputensor.blas.plan import signature_of_shape
 from gputensor.blas.bench.tuner import tune
+from gputensor.blas.plan import signature_of_shape
+from gputensor.blas.tuning.measured_algorithms import find_way
 from report import Report, require_gpu
 
 PRODUCTS = 100

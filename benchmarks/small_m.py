@@ -20,8 +20,9 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._arrays.element_types import CODE_OF
+from gputensor.blas import kernels as small_m
+from gputensor.blas import kernels as small_m_mma
 from gputensor.blas.host import int4_layout
-from gputensor.blas import kernels as small_m, kernels as small_m_mma
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from report import Report, require_gpu
 

@@ -15,6 +15,30 @@ import importlib as _importlib
 from math import e, inf, nan, pi
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
+from gputensor._arrays.dtypes import (
+    bfloat16,
+    bool_,
+    complex64,
+    complex128,
+    finfo,
+    float8_e4m3,
+    float8_e5m2,
+    float16,
+    float32,
+    float64,
+    iinfo,
+    int8,
+    int16,
+    int32,
+    int64,
+    isdtype,
+    uint8,
+    uint16,
+    uint32,
+    uint64,
+)
+from gputensor._arrays.dtypes import bool_ as bool
+from gputensor._arrays.promotion import can_cast, result_type
 from gputensor._driver.environment import report as _report_environment
 from gputensor.errors import DeviceError, DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.streams import (
@@ -31,68 +55,150 @@ from gputensor.streams import (
 )
 from gputensor.streams.queue import set_device
 from gputensor.tensor import operators as _operators  # noqa: F401 - binds them to Tensor
-from gputensor.tensor.functions import erf, gelu, relu, sigmoid, silu
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.functions import (
-    abs, add, divide, floor_divide, maximum, minimum, multiply, negative, positive, pow,
-    remainder, sign, square, subtract,
+    abs,
+    acos,
+    acosh,
+    add,
+    all,
+    any,
+    argmax,
+    argmin,
+    asin,
+    asinh,
+    atan,
+    atan2,
+    atanh,
+    bitwise_and,
+    bitwise_invert,
+    bitwise_left_shift,
+    bitwise_or,
+    bitwise_right_shift,
+    bitwise_xor,
+    ceil,
+    clip,
+    conj,
+    cos,
+    cosh,
+    count_nonzero,
+    divide,
+    equal,
+    erf,
+    exp,
+    expm1,
+    floor,
+    floor_divide,
+    gelu,
+    greater,
+    greater_equal,
+    imag,
+    isfinite,
+    isinf,
+    isnan,
+    less,
+    less_equal,
+    log,
+    log1p,
+    log2,
+    log10,
+    logical_and,
+    logical_not,
+    logical_or,
+    logical_xor,
+    max,
+    maximum,
+    mean,
+    min,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    positive,
+    pow,
+    prod,
+    real,
+    reciprocal,
+    relu,
+    remainder,
+    round,
+    rsqrt,
+    sigmoid,
+    sign,
+    silu,
+    sin,
+    sinh,
+    sqrt,
+    square,
+    std,
+    subtract,
+    sum,
+    tan,
+    tanh,
+    trunc,
+    var,
+    where,
 )
+from gputensor.tensor.interop import asarray, ascontiguous, astype, copy, from_dlpack
 from gputensor.tensor.interop.array_api import VERSION as __array_api_version__
 from gputensor.tensor.interop.array_api import Info as __array_namespace_info__
-from gputensor.tensor.functions import (
-    bitwise_and, bitwise_invert, bitwise_left_shift, bitwise_or, bitwise_right_shift,
-    bitwise_xor, equal, greater, greater_equal, isfinite, isinf, isnan, less, less_equal,
-    logical_and, logical_not, logical_or, logical_xor, not_equal,
+from gputensor.tensor.interop.safetensors import load_safetensors, save_safetensors
+from gputensor.tensor.manipulation import (
+    arange,
+    broadcast_arrays,
+    broadcast_to,
+    empty,
+    empty_like,
+    expand_dims,
+    eye,
+    flip,
+    full,
+    full_like,
+    linspace,
+    matrix_transpose,
+    moveaxis,
+    nonzero,
+    ones,
+    ones_like,
+    permute_dims,
+    reshape,
+    squeeze,
+    take,
+    tril,
+    triu,
+    zeros,
+    zeros_like,
 )
 from gputensor.tensor.manipulation.composed import copysign, hypot, logaddexp, signbit
-from gputensor.tensor.interop import asarray, ascontiguous, astype, copy
-from gputensor.tensor.manipulation import (
-    arange, empty, empty_like, eye, full, full_like, linspace, ones, ones_like, tril, triu,
-    zeros, zeros_like,
-)
-from gputensor.tensor.interop import from_dlpack
-from gputensor._arrays.dtypes import (
-    bfloat16, bool_, complex64, complex128, finfo, float8_e4m3, float8_e5m2, float16, float32,
-    float64, iinfo, int8, int16, int32, int64, isdtype, uint8, uint16, uint32, uint64,
-)
-from gputensor._arrays.dtypes import bool_ as bool
-from gputensor.tensor.products.einsum import einsum, tensordot
-from gputensor.tensor.manipulation import nonzero, take
-from gputensor.tensor.products import grouped_matmul
 from gputensor.tensor.manipulation.joining import (
-    concat, meshgrid, repeat, roll, stack, tile, unstack,
-)
-from gputensor.tensor.functions import (
-    ceil, clip, conj, exp, expm1, floor, imag, log, log1p, log2, log10, real, reciprocal, round,
-    rsqrt, sqrt, trunc, where,
+    concat,
+    meshgrid,
+    repeat,
+    roll,
+    stack,
+    tile,
+    unstack,
 )
 from gputensor.tensor.products import (
     addmm,
     baddbmm,
     bmm,
     dot,
+    grouped_matmul,
     linear,
     matmul,
     mm,
     mv,
+    quantized_linear,
+    scaled_matmul,
     vecdot,
 )
-from gputensor._arrays.promotion import can_cast, result_type
+from gputensor.tensor.products.einsum import einsum, tensordot
 from gputensor.tensor.products.quantization import (
-    pack_int4, quantize_int4, quantize_int8, unpack_int4,
-)
-from gputensor.tensor.products import quantized_linear
-from gputensor.tensor.functions import (
-    all, any, argmax, argmin, count_nonzero, max, mean, min, prod, std, sum, var,
-)
-from gputensor.tensor.interop.safetensors import load_safetensors, save_safetensors
-from gputensor.tensor.products import scaled_matmul
-from gputensor.tensor.manipulation import (
-    broadcast_arrays, broadcast_to, expand_dims, flip, matrix_transpose, moveaxis, permute_dims,
-    reshape, squeeze,
-)
-from gputensor.tensor.core import Tensor
-from gputensor.tensor.functions import (
-    acos, acosh, asin, asinh, atan, atan2, atanh, cos, cosh, sin, sinh, tan, tanh,
+    pack_int4,
+    quantize_int4,
+    quantize_int8,
+    unpack_int4,
 )
 
 __all__ = [
@@ -339,4 +445,4 @@ def __getattr__(name):
 
 
 def __dir__():
-    return sorted({*globals(), *_LAZY_MODULES, *_LAZY_DEVICE_NAMES})
+    return sorted({*__all__, *_LAZY_MODULES, *_LAZY_DEVICE_NAMES})

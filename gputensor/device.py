@@ -15,8 +15,7 @@ from gputensor._driver.cuda import cuda_device_count, device_info
 from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError
-from gputensor.streams.queue import Device, set_device
-from gputensor.streams.queue import synchronize
+from gputensor.streams.queue import Device, set_device, synchronize
 
 __all__ = [
     "Device",
@@ -262,3 +261,7 @@ def can_device_access_peer(device, peer_device):
     if int(status) != 0:
         raise DeviceError(f"cuDeviceCanAccessPeer({one}, {other}) failed: status {int(status)}")
     return bool(answer)
+
+
+def __dir__():
+    return sorted(__all__)

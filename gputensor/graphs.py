@@ -4,8 +4,12 @@ The graph itself is in :mod:`gputensor.streams.capture`; here is its public name
 that turns a callable on tensors into one that replays.
 """
 
-from gputensor.streams.capture import CUDAGraph
-from gputensor.streams.capture import graph, graph_pool_handle, is_current_stream_capturing
+from gputensor.streams.capture import (
+    CUDAGraph,
+    graph,
+    graph_pool_handle,
+    is_current_stream_capturing,
+)
 
 __all__ = [
     "CUDAGraph",
@@ -101,3 +105,7 @@ def _check_arguments(arguments, inputs):
                     f"argument {at} has {fact} {getattr(given, fact, None)}; the graph was made "
                     f"with {getattr(kept, fact)}"
                 )
+
+
+def __dir__():
+    return sorted(__all__)

@@ -16,8 +16,8 @@ code in elementwise.pyx. The rules, in order:
 
 import numpy as np
 
-from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.dtypes import BOOL, DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, dtype_code
+from gputensor._arrays.element_types import DTYPES
 
 __all__ = ["NONE", "TABLE", "can_cast", "promote", "promote_scalar", "result_type"]
 

@@ -1,16 +1,25 @@
 """Matrix products: precision, libraries, workspaces, plans and tuning."""
 
-from gputensor.blas.tuning import tunable
-from gputensor.blas.libraries import library_versions
 from gputensor.blas.kernels import padding
-from gputensor.blas.plan import forget_plans, plan_count
+from gputensor.blas.libraries import (
+    clear_workspaces,
+    library_versions,
+    preferred_blas_library,
+    workspace_size,
+)
 from gputensor.blas.plan import (
-    Precision, allow_bf16_reduced_precision_reduction, allow_fp16_accumulation,
-    allow_fp16_reduced_precision_reduction, allow_tf32, deterministic, float32_matmul_precision,
+    Precision,
+    allow_bf16_reduced_precision_reduction,
+    allow_fp16_accumulation,
+    allow_fp16_reduced_precision_reduction,
+    allow_tf32,
+    deterministic,
+    float32_matmul_precision,
+    forget_plans,
+    plan_count,
     precision,
 )
-from gputensor.blas.libraries import preferred_blas_library
-from gputensor.blas.libraries import clear_workspaces, workspace_size
+from gputensor.blas.tuning import tunable
 
 __all__ = [
     "Precision",

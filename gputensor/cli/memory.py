@@ -2,8 +2,8 @@
 
 The trace runs through the allocator's own code: on a phantom host device of any capacity (addresses
 with no memory behind them, driver calls charged with the times measured on a GPU), or on a real
-GPU. The reader of traces is _alloc/replay/trace_file.py, the engine _alloc/replay/replay.pxi; this module holds
-the arguments and the two forms of the answer.
+GPU. The reader of traces and the engine are in _alloc/replay; this module holds the arguments and
+the two forms of the answer.
 """
 
 import json

@@ -104,3 +104,7 @@ __all__ = [
     "use_mem_pool",
     "where_allocated",
 ]
+
+
+def __dir__():
+    return sorted(__all__)

@@ -5,13 +5,14 @@ Byte counts are ints. `device` is None for the current device, or what names one
 
 import warnings
 
-from gputensor._alloc.observe import accounts
-from gputensor._alloc import pinned as pinned_memory, foreign as raw_memory, observe as report
+from gputensor._alloc import foreign as raw_memory
+from gputensor._alloc import observe as report
+from gputensor._alloc import pinned as pinned_memory
 from gputensor._alloc.explain.gpu_processes import list_processes
+from gputensor._alloc.observe import accounts
 from gputensor._alloc.observe.statistics_names import nest
 from gputensor._alloc.observe.summary import format_summary
-from gputensor.streams.queue import device_of
-from gputensor.streams.queue import device_number
+from gputensor.streams.queue import device_number, device_of
 
 __all__ = [
     "host_memory_stats",

@@ -4,8 +4,16 @@ import contextlib
 import operator
 
 from gputensor._alloc import (
-    allocator as device_allocator, pinned as pinned_memory, foreign as raw_memory, observe as
-    report,
+    allocator as device_allocator,
+)
+from gputensor._alloc import (
+    foreign as raw_memory,
+)
+from gputensor._alloc import (
+    observe as report,
+)
+from gputensor._alloc import (
+    pinned as pinned_memory,
 )
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.foreign import library_path

@@ -3,11 +3,13 @@
 Snapshots have PyTorch's schema, so that its viewers read them.
 """
 
-from gputensor._alloc.observe import call_sites as _call_sites
-from gputensor._alloc import history, foreign as raw_memory, observe as report
-from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc import foreign as raw_memory
+from gputensor._alloc import history
 from gputensor._alloc import observe as _snapshot
+from gputensor._alloc import observe as report
 from gputensor._alloc.allocator import open_devices
+from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc.observe import call_sites as _call_sites
 from gputensor._alloc.observe import collect_pinned, pinned_devices
 from gputensor.streams.queue import device_number
 

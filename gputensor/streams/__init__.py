@@ -1,13 +1,19 @@
 """Streams, events, the current device and stream of a thread, and automatic ordering."""
 
-from gputensor.streams.queue import Device
-from gputensor.streams.queue import Event
 from gputensor.streams.order import ordering, ordering_mode
 from gputensor.streams.queue import (
-    ExternalStream, Stream, current_stream, default_stream, get_stream_from_external,
-    set_stream, stream, synchronize,
+    Device,
+    Event,
+    ExternalStream,
+    Stream,
+    Uses,
+    current_stream,
+    default_stream,
+    get_stream_from_external,
+    set_stream,
+    stream,
+    synchronize,
 )
-from gputensor.streams.queue import Uses
 
 __all__ = [
     "Device",

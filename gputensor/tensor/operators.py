@@ -4,16 +4,44 @@ Imported once by gputensor/__init__.py. A method is the function of the same nam
 as its first argument.
 """
 
-from gputensor.tensor import (
-    functions as arithmetic, functions as comparison, interop as conversion, interop as
-    cuda_interface, interop as dlpack, interop as foreign, transfer as host_transfer,
-    manipulation as indexing, products, functions as reduction, manipulation as shape,
-)
-from gputensor.tensor.interop import array_api
 from gputensor._arrays.dtypes import dtype_code
-from gputensor.tensor.printing import represent
 from gputensor._arrays.promotion import is_same_kind
+from gputensor.tensor import (
+    functions as arithmetic,
+)
+from gputensor.tensor import (
+    functions as comparison,
+)
+from gputensor.tensor import (
+    functions as reduction,
+)
+from gputensor.tensor import (
+    interop as conversion,
+)
+from gputensor.tensor import (
+    interop as cuda_interface,
+)
+from gputensor.tensor import (
+    interop as dlpack,
+)
+from gputensor.tensor import (
+    interop as foreign,
+)
+from gputensor.tensor import (
+    manipulation as indexing,
+)
+from gputensor.tensor import (
+    manipulation as shape,
+)
+from gputensor.tensor import (
+    products,
+)
+from gputensor.tensor import (
+    transfer as host_transfer,
+)
 from gputensor.tensor.core import bind_methods, bind_operators
+from gputensor.tensor.interop import array_api
+from gputensor.tensor.printing import represent
 
 
 def matmul_in_place(x, other):

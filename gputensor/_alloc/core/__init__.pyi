@@ -1,2 +1,3 @@
 IS_CHECKED: bool
+
 def keep_stream(device: int, stream: int) -> None: ...

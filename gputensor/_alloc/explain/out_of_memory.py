@@ -11,10 +11,10 @@ from collections.abc import Callable
 from gputensor._alloc import history
 from gputensor._alloc.allocator import open_allocator
 from gputensor._alloc.config import settings as _settings
-from gputensor._alloc.observe.call_sites import top_call_sites
-from gputensor._alloc.explain.advice import advise
 from gputensor._alloc.explain import failure_facts
+from gputensor._alloc.explain.advice import advise
 from gputensor._alloc.observe import device_names
+from gputensor._alloc.observe.call_sites import top_call_sites
 from gputensor.errors import DriverError, OutOfMemoryError, status_text
 
 __all__ = ["attach_observer", "detach_observer", "raise_for", "reason_of"]

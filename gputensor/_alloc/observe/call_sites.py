@@ -10,8 +10,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from gputensor._alloc.observe import collect_segments
 from gputensor._alloc.history import StackFormatter
+from gputensor._alloc.observe import collect_segments
 
 __all__ = ["CallSite", "rank_call_sites", "top_call_sites"]
 

@@ -1,5 +1,6 @@
 """The raw records of pinned host memory for snapshots: its segments and their blocks."""
 
+
 def pinned_devices():
     """Return the numbers of the open devices that have a pool of pinned memory."""
     return [index - HOST_DEVICES for index in range(MAX_DEVICES)

@@ -59,7 +59,9 @@ def skinny_mma_block_shape(
     can_cluster: bool = True,
     shared_nbytes: int = 233472,
 ) -> dict[str, Any]: ...
-def skinny_configure(*, tiles: int = 0, warps: int = 0, stages: int = 0, splits: int = 0) -> None: ...
+def skinny_configure(
+    *, tiles: int = 0, warps: int = 0, stages: int = 0, splits: int = 0
+) -> None: ...
 def skinny_block_shape(
     sizes: tuple[int, int, int],
     *,

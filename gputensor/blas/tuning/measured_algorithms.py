@@ -4,9 +4,9 @@ cuBLASLt's heuristic answers without measuring, and for some shapes its first an
 slower than another of its algorithms. The file beside this module lists such shapes with the better
 algorithm, measured by ``benchmarks/known_ways.py`` over a grid of common sizes of models. A row
 counts for devices of its kind and library versions of its series only, cuBLASLt checks that the
-algorithm fits the product, and who tunes (:mod:`gputensor.blas.tuning.tunable`), names a library or asks
-for padding is not affected. A file that is missing or damaged counts as empty: it could only have
-made products quicker.
+algorithm fits the product, and tuning (:mod:`gputensor.blas.tuning.tunable`), a named library or
+explicit padding is not affected. A file that is missing or damaged counts as empty: it could only
+have made products quicker.
 
 Why not for near shapes too: with a tenth more rows of the result, the algorithm of a row was 0.55
 to 1.46 times as fast as the library's first choice (geometric mean 0.93); how tiles fill the

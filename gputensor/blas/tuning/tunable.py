@@ -21,11 +21,10 @@ import threading
 from pathlib import Path
 
 from gputensor.atomic_file import write_whole
-from gputensor.blas.tuning.measured_algorithms import CONFIG_COUNT
 from gputensor.blas.libraries import library_versions
-from gputensor.blas.plan import forget_plans
+from gputensor.blas.plan import FIELDS, check_signature, forget_plans
+from gputensor.blas.tuning.measured_algorithms import CONFIG_COUNT
 from gputensor.blas.tuning.shapes_file import name_of_signature, read_signatures
-from gputensor.blas.plan import FIELDS, check_signature
 from gputensor.blas.tuning.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, positive
 from gputensor.errors import BlasError, OutOfMemoryError
 
@@ -406,7 +405,8 @@ def tune_file(filename=None, *, device=0, seconds=60.0, is_exhaustive=False, sho
     ----------
     filename : str, optional
         A file that :func:`write_file` made of recorded products, or lines such as
-        ``16x4096x8192 bf16 NT`` (see :mod:`gputensor.blas.tuning.shapes_file`); the set one by default.
+        ``16x4096x8192 bf16 NT`` (see :mod:`gputensor.blas.tuning.shapes_file`). Default: the
+        one that was set.
     device : int
         The CUDA device.
     seconds : float

@@ -1,5 +1,6 @@
 """The `with` block that captures into a CUDAGraph, and what can be asked about captures."""
 
+
 class graph:
     """A context that captures its body into a CUDAGraph.
 

@@ -1,5 +1,6 @@
 """The number behind what names a device, for Python code that calls the core by number."""
 
+
 def device_number(device=None):
     """Return the number of a device: None is the current one. Opens the device.
 

@@ -4,6 +4,7 @@ Tensors keep such a record inside (ordering.pxd). This type offers it to program
 own kernels on raw addresses.
 """
 
+
 @cython.no_gc
 cdef class Uses:
     """The record of who used some memory on which stream, for work that is not ours.

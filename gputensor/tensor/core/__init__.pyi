@@ -9,6 +9,7 @@ from gputensor.streams import Device, Stream
 class Storage: ...
 
 def forget_retired(device: int) -> None: ...
+
 Number = bool | int | float | complex
 Axis = int | Sequence[int] | None
 

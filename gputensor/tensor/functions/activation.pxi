@@ -4,6 +4,7 @@ Bool and integer tensors become float32 first (relu keeps integers). `out` is th
 arithmetic.pyx.
 """
 
+
 def sigmoid(x, /, *, out=None):
     """Return 1 / (1 + exp(-x)).
 

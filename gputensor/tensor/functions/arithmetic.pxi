@@ -6,6 +6,7 @@ the shape of the result and a dtype of the same or a higher kind, and may be an 
 overlap one.
 """
 
+
 def add(x1, x2, /, *, out=None):
     """Return x1 + x2.
 

@@ -4,6 +4,7 @@ Comparisons and logic give bool. Arguments, broadcasting, promotion and `out` ar
 arithmetic.pyx.
 """
 
+
 def equal(x1, x2, /, *, out=None):
     """Return x1 == x2.
 

@@ -4,6 +4,7 @@ Functions that need a float turn bool and integer tensors into float32 first. Ar
 broadcasting, promotion and `out` are those of arithmetic.pyx.
 """
 
+
 def exp(x, /, *, out=None):
     """Return e to the power x.
 

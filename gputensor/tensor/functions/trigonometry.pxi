@@ -3,6 +3,7 @@
 Bool and integer tensors become float32 first. `out` is that of arithmetic.pyx.
 """
 
+
 def sin(x, /, *, out=None):
     """Return the sine of x.
 

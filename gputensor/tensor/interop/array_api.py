@@ -5,10 +5,10 @@ The namespace is the package itself. `Info` answers the standard's inspection qu
 
 import importlib
 
-from gputensor._driver.registry import cuda_device_count
-from gputensor._arrays.element_types import DTYPES
-from gputensor.streams.queue import Device
 from gputensor._arrays.dtypes import DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, isdtype
+from gputensor._arrays.element_types import DTYPES
+from gputensor._driver.registry import cuda_device_count
+from gputensor.streams.queue import Device
 
 __all__ = ["Info", "VERSION", "namespace"]
 

@@ -7,6 +7,7 @@ complex64. Host memory is copied unless
 that is asked for; the elements of arrays are converted as `astype` does.
 """
 
+
 def asarray(obj, /, *, dtype=None, device=None, copy=None):
     """Return a tensor with the values of `obj`.
 

@@ -7,9 +7,9 @@ neither bfloat16 nor float8, so reading goes one level below it, to the bytes of
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.transfer import numpy
-from gputensor.tensor.core import Tensor
 
 __all__ = ["load_safetensors", "save_safetensors"]
 

@@ -6,15 +6,25 @@ become float32 first (signbit takes integers as they are); one of two arguments 
 
 import math
 
-from gputensor.tensor.core import tensor_argument
-from gputensor.tensor.functions import abs, maximum, minimum
-from gputensor.tensor.functions import bitwise_and, bitwise_or, equal, less, logical_or
+from gputensor._arrays.dtypes import float32, iinfo, int16, int32, int64
+from gputensor._arrays.promotion import result_type
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.functions import (
+    abs,
+    bitwise_and,
+    bitwise_or,
+    equal,
+    exp,
+    less,
+    log1p,
+    logical_or,
+    maximum,
+    minimum,
+    sqrt,
+    where,
+)
 from gputensor.tensor.interop import astype, reinterpreted
 from gputensor.tensor.manipulation import full
-from gputensor._arrays.dtypes import float32, iinfo, int16, int32, int64
-from gputensor.tensor.functions import exp, log1p, sqrt, where
-from gputensor._arrays.promotion import result_type
-from gputensor.tensor.core import Tensor
 
 __all__ = ["copysign", "hypot", "logaddexp", "signbit"]
 

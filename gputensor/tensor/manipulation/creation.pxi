@@ -4,6 +4,7 @@ All are made on the current device unless `device` says otherwise, and filled on
 stream. The default dtype is float32, also for Python floats; ints give int64.
 """
 
+
 def empty(shape, *, dtype=None, device=None):
     """Return a new tensor with undefined values.
 

@@ -5,11 +5,10 @@ Everything is made of a new tensor and writes to slices of it, one kernel for ea
 
 import operator
 
+from gputensor._arrays.promotion import result_type
 from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.interop import copy
-from gputensor.tensor.manipulation import empty
-from gputensor._arrays.promotion import result_type
-from gputensor.tensor.manipulation import broadcast_to, expand_dims, permute_dims, reshape
+from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
 
 __all__ = ["concat", "meshgrid", "repeat", "roll", "stack", "tile", "unstack"]
 

@@ -11,10 +11,10 @@ import importlib.util
 import math
 import operator
 
-from gputensor.tensor.products import diagonal_view, matmul
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.functions import sum as sum_over
 from gputensor.tensor.manipulation import permute_dims, reshape
-from gputensor.tensor.core import Tensor
+from gputensor.tensor.products import diagonal_view, matmul
 
 __all__ = ["einsum", "tensordot"]
 

@@ -8,10 +8,10 @@ import operator
 
 import numpy as np
 
-from gputensor.blas.host import int4_layout
-from gputensor.tensor.interop import asarray
 from gputensor._arrays.dtypes import bfloat16, float16, float32
+from gputensor.blas.host import int4_layout
 from gputensor.tensor.core import Tensor
+from gputensor.tensor.interop import asarray
 
 __all__ = ["pack_int4", "quantize_int4", "quantize_int8", "unpack_int4"]
 
