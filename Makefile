@@ -31,7 +31,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan check-debug \
-        check-threads check-kernels environment build lint-environment clean
+        check-threads check-kernels wheel environment build lint-environment clean
 
 ifdef PY
 OWN_ENVIRONMENT :=
@@ -54,6 +54,7 @@ help:
 	@echo "make check-debug  allocator, streams and tensors in a build that checks the books"
 	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
 	@echo "make check-kernels  every variant of every kernel, compiled for every architecture"
+	@echo "make wheel        a wheel in dist/, installed into a clean environment that runs the demo"
 	@echo "make clean        remove the environment and everything built"
 
 demo: build
@@ -161,6 +162,10 @@ build: $(OWN_ENVIRONMENT)
 	"$(PY)" setup.py -q build_ext --inplace $$force >build/log 2>&1 \
 	  || { cat build/log >&2; echo "the build failed; its output is above and in build/log" >&2; exit 1; }; \
 	echo "$$flags" > build/flags; echo "$$sources $$flags" > build/key
+
+# What is built in place serves the wheel too. It is tried from a folder that has no sources.
+wheel: build
+	.ci/wheel $(abspath $(PY))
 
 lint-environment: $(OWN_ENVIRONMENT)
 	@$(PY) -c 'import ruff, cython_lint, mypy, codespell_lib' 2>/dev/null \
