@@ -22,7 +22,7 @@ from gputensor.blas.plan import FIELDS
 
 __all__ = ["FILE", "KEY", "find_way", "read_rows"]
 
-FILE = Path(__file__).with_name("known_ways.json")
+FILE = Path(__file__).with_name("measured_algorithms.json")
 #: Measured leading dimensions are multiples of this many bytes, as tensor cores want them.
 ALIGNMENT = 16
 
