@@ -144,7 +144,7 @@ def main():
     gt.matmul(gt.ones((64, 64), device="cuda"), gt.ones((64, 64), device="cuda"))
     blas.clear_workspaces()
     if arguments.near:
-        result = Report("known_ways_near", "Known ways lent to other numbers of rows")
+        result = Report("known_ways_near", "Measured algorithms lent to other numbers of rows")
         near(result)
         result.finish()
         return

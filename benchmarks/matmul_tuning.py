@@ -5,7 +5,7 @@
     python benchmarks/matmul_tuning.py --part exhaustive
 
 The quick part gives the wall time of the whole command, its start included. The exhaustive part
-compares what a product does as it is (known ways included) with the best algorithm found among all
+compares a product as it is (measured algorithms included) with the best algorithm found among all
 that fit, in interleaved replays of graphs over rotating operands.
 """
 
@@ -24,7 +24,7 @@ from gputensor import blas
 from gputensor.blas.bench import ProductBench
 from gputensor.blas.bench.tuner import tune
 from gputensor.blas.plan import signature_of_shape
-from gputensor.blas.tuning.measured_algorithms import find_way
+from gputensor.blas.tuning.measured_algorithms import find_algorithm
 from report import Report, require_gpu
 
 PRODUCTS = 100
@@ -59,21 +59,21 @@ def exhaustive(result, seconds):
         signature = signature_of_shape(m, n, k, kind, layout)
         found = tune(signature, 0, seconds=seconds, is_exhaustive=True)
         bench = ProductBench(signature, 0, 128 << 20)
-        known = find_way(signature, 0, 2)
-        ways = {
+        known = find_algorithm(signature, 0, 2)
+        algorithms = {
             "as it is": None if known is None else (0, BACKEND_LT, known),
-            "best": found["ways"][0][1],
+            "best": found["algorithms"][0][1],
         }
-        plans = {name: bench.plan(way) for name, way in ways.items()}
+        plans = {name: bench.plan(algorithm) for name, algorithm in algorithms.items()}
         for plan in plans.values():
             bench.once(plan)
         graphs = {name: bench.graph(plan, 4) for name, plan in plans.items()}
-        times = {name: [] for name in ways}
+        times = {name: [] for name in algorithms}
         for turn in range(16):
             for name in sorted(graphs, reverse=turn % 2 == 1):
                 times[name].append(bench.replay(graphs[name], 4))
         us = {name: 1e6 * statistics.median(values[2:]) for name, values in times.items()}
-        for name in ways:
+        for name in algorithms:
             bench.release(plans[name], graphs[name])
         result.add(
             what=f"{m}x{n}x{k} {kind} {layout}",

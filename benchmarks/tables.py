@@ -61,7 +61,7 @@ SECTIONS = [
         "cuBLASLt's algorithms against its first choice",
         "Products of the grid that gain; the last row is the geometric mean over all of it.",
     ),
-    ("known_ways_near", "Known ways lent to other numbers of rows", ""),
+    ("known_ways_near", "Measured algorithms lent to other numbers of rows", ""),
     ("small_m", "Few rows, and quantized weights", ""),
     ("kernels", "Kernels, TB/s of bytes read and written", ""),
 ]

@@ -4,7 +4,7 @@
 #   block.ptr + block.nbytes == block.next.ptr             for every block but the last
 # Two FREE neighbours of one stream are never both in the pool: free() merges before it inserts.
 # A block is in exactly one place: FREE in the bins of its (pool, stream); UNMAPPED in the hole
-# list of its segment; PARKED in the slot of a thread cache; PENDING in the list of its allocator;
+# list of its segment; CACHED in the slot of a thread cache; PENDING in the list of its allocator;
 # ALLOCATED with a caller; MOVING or HELD with one thread in the middle of an operation.
 # Pages cover the mapped part of a virtual segment:
 #   sum(page.nbytes in segment.pages) == segment.mapped
@@ -46,12 +46,12 @@ cdef enum:
     ROUND_LARGE = 2 << 20       # plain segments of large requests round to this
     MIN_LARGE = 10 << 20        # ... from this size on; below it large_segment_size is taken
 
-# A cache flips its blocks between ALLOCATED and PARKED under its own lock, while the state of a
+# A cache flips its blocks between ALLOCATED and CACHED under its own lock, while the state of a
 # neighbour may be read under the device lock: such reads and writes are atomic.
 cdef enum:                      # BlockState
     BLOCK_UNMAPPED = 0
     BLOCK_FREE = 1
-    BLOCK_PARKED = 2
+    BLOCK_CACHED = 2
     BLOCK_ALLOCATED = 3
     BLOCK_PENDING = 4
     BLOCK_MOVING = 5            # not mapped; one thread is about to map it
@@ -77,7 +77,7 @@ cdef struct PrivatePool
 cdef struct PoolHold
 cdef struct View
 cdef struct StreamState
-cdef struct CapturedFree
+cdef struct CaptureReuse
 
 cdef struct StreamUse:
     uint64_t stream
@@ -185,7 +185,7 @@ cdef struct StreamState:
     StreamEvent ring[8]
     int ring_count
     bint is_asked               # a thread is asking the driver about it; the ring is that thread's
-    bint is_lasting             # its handle stays valid as long as the device is open
+    bint is_owned               # its handle stays valid as long as the device is open
     StreamState* next
 
 cdef struct StreamBins:
@@ -266,8 +266,8 @@ cdef struct ThreadCache:
     int32_t lock
     int32_t in_use              # a thread has it; else it waits for the next new thread
     DeviceAllocator* allocator
-    size_t parked_nbytes[2]
-    int parked_count
+    size_t cached_nbytes[2]
+    int cached_count
     Counters counters[2]
     ThreadCache* next
     Slot slots[128]
@@ -293,12 +293,12 @@ cdef struct PendingEvent:
 
 # A block freed in a capture whose streams all take part in it: it is free for a stream whose next
 # work comes after all `nodes`.
-cdef struct CapturedFree:
+cdef struct CaptureReuse:
     Block* block
     uint64_t capture_id
     int count
     uint64_t* nodes
-    CapturedFree* next
+    CaptureReuse* next
 
 # Uses on one other stream, oldest first.
 cdef struct PendingQueue:
@@ -331,7 +331,7 @@ cdef struct DeviceAllocator:
     # free pages of the device; the bytes include pages in the hands of a thread that grows
     Page* page_pool
     size_t page_pool_nbytes
-    int out_of_lists            # threads that hold tiles, pages or views outside of their lists
+    int in_flight               # threads that hold tiles, pages or views outside of their lists
     # frees that wait for other streams
     PendingQueue* pending
     int64_t pending_count[2]
@@ -340,10 +340,10 @@ cdef struct DeviceAllocator:
     int64_t refund_bytes[2]
     uint64_t waits_begun        # for the whole device, by the allocator
     uint64_t waits_done         # the latest of them that succeeded
-    int pending_in_hands        # events that threads ask about or wait for, out of their queues
-    int driver_askers           # threads that ask the driver without the lock: see _open_scope
+    int pending_in_flight       # events that threads ask about or wait for, out of their queues
+    int driver_requests         # threads that call the driver without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next
-    CapturedFree* captured_frees    # what the graph has to order before some of them are reused
+    CaptureReuse* capture_reuses  # what the graph has to order before some of them are reused
     uint64_t* spare_events      # events to record into again
     int spare_event_count
     int spare_event_capacity
@@ -362,12 +362,12 @@ cdef struct DeviceAllocator:
     int64_t num_sync_all_streams
     int64_t num_device_alloc
     int64_t num_device_free
-    Block* direct               # blocks that bypass the pools (direct.pyx), by next and previous
+    Block* uncached             # blocks that bypass the pools (uncached.pxi), by next and previous
     Block* unreleased           # ... that the driver did not take back yet; link_next
     # Only misses look at these; what a hit reads stays together.
     size_t making_nbytes        # what threads are asking the driver for: limit.pxd
-    int dead_pools              # private pools without holder and scope
-    uint64_t came_back          # how often a thread put back what it held: in_hands.pyx
+    int retired_pools           # private pools without holder and scope
+    uint64_t returns            # how often a thread put back what it held: in_flight.pxi
     uint64_t frees              # blocks that callers gave back to the pools
     double making_us            # of the pages ever made: what making and mapping them cost
     double moving_us            # what moving pages between pools has cost: page_moves.pyx

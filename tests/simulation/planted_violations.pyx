@@ -51,7 +51,7 @@ KINDS = {
     "a wait that nobody waits for": "waits of pending blocks",
     "a peak that was passed": "at most",
     "a budget over the peak": "the budgets are",
-    "a parked block that is not there": "a cache holds",
+    "a cached block that is not there": "a cache holds",
     "a view's uses": "uses, counted",
     "a view's bytes": "its pages have",
     "a view too many": "views in the list",
@@ -77,7 +77,7 @@ cdef Page* _first_page(Segment* segment) noexcept nogil:
 
 cdef ThreadCache* _cache(DeviceAllocator* a) noexcept nogil:
     cdef ThreadCache* cache = a.caches
-    while cache.parked_count == 0:
+    while cache.cached_count == 0:
         cache = cache.next
     return cache
 
@@ -140,7 +140,7 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     elif what == "a pool's scopes":
         a.private_pools.scopes += sign
     elif what == "pools that nobody holds":
-        a.dead_pools += sign
+        a.retired_pools += sign
     elif what == "allocated bytes":
         a.counters[0].bytes_out += sign * 512
     elif what == "allocations":
@@ -163,8 +163,8 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
         a.stats[5][0].peak -= sign * (1 << 40)
     elif what == "a budget over the peak":
         a.counters[0].budgets[0] += sign * (<long long>1 << 40)
-    elif what == "a parked block that is not there":
-        _cache(a).parked_count += sign
+    elif what == "a cached block that is not there":
+        _cache(a).cached_count += sign
 
 
 cdef void _plant_view(DeviceAllocator* a, str what, int sign):

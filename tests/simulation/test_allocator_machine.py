@@ -154,7 +154,7 @@ class AllocatorMachine(RuleBasedStateMachine):
         report.empty_cache(self.number)
 
     @invariant()
-    def the_books_agree(self):
+    def the_accounting_agrees(self):
         self.shadow.check()
 
 

@@ -158,7 +158,7 @@ class MemoryModel(RuleBasedStateMachine):
             assert (ends == content).all()
 
     @invariant()
-    def the_books_agree(self):
+    def the_accounting_agrees(self):
         assert self.calls.mem_info() == (0, CAPACITY - self.used(), CAPACITY)
         live = registry.leaks(self.device)
         assert live["used_bytes"] == self.used()

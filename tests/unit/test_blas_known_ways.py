@@ -29,7 +29,7 @@ def rows(monkeypatch):
 
 
 def way(signature):
-    return known_ways.find_way(signature, 0, 2)
+    return known_ways.find_algorithm(signature, 0, 2)
 
 
 def test_the_row_serves_its_product_only(rows):

@@ -112,6 +112,34 @@ def test_readme_opens_with_the_two_commands():
     assert [line.split(" ")[:2] for line in lines[:2]] == [["make", "demo"], ["make", "test"]]
 
 
+def test_readme_is_short_and_shows_its_picture_early():
+    lines = (ROOT / "README.md").read_text().splitlines()
+    assert len(lines) < 150
+    assert any("](docs/gpt2_memory.svg)" in line for line in lines[:25])
+
+
+def test_picture_of_the_readme_is_what_the_replay_gives():
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "benchmarks" / "draw_replay.py"), "--check"],
+        capture_output=True,
+        text=True,
+        env={**{k: v for k, v in os.environ.items() if not k.startswith("GPUTENSOR_")},
+             "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)},
+        timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_glossary_is_short_and_every_design_links_to_it():
+    text = (ROOT / "docs" / "glossary.md").read_text()
+    rows = re.findall(r"^\| (?!word |\*\*)([^|]+) \|", text, re.M)
+    words = [word for row in rows for word in row.split(", ")]
+    assert 20 < len(words) <= 40
+    assert len(set(words)) == len(words)
+    for design in (ROOT / "gputensor").glob("*/DESIGN.md"):
+        assert "(../../docs/glossary.md)" in design.read_text(), design
+
+
 def python_blocks():
     for document in DOCUMENTS:
         blocks = [block for language, block in code_blocks(document) if language == "python"]

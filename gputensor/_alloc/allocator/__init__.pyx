@@ -8,7 +8,7 @@ from gputensor._alloc.config cimport (
 )
 from gputensor._alloc.core cimport (
     GT_IS_CHECKED, Block, account_give, account_take, block_map_insert, block_map_remove,
-    cache_mine, cache_park, cache_take, caches_after_fork, caches_drain, caches_forget,
+    cache_mine, cache_put, cache_take, caches_after_fork, caches_drain, caches_forget,
     check_after, checks_resume, checks_stop, device_lock, device_unlock, pool_bins, pool_clear,
     pool_init, pool_insert, pool_take, progress_synchronize, pthread_mutex_init, segment_drop,
     stat_change,
@@ -19,8 +19,8 @@ from gputensor._alloc.history cimport (
     stack_capture_if_enabled,
 )
 from gputensor._alloc.miss cimport (
-    collect_for_capture, dead_pool_drop, dead_pools_settle, direct_free, direct_malloc,
-    direct_release, ladder_climb, pool_is_dead, release_all, synchronize_all,
+    collect_for_capture, retired_pool_drop, retired_pools_settle, uncached_free, uncached_malloc,
+    uncached_release, miss_serve, pool_is_retired, release_all, synchronize_all,
 )
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT, UNIT, Block, BlockPool,

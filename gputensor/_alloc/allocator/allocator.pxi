@@ -15,14 +15,14 @@ cdef enum:
     LARGEST_REQUEST = 0x4000000000000   # a petabyte: no sum of such sizes overflows
 
 
-cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream, bint direct,
+cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream, bint uncached,
                   status_t* status) noexcept nogil:
     cdef PyThreadState* state = NULL
     cdef Block* block
     if PyGILState_Check():
         state = PyEval_SaveThread()
-    if direct:
-        block = direct_malloc(a, nbytes, rounded, stream, status)
+    if uncached:
+        block = uncached_malloc(a, nbytes, rounded, stream, status)
     else:
         block = central_miss(a, nbytes, rounded, stream, status)
     if state != NULL:
@@ -31,13 +31,13 @@ cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t st
 
 
 # Whether a request that is not for the cache goes to the driver: those of private pools do not.
-cdef bint _is_direct(DeviceAllocator* a, uint64_t stream) noexcept nogil:
-    cdef bint is_direct = True
+cdef bint _is_uncached(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef bint is_uncached = True
     if gt_load_int(&a.scope_count) > 0:
         device_lock(a)
-        is_direct = scope_pools(a, stream) == a.pools
+        is_uncached = scope_pools(a, stream) == a.pools
         device_unlock(a)
-    return is_direct
+    return is_uncached
 
 
 cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
@@ -56,7 +56,7 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
     rounded = round_size(a, nbytes)
-    if (not a.caching or a.config.backend != BACKEND_NATIVE) and _is_direct(a, stream):
+    if (not a.caching or a.config.backend != BACKEND_NATIVE) and _is_uncached(a, stream):
         return _miss(a, nbytes, rounded, stream, True, status)
     if a.config.thread_cache and gt_load_int(&a.scope_count) == 0:
         cache = cache_mine(a)
@@ -104,9 +104,9 @@ cdef void allocator_free(Block* block) noexcept nogil:
         # The driver takes a block of no pool back at once: it waits for the uses itself.
         block_event_free(block, stack_capture_if(HISTORY_STACK_FREE),
                          block.uses == NULL or block.pool == NULL)
-    if block.home == NULL or block.uses != NULL or not cache_park(block.home, block):
+    if block.home == NULL or block.uses != NULL or not cache_put(block.home, block):
         if block.pool == NULL:
-            direct_free(a, block)
+            uncached_free(a, block)
         else:
             central_free(a, block)
     check_after(device, "free")
@@ -152,7 +152,7 @@ cdef status_t allocator_settle(int device) noexcept nogil:
     status = progress_synchronize(a)
     if status == STATUS_OK and not a.capturing:
         pending_poll(a)
-        dead_pools_settle(a)
+        retired_pools_settle(a)
         collect_for_capture(a)
     device_unlock(a)
     check_after(device, "the wait before a capture")

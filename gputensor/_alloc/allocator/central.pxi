@@ -73,7 +73,7 @@ cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint
     pool = _choose_pool(a, rounded, stream)
     if pool.owner != NULL:
         pool.owner.pins += 1
-    block = ladder_climb(a, pool, stream, rounded, status)
+    block = miss_serve(a, pool, stream, rounded, status)
     if pool.owner != NULL:
         pool.owner.pins -= 1
     if block != NULL:

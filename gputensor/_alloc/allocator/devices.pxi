@@ -192,7 +192,7 @@ def close_allocator(int device, bint abandon=False):
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
-        direct_release(a)
+        uncached_release(a)
         release_all(a)
         held = <size_t>a.stats[5][0].current
         device_unlock(a)

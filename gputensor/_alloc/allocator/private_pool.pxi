@@ -111,27 +111,27 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
             pool.pools[0].owner = pool.pools[1].owner = pool
             pool.next = a.private_pools
             a.private_pools = pool
-            a.dead_pools += 1               # until someone holds it
+            a.retired_pools += 1               # until someone holds it
     return pool
 
 
 # Changes who holds a pool.
 cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
                  int captures) noexcept nogil:
-    a.dead_pools -= pool_is_dead(pool)
+    a.retired_pools -= pool_is_retired(pool)
     pool.use_count += holders
     pool.account.holders += holders
     pool.scopes += scopes
     pool.capturing += captures
     a.capturing += captures
-    a.dead_pools += pool_is_dead(pool)
+    a.retired_pools += pool_is_retired(pool)
 
 
 # A thread that saw no capture records, queries or waits for the device: its call must not become
 # part of this one, nor break it. On a host device that defers work it may need the GIL for that.
 cdef void _wait_for_askers(DeviceAllocator* a) noexcept nogil:
     cdef PyThreadState* state = NULL
-    while a.driver_askers > 0:
+    while a.driver_requests > 0:
         device_unlock(a)
         if PyGILState_Check():
             state = PyEval_SaveThread()
@@ -199,10 +199,10 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
             holds = &holds[0].next
         holds[0] = scope.holds
     free(scope)
-    dead_pool_drop(a, pool)
+    retired_pool_drop(a, pool)
     if captures and a.capturing == 0:
         pending_resume(a)
-        direct_release(a)
+        uncached_release(a)
     device_unlock(a)
     check_after(device, "the end of a pool")
     return STATUS_OK
@@ -246,7 +246,7 @@ cdef status_t _hold(int device, uint64_t pool_id, uint64_t graph_id, int change)
         status = STATUS_INVALID_VALUE
     else:
         _count(a, pool, change, 0, 0)
-        dead_pool_drop(a, pool)
+        retired_pool_drop(a, pool)
     device_unlock(a)
     check_after(device, "a hold on a pool" if change > 0 else "a pool's release")
     return status

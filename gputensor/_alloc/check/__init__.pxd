@@ -31,8 +31,8 @@ cdef struct Walk:               # arrays are by PoolKind
     int64_t[2] split_nbytes
     int64_t oversize_count      # blocks and segments that say that they count as oversize
     int64_t oversize_segments
-    int64_t parked_count
-    int64_t parked_nbytes
+    int64_t cached_count
+    int64_t cached_nbytes
     int64_t part_nbytes         # tiles that stand for blocks in views
     int64_t waits               # of the pending blocks
     int64_t unqueued            # pending blocks that wait for no event yet

@@ -32,7 +32,7 @@ cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
             block = cache.slots[i].head
             listed = 0
             while block != NULL:
-                if (block.state != BLOCK_PARKED or block.nbytes != cache.slots[i].nbytes
+                if (block.state != BLOCK_CACHED or block.nbytes != cache.slots[i].nbytes
                         or block.stream != cache.slots[i].stream or block.home != cache
                         or block.pool.owner != NULL):
                     gt_fault(walk.faults, "block %#llx+%zu (state %d) is in a cache's slot that is "
@@ -44,16 +44,16 @@ cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
             if listed > 0 and listed != cache.slots[i].count:
                 gt_fault(walk.faults, "a slot of a cache holds %d blocks and says %d", listed,
                          cache.slots[i].count)
-        if (here_count != cache.parked_count
-                or here != <int64_t>(cache.parked_nbytes[0] + cache.parked_nbytes[1])):
+        if (here_count != cache.cached_count
+                or here != <int64_t>(cache.cached_nbytes[0] + cache.cached_nbytes[1])):
             gt_fault(walk.faults, "a cache holds %lld blocks of %lld bytes and says %d of %zu",
-                     <long long>here_count, <long long>here, cache.parked_count,
-                     cache.parked_nbytes[0] + cache.parked_nbytes[1])
+                     <long long>here_count, <long long>here, cache.cached_count,
+                     cache.cached_nbytes[0] + cache.cached_nbytes[1])
         count += here_count
         nbytes += here
         cache = cache.next
-    figures_check(walk, "parked tiles and those in caches", walk.parked_count, count)
-    figures_check(walk, "bytes of parked tiles and in caches", walk.parked_nbytes, nbytes)
+    figures_check(walk, "parked tiles and those in caches", walk.cached_count, count)
+    figures_check(walk, "bytes of parked tiles and in caches", walk.cached_nbytes, nbytes)
 
 
 # A block waits once for each entry of a queue. A thread that records or asks about events has some
@@ -85,7 +85,7 @@ cdef void _check_pending(DeviceAllocator* a, Walk* walk) noexcept nogil:
                      "pending", <counts_ull>block.ptr, <int>block.state)
         deferred += 1
         block = block.link_next
-    if a.pending_in_hands == 0 and a.driver_askers == 0:
+    if a.pending_in_flight == 0 and a.driver_requests == 0:
         figures_check(walk, "waits of pending blocks and those in queues", walk.waits, entries)
         figures_check(walk, "blocks that wait for a capture's end", walk.unqueued, deferred)
 
@@ -100,20 +100,20 @@ cdef void _check_page_pool(DeviceAllocator* a, Walk* walk) noexcept nogil:
         nbytes += page.nbytes
         page = page.next
     # A thread that makes, maps or gives back pages has some of them in its hands.
-    if nbytes > a.page_pool_nbytes or (a.out_of_lists == 0 and nbytes != a.page_pool_nbytes):
+    if nbytes > a.page_pool_nbytes or (a.in_flight == 0 and nbytes != a.page_pool_nbytes):
         gt_fault(walk.faults, "the page pool holds %zu bytes and says %zu", nbytes,
                  a.page_pool_nbytes)
     if a.moving_us > 500.0 + 1.5 * a.making_us:
         gt_fault(walk.faults, "moving pages has cost %.1f us, and making them %.1f", a.moving_us,
                  a.making_us)
-    if a.out_of_lists == 0 and a.making_nbytes != 0:
+    if a.in_flight == 0 and a.making_nbytes != 0:
         gt_fault(walk.faults, "nobody makes memory, and %zu bytes are claimed for it",
                  a.making_nbytes)
 
 
 # What lies in caches, waits for streams, bypasses the pools or backs nothing: invariant 3.
 cdef void lists_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
-    cdef Block* block = a.direct
+    cdef Block* block = a.uncached
     _check_caches(a, walk)
     _check_pending(a, walk)
     _check_page_pool(a, walk)

@@ -78,16 +78,16 @@ cdef void _check_mapped(DeviceAllocator* a, Walk* walk, Block* block) noexcept n
     cdef bint is_split
     if block.is_part and block.state not in (BLOCK_ALLOCATED, BLOCK_PENDING):
         _fault(walk, block, "a part of a view's block is not in use")
-    if block.state in (BLOCK_FREE, BLOCK_PARKED):
+    if block.state in (BLOCK_FREE, BLOCK_CACHED):
         is_split = not segment.is_virtual and block.nbytes != segment.nbytes
         if (block.is_split != 0) != is_split:
             _fault(walk, block, "is_split and its neighbours disagree")
         if block.is_split:
             walk.split_count[block.kind] += 1
             walk.split_nbytes[block.kind] += block.nbytes
-    if block.state == BLOCK_PARKED:
-        walk.parked_count += 1
-        walk.parked_nbytes += block.nbytes
+    if block.state == BLOCK_CACHED:
+        walk.cached_count += 1
+        walk.cached_nbytes += block.nbytes
     block_count(walk, block)
     if _is_unsplit(segment.pool):
         if segment.is_virtual:
@@ -273,16 +273,16 @@ cdef void _check_account(DeviceAllocator* a, Walk* walk, PrivatePool* account) n
 cdef void tiles_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
     cdef int64_t[2] mapped
-    cdef int64_t dead = 0
+    cdef int64_t retired = 0
     cdef int i
     for i in range(2):
         _check_pool(a, walk, &a.pools[i], &mapped[i])
     while private != NULL:
         _check_holders(a, walk, private)
-        dead += private.use_count == 0 and private.scopes == 0
+        retired += private.use_count == 0 and private.scopes == 0
         for i in range(2):
             _check_pool(a, walk, &private.pools[i], &mapped[i])
         if private.account == private:
             _check_account(a, walk, private)
         private = private.next
-    figures_check(walk, "private pools without holder and scope", dead, a.dead_pools)
+    figures_check(walk, "private pools without holder and scope", retired, a.retired_pools)

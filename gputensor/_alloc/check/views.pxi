@@ -1,6 +1,6 @@
 """The check of views: that each shows the pages it lists, and its blocks what their parts hold.
 
-A thread that makes, extends or drops a view gives the lock up and says so in `out_of_lists`; only
+A thread that makes, extends or drops a view gives the lock up and says so in `in_flight`; only
 while nobody does are the views in the list all there are. The device lock is held and the caches
 are stopped.
 """
@@ -121,7 +121,7 @@ cdef void _check_counts(DeviceAllocator* a, Walk* walk, Segment* segment) noexce
         if page == NULL:
             continue
         if (page.view_count < page.views_found
-                or (a.out_of_lists == 0 and page.view_count != page.views_found)):
+                or (a.in_flight == 0 and page.view_count != page.views_found)):
             gt_fault(walk.faults, "the page at %#llx is in %d views and counts %d", <views_ull>page.va,
                      page.views_found, page.view_count)
 
@@ -136,7 +136,7 @@ cdef void views_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
         listed += 1
         _check_view(walk, view, &nbytes)
         view = view.next
-    if listed > a.view_limit or (a.out_of_lists == 0 and listed != a.view_count):
+    if listed > a.view_limit or (a.in_flight == 0 and listed != a.view_count):
         gt_fault(walk.faults, "%d views in the list, %d counted of %d", listed, a.view_count,
                  a.view_limit)
     while segment != NULL:

@@ -84,13 +84,13 @@ cdef enum:
 
 # Around what a thread does with the lock given up and something in its hands. They nest.
 # `brought`: whether anything comes back that others could use, or that the limit counted.
-cdef void hands_fill(DeviceAllocator* a) noexcept nogil
-cdef void hands_empty(DeviceAllocator* a, bint brought=*) noexcept nogil
+cdef void in_flight_begin(DeviceAllocator* a) noexcept nogil
+cdef void in_flight_end(DeviceAllocator* a, bint returned=*) noexcept nogil
 # How often other threads than this one have put back what they held, or brought something.
-cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil
+cdef uint64_t in_flight_others(DeviceAllocator* a) noexcept nogil
 # Waits until another thread puts back what it holds, or frees a block: after `others` and `frees`,
 # as they were read before. False when nobody else holds anything, or it lasts too long.
-cdef bint hands_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) noexcept nogil
+cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) noexcept nogil
 
 
 # ---- statistics
@@ -134,7 +134,7 @@ cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil
 # Streams that stay valid as long as their device is open. Any thread, no lock needed.
 
 # The stream is never destroyed while the device is open: those of this library are not.
-cdef void stream_lasts(int device, uint64_t stream) noexcept nogil
+cdef void stream_own(int device, uint64_t stream) noexcept nogil
 
 
 # ---- progress
@@ -246,7 +246,7 @@ cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil
 cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
                                    size_t largest, int64_t count) noexcept nogil
 # The same for all such pages of the private pools that are dead.
-cdef Block* pages_detach_dead(DeviceAllocator* a) noexcept nogil
+cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil
 # Without the lock: unmaps the detached tiles. Tiles whose unmap failed are left in `failed`.
 cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
                           Block** failed) noexcept nogil
@@ -270,7 +270,7 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil
 # Parks a block that its caller frees, with the cache it belongs to. False: the cache does not want
 # it.
-cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil
+cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
 # Needs the device lock: returns all parked blocks to their pools; gives how many.
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.

@@ -26,36 +26,36 @@ cdef enum:
     ALL_WAITS_US = 2000000      # a call of the driver that lasts longer is not worth waiting for
 
 
-cdef void hands_fill(DeviceAllocator* a) noexcept nogil:
+cdef void in_flight_begin(DeviceAllocator* a) noexcept nogil:
     global gt_mine_now
-    a.out_of_lists += 1
+    a.in_flight += 1
     gt_mine_now += 1
 
 
-cdef void hands_empty(DeviceAllocator* a, bint brought=True) noexcept nogil:
+cdef void in_flight_end(DeviceAllocator* a, bint returned=True) noexcept nogil:
     global gt_mine_now, gt_mine_done
-    a.out_of_lists -= 1
-    a.came_back += brought
+    a.in_flight -= 1
+    a.returns += returned
     gt_mine_now -= 1
-    gt_mine_done += brought
+    gt_mine_done += returned
 
 
 # What lay apart is in the lists now. This thread looks at them again by itself.
-cdef void hands_brought(DeviceAllocator* a) noexcept nogil:
+cdef void in_flight_returned(DeviceAllocator* a) noexcept nogil:
     global gt_mine_done
-    a.came_back += 1
+    a.returns += 1
     gt_mine_done += 1
 
 
-cdef uint64_t hands_others(DeviceAllocator* a) noexcept nogil:
-    return a.came_back - gt_mine_done
+cdef uint64_t in_flight_others(DeviceAllocator* a) noexcept nogil:
+    return a.returns - gt_mine_done
 
 
-cdef bint hands_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) noexcept nogil:
+cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) noexcept nogil:
     cdef unsigned int wait = FIRST_WAIT_US
     cdef unsigned int waited = 0
-    while hands_others(a) == others and a.frees == frees:
-        if a.out_of_lists <= gt_mine_now or waited >= ALL_WAITS_US:
+    while in_flight_others(a) == others and a.frees == frees:
+        if a.in_flight <= gt_mine_now or waited >= ALL_WAITS_US:
             return False
         device_unlock(a)
         usleep(wait)

@@ -8,51 +8,51 @@ library's own streams are never destroyed (streams/DESIGN.md); the default strea
 cdef enum:
     LEGACY_STREAM = 1           # CUDA's other name of stream 0
 
-cdef struct LastingStream:
+cdef struct OwnedStream:
     uint64_t handle
-    LastingStream* next
+    OwnedStream* next
 
-cdef LastingStream* lasting[MAX_DEVICES]
-cdef int32_t lasting_lock = 0
+cdef OwnedStream* owned_streams[MAX_DEVICES]
+cdef int32_t owned_streams_lock = 0
 
 
-cdef void stream_lasts(int device, uint64_t stream) noexcept nogil:
+cdef void stream_own(int device, uint64_t stream) noexcept nogil:
     # Without host memory for the record the stream is only asked about less.
-    cdef LastingStream* record = <LastingStream*>calloc(1, sizeof(LastingStream))
+    cdef OwnedStream* record = <OwnedStream*>calloc(1, sizeof(OwnedStream))
     if record == NULL:
         return
     record.handle = stream
-    gt_spin_lock(&lasting_lock)
-    record.next = lasting[device + HOST_DEVICES]
-    lasting[device + HOST_DEVICES] = record
-    gt_spin_unlock(&lasting_lock)
+    gt_spin_lock(&owned_streams_lock)
+    record.next = owned_streams[device + HOST_DEVICES]
+    owned_streams[device + HOST_DEVICES] = record
+    gt_spin_unlock(&owned_streams_lock)
 
 
-cdef bint stream_is_lasting(int device, uint64_t stream) noexcept nogil:
-    cdef LastingStream* record
+cdef bint stream_is_owned(int device, uint64_t stream) noexcept nogil:
+    cdef OwnedStream* record
     if stream == 0 or (stream == LEGACY_STREAM and device >= 0):
         return True
-    gt_spin_lock(&lasting_lock)
-    record = lasting[device + HOST_DEVICES]
+    gt_spin_lock(&owned_streams_lock)
+    record = owned_streams[device + HOST_DEVICES]
     while record != NULL and record.handle != stream:
         record = record.next
-    gt_spin_unlock(&lasting_lock)
+    gt_spin_unlock(&owned_streams_lock)
     return record != NULL
 
 
 def keep_stream(int device, uint64_t stream):
     """Say that a stream of an open device is not destroyed before the device is closed."""
-    stream_lasts(device, stream)
+    stream_own(device, stream)
 
 
 @before_close
 def _forget(int device):
-    cdef LastingStream* record
-    cdef LastingStream* following
-    gt_spin_lock(&lasting_lock)
-    record = lasting[device + HOST_DEVICES]
-    lasting[device + HOST_DEVICES] = NULL
-    gt_spin_unlock(&lasting_lock)
+    cdef OwnedStream* record
+    cdef OwnedStream* following
+    gt_spin_lock(&owned_streams_lock)
+    record = owned_streams[device + HOST_DEVICES]
+    owned_streams[device + HOST_DEVICES] = NULL
+    gt_spin_unlock(&owned_streams_lock)
     while record != NULL:
         following = record.next
         free(record)
@@ -63,8 +63,8 @@ def _forget(int device):
 cdef void _owned_streams_after_fork() noexcept nogil:
     cdef int index
     for index in range(MAX_DEVICES):
-        lasting[index] = NULL
-    gt_spin_unlock(&lasting_lock)
+        owned_streams[index] = NULL
+    gt_spin_unlock(&owned_streams_lock)
 
 
 at_fork(_owned_streams_after_fork)

@@ -117,7 +117,7 @@ cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return pages_detach_elsewhere(a, NULL, nbytes, <size_t>ALL, ALL)
 
 
-cdef Block* pages_detach_dead(DeviceAllocator* a) noexcept nogil:
+cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil:
     cdef Block* detached = NULL
     cdef PrivatePool* private = a.private_pools
     cdef int64_t count = ALL

@@ -37,7 +37,7 @@ cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogi
     state = <StreamState*>calloc(1, sizeof(StreamState))
     if state != NULL:
         state.handle = stream
-        state.is_lasting = stream_is_lasting(a.device, stream)
+        state.is_owned = stream_is_owned(a.device, stream)
         state.epoch = 1
         state.next = a.streams
         a.streams = state
@@ -109,13 +109,13 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
     elif state.ring_count == 0:
         return
     state.is_asked = True
-    a.driver_askers += 1
+    a.driver_requests += 1
     if is_there and event_take(a, &event) != STATUS_OK:
         event = 0
     device_unlock(a)
     _ask(a, state, is_there, event, &answer)
     device_lock(a)
-    a.driver_askers -= 1
+    a.driver_requests -= 1
     state.is_asked = False
     if answer.is_idle:
         progress_caught_up(state, ended)
@@ -168,11 +168,11 @@ cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
         state.epoch += 1
         state = state.next
         count += 1
-    a.driver_askers += is_noted             # so that no capture begins meanwhile
+    a.driver_requests += is_noted             # so that no capture begins meanwhile
     device_unlock(a)
     status = driver.synchronize(driver.self)
     device_lock(a)
-    a.driver_askers -= is_noted
+    a.driver_requests -= is_noted
     if is_noted and status == STATUS_OK:
         if wait > a.waits_done:
             a.waits_done = wait
@@ -185,9 +185,9 @@ cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     cdef StreamState* state = a.streams
     while state != NULL and not a.capturing:
-        if state.handle == stream and not state.is_lasting:
+        if state.handle == stream and not state.is_owned:
             # A new stream of ours may have the handle of another library's old one.
-            state.is_lasting = stream_is_lasting(a.device, stream)
+            state.is_owned = stream_is_owned(a.device, stream)
         if not state.is_asked:
-            _advance(a, state, state.is_lasting or state.handle == stream)
+            _advance(a, state, state.is_owned or state.handle == stream)
         state = state.next

@@ -24,7 +24,7 @@ cdef extern from "gputensor/_alloc/core/thread_slot.h" nogil:
 
 cdef enum:
     SLOT_BLOCKS = 64            # blocks in one slot
-    SMALL_PARKED = 4 << 20      # bytes of small blocks in one cache
+    SMALL_CACHED = 4 << 20      # bytes of small blocks in one cache
     LARGE_SHARE = 4             # large blocks in all caches: at most reserved / LARGE_SHARE
 
 
@@ -111,8 +111,8 @@ cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexc
     cdef Counters* c = &cache.counters[block.kind]
     slot.head = block.link_next
     slot.count -= 1
-    cache.parked_nbytes[block.kind] -= block.nbytes
-    cache.parked_count -= 1
+    cache.cached_nbytes[block.kind] -= block.nbytes
+    cache.cached_count -= 1
     counters_give(c, block.nbytes, requested)
     if block.is_split:
         counters_split_out(c, block.nbytes)
@@ -167,7 +167,7 @@ cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
 # Whether a cache wants a block. Needs the cache's lock.
 cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
     cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
-    if not gt_load_int(&cache.in_use) or cache.parked_nbytes[block.kind] + block.nbytes > limit:
+    if not gt_load_int(&cache.in_use) or cache.cached_nbytes[block.kind] + block.nbytes > limit:
         return False
     if slot.head == NULL:
         slot.nbytes = block.nbytes
@@ -179,38 +179,38 @@ cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept
 
 
 # Parks a block that _wants accepted. Needs the cache's lock.
-cdef inline void _park(ThreadCache* cache, Block* block) noexcept nogil:
+cdef inline void _put(ThreadCache* cache, Block* block) noexcept nogil:
     cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
     counters_take(c, block.nbytes, block.requested)
     if block.is_split:
         counters_split_in(c, block.nbytes)
     block.requested = 0
-    gt_store_byte(&block.state, BLOCK_PARKED)
+    gt_store_byte(&block.state, BLOCK_CACHED)
     block.link_next = slot.head
     slot.head = block
     slot.count += 1
-    cache.parked_nbytes[block.kind] += block.nbytes
-    cache.parked_count += 1
+    cache.cached_nbytes[block.kind] += block.nbytes
+    cache.cached_count += 1
 
 
-cdef bint _park_settling(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
+cdef bint _put_settling(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
     cdef bint wanted
     device_lock(a)
     caches_stop(a)
     wanted = _wants(cache, block, limit)
     if wanted:
-        _park(cache, block)
+        _put(cache, block)
         stats_settle(a)
     caches_resume(a)
     device_unlock(a)
     return wanted
 
 
-cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
+cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
     cdef Counters* c = &cache.counters[block.kind]
-    cdef size_t limit = SMALL_PARKED
+    cdef size_t limit = SMALL_CACHED
     cdef bint wanted, within = True
     if block.kind == POOL_LARGE:
         limit = _large_limit(cache.allocator)
@@ -220,10 +220,10 @@ cdef bint cache_park(ThreadCache* cache, Block* block) noexcept nogil:
         within = not block.is_split or (c.budgets[DOWN_BYTES] >= <int64_t>block.nbytes
                                         and c.budgets[DOWN_COUNT] > 0)
         if within:
-            _park(cache, block)
+            _put(cache, block)
     gt_spin_unlock(&cache.lock)
     if wanted and not within:
-        wanted = _park_settling(cache, block, limit)
+        wanted = _put_settling(cache, block, limit)
     return wanted
 
 
@@ -233,7 +233,7 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache) noexcept nogil:
     cdef Block* taken = NULL
     cdef int i, count = 0
     gt_spin_lock(&cache.lock)
-    if cache.parked_count > 0:
+    if cache.cached_count > 0:
         for i in range(CACHE_SLOTS):
             while cache.slots[i].head != NULL:
                 block = cache.slots[i].head
@@ -246,9 +246,9 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache) noexcept nogil:
                 taken = block
                 count += 1
             cache.slots[i].count = 0
-        cache.parked_nbytes[POOL_SMALL] = 0
-        cache.parked_nbytes[POOL_LARGE] = 0
-        cache.parked_count = 0
+        cache.cached_nbytes[POOL_SMALL] = 0
+        cache.cached_nbytes[POOL_LARGE] = 0
+        cache.cached_count = 0
     gt_spin_unlock(&cache.lock)
     while taken != NULL:
         block = taken
@@ -259,7 +259,7 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache) noexcept nogil:
         block.epoch = pool_bins(block.pool, block.stream).state.epoch
         pool_insert(block.pool, block)
     if count > 0:
-        hands_brought(a)
+        in_flight_returned(a)
     return count
 
 

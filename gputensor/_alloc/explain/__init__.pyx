@@ -10,7 +10,7 @@ from gputensor._alloc.core cimport (
     progress_is_done, stats_settle,
 )
 from gputensor._alloc.grow cimport growth_need
-from gputensor._alloc.miss cimport ladder_refuses
+from gputensor._alloc.miss cimport miss_refuses
 from gputensor._alloc.model cimport (
     POOL_LARGE, POOL_SMALL, SMALL_LIMIT, STAT_ALLOCATED_BYTES, STAT_RESERVED_BYTES, Block,
     BlockPool, DeviceAllocator, PrivatePool, Segment, StreamBins,

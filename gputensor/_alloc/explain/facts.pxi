@@ -122,7 +122,7 @@ def failure_facts(int device, size_t nbytes, uint64_t stream):
         page_pool = a.page_pool_nbytes
         limit = a.limit_nbytes
         is_capturing = a.capturing > 0
-        is_rejected = is_pooled and ladder_refuses(
+        is_rejected = is_pooled and miss_refuses(
             a, &own[POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE], stream, rounded)
         device_unlock(a)
     # Not under the lock: making a Python object may run a destructor that frees.

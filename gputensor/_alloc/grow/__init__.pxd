@@ -34,7 +34,7 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
 # there are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # The same for the dead private pools, as many as there are.
-cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil
+cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                         size_t nbytes) noexcept nogil

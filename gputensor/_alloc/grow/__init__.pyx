@@ -7,8 +7,8 @@ from libc.stdlib cimport calloc, free, malloc, realloc
 from gputensor._alloc.core cimport (
     account_pool_reserved, account_reserved, account_segment, bins_below, bins_largest,
     block_drop, block_join_next, block_new, block_split, device_lock, device_unlock,
-    hands_empty, hands_fill, hole_insert, hole_remove, limit_claim, limit_settle, page_make,
-    page_pool_put, page_pool_take, pages_detach, pages_detach_dead, pages_detach_elsewhere,
+    in_flight_end, in_flight_begin, hole_insert, hole_remove, limit_claim, limit_settle, page_make,
+    page_pool_put, page_pool_take, pages_detach, pages_detach_retired, pages_detach_elsewhere,
     pages_settle, pages_unmap, pool_bins, pool_cut, pool_insert, pool_remove, pool_trim,
     progress_is_done, segment_move, segment_new, segment_put_page, stat_change, stat_read,
 )

@@ -310,13 +310,13 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         _return_pages(a, pages)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
-    hands_fill(a)
+    in_flight_begin(a)
     device_unlock(a)
     status[0] = _make(a, pool, want - got, cut, &pages, &created, &made_us)
     if status[0] == STATUS_OK:
         done = _growth_map(a, &place, &pages, &mapped, status)
     device_lock(a)
-    hands_empty(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
+    in_flight_end(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
     limit_settle(a, fresh)
     a.making_us += made_us
     a.page_pool_nbytes += created
@@ -359,12 +359,12 @@ cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
     cdef size_t before = a.page_pool_nbytes
     if detached == NULL:
         return 0
-    hands_fill(a)
+    in_flight_begin(a)
     device_unlock(a)
     pages_unmap(a, detached, &done, &failed)
     device_lock(a)
     pages_settle(a, done, failed)
-    hands_empty(a)
+    in_flight_end(a)
     return a.page_pool_nbytes - before
 
 
@@ -372,8 +372,8 @@ cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return pages_take(a, pages_detach(a, nbytes))
 
 
-cdef size_t pages_collect_dead(DeviceAllocator* a) noexcept nogil:
-    return pages_take(a, pages_detach_dead(a))
+cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil:
+    return pages_take(a, pages_detach_retired(a))
 
 
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,

@@ -59,11 +59,11 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     if not limit_claim(a, size):
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
-    hands_fill(a)
+    in_flight_begin(a)
     device_unlock(a)
     status[0] = driver.mem_alloc(driver.self, &ptr, size)
     device_lock(a)
-    hands_empty(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
+    in_flight_end(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
     limit_settle(a, size)
     if status[0] != STATUS_OK:
         return NULL

@@ -114,11 +114,11 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         free(view)
         return NULL
     a.view_count += 1               # before the lock is given up: others count it, too
-    hands_fill(a)
+    in_flight_begin(a)
     device_unlock(a)
     status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
     device_lock(a)
-    hands_empty(a)
+    in_flight_end(a)
     if status != STATUS_OK:
         a.view_count -= 1
         free(view)
@@ -211,7 +211,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
     parts = _view_claim(pool, plan)
     if parts == NULL:
         return NULL
-    hands_fill(a)
+    in_flight_begin(a)
     if view != NULL:
         view.use_count += 1
         view.is_growing = True
@@ -244,7 +244,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
         _release_parts(pool, parts)
     elif view != a.views:
         _to_front(a, view)
-    hands_empty(a)
+    in_flight_end(a)
     return block
 
 
@@ -268,12 +268,12 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
     if view == NULL:
         return False
     a.mapping_us += UNMAP_US * view.page_count
-    hands_fill(a)
+    in_flight_begin(a)
     _unlist(a, view)
     is_gone = _drop(a, view)
     if not is_gone:
         _list(a, view)
-    hands_empty(a)
+    in_flight_end(a)
     return is_gone
 
 
@@ -396,7 +396,7 @@ cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* kept = NULL
     if view == NULL:
         return
-    hands_fill(a)
+    in_flight_begin(a)
     while view != NULL:
         _unlist(a, view)
         if not _drop(a, view):
@@ -407,4 +407,4 @@ cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
         view = kept
         kept = view.next
         _list(a, view)
-    hands_empty(a)
+    in_flight_end(a)

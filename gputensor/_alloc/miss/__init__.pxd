@@ -21,12 +21,12 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil
 
 # Requests that bypass the pools: caching turned off, or backend:cudaMallocAsync.
 
-cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                           status_t* status) noexcept nogil
 # Needs the device lock, which it gives up: asks the driver again to take back what it refused, and
 # for the first time what a capture put off.
-cdef void direct_release(DeviceAllocator* a) noexcept nogil
-cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil
+cdef void uncached_release(DeviceAllocator* a) noexcept nogil
+cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil
 
 
 # ---- retired_pool
@@ -35,12 +35,12 @@ cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil
 # Called with the device lock.
 
 # Whether a pool has neither a holder nor a scope.
-cdef bint pool_is_dead(PrivatePool* pool) noexcept nogil
+cdef bint pool_is_retired(PrivatePool* pool) noexcept nogil
 # Frees the record of a dead pool that has no memory and no address space left. No driver call.
-cdef void dead_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil
+cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil
 # What the device is done with goes from all dead pools to the page pool, plain segments to the
 # default pool, and address space to the driver. Gives the lock up. Not for use during a capture.
-cdef void dead_pools_settle(DeviceAllocator* a) noexcept nogil
+cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil
 
 
 # ---- miss
@@ -48,8 +48,8 @@ cdef void dead_pools_settle(DeviceAllocator* a) noexcept nogil
 # What happens on a miss, rung by rung. Called with the device lock, which rungs may give up.
 
 # A HELD block for `nbytes` (rounded), or NULL and the status of the last rung.
-cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                          status_t* status) noexcept nogil
 # throw_on_cudamalloc_oom: whether serving the request by growth would pass what may be reserved.
-cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                          size_t nbytes) noexcept nogil

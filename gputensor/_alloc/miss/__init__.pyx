@@ -8,14 +8,15 @@ from gputensor._alloc.config cimport BACKEND_ASYNC
 from gputensor._alloc.core cimport (
     CLIMBS, account_give, account_pool_reserved, account_reserved, account_segment,
     account_take, block_drop, block_map_insert, block_map_remove, block_new, caches_drain,
-    device_lock, device_unlock, hands_empty, hands_fill, hands_others, hands_wait, limit_claim,
+    device_lock, device_unlock, in_flight_begin, in_flight_end, in_flight_others, in_flight_wait,
+    limit_claim,
     limit_settle, page_pool_put, page_unmake, pool_bins, pool_clear, pool_gather, pool_insert,
     pool_remove, pool_take, progress_advance, progress_is_done, progress_synchronize,
     segment_drop, segment_move, segment_new, stat_change,
 )
 from gputensor._alloc.grow cimport (
     MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, growth_need, pages_bring, pages_collect,
-    pages_collect_dead, pool_grow, view_open, views_drop_idle,
+    pages_collect_retired, pool_grow, view_open, views_drop_idle,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, history_enabled, history_record,
@@ -26,7 +27,7 @@ from gputensor._alloc.model cimport (
     STAT_RESERVED_BYTES, Block, BlockPool, DeviceAllocator, Page, PrivatePool, Segment,
     StreamUse,
 )
-from gputensor._alloc.order cimport captured_frees_collect, pending_poll, pending_wait_one
+from gputensor._alloc.order cimport capture_reuse_collect, pending_poll, pending_wait_one
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 
 include "release.pxi"

@@ -91,7 +91,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         elif not waited and not a.capturing:
             synchronize_all(a)
             pending_poll(a)
-            dead_pools_settle(a)
+            retired_pools_settle(a)
             waited = True
         elif not drained and caches_drain(a) > 0:
             drained = True                  # what was parked meanwhile, and may not be done
@@ -127,7 +127,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     return block
 
 
-cdef bint ladder_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                          size_t nbytes) noexcept nogil:
     cdef size_t need, pooled
     if not a.config.throw_on_oom:
@@ -150,7 +150,7 @@ cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
         for _turn in range(2):
             if block == NULL:
                 _collect(a, pool, stream, wanted)
-                if not ladder_refuses(a, pool, stream, nbytes):
+                if not miss_refuses(a, pool, stream, nbytes):
                     block = pool_grow(a, pool, stream, nbytes, status)
             if block == NULL:           # as far as the limit goes
                 block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
@@ -167,12 +167,12 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
     caches_drain(a)             # first: what was parked belongs to the epoch that ends now
     progress_advance(a, stream)
     if a.capturing:
-        captured_frees_collect(a, pool, stream)
+        capture_reuse_collect(a, pool, stream)
     block = _search(a, pool, stream, nbytes)
     if block != NULL:
         return block
-    if a.dead_pools > 0 and not a.capturing:
-        dead_pools_settle(a)
+    if a.retired_pools > 0 and not a.capturing:
+        retired_pools_settle(a)
         block = _search(a, pool, stream, nbytes)
         if block != NULL:
             return block
@@ -183,7 +183,7 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
             return block
         if not a.capturing:
             pages_bring(a, pool, stream, nbytes)
-    if ladder_refuses(a, pool, stream, nbytes):
+    if miss_refuses(a, pool, stream, nbytes):
         return _rearrange(a, pool, stream, nbytes, status, is_refused)
     block = pool_grow(a, pool, stream, nbytes, status)
     # It may be addresses that the driver lacks, or what its own pool keeps.
@@ -194,14 +194,14 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
     return block
 
 
-cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
+cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                          status_t* status) noexcept nogil:
     cdef Block* block = NULL
     cdef uint64_t others, frees
     cdef bint is_refused = False
     cdef int _turn
     for _turn in range(CLIMBS):
-        others = hands_others(a)
+        others = in_flight_others(a)
         frees = a.frees
         block = _climb(a, pool, stream, nbytes, status, &is_refused)
         if block != NULL:
@@ -211,7 +211,7 @@ cdef Block* ladder_climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, s
             status[0] = STATUS_OUT_OF_MEMORY
             return NULL
         # It failed for good when all that there is was in the lists.
-        if caches_drain(a) == 0 and not hands_wait(a, others, frees):
+        if caches_drain(a) == 0 and not in_flight_wait(a, others, frees):
             break
     a.num_ooms += 1
     if status[0] == STATUS_OK:

@@ -47,7 +47,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
         left = left - page.nbytes if left > page.nbytes else 0
     if pages == NULL:
         return 0
-    hands_fill(a)
+    in_flight_begin(a)
     device_unlock(a)
     while pages != NULL:
         page = pages
@@ -59,7 +59,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
             page.next = kept
             kept = page
     device_lock(a)
-    hands_empty(a)
+    in_flight_end(a)
     while kept != NULL:
         page = kept
         kept = page.next
@@ -86,11 +86,11 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     cdef status_t status
     pool_remove(pool, block)
     block.state = BLOCK_HELD
-    hands_fill(a)
+    in_flight_begin(a)
     device_unlock(a)
     status = driver.mem_free(driver.self, segment.va)
     device_lock(a)
-    hands_empty(a)
+    in_flight_end(a)
     if status != STATUS_OK:
         pool_insert(pool, block)
         return False

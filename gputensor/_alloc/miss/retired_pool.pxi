@@ -11,19 +11,19 @@ A thread that has given the lock up while it works on a pool, or on the list of 
 record.
 """
 
-cdef bint pool_is_dead(PrivatePool* pool) noexcept nogil:
+cdef bint pool_is_retired(PrivatePool* pool) noexcept nogil:
     return pool.use_count == 0 and pool.scopes == 0
 
 
-cdef void dead_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
     cdef PrivatePool** cell = &a.private_pools
-    if (not pool_is_dead(pool) or pool.pins > 0 or pool.pools[0].segments != NULL
+    if (not pool_is_retired(pool) or pool.pins > 0 or pool.pools[0].segments != NULL
             or pool.pools[1].segments != NULL):
         return
     while cell[0] != pool:
         cell = &cell[0].next
     cell[0] = pool.next
-    a.dead_pools -= 1
+    a.retired_pools -= 1
     _pass_account(a, pool)
     pool_clear(&pool.pools[0])
     pool_clear(&pool.pools[1])
@@ -63,23 +63,23 @@ cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
         segment = following
 
 
-cdef void dead_pools_settle(DeviceAllocator* a) noexcept nogil:
+cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil:
     cdef PrivatePool* pool
     cdef PrivatePool* following
     cdef size_t pooled = a.page_pool_nbytes
-    if a.dead_pools == 0:
+    if a.retired_pools == 0:
         return
-    if pages_collect_dead(a) > 0 and not a.config.page_reuse:
+    if pages_collect_retired(a) > 0 and not a.config.page_reuse:
         page_pool_release(a, pooled)
     pool = a.private_pools
     while pool != NULL:
         pool.pins += 1
-        if pool_is_dead(pool):
+        if pool_is_retired(pool):
             _hand_over(a, &pool.pools[0])
             _hand_over(a, &pool.pools[1])
             ranges_release(a, &pool.pools[0])
             ranges_release(a, &pool.pools[1])
         pool.pins -= 1
         following = pool.next           # pinned pools stay in the list, and what follows this one
-        dead_pool_drop(a, pool)
+        retired_pool_drop(a, pool)
         pool = following

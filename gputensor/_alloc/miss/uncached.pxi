@@ -38,7 +38,7 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
 cdef inline bint _claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     if not limit_claim(a, nbytes):
         return False
-    hands_fill(a)
+    in_flight_begin(a)
     return True
 
 
@@ -52,7 +52,7 @@ cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
     synchronize_all(a)
     if a.pending != NULL:
         pending_poll(a)
-    direct_release(a)
+    uncached_release(a)
     release_all(a)
     if not is_claimed[0]:
         is_claimed[0] = _claim(a, block.nbytes)
@@ -69,7 +69,7 @@ cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
     cdef int _turn
     for _turn in range(CLIMBS):
         device_lock(a)
-        others = hands_others(a)
+        others = in_flight_others(a)
         frees = a.frees
         device_unlock(a)
         status = _ask_again(a, block, stream, is_claimed)
@@ -77,17 +77,17 @@ cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
             return status
         device_lock(a)
         if is_claimed[0]:               # or two that fail would wait for each other
-            hands_empty(a, False)
+            in_flight_end(a, False)
             limit_settle(a, block.nbytes)
             is_claimed[0] = False
-        is_hopeful = hands_wait(a, others, frees)
+        is_hopeful = in_flight_wait(a, others, frees)
         device_unlock(a)
         if not is_hopeful:
             break
     return STATUS_OUT_OF_MEMORY
 
 
-cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
+cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                           status_t* status) noexcept nogil:
     cdef Block* block = block_new()
     cdef bint is_claimed
@@ -111,7 +111,7 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
         status[0] = STATUS_OUT_OF_MEMORY
     device_lock(a)
     if is_claimed:
-        hands_empty(a)
+        in_flight_end(a)
         limit_settle(a, rounded)
     if status[0] != STATUS_OK:
         a.num_ooms += 1
@@ -119,10 +119,10 @@ cdef Block* direct_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uin
         block_drop(block)
         return NULL
     a.num_device_alloc += 1
-    block.next = a.direct
-    if a.direct != NULL:
-        a.direct.previous = block
-    a.direct = block
+    block.next = a.uncached
+    if a.uncached != NULL:
+        a.uncached.previous = block
+    a.uncached = block
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_ALLOC, block.ptr, rounded, stream,
                        stack_of_request(), 0)
@@ -140,7 +140,7 @@ cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     if block.previous != NULL:
         block.previous.next = block.next
     else:
-        a.direct = block.next
+        a.uncached = block.next
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream, 0, 0)
     account_reserved(a, block.kind, -<int64_t>block.nbytes)
@@ -154,15 +154,15 @@ cdef bint _try_back(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef status_t status
     if names_streams and a.capturing:
         return False
-    a.driver_askers += names_streams            # so that no capture begins meanwhile
+    a.driver_requests += names_streams            # so that no capture begins meanwhile
     device_unlock(a)
     status = _give_back(a, block)
     device_lock(a)
-    a.driver_askers -= names_streams
+    a.driver_requests -= names_streams
     return status == STATUS_OK
 
 
-cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
+cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef bint is_back
     block_map_remove(block.ptr)
     device_lock(a)
@@ -178,7 +178,7 @@ cdef void direct_free(DeviceAllocator* a, Block* block) noexcept nogil:
     device_unlock(a)
 
 
-cdef void direct_release(DeviceAllocator* a) noexcept nogil:
+cdef void uncached_release(DeviceAllocator* a) noexcept nogil:
     cdef Block* block = a.unreleased
     cdef Block* following
     a.unreleased = NULL

@@ -18,7 +18,9 @@ from gputensor._alloc.history cimport (
     HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, StackFormatter, history_entries, history_record,
     stack_capture_if,
 )
-from gputensor._alloc.miss cimport dead_pools_settle, direct_release, release_all, synchronize_all
+from gputensor._alloc.miss cimport (
+    release_all, retired_pools_settle, synchronize_all, uncached_release,
+)
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PENDING, POOL_LARGE, STAT_ALLOCATED_BYTES,
     STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_TYPES, Block, BlockPool, DeviceAllocator,

@@ -203,9 +203,9 @@ def empty_cache(int device):
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
-        direct_release(a)
+        uncached_release(a)
         released = release_all(a)
-        dead_pools_settle(a)
+        retired_pools_settle(a)
         device_unlock(a)
         check_after(device, "empty_cache")
     return released
@@ -294,7 +294,7 @@ cdef void _collect_all(DeviceAllocator* a, SegmentRecord* segments, BlockRecord*
     cdef View* view = a.views
     _collect(&a.pools[0], segments, blocks, segment_count, block_count)
     _collect(&a.pools[1], segments, blocks, segment_count, block_count)
-    _collect_single(a, a.direct, segments, blocks, segment_count, block_count)
+    _collect_single(a, a.uncached, segments, blocks, segment_count, block_count)
     while view != NULL:
         _collect_single(a, view.blocks, segments, blocks, segment_count, block_count)
         view = view.next

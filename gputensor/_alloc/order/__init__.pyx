@@ -4,13 +4,13 @@ from libc.stdint cimport uint64_t, uint8_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from gputensor._alloc.core cimport (
-    account_pending, device_lock, device_unlock, event_give, event_take, hands_empty,
-    hands_fill, pool_bins, pool_insert,
+    account_pending, device_lock, device_unlock, event_give, event_take, in_flight_end,
+    in_flight_begin, pool_bins, pool_insert,
 )
 from gputensor._alloc.grow cimport view_close, view_show
 from gputensor._alloc.history cimport block_event_completed, history_enabled
 from gputensor._alloc.model cimport (
-    BLOCK_HELD, BLOCK_PENDING, Block, BlockPool, CapturedFree, DeviceAllocator, PendingEvent,
+    BLOCK_HELD, BLOCK_PENDING, Block, BlockPool, CaptureReuse, DeviceAllocator, PendingEvent,
     PendingQueue, PoolScope, PrivatePool, StreamUse,
 )
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t

@@ -22,7 +22,7 @@ cdef uint64_t _capture_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
 
 
 # Adds the nodes that a stream of the capture stands at. False: they cannot be had.
-cdef bint _add_nodes(DeviceAllocator* a, CapturedFree* record, uint64_t stream) noexcept nogil:
+cdef bint _add_nodes(DeviceAllocator* a, CaptureReuse* record, uint64_t stream) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef uint64_t none = 0
     cdef uint64_t* nodes
@@ -44,7 +44,7 @@ cdef bint _add_nodes(DeviceAllocator* a, CapturedFree* record, uint64_t stream) 
     return True
 
 
-cdef void _drop(CapturedFree* record) noexcept nogil:
+cdef void _drop(CaptureReuse* record) noexcept nogil:
     free(record.nodes)
     free(record)
 
@@ -59,14 +59,14 @@ cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
 
 # A block with uses was freed during a capture and is in a.deferred: notes what has to come before
 # its next use, when the option is on and the capture can tell.
-cdef void captured_free_note(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef CapturedFree* record
+cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef CaptureReuse* record
     cdef StreamUse* use = block.uses
     cdef bint is_known
     if (not a.config.capture_reuse or block.pool == NULL or block.pool.owner == NULL
             or not _is_filled(a, block.pool.owner)):
         return
-    record = <CapturedFree*>calloc(1, sizeof(CapturedFree))
+    record = <CaptureReuse*>calloc(1, sizeof(CaptureReuse))
     if record == NULL:
         return
     record.block = block
@@ -78,8 +78,8 @@ cdef void captured_free_note(DeviceAllocator* a, Block* block) noexcept nogil:
     if not is_known:
         _drop(record)
         return
-    record.next = a.captured_frees
-    a.captured_frees = record
+    record.next = a.capture_reuses
+    a.capture_reuses = record
 
 
 # The block is free for the next work of `stream`.
@@ -105,7 +105,7 @@ cdef void _give_back(DeviceAllocator* a, Block* block, uint64_t stream) noexcept
 
 # Whether the next work of the stream comes after all nodes of each record; `follows` has a byte for
 # each node, in the order of the records that _belongs.
-cdef inline bint _belongs(CapturedFree* record, BlockPool* pool,
+cdef inline bint _belongs(CaptureReuse* record, BlockPool* pool,
                           uint64_t capture_id) noexcept nogil:
     return record.capture_id == capture_id and record.block.pool.owner == pool.owner
 
@@ -113,7 +113,7 @@ cdef inline bint _belongs(CapturedFree* record, BlockPool* pool,
 cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream, uint64_t capture_id,
                int count, uint8_t* follows) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef CapturedFree* record = a.captured_frees
+    cdef CaptureReuse* record = a.capture_reuses
     cdef uint64_t* nodes = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
     cdef int i, at = 0
     cdef bint is_answered
@@ -131,10 +131,10 @@ cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t strea
     return is_answered
 
 
-cdef bint captured_frees_collect(DeviceAllocator* a, BlockPool* pool,
+cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
                                  uint64_t stream) noexcept nogil:
-    cdef CapturedFree** cell = &a.captured_frees
-    cdef CapturedFree* record = a.captured_frees
+    cdef CaptureReuse** cell = &a.capture_reuses
+    cdef CaptureReuse* record = a.capture_reuses
     cdef uint8_t* follows
     cdef uint64_t capture_id
     cdef int i, count = 0, at = 0
@@ -168,9 +168,9 @@ cdef bint captured_frees_collect(DeviceAllocator* a, BlockPool* pool,
 
 
 # The captures are over: events tell from now on.
-cdef void captured_frees_forget(DeviceAllocator* a) noexcept nogil:
-    cdef CapturedFree* record
-    while a.captured_frees != NULL:
-        record = a.captured_frees
-        a.captured_frees = record.next
+cdef void capture_reuse_forget(DeviceAllocator* a) noexcept nogil:
+    cdef CaptureReuse* record
+    while a.capture_reuses != NULL:
+        record = a.capture_reuses
+        a.capture_reuses = record.next
         _drop(record)

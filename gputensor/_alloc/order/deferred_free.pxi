@@ -99,9 +99,9 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
     if block.view != NULL:
         view_show(block, BLOCK_PENDING)
     account_pending(a, block, 1)
-    hands_fill(a)               # until its waits are in their queues
+    in_flight_begin(a)               # until its waits are in their queues
     _begin(a, block)
-    hands_empty(a)
+    in_flight_end(a)
 
 
 # The block begins to wait, for events or for the capture's end.
@@ -110,16 +110,16 @@ cdef void _begin(DeviceAllocator* a, Block* block) noexcept nogil:
     if a.capturing:
         block.link_next = a.deferred
         a.deferred = block
-        captured_free_note(a, block)
+        capture_reuse_note(a, block)
         return
     block.waits = 1                     # this function: the block must not complete under it
-    a.driver_askers += 1
+    a.driver_requests += 1
     while block.uses != NULL:
         use = block.uses
         block.uses = use.next
         _wait_for(a, block, use.stream)
         free(use)
-    a.driver_askers -= 1
+    a.driver_requests -= 1
     block.waits -= 1
     if block.waits == 0:
         _complete(a, block)
@@ -150,13 +150,13 @@ cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexc
     if queue.head == NULL:
         queue.tail = NULL
     if not is_complete:
-        a.pending_in_hands += 1
-        a.driver_askers += not waits
+        a.pending_in_flight += 1
+        a.driver_requests += not waits
         device_unlock(a)
         is_complete = _deferred_free_ask(a, entry, waits)
         device_lock(a)
-        a.driver_askers -= not waits
-        a.pending_in_hands -= 1
+        a.driver_requests -= not waits
+        a.pending_in_flight -= 1
     if not is_complete:
         entry.next = queue.head
         queue.head = entry
@@ -188,7 +188,7 @@ cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
         queue = queue.next
     if queue != NULL:
         return _try_oldest(a, queue, True)
-    if a.pending_in_hands > 0:
+    if a.pending_in_flight > 0:
         # Another thread is about to return what it waits for.
         device_unlock(a)
         sched_yield()
@@ -200,12 +200,12 @@ cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
 cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
     cdef Block* block = a.deferred
     cdef Block* following
-    captured_frees_forget(a)
+    capture_reuse_forget(a)
     a.deferred = NULL
-    hands_fill(a)
+    in_flight_begin(a)
     while block != NULL:
         following = block.link_next
         block.link_next = NULL
         _begin(a, block)
         block = following
-    hands_empty(a)
+    in_flight_end(a)

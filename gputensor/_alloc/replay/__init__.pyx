@@ -8,7 +8,7 @@ import time
 import numpy as np
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
-from gputensor._alloc.core cimport Block, stream_lasts
+from gputensor._alloc.core cimport Block, stream_own
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 

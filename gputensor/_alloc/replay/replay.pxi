@@ -78,7 +78,7 @@ def replay_trace(op, id, size, stream, int device):
     try:
         for i in range(1, kinds):
             raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
-            stream_lasts(device, handles[i])
+            stream_own(device, handles[i])
         reset_counts(device)
         start = time.perf_counter_ns()
         if events:
@@ -165,7 +165,7 @@ def replay_settings(op, id, size, stream, int device, settings, limit_nbytes, do
     try:
         for i in range(1, kinds):
             raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
-            stream_lasts(device, handles[i])
+            stream_own(device, handles[i])
         while done < events and failed < 0:
             if time.perf_counter() > until:
                 raise TimeoutError(f"replayed {done} of {events} events in {seconds:.1f} s")

@@ -9,7 +9,8 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, Driver
 from gputensor.blas.kernels cimport (
     PAD_NONE, Relayout, direct_plan, direct_run, packed_nbytes, packed_plan, packed_run,
-    pad_bind, pad_choose, pointer_batch_run, small_m_plan, small_m_run, tiny_plan, tiny_run,
+    pad_bind, pad_choose, pointer_batch_run, skinny_product_plan, skinny_product_run, tiny_plan,
+    tiny_run,
 )
 from gputensor.blas.libraries cimport (
     BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK, LIBRARY_AUTO, LIBRARY_CUBLAS, Workspace,
@@ -30,7 +31,7 @@ from gputensor.blas.kernels import padding
 from gputensor.blas.libraries import preferred_blas_library
 from gputensor.blas.libraries.status import raise_for_blas
 from gputensor.blas.tuning import tunable
-from gputensor.blas.tuning.measured_algorithms import find_way
+from gputensor.blas.tuning.measured_algorithms import find_algorithm
 from gputensor.errors import raise_for_status
 
 include "dispatch.pxi"

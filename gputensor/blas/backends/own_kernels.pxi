@@ -15,7 +15,7 @@ cdef Plan* own_plan(int backend, const Product* product, const PlanKey* key,
     if backend == BACKEND_TINY:
         return tiny_plan(product, key, hash_value)
     if backend == BACKEND_SMALL_M:
-        return small_m_plan(product, key, hash_value)
+        return skinny_product_plan(product, key, hash_value)
     if backend == BACKEND_DIRECT:
         return direct_plan(product, key, hash_value)
     if backend == BACKEND_PACKED:

@@ -50,7 +50,7 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     signature = product_signature(product)
     known = None
     if is_auto:
-        known = find_way(signature, product.device, dtype_itemsize(product.type_a))
+        known = find_algorithm(signature, product.device, dtype_itemsize(product.type_a))
     if tunable.is_active and not is_batch and not product.flags & PRODUCT_AS_IT_IS:
         found = tunable.find(signature, product.device,
                              is_capturing(product.device, stream))

@@ -13,7 +13,7 @@ cdef inline int run_once(Plan* plan, const Product* product, const Workspace* wo
     if plan.backend == BACKEND_TINY:
         return tiny_run(plan, product, stream)
     if plan.backend == BACKEND_SMALL_M:
-        return small_m_run(product, stream)
+        return skinny_product_run(product, stream)
     if plan.backend == BACKEND_INTEGER:
         return integer_run(product, stream)
     return plan_run(plan, product, workspace, stream)

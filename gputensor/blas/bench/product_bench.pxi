@@ -1,6 +1,6 @@
-"""The operands of one product on a device, ready to be multiplied and timed in any way.
+"""The operands of one product on a device, ready to be multiplied and timed with any algorithm.
 
-A way is None (as the cost models and the library's heuristic decide) or a tuple (pad, backend,
+An algorithm is None (the cost models and the library's heuristic decide) or a tuple (pad, backend,
 configuration). Operands rotate through more memory than the cache holds; products are captured into
 graphs, so that the host's time does not count. Plans and graphs are numbers here; who asked for one
 releases it. Everything runs on a stream of its own, never inside a capture of the caller's.
@@ -250,7 +250,7 @@ cdef class ProductBench:
         return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
     def plan(self, object choice):
-        """Make the plan of a way; 0 when the library has none."""
+        """Make the plan of an algorithm; 0 when the library has none."""
         cdef PlanKey key
         cdef Choice given
         cdef Plan* plan
@@ -271,8 +271,8 @@ cdef class ProductBench:
         context_leave(self.device, before)
         return <uint64_t>plan
 
-    def way_of(self, uint64_t plan):
-        """Return the way that a plan goes, its library and algorithm named."""
+    def algorithm_of(self, uint64_t plan):
+        """Return the algorithm of a plan, its library named."""
         cdef Plan* found = <Plan*>plan
         cdef Choice choice
         config = None
@@ -288,30 +288,30 @@ cdef class ProductBench:
             plan_destroy(<Plan*>plan)
 
     def forms(self):
-        """Return the ways to pad: none, the odd inputs, all odd matrices."""
+        """Return the forms of padding: none, the odd inputs, all odd matrices."""
         cdef int odd = odd_matrices(&self.raw)
         if self.raw.outer_ndim:
             return [PAD_NONE]
         return sorted({PAD_NONE, odd & (PAD_A | PAD_B), odd})
 
-    def own_ways(self):
-        """Return the ways by our own kernels that are expected to do well."""
+    def own_algorithms(self):
+        """Return the algorithms by our own kernels that are expected to do well."""
         if self.raw.outer_ndim:
             return []
         return [(PAD_NONE, backend, None)
                 for backend in (BACKEND_TINY, BACKEND_SMALL_M, BACKEND_DIRECT, BACKEND_PACKED)]
 
     def proposals(self, int padded):
-        """Return the libraries' ways for the product padded in one form, the likely first."""
+        """Return the libraries' algorithms for one form of padding, the likely first."""
         return [(padded, BACKEND_CUBLAS, None)] + self.search(padded, None, 0)
 
     def everything(self, int padded, double deadline):
-        """Return all of cuBLASLt's ways that can be found until the deadline."""
+        """Return all of cuBLASLt's algorithms that can be found until the deadline."""
         return self.search(padded, (), deadline)
 
-    def neighbours(self, tuple way, double deadline):
-        """Return the ways that differ from one of cuBLASLt's in one attribute."""
-        return self.search(way[0], way[2], deadline) if way[2] is not None else []
+    def neighbours(self, tuple algorithm, double deadline):
+        """Return the algorithms that differ from one of cuBLASLt's in one attribute."""
+        return self.search(algorithm[0], algorithm[2], deadline) if algorithm[2] is not None else []
 
     cdef list search(self, int padded, tuple config, double deadline):
         """Proposals when `config` is None, everything when it is empty, else its neighbours."""
@@ -335,7 +335,7 @@ cdef class ProductBench:
         return [(padded, BACKEND_LT, one) for one in found]
 
     def tolerance(self, expected):
-        """Return how far results of two ways may be apart, by the sum's order and rounding."""
+        """Return how far two results may differ, by the sum's order and rounding."""
         unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
                 DT_COMPLEX128: 2.0**-50}.get(self.raw.type_d, 2.0**-9)
         if self.raw.type_d == DT_FLOAT32 and self.raw.compute == COMPUTE_32F and (

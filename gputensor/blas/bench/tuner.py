@@ -1,9 +1,9 @@
-"""Measuring the ways to compute one product, and choosing the quickest.
+"""Measures the algorithms for one product and chooses the fastest.
 
-Each way (padding, library or own kernel, algorithm) becomes a plan. A first pass measures what the
+Each algorithm (padding, library or own kernel, settings) becomes a plan. A first pass measures the
 library proposes and drops what is clearly slower, then walks from the best to its neighbours, one
 attribute changed at a time, as long as that gains and time is left; the best few are measured again
-in interleaved rounds, and the median decides. The default way is always among them and wins ties.
+in interleaved rounds, and the median decides. The default is always among them and wins ties.
 """
 
 import itertools
@@ -22,15 +22,15 @@ MAX_REPEATS = 64
 SHORT_SECONDS = 50e-6
 #: Share of the budget for the first pass.
 FIRST_PASS = 0.6
-#: A way must beat the default by this much to replace it.
+#: An algorithm must beat the default by this much to replace it.
 GAIN = 0.99
 
 
 class Contender:
-    """A way under measurement: its plan, its graph and the seconds of its replays."""
+    """An algorithm under measurement: its plan, its graph and the seconds of its replays."""
 
-    def __init__(self, way, plan):
-        self.way = way
+    def __init__(self, algorithm, plan):
+        self.algorithm = algorithm
         self.plan = plan
         self.graph = 0
         self.times = []
@@ -52,21 +52,21 @@ class Tuning:
         self.repeats = 0
         self.best = None
 
-    def add(self, way):
-        """Plan a way and measure it once; a way that was seen or is refused adds nothing."""
-        if way in self.seen:
+    def add(self, algorithm):
+        """Plan an algorithm and measure it once; a known or refused one adds nothing."""
+        if algorithm in self.seen:
             return
-        self.seen.add(way)
+        self.seen.add(algorithm)
         start = time.monotonic()
-        plan = self.bench.plan(way)
+        plan = self.bench.plan(algorithm)
         # A kernel of our own may be compiled here, once and for all: no time of this product's.
         self.deadline += time.monotonic() - start
         self.first_pass_end += time.monotonic() - start
         if not plan:
             return
-        one = Contender(way, plan)
+        one = Contender(algorithm, plan)
         self.contenders.append(one)
-        if way is None:
+        if algorithm is None:
             # The first run also loads the kernel, which takes longer than most products.
             self.bench.once(plan)
             seconds = max(2e-6, self.bench.once(plan))
@@ -85,15 +85,15 @@ class Tuning:
         limit = max(SHORT_SECONDS, 2 * self.best.seconds)
         return self.bench.once(plan) < limit or self.bench.once(plan) < limit
 
-    def add_while_time(self, ways):
-        for way in ways:
+    def add_while_time(self, algorithms):
+        for algorithm in algorithms:
             if time.monotonic() > self.first_pass_end:
                 return
-            self.add(way)
+            self.add(algorithm)
 
     def first_pass(self, is_exhaustive):
         forms = self.bench.forms()
-        self.add_while_time(self.bench.own_ways())
+        self.add_while_time(self.bench.own_algorithms())
         # One of each form in turn, the likely ones first: the budget may end anywhere.
         self.add_while_time(in_turn(self.bench.proposals(form) for form in forms))
         if is_exhaustive:
@@ -101,8 +101,8 @@ class Tuning:
             self.add_while_time(in_turn(self.bench.everything(form, half) for form in forms))
         while time.monotonic() < self.first_pass_end:
             before = self.best
-            way = self.bench.way_of(before.plan)
-            self.add_while_time(self.bench.neighbours(way, self.first_pass_end))
+            algorithm = self.bench.algorithm_of(before.plan)
+            self.add_while_time(self.bench.neighbours(algorithm, self.first_pass_end))
             if self.best is before:
                 return
 
@@ -122,7 +122,7 @@ class Tuning:
         return sorted(finalists, key=lambda one: one.seconds)
 
     def agrees(self, default, winner):
-        """Whether two ways give the same numbers, up to the rounding of sums in another order."""
+        """Whether two algorithms give the same numbers, up to rounding of sums in another order."""
         expected, got = self.bench.result(default.plan), self.bench.result(winner.plan)
         if expected is None or got is None:
             return False
@@ -153,7 +153,7 @@ def tune(
     is_exhaustive=False,
     is_checked=True,
 ):
-    """Measure the ways to compute a product and return the quickest.
+    """Measure the algorithms to compute a product and return the quickest.
 
     Parameters
     ----------
@@ -162,7 +162,7 @@ def tune(
     device : int
         An open CUDA device.
     seconds : float
-        Budget; at least the default way is measured.
+        Budget; at least the default algorithm is measured.
     rounds : int
         Interleaved rounds of the second pass.
     rotating_nbytes : int
@@ -176,7 +176,7 @@ def tune(
     -------
     dict
         ``choice`` (pad, backend, configuration), ``us`` and ``default_us``, ``measured`` (how
-        many), ``ways``: the finalists as pairs (us, choice), the quickest first.
+        many), ``algorithms``: the finalists as pairs (us, choice), the quickest first.
     """
     bench = ProductBench(signature, device, rotating_nbytes)
     start = time.monotonic()
@@ -196,11 +196,13 @@ def tune(
                 winner = one
                 break
         return {
-            "choice": bench.way_of(winner.plan),
+            "choice": bench.algorithm_of(winner.plan),
             "us": round(1e6 * winner.seconds, 3),
             "default_us": round(1e6 * default.seconds, 3),
             "measured": sum(1 for one in tuning.contenders if one.times),
-            "ways": [(round(1e6 * one.seconds, 3), bench.way_of(one.plan)) for one in finalists],
+            "algorithms": [
+                (round(1e6 * one.seconds, 3), bench.algorithm_of(one.plan)) for one in finalists
+            ],
         }
     finally:
         tuning.release()

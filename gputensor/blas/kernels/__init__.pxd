@@ -129,9 +129,9 @@ cdef struct SmallDevice:        # what the shape of blocks depends on
 # The plan of a product for which it is expected to be the quickest way; NULL for any other, and
 # where nothing compiles skinny_kernels. The plan is the caller's until plan_insert takes it. Needs the
 # GIL.
-cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
+cdef Plan* skinny_product_plan(const Product* product, const PlanKey* key,
                         uint64_t hash_value) except? NULL
-cdef int small_m_run(const Product* product, uint64_t stream) except -1
+cdef int skinny_product_run(const Product* product, uint64_t stream) except -1
 
 
 # ---- packed_schedule

@@ -20,9 +20,9 @@ from pathlib import Path
 from gputensor.blas.libraries import library_versions
 from gputensor.blas.plan import FIELDS
 
-__all__ = ["FILE", "KEY", "find_way", "read_rows"]
+__all__ = ["FILE", "KEY", "find_algorithm", "read_rows"]
 
-FILE = Path(__file__).with_name("known_ways.json")
+FILE = Path(__file__).with_name("measured_algorithms.json")
 #: Measured leading dimensions are multiples of this many bytes, as tensor cores want them.
 ALIGNMENT = 16
 
@@ -31,7 +31,7 @@ KEY = ("op_a", "op_b", "type_a", "type_b", "type_d", "compute", "m", "n", "k")
 CONFIG_COUNT = 9  # numbers of a configuration, as in choice.pxd; int32 each
 
 
-def _way(row):
+def _algorithm(row):
     """Split a row into key and configuration; ValueError for what is no row."""
     *key, config = row
     if len(key) != len(KEY) or len(config) != CONFIG_COUNT:
@@ -73,7 +73,7 @@ def read_rows(text, device_name, library_version):
     try:
         for section in json.loads(text)["sections"]:
             if section["device"] == device_name and section["library"] == library_version // 10000:
-                rows.update(_way(row) for row in section["rows"])
+                rows.update(_algorithm(row) for row in section["rows"])
     except (KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"no table of known ways: {error!r}") from None
     return rows
@@ -90,7 +90,7 @@ def _rows(device):
         return {}
 
 
-def find_way(signature, device, itemsize):
+def find_algorithm(signature, device, itemsize):
     """Return the configuration for a product of a signature, or None. Called while planning."""
     at = _AT
     multiple = ALIGNMENT // itemsize

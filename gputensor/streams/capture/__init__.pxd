@@ -39,5 +39,5 @@ cdef class CUDAGraph:
     cdef int abandon(self) except -1
     cdef int release(self) except -1
     cdef CUDAGraph successor(self)
-    cdef int clear_books(self) except -1
+    cdef int clear_records(self) except -1
     cdef int forget(self) except -1

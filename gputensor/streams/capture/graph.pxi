@@ -288,7 +288,7 @@ cdef class CUDAGraph:
         # Ends a capture whose result nobody wants, whatever state it is in.
         cdef Driver* driver = driver_get(self.device)
         if driver == NULL or self.generation != device_generation(self.device):
-            self.clear_books()
+            self.clear_records()
             return 0
         if self.finish_capture() == STATUS_OK:
             driver.graph_destroy(driver.self, self.graph)
@@ -299,7 +299,7 @@ cdef class CUDAGraph:
         cdef Driver* driver = driver_get(self.device)
         cdef status_t status
         if driver == NULL or self.generation != device_generation(self.device):
-            self.clear_books()
+            self.clear_records()
             return 0
         # The pool's memory, and what captured host functions refer to, outlive the last replay.
         if self.replayed:
@@ -325,10 +325,10 @@ cdef class CUDAGraph:
         made.stream, made.members, made.holds = self.stream, self.members, self.holds
         self.members = None
         self.holds = NULL
-        self.clear_books()
+        self.clear_records()
         return made
 
-    cdef int clear_books(self) except -1:
+    cdef int clear_records(self) except -1:
         cdef uint64_t member
         # What was noted for a device that closed is gone already.
         if self.members is not None and self.generation == device_generation(self.device):
@@ -349,7 +349,7 @@ cdef class CUDAGraph:
             event_return(self.device, self.replayed)
         pool_release_holds(self.device, self.holds)
         self.holds = NULL
-        self.clear_books()
+        self.clear_records()
         pool_release_capture(self.device, pool_id)
         if pool_use_count(self.device, pool_id) == 0:
             pool_streams.pop((self.device, pool_id), None)

@@ -6,7 +6,7 @@ from libc.stdint cimport uint64_t
 import time
 
 from gputensor._alloc.allocator cimport allocator_synchronize
-from gputensor._alloc.core cimport stream_lasts
+from gputensor._alloc.core cimport stream_own
 from gputensor._driver.host cimport section_begin, section_end
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport (

@@ -24,7 +24,7 @@ cdef uint64_t handle_take(int device, object priority) except? 0:
         status = driver.stream_create(driver.self, &handle, number)
     if status != STATUS_OK:
         raise_for_status(status, "stream_create", f"on {device_text(device)}")
-    stream_lasts(device, handle)        # it is not destroyed: the allocator may ask about it
+    stream_own(device, handle)        # it is not destroyed: the allocator may ask about it
     if priority is None:
         capture_handles.add((device, handle))
     return handle

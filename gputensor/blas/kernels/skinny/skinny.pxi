@@ -290,7 +290,7 @@ cdef void from_product(const Product* product, SmallProduct* small) noexcept nog
 
 
 # The same for a product in the libraries' terms, whose D has at most 16 columns.
-cdef bint small_m_fits(const Product* product) noexcept nogil:
+cdef bint skinny_fits(const Product* product) noexcept nogil:
     cdef SmallProduct small
     if product.n > SMALL_M or product.batch != 1 or product.outer_ndim or product.scale_a:
         return False
@@ -306,7 +306,7 @@ cdef bint small_m_fits(const Product* product) noexcept nogil:
     return small_product_fits(&small)
 
 
-cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
+cdef Plan* skinny_product_plan(const Product* product, const PlanKey* key,
                         uint64_t hash_value) except? NULL:
     cdef SmallProduct small
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
@@ -320,7 +320,7 @@ cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
             or product.k > 2 * HALF_TERMS):
         return NULL
     # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
-    if (product.m < WORTHWHILE_FEATURES or not small_m_fits(product)
+    if (product.m < WORTHWHILE_FEATURES or not skinny_fits(product)
             or product.m * product.k * dtype_itemsize(product.type_a) < WORTHWHILE_NBYTES):
         return NULL
     from_product(product, &small)
@@ -332,7 +332,7 @@ cdef Plan* small_m_plan(const Product* product, const PlanKey* key,
     return plan_make(key, hash_value, BACKEND_SMALL_M, NULL)
 
 
-cdef int small_m_run(const Product* product, uint64_t stream) except -1:
+cdef int skinny_product_run(const Product* product, uint64_t stream) except -1:
     cdef SmallProduct small
     from_product(product, &small)
     return small_product_run(&small, stream)
