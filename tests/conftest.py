@@ -11,7 +11,7 @@ import pytest
 
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
-from tests.conformance.tensor_devices import SEEDS, device_of
+from tests.support.tensor_devices import SEEDS, device_of
 
 
 def open_devices():

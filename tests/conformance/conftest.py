@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 from gputensor._driver import registry
-from tests.conformance.driver_calls import Calls
-from tests.conformance.tensor_devices import NAMES, device_of
+from tests.support.driver_calls import Calls
+from tests.support.tensor_devices import NAMES, device_of
 
 CAPACITY = 512 << 20
 SEEDS = {f"deferred-{seed}": seed for seed in (1, 2, 3, 4)}

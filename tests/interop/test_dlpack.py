@@ -11,7 +11,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver import registry
-from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
+from tests.support.tensor_arrays import DTYPES, check_same, random_array
 
 NUMPY_DTYPES = [dtype for dtype in DTYPES if dtype.kind != "V"]
 

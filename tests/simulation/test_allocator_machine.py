@@ -15,7 +15,7 @@ from gputensor import memory
 from gputensor._alloc import observe as report
 from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
-from tests.simulation.allocator_shadow import MIB, Shadow, fragment, random_program
+from tests.support.models.allocator_shadow import MIB, Shadow, fragment, random_program
 
 CAPACITY = 192 * MIB
 STREAMS = 4
