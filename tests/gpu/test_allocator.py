@@ -24,7 +24,7 @@ LIMIT = 768 * MIB
 
 
 @pytest.fixture
-def limited(cuda):
+def limited(cuda, conf):
     """CUDA device 0 with an empty cache and LIMIT bytes to reserve beyond what is in use."""
     memory.caching_allocator_delete(memory.caching_allocator_alloc(512, cuda))
     memory.empty_cache(cuda)
@@ -33,10 +33,7 @@ def limited(cuda):
     held = memory.memory_reserved(cuda)
     total = memory.mem_get_info(cuda)[1]
     memory.set_per_process_memory_fraction((LIMIT + held) / total, cuda)
-    before = allocator_settings.current()
     yield cuda
-    allocator_settings._in_force = before
-    allocator_settings._tell()
     memory.set_per_process_memory_fraction(1.0, cuda)
     memory.empty_cache(cuda)
     assert memory.memory_reserved(cuda) <= held

@@ -17,11 +17,6 @@ from tests.conformance.products.test_matmul import TF32, assert_within, bound, n
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 @pytest.fixture(params=["auto", "cublas", "cublaslt"])
 def library(request):
     blas.preferred_blas_library(request.param)

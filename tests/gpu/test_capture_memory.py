@@ -13,7 +13,6 @@ import pytest
 import gputensor as gt
 from gputensor import memory
 from gputensor._alloc import check as checker
-from gputensor._alloc.config import settings as allocator_settings
 from gputensor.graphs import CUDAGraph, graph
 from tests.support.alloc_probe import MIB
 
@@ -21,17 +20,14 @@ LIMIT = 512 * MIB
 
 
 @pytest.fixture(params=["", "expandable_segments:False", "page_reuse:False", "page_size_mb:2"])
-def limited(cuda, request):
+def limited(cuda, request, conf):
     """CUDA device 0 with an empty cache and LIMIT bytes to reserve beyond what is in use."""
     memory.caching_allocator_delete(memory.caching_allocator_alloc(512, cuda))
     memory.empty_cache(cuda)
     held = memory.memory_reserved(cuda)
-    before = allocator_settings.current()
-    memory.set_allocator_settings(request.param)
+    conf(request.param)
     memory.set_per_process_memory_fraction((LIMIT + held) / memory.mem_get_info(cuda)[1], cuda)
     yield cuda
-    allocator_settings._in_force = before
-    allocator_settings._tell()
     memory.set_per_process_memory_fraction(1.0, cuda)
     memory.empty_cache(cuda)
     assert memory.memory_reserved(cuda) <= held

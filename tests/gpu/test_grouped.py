@@ -8,14 +8,6 @@ import pytest
 import gputensor as gt
 
 
-@pytest.fixture
-def rng():
-    """Fresh random numbers; the seed is in the failure report."""
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"numpy seed {seed}")
-    return np.random.default_rng(seed)
-
-
 def integers(rng, shape, name, low=-4, high=5):
     """Small integers, whose products are exact in every type, as array and tensor."""
     array = rng.integers(low, high, shape).astype(np.float32)

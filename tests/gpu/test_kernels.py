@@ -16,11 +16,6 @@ DEVICE = 0
 FEW = (0, 1, 3, 4, 9, 10, 11, 12, 13)
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def _dtypes_of(row):
     return [code for code in checks.COMPUTED if DTYPES[code].kind in row.kinds]
 

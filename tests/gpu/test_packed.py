@@ -37,11 +37,6 @@ def always_packed():
     gt.blas.forget_plans()
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def placed(rng, array):
     """The array on the device as a view at an odd offset, with padded lines, in either order."""
     turned = bool(rng.integers(2))

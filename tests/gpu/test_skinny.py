@@ -23,11 +23,6 @@ def on_cuda():
     small_m_mma.skinny_mma_configure()
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
 @pytest.mark.parametrize("m", range(1, 17))
 def test_every_number_of_rows_is_exact_within_rounding(name, m, rng):

@@ -18,13 +18,6 @@ pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDI
 STAGING_CHUNK = 4 << 20
 
 
-@pytest.fixture
-def rng():
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"numpy seed {seed}")
-    return np.random.default_rng(seed)
-
-
 @pytest.mark.parametrize(
     "nbytes",
     [

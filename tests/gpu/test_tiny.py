@@ -22,11 +22,6 @@ CODES = {"float16": 9, "bfloat16": 10, "float32": 11}
 LAUNCHES = 200
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def both_orders(array):
     """The same matrix row-major and column-major."""
     turned = gt.asarray(np.ascontiguousarray(array.T), device="cuda").T

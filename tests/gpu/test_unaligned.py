@@ -16,11 +16,6 @@ CODES = {"float16": 9, "bfloat16": 10, "float32": 11}
 GUARD = 64
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 @pytest.fixture(autouse=True)
 def on_hopper():
     if gt.get_device_capability("cuda") != (9, 0):

@@ -16,13 +16,6 @@ from tests.support.tensor_arrays import DTYPES, check_same, random_array
 NUMPY_DTYPES = [dtype for dtype in DTYPES if dtype.kind != "V"]
 
 
-@pytest.fixture
-def rng():
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"numpy seed {seed}")
-    return np.random.default_rng(seed)
-
-
 @pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)
 def test_numpy_sees_the_tensors_own_memory(rng, dtype):
     a = random_array(rng, (3, 4), dtype)

@@ -9,11 +9,6 @@ from tests.support.tensor_arrays import DTYPES, check_same, random_array
 safetensors = pytest.importorskip("safetensors", reason="needs the safetensors package")
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def test_every_dtype_survives(tmp_path, rng):
     arrays = {
         dtype.name: random_array(rng, (3, 5), dtype) for dtype in DTYPES if dtype != "complex128"

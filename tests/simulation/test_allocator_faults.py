@@ -25,9 +25,9 @@ from gputensor._alloc import (
 from gputensor._alloc import (
     observe as report,
 )
-from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
+from tests.support.allocator_settings import put_in_force, restored
 from tests.support.driver_calls import Calls
 
 MIB = 1 << 20
@@ -212,15 +212,8 @@ SCENARIOS = {
 
 @pytest.fixture
 def configure():
-    before = allocator_settings.current()
-
-    def change(text):
-        allocator_settings._in_force = allocator_settings.parse(text)
-        allocator_settings._tell()
-
-    yield change
-    allocator_settings._in_force = before
-    allocator_settings._tell()
+    with restored():
+        yield put_in_force
 
 
 def verify(run):

@@ -1,13 +1,10 @@
 """Fixtures of the tests of failing requests: devices, settings, observers."""
 
 import contextlib
-import random
 
-import numpy as np
 import pytest
 
 from gputensor import memory
-from gputensor._alloc.config import settings
 from gputensor._alloc.explain import out_of_memory
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
@@ -32,24 +29,10 @@ def open_device():
 
 
 @pytest.fixture
-def conf():
-    before = settings.current()
-    yield memory.set_allocator_settings
-    settings._in_force = before
-    settings._fractions.clear()
-    settings._tell()
-
-
-@pytest.fixture
 def observed():
     """Attach observers; detached after the test."""
     yield memory.attach_out_of_memory_observer
     out_of_memory._observers.clear()
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng(random.SystemRandom().getrandbits(64))
 
 
 @pytest.fixture(params=[True, False], ids=["expandable", "plain"])

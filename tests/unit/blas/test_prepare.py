@@ -114,13 +114,11 @@ def test_the_described_product_is_matmul_for_any_views(seed):
             if name in product["copies"]:
                 assert not is_library_layout(view, name, shape_a, shape_b)
         return
-    before = buffer_d.copy()
     buffer_d[...] = np.nan
     run_library(product, buffer_a, buffer_b, buffer_d)
     np.testing.assert_allclose(d, expected, rtol=1e-12, atol=1e-12)
     written = np.isfinite(buffer_d)
     assert written.sum() == d.size, "the product wrote outside its result"
-    assert before.shape == buffer_d.shape
 
 
 def is_library_layout(view, name, shape_a, shape_b):

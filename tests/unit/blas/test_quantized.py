@@ -11,11 +11,6 @@ NAMES = {"float16": 2.0**-11, "bfloat16": 2.0**-8, "float32": 2.0**-24}
 GROUPS = [None, 32, 64, 128]
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 def random_tensor(rng, shape, name="float32"):
     values = rng.standard_normal(shape).astype(np.float32)
     return gt.asarray(values, device="host").astype(getattr(gt, name))

@@ -11,11 +11,6 @@ from gputensor._kernels.testing import DeviceArray
 from tests.support import kernel_checks as checks
 
 
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
-
-
 @pytest.fixture(params=["immediate", "deferred"])
 def device(request, deferred):
     return -1 if request.param == "immediate" else deferred

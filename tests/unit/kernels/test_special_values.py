@@ -23,13 +23,6 @@ LOOSE_ZEROS = {"maximum", "minimum", "clip", "relu", "mul", "div", "square", "po
 LOOSE_ZEROS |= {"silu", "reciprocal", "sign"}
 
 
-@pytest.fixture
-def rng():
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"numpy seed {seed}")
-    return np.random.default_rng(seed)
-
-
 def host(row, code, inputs):
     out = np.empty(inputs[0].shape, cuda.result_dtype(row.name, code))
     with np.errstate(all="ignore"):

@@ -21,15 +21,6 @@ from gputensor.errors import OutOfMemoryError
 MIB = 1 << 20
 
 
-@pytest.fixture(params=["immediate", "deferred"])
-def device(request):
-    seed = None if request.param == "immediate" else random.randrange(1 << 30)
-    number = registry.open_host(capacity=256 * MIB, seed=seed)
-    yield number
-    memory.record_memory_history(None)
-    registry.close_host(number)
-
-
 @pytest.fixture
 def allocate(device):
     """Allocate on the device; what the test does not free is freed after it."""

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from gputensor._alloc import pinned as pinned_memory
-from gputensor._alloc.config import settings
 from gputensor._alloc.pinned import PinnedMemory, host_stats
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
@@ -59,15 +58,6 @@ def deferred():
     registry.observe(number)
     yield number
     registry.close_host(number)
-
-
-@pytest.fixture
-def conf():
-    """Change settings for one test."""
-    before = settings.current()
-    yield settings.change
-    settings._in_force = before
-    settings._tell()
 
 
 def stats_of(device):

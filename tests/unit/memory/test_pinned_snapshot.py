@@ -3,23 +3,12 @@
 import pickle
 import random
 
-import pytest
-
 from gputensor import memory
 from gputensor._alloc import pinned as pinned_memory
-from gputensor._alloc.config import settings
 from gputensor._driver import registry
 from tests.support.driver_calls import Calls
 
 MIB = 1 << 20
-
-
-@pytest.fixture(params=[None, 11])
-def device(request):
-    number = registry.open_host(capacity=256 * MIB, seed=request.param)
-    yield number
-    memory.record_memory_history(None)
-    registry.close_host(number)
 
 
 def blocks_of(device, *states):
@@ -175,14 +164,9 @@ def test_a_dump_has_pinned_memory_in_it(device, tmp_path):
     del held
 
 
-def test_a_reserved_segment_is_one_segment(device):
-    before = settings.current()
-    memory.set_allocator_settings("pinned_reserve_segment_size_mb:8")
-    try:
-        held = [memory.pinned_buffer(MIB, device) for _ in range(4)]
-        (segment,) = memory.snapshot(device)["host_segments"]
-        assert segment["total_size"] == 8 * MIB and segment["active_size"] == 4 * MIB
-        held.clear()
-    finally:
-        settings._in_force = before
-        settings._tell()
+def test_a_reserved_segment_is_one_segment(device, conf):
+    conf("pinned_reserve_segment_size_mb:8")
+    held = [memory.pinned_buffer(MIB, device) for _ in range(4)]
+    (segment,) = memory.snapshot(device)["host_segments"]
+    assert segment["total_size"] == 8 * MIB and segment["active_size"] == 4 * MIB
+    held.clear()

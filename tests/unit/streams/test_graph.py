@@ -27,9 +27,14 @@ from gputensor.streams import (
 from gputensor.streams import capture as graph_module
 from tests.support.driver_calls import HOST_FUNCTION, Calls
 
-pytest_plugins = ("tests.support.graph_fixtures",)
-
 WORDS = 16
+
+
+@pytest.fixture
+def device(device):
+    """The device, current during the test."""
+    with Device(device):
+        yield device
 
 
 class Memory:

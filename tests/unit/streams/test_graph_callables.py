@@ -1,22 +1,17 @@
 """make_graphed_callables on tensors."""
 
-import random
-
 import numpy as np
 import pytest
 
 import gputensor as gt
 from gputensor import graphs
-from gputensor._driver import registry
 
 
-@pytest.fixture(params=["immediate", "deferred"])
-def device(request):
-    seed = None if request.param == "immediate" else random.SystemRandom().getrandbits(32)
-    number = registry.open_host(capacity=256 << 20, seed=seed)
-    with gt.Device(number):
-        yield number
-    registry.close_host(number)
+@pytest.fixture
+def device(device):
+    """The device, current during the test."""
+    with gt.Device(device):
+        yield device
 
 
 def test_graphed_callable_gives_what_the_callable_gives(device):

@@ -4,13 +4,19 @@ import threading
 import time
 
 import numpy as np
+import pytest
 
 import gputensor as gt
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream
 from tests.support.alloc_probe import held_up, opened
 
-pytest_plugins = ("tests.support.graph_fixtures",)
+
+@pytest.fixture
+def device(device):
+    """The device, current during the test."""
+    with Device(device):
+        yield device
 
 
 def in_thread(function):

@@ -25,14 +25,6 @@ from gputensor.streams.queue import stream_handle
 from tests.support.driver_calls import HOST_FUNCTION, Calls
 
 
-@pytest.fixture(params=["immediate", "deferred"])
-def device(request):
-    seed = None if request.param == "immediate" else random.SystemRandom().getrandbits(32)
-    number = registry.open_host(capacity=64 << 20, seed=seed)
-    yield number
-    registry.close_host(number)
-
-
 @pytest.fixture
 def deferred():
     number = registry.open_host(capacity=64 << 20, seed=random.SystemRandom().getrandbits(32))
