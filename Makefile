@@ -90,7 +90,7 @@ lint: lint-environment
 
 # The default tests compile a few variants of each kernel; this takes long.
 check-kernels: build
-	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/test_kernel_compilation.py
+	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/kernels/test_compilation.py
 
 # The sanitized extensions are built in a copy of the tree, so that they never mix with the others.
 check-asan: SANITIZER := address
@@ -108,7 +108,7 @@ check-debug: $(OWN_ENVIRONMENT)
 	.ci/run-debug $(abspath $(PY))
 
 check-threads: build
-	$(PY) -m tests.conformance.threaded_programs --programs $(PROGRAMS)
+	$(PY) -m tests.conformance.threads.threaded_programs --programs $(PROGRAMS)
 
 define run_sanitized
 GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath $(PY))

@@ -1,17 +1,25 @@
-"""What holds for all tests: no module leaves host devices open behind it.
+"""The fixtures of all tests, and one rule: no module leaves host devices open behind it.
 
-There are 31 further host devices; each one left open is missing to the modules that come later, and
-is an open device where they expect none.
+There are 31 further host devices. One that is left open is missing to later modules, and is an open
+device where they expect none.
+
+``seed`` and ``rng`` are fresh for each test, and a failure report shows the seed. ``device`` is the
+number of a host device of the test's own, once running work at once and once deferring it; in
+tests/conformance it is the host or CUDA. ``deferred`` is a deferring device that the tests of a
+module share. ``conf`` changes the allocator's settings until the test ends.
 """
 
 import gc
+import random
 
 import numpy as np
 import pytest
 
+from gputensor import memory
 from gputensor._driver import registry
 from gputensor.errors import DeviceError
-from tests.conformance.tensor_devices import SEEDS, device_of
+from tests.support.allocator_settings import restored
+from tests.support.tensor_devices import SEEDS, device_of
 
 
 def open_devices():
@@ -36,13 +44,46 @@ def no_devices_left_open():
     assert not left, f"the module left host devices {sorted(left)} open"
 
 
+def fresh_seed():
+    seed = random.SystemRandom().getrandbits(32)
+    print(f"seed {seed}")
+    return seed
+
+
+@pytest.fixture
+def seed():
+    """A fresh seed; the failure report shows it."""
+    return fresh_seed()
+
+
+@pytest.fixture
+def rng(seed):
+    """Random numbers from a fresh seed."""
+    return np.random.default_rng(seed)
+
+
+@pytest.fixture(params=["immediate", "deferred"])
+def device(request):
+    """The number of a host device of 256 MiB, closed after the test."""
+    seed = None if request.param == "immediate" else fresh_seed()
+    number = registry.open_host(capacity=256 << 20, seed=seed)
+    yield number
+    memory.record_memory_history(None)
+    registry.close_host(number)
+
+
 @pytest.fixture(scope="module")
 def deferred():
     """The number of a host device that defers work, with a fresh seed; closed after the module."""
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"deferred device: seed {seed}")
-    number = registry.open_host(capacity=1 << 30, seed=seed)
+    number = registry.open_host(capacity=1 << 30, seed=fresh_seed())
     yield number
     gc.collect()
     registry.host_run_all(number)
     registry.close_host(number)
+
+
+@pytest.fixture
+def conf():
+    """Change settings of the allocator; the former ones are in force again after the test."""
+    with restored():
+        yield memory.set_allocator_settings

@@ -7,12 +7,11 @@ defers its work.
 host device is fresh for each test, and must be empty again at its end.
 """
 
-import numpy as np
 import pytest
 
 from gputensor._driver import registry
-from tests.conformance.driver_calls import Calls
-from tests.conformance.tensor_devices import NAMES, device_of
+from tests.support.driver_calls import Calls
+from tests.support.tensor_devices import NAMES, device_of
 
 CAPACITY = 512 << 20
 SEEDS = {f"deferred-{seed}": seed for seed in (1, 2, 3, 4)}
@@ -58,11 +57,3 @@ def calls(request):
     left = registry.leaks(number)
     registry.close_host(number)
     assert not any(left.values()), f"the test left {left}"
-
-
-@pytest.fixture
-def rng():
-    """Fresh random numbers; the seed is in the failure report."""
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"numpy seed {seed}")
-    return np.random.default_rng(seed)

@@ -11,8 +11,8 @@ import sys
 import numpy as np
 
 import gputensor as gt
-from gputensor._driver import registry
 from gputensor._arrays.element_types import DTYPES
+from gputensor._driver import registry
 from gputensor.errors import DeviceError
 from tests.interop.capsule_cases import (
     ARENA_NBYTES,

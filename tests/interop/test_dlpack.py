@@ -11,16 +11,9 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver import registry
-from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
+from tests.support.tensor_arrays import DTYPES, check_same, random_array
 
 NUMPY_DTYPES = [dtype for dtype in DTYPES if dtype.kind != "V"]
-
-
-@pytest.fixture
-def rng():
-    seed = int(np.random.SeedSequence().generate_state(1)[0])
-    print(f"numpy seed {seed}")
-    return np.random.default_rng(seed)
 
 
 @pytest.mark.parametrize("dtype", NUMPY_DTYPES, ids=lambda dtype: dtype.name)

@@ -8,7 +8,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver import registry
-from tests.conformance.tensor_arrays import check_same
+from tests.support.tensor_arrays import check_same
 
 
 def library(name):

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from tests.conformance.tensor_arrays import DTYPES, check_same, random_array
+from tests.support.tensor_arrays import DTYPES, check_same, random_array
 
 safetensors = pytest.importorskip("safetensors", reason="needs the safetensors package")
-
-
-@pytest.fixture
-def rng():
-    return np.random.default_rng()
 
 
 def test_every_dtype_survives(tmp_path, rng):

@@ -25,13 +25,22 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from gputensor._alloc import (
-    check as checker, allocator as device_allocator, foreign as raw_memory, observe as report,
+    allocator as device_allocator,
+)
+from gputensor._alloc import (
+    check as checker,
+)
+from gputensor._alloc import (
+    foreign as raw_memory,
+)
+from gputensor._alloc import (
+    observe as report,
 )
 from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
-from tests.conformance.driver_calls import Calls
-from tests.simulation.allocator_shadow import MIB, c_symbols
+from tests.support.driver_calls import Calls
+from tests.support.models.allocator_shadow import MIB, c_symbols
 
 NATIVE_THREADS = 12
 STREAMS = 4

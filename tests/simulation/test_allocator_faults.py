@@ -11,13 +11,24 @@ import contextlib
 import pytest
 
 from gputensor._alloc import (
-    check as checker, allocator as device_allocator, core as lasting_stream, foreign as
-    raw_memory, observe as report,
+    allocator as device_allocator,
 )
-from gputensor._alloc.config import settings as allocator_settings
+from gputensor._alloc import (
+    check as checker,
+)
+from gputensor._alloc import (
+    core as lasting_stream,
+)
+from gputensor._alloc import (
+    foreign as raw_memory,
+)
+from gputensor._alloc import (
+    observe as report,
+)
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
-from tests.conformance.driver_calls import Calls
+from tests.support.allocator_settings import put_in_force, restored
+from tests.support.driver_calls import Calls
 
 MIB = 1 << 20
 CAPACITY = 256 * MIB
@@ -201,15 +212,8 @@ SCENARIOS = {
 
 @pytest.fixture
 def configure():
-    before = allocator_settings.current()
-
-    def change(text):
-        allocator_settings._in_force = allocator_settings.parse(text)
-        allocator_settings._tell()
-
-    yield change
-    allocator_settings._in_force = before
-    allocator_settings._tell()
+    with restored():
+        yield put_in_force
 
 
 def verify(run):

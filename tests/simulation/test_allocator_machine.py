@@ -11,11 +11,9 @@ from hypothesis import HealthCheck, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
-from gputensor import memory
 from gputensor._alloc import observe as report
-from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
-from tests.simulation.allocator_shadow import MIB, Shadow, fragment, random_program
+from tests.support.models.allocator_shadow import MIB, Shadow, fragment, random_program
 
 CAPACITY = 192 * MIB
 STREAMS = 4
@@ -36,13 +34,9 @@ CONFIGURATIONS = {
 
 
 @pytest.fixture(params=CONFIGURATIONS.values(), ids=CONFIGURATIONS)
-def configured(request):
-    before = allocator_settings.current()
+def configured(request, conf):
     if request.param:
-        memory.set_allocator_settings(request.param)
-    yield
-    allocator_settings._in_force = before
-    allocator_settings._tell()
+        conf(request.param)
 
 
 @pytest.mark.parametrize("mode", ["deferred", "immediate"])

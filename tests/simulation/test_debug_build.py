@@ -40,7 +40,7 @@ from gputensor._alloc import (
     check as checker, allocator as device_allocator, foreign as raw_memory, observe as report,
 )
 from gputensor._driver import registry
-from tests.conformance.driver_calls import Calls
+from tests.support.driver_calls import Calls
 from tests.simulation.planted_violations import KINDS, plant
 
 assert gputensor.__file__.startswith(sys.argv[1]), gputensor.__file__

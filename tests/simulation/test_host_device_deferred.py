@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from gputensor._driver import registry
-from tests.conformance.driver_calls import HOST_FUNCTION, Calls
+from tests.support.driver_calls import HOST_FUNCTION, Calls
 
 SEEDS = range(12)
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED = 600, 700, 800

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from gputensor._driver import registry
-from tests.conformance.driver_calls import UNTOUCHED, Calls
+from tests.support.driver_calls import UNTOUCHED, Calls
 
 UNIT = 2 << 20
 CAPACITY = 24 * UNIT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gputensor._driver import registry
-from tests.conformance.driver_calls import HOST_FUNCTION, Calls
+from tests.support.driver_calls import HOST_FUNCTION, Calls
 
 THREADS = 16
 

@@ -14,7 +14,7 @@ import pytest
 
 from gputensor._driver import registry
 from gputensor.streams import Event, Stream, Uses, ordering
-from tests.conformance.driver_calls import Calls
+from tests.support.driver_calls import Calls
 
 WORDS = 64
 NBYTES = 4 * WORDS

@@ -12,8 +12,8 @@ from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream, current_stream, ordering
 from gputensor.streams.capture import on_graph_release
-from tests.conformance.driver_calls import HOST_FUNCTION
 from tests.simulation.test_ordering import WORDS, World, fresh_seeds
+from tests.support.driver_calls import HOST_FUNCTION
 
 
 class GraphWorld(World):

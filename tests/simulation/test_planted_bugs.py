@@ -39,7 +39,7 @@ RUN = """
 import sys
 from gputensor._driver import registry
 import gputensor
-from tests.simulation.allocator_shadow import MIB, random_program
+from tests.support.models.allocator_shadow import MIB, random_program
 assert gputensor.__file__.startswith(sys.argv[1]), gputensor.__file__
 for seed in range(40):
     number = registry.open_host(capacity=160 * MIB, seed=seed)

@@ -4,7 +4,7 @@ import random
 
 import pytest
 
-from tests.simulation.pool_programs import run_programs
+from tests.support.models.pool_programs import run_programs
 
 
 @pytest.mark.parametrize("part", range(6))

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tests.unit.simulated_gpu import build_libraries
+from tests.support.simulated_gpu import build_libraries
 
 
 @pytest.fixture(scope="session")

@@ -1,0 +1,155 @@
+"""Nested lists of numbers, arrays and tensors: no value is narrowed, dtypes meet as NumPy's do."""
+
+import array
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.tensor_arrays import BFLOAT16, DTYPES, check_same, random_array
+
+DEFAULT = [np.dtype(name) for name in ("bool", "int64", "float32", "complex64")]
+NUMBERS = (bool, int, float, complex)
+SMALL = {np.dtype(name) for name in ("bool", "int8", "uint8")}
+
+
+def meet(dtypes):
+    """NumPy's common dtype; bfloat16 takes what fits its 8 bits, beside others it is float32."""
+    known = [one for one in dtypes if one != BFLOAT16]
+    if len(known) == len(dtypes):
+        return np.result_type(*known)
+    return BFLOAT16 if {*known} <= SMALL else np.result_type(*known, np.float32)
+
+
+def common_dtype(dtypes, kinds):
+    """The documented rule for the dtypes of arrays and the kinds of Python numbers beside them."""
+    common = meet(dtypes)
+    rank = {"b": 0, "i": 1, "u": 1, "f": 2, "V": 2, "c": 3}[common.kind]
+    weakest = max((NUMBERS.index(kind) for kind in kinds), default=0)
+    return common if weakest <= rank else meet([common, DEFAULT[weakest]])
+
+
+def random_part(rng, shape, dtypes, place, found):
+    """A part of a list with the given shape; its exact values go to `found`."""
+    dtype = dtypes[rng.integers(len(dtypes))]
+    form = rng.integers(6)
+    if shape and form < 3:
+        parts = [random_part(rng, shape[1:], dtypes, place, found) for _ in range(shape[0])]
+        return tuple(parts) if form == 0 else parts
+    if not shape and form < 3:
+        kind = NUMBERS[rng.integers(4)]
+        value = kind(rng.integers(0, 2) if kind is bool else rng.integers(0, 50))
+        found.append((kind, np.asarray(value)))
+        return value
+    values = random_array(rng, shape, dtype)
+    found.append((dtype, values))
+    if form == 3:
+        return gt.asarray(values, device=place if rng.integers(2) else "host")
+    if form == 4 and dtype.kind in "iuf" and len(shape) == 1 and shape[0] and dtype.itemsize > 2:
+        return array.array(dtype.char, values.tolist())
+    return values[()]  # a scalar of NumPy when there is no axis
+
+
+def list_program(rng, place):
+    """One random list through asarray; its dtype and values against the rule."""
+    dtypes = [DTYPES[i] for i in rng.integers(0, len(DTYPES), rng.integers(1, 4))]
+    shape = tuple(int(n) for n in rng.integers(1, 4, rng.integers(1, 4)))
+    found = []
+    parts = [random_part(rng, shape[1:], dtypes, place, found) for _ in range(shape[0])]
+    strong = [kind for kind, _values in found if isinstance(kind, np.dtype)]
+    kinds = {kind for kind, _values in found if not isinstance(kind, np.dtype)}
+    if strong:
+        expected = common_dtype(set(strong), kinds)
+    else:
+        expected = DEFAULT[max(NUMBERS.index(kind) for kind in kinds)]
+    flat = np.concatenate([values.astype(expected).reshape(-1) for _kind, values in found])
+    check_same(gt.asarray(parts, device=place), flat.reshape(shape), name=repr(parts))
+
+
+def test_random_lists_keep_their_dtypes_and_values(place, rng):
+    for _ in range(150):
+        list_program(rng, place)
+
+
+def test_list_of_arrays_scalars_or_tensors_is_not_narrowed(place):
+    wide = np.array([1e300])
+    for parts in (
+        [wide],
+        [np.float64(1e300)],
+        [gt.asarray(wide, device=place)],
+        [[np.float64(1e300)]],
+        (wide, [2.5]),
+    ):
+        result = gt.asarray(parts, device=place)
+        assert result.dtype == gt.float64
+        assert result.numpy().flat[0] == 1e300
+    assert gt.asarray([1.5, 2], device=place).dtype == gt.float32
+    assert gt.asarray([1.5, 2j], device=place).dtype == gt.complex64
+    assert gt.full(2, np.float64(1e300), device=place).tolist() == [1e300, 1e300]
+
+
+def test_list_of_bfloat16_or_float8_tensors_keeps_its_dtype(place):
+    for name in ("bfloat16", "float8_e4m3", "float8_e5m2"):
+        x = gt.ones(2, dtype=name, device=place)
+        result = gt.asarray([x, [2.0, 3]], device=place)
+        assert result.dtype == x.dtype
+        assert result.astype("float32").tolist() == [[1.0, 1.0], [2.0, 3.0]]
+    mixed = gt.asarray([ml_dtypes.bfloat16(1), np.int64(2**40 + 1)], device=place)
+    assert mixed.dtype == gt.float64
+    assert mixed.tolist() == [1.0, 2.0**40 + 1]
+
+
+def test_numbers_beside_arrays_are_weak_and_must_fit(place):
+    one = np.int8(1)
+    assert gt.asarray([one, 2], device=place).dtype == gt.int8
+    assert gt.asarray([one, True], device=place).dtype == gt.int8
+    assert gt.asarray([one, 2.5], device=place).dtype == gt.float32
+    assert gt.asarray([np.int64(2**53 + 1), 2.5], device=place).dtype == gt.float64
+    assert gt.asarray([np.float64(1), 2j], device=place).dtype == gt.complex128
+    with pytest.raises(OverflowError, match="300 is outside int8"):
+        gt.asarray([one, 300], device=place)
+    with pytest.raises(OverflowError, match="300 is outside int8"):
+        gt.asarray([np.array([300])], dtype="int8", device=place)
+    exact = gt.asarray([[np.uint64(2**64 - 1)], [5]], dtype="uint64", device=place)
+    assert exact.tolist() == [[2**64 - 1], [5]]
+
+
+@pytest.mark.parametrize("part", ["a", None, slice(3), {1: 2}], ids=repr)
+def test_part_that_is_no_number_is_named(place, part):
+    with pytest.raises(TypeError, match=f"got a {type(part).__name__} in a sequence; expected num"):
+        gt.asarray([np.float64(1), part], device=place)
+
+
+def test_list_that_holds_itself_is_refused(place):
+    loop = [1.0]
+    loop.append(loop)
+    with pytest.raises((ValueError, TypeError)):
+        gt.asarray(loop, device=place)
+    with pytest.raises((ValueError, TypeError, RecursionError)):
+        gt.asarray([np.float64(1), loop], device=place)
+
+
+def test_types_of_python_mean_what_they_mean_in_numpy(place):
+    x = gt.ones(2, dtype="float32", device=place)
+    for kind, name in ((bool, "bool"), (int, "int64"), (float, "float64"), (complex, "complex128")):
+        for dtype in (kind, kind.__name__):
+            made = [
+                gt.zeros(2, dtype=dtype, device=place),
+                gt.empty(2, dtype=dtype, device=place),
+                gt.full(2, 1, dtype=dtype, device=place),
+                gt.ones_like(x, dtype=dtype),
+                gt.eye(2, dtype=dtype, device=place),
+                gt.asarray([1, 0], dtype=dtype, device=place),
+                gt.asarray(x, dtype=dtype),
+                x.astype(dtype),
+                x.to(dtype=dtype),
+                gt.sum(x, dtype=dtype),
+            ]
+            made += [gt.arange(2, dtype=dtype, device=place)] if kind in (int, float) else []
+            assert {one.dtype.name for one in made} == {name}
+            assert gt.result_type(dtype).name == name
+            assert gt.isdtype(dtype, np.dtype(name))
+    assert gt.finfo(float).bits == gt.finfo(complex).bits == 64
+    assert gt.asarray(2.5, device=place).dtype == gt.float32  # a value, not a dtype
+    assert (x.astype("int8") + 2.5).dtype == gt.float32

@@ -1,0 +1,172 @@
+"""Reductions agree with NumPy over any axes of any layout, on every device."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from hypothesis.extra import numpy as hnp
+
+import gputensor as gt
+from tests.support.tensor_arrays import (
+    BOOL,
+    COMPLEX,
+    DTYPES,
+    EPSILON,
+    FLOATS,
+    INTEGERS,
+    check_same,
+    random_array,
+    random_view,
+)
+
+QUICK = settings(max_examples=40, deadline=None)
+
+
+@st.composite
+def shape_and_axis(draw, min_side=1):
+    shape = draw(hnp.array_shapes(min_dims=0, max_dims=4, min_side=min_side, max_side=6))
+    axes = draw(st.permutations(range(len(shape))))[: draw(st.integers(0, len(shape)))]
+    axes = tuple(axis - len(shape) if draw(st.booleans()) else axis for axis in axes)
+    return shape, draw(st.sampled_from([None, axes, axes[0] if axes else None]))
+
+
+@QUICK
+@given(
+    case=shape_and_axis(),
+    name=st.sampled_from(["sum", "prod", "max", "min", "any", "all"]),
+    dtype=st.sampled_from([BOOL, *INTEGERS]),
+    keepdims=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_reduction_of_integers_is_exact(place, case, name, dtype, keepdims, seed):
+    rng = np.random.default_rng(seed)
+    shape, axis = case
+    a, x = random_view(rng, random_array(rng, shape, dtype), place)
+    expected = getattr(np, name)(a, axis=axis, keepdims=keepdims)
+    if name in ("sum", "prod"):
+        wide = "uint64" if dtype.kind == "u" else "int64"
+        expected = getattr(np, name)(a, axis=axis, keepdims=keepdims, dtype=wide)
+    check_same(getattr(gt, name)(x, axis=axis, keepdims=keepdims), expected)
+
+
+@QUICK
+@given(
+    case=shape_and_axis(),
+    dtype=st.sampled_from([*FLOATS, *COMPLEX]),
+    seed=st.integers(0, 2**32),
+)
+def test_sum_and_mean_of_floats_are_near_the_float64_value(place, case, dtype, seed):
+    rng = np.random.default_rng(seed)
+    shape, axis = case
+    a, x = random_view(rng, random_array(rng, shape, dtype), place)
+    wide = a.astype(np.complex128 if dtype in COMPLEX else np.float64)
+    scale = max(1.0, float(np.abs(wide).sum()))
+    tolerance = scale * EPSILON.get(dtype.name, 2**-21)
+    check_same(gt.sum(x, axis=axis), np.asarray(wide.sum(axis=axis)).astype(dtype), tolerance)
+    check_same(gt.mean(x, axis=axis), np.asarray(wide.mean(axis=axis)).astype(dtype), tolerance)
+
+
+@QUICK
+@given(
+    case=shape_and_axis(),
+    name=st.sampled_from(["argmax", "argmin", "max", "min"]),
+    dtype=st.sampled_from([*INTEGERS, *FLOATS]),
+    nan=st.booleans(),
+    seed=st.integers(0, 2**32),
+)
+def test_extremes_find_the_first_and_nan_wins(place, case, name, dtype, nan, seed):
+    rng = np.random.default_rng(seed)
+    shape, axis = case
+    axis = axis[0] if isinstance(axis, tuple) and axis else axis or None
+    array = random_array(rng, shape, dtype, low=-3, high=3)
+    if nan and dtype.kind in "fV":
+        array[np.asarray(rng.integers(0, 4, shape) == 0)] = np.nan
+    a, x = random_view(rng, array, place)
+    wide = a.astype(np.float64)
+    expected = np.asarray(getattr(np, name)(wide, axis=axis))
+    check_same(
+        getattr(gt, name)(x, axis=axis),
+        expected.astype(np.int64 if name.startswith("arg") else dtype),
+    )
+
+
+@pytest.mark.parametrize("correction", [0, 1])
+@pytest.mark.parametrize("dtype", FLOATS, ids=lambda dtype: dtype.name)
+def test_variance_and_deviation_equal_numpy(place, rng, dtype, correction):
+    a, x = random_view(rng, random_array(rng, (5, 6, 3), dtype), place)
+    for axis in (None, 1, (0, 2)):
+        wide = a.astype(np.float64)
+        expected = np.asarray(wide.var(axis=axis, ddof=correction)).astype(dtype)
+        tolerance = 8 * EPSILON[dtype.name]
+        check_same(gt.var(x, axis=axis, correction=correction), expected, tolerance)
+        check_same(
+            gt.std(x, axis=axis, correction=correction, keepdims=True),
+            np.asarray(wide.std(axis=axis, ddof=correction, keepdims=True)).astype(dtype),
+            tolerance,
+        )
+
+
+@pytest.mark.parametrize("correction", [3, 4.5])
+def test_variance_of_no_more_elements_than_the_correction_is_divided_by_zero(place, correction):
+    for values, expected in (([1.0, 2.0, 4.0], np.inf), ([5.0] * 3, np.nan), ([], np.nan)):
+        x = gt.asarray(np.asarray(values, np.float32), device=place)
+        check_same(gt.var(x, correction=correction), np.float32(expected))
+    with pytest.raises(TypeError, match="std: correction is a str; a number is needed"):
+        gt.std(x, correction="1")
+
+
+def test_long_sums_of_half_precision_do_not_lose_small_terms(place):
+    for dtype in ("float16", "bfloat16"):
+        x = gt.full(60000, 1.0, dtype=dtype, device=place)
+        assert gt.sum(x, dtype="float32").item() == 60000.0
+        assert gt.mean(x).item() == 1.0
+
+
+def test_reduction_of_nothing_follows_the_definition(place):
+    x = gt.zeros((3, 0), device=place)
+    check_same(gt.sum(x, axis=1), np.zeros(3, np.float32))
+    check_same(gt.prod(x, axis=1), np.ones(3, np.float32))
+    check_same(gt.all(x), np.array(True))
+    check_same(gt.any(x), np.array(False))
+    check_same(gt.mean(x, axis=1), np.full(3, np.nan, np.float32))
+    check_same(gt.sum(x, axis=0), np.zeros(0, np.float32))
+    for name in ("max", "min", "argmax", "argmin"):
+        with pytest.raises(ValueError, match=f"{name}: axis 1 has no elements"):
+            getattr(gt, name)(x, axis=1)
+        assert getattr(gt, name)(x, axis=0).shape == (0,)
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
+def test_result_dtypes(place, dtype):
+    x = gt.ones((2, 2), dtype=dtype, device=place)
+    kind = {"b": "int64", "i": "int64", "u": "uint64"}.get(dtype.kind, dtype.name)
+    assert gt.sum(x).dtype.name == kind
+    assert gt.sum(x, dtype="float64" if dtype.kind != "c" else "complex128").item() == 4
+    assert gt.any(x).dtype == bool
+    if dtype.kind != "c":
+        assert gt.max(x).dtype == dtype
+        assert gt.argmax(x).dtype == gt.int64
+
+
+def test_out_takes_the_result_also_when_it_overlaps_the_input(place, rng):
+    a = random_array(rng, (4, 4), "float32")
+    x = gt.asarray(a, device=place)
+    out = gt.full(4, 9.0, device=place)
+    assert gt.max(x, axis=1, out=out) is out
+    check_same(out, a.max(1))
+    gt.sum(x, axis=0, out=x[1])
+    check_same(x[1], a.sum(0), 1e-5)
+    with pytest.raises(ValueError, match=r"sum: out has shape \(4,\); the result has \(\)"):
+        gt.sum(x, out=out)
+    with pytest.raises(TypeError, match="cannot take a result of float32"):
+        gt.sum(x, axis=0, out=gt.zeros(4, dtype="int32", device=place))
+
+
+def test_methods_are_the_functions(place, rng):
+    a = random_array(rng, (3, 4), "float64")
+    x = gt.asarray(a, device=place)
+    check_same(x.sum(axis=0), a.sum(0), 1e-14)
+    check_same(x.argmax(axis=1), a.argmax(1))
+    assert x.max().item() == a.max()
+    check_same(x.mean(keepdims=True), a.mean(keepdims=True), 1e-14)
+    check_same(gt.count_nonzero(x > 0), np.array(np.count_nonzero(a > 0)))

@@ -1,0 +1,239 @@
+"""Shapes, joins and creation agree with NumPy; views share memory, copies do not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import gputensor as gt
+from tests.support.tensor_arrays import check_same, random_array, random_view
+
+QUICK = settings(max_examples=60, deadline=None)
+
+
+@st.composite
+def two_shapes_of_one_size(draw):
+    """Two factorizations of one size, with ones strewn in."""
+    factors = draw(st.lists(st.sampled_from([2, 3, 5]), max_size=5))
+
+    def shape():
+        cuts = sorted(draw(st.lists(st.integers(0, len(factors)), max_size=4)))
+        edges = [0, *cuts, len(factors)]
+        order = draw(st.permutations(factors))
+        return tuple(
+            int(np.prod(order[a:b], dtype=int)) for a, b in zip(edges, edges[1:], strict=False)
+        )
+
+    return shape(), shape()
+
+
+@QUICK
+@given(shapes=two_shapes_of_one_size(), seed=st.integers(0, 2**32))
+def test_reshape_of_any_layout_equals_numpy_and_is_a_view_when_numpys_is(place, shapes, seed):
+    rng = np.random.default_rng(seed)
+    old, new = shapes
+    a, x = random_view(rng, random_array(rng, old, "int32"), place)
+    check_same(gt.reshape(x, new), a.reshape(new))
+    order = tuple(int(i) for i in rng.permutation(len(old)))
+    b = np.ascontiguousarray(a) if a.ndim else a
+    y = gt.asarray(b, device=place)
+    turned, expected = gt.permute_dims(y, order), b.transpose(order)
+    check_same(gt.reshape(turned, new), expected.reshape(new))
+    numpy_shares = np.shares_memory(expected.reshape(new), b)
+    if numpy_shares:
+        assert gt.reshape(turned, new, copy=False).data_ptr() == y.data_ptr()
+    else:
+        with pytest.raises(ValueError, match="copy is False"):
+            gt.reshape(turned, new, copy=False)
+
+
+def test_reshape_infers_one_extent_and_copies_on_demand(place):
+    x = gt.arange(12, device=place)
+    assert gt.reshape(x, (3, -1)).shape == (3, 4)
+    assert x.reshape(2, -1).shape == (2, 6)
+    copied = gt.reshape(x, (12,), copy=True)
+    copied[0] = 5
+    assert x[0].item() == 0
+    for shape in [(5, -1), (-1, -1), (13,), (0, -1), (-2,)]:
+        with pytest.raises(ValueError, match="reshape|shape"):
+            gt.reshape(x, shape)
+
+
+def test_axis_functions_equal_numpy(place, rng):
+    a, x = random_view(rng, random_array(rng, (2, 1, 3, 4), "int32"), place)
+    check_same(gt.permute_dims(x, (3, 0, -2, 1)), a.transpose(3, 0, 2, 1))
+    check_same(gt.moveaxis(x, 0, -1), np.moveaxis(a, 0, -1))
+    check_same(gt.moveaxis(x, (0, 3), (2, 0)), np.moveaxis(a, (0, 3), (2, 0)))
+    check_same(gt.expand_dims(x, axis=(0, -1)), np.expand_dims(a, (0, -1)))
+    check_same(gt.squeeze(x, 1), a.squeeze(1))
+    check_same(gt.flip(x), np.flip(a))
+    check_same(gt.flip(x, axis=(0, 2)), np.flip(a, (0, 2)))
+    check_same(x.mT, a.swapaxes(-1, -2))
+    check_same(x[0, 0].T, a[0, 0].T)
+    check_same(gt.roll(x, 5, axis=3), np.roll(a, 5, 3))
+    check_same(gt.roll(x, (1, -1), axis=(0, 2)), np.roll(a, (1, -1), (0, 2)))
+    check_same(gt.roll(x, 7), np.roll(a, 7))
+    check_same(gt.broadcast_to(x, (5, 2, 6, 3, 4)), np.broadcast_to(a, (5, 2, 6, 3, 4)))
+    check_same(gt.tile(x, (2, 1, 3)), np.tile(a, (2, 1, 3)))
+    check_same(gt.repeat(x, 3, axis=2), np.repeat(a, 3, 2))
+    check_same(gt.repeat(x, 2), np.repeat(a, 2))
+    for one, other in zip(gt.unstack(x, axis=2), np.moveaxis(a, 2, 0), strict=True):
+        check_same(one, other)
+
+
+def test_views_share_memory(place):
+    x = gt.zeros((2, 3), device=place)
+    for view in (x.T, x[0], gt.reshape(x, 6), gt.flip(x), gt.expand_dims(x), gt.squeeze(x)):
+        before = x.numpy().sum()
+        view[...] = view + 1
+        assert x.numpy().sum() == before + view.size
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1, None])
+def test_concat_and_stack_equal_numpy(place, rng, axis):
+    arrays = [random_array(rng, (3, 4), d) for d in ("int16", "float32", "int16")]
+    tensors = [gt.asarray(a, device=place) for a in arrays]
+    expected = np.concatenate(arrays, axis).astype(np.float32)
+    check_same(gt.concat(tensors, axis=axis), expected)
+    if axis is not None:
+        check_same(gt.stack(tensors, axis=axis), np.stack(arrays, axis).astype(np.float32))
+
+
+def test_concat_of_unequal_lengths_and_empty_parts(place):
+    parts = [np.ones((2, n), np.float32) * n for n in (3, 0, 1)]
+    check_same(gt.concat([gt.asarray(p, device=place) for p in parts], axis=1), np.hstack(parts))
+
+
+@pytest.mark.parametrize("indexing", ["xy", "ij"])
+def test_meshgrid_equals_numpy(place, indexing):
+    axes = [np.arange(2), np.arange(3) * 10, np.arange(4) * 100]
+    grids = gt.meshgrid(*[gt.asarray(a, device=place) for a in axes], indexing=indexing)
+    for grid, expected in zip(grids, np.meshgrid(*axes, indexing=indexing), strict=True):
+        check_same(grid, expected)
+
+
+@pytest.mark.parametrize("k", [-2, 0, 1, 5])
+def test_triangles_and_eye_equal_numpy(place, rng, k):
+    a = random_array(rng, (2, 3, 4), "int32")
+    x = gt.asarray(a, device=place)
+    check_same(gt.tril(x, k=k), np.tril(a, k))
+    check_same(gt.triu(x, k=k), np.triu(a, k))
+    for rows, columns in [(3, 3), (2, 5), (5, 2), (0, 2)]:
+        expected = np.eye(rows, columns, k, dtype=np.float32)
+        check_same(gt.eye(rows, columns, k=k, device=place), expected)
+
+
+def test_constants_have_the_dtype_that_is_promised(place):
+    check_same(gt.zeros((2, 0, 3), device=place), np.zeros((2, 0, 3), np.float32))
+    check_same(gt.ones(3, dtype="int8", device=place), np.ones(3, np.int8))
+    check_same(gt.full((), 7, device=place), np.array(7))
+    check_same(gt.full(2, True, device=place), np.array([True, True]))
+    check_same(gt.full(2, 1.5, device=place), np.array([1.5, 1.5], np.float32))
+    check_same(gt.full(2, 1 + 2j, device=place), np.array([1 + 2j] * 2, np.complex64))
+    check_same(gt.full(1, 2**64 - 1, dtype="uint64", device=place), np.array([2**64 - 1], "uint64"))
+    like = gt.ones((2, 3), dtype="float64", device=place)
+    check_same(gt.zeros_like(like), np.zeros((2, 3)))
+    check_same(gt.full_like(like, 4, dtype="int16"), np.full((2, 3), 4, np.int16))
+    assert gt.empty_like(like).shape == (2, 3)
+
+
+@QUICK
+@given(
+    start=st.integers(-50, 50),
+    stop=st.integers(-50, 50),
+    step=st.integers(-7, 7).filter(bool),
+)
+def test_arange_equals_numpy(place, start, stop, step):
+    check_same(gt.arange(start, stop, step, device=place), np.arange(start, stop, step))
+    expected = np.arange(start, stop, step / 8).astype(np.float32)
+    check_same(gt.arange(start, stop, step / 8, device=place), expected)
+
+
+def test_linspace_hits_both_ends(place):
+    for count in (0, 1, 2, 7):
+        got = gt.linspace(-1, 3, count, dtype="float64", device=place)
+        check_same(got, np.linspace(-1, 3, count), 1e-15)
+    got = gt.linspace(0, 1, 10, endpoint=False, device=place)
+    check_same(got, np.linspace(0, 1, 10, endpoint=False).astype(np.float32), 1e-6)
+    assert gt.linspace(0, 0.1, 11, device=place)[-1].item() == np.float32(0.1)
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: gt.empty(-1), ValueError, "the extent -1 is negative"),
+        (lambda: gt.empty((1,) * 17), ValueError, "17 axes came; at most 16"),
+        (lambda: gt.empty((2**40, 2**40)), ValueError, "more elements than there are addresses"),
+        (lambda: gt.empty(2.5), TypeError, "an int is needed"),
+        (lambda: gt.empty(10**20), ValueError, f"the extent {10**20} has more than 63 bits"),
+        (lambda: gt.empty((0, 2**63)), ValueError, f"the extent {2**63} has more than 63 bits"),
+        (lambda: gt.empty(-(10**20)), ValueError, f"the extent -{10**20} is negative"),
+        (lambda: gt.reshape(gt.zeros(2), (10**20, -1)), ValueError, "2 elements do not fit shape"),
+        (lambda: gt.reshape(gt.zeros(2), 2.5), TypeError, "2.5 is not an extent; an int is needed"),
+        (lambda: gt.arange(0, np.inf), ValueError, "stop is inf; a finite number is needed"),
+        (lambda: gt.arange(gt.ones(())), TypeError, "arange: stop is a Tensor; an int or a float"),
+        (lambda: gt.arange(0, np.nan), ValueError, "stop is nan; a finite number is needed"),
+        (lambda: gt.arange(0.0, 1, np.inf), ValueError, "step is inf; a finite number"),
+        (lambda: gt.arange(2**64), ValueError, f"the length is {2**64}, more elements than"),
+        (lambda: gt.arange(2**62), ValueError, f"the length is {2**62}, more elements than"),
+        (lambda: gt.arange(-1e308, 1e308), ValueError, "the length is [0-9]+, more elements than"),
+        (lambda: gt.arange(2**63, 2**63 + 2), OverflowError, f"{2**63} is outside int64"),
+        (lambda: gt.arange(300, dtype="int8"), OverflowError, "299 is outside int8"),
+        (lambda: gt.linspace(0, 1, 2**70), ValueError, f"linspace: num is {2**70}, more elements"),
+        (lambda: gt.linspace(0, 1, 2.5), TypeError, "linspace: num is a float; an int is needed"),
+        (lambda: gt.linspace(0, 1, -2), ValueError, "linspace: num is -2; 0 or more is needed"),
+        (lambda: gt.eye(2.5), TypeError, "eye: n_rows is a float; an int is needed"),
+        (lambda: gt.eye(2, 2**70), ValueError, "eye: n_cols is [0-9]+, more elements than"),
+        (lambda: gt.permute_dims(gt.zeros((2, 3)), 1), TypeError, "a sequence of 2 ints is needed"),
+        (lambda: gt.sum(gt.zeros(3), axis=10**20), IndexError, f"axis {10**20} is out of range"),
+        (lambda: gt.zeros(2, dtype="float7"), TypeError, "'float7' is not supported; allowed"),
+        (lambda: gt.zeros(2, device="tpu"), ValueError, "tpu"),
+        (lambda: gt.arange(1, 2, 0), ValueError, "step is 0"),
+        (lambda: gt.concat([]), ValueError, "at least one"),
+        (lambda: gt.concat([np.ones(2)]), TypeError, "concat: a Tensor is needed, not a ndarray"),
+        (lambda: gt.concat([gt.ones(2)], axis=0.5), TypeError, "concat: axis is a float; an int"),
+        (lambda: gt.roll(gt.ones(2), 1.5), TypeError, "roll: shift is a float; an int is needed"),
+        (lambda: gt.repeat(gt.ones(2), -1), ValueError, "repeat: repeats is -1; 0 or more"),
+        (lambda: gt.repeat(gt.ones(2), 1.5), TypeError, "repeat: repeats is a float; an int"),
+        (lambda: gt.tril(gt.ones((2, 2)), k=1.5), TypeError, "tril: k is a float; an int"),
+        (lambda: gt.signbit(1.0), TypeError, "signbit: a Tensor is needed, not a float"),
+        (lambda: gt.stack([gt.zeros(1), gt.zeros(2)]), ValueError, "the shapes differ"),
+        (lambda: gt.permute_dims(gt.zeros((2, 3)), (0, 0)), ValueError, "comes twice"),
+        (lambda: gt.squeeze(gt.zeros((2, 3)), 0), ValueError, "extent 2; only 1"),
+        (lambda: gt.zeros(3).T, ValueError, "2 are needed"),
+        (lambda: gt.sum(gt.zeros(3), axis=1), IndexError, "sum: axis 1 is out of range"),
+        (lambda: gt.reshape(np.zeros(3), (3,)), TypeError, "a Tensor is needed, not a ndarray"),
+    ],
+)
+def test_wrong_argument_is_named(call, error, message):
+    with gt.Device("host"), pytest.raises(error, match=message):
+        call()
+
+
+def test_repeated_and_rolled_tensors_are_apart_from_their_argument(place):
+    for copied in (
+        lambda x: gt.repeat(x, 1),
+        lambda x: gt.repeat(x, 1, axis=0),
+        lambda x: gt.tile(x, (1,)),
+        lambda x: gt.roll(x, 0),
+        lambda x: gt.roll(x, (), axis=()),
+        lambda x: gt.concat([x]),
+    ):
+        x = gt.zeros(3, device=place)
+        copied(x)[...] = 1
+        assert x.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("dtype", ["bool", "uint8", "float16", "bfloat16", "complex64"])
+def test_triangles_keep_the_dtype(place, dtype):
+    x = gt.ones((3, 2), dtype=dtype, device=place)
+    check_same(gt.tril(x), np.tril(np.ones((3, 2), x.dtype)))
+    check_same(gt.triu(x, k=-(2**70)), np.ones((3, 2), x.dtype))
+    check_same(gt.eye(2, k=2**70, dtype=dtype, device=place), np.zeros((2, 2), x.dtype))
+
+
+def test_counts_may_be_any_int_and_repetitions_one(place):
+    x, a = gt.arange(4, device=place), np.arange(4)
+    check_same(gt.repeat(x, np.int64(2)), np.repeat(a, 2))
+    check_same(gt.tile(x, 2), np.tile(a, 2))
+    check_same(gt.roll(x.reshape(2, 2), [1, 1], axis=[0, 1]), np.roll(a.reshape(2, 2), 1, (0, 1)))

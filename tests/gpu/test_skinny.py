@@ -1,0 +1,72 @@
+"""Skinny products by our own kernel on a real GPU, by addresses: every layout, type and block."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._driver.registry import cuda_device_count
+from gputensor.blas import kernels as small_m
+from gputensor.blas import kernels as small_m_mma
+from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
+from tests.support import skinny_checks as cases
+
+pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
+
+CASES = [cases.shapes, cases.quantized, cases.plain, cases.products, cases.layers]
+
+
+@pytest.fixture(autouse=True)
+def on_cuda():
+    with gt.Device("cuda:0"):
+        yield
+    small_m.skinny_configure()
+    small_m_mma.skinny_mma_configure()
+
+
+@pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
+@pytest.mark.parametrize("m", range(1, 17))
+def test_every_number_of_rows_is_exact_within_rounding(name, m, rng):
+    n = 8 * int(rng.integers(1, 700))
+    cases.check(rng, PLAIN, name, m, n, 8 * int(rng.integers(1, 900)))
+    cases.check(rng, PLAIN, name, m, 2048, 4096)
+
+
+def test_odd_numbers_of_features_and_mixed_results(rng):
+    for n in (1, 3, 31, 257, 4099):
+        cases.check(rng, PLAIN, "bfloat16", 5, n, 1000, out="float32", alpha=0.5, has_bias=True)
+        cases.check(rng, PLAIN, "float32", 16, n, 1004, beta=-2.0)
+
+
+def test_long_k_goes_through_shared_memory_in_spans(rng):
+    cases.check(rng, PLAIN, "bfloat16", 16, 300, 40000)
+    cases.check(rng, PLAIN, "float32", 16, 300, 40000)
+    cases.check(rng, INT4, "float16", 16, 304, 38400, group=32)
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_cases_that_the_cpu_runs_too(case, rng):
+    case(rng)
+
+
+@pytest.mark.parametrize("form", [INT8, INT4], ids=["int8", "int4"])
+@pytest.mark.parametrize("group", [32, 64, 128, 0])
+@pytest.mark.parametrize("m", [1, 2, 7, 8, 9, 16])
+def test_quantized_weights_of_a_layer(form, group, m, rng):
+    for name in ("bfloat16", "float16"):
+        cases.check(rng, form, name, m, 4096, 4096, group=group)
+
+
+def test_equal_bits_from_run_to_run(rng):
+    x, w = (
+        gt.asarray(rng.standard_normal(shape).astype(np.float32), device="cuda").astype(gt.bfloat16)
+        for shape in ((16, 8192), (8192, 8192))
+    )
+    results = []
+    for _ in range(20):
+        y = gt.full((16, 8192), np.nan, dtype=gt.bfloat16, device="cuda")
+        addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr(), 0, 0, 0)
+        stream = gt.current_stream("cuda").cuda_stream
+        pitches = (8192, 8192, 8192, 0)
+        assert small_m.skinny_run(0, stream, PLAIN, 10, 10, (16, 8192, 8192), addresses, pitches)
+        results.append(y.numpy().view(np.uint16))
+    assert all(np.array_equal(result, results[0]) for result in results)

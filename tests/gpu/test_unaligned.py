@@ -1,0 +1,170 @@
+"""Odd products read as they are, on a real GPU: every layout, offset, pitch, type and split."""
+
+import itertools
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._driver.registry import cuda_device_count
+from gputensor.blas import kernels as direct
+from tests.conformance.products.test_matmul import TF32, assert_within, bound, numpy_dtype, wide
+
+pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
+
+CODES = {"float16": 9, "bfloat16": 10, "float32": 11}
+GUARD = 64
+
+
+@pytest.fixture(autouse=True)
+def on_hopper():
+    if gt.get_device_capability("cuda") != (9, 0):
+        pytest.skip("needs compute capability 9.0")
+
+
+class Matrix:
+    """A column-major batch at an odd place of a poisoned buffer."""
+
+    def __init__(self, rng, values, name, rows, columns, batch):
+        self.ld = rows + int(rng.integers(0, 4))
+        self.stride = self.ld * columns + int(rng.integers(0, 4))
+        self.first = GUARD + int(rng.integers(0, 9))
+        self.shape = (batch, columns, rows)
+        self.name = name
+        kind = numpy_dtype(name)
+        array = np.full(self.first + self.stride * batch + GUARD, np.nan).astype(kind)
+        if values is not None:
+            self.view(array)[...] = values
+        self.tensor = gt.asarray(array, device="cuda")
+        self.before = array
+        self.address = self.tensor.data_ptr() + self.first * array.itemsize
+
+    def view(self, array):
+        step = array.itemsize
+        return np.lib.stride_tricks.as_strided(
+            array[self.first :], self.shape, (self.stride * step, self.ld * step, step)
+        )
+
+    def result(self):
+        """The matrix [batch, rows, columns]; everything around it must be untouched."""
+        after = self.tensor.numpy().copy()
+        got = self.view(after).copy()
+        self.view(after)[...] = self.view(self.before)
+        bits = np.dtype(f"u{after.itemsize}")
+        assert np.array_equal(after.view(bits), self.before.view(bits)), "wrote beside the result"
+        return got.swapaxes(1, 2)
+
+
+def multiply(rng, name, out, operations, sizes, split, *, alpha=1.0, beta=0.0, has_bias=False):
+    m, n, k, batch = sizes
+    kind, wide_kind = numpy_dtype(name), numpy_dtype(out)
+    left = rng.standard_normal((batch, m, k)).astype(kind)
+    right = rng.standard_normal((batch, k, n)).astype(kind)
+    a = left if operations[0] else left.swapaxes(1, 2)
+    b = right if operations[1] else right.swapaxes(1, 2)
+    a = Matrix(rng, a, name, a.shape[2], a.shape[1], batch)
+    b = Matrix(rng, b, name, b.shape[2], b.shape[1], batch)
+    addend = rng.standard_normal((batch, n, m)).astype(wide_kind)
+    bias = rng.standard_normal(m).astype(wide_kind)
+    c = Matrix(rng, addend, out, m, n, batch)
+    d = Matrix(rng, None, out, m, n, batch)
+    vector = Matrix(rng, bias, out, m, 1, 1)
+    direct.unaligned_run(
+        0,
+        gt.current_stream("cuda").cuda_stream,
+        (CODES[name], CODES[out]),
+        operations,
+        sizes,
+        (a.address, b.address, c.address, d.address, vector.address if has_bias else 0),
+        (a.ld, b.ld, c.ld, d.ld),
+        (a.stride, b.stride, c.stride, d.stride),
+        split=split,
+        alpha=alpha,
+        beta=beta,
+    )
+    exact = alpha * (wide(left) @ wide(right))
+    limit = abs(alpha) * bound(left, right, name, 2 * TF32 if name == "float32" else 0.0)
+    if beta:
+        exact = exact + beta * wide(addend).swapaxes(1, 2)
+    if has_bias:
+        exact = exact + wide(bias)[:, None]
+    limit = limit + (2.0**-7 if out == "bfloat16" else 2.0**-10) * np.abs(exact) + 1e-6
+    assert_within(d.result(), exact, limit)
+
+
+@pytest.mark.parametrize("operations", list(itertools.product((0, 1), repeat=2)))
+@pytest.mark.parametrize(
+    ("name", "out"),
+    [
+        ("float32", "float32"),
+        ("bfloat16", "bfloat16"),
+        ("float16", "float16"),
+        ("bfloat16", "float32"),
+    ],
+)
+def test_any_place_pitch_and_layout_and_nothing_written_beside(operations, name, out, rng):
+    for split in (1, 3, 5, 8):
+        m, n, k = (int(x) for x in rng.integers(1, 420, 3))
+        multiply(rng, name, out, operations, (m, n, k, int(rng.integers(1, 4))), split)
+    m, n = (int(x) for x in rng.integers(1, 300, 2))
+    multiply(rng, name, out, operations, (m, n, 1555, 1), 5, alpha=-0.5, beta=2.0, has_bias=True)
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_edges_of_steps_tiles_and_splits(name, rng):
+    depth = 32 if name == "float32" else 64
+    for k in (1, depth - 1, depth, depth + 1, 5 * depth, 5 * depth + 1):
+        multiply(rng, name, name, (1, 0), (129, 127, k, 1), 5)
+        multiply(rng, name, name, (0, 1), (128, 257, k, 1), 2)
+
+
+def operand_pair(rng, m, n, k, kind):
+    return [
+        gt.asarray(rng.standard_normal(shape).astype(np.float32), device="cuda").astype(kind)
+        for shape in ((m, k), (k, n))
+    ]
+
+
+def test_results_have_equal_bits_from_run_to_run_and_in_a_graph(rng):
+    for kind, precision in ((gt.float32, "tf32"), (gt.bfloat16, None)):
+        a, b = operand_pair(rng, 333, 777, 1555, kind)
+        first = gt.matmul(a, b, precision=precision).numpy()
+        for _ in range(10):
+            again = gt.matmul(a, b, precision=precision).numpy()
+            assert np.array_equal(first, again)
+        out = gt.empty((333, 777), dtype=kind, device="cuda")
+        graph = gt.graphs.CUDAGraph()
+        with gt.graphs.graph(graph):
+            gt.matmul(a, b, out=out, precision=precision)
+        graph.replay()
+        assert np.array_equal(first, out.numpy())
+
+
+@pytest.mark.parametrize("precision", ["tf32", None])
+def test_nan_and_infinity_reach_their_rows_and_columns_alone(precision, rng):
+    kind = gt.float32 if precision else gt.bfloat16
+    array_a = rng.standard_normal((333, 1555)).astype(np.float32)
+    array_a[7, 1554] = np.nan
+    array_a[11, 0] = np.inf
+    # The NaN whose rounding up would carry into the sign.
+    array_a.view(np.uint32)[13, 3] = 0x7FFFFFFF
+    array_a.view(np.uint32)[17, 5] = 0xFFFFFFFF
+    b = gt.asarray(rng.standard_normal((1555, 777)).astype(np.float32), device="cuda").astype(kind)
+    a = gt.asarray(array_a, device="cuda").astype(kind)
+    got = gt.matmul(a, b, precision=precision).numpy().astype(np.float32)
+    assert np.isnan(got[[7, 13, 17]]).all()
+    assert np.isinf(got[11]).all()
+    assert np.isfinite(np.delete(got, [7, 11, 13, 17], axis=0)).all()
+
+
+def test_bias_and_activation_ride_along(rng):
+    array_x, array_w = rng.standard_normal((2, 513, 515)).astype(np.float32)
+    array_bias = rng.standard_normal(513).astype(np.float32)
+    x, w, bias = (
+        gt.asarray(array, device="cuda").astype(gt.bfloat16)
+        for array in (array_x, array_w, array_bias)
+    )
+    exact = wide(x.numpy()) @ wide(w.numpy()).T + wide(bias.numpy())
+    limit = bound(x.numpy(), w.numpy().T, "bfloat16") + 2.0**-7 * np.abs(exact)
+    got = gt.linear(x, w, bias, activation="relu").numpy()
+    assert_within(got, np.maximum(exact, 0), limit)

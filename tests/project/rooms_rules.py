@@ -1,0 +1,262 @@
+"""The rules of rooms, as functions from a tree of files to its faults (see layout_rules.py).
+
+A package is divided into rooms: folders that are one extension module each (`__init__.pyx` and the
+`.pxi` parts that it includes) or hold Python modules. Files beside the rooms are named in the order
+too. A room imports only what stands before it in its package.
+"""
+
+import re
+
+from tests.project import layout_rules as rules
+
+# What stands before what inside a package. A name with a dot is a room inside a room.
+ROOMS = {
+    "_driver": (
+        "environment", "table", "settings", "layers", "cuda", "host", "registry", "__init__",
+    ),
+    "_arrays": ("element_types", "__init__", "dtypes", "promotion", "overlap"),
+    "_alloc": (
+        "config.options", "config.settings", "config", "model", "history.pool_names", "history",
+        "core", "grow", "order", "miss", "allocator", "pinned", "observe", "foreign", "replay",
+        "explain", "check", "__init__",
+    ),
+    "streams": ("order", "queue", "capture", "__init__"),
+    "_kernels": (
+        "operations", "expressions", "program", "programs", "launch", "host", "faces", "testing",
+        "__init__",
+    ),
+    "blas": (
+        "kernels.programs", "libraries", "plan", "libraries.gemm", "kernels", "tuning", "backends", "bench", "host",
+        "product", "foreign", "__init__",
+    ),
+    "tensor": (
+        "core", "transfer", "interop", "functions", "manipulation", "products", "printing",
+        "operators", "__init__",
+    ),
+}  # fmt: skip
+# Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.
+LATE = {
+    "gputensor/__init__.py": 4,  # names of the public surface load their module when first used
+    "gputensor/_alloc/__init__.py": 2,  # explaining a failure; the checker of a debug build
+    "gputensor/blas/__init__.py": 1,  # timing products, for tuning
+    "gputensor/blas/tuning/measured_algorithms.py": 1,
+    "gputensor/blas/tuning/tunable.py": 1,
+    "gputensor/cli/blas.py": 2,  # a command loads what it runs
+    "gputensor/cli/devices.py": 3,
+    "gputensor/cli/main.py": 1,
+    "gputensor/cli/memory.py": 6,
+    "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
+}
+MAX_FILES = 25
+MAX_PARAMETERS = 7
+SOURCES = (".py", ".pyx", ".pxd", ".pxi", ".h", ".cuh", ".cpp", ".md", ".json")
+
+
+def module_of(path, root):
+    """The dotted name of a source below gputensor/; a part belongs to its room."""
+    parts = path.relative_to(root).with_suffix("").parts
+    if path.suffix == ".pxi" or parts[-1] == "__init__":
+        parts = parts[:-1]
+    return ".".join(parts)
+
+
+def modules(root):
+    """Every module of the library, from its dotted name to its files."""
+    found = {}
+    for path in rules.files(root, (".py", ".pyx", ".pxd", ".pxi"), ("gputensor",)):
+        found.setdefault(module_of(path, root), []).append(path)
+    return found
+
+
+def imports(root):
+    """Yield (module, imported module, path, is late), names of modules only."""
+    known = modules(root)
+    for module, paths in known.items():
+        for path in paths:
+            for target, is_late in rules.imported_modules(path, root, with_late=True):
+                while target and target not in known:
+                    target = target.rpartition(".")[0]
+                if target and target != module:
+                    yield module, target, path, is_late
+
+
+def place_in_package(module):
+    """(package, rank of the room) of a dotted module name; None where no order is stated."""
+    parts = module.split(".")
+    if len(parts) < 2 or parts[1] not in ROOMS:
+        return None
+    names = ROOMS[parts[1]]
+    inside = parts[2:] or ["__init__"]
+    for length in range(len(inside), 0, -1):
+        name = ".".join(inside[:length])
+        if name in names:
+            return parts[1], names.index(name)
+    return parts[1], -1
+
+
+def imports_of_later_rooms(root):
+    """Imports inside a package that do not point to an earlier room."""
+    for module, paths in modules(root).items():
+        place = place_in_package(module)
+        if place and place[1] < 0:
+            yield f"{paths[0].relative_to(root)}: '{module}' has no place in the order of rooms"
+    for module, target, path, _late in imports(root):
+        here, there = place_in_package(module), place_in_package(target)
+        if here and there and here[0] == there[0] and there[1] > here[1]:
+            yield f"{path.relative_to(root)}: imports {target}, a later room"
+
+
+def circles(root):
+    """Modules that import each other, late imports included."""
+    arrows = {}
+    for module, target, _path, _late in imports(root):
+        if not module.startswith("gputensor.") or target == "gputensor":
+            continue
+        arrows.setdefault(module, set()).add(target)
+    reached = {}
+
+    def reach(start):
+        seen, todo = set(), [start]
+        while todo:
+            for target in arrows.get(todo.pop(), ()):
+                if target not in seen:
+                    seen.add(target)
+                    todo.append(target)
+        return seen
+
+    for module in arrows:
+        reached[module] = reach(module)
+    for module in sorted(arrows):
+        others = sorted(m for m in reached[module] if module in reached.get(m, ()) and m > module)
+        if others:
+            yield f"{module} imports itself by way of {', '.join(others)}"
+
+
+def late_imports(root):
+    """Imports of the library inside functions that LATE does not count, and counts that are off."""
+    found = {}
+    for _module, target, path, is_late in imports(root):
+        if is_late:
+            found.setdefault(path.relative_to(root).as_posix(), set()).add(target)
+    for name in sorted(found.keys() | LATE.keys()):
+        count = len(found.get(name, ()))
+        if count != LATE.get(name, 0):
+            yield f"{name}: {count} late imports, {LATE.get(name, 0)} are stated"
+
+
+def crowded_folders(root):
+    """Folders with more files than one looks through."""
+    for top in ("gputensor", "tests", "benchmarks"):
+        folders = {}
+        for path in rules.files(root, (*SOURCES, ".pyi"), (top,)):
+            folders.setdefault(path.parent, []).append(path)
+        for folder, paths in folders.items():
+            if len(paths) > MAX_FILES:
+                yield f"{folder.relative_to(root)}: {len(paths)} files, at most {MAX_FILES}"
+
+
+STORAGE = re.compile(
+    r"^(?:static|inline|extern)?\s*(?:static\s+|thread_local\s+|__thread\s+|inline\s+)+"
+    r"(?!const\b|constexpr\b)[\w:<>*, ]+?\b\w+\s*(?:\[[^\]]*\])?\s*(?:=[^=(][^;]*|\{[^;]*\})?;",
+    re.M,
+)
+
+
+def storage_in_headers(root):
+    """Headers with variables that more than one module compiles: each would get a copy.
+
+    A .pxd counts as many, since every module that cimports it includes what it names.
+    """
+    texts = {
+        path: rules.code_of(path)
+        for path in rules.files(root, (".pyx", ".pxd", ".pxi", ".h", ".cpp"), ("gputensor",))
+    }
+    for header, text in texts.items():
+        if header.suffix != ".h" or not STORAGE.search(text):
+            continue
+        name = header.relative_to(root).as_posix()
+        users, todo = set(), [name]
+        while todo:
+            text = f'"{todo.pop()}"'
+            found = {path for path, other in texts.items() if text in other} - users
+            users |= found
+            todo += [path.relative_to(root).as_posix() for path in found if path.suffix == ".h"]
+        users = {path for path in users if path.suffix != ".h"}
+        many = sorted(path.name for path in users if path.suffix == ".pxd")
+        if many or len({module_of(path, root) for path in users}) > 1:
+            yield f"{name}: holds variables, and more than one module includes it"
+
+
+FUNCTION = re.compile(
+    r"^[ ]*(?:cdef|cpdef|def|async def)\s[^=\n(]*?(\w+)\(([^()]*(?:\([^()]*\)[^()]*)*)\)", re.M
+)
+
+
+def parameters(text):
+    """The positional parameters of a function's parameter list."""
+    text = re.sub(r"\[[^\]]*\]|\([^()]*\)|\{[^}]*\}", "", text)
+    names = [part.strip() for part in text.split(",") if part.strip()]
+    for index, name in enumerate(names):
+        if name == "*" or (name.startswith("*") and not name.startswith("**")):
+            names = names[:index]
+            break
+    return [name for name in names if name not in ("/", "self", "cls")]
+
+
+# Functions that still take more; none may join them.
+MANY_PARAMETERS = {
+    ("_alloc/grow/view_plan.pxi", "plan_stitch"),
+    ("_alloc/history/history.pxi", "_record"),
+    ("_alloc/history/history.pxi", "history_record_block"),
+    ("_alloc/replay/replay.pxi", "_run"),
+    ("_alloc/replay/replay.pxi", "replay_settings"),
+    ("_kernels/faces/cuda_index.pxi", "fold"),
+    ("_kernels/faces/cuda_index.pxi", "move"),
+    ("_kernels/faces/cuda_index.pxi", "move_by"),
+    ("_kernels/launch/module_cache.pxi", "launch_kernel"),
+    ("_kernels/launch/module_cache.pxi", "launch_kernel_3d"),
+    ("_kernels/programs.py", "elementwise"),
+    ("blas/host/gemm.py", "product"),
+    ("blas/host/gemm.py", "scaled_product"),
+    ("blas/kernels/padding/padding.pxi", "relayout_add"),
+    ("blas/kernels/programs.py", "unaligned"),
+    ("blas/kernels/skinny/skinny.pxi", "fill_small"),
+    ("blas/kernels/skinny/skinny.pxi", "skinny_run"),
+    ("blas/kernels/unaligned/unaligned.pxi", "unaligned_run"),
+    ("blas/plan/prepare.pxi", "place"),
+    ("blas/product/grouped.pxi", "grouped_prepare"),
+    ("blas/product/grouped_offsets.pxi", "launch_groups"),
+    ("tensor/functions/reduction.pxi", "reduced"),
+    ("tensor/products/product_call.pxi", "multiply"),
+    ("tensor/products/product_call.pxi", "result_for"),
+    ("tensor/products/products.pxi", "add_product"),
+    ("tensor/products/products.pxi", "finished_product"),
+    ("tensor/products/scaled.pxi", "scaled_product"),
+}
+
+
+def many_parameters(root):
+    """Functions that take more than seven positional parameters: a struct is missing."""
+    seen = set()
+    for path in rules.files(root, (".py", ".pyx", ".pxi"), ("gputensor",)):
+        name = path.relative_to(root / "gputensor").as_posix()
+        for match in FUNCTION.finditer(rules.code_of(path)):
+            count = len(parameters(match[2]))
+            if count <= MAX_PARAMETERS:
+                continue
+            seen.add((name, match[1]))
+            if (name, match[1]) not in MANY_PARAMETERS:
+                yield f"gputensor/{name}: {match[1]} takes {count} parameters"
+    for name, function in sorted(MANY_PARAMETERS - seen):
+        if (root / "gputensor" / name).parent.exists():
+            yield f"gputensor/{name}: {function} is stated to take many parameters and does not"
+
+
+RULES = (
+    imports_of_later_rooms,
+    circles,
+    late_imports,
+    crowded_folders,
+    storage_in_headers,
+    many_parameters,
+)

@@ -1,0 +1,106 @@
+"""Runs in a process whose driver library is fake_gpu.cpp: the CUDA executor, launch by launch.
+
+Started by unit/kernels/test_simulated_gpu.py with the name of one case; prints "ok" at the end.
+"""
+
+import os
+import sys
+
+import numpy as np
+
+from gputensor._kernels import programs
+from gputensor._kernels import testing as device_array
+from gputensor._kernels.launch import loaded_programs
+from gputensor._kernels.testing import DeviceArray
+from gputensor.errors import DeviceError
+from tests.support import kernel_checks as checks
+from tests.support import kernel_compiler
+
+DEVICE = 0
+
+
+def elementwise(rng):
+    for name, code in [("add", 9), ("where", 11), ("floordiv", 1), ("pow", 13), ("gelu", 10)]:
+        checks.check_operation(DEVICE, name, code, rng)
+    checks.check_operation(DEVICE, "sub", 9, rng, scalars=(1,))
+    for source, target in [(11, 9), (12, 15), (9, 16), (13, 0), (15, 5)]:
+        checks.check_cast(DEVICE, source, target, rng)
+
+
+def layouts(rng):
+    kinds = [("contiguous", "broadcast"), ("padded", "padded"), ("reversed", "sliced")]
+    kinds += [("transposed", "transposed"), ("sliced", "contiguous")]
+    for pair in kinds:
+        for shape in [(8, 64), (3, 5, 7)]:
+            checks.check_layouts(DEVICE, 11, rng, shape, pair)
+    for offset in (4, 8):
+        checks.check_layouts(DEVICE, 11, rng, (70,), ("contiguous",) * 2, offset=offset)
+    checks.check_copy(DEVICE, 9, rng, (70, 130), (1, 0))
+    checks.check_copy(DEVICE, 11, rng, (3, 40, 5, 33), (3, 0, 2, 1))
+
+
+def reductions(rng):
+    cases = [("sum", (9000,), (0,)), ("max", (37, 53), (0,)), ("argmin", (37, 53), (0, 1))]
+    cases += [("sum", (9000, 3), (0,)), ("mean", (3, 9001), (1,)), ("argmax", (3, 40000), (1,))]
+    cases += [("sum", (5, 64, 6), (0, 2)), ("prod", (700, 4), (1,)), ("any", (64, 64), (1,))]
+    for name, shape, axes in cases:
+        checks.check_reduction(DEVICE, name, 11, rng, lambda x: x, shape, axes)
+    checks.check_reduction(DEVICE, "sum", 9, rng, lambda x: x.T, (64, 80), (0,))
+    checks.check_reduction(DEVICE, "max", 3, rng, lambda x: x[::-1, ::2], (24, 36), (1,))
+
+
+def indices(rng):
+    checks.check_gather(DEVICE, 11, rng, (9, 50, 33), 1, [(4, 6)], index_code=3)
+    checks.check_gather(DEVICE, 11, rng, (6, 7, 8, 9), 1, [(3,), (3,), (2, 1)])
+    checks.check_arange(DEVICE, 9, 25, 3.0, 2.0)
+    checks.check_arange(DEVICE, 2, 25, 3.0, -2.0)
+    out = checks.empty_like_shape(10, (5, 7), DEVICE)
+    for value in (0, 3.75):
+        device_array.fill(out, value)
+        assert np.all(out.numpy().astype(np.float64) == value)
+
+
+def known_calls(rng):
+    """The second call of a kind compiles nothing, and the process finds its files again."""
+    values = rng.standard_normal((64, 64)).astype(np.float32)
+    a = DeviceArray.from_numpy(values, DEVICE)
+    out = checks.empty_like_shape(11, (64, 64), DEVICE)
+    device_array.elementwise(4, 11, out, [a, a])
+    kernel_compiler.nvrtc.compile_source = None
+    device_array.elementwise(4, 11, out, [a, a])
+    np.testing.assert_array_equal(out.numpy(), 2 * values)
+
+
+def forks(rng):
+    """A forked child has none of its parent's kernels; the parent keeps them."""
+    out = checks.empty_like_shape(11, (5,), DEVICE)
+    device_array.elementwise(4, 11, out, [out, out])
+    before = loaded_programs(DEVICE)
+    assert [program.path.rsplit("/", 1)[1] for program in before] == ["elementwise.cuh"]
+    pid = os.fork()
+    if pid == 0:
+        os._exit(len(loaded_programs(DEVICE)))
+    assert os.waitpid(pid, 0)[1] == 0
+    assert loaded_programs(DEVICE) == before
+
+
+def needs(rng):
+    """A device that lacks what a program needs is refused before anything is compiled."""
+    kernel_compiler.nvrtc.compile_source = None
+    original = programs.elementwise
+    programs.elementwise = lambda *facts: original(*facts)._replace(minimum=999)
+    out = checks.empty_like_shape(11, (5,), DEVICE)
+    try:
+        device_array.elementwise(4, 11, out, [out, out])
+    except DeviceError as error:
+        assert "elementwise.cuh needs compute capability 99.9; device 0 has" in str(error), error
+    else:
+        raise AssertionError("the kernel was launched")
+
+
+if __name__ == "__main__":
+    kernel_compiler.install()
+    CASES = (elementwise, layouts, reductions, indices, known_calls, forks, needs)
+    cases = {f.__name__: f for f in CASES}
+    cases[sys.argv[1]](np.random.default_rng())
+    print("ok")

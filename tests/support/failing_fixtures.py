@@ -1,0 +1,41 @@
+"""Fixtures of the tests of failing requests: devices, settings, observers."""
+
+import contextlib
+
+import pytest
+
+from gputensor import memory
+from gputensor._alloc.explain import out_of_memory
+from gputensor._driver import registry
+from gputensor.errors import DeviceError
+
+MIB = 1 << 20
+
+
+@pytest.fixture
+def open_device():
+    """Open host devices, 256 MiB if not told otherwise; closed with all that they hold."""
+    opened = []
+
+    def open_one(capacity=256 * MIB, seed=None):
+        opened.append(registry.open_host(capacity=capacity, seed=seed))
+        return opened[-1]
+
+    yield open_one
+    memory.record_memory_history(None)
+    for number in set(opened):
+        with contextlib.suppress(DeviceError):  # the test may have closed it
+            registry.close_host(number)
+
+
+@pytest.fixture
+def observed():
+    """Attach observers; detached after the test."""
+    yield memory.attach_out_of_memory_observer
+    out_of_memory._observers.clear()
+
+
+@pytest.fixture(params=[True, False], ids=["expandable", "plain"])
+def either(request, conf):
+    conf(f"expandable_segments:{request.param}")
+    return request.param

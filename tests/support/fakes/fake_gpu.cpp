@@ -1,0 +1,63 @@
+// fake_libcuda.cpp with device code: an image is a shared library that cuda_on_cpu.h made, and a
+// launch queues its `run` on the stream, to run when the stream reaches it.
+#define cuModuleLoadData fake_module_load
+#define cuModuleGetFunction fake_module_function
+#define cuLaunchKernel fake_launch
+#include <dlfcn.h>
+
+#include "tests/support/fakes/fake_libcuda.cpp"
+#undef cuModuleLoadData
+#undef cuModuleGetFunction
+#undef cuLaunchKernel
+
+#include <sys/mman.h>
+#include <unistd.h>
+#include <vector>
+
+struct Launch {
+    void (*run)(const unsigned*, const unsigned*, const void*);
+    unsigned grid[3], block[3];
+    std::vector<char> parameters;
+};
+
+// The image begins with the length of the library, since cuModuleLoadData is not told.
+EXPORT int cuModuleLoadData(void** module, const void* image) {
+    return unsafe_call([=] {
+        uint64_t nbytes;
+        memcpy(&nbytes, image, 8);
+        int file = memfd_create("kernel", 0);
+        if (write(file, static_cast<const char*>(image) + 8, nbytes) != ssize_t(nbytes)) return 200;
+        char path[64];
+        snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
+        *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        return *module ? 0 : 200;
+    });
+}
+EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
+    if (!dlsym(module, name)) return 500;
+    *function = module;
+    return 0;
+}
+EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,
+                          unsigned by, unsigned bz, unsigned, void* stream, void** parameters,
+                          void** extra) {
+    if (extra || gx == 0 || gy == 0 || gz != 1 || bz != 1 || bx * by == 0 || bx * by > 1024 ||
+        gx > 0x7fffffff || gy > 65535)
+        return INVALID_VALUE;
+    return safe_call([=] {
+        auto nbytes = reinterpret_cast<size_t (*)()>(dlsym(function, "parameters_nbytes"));
+        auto* launch = new Launch{};
+        *reinterpret_cast<void**>(&launch->run) = dlsym(function, "run");
+        unsigned sizes[] = {gx, gy, gz, bx, by, bz};
+        memcpy(launch->grid, sizes, sizeof(sizes));
+        const char* first = static_cast<const char*>(parameters[0]);
+        launch->parameters.assign(first, first + nbytes());
+        // Kept: a captured launch runs once for each replay.
+        return device().host_launch(
+            [](void* argument) {
+                auto* queued = static_cast<Launch*>(argument);
+                queued->run(queued->grid, queued->block, queued->parameters.data());
+            },
+            launch, number(stream));
+    });
+}

@@ -1,0 +1,52 @@
+"""A stand-in for NVRTC: compiles the generated CUDA C++ for the CPU (cuda_on_cpu.h).
+
+`install` puts it where the library looks for NVRTC. Images work with fake_gpu.cpp only.
+"""
+
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+from gputensor._kernels.launch import nvrtc
+
+FAKES = Path(__file__).resolve().parent / "fakes"
+COMPILER = shutil.which("g++") or shutil.which("c++")
+# The three conversions that are PTX text in types.cuh.
+_CONVERSIONS = (
+    (r'asm\("cvt\.f32\.f16[^;]*;"[^;]*;', "y = cpu_half_to_float(x.bits);"),
+    (r'asm\("cvt\.rn\.f16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_half(x);"),
+    (r'asm\("cvt\.rn\.bf16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_bfloat(x);"),
+)
+
+
+def cpu_source(source):
+    """Return the program with the header in front and the entry behind."""
+    for pattern, replacement in _CONVERSIONS:
+        source = re.sub(pattern, replacement, source)
+    if "asm(" in source:
+        raise ValueError("a kernel has PTX that the tests cannot run")
+    return f'#include "{FAKES}/cuda_on_cpu.h"\n{source}\nCUDA_ON_CPU_RUN\n'
+
+
+def compile_source(source, target, options=()):
+    """Return the image: 8 bytes of length, then a shared library."""
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "kernel.so"
+        subprocess.run(
+            [COMPILER, "-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fPIC", "-shared"]
+            + ["-x", "c++", "-", "-o", str(output)],
+            input=cpu_source(source),
+            text=True,
+            check=True,
+        )
+        library = output.read_bytes()
+    return len(library).to_bytes(8, "little") + library
+
+
+def install():
+    """Compile for the CPU from now on."""
+    nvrtc.compile_source = compile_source
+    nvrtc.version = lambda: (0, 0)
+    nvrtc.architecture = lambda capability: f"sm_{capability}"

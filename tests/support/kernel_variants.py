@@ -1,0 +1,162 @@
+"""The variants of every kernel: by file, all of them, and a few that stand for them.
+
+What the launchers can ask for is finite for most kernels and listed whole. Element-wise kernels and
+reductions have unbounded numbers of axes; each operation is listed with each type it takes in a
+contiguous, a strided and a mixed form.
+"""
+
+import itertools
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels import programs as elements
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor.blas.kernels import programs as products
+
+FLOATS = ("float16", "bfloat16", "float32")
+HALVES = FLOATS[:2]
+INTEGERS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64")
+BITS = (False, True)
+UNIT, STRIDED, SCALAR = elements.UNIT, elements.STRIDED, elements.SCALAR
+# modes of the inputs, axes, units a thread; the vector is as wide as the types allow unless strided
+FORMS = (((UNIT,) * 3, 0, 2), ((STRIDED, SCALAR, STRIDED), 2, 1), ((UNIT, STRIDED, SCALAR), 3, 1))
+
+
+def operations():
+    for row, element, (modes, rank, unroll) in itertools.product(ELEMENTWISE, DTYPES, FORMS):
+        if element.kind in row.kinds:
+            inputs = [element.code] * row.arity
+            if row.name == "where":
+                inputs[0] = 0
+            vector = 1 if STRIDED in modes else max(1, 16 // element.itemsize)
+            yield elements.elementwise(
+                row.code, element.code, element.code, inputs, modes[: row.arity], vector, rank,
+                unroll,
+            )  # fmt: skip
+
+
+def casts():
+    for source, target in itertools.product(range(len(DTYPES)), repeat=2):
+        yield elements.elementwise(0, target, target, (source,), (UNIT,), 1, 0, 2)
+
+
+def reductions():
+    for row, element in itertools.product(REDUCTIONS, DTYPES):
+        if element.kind not in row.kinds:
+            continue
+        out = 4 if row.name.startswith("arg") else element.code
+        for column, wide, partial, from_partial in itertools.product(BITS, repeat=4):
+            if column and from_partial:
+                continue
+            yield elements.reduction(
+                row.code, element.code, element.code, out, column=column,
+                vector=1 if from_partial else min(4, 16 // element.itemsize), kept=2, reduced=1,
+                wide=wide, partial=partial, from_partial=from_partial,
+            )  # fmt: skip
+
+
+def indices():
+    for form, size, dtype, rank in itertools.product(
+        range(5), (1, 2, 4, 8, 16), range(1, 9), (1, 3)
+    ):
+        yield elements.index(form, size, dtype, rank)
+
+
+def transpositions():
+    for source, target in itertools.product(range(len(DTYPES)), repeat=2):
+        yield elements.transpose(target, source, (source + target) % 3)
+
+
+def epilogues():
+    types = [(11, 11, 11, 10), (9, 9, 11, 9), (12, 12, 12, 12), (11, 10, 10, 15), (10, 10, 10, 10)]
+    for kinds, activation, rank, is_scaled, is_wide in itertools.product(
+        types, range(5), (1, 2, 4, 16), BITS, BITS
+    ):
+        yield products.epilogue(kinds, activation, rank, 4 if is_wide else 1, is_scaled, is_wide)
+
+
+def grouped_wgmma():
+    shapes = ((1, 64), (1, 128), (2, 64), (2, 128), (2, 256), (3, 256))
+    for source, target, (quartets, columns), along in itertools.product(
+        HALVES, FLOATS, shapes, BITS
+    ):
+        yield products.grouped_wgmma(source, target, quartets, columns, along)
+
+
+def unaligned():
+    pairs = [(name, out) for name in FLOATS for out in (name, "float32")]
+    for types, a, b, even_a, even_b, split in itertools.product(
+        dict.fromkeys(pairs), BITS, BITS, BITS, BITS, range(1, 9)
+    ):
+        columns = 112 if b or types[0] == "float32" else 128
+        yield products.unaligned(
+            *types, a, b, even_a and not a, even_b and not b, columns, split, 6
+        )
+
+
+def packed():
+    pairs = [(name, out) for name in HALVES for out in (name, "float32")] + [("float32",) * 2]
+    for types, columns, has_addend in itertools.product(pairs, (256, 128), BITS):
+        yield products.packed(*types, columns, has_addend)
+
+
+def skinny():
+    for tokens, (tiles, warps), stages, splits in itertools.product(
+        (1, 2, 4, 8, 16), ((1, 8), (1, 4), (1, 1), (2, 4), (2, 2)), (2, 4, 8), (1, 2, 4)
+    ):
+        yield products.skinny(tokens, tiles=tiles, warps=warps, stages=stages, splits=splits)
+
+
+def skinny_mma():
+    forms = [
+        (products.PLAIN, 0),
+        *itertools.product((products.INT8, products.INT4), (0, 32, 64, 128)),
+    ]
+    for (form, group), name, is_float, tokens, splits, warps in itertools.product(
+        forms, HALVES, BITS, (8, 16), (1, 2), ((1, 16), (2, 8), (5, 3), (16, 1))
+    ):
+        yield products.skinny_mma(
+            form, name, "float32" if is_float else name, tokens,
+            tiles=2 if form == products.INT4 else 1, step=1 if form == products.PLAIN else 2,
+            row_warps=warps[0], k_warps=warps[1], stages=3, splits=splits, group=group,
+        )  # fmt: skip
+
+
+def each(function, *choices):
+    return lambda: itertools.starmap(function, itertools.product(*choices))
+
+
+#: name -> all variants of a kernel, and how many of them stand for it in the quick tests.
+KERNELS = {
+    "operations": (operations, 12),
+    "casts": (casts, 3),
+    "reductions": (reductions, 4),
+    "indices": (indices, 2),
+    "transpositions": (transpositions, 1),
+    "arange": (each(elements.arange, range(len(DTYPES))), 1),
+    "epilogues": (epilogues, 2),
+    "tiny": (each(products.tiny, FLOATS, FLOATS, (16, 32)), 2),
+    "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
+    "strided": (each(products.strided), 1),
+    "listed": (each(products.listed), 1),
+    "relayout": (each(products.relayout), 1),
+    "random": (each(products.random), 1),
+    "dequantize": (each(products.dequantize, FLOATS, (4, 8)), 3),
+    "grouped": (each(products.grouped, FLOATS, FLOATS, (4, 8)), 1),
+    "grouped_wgmma": (grouped_wgmma, 1),
+    "unaligned": (unaligned, 2),
+    "packing": (each(products.packing, (2, 4)), 2),
+    "packed": (packed, 1),
+    "skinny": (skinny, 2),
+    "skinny_mma": (skinny_mma, 3),
+}
+
+
+def variants(name):
+    """Return the variants of a kernel, each once."""
+    return list(dict.fromkeys(KERNELS[name][0]()))
+
+
+def few(name):
+    """Return the variants that stand for a kernel, evenly spread over all."""
+    found, count = variants(name), KERNELS[name][1]
+    return [found[(2 * i + 1) * len(found) // (2 * count)] for i in range(count)]

@@ -1,0 +1,211 @@
+"""Skinny products against float64 on one device, by addresses; shared by CPU and GPU tests.
+
+Started as a program by test_skinny.py, in a process whose driver is fake_gpu.cpp.
+"""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+
+import gputensor as gt
+from gputensor._arrays.element_types import CODE_OF
+from gputensor.blas import kernels as small_m
+from gputensor.blas import kernels as small_m_mma
+from gputensor.blas.host import int4_layout
+from gputensor.blas.kernels import programs
+from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
+
+DTYPES = {
+    "float32": np.dtype(np.float32),
+    "float16": np.dtype(np.float16),
+    "bfloat16": np.dtype(ml_dtypes.bfloat16),
+}
+UNIT = {"float32": 2.0**-24, "float16": 2.0**-11, "bfloat16": 2.0**-8}
+
+
+def on_device(array):
+    return gt.asarray(array, device="cuda")
+
+
+def wide(array):
+    return array.astype(np.float64)
+
+
+def random_weights(rng, form, n, k, name, group):
+    """Return tensors of weights and scales, the weights in float64, and their pitch."""
+    if form == PLAIN:
+        w = rng.standard_normal((n, k + 16)).astype(DTYPES[name])
+        return on_device(w), None, wide(w[:, :k]), k + 16
+    low = -8 if form == INT4 else -128
+    values = rng.integers(low, -low, (n, k)).astype(np.int8)
+    scales = rng.uniform(0.5, 2.0, (k // group if group else 1, n)).astype(DTYPES[name])
+    exact = values * np.repeat(wide(scales), group or k, axis=0).T
+    if form == INT8:
+        return on_device(values), on_device(scales), exact, k
+    packed = int4_layout.pack(values)
+    return on_device(packed), on_device(scales), exact, packed.shape[1]
+
+
+def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, has_bias=False):
+    """One product into poisoned memory: exact within the rounding of its sums."""
+    out = out or name
+    w, scales, exact_w, pitch = random_weights(rng, form, n, k, name, group)
+    x = rng.standard_normal((m, k + 32)).astype(DTYPES[name])
+    bias = rng.standard_normal(n).astype(DTYPES[out])
+    addend = rng.standard_normal((m, n + 3)).astype(DTYPES[out])
+    poison = np.full((m, n + 5), np.nan, DTYPES[out])
+    given = [on_device(array) for array in (x, bias, addend, poison)]
+    x_on, bias_on, addend_on, y_on = given
+    used = [x_on, w, y_on, scales, bias_on if has_bias else None, addend_on]
+    addresses = tuple(0 if tensor is None else tensor.data_ptr() for tensor in used)
+    pitches = (k + 32, pitch, n + 5, n + 3)
+    codes = CODE_OF[DTYPES[name]], CODE_OF[DTYPES[out]]
+    stream = gt.current_stream("cuda").cuda_stream
+    sizes = (m, n, k)
+    assert small_m.skinny_run(0, stream, form, *codes, sizes, addresses, pitches, group=group,
+                       alpha=alpha, beta=beta)  # fmt: skip
+    gt.synchronize()
+    got = y_on.numpy()
+    x = wide(x[:, :k])
+    exact = alpha * (x @ exact_w.T) + beta * wide(addend[:, :n]) + (wide(bias) if has_bias else 0)
+    terms = abs(alpha) * (np.abs(x) @ np.abs(exact_w).T) + abs(beta) * np.abs(wide(addend[:, :n]))
+    limit = (k**0.5 + 8) * 2.0**-23 * (terms + 3) + 1.01 * UNIT[out] * np.abs(exact)
+    error = np.abs(wide(got[:, :n]) - exact)
+    assert np.all(error <= limit), (sizes, form, name, float(np.nanmax(error / limit)))
+    assert np.all(np.isnan(wide(got[:, n:])))
+
+
+def plain(rng):
+    """Every type, odd numbers of features, tails of k, several blocks and spans."""
+    for name in ("bfloat16", "float16", "float32"):
+        for m in rng.permutation(np.arange(1, 17))[:4]:
+            n, k = int(rng.integers(1, 300)), 8 * int(rng.integers(1, 90))
+            check(rng, PLAIN, name, int(m), n, k)
+    check(rng, PLAIN, "bfloat16", 5, 129, 520, out="float32", alpha=0.5, beta=2.0, has_bias=True)
+    check(rng, PLAIN, "float16", 3, 40, 4096, alpha=-2.0, has_bias=True)
+
+
+def shapes(rng):
+    """Blocks of every shape give the same product."""
+    for tiles, warps, stages, splits in [(1, 1, 2, 1), (2, 4, 3, 2), (4, 2, 5, 4), (1, 8, 2, 8)]:
+        small_m.skinny_configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
+        check(rng, PLAIN, "float32", 7, 150, 1300)
+    small_m.skinny_configure()
+    for tiles, row_warps, k_warps, stages, splits in [
+        (1, 1, 1, 2, 1),
+        (2, 3, 5, 3, 2),
+        (4, 1, 3, 2, 2),
+        (1, 7, 2, 5, 1),
+    ]:
+        small_m_mma.skinny_mma_configure(
+            tiles=tiles, row_warps=row_warps, k_warps=k_warps, stages=stages, splits=splits
+        )
+        check(rng, PLAIN, "bfloat16", 3, 150, 1304)
+        check(rng, INT4, "float16", 9, 152, 1280, group=128)
+        check(rng, INT8, "bfloat16", 2, 77, 1296)
+    small_m_mma.skinny_mma_configure()
+
+
+def quantized(rng):
+    """int8 and int4 with every group size and both activation types."""
+    for form in (INT8, INT4):
+        for group in (32, 64, 128, 0):
+            for name in ("bfloat16", "float16"):
+                m, n = int(rng.integers(1, 17)), 8 * int(rng.integers(1, 40))
+                k = (group or 16) * int(rng.integers(1, 12))
+                check(rng, form, name, m, n, k, group=group)
+    check(rng, INT4, "float16", 2, 77, 200, has_bias=True)
+
+
+def assert_near(got, exact, terms, name):
+    """Within the rounding of the sums and of the result."""
+    limit = 2.0**-17 * terms + 1.01 * UNIT[name] * np.abs(exact)
+    error = np.abs(wide(got) - exact)
+    assert np.all(error <= limit), float(np.nanmax(error / limit))
+
+
+def products(rng):
+    """What gt.matmul and its kin send to the kernel, with bias, addend and views of the result."""
+    for name in ("bfloat16", "float32"):
+        m, n, k = int(rng.integers(1, 17)), 1040, 1032
+        x, w, c, bias = (
+            rng.standard_normal(shape).astype(DTYPES[name])
+            for shape in ((m, k), (n, k), (m, n), (n,))
+        )
+        exact = wide(x) @ wide(w).T
+        terms = np.abs(wide(x)) @ np.abs(wide(w)).T + 3
+        on = [on_device(array) for array in (x, w, c, bias)]
+        assert_near(gt.matmul(on[0], on[1].T).numpy(), exact, terms, name)
+        assert_near(gt.linear(on[0], on[1], on[3]).numpy(), exact + wide(bias), terms, name)
+        columns = on_device(np.ascontiguousarray(w.T))
+        got = gt.addmm(on[2], on[0], columns, beta=-0.5, alpha=2.0).numpy()
+        assert_near(got, 2 * exact - 0.5 * wide(c), 2 * terms + np.abs(wide(c)), name)
+        out = gt.full((m, n + 8), np.nan, dtype=DTYPES[name], device="cuda")
+        gt.matmul(on[0], columns, out=out[:, 3 : n + 3])
+        assert_near(out.numpy()[:, 3 : n + 3], exact, terms, name)
+        assert np.isnan(wide(out.numpy()[:, :3])).all()
+        got = gt.linear(on[0], on[1], activation="relu").numpy()
+        assert_near(got, np.maximum(exact, 0), terms, name)
+    # One row and few features: 16-bit floats too.
+    for name in ("bfloat16", "float16"):
+        x, w = (
+            rng.standard_normal(shape).astype(DTYPES[name]) for shape in ((1, 4096), (528, 4096))
+        )
+        got = gt.matmul(on_device(x), on_device(w).T).numpy()
+        assert_near(got, wide(x) @ wide(w).T, np.abs(wide(x)) @ np.abs(wide(w)).T + 3, name)
+
+
+def layers(rng):
+    """quantized_linear: few rows, many rows, rows that are not aligned, leading dimensions."""
+    for quantize in (gt.quantize_int8, gt.quantize_int4):
+        for name in ("bfloat16", "float16", "float32"):
+            for shape, k, group in [((3, 2), 256, 64), ((33,), 128, 32), ((2,), 100, None)]:
+                n = 8 * int(rng.integers(2, 20)) + (4 if group is None else 0)
+                w, x = (
+                    on_device(rng.standard_normal(size).astype(DTYPES[name]))
+                    for size in ((n, k), (*shape, k))
+                )
+                bias = on_device(rng.standard_normal(n).astype(DTYPES[name]))
+                q, scales = quantize(w, group)
+                got = gt.quantized_linear(x, q, scales, bias)
+                assert got.shape == (*shape, n)
+                values = q if q.dtype == np.int8 else gt.unpack_int4(q, (n, k))
+                factors = np.repeat(wide(scales.numpy()), group or k, axis=0).T
+                plain = wide(values.numpy()) * factors
+                exact = wide(x.numpy()) @ plain.T + wide(bias.numpy())
+                terms = np.abs(wide(x.numpy())) @ np.abs(plain).T + 3
+                # Weights that are made plain first are rounded once more.
+                rounding = 1.01 * UNIT[name] * terms
+                error = np.abs(wide(got.numpy()) - exact)
+                assert np.all(error <= rounding + 2.0**-17 * terms + UNIT[name] * np.abs(exact))
+
+
+if __name__ == "__main__":
+    from gputensor._kernels.launch import nvrtc
+    from tests.support import kernel_compiler
+    from tests.support import skinny_on_cpu as small_m_on_cpu
+
+    kernel_compiler.install()
+    nvrtc.compile_source = small_m_on_cpu.compile_source
+    known, made = small_m.device_info, []
+    for name in ("skinny", "skinny_mma"):
+        original = getattr(programs, name)
+        setattr(
+            programs,
+            name,
+            lambda *given, to=original, **named: made.append(to) or to(*given, **named),
+        )
+    shared = int(sys.argv[2])
+    small_m.device_info = lambda device: (
+        known(device)
+        | {
+            "shared_nbytes_per_multiprocessor": shared,
+            "multiprocessors": 4,
+        }
+    )
+    {f.__name__: f for f in (plain, shapes, quantized, products, layers)}[sys.argv[1]](
+        np.random.default_rng()
+    )
+    assert made, "no product went to the kernel"
+    print("ok")

@@ -1,0 +1,242 @@
+"""The kernels of skinny products, compiled for the CPU and run cluster by cluster (fake_gpu.cpp).
+
+The PTX of a kernel is replaced by C++ of the same meaning on cuda_on_cpu.h. The threads of all
+blocks of a cluster are fibers that take turns; a barrier of a warp, a block or the cluster counts
+who has come and lets nobody on before the last. A tensor core instruction is a meeting of a warp:
+each lane leaves its fragments, then each computes its own part of the result from the whole warp's.
+So the layout of fragments is checked against the documented one, apart from the kernel.
+"""
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.support import kernel_compiler
+from tests.support.kernel_compiler import COMPILER, FAKES
+
+# The PTX that is replaced, by how its text and operands begin, and the C++ of the same meaning.
+_REPLACEMENTS = (
+    ("cp.async.cg.shared.global.L2::cache_hint", "cpu_copy(to, from, true, 16);"),
+    ("cp.async.cg", "cpu_copy(to, from, is_valid, 16);"),
+    ("cp.async.ca.shared.global.L2::128B", "cpu_copy(to, from, is_valid, 8);"),
+    ("cp.async.ca", "cpu_copy(to, from, is_valid, 4);"),
+    ("cp.async.", ";"),
+    ("createpolicy", "policy = 0;"),
+    ("ld.shared.v4", "memcpy(&x, cpu_shared + from, 16);"),
+    ("ld.shared.b32", "memcpy(&word, cpu_shared + from, 4);"),
+    ("cvt.f32.f16", "%0 = cpu_half_to_float(%1);"),
+    ("cvt.rn.bf16.f32", "%0 = cpu_float_to_bfloat(%1);"),
+    ("cvt.rn.f16.f32", "%0 = cpu_float_to_half(%1);"),
+    ("mma.sync", "cpu_multiply<X_KIND>(d, a0, a1, a2, a3, b0, b1);"),
+    ("lop3.b32", "%0 = (%1 & %2) | %3;"),
+    ("fma.rn.bf16x2", "%0 = cpu_fma_pair<1>(%1, %2, %3);"),
+    ("fma.rn.f16x2", "%0 = cpu_fma_pair<0>(%1, %2, %3);"),
+    ("add.rn.f16x2", "%0 = cpu_fma_pair<0>(%1, 0x3c003c00u, %2);"),
+    ("st.shared.f32", "memcpy(cpu_shared + %0, &%1, 4);"),
+    ("st.shared.v2", "cpu_store_pair(cpu_shared + %0, %1, %2);"),
+    ("st.shared::cluster.f32", "memcpy(cpu_cluster[owner].shared + %0, &%1, 4);"),
+    ("mapa", "%0 = %1;"),
+    ("ld.shared::cluster", "memcpy(&x, cpu_cluster[split].shared + from, 4);"),
+    ("ld.shared.f32", "memcpy(&x, cpu_shared + from, 4);"),
+    ("barrier.cluster.arrive", "cpu_whole.wait(SPLITS * blockDim.x);"),
+    ("barrier.cluster.wait", ";"),
+)
+
+_SHIM = r"""
+static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
+    unsigned long long both = (unsigned long long)y << 32 | x;
+    unsigned out = 0;
+    for (int i = 0; i < 4; ++i) out |= (unsigned)(both >> 8 * (s >> 4 * i & 7) & 255) << 8 * i;
+    return out;
+}
+#define __align__(n)
+#undef __launch_bounds__
+#define __launch_bounds__(...)
+#define __cluster_dims__(x, y, z)
+struct CpuBarrier {
+    int came = 0, generation = 0;
+    void wait(int count) {
+        const int mine = generation;
+        if (++came == count) {
+            came = 0;
+            ++generation;
+        }
+        while (generation == mine) swapcontext(cpu_fiber, &cpu_scheduler);
+    }
+};
+struct CpuBlock {
+    std::vector<char> memory;
+    char* shared;
+    CpuBarrier all, warps[32];
+    unsigned lanes[1024], fragments[1024][6];
+};
+static CpuBlock cpu_cluster[8];
+static CpuBarrier cpu_whole;
+static CpuBlock* cpu_here;
+static char* cpu_shared;
+#define __syncthreads() cpu_here->all.wait(blockDim.x)
+#define __syncwarp() cpu_here->warps[threadIdx.x / 32].wait(32)
+static unsigned __cvta_generic_to_shared(const void*) { return 0; }
+static void cpu_copy(unsigned to, const char* from, bool is_valid, int nbytes) {
+    if ((size_t)from % nbytes || to % nbytes) abort();
+    if (is_valid) memcpy(cpu_shared + to, from, nbytes); else memset(cpu_shared + to, 0, nbytes);
+}
+static void cpu_store_pair(char* to, float a, float b) {
+    if ((size_t)to % 8) abort();
+    memcpy(to, &a, 4);
+    memcpy(to + 4, &b, 4);
+}
+template <int KIND> static float cpu_wide(unsigned short bits) {
+    return KIND == 1 ? __uint_as_float((unsigned)bits << 16) : cpu_half_to_float(bits);
+}
+template <int KIND> static unsigned short cpu_narrow(float x) {
+    return KIND == 1 ? cpu_float_to_bfloat(x) : cpu_float_to_half(x);
+}
+template <int KIND> static unsigned cpu_fma_pair(unsigned x, unsigned y, unsigned z) {
+    unsigned out = 0;
+    for (int i = 0; i < 32; i += 16)
+        out |= (unsigned)cpu_narrow<KIND>(cpu_wide<KIND>(x >> i) * cpu_wide<KIND>(y >> i)
+                                          + cpu_wide<KIND>(z >> i)) << i;
+    return out;
+}
+static float __shfl_xor_sync(unsigned, float value, int mask) {
+    cpu_here->lanes[threadIdx.x] = __float_as_uint(value);
+    __syncwarp();
+    unsigned found = cpu_here->lanes[threadIdx.x ^ mask];
+    __syncwarp();
+    return __uint_as_float(found);
+}
+// The fragments as the PTX manual draws them: A[row][k], B[k][column], D[row][column].
+template <int KIND> static void cpu_multiply(float* d, unsigned a0, unsigned a1, unsigned a2,
+                                             unsigned a3, unsigned b0, unsigned b1) {
+    const int lane = threadIdx.x % 32, first = threadIdx.x - lane;
+    const unsigned mine[6] = {a0, a1, a2, a3, b0, b1};
+    memcpy(cpu_here->fragments[threadIdx.x], mine, sizeof mine);
+    __syncwarp();
+    for (int e = 0; e < 4; ++e) {
+        const int row = lane / 4 + 8 * (e / 2), column = 2 * (lane % 4) + e % 2;
+        for (int k = 0; k < 16; ++k) {
+            const unsigned* a = cpu_here->fragments[first + row % 8 * 4 + k % 8 / 2];
+            const unsigned* b = cpu_here->fragments[first + column * 4 + k % 8 / 2];
+            d[e] += cpu_wide<KIND>(a[row / 8 + 2 * (k / 8)] >> 16 * (k % 2))
+                  * cpu_wide<KIND>(b[4 + k / 8] >> 16 * (k % 2));
+        }
+    }
+    __syncwarp();
+}
+"""
+
+_RUN = r"""
+static const Parameters* cpu_parameters;
+static bool cpu_done[8 * 1024];
+static int cpu_current;
+static void cpu_entry() {
+    const int mine = cpu_current;
+    kernel(*cpu_parameters);
+    cpu_done[mine] = true;
+}
+extern "C" size_t parameters_nbytes() { return sizeof(Parameters); }
+extern "C" void run(const unsigned* grid, const unsigned* block, const void* parameters) {
+    const int count = SPLITS * THREADS;
+    std::vector<ucontext_t> fibers(count);
+    std::vector<char> stacks((size_t)count * 65536);
+    cpu_parameters = static_cast<const Parameters*>(parameters);
+    blockDim = {block[0], 1, 1};
+    gridDim = {grid[0], 1, 1};
+    if (block[0] != THREADS || grid[0] % SPLITS) abort();
+    for (unsigned first = 0; first < grid[0]; first += SPLITS) {
+        for (int s = 0; s < SPLITS; ++s) {
+            CpuBlock& here = cpu_cluster[s];
+            here.memory.assign(CPU_SHARED_NBYTES + 128, (char)0xff);
+            here.shared = (char*)((size_t)(here.memory.data() + 127) / 128 * 128);
+        }
+        for (int i = 0; i < count; ++i) {
+            cpu_done[i] = false;
+            getcontext(&fibers[i]);
+            fibers[i].uc_stack.ss_sp = &stacks[(size_t)i * 65536];
+            fibers[i].uc_stack.ss_size = 65536;
+            fibers[i].uc_link = &cpu_scheduler;
+            makecontext(&fibers[i], cpu_entry, 0);
+        }
+        for (bool is_running = true; is_running;) {
+            is_running = false;
+            for (int i = 0; i < count; ++i) {
+                if (cpu_done[i]) continue;
+                cpu_current = i;
+                threadIdx = {(unsigned)i % THREADS, 0, 0};
+                blockIdx = {first + i / THREADS, 0, 0};
+                cpu_here = &cpu_cluster[i / THREADS];
+                cpu_shared = cpu_here->shared;
+                cpu_fiber = &fibers[i];
+                swapcontext(&cpu_scheduler, &fibers[i]);
+                is_running = true;
+            }
+        }
+    }
+}
+"""
+
+
+def statement_end(source, start):
+    """Return where the asm statement that begins at `start` ends, and its operands."""
+    depth, index, in_text, first, operands = 0, start, False, 0, []
+    while True:
+        letter = source[index]
+        if letter == '"':
+            in_text = not in_text
+        elif not in_text and letter == "(":
+            depth += 1
+            if depth == 2:
+                first = index + 1
+        elif not in_text and letter == ")":
+            depth -= 1
+            if depth == 1:
+                operands.append(source[first:index])
+            if depth == 0:
+                return source.index(";", index) + 1, operands
+        index += 1
+
+
+def without_ptx(source):
+    """Return the program with each asm statement replaced."""
+    parts, done = [], 0
+    for found in re.finditer(r'asm(?: volatile)?\("', source):
+        end, operands = statement_end(source, found.start())
+        text = source[found.end() :]
+        statement = next(
+            (cpp for begin, cpp in _REPLACEMENTS if text.startswith(begin)), "abort();"
+        )
+        for number, operand in enumerate(operands):
+            statement = statement.replace(f"%{number}", f"({operand})")
+        parts += [source[done : found.start()], statement]
+        done = end
+    return "".join([*parts, source[done:]])
+
+
+def cpu_source(source):
+    """Return the program with its shim in front and its entry behind."""
+    source = without_ptx(source)
+    source = source.replace("extern __shared__", "static").replace("memory[];", "memory[1];")
+    shared = "#define CPU_SHARED_NBYTES 240000\n"
+    return f'#include "{FAKES}/cuda_on_cpu.h"\n{_SHIM}{source}{shared}{_RUN}'
+
+
+def compile_source(source, target, options=()):
+    """Stand in for NVRTC; the image is for fake_gpu.cpp."""
+    del target, options
+    if "dequantize" in source:
+        source = without_ptx(source)
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "kernel.so"
+        subprocess.run(
+            [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-x", "c++", "-"]
+            + ["-o", str(output)],
+            input=cpu_source(source)
+            if "cp.async" in source
+            else kernel_compiler.cpu_source(source),
+            text=True,
+            check=True,
+        )
+        library = output.read_bytes()
+    return len(library).to_bytes(8, "little") + library

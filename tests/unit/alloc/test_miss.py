@@ -1,0 +1,216 @@
+"""Each rung of the ladder serves a request that those below it cannot, and asks no more for it."""
+
+import threading
+
+import pytest
+
+from gputensor import memory
+from gputensor._alloc import foreign as raw_memory
+from gputensor._alloc import observe as report
+from gputensor.errors import OutOfMemoryError
+from tests.support.alloc_probe import MIB, opened
+
+
+def test_what_another_thread_parked_is_joined_before_the_pool_grows():
+    with opened() as probe:
+        parked, done = threading.Event(), threading.Event()
+
+        def body():
+            blocks = [raw_memory.raw_alloc(probe.device, 128 << 10, 0) for _ in range(16)]
+            for ptr in blocks:
+                raw_memory.raw_delete(ptr)
+            parked.set()
+            done.wait()
+
+        thread = threading.Thread(target=body)
+        thread.start()
+        parked.wait()
+        probe.mark()
+        probe.malloc(MIB)
+        probe.malloc(MIB)
+        assert not probe.asked_for_memory()
+        done.set()
+        thread.join()
+
+
+def test_a_block_of_an_idle_stream_changes_its_stream():
+    with opened() as probe:
+        other = probe.stream()
+        ptr = probe.malloc(20 * MIB, other)
+        probe.free(ptr)
+        probe.mark()
+        assert probe.malloc(20 * MIB) == ptr
+        assert not probe.asked_for_memory()
+
+
+def test_free_neighbours_of_several_streams_join_for_one_request():
+    with opened("page_size_mb:40", capacity=48 * MIB) as probe:
+        streams = [0, probe.stream(), probe.stream(), probe.stream()]
+        blocks = [probe.malloc(10 * MIB, 0) for _ in range(4)]
+        probe.free_all()
+        probe.mark()
+        for stream in streams:
+            blocks.append(probe.malloc(10 * MIB, stream))
+        assert sorted(blocks[:4]) == sorted(blocks[4:])
+        probe.free_all()
+        assert probe.malloc(40 * MIB, streams[2]) == min(blocks)
+        assert not probe.asked_for_memory()
+
+
+def test_free_pages_of_several_places_are_mapped_side_by_side():
+    with opened() as probe:
+        blocks = [probe.malloc(20 * MIB) for _ in range(8)]
+        probe.free_all(blocks[::2])
+        reserved = probe.reserved()
+        probe.mark()
+        ptr = probe.malloc(40 * MIB)
+        made = probe.made()
+        assert probe.lies_in_a_view(ptr)
+        assert made["page_map"] >= 2 and "page_create" not in made and "page_unmap" not in made
+        assert probe.reserved() == reserved
+        probe.free(ptr)
+        probe.mark()
+        assert probe.malloc(40 * MIB) == ptr
+        assert not probe.asked_for_memory(), "the mappings are kept for the next request"
+
+
+def test_a_pool_grows_by_new_pages():
+    with opened() as probe:
+        probe.malloc(20 * MIB)
+        probe.mark()
+        probe.malloc(20 * MIB)
+        assert probe.made()["page_create"] >= 1
+        assert "synchronize" not in probe.made()
+
+
+def test_free_pages_move_from_one_pool_to_another():
+    with opened(capacity=64 * MIB) as probe:
+        small = [probe.malloc(MIB) for _ in range(48)]
+        probe.free_all(small)
+        probe.mark()
+        probe.malloc(60 * MIB)
+        assert probe.made()["page_unmap"] >= 1
+        assert probe.reserved() <= 64 * MIB
+
+
+def test_free_pages_of_a_pool_that_lends_come_before_anything_is_moved_or_waited_for():
+    with opened(capacity=64 * MIB, seed=1) as probe:
+        pool, other = memory.MemPool(probe.device, use_on_oom=True), probe.stream()
+        with memory.use_mem_pool(pool, probe.device):
+            lent = probe.malloc(30 * MIB)
+        busy = probe.malloc(30 * MIB)
+        probe.work(busy, other)
+        raw_memory.raw_record_stream(busy, other)
+        probe.free_all([lent, busy])
+        probe.mark()
+        assert probe.malloc(20 * MIB) == lent
+        assert not {"synchronize", "event_synchronize", "page_unmap"} & set(probe.made())
+        probe.calls.synchronize()
+        del pool
+
+
+def test_a_full_device_makes_views_that_would_not_be_worth_it_otherwise():
+    with opened("page_size_mb:2", capacity=400 * MIB) as probe:
+        blocks = [probe.malloc(2 * MIB) for _ in range(200)]
+        probe.free_all([blocks[40], blocks[80]])
+        ptr = probe.malloc(4 * MIB)
+        assert probe.lies_in_a_view(ptr)
+        assert probe.reserved() == 400 * MIB
+        assert probe.stats()["num_alloc_retries"] == 0, "nothing that is cached was given back"
+    with opened("page_size_mb:2", capacity=800 * MIB) as probe:
+        blocks = [probe.malloc(2 * MIB) for _ in range(200)]
+        probe.free_all([blocks[40], blocks[80]])
+        assert not probe.lies_in_a_view(probe.malloc(4 * MIB)), "growing costs less"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_full_device_waits_for_the_event_of_a_freed_block(seed):
+    with opened(capacity=64 * MIB, seed=seed) as probe:
+        other = probe.stream()
+        kept, ptr = probe.malloc(30 * MIB), probe.malloc(30 * MIB)
+        probe.work(ptr, other)
+        raw_memory.raw_record_stream(ptr, other)
+        probe.free(ptr)
+        probe.mark()
+        probe.malloc(30 * MIB)
+        assert probe.calls.stream_query(other) == 0, "reused before the work was done"
+        assert kept in probe.held
+        assert probe.stats()["num_alloc_retries"] == 0, "nothing that is cached was given back"
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_full_device_waits_for_its_streams(seed):
+    with opened(capacity=64 * MIB, seed=seed) as probe:
+        other = probe.stream()
+        ptr = probe.malloc(60 * MIB, other)
+        probe.work(ptr, other)
+        probe.free(ptr)
+        probe.mark()
+        probe.malloc(60 * MIB)
+        assert probe.calls.stream_query(other) == 0, "reused before the work was done"
+        assert probe.stats()["num_sync_all_streams"] <= 2
+
+
+def test_cached_segments_go_back_when_nothing_else_helps():
+    with opened("expandable_segments:False", capacity=64 * MIB) as probe:
+        probe.free(probe.malloc(40 * MIB))
+        assert probe.reserved() == 40 * MIB
+        probe.mark()
+        probe.malloc(50 * MIB)
+        assert probe.made()["mem_free"] == 1
+        assert probe.stats()["num_alloc_retries"] == 1
+        assert probe.reserved() == 50 * MIB
+
+
+def test_the_last_rung_refuses_and_the_next_request_is_served():
+    with opened(capacity=64 * MIB) as probe:
+        probe.malloc(40 * MIB)
+        for _ in range(3):
+            with pytest.raises(OutOfMemoryError):
+                probe.malloc(30 * MIB)
+        probe.malloc(20 * MIB)
+        assert probe.stats()["num_ooms"] == 3
+
+
+@pytest.mark.parametrize("seed", [None, 1, 2])
+def test_a_hit_makes_no_driver_call(seed):
+    with opened(seed=seed) as probe:
+        for nbytes in (512, 100_000, MIB, 20 * MIB):
+            probe.free(probe.malloc(nbytes))
+        probe.mark()
+        for nbytes in (512, 100_000, MIB, 20 * MIB):
+            for _ in range(10):
+                probe.free(probe.malloc(nbytes))
+        assert probe.made() == {}
+
+
+@pytest.mark.parametrize("seed", [3, 4, 5])
+def test_host_functions_that_free_may_run_inside_the_allocator(seed):
+    """A deferred device runs functions in any driver call; ours must hold no lock then."""
+    from tests.support.driver_calls import HOST_FUNCTION
+
+    with opened(capacity=128 * MIB, seed=seed) as probe:
+        other = probe.stream()
+        for _ in range(30):
+            ptr, later = probe.malloc(30 * MIB, other), probe.malloc(3 * MIB)
+            function = HOST_FUNCTION(lambda _, later=later: probe.free(later))
+            raw_memory.raw_record_stream(later, other)
+            assert probe.calls.host_launch(function, None, other) == 0
+            raw_memory.raw_record_stream(ptr, 0)
+            probe.free(ptr)
+            probe.malloc(25 * MIB)
+            probe.free(probe.held[-1])
+            probe.calls.synchronize()
+        report.empty_cache(probe.device)
+
+
+def test_requests_of_more_pages_than_a_plan_holds_are_served():
+    """Thousands of small pages, stitched into views that grow: a plan has room for 512."""
+    with opened("page_size_mb:2", capacity=16 << 30, phantom=True) as probe:
+        for turn in range(12):
+            blocks = [probe.malloc((2 + turn % 3) * MIB) for _ in range(1500)]
+            probe.free_all(blocks[::2])
+            large = [probe.malloc(nbytes * MIB) for nbytes in (700, 1100, 300)]
+            probe.free_all(large + blocks[1::2])
+            probe.malloc(1500 * MIB)
+            probe.free_all()

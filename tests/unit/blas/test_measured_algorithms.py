@@ -1,0 +1,110 @@
+"""Rows of measured algorithms: which products they serve, and what comes of a damaged file.
+
+What planning makes of them is seen on a simulated GPU, in a process of its own, by the log of its
+BLAS (measured_algorithms_cases.py).
+"""
+
+import json
+
+import pytest
+
+from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
+from gputensor.blas.tuning import measured_algorithms as known_ways
+from tests.support.simulated_gpu import run_program
+
+REDUCTION = 3  # its place in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME
+REDUCTION_COMPUTE_TYPE = 2
+AT = {name: number for number, name in enumerate(FIELDS)}
+
+
+@pytest.fixture
+def rows(monkeypatch):
+    """One row, for 16 x 4096 x 8192 in bfloat16 with transposed weights."""
+    signature = signature_of_shape(16, 4096, 8192, "bf16", "NT")
+    row = [*(signature[AT[name]] for name in known_ways.KEY), list(range(9))]
+    text = json.dumps({"sections": [{"device": "GPU X", "library": 13, "rows": [row]}]})
+    found = known_ways.read_rows(text, "GPU X", 130200)
+    monkeypatch.setattr(known_ways, "_rows", lambda device: found)
+    return text
+
+
+def way(signature):
+    return known_ways.find_algorithm(signature, 0, 2)
+
+
+def test_the_row_serves_its_product_only(rows):
+    assert way(signature_of_shape(16, 4096, 8192, "bf16", "NT")) == tuple(range(9))
+    assert way(signature_of_shape(16, 4096, 8192, "bf16", "NN")) is None
+    assert way(signature_of_shape(16, 4096, 8192, "fp16", "NT")) is None
+    assert way(signature_of_shape(17, 4096, 8192, "bf16", "NT")) is None
+    assert way(signature_of_shape(16, 8192, 4096, "bf16", "NT")) is None
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("batch", 2), ("is_repeated", 1), ("lda", 8196), ("align_b", 8), ("ldd", 4100)],
+)
+def test_other_layouts_are_left_to_the_library(rows, field, value):
+    signature = list(signature_of_shape(16, 4096, 8192, "bf16", "NT"))
+    signature[AT[field]] = value
+    assert way(tuple(signature)) is None
+
+
+def test_rows_of_other_devices_and_libraries_do_not_count(rows):
+    assert known_ways.read_rows(rows, "GPU X", 120900) == {}
+    assert known_ways.read_rows(rows, "GPU Y", 130000) == {}
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[" * 100_000,
+        "[]",
+        "3",
+        '{"sections": [3]}',
+        '{"sections": [{"device": "GPU X", "library": 13, "rows": [[]]}]}',
+    ],
+)
+def test_what_is_no_table_is_a_value_error(text):
+    with pytest.raises(ValueError):
+        known_ways.read_rows(text, "GPU X", 130000)
+
+
+@pytest.mark.parametrize(
+    ("case", "settings"),
+    [
+        ("served", {}),
+        ("asked_otherwise", {}),
+        ("other_places", {}),
+        ("damaged", {}),
+        ("workspaces", {"CUBLAS_WORKSPACE_CONFIG": ":4:1"}),
+        ("tuned", {}),
+        ("shipped", {"FAKE_CUDA_NAME": "NVIDIA H200", "FAKE_CUDA_GIB": "8"}),
+    ],
+)
+def test_plans_on_a_simulated_gpu(libraries, case, settings):
+    run_program(libraries, "simulated_gpu/measured_algorithms_cases.py", case, **settings)
+
+
+def test_the_shipped_file_is_well_formed():
+    content = json.loads(known_ways.FILE.read_text())
+    kinds = set(KINDS.values())
+    places = [(section["device"], section["library"]) for section in content["sections"]]
+    assert len(set(places)) == len(places) >= 1
+    for section in content["sections"]:
+        assert isinstance(section["device"], str)
+        assert isinstance(section["library"], int)
+        rows = known_ways.read_rows(
+            json.dumps(content), section["device"], section["library"] * 10000
+        )
+        assert len(rows) == len(section["rows"]) >= 1
+        keys = [tuple(row[:-1]) for row in section["rows"]]
+        assert len(set(keys)) == len(keys)
+        for row in section["rows"]:
+            named = dict(zip(known_ways.KEY, row[:-1], strict=True))
+            assert (named["type_a"], named["compute"]) in kinds
+            assert len(row[-1]) == known_ways.CONFIG_COUNT
+            # No partial sums in the output type, which the precision flags forbid by default.
+            assert row[-1][REDUCTION] in (0, REDUCTION_COMPUTE_TYPE)
+            assert min(named["m"], named["n"], named["k"]) >= 1

@@ -1,0 +1,169 @@
+"""Skinny products by our own kernel, without a GPU: the program, its blocks, its results.
+
+NVRTC compiles every variant; the kernels run on the CPU behind a driver made for tests
+(fake_gpu.cpp), where layouts, fragments, splits and tails are held against float64. What only a GPU
+shows (its arithmetic, its speed) is in tests/gpu and benchmarks/small_m.py.
+"""
+
+import re
+
+import numpy as np
+import pytest
+
+from gputensor._kernels.launch import nvrtc
+from gputensor.blas import kernels as small_m
+from gputensor.blas import kernels as small_m_mma
+from gputensor.blas.kernels.programs import (
+    INT4,
+    INT8,
+    PLAIN,
+    dequantize,
+    skinny,
+    skinny_mma,
+)
+from tests.support.simulated_gpu import fresh_seed, needs_nvrtc, run_program
+
+FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
+CASES = ["plain", "shapes", "quantized", "products", "layers"]
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_kernels_agree_with_float64_on_a_simulated_gpu(libraries, case):
+    # With less shared memory x goes through it in spans; blocks of a given shape want all of it.
+    sizes = [233472] if case == "shapes" else [60000, 100000, 233472]
+    shared_nbytes = str(np.random.default_rng().choice(sizes))
+    run_program(libraries, "support/skinny_checks.py", case, shared_nbytes, seed=fresh_seed())
+
+
+def mma_variants():
+    """Programs for the shapes of block that the rules give for a layer."""
+    for form in (PLAIN, INT8, INT4):
+        for code, name in ((FLOAT16, "float16"), (BFLOAT16, "bfloat16")):
+            for m in (1, 16):
+                group = {INT8: 128, INT4: 32}.get(form, 0)
+                shape = small_m_mma.skinny_mma_block_shape(form, code, (m, 8192, 8192), group=group)
+                yield pytest.param(form, name, shape, group, id=f"{form}-{name}-{m}")
+
+
+def mma_parts(shape):
+    keys = ("tiles", "step", "row_warps", "k_warps", "stages", "splits")
+    return {key: shape[key] for key in keys}
+
+
+def assert_program(source, pattern):
+    """16-byte copies, no spills, no atomics."""
+    text = nvrtc.compile_source(source, "compute_90").decode()
+    assert re.search(pattern, text)
+    assert ".local" not in text
+    assert not re.search(r"\b(atom|red)\.", text)
+    nvrtc.compile_source(source, "sm_90")
+    return text
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("form", "name", "shape", "group"), list(mma_variants()))
+def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, group):
+    parts, tokens = mma_parts(shape), shape["tokens"]
+    source = skinny_mma(form, name, name, tokens, **parts, group=group).text()
+    copy = r"cp\.async\.cg\.shared\.global\.L2::[^ ]*256B \[[^,]*, [^,]*, 16"
+    assert "mma.sync" in assert_program(source, copy)
+    old = parts | {"splits": 1}
+    source = skinny_mma(form, name, "float32", tokens, **old, group=group).text()
+    nvrtc.compile_source(source, "sm_80")
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("m", [1, 16])
+def test_programs_in_float32_compile_without_spills(m):
+    shape = small_m.skinny_block_shape((m, 8192, 8192))
+    parts = {key: shape[key] for key in ("tiles", "warps", "stages", "splits")}
+    source = skinny(shape["tokens"], **parts).text()
+    copy = r"cp\.async\.cg\.shared\.global\.L2::128B \[[^,]*, [^,]*, 16"
+    assert "mma.sync" not in assert_program(source, copy)
+    nvrtc.compile_source(skinny(shape["tokens"], **(parts | {"splits": 1})).text(), "sm_80")
+
+
+@needs_nvrtc
+def test_quantized_programs_compile_for_every_group():
+    for form in (INT8, INT4):
+        for group in (0, 32, 64, 128):
+            shape = small_m_mma.skinny_mma_block_shape(form, BFLOAT16, (4, 4096, 4096), group=group)
+            program = skinny_mma(
+                form, "bfloat16", "bfloat16", shape["tokens"], **mma_parts(shape), group=group
+            )
+            nvrtc.compile_source(program.text(), "sm_90")
+    for name in ("float16", "bfloat16", "float32"):
+        for bits in (4, 8):
+            nvrtc.compile_source(dequantize(name, bits).text(), "sm_80")
+
+
+def random_sizes(rng):
+    return int(rng.integers(1, 17)), 8 * int(rng.integers(1, 6000)), 128 * int(rng.integers(1, 300))
+
+
+def test_blocks_in_float32_fill_the_device_once_and_fit_its_shared_memory():
+    rng = np.random.default_rng()
+    for _ in range(300):
+        m, n, k = random_sizes(rng)
+        multiprocessors, shared = (132, 233472) if rng.integers(2) else (58, 102400)
+        shape = small_m.skinny_block_shape(
+            (m, n, k), multiprocessors=multiprocessors, shared_nbytes=shared,
+            can_cluster=bool(rng.integers(2)),
+        )  # fmt: skip
+        rows = 16 * shape["tiles"] * shape["warps"]
+        assert shape["shared_nbytes"] <= shared // 2 - 1024
+        assert shape["ring_nbytes"] >= shape["tokens"] * rows * 4
+        assert shape["slice"] * shape["splits"] >= k
+        assert shape["span"] % 128 == 0 and shape["slice"] % 128 == 0
+        assert shape["tokens"] >= m and shape["stages"] >= 2
+        blocks = -(-n // rows) * shape["splits"]
+        assert blocks <= max(2 * multiprocessors, -(-n // rows))
+
+
+def test_blocks_for_tensor_cores_fit_the_shared_memory_and_cover_the_product():
+    rng = np.random.default_rng()
+    for _ in range(300):
+        form, (m, n, k) = int(rng.integers(3)), random_sizes(rng)
+        group = int(rng.choice([0, 32, 64, 128])) if form != PLAIN else 0
+        shared, can_cluster = int(rng.choice([102400, 167936, 233472])), bool(rng.integers(2))
+        shape = small_m_mma.skinny_mma_block_shape(
+            form, BFLOAT16, (m, n, k), group=group, shared_nbytes=shared, can_cluster=can_cluster
+        )
+        assert shape["shared_nbytes"] <= shared - 1024
+        assert shape["row_warps"] * shape["k_warps"] <= 16
+        assert shape["splits"] == 1 or can_cluster
+        assert shape["tokens"] >= m and shape["stages"] >= 2
+        assert shape["span"] > 0 and shape["span"] % shape["step"] == 0
+        # The sums take the place of the stages.
+        rows = 16 * shape["tiles"] * shape["row_warps"]
+        assert shape["x_offset"] >= shape["k_warps"] * m * rows * 4
+
+
+def test_one_wave_of_blocks_fills_an_h200():
+    for form, group in ((PLAIN, 0), (INT8, 128), (INT4, 128)):
+        for n in (4096, 8192, 28672):
+            for m in (1, 16):
+                shape = small_m_mma.skinny_mma_block_shape(
+                    form, BFLOAT16, (m, n, 8192), group=group
+                )
+                rows = 16 * shape["tiles"] * shape["row_warps"]
+                assert 120 <= -(-n // rows) * shape["splits"] <= 132
+
+
+def test_what_does_not_fit_is_refused():
+    fits = (1 << 20, 1 << 21, 1 << 22, 0, 0, 0)
+    for sizes, addresses, pitches in [
+        ((17, 64, 64), fits, (64, 64, 64, 0)),
+        ((4, 64, 60), fits, (64, 64, 64, 0)),
+        ((4, 64, 64), fits, (65, 64, 64, 0)),
+        ((4, 64, 64), fits, (64, 65, 64, 0)),
+        ((4, 64, 64), ((1 << 20) + 2, *fits[1:]), (64, 64, 64, 0)),
+        ((4, 64, 64), (fits[0], (1 << 21) + 8, *fits[2:]), (64, 64, 64, 0)),
+    ]:
+        assert not small_m.skinny_run(0, 0, PLAIN, BFLOAT16, BFLOAT16, sizes, addresses, pitches)
+    assert not small_m.skinny_run(0, 0, PLAIN, 12, 12, (4, 64, 64), fits, (64, 64, 64, 0))
+    assert not small_m.skinny_run(0, 0, INT8, FLOAT32, FLOAT32, (4, 64, 64), fits, (64, 64, 64, 0))
+    with pytest.raises(ValueError, match="splits is 3"):
+        small_m.skinny_configure(splits=3)
+    with pytest.raises(ValueError, match="4 times 5 warps"):
+        small_m_mma.skinny_mma_configure(row_warps=4, k_warps=5)

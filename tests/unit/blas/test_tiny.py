@@ -1,0 +1,52 @@
+"""Tiny products: which they are, their program, and every way of it on a simulated GPU.
+
+A driver and a BLAS made for tests (fake_gpu.cpp, fake_cublas.cpp) run the calls on the CPU, at once
+or deferred in an order that a seed gives. What only a GPU can show (its time) is in tests/gpu.
+"""
+
+import pytest
+
+from gputensor._kernels.launch import nvrtc
+from gputensor.blas.kernels import programs, tile_of
+from tests.support.simulated_gpu import fresh_seed, needs_nvrtc, run_program
+
+FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = 9, 10, 11, 12
+CASES = ["layouts", "views", "epilogues", "batches", "special", "captures", "bits", "choices"]
+
+
+@pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
+@pytest.mark.parametrize("case", CASES)
+def test_tiny_products_on_a_simulated_gpu(libraries, case, is_deferred):
+    run_program(
+        libraries, "simulated_gpu/tiny_cases.py", case, seed=fresh_seed() if is_deferred else None
+    )
+
+
+def test_only_products_of_one_wave_and_few_terms_are_tiny():
+    assert tile_of(FLOAT32, 64, 64, 64) == tile_of(BFLOAT16, 128, 128, 128) == 16
+    assert tile_of(FLOAT32, 128, 128, 256) == 16
+    assert tile_of(FLOAT32, 256, 256, 128) == 32
+    assert tile_of(FLOAT16, 256, 256, 64) == 0
+    for dtype, *sizes in (
+        (FLOAT64, 8, 8, 8),
+        (BFLOAT16, 128, 128, 129),
+        (FLOAT32, 128, 128, 257),
+        (FLOAT32, 256, 256, 129),
+        (FLOAT32, 4096, 4096, 1),
+        (FLOAT32, 1 << 40, 1 << 40, 1),
+        (FLOAT32, 8, 8, 8, 1 << 40),
+        (FLOAT32, 1, 1, 1, 133),
+    ):
+        assert tile_of(dtype, *sizes) == 0, sizes
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("tile", [16, 32])
+@pytest.mark.parametrize("output", ["float32", "float16", "bfloat16"])
+def test_program_compiles_without_local_memory(output, tile):
+    for target in ("sm_80", "sm_90"):
+        nvrtc.compile_source(programs.tiny(output, output, tile).text(), target)
+    text = programs.tiny(output, "float32", tile).text()
+    text = nvrtc.compile_source(text, "compute_90").decode()
+    assert ".local" not in text
+    assert text.count("ld.shared.v4.f32") >= 2

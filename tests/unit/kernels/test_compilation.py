@@ -1,0 +1,157 @@
+"""Every kernel compiles for every architecture that it is for, and for no older one.
+
+NVRTC needs no GPU. A few variants of each kernel are compiled here; all of them by
+``make check-kernels`` (the marker ``sweep``). The host's side of the parameters is compiled with
+the extensions, which include the same headers.
+"""
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gputensor._kernels.launch import nvrtc
+from gputensor._kernels.program import Program, read_text
+from tests.support.kernel_variants import KERNELS, few, variants
+from tests.support.simulated_gpu import needs_nvrtc
+
+ROOT = Path(__file__).resolve().parents[3]
+FOLDERS = ("gputensor/_kernels/cuda", "gputensor/blas/kernels")
+#: Compute capability -> the architecture that the kernels are compiled for.
+ARCHITECTURES = {
+    75: "sm_75",
+    80: "sm_80",
+    86: "sm_86",
+    89: "sm_89",
+    90: "sm_90a",
+    100: "sm_100a",
+    120: "sm_120",
+}
+
+
+def targets(program):
+    """The architectures that a program is for."""
+    if program.architecture:
+        return [program.architecture]
+    return [name for capability, name in ARCHITECTURES.items() if capability >= program.minimum]
+
+
+def compile_for(program, target):
+    return nvrtc.compile_source(program.text(), target, (f"--gpu-architecture={target}",))
+
+
+def faults(found, of):
+    """What NVRTC says about programs that do not compile."""
+    for program in found:
+        for target in of(program):
+            try:
+                assert compile_for(program, target)
+            except nvrtc.CompileError as error:
+                yield f"{program} for {target}: {error}"
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("name", KERNELS)
+def test_kernel_compiles_for_each_architecture(name):
+    # Each of the few for two architectures, so that together they are for all.
+    turn = iter(range(1000))
+
+    def some(program):
+        found = targets(program)
+        shift = next(turn)
+        return found if KERNELS[name][1] == 1 else dict.fromkeys(
+            found[(2 * shift + i) % len(found)] for i in range(4)
+        )  # fmt: skip
+
+    assert not list(faults(few(name), some))
+
+
+@needs_nvrtc
+@pytest.mark.sweep
+@pytest.mark.parametrize("name", KERNELS)
+def test_every_variant_compiles_for_each_architecture(name):
+    assert not list(faults(variants(name), targets))
+
+
+def needs():
+    """A program for each file and each need that its variants name."""
+    found = {}
+    for name in KERNELS:
+        for program in variants(name):
+            found.setdefault((program.path, program.minimum), program)
+    return found.values()
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(
+    "program",
+    [program for program in needs() if program.minimum > 75],
+    ids=lambda program: f"{Path(program.path).stem}-{program.minimum}",
+)
+def test_kernel_does_not_compile_below_its_minimum(program):
+    older = max(capability for capability in ARCHITECTURES if capability < program.minimum)
+    with pytest.raises(nvrtc.CompileError):
+        compile_for(program, f"sm_{older}")
+    if "wgmma" in "".join(str(value) for _, value in program.defines):
+        with pytest.raises(nvrtc.CompileError):
+            compile_for(program, "sm_90")
+
+
+@needs_nvrtc
+def test_error_names_the_line_of_the_file(monkeypatch):
+    path = "gputensor/_kernels/cuda/divide.cuh"
+    number = read_text(path).splitlines().index("}") + 1
+    broken = read_text(path).replace("\n}", "\nmissing(); }")
+    read = {path: broken}
+    monkeypatch.setattr(
+        "gputensor._kernels.program.read_text", lambda name: read.get(name) or read_text(name)
+    )
+    program = next(iter(variants("indices")))
+    with pytest.raises(nvrtc.CompileError, match=rf"{re.escape(path)}\({number}\): error"):
+        compile_for(program, "sm_80")
+
+
+def test_text_changes_with_every_header_it_includes():
+    program = next(iter(variants("indices")))
+    text = program.text()
+    for name in ("words.h", "axis.h", "index.h", "types.cuh", "divide.cuh", "index.cuh"):
+        content = read_text(f"gputensor/_kernels/cuda/{name}").splitlines()
+        assert max(content, key=len) in text, name
+    assert "#include" not in text
+
+
+def files(*suffixes):
+    for folder in FOLDERS:
+        for path in sorted((ROOT / folder).rglob("*")):
+            if path.suffix in suffixes:
+                yield path.relative_to(ROOT).as_posix()
+
+
+def test_every_file_of_kernel_text_belongs_to_a_variant():
+    roots = {program.path for name in KERNELS for program in variants(name)}
+    assert roots == {path for path in files(".cuh") if "__global__" in read_text(path)}
+    used = "\n".join(Program(root).text() for root in roots)
+    assert {path for path in files(".cuh", ".h") if f'"{path}"' not in used} == set()
+
+
+def test_parameters_are_written_down_once_and_their_size_is_held():
+    for path in files(".cuh"):
+        assert not re.search(r"^struct \w*Parameters\b", read_text(path), re.M), path
+    for path in files(".h"):
+        for name in re.findall(r"^struct (\w*Parameters) \{", read_text(path), re.M):
+            assert f"static_assert(sizeof({name}) ==" in read_text(path), (path, name)
+    for package in ("_kernels", "blas"):
+        for path in (ROOT / "gputensor" / package).glob("*.p[yx][xd]"):
+            mirrored = re.findall(r"^cdef struct (\w*Parameters)", path.read_text(), re.M)
+            assert not mirrored, f"{path.name} mirrors {mirrored}"
+
+
+def test_import_reads_no_kernel_text():
+    code = (
+        "import gputensor as gt; import gputensor.blas.kernels; gt.ones(3, device='host') + 1;"
+        "from gputensor._kernels import program; print(program.read_text.cache_info().currsize)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=ROOT)
+    assert done.stdout.strip() == "0", done.stderr

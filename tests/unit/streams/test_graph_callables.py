@@ -1,0 +1,56 @@
+"""make_graphed_callables on tensors."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import graphs
+
+
+@pytest.fixture
+def device(device):
+    """The device, current during the test."""
+    with gt.Device(device):
+        yield device
+
+
+def test_graphed_callable_gives_what_the_callable_gives(device):
+    def function(a, b):
+        return a * 2 + b, gt.sum(a @ b, axis=0)
+
+    rng = np.random.default_rng()
+    sample = rng.random((4, 4), np.float32)
+    graphed = graphs.make_graphed_callables(function, (gt.asarray(sample), gt.asarray(sample)))
+    for _ in range(4):
+        a, b = rng.random((2, 4, 4), np.float32)
+        first, second = graphed(gt.asarray(a), gt.asarray(b))
+        np.testing.assert_allclose(first.numpy(), a * 2 + b, rtol=1e-5)
+        np.testing.assert_allclose(second.numpy(), (a.astype(float) @ b).sum(0), rtol=1e-4)
+
+
+def test_several_callables_share_a_pool_and_chain(device):
+    rng = np.random.default_rng()
+    sample = gt.asarray(rng.random(8, np.float32))
+    first, second = graphs.make_graphed_callables(
+        (lambda a: a + 1, lambda a: a * a), ((sample,), (sample,))
+    )
+    assert first.graph.pool() == second.graph.pool()
+    for _ in range(4):
+        a = rng.random(8, np.float32)
+        got = second(first(gt.asarray(a)))
+        np.testing.assert_allclose(got.numpy(), (a + 1) ** 2, rtol=1e-5)
+
+
+def test_arguments_unlike_the_sample_are_named(device):
+    sample = gt.zeros((2, 3))
+    graphed = graphs.make_graphed_callables(lambda a: a + 1, (sample,))
+    with pytest.raises(ValueError, match="2 arguments came; the graph was made with 1"):
+        graphed(sample, sample)
+    with pytest.raises(ValueError, match="argument 0 has shape"):
+        graphed(gt.zeros((3, 2)))
+    with pytest.raises(ValueError, match="argument 0 has dtype"):
+        graphed(gt.zeros((2, 3), dtype="int32"))
+    with pytest.raises(ValueError, match="sample_args has 1 entries"):
+        graphs.make_graphed_callables((lambda a: a, lambda a: a), ((sample,),))
+    with pytest.raises(TypeError, match="sample_args holds a int; all arguments must be tensors"):
+        graphs.make_graphed_callables(lambda a: a, (3,))
