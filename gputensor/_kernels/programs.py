@@ -5,7 +5,6 @@ is said in the files.
 """
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.expressions import expression
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.program import Program
 
@@ -30,8 +29,6 @@ UNIT, STRIDED, SCALAR = range(3)
 _MODES = ("UNIT", "STRIDED", "SCALAR")
 GATHER, SCATTER, FOLD = range(3)
 _FORMS = ("GATHER", "SCATTER", "FOLD", "FOLDED_GATHER", "FOLDED_SCATTER")
-_BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite"}
-_PARTS = {"abs", "real", "imag"}
 
 # name -> identity, element x -> A, two accumulators -> A, accumulator -> result
 _RULES = {
@@ -75,22 +72,22 @@ def elementwise(op, compute, out, inputs, modes, vector, rank, unroll):
     >>> ("EXPRESSION", "a + b") in program.defines
     True
     """
-    name = ELEMENTWISE[op].name
+    row = ELEMENTWISE[op]
     element = DTYPES[compute]
     result = element.cuda
-    if element.kind == "complex" and name in _PARTS:
+    if element.kind == "complex" and row.rule == "magnitude":
         result = "float" if element.itemsize == 8 else "double"
     defines = [("VECTOR", vector), ("RANK", rank), ("UNROLL", unroll), ("BLOCK", 256)]
     defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", element.compute)]
     for i, (dtype, mode) in enumerate(zip(inputs, modes, strict=True)):
-        is_condition = name == "where" and i == 0
+        is_condition = row.rule == "where" and i == 0
         defines.append((f"MODE{i}", _MODES[mode]))
         defines.append((f"INPUT{i}", DTYPES[dtype].cuda))
         defines.append((f"STORED{i}", "bool" if is_condition else element.cuda))
         defines.append((f"ARITHMETIC{i}", "bool" if is_condition else element.compute))
     defines += [(f"MODE{i}", "ABSENT") for i in range(len(inputs), 3)]
-    defines += [("EXPRESSION", expression(name, element.kind)), ("RESULT", result)]
-    defines.append(("RESULT_IS_BOOLEAN", int(name in _BOOLEAN)))
+    defines += [("EXPRESSION", row.cuda[element.kind]), ("RESULT", result)]
+    defines.append(("RESULT_IS_BOOLEAN", int(row.gives_bool)))
     return Program(_FOLDER + "elementwise.cuh", tuple(defines))
 
 

@@ -22,7 +22,7 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "expressions", "program", "programs", "launch", "host", "faces", "testing",
+        "operations", "program", "programs", "launch", "host", "faces", "testing",
         "__init__",
     ),
     "blas": (
