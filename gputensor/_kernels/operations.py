@@ -32,7 +32,10 @@ A row's place is its code. C code that treats an operation apart names the code 
 
 from typing import NamedTuple
 
-__all__ = ["BY_HAND", "ELEMENTWISE", "LETTERS", "REDUCTIONS", "RULES", "Operation", "Reduction"]
+__all__ = [
+    "BY_HAND", "ELEMENTWISE", "LETTERS", "REDUCTIONS", "REDUCTION_RULES", "RULES", "Operation",
+    "Reduction", "operation",
+]  # fmt: skip
 
 LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "s": "small"}
 BY_HAND = "by hand"
@@ -46,6 +49,14 @@ RULES = {
     "classify": "bool",
     "magnitude": "the dtype of the argument; its real dtype when that is complex",
     "where": "the common dtype of the arguments but the condition",
+}
+#: The same of reductions, whose functions are written in ``tensor/functions/reduction.pxi``.
+REDUCTION_RULES = {
+    "total": "the dtype of the argument; int64 for bool and int, uint64 for uint",
+    "same": "the dtype of the argument",
+    "index": "int64",
+    "truth": "bool",
+    "mean": "the dtype of the argument; float32 for bool and integers",
 }
 
 
@@ -80,10 +91,15 @@ class Reduction(NamedTuple):
     code: int
     name: str
     kinds: frozenset
+    rule: str
+    cuda: dict
+    host: str
+    doc: str
+    arity = 1
 
     @property
     def public_name(self):
-        """The function of the library that does it, for messages."""
+        """The function of the library that does it."""
         return self.name
 
 
@@ -288,10 +304,41 @@ _ROWS = (
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))
 
-_REDUCTIONS = "sum biufc, prod biufc, max biuf, min biuf, argmax biuf, argmin biuf, any biufc, " \
-              "all biufc, mean fc"
-# fmt: on
-REDUCTIONS = tuple(
-    Reduction(code, name, frozenset(LETTERS[letter] for letter in letters))
-    for code, (name, letters) in enumerate(map(str.split, _REDUCTIONS.split(",")))
+# The accumulation of each reduction: its identity, an element x as an accumulator A, two accumulators
+# joined, an accumulator as the result C. Those of a position say which of two elements is better.
+_ANY = ("0", "(A)narrow<bool>(x)", "a | b", "a != 0")
+_ALL = ("1", "(A)narrow<bool>(x)", "a & b", "a != 0")
+_SUM = ("narrow<A>(0)", "narrow<A>(x)", "a + b", "narrow<C>(a)")
+_PROD = ("narrow<A>(1)", "narrow<A>(x)", "a * b", "narrow<C>(a)")
+_MEAN_OF_PARTS = "make((decltype(a.re))(a.re / count), (decltype(a.re))(a.im / count))"
+_REDUCTIONS = (
+    ("sum", "total", {"b": _ANY, "iufc": _SUM}, "np.add",
+     "the sum over `axis`; 0 when there are no elements."),
+    ("prod", "total", {"b": _ALL, "iufc": _PROD}, "np.multiply",
+     "the product over `axis`; 1 when there are no elements."),
+    ("max", "same", {"b": _ANY, "iuf": ("(A)LOWEST", "(A)x", "larger<A>(a, b)", "(C)a")},
+     "np.maximum", "the greatest element over `axis`; ValueError when there is none."),
+    ("min", "same", {"b": _ALL, "iuf": ("(A)HIGHEST", "(A)x", "smaller<A>(a, b)", "(C)a")},
+     "np.minimum", "the least element over `axis`; ValueError when there is none."),
+    ("argmax", "index", {"biuf": (">",)}, "np.argmax",
+     "the index of the first greatest element along `axis` (None: of all elements)."),
+    ("argmin", "index", {"biuf": ("<",)}, "np.argmin",
+     "the index of the first least element along `axis` (None: of all elements)."),
+    ("any", "truth", {"biufc": _ANY}, "np.logical_or",
+     "whether an element over `axis` is nonzero; False when there are none."),
+    ("all", "truth", {"biufc": _ALL}, "np.logical_and",
+     "whether every element over `axis` is nonzero; True when there are none."),
+    ("mean", "mean", {"f": (*_SUM[:3], "a / (A)count"), "c": (*_SUM[:3], _MEAN_OF_PARTS)},
+     "np.add", "the mean over `axis`; NaN when there are no elements."),
 )
+# fmt: on
+
+
+def reduction(code, row):
+    """Make one row of the reductions, of a name, a rule, accumulations by kind, host and doc."""
+    name, rule, cuda, host, doc = row
+    by_kind = {LETTERS[letter]: texts for group, texts in cuda.items() for letter in group}
+    return Reduction(code, name, frozenset(by_kind), rule, by_kind, host, doc)
+
+
+REDUCTIONS = tuple(reduction(*numbered) for numbered in enumerate(_REDUCTIONS))

@@ -134,7 +134,7 @@ shift_left = _shift(np.left_shift, left=True)
 shift_right = _shift(np.right_shift, left=False)
 
 
-def _function(row):
+def host_function(row):
     """Return what the table names; ImportError where there is no such function."""
     found = getattr(np, row.host[3:], None) if row.host[:3] == "np." else globals().get(row.host)
     if not callable(found):
@@ -143,7 +143,7 @@ def _function(row):
     return found
 
 
-_TABLE = tuple(_function(row) for row in ELEMENTWISE)
+_TABLE = tuple(host_function(row) for row in ELEMENTWISE)
 _COPY = 0
 _WHERE = next(row.code for row in ELEMENTWISE if row.name == "where")
 
