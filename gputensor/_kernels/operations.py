@@ -300,6 +300,8 @@ _ROWS = (
      "whether just one of x1 and x2 is nonzero.", "[0, 2], 1 -> array([ True, False])"),
     ("logical_not", 1, "logical", {"b": "!a"}, "np.logical_not",
      "whether x is zero.", "[0, 2] -> array([ True, False])"),
+    ("cbrt", 1, "float", {"f": "cbrt(a)"}, "np.cbrt",
+     "the cube root of x.", "[-1.0, 8.0] -> array([-1.,  2.], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))

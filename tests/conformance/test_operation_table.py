@@ -132,3 +132,10 @@ def test_function_says_what_it_is(row):
     with pytest.raises(TypeError, match=rf"^{row.public_name}\(\) takes exactly {row.arity} pos"):
         function()
     assert row.public_name in gt.__all__
+
+
+def test_cube_root_keeps_the_sign(place, rng):
+    roots = rng.integers(-20, 20, 100) + 0.5
+    x = gt.asarray(roots**3, dtype="float64", device=place)
+    assert np.allclose(gt.cbrt(x).numpy(), roots, rtol=1e-14, atol=0)
+    assert np.signbit(gt.cbrt(gt.asarray([-0.0, 0.0], device=place)).numpy()).tolist() == [1, 0]
