@@ -302,6 +302,9 @@ _ROWS = (
      "whether x is zero.", "[0, 2] -> array([ True, False])"),
     ("cbrt", 1, "float", {"f": "cbrt(a)"}, "np.cbrt",
      "the cube root of x.", "[-1.0, 8.0] -> array([-1.,  2.], dtype=float32)"),
+    ("sinc", 1, "float",
+     {"f": "a == 0 ? (C)1 : sin((C)3.14159265358979323846 * a) / ((C)3.14159265358979323846 * a)"},
+     "np.sinc", "sin(pi x) / (pi x), and 1 at 0.", "[0.0] -> array([1.], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))

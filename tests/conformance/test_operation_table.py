@@ -139,3 +139,10 @@ def test_cube_root_keeps_the_sign(place, rng):
     x = gt.asarray(roots**3, dtype="float64", device=place)
     assert np.allclose(gt.cbrt(x).numpy(), roots, rtol=1e-14, atol=0)
     assert np.signbit(gt.cbrt(gt.asarray([-0.0, 0.0], device=place)).numpy()).tolist() == [1, 0]
+
+
+def test_sinc_is_one_at_zero_and_small_at_integers(place, rng):
+    assert gt.sinc(gt.asarray([0.0, -0.0, 1e-300], device=place)).tolist() == [1, 1, 1]
+    for dtype in ("float32", "float64"):
+        whole = gt.asarray(rng.integers(1, 100, 50), dtype=dtype, device=place)
+        assert gt.max(gt.abs(gt.sinc(whole))).item() < np.finfo(dtype).eps
