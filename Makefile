@@ -142,7 +142,8 @@ comma := ,
 # only touches time stamps costs nothing; setuptools and Cython find which module has changed. Other
 # flags or another compiler of Cython make everything anew, which they would not notice. An extension
 # whose source is gone is removed: it would shadow its successor.
-sources_key = $$(find gputensor -name '*.pyx' -o -name '*.px[di]' -o -name '*.h' | LC_ALL=C sort \
+sources_key = $$(find gputensor -name '*.pyx' -o -name '*.px[di]' -o -name '*.h' -o -name operations.py \
+	-o -name source.py | LC_ALL=C sort \
 	| xargs sha256sum | sha256sum)
 flags_key = $$( { "$(PY)" -c 'import sys, Cython; print(sys.version, Cython.__version__)'; \
 	cat setup.py; } | sha256sum)

@@ -1,6 +1,7 @@
 """Build logic only: every .pyx below gputensor/ becomes one C++17 extension.
 
-A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it: one module each.
+A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it: one module each. The
+element-wise functions are one more part, made here from the table of operations.
 
 No CUDA toolkit and no CUDA header is needed: the driver, cuBLAS and NVRTC are found at run time.
 Project metadata lives in pyproject.toml. Setuptools and Cython rebuild what is older than its
@@ -16,6 +17,7 @@ Environment, for developers:
 """
 
 import os
+import runpy
 import shlex
 import shutil
 import sysconfig
@@ -30,6 +32,7 @@ ONLY = [name for name in os.environ.get("GPUTENSOR_BUILD_ONLY", "").split(",") i
 JOBS = int(os.environ.get("GPUTENSOR_BUILD_JOBS", "0")) or len(os.sched_getaffinity(0))
 DEBUG = os.environ.get("GPUTENSOR_BUILD_DEBUG", "0") == "1"
 SANITIZER = os.environ.get("GPUTENSOR_SANITIZE", "")
+GENERATED = Path("build/generated")
 
 
 def choose_compiler():
@@ -121,8 +124,24 @@ class BuildRooms(build_ext):
             self.copy_file(os.path.join(self.build_lib, filename), str(ROOT / filename))
 
 
+def write_functions():
+    """Write the part and the stub that the table of operations gives, where they have changed."""
+    table = runpy.run_path("gputensor/_kernels/operations.py")
+    source = runpy.run_path("gputensor/tensor/functions/source.py")
+    rows = table["ELEMENTWISE"]
+    stub = Path("gputensor/tensor/functions/elementwise_functions.pyi")
+    for path, text in (
+        (GENERATED / "elementwise_functions.pxi", source["cython_source"](rows, table["RULES"])),
+        (stub, source["stub_source"](rows)),
+    ):
+        if not path.exists() or path.read_text() != text:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+
 def main():
     os.chdir(ROOT)
+    write_functions()
     modules = list(extensions())
     if modules:
         choose_compiler()
@@ -131,6 +150,7 @@ def main():
         ext_modules=cythonize(
             modules,
             build_dir="build/cython",
+            include_path=[str(GENERATED)],
             nthreads=JOBS if JOBS > 1 and len(modules) > 1 else 0,
             compiler_directives={
                 "language_level": 3,

@@ -1,106 +1,349 @@
-"""The element-wise operations and reductions: code, name, number of inputs, allowed kinds.
+"""The table of operations: everything that one element-wise operation or reduction consists of.
 
-The codes are those of ``elementwise.pxd`` and ``reduction.pxd``. Both executors (CUDA and the host
-device) obey this table, so an operation that one of them lacks raises the same TypeError on both.
+A row is all there is to add an operation. The build makes the public function and its stub from
+it (``tensor/functions/source.py``); CUDA kernels, the host executor, checks, documentation and
+tests read it. This file imports nothing of the library, so that a build can run it first.
+
+A row of ``ELEMENTWISE`` has, in this order:
+
+name
+    Of the operation, in kernels and tests. A second word is the public function's, where it
+    differs.
+arity
+    Number of inputs.
+rule
+    How dtypes are chosen: a name in ``RULES``.
+cuda
+    C++ expressions by kind. The keys are letters of ``LETTERS``; together they are the kinds that
+    the operation takes. The inputs are ``a``, ``b`` and ``c`` of the arithmetic type ``C``; what
+    needs more than an expression is a function of ``math.cuh``.
+host
+    The NumPy function (``np.add``), or the function of ``host/elementwise.py`` (``sigmoid``), that
+    computes the same values.
+doc
+    What the function returns, after the word "Return". Further paragraphs follow a blank line.
+example
+    Arguments and result, the first argument a list that becomes a tensor; or ``BY_HAND`` where the
+    function is written in ``selection.pxi``, since its signature is its own.
+
+A row's place is its code. C code that treats an operation apart names the code in
+``faces/__init__.pxd``, which is compared with this table at import; new rows go to the end.
 """
 
 from typing import NamedTuple
 
-from gputensor._arrays.element_types import DTYPES, KINDS
+__all__ = [
+    "BY_HAND", "ELEMENTWISE", "LETTERS", "REDUCTIONS", "REDUCTION_RULES", "RULES", "Operation",
+    "Reduction", "operation",
+]  # fmt: skip
 
-__all__ = ["ELEMENTWISE", "REDUCTIONS", "Operation", "check_kind", "kind_table"]
-
-# What users call the operations whose name here is another one.
-_PUBLIC_NAMES = {
-    "neg": "negative",
-    "sub": "subtract",
-    "mul": "multiply",
-    "div": "divide",
-    "floordiv": "floor_divide",
-    "mod": "remainder",
-    "eq": "equal",
-    "ne": "not_equal",
-    "lt": "less",
-    "le": "less_equal",
-    "gt": "greater",
-    "ge": "greater_equal",
-    "and": "bitwise_and",
-    "or": "bitwise_or",
-    "xor": "bitwise_xor",
-    "not": "bitwise_invert",
-    "lshift": "bitwise_left_shift",
-    "rshift": "bitwise_right_shift",
-    "gelu_tanh": "gelu",
+LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "s": "small"}
+BY_HAND = "by hand"
+#: What each rule says of the result's dtype. ``tensor/core`` has the code of each.
+RULES = {
+    "same": "the common dtype of the arguments",
+    "float": "the common dtype of the arguments; float32 for bool and integers",
+    "compare": "bool",
+    "logical": "bool",
+    "bits": "the common dtype of the arguments, bool or an integer dtype",
+    "classify": "bool",
+    "magnitude": "the dtype of the argument; its real dtype when that is complex",
+    "where": "the common dtype of the arguments but the condition",
 }
-_LETTERS = {"b": "bool", "i": "int", "u": "uint", "f": "float", "c": "complex", "s": "small"}
+#: The same of reductions, whose functions are written in ``tensor/functions/reduction.pxi``.
+REDUCTION_RULES = {
+    "total": "the dtype of the argument; int64 for bool and int, uint64 for uint",
+    "same": "the dtype of the argument",
+    "index": "int64",
+    "truth": "bool",
+    "mean": "the dtype of the argument; float32 for bool and integers",
+}
 
 
 class Operation(NamedTuple):
-    """One row: what an operation is called, how many inputs it takes, and on which kinds."""
+    """One row of ``ELEMENTWISE``; ``kinds`` are the keys of ``cuda``, by name."""
 
     code: int
     name: str
+    public_name: str
     arity: int
     kinds: frozenset
+    rule: str
+    cuda: dict
+    host: str
+    doc: str
+    example: str
+
+    @property
+    def parameters(self):
+        """The names of the public function's inputs."""
+        return ("x",) if self.arity == 1 else tuple(f"x{i + 1}" for i in range(self.arity))
+
+    @property
+    def gives_bool(self):
+        """Whether the result is a truth value whatever the inputs are."""
+        return self.rule in ("compare", "classify")
+
+
+class Reduction(NamedTuple):
+    """One row of ``REDUCTIONS``."""
+
+    code: int
+    name: str
+    kinds: frozenset
+    rule: str
+    cuda: dict
+    host: str
+    doc: str
+    arity = 1
 
     @property
     def public_name(self):
-        """The function of the library that does it, for messages."""
-        return _PUBLIC_NAMES.get(self.name, self.name)
+        """The function of the library that does it."""
+        return self.name
 
 
-_ELEMENTWISE_TEXT = """
-copy 1 biufcs, neg 1 iufc, positive 1 iufc, abs 1 biufc, add 2 biufc, sub 2 iufc, mul 2 biufc,
-div 2 fc, floordiv 2 iuf, mod 2 iuf, pow 2 iufc, maximum 2 biuf, minimum 2 biuf,
-eq 2 biufc, ne 2 biufc, lt 2 biuf, le 2 biuf, gt 2 biuf, ge 2 biuf,
-and 2 biu, or 2 biu, xor 2 biu, not 1 biu, lshift 2 iu, rshift 2 iu, where 3 biufcs,
-exp 1 fc, expm1 1 f, log 1 fc, log1p 1 f, log2 1 f, log10 1 f, sqrt 1 fc, rsqrt 1 f,
-square 1 iufc, reciprocal 1 fc, sin 1 fc, cos 1 fc, tan 1 fc, asin 1 f, acos 1 f, atan 1 f,
-sinh 1 fc, cosh 1 fc, tanh 1 fc, asinh 1 f, acosh 1 f, atanh 1 f, atan2 2 f,
-floor 1 biuf, ceil 1 biuf, trunc 1 biuf, round 1 biuf, sign 1 iufc,
-isnan 1 biufc, isinf 1 biufc, isfinite 1 biufc, erf 1 f, sigmoid 1 f, relu 1 iuf, gelu 1 f,
-silu 1 f, clip 3 iuf, real 1 fc, imag 1 fc, conj 1 biufc, gelu_tanh 1 f
-"""
+def operation(code, row):
+    """Make one row of the table; ValueError names the part that it lacks.
 
-_REDUCTION_TEXT = """
-sum 1 biufc, prod 1 biufc, max 1 biuf, min 1 biuf, argmax 1 biuf, argmin 1 biuf, any 1 biufc,
-all 1 biufc, mean 1 fc
-"""
-
-
-def _rows(text):
-    rows = []
-    for code, entry in enumerate(text.replace("\n", " ").split(",")):
-        name, arity, letters = entry.split()
-        kinds = frozenset(_LETTERS[letter] for letter in letters)
-        rows.append(Operation(code, name, int(arity), kinds))
-    return tuple(rows)
-
-
-ELEMENTWISE = _rows(_ELEMENTWISE_TEXT)
-REDUCTIONS = _rows(_REDUCTION_TEXT)
-
-
-def kind_table(operations):
-    """Return the table as bytes: bit k of byte i is set when operation i takes kind k.
-
-    >>> kind_table(REDUCTIONS)[8] == (1 << KINDS.index("float")) | (1 << KINDS.index("complex"))
-    True
-    """
-    return bytes(sum(1 << KINDS.index(kind) for kind in row.kinds) for row in operations)
-
-
-def check_kind(row, dtype, count=None):
-    """Raise TypeError or ValueError when `row` cannot take `count` inputs computed as `dtype`.
-
-    >>> check_kind(ELEMENTWISE[36], 3)
+    >>> operation(4, ("add", 2, "same", {"iu": "a + b"}, "np.add", "", "[1], 2 -> array([3])"))
     Traceback (most recent call last):
         ...
-    TypeError: sin is not defined for int32; it takes float, complex
+    ValueError: operation add: got no doc; expected a sentence that follows "Return"
     """
-    element = DTYPES[dtype]
-    if element.kind not in row.kinds:
-        allowed = ", ".join(kind for kind in KINDS if kind in row.kinds)
-        raise TypeError(f"{row.public_name} is not defined for {element.name}; it takes {allowed}")
-    if count is not None and count != row.arity:
-        raise ValueError(f"{row.public_name} takes {row.arity} inputs; got {count}")
+    names, arity, rule, cuda, host, doc, example = row + (None,) * (7 - len(row))
+    name, public_name = (names.split() * 2)[:2]
+    letters = "".join(cuda) if isinstance(cuda, dict) else ""
+    needs = {
+        "arity": (arity in (1, 2, 3), "1, 2 or 3 inputs"),
+        "rule": (rule in RULES, f"one of {', '.join(RULES)}"),
+        "cuda": (
+            letters and set(letters) <= set(LETTERS) and len(set(letters)) == len(letters)
+            and all(cuda.values()),
+            f"an expression for each kind, the kinds once each from {''.join(LETTERS)}",
+        ),
+        "host": (host, "a function of NumPy or of host/elementwise.py"),
+        "doc": (doc, 'a sentence that follows "Return"'),
+        "example": (
+            example == BY_HAND or " -> " in (example or ""),
+            "'[1, 2], 10 -> array([11, 12])' or BY_HAND",
+        ),
+    }  # fmt: skip
+    for part, (is_there, expected) in needs.items():
+        if not is_there:
+            got = dict(zip(needs, row[1:], strict=False)).get(part)
+            raise ValueError(
+                f"operation {name}: got {f'{part} {got!r}' if got else f'no {part}'}; "
+                f"expected {expected}"
+            )
+    by_kind = {LETTERS[letter]: text for group, text in cuda.items() for letter in group}
+    return Operation(
+        code, name, public_name, arity, frozenset(by_kind), rule, by_kind, host, doc, example
+    )
+
+
+# fmt: off
+_ROWS = (
+    ("copy", 1, "same", {"biufcs": "a"}, "identity", "a copy of x.", BY_HAND),
+    ("neg negative", 1, "same", {"iufc": "-a"}, "np.negative",
+     "-x.", "[1, -2] -> array([-1,  2])"),
+    ("positive", 1, "same", {"iufc": "a"}, "identity",
+     "a copy of x.", "[1, -2] -> array([ 1, -2])"),
+    ("abs", 1, "magnitude",
+     {"bu": "a", "i": "a < 0 ? -a : a", "f": "fabs(a)", "c": "magnitude(a)"}, "np.abs",
+     "the magnitude of x, which is real.", "[1, -2] -> array([1, 2])"),
+    ("add", 2, "same", {"b": "a || b", "iufc": "a + b"}, "np.add",
+     "x1 + x2.", "[1, 2], 10 -> array([11, 12])"),
+    ("sub subtract", 2, "same", {"iufc": "a - b"}, "np.subtract",
+     "x1 - x2.", "[1, 2], 10 -> array([-9, -8])"),
+    ("mul multiply", 2, "same", {"b": "a && b", "iufc": "a * b"}, "np.multiply",
+     "x1 * x2.", "[1, 2], 10 -> array([10, 20])"),
+    ("div divide", 2, "float", {"fc": "a / b"}, "np.true_divide",
+     "x1 / x2.", "[1, 2], 4 -> array([0.25, 0.5 ], dtype=float32)"),
+    ("floordiv floor_divide", 2, "same",
+     {"iu": "integer_divide<C>(a, b)", "f": "float_divide_floor<C>(a, b)"}, "np.floor_divide",
+     "the floor of x1 / x2; an integer divided by 0 gives 0.", "[7, -7], 2 -> array([ 3, -4])"),
+    ("mod remainder", 2, "same",
+     {"iu": "integer_modulo<C>(a, b)", "f": "float_modulo<C>(a, b)"}, "np.remainder",
+     "x1 % x2, with the sign of x2; an integer modulo 0 gives 0.", "[7, -7], 3 -> array([1, 2])"),
+    ("pow", 2, "same",
+     {"iu": "integer_power<C>(a, b)", "f": "pow(a, b)", "c": "power(a, b)"}, "power",
+     """x1 to the power x2.
+
+     Integers to a negative int raise ValueError. Negative powers in an integer *tensor* x2 cannot
+     raise without a wait for the device: there the result is the inverse without its fraction, 1
+     or -1 for bases 1 and -1, and 0 for all others.""", "[2, 3], 2 -> array([4, 9])"),
+    ("maximum", 2, "same", {"biuf": "larger<C>(a, b)"}, "np.maximum",
+     "the greater of x1 and x2; NaN wins.", "[1, 5], 3 -> array([3, 5])"),
+    ("minimum", 2, "same", {"biuf": "smaller<C>(a, b)"}, "np.minimum",
+     "the lesser of x1 and x2; NaN wins.", "[1, 5], 3 -> array([1, 3])"),
+    ("eq equal", 2, "compare", {"biufc": "a == b"}, "np.equal",
+     "x1 == x2.", "[1, 2], 2 -> array([False,  True])"),
+    ("ne not_equal", 2, "compare", {"biufc": "a != b"}, "np.not_equal",
+     "x1 != x2.", "[1, 2], 2 -> array([ True, False])"),
+    ("lt less", 2, "compare", {"biuf": "a < b"}, "np.less",
+     "x1 < x2.", "[1, 2], 2 -> array([ True, False])"),
+    ("le less_equal", 2, "compare", {"biuf": "a <= b"}, "np.less_equal",
+     "x1 <= x2.", "[1, 2], 2 -> array([ True,  True])"),
+    ("gt greater", 2, "compare", {"biuf": "a > b"}, "np.greater",
+     "x1 > x2.", "[1, 2], 1 -> array([False,  True])"),
+    ("ge greater_equal", 2, "compare", {"biuf": "a >= b"}, "np.greater_equal",
+     "x1 >= x2.", "[1, 2], 1 -> array([ True,  True])"),
+    ("and bitwise_and", 2, "bits", {"biu": "a & b"}, "np.bitwise_and",
+     "the bits set in both x1 and x2.", "[6, 5], 3 -> array([2, 1])"),
+    ("or bitwise_or", 2, "bits", {"biu": "a | b"}, "np.bitwise_or",
+     "the bits set in x1 or x2.", "[6, 5], 3 -> array([7, 7])"),
+    ("xor bitwise_xor", 2, "bits", {"biu": "a ^ b"}, "np.bitwise_xor",
+     "the bits set in just one of x1 and x2.", "[6, 5], 3 -> array([5, 6])"),
+    ("not bitwise_invert", 1, "bits", {"b": "!a", "iu": "~a"}, "np.invert",
+     "x with every bit inverted; the logical inverse of bool.", "[0, 5] -> array([-1, -6])"),
+    ("lshift bitwise_left_shift", 2, "bits", {"iu": "shift_left<C>(a, b)"}, "shift_left",
+     "x1 shifted left by x2 bits; x2 must not be negative.", "[1, 3], 2 -> array([ 4, 12])"),
+    ("rshift bitwise_right_shift", 2, "bits", {"iu": "shift_right<C>(a, b)"}, "shift_right",
+     "x1 shifted right by x2 bits, keeping the sign.", "[8, -8], 2 -> array([ 2, -2])"),
+    ("where", 3, "where", {"biufcs": "a ? b : c"}, "np.where",
+     "x1 where `condition` is true and x2 elsewhere.", BY_HAND),
+    ("exp", 1, "float", {"fc": "exp(a)"}, "np.exp",
+     "e to the power x.", "[0, -1000] -> array([1., 0.], dtype=float32)"),
+    ("expm1", 1, "float", {"f": "expm1(a)"}, "np.expm1",
+     "exp(x) - 1, exact near 0.", "[0.0] -> array([0.], dtype=float32)"),
+    ("log", 1, "float", {"fc": "log(a)"}, "np.log",
+     "the natural logarithm of x.", "[1.0] -> array([0.], dtype=float32)"),
+    ("log1p", 1, "float", {"f": "log1p(a)"}, "np.log1p",
+     "log(1 + x), exact near 0.", "[0.0] -> array([0.], dtype=float32)"),
+    ("log2", 1, "float", {"f": "log2(a)"}, "np.log2",
+     "the logarithm of x to base 2.", "[1.0] -> array([0.], dtype=float32)"),
+    ("log10", 1, "float", {"f": "log10(a)"}, "np.log10",
+     "the logarithm of x to base 10.", "[1.0] -> array([0.], dtype=float32)"),
+    ("sqrt", 1, "float", {"fc": "sqrt(a)"}, "np.sqrt",
+     "the square root of x.", "[4, 9] -> array([2., 3.], dtype=float32)"),
+    ("rsqrt", 1, "float", {"f": "rsqrt(a)"}, "rsqrt",
+     "1 / sqrt(x).", "[4, 16] -> array([0.5 , 0.25], dtype=float32)"),
+    ("square", 1, "same", {"iufc": "a * a"}, "np.square",
+     "x * x.", "[3, -4] -> array([ 9, 16])"),
+    ("reciprocal", 1, "float", {"f": "1 / a", "c": "reciprocal(a)"}, "np.reciprocal",
+     "1 / x.", "[4, 8] -> array([0.25 , 0.125], dtype=float32)"),
+    ("sin", 1, "float", {"fc": "sin(a)"}, "np.sin",
+     "the sine of x, an angle in radians.", "[0.0] -> array([0.], dtype=float32)"),
+    ("cos", 1, "float", {"fc": "cos(a)"}, "np.cos",
+     "the cosine of x, an angle in radians.", "[0.0] -> array([1.], dtype=float32)"),
+    ("tan", 1, "float", {"fc": "tan(a)"}, "np.tan",
+     "the tangent of x, an angle in radians.", "[0.0] -> array([0.], dtype=float32)"),
+    ("asin", 1, "float", {"f": "asin(a)"}, "np.arcsin",
+     "the angle in [-pi/2, pi/2] whose sine is x; NaN outside [-1, 1].",
+     "[0.0] -> array([0.], dtype=float32)"),
+    ("acos", 1, "float", {"f": "acos(a)"}, "np.arccos",
+     "the angle in [0, pi] whose cosine is x; NaN outside [-1, 1].",
+     "[1.0] -> array([0.], dtype=float32)"),
+    ("atan", 1, "float", {"f": "atan(a)"}, "np.arctan",
+     "the angle in [-pi/2, pi/2] whose tangent is x.", "[0.0] -> array([0.], dtype=float32)"),
+    ("sinh", 1, "float", {"fc": "sinh(a)"}, "np.sinh",
+     "the hyperbolic sine of x.", "[0.0] -> array([0.], dtype=float32)"),
+    ("cosh", 1, "float", {"fc": "cosh(a)"}, "np.cosh",
+     "the hyperbolic cosine of x.", "[0.0] -> array([1.], dtype=float32)"),
+    ("tanh", 1, "float", {"fc": "tanh(a)"}, "np.tanh",
+     "the hyperbolic tangent of x.", "[0.0] -> array([0.], dtype=float32)"),
+    ("asinh", 1, "float", {"f": "asinh(a)"}, "np.arcsinh",
+     "the inverse hyperbolic sine of x.", "[0.0] -> array([0.], dtype=float32)"),
+    ("acosh", 1, "float", {"f": "acosh(a)"}, "np.arccosh",
+     "the inverse hyperbolic cosine of x; NaN below 1.", "[1.0] -> array([0.], dtype=float32)"),
+    ("atanh", 1, "float", {"f": "atanh(a)"}, "np.arctanh",
+     "the inverse hyperbolic tangent of x; NaN outside [-1, 1].",
+     "[0.0] -> array([0.], dtype=float32)"),
+    ("atan2", 2, "float", {"f": "atan2(a, b)"}, "np.arctan2",
+     "the angle of the point (x2, x1), in [-pi, pi].",
+     "[0.0], 1.0 -> array([0.], dtype=float32)"),
+    ("floor", 1, "same", {"biu": "a", "f": "floor(a)"}, "floor",
+     "the greatest integer not above x.", "[1.5, -1.5] -> array([ 1., -2.], dtype=float32)"),
+    ("ceil", 1, "same", {"biu": "a", "f": "ceil(a)"}, "ceil",
+     "the least integer not below x.", "[1.5, -1.5] -> array([ 2., -1.], dtype=float32)"),
+    ("trunc", 1, "same", {"biu": "a", "f": "trunc(a)"}, "trunc",
+     "x without its fraction.", "[1.5, -1.5] -> array([ 1., -1.], dtype=float32)"),
+    ("round", 1, "same", {"biu": "a", "f": "rint(a)"}, "rint",
+     "the integer nearest to x, the even one of two.",
+     "[1.5, 2.5] -> array([2., 2.], dtype=float32)"),
+    ("sign", 1, "same", {"iufc": "sign(a)"}, "sign",
+     "-1, 0 or 1 by the sign of x; x / abs(x) for complex x.", "[-3, 0] -> array([-1,  0])"),
+    ("isnan", 1, "classify", {"biu": "false", "f": "a != a", "c": "is_nan(a)"}, "np.isnan",
+     "where x is NaN.", '[1.0, float("nan")] -> array([False,  True])'),
+    ("isinf", 1, "classify", {"biu": "false", "f": "isinf(a)", "c": "is_inf(a)"}, "np.isinf",
+     "where x is infinite.", '[1.0, float("inf")] -> array([False,  True])'),
+    ("isfinite", 1, "classify", {"biu": "true", "f": "isfinite(a)", "c": "is_finite(a)"},
+     "np.isfinite", "where x is neither infinite nor NaN.",
+     '[1.0, float("inf")] -> array([ True, False])'),
+    ("erf", 1, "float", {"f": "erf(a)"}, "erf",
+     "the error function of x.", "[0.0] -> array([0.], dtype=float32)"),
+    ("sigmoid", 1, "float", {"f": "sigmoid(a)"}, "sigmoid",
+     "1 / (1 + exp(-x)).", "[0.0] -> array([0.5], dtype=float32)"),
+    ("relu", 1, "same", {"u": "a", "if": "a < 0 ? (C)0 : a"}, "relu",
+     "x where it is positive, else 0; NaN stays.", "[-1.0, 2.0] -> array([0., 2.], dtype=float32)"),
+    ("gelu", 1, "float", {"f": "gelu(a)"}, "gelu",
+     "x times the normal distribution function of x.", BY_HAND),
+    ("silu", 1, "float", {"f": "a * sigmoid(a)"}, "silu",
+     "x * sigmoid(x).", "[0.0] -> array([0.], dtype=float32)"),
+    ("clip", 3, "same", {"iuf": "smaller<C>(larger<C>(a, b), c)"}, "clip",
+     "x, raised to `min` and lowered to `max`; None is no limit.", BY_HAND),
+    ("real", 1, "magnitude", {"f": "a", "c": "a.re"}, "np.real",
+     "the real part of x.", "[1 + 2j] -> array([1.], dtype=float32)"),
+    ("imag", 1, "magnitude", {"f": "(C)0", "c": "a.im"}, "np.imag",
+     "the imaginary part of x.", "[1 + 2j] -> array([2.], dtype=float32)"),
+    ("conj", 1, "same", {"biuf": "a", "c": "make(a.re, -a.im)"}, "np.conj",
+     "the complex conjugate of x; a copy when x is real.",
+     "[1 + 2j] -> array([1.-2.j], dtype=complex64)"),
+    ("gelu_tanh gelu", 1, "float", {"f": "gelu_tanh(a)"}, "gelu_tanh",
+     "the approximation of gelu by tanh.", BY_HAND),
+    ("logical_and", 2, "logical", {"b": "a & b"}, "np.logical_and",
+     "whether both x1 and x2 are nonzero.", "[0, 2], 1 -> array([False,  True])"),
+    ("logical_or", 2, "logical", {"b": "a | b"}, "np.logical_or",
+     "whether x1 or x2 is nonzero.", "[0, 2], 0 -> array([False,  True])"),
+    ("logical_xor", 2, "logical", {"b": "a ^ b"}, "np.logical_xor",
+     "whether just one of x1 and x2 is nonzero.", "[0, 2], 1 -> array([ True, False])"),
+    ("logical_not", 1, "logical", {"b": "!a"}, "np.logical_not",
+     "whether x is zero.", "[0, 2] -> array([ True, False])"),
+    ("cbrt", 1, "float", {"f": "cbrt(a)"}, "np.cbrt",
+     "the cube root of x.", "[-1.0, 8.0] -> array([-1.,  2.], dtype=float32)"),
+    ("sinc", 1, "float",
+     {"f": "a == 0 ? (C)1 : sin((C)3.14159265358979323846 * a) / ((C)3.14159265358979323846 * a)"},
+     "np.sinc", "sin(pi x) / (pi x), and 1 at 0.", "[0.0] -> array([1.], dtype=float32)"),
+)
+
+ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))
+
+# The accumulation of each reduction: its identity, an element x as an accumulator A, two accumulators
+# joined, an accumulator as the result C. Those of a position say which of two elements is better.
+_ANY = ("0", "(A)narrow<bool>(x)", "a | b", "a != 0")
+_ALL = ("1", "(A)narrow<bool>(x)", "a & b", "a != 0")
+_SUM = ("narrow<A>(0)", "narrow<A>(x)", "a + b", "narrow<C>(a)")
+_PROD = ("narrow<A>(1)", "narrow<A>(x)", "a * b", "narrow<C>(a)")
+_MEAN_OF_PARTS = "make((decltype(a.re))(a.re / count), (decltype(a.re))(a.im / count))"
+_REDUCTIONS = (
+    ("sum", "total", {"b": _ANY, "iufc": _SUM}, "np.add",
+     "the sum over `axis`; 0 when there are no elements."),
+    ("prod", "total", {"b": _ALL, "iufc": _PROD}, "np.multiply",
+     "the product over `axis`; 1 when there are no elements."),
+    ("max", "same", {"b": _ANY, "iuf": ("(A)LOWEST", "(A)x", "larger<A>(a, b)", "(C)a")},
+     "np.maximum", "the greatest element over `axis`; ValueError when there is none."),
+    ("min", "same", {"b": _ALL, "iuf": ("(A)HIGHEST", "(A)x", "smaller<A>(a, b)", "(C)a")},
+     "np.minimum", "the least element over `axis`; ValueError when there is none."),
+    ("argmax", "index", {"biuf": (">",)}, "np.argmax",
+     "the index of the first greatest element along `axis` (None: of all elements)."),
+    ("argmin", "index", {"biuf": ("<",)}, "np.argmin",
+     "the index of the first least element along `axis` (None: of all elements)."),
+    ("any", "truth", {"biufc": _ANY}, "np.logical_or",
+     "whether an element over `axis` is nonzero; False when there are none."),
+    ("all", "truth", {"biufc": _ALL}, "np.logical_and",
+     "whether every element over `axis` is nonzero; True when there are none."),
+    ("mean", "mean", {"f": (*_SUM[:3], "a / (A)count"), "c": (*_SUM[:3], _MEAN_OF_PARTS)},
+     "np.add", "the mean over `axis`; NaN when there are no elements."),
+)
+# fmt: on
+
+
+def reduction(code, row):
+    """Make one row of the reductions, of a name, a rule, accumulations by kind, host and doc."""
+    name, rule, cuda, host, doc = row
+    by_kind = {LETTERS[letter]: texts for group, texts in cuda.items() for letter in group}
+    return Reduction(code, name, frozenset(by_kind), rule, by_kind, host, doc)
+
+
+REDUCTIONS = tuple(reduction(*numbered) for numbered in enumerate(_REDUCTIONS))

@@ -5,7 +5,6 @@ is said in the files.
 """
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.expressions import expression
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.program import Program
 
@@ -30,22 +29,6 @@ UNIT, STRIDED, SCALAR = range(3)
 _MODES = ("UNIT", "STRIDED", "SCALAR")
 GATHER, SCATTER, FOLD = range(3)
 _FORMS = ("GATHER", "SCATTER", "FOLD", "FOLDED_GATHER", "FOLDED_SCATTER")
-_BOOLEAN = {"eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "isfinite"}
-_PARTS = {"abs", "real", "imag"}
-
-# name -> identity, element x -> A, two accumulators -> A, accumulator -> result
-_RULES = {
-    "sum": ("narrow<A>(0)", "narrow<A>(x)", "a + b", "narrow<C>(a)"),
-    "prod": ("narrow<A>(1)", "narrow<A>(x)", "a * b", "narrow<C>(a)"),
-    "max": ("(A)LOWEST", "(A)x", "larger<A>(a, b)", "(C)a"),
-    "min": ("(A)HIGHEST", "(A)x", "smaller<A>(a, b)", "(C)a"),
-    "any": ("0", "(A)narrow<bool>(x)", "a | b", "a != 0"),
-    "all": ("1", "(A)narrow<bool>(x)", "a & b", "a != 0"),
-    "mean": ("narrow<A>(0)", "narrow<A>(x)", "a + b", "a / (A)count"),
-}
-_COMPLEX_MEAN = "make((decltype(a.re))(a.re / count), (decltype(a.re))(a.im / count))"
-# Sums and extremes of truth values are OR and AND.
-_OF_BOOL = {"sum": "any", "max": "any", "prod": "all", "min": "all"}
 # kind -> the values below and above every other, as accumulators
 _RANGES = {
     "int": ("(-1ll << (8 * sizeof(C) - 1))", "(~(-1ll << (8 * sizeof(C) - 1)))"),
@@ -75,22 +58,22 @@ def elementwise(op, compute, out, inputs, modes, vector, rank, unroll):
     >>> ("EXPRESSION", "a + b") in program.defines
     True
     """
-    name = ELEMENTWISE[op].name
+    row = ELEMENTWISE[op]
     element = DTYPES[compute]
     result = element.cuda
-    if element.kind == "complex" and name in _PARTS:
+    if element.kind == "complex" and row.rule == "magnitude":
         result = "float" if element.itemsize == 8 else "double"
     defines = [("VECTOR", vector), ("RANK", rank), ("UNROLL", unroll), ("BLOCK", 256)]
     defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", element.compute)]
     for i, (dtype, mode) in enumerate(zip(inputs, modes, strict=True)):
-        is_condition = name == "where" and i == 0
+        is_condition = row.rule == "where" and i == 0
         defines.append((f"MODE{i}", _MODES[mode]))
         defines.append((f"INPUT{i}", DTYPES[dtype].cuda))
         defines.append((f"STORED{i}", "bool" if is_condition else element.cuda))
         defines.append((f"ARITHMETIC{i}", "bool" if is_condition else element.compute))
     defines += [(f"MODE{i}", "ABSENT") for i in range(len(inputs), 3)]
-    defines += [("EXPRESSION", expression(name, element.kind)), ("RESULT", result)]
-    defines.append(("RESULT_IS_BOOLEAN", int(name in _BOOLEAN)))
+    defines += [("EXPRESSION", row.cuda[element.kind]), ("RESULT", result)]
+    defines.append(("RESULT_IS_BOOLEAN", int(row.gives_bool)))
     return Program(_FOLDER + "elementwise.cuh", tuple(defines))
 
 
@@ -150,11 +133,11 @@ def arange(out):
     return Program(_FOLDER + "arange.cuh", defines)
 
 
-def _accumulator(name, element):
+def _accumulator(row, element):
     """Return the C++ type and the size in bytes of an accumulator."""
-    if name.startswith("arg"):
+    if row.rule == "index":
         return "A", 16
-    if name in ("any", "all") or element.kind == "bool":
+    if row.rule == "truth" or element.kind == "bool":
         return "int32", 4
     if element.kind in ("int", "uint"):
         return ("int64" if element.kind == "int" else "uint64"), 8
@@ -167,23 +150,18 @@ def accumulator_nbytes(op, compute):
     >>> accumulator_nbytes(0, 9), accumulator_nbytes(4, 11)
     (4, 16)
     """
-    return _accumulator(REDUCTIONS[op].name, DTYPES[compute])[1]
+    return _accumulator(REDUCTIONS[op], DTYPES[compute])[1]
 
 
-def _accumulation(name, element):
-    """Return what accumulator.cuh needs for operation `name` computed as `element`."""
-    if name.startswith("arg"):
-        return [("BETTER", ">" if name == "argmax" else "<")]
-    kind_type = _accumulator(name, element)[0]
-    if element.kind == "bool":
-        name = _OF_BOOL.get(name, name)
-    identity, lift, combine, finish = _RULES[name]
-    if name == "mean" and element.kind == "complex":
-        finish = _COMPLEX_MEAN
+def _accumulation(row, element):
+    """Return what accumulator.cuh needs for a reduction computed as `element`."""
+    texts = row.cuda[element.kind]
+    if row.rule == "index":
+        return [("BETTER", *texts)]
     low, high = _RANGES.get(element.kind, ("0", "0"))
-    defines = [("ACCUMULATOR", kind_type), ("LOWEST", low), ("HIGHEST", high)]
-    defines += [("IDENTITY", identity), ("LIFT", lift), ("COMBINE", combine), ("FINISH", finish)]
-    defines.append(("RESULT", "bool" if name in ("any", "all") else element.cuda))
+    defines = [("ACCUMULATOR", _accumulator(row, element)[0]), ("LOWEST", low), ("HIGHEST", high)]
+    defines += zip(("IDENTITY", "LIFT", "COMBINE", "FINISH"), texts, strict=True)
+    defines.append(("RESULT", "bool" if row.rule == "truth" else element.cuda))
     return defines
 
 
@@ -219,5 +197,5 @@ def reduction(
     defines += [("COLUMN", int(column)), ("OUTPUT", DTYPES[out].cuda)]
     defines += [("INPUT", DTYPES[dtype].cuda), ("STORED", element.cuda)]
     defines += [("ARITHMETIC", element.compute)]
-    defines += _accumulation(REDUCTIONS[op].name, element)
+    defines += _accumulation(REDUCTIONS[op], element)
     return Program(_FOLDER + "reduction.cuh", tuple(defines))

@@ -12,7 +12,6 @@ from pathlib import Path
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.expressions import expression
 from gputensor._kernels.launch import nvrtc  # noqa: F401  (compile_source needs the module)
 from gputensor._kernels.operations import ELEMENTWISE
 from gputensor._kernels.program import Program
@@ -66,7 +65,7 @@ def _library():
                 dtype=element.name,
                 C=element.cuda,
                 R=_cpp(result_dtype(row.name, code)),
-                text=expression(row.name, element.kind),
+                text=row.cuda[element.kind],
             )
         )
     text.append("struct Parameters {}; static void kernel(const Parameters&) {}")

@@ -1,6 +1,6 @@
 // Functions of the element-wise operations that need more than an expression, complex ones first.
 //
-// Values are NumPy's (elementwise.pxd). The expressions are in expressions.py.
+// Values are NumPy's (elementwise.pxd). The expressions are in operations.py.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"

@@ -19,12 +19,12 @@ from gputensor._kernels.launch cimport (
     launch_kernel, launch_kernel_3d,
 )
 
-from gputensor._arrays.element_types import DTYPES
+from gputensor._arrays.element_types import DTYPES, KINDS
 from gputensor._kernels import programs
 from gputensor._kernels.host import (
     elementwise as host_elementwise, index as host_index, reduction as host_reduction,
 )
-from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS, check_kind, kind_table
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import raise_for_status
 
 include "reduction_layout.pxi"

@@ -1,33 +1,36 @@
-# Element-wise kernels: checks once, then the executor of the device (see elementwise.pxd).
+# Element-wise kernels: the kinds that each operation takes, and the executor of the device.
 
-cdef unsigned char[ELEMENTWISE_COUNT] elementwise_allowed_kinds
-cdef unsigned char[ELEMENTWISE_COUNT] arities
+cdef unsigned char[MAX_OPERATIONS] elementwise_kinds     # bit k: the operation takes kind k
 cdef object elementwise_host_run = host_elementwise.run
 
 
-def _elementwise_load_table():
-    table = kind_table(ELEMENTWISE)
-    if len(table) != ELEMENTWISE_COUNT:
-        raise ImportError("operations.py and elementwise.pxd do not list the same operations")
+cdef int _elementwise_load_table() except -1:
+    named = dict(copy=OP_COPY, add=OP_ADD, mul=OP_MUL, pow=OP_POW, maximum=OP_MAXIMUM,
+                 minimum=OP_MINIMUM, where=OP_WHERE, square=OP_SQUARE, gelu=OP_GELU,
+                 clip=OP_CLIP, conj=OP_CONJ, gelu_tanh=OP_GELU_TANH)
+    if len(ELEMENTWISE) > MAX_OPERATIONS or named.items() - {(r.name, r.code) for r in ELEMENTWISE}:
+        raise ImportError("operations.py and faces/__init__.pxd differ in the codes of operations")
     for row in ELEMENTWISE:
-        elementwise_allowed_kinds[row.code] = table[row.code]
-        arities[row.code] = row.arity
+        elementwise_kinds[row.code] = kind_bits(row)
+
+
+cdef int kind_bits(row):
+    """The kinds of a row of operations.py as bits."""
+    return sum([1 << KINDS.index(kind) for kind in row.kinds])
 
 
 _elementwise_load_table()
 
 
-cdef int elementwise_check_shapes(Operand* out, int count, Operand* inputs) except -1:
-    cdef int i, axis
-    for i in range(count):
-        if inputs[i].is_scalar:
-            continue
-        if inputs[i].ndim != out.ndim:
-            raise ValueError(f"input {i} has {inputs[i].ndim} axes, the output {out.ndim}")
-        for axis in range(out.ndim):
-            if inputs[i].shape[axis] != out.shape[axis]:
-                raise ValueError(f"input {i} has length {inputs[i].shape[axis]} along axis {axis}, "
-                                 f"the output {out.shape[axis]}")
+cdef int raise_for_kind(row, int dtype) except -1:
+    element = DTYPES[dtype]
+    allowed = ", ".join([kind for kind in KINDS if kind in row.kinds])
+    raise TypeError(f"{row.public_name} is not defined for {element.name}; it takes {allowed}")
+
+
+cdef int elementwise_check(int op, int compute_dtype) except -1:
+    if not (elementwise_kinds[op] >> dtype_kind(compute_dtype)) & 1:
+        raise_for_kind(ELEMENTWISE[op], compute_dtype)
     return 0
 
 
@@ -36,9 +39,6 @@ cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
     cdef int i
     if op == OP_COPY:
         compute_dtype = out.dtype
-    if not (elementwise_allowed_kinds[op] >> dtype_kind(compute_dtype)) & 1 or arities[op] != count:
-        check_kind(ELEMENTWISE[op], compute_dtype, count)
-    elementwise_check_shapes(out, count, inputs)
     for i in range(out.ndim):
         if out.shape[i] == 0:
             return 0

@@ -45,33 +45,33 @@ def _integer_power(base, exponent):
     return np.where(exponent < 0, inverse, result).astype(base.dtype)
 
 
-def _power(base, exponent):
+def power(base, exponent):
     if base.dtype.kind in "iu":
         return _integer_power(base, exponent)
     return np.power(base, exponent)
 
 
-def _erf_of(x):
+def erf(x):
     return np.asarray(_erf(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
 
 
-def _sigmoid(x):
+def sigmoid(x):
     # exp of a negative number only: no overflow on either side.
     small = np.exp(-np.abs(x))
     return np.where(x >= 0, 1 / (1 + small), small / (1 + small)).astype(x.dtype)
 
 
-def _gelu(x):
-    return x * x.dtype.type(0.5) * (1 + _erf_of(x * x.dtype.type(math.sqrt(0.5))))
+def gelu(x):
+    return x * x.dtype.type(0.5) * (1 + erf(x * x.dtype.type(math.sqrt(0.5))))
 
 
-def _gelu_tanh(x):
+def gelu_tanh(x):
     scale = x.dtype.type(math.sqrt(2 / math.pi))
     inner = scale * (x + x.dtype.type(0.044715) * x * x * x)
     return x.dtype.type(0.5) * x * (1 + np.tanh(inner))
 
 
-def _sign(x):
+def sign(x):
     if x.dtype.kind != "c":
         return np.sign(x)
     # x / |x|, which np.sign gives from NumPy 2 on only. What is infinite stands for 1 beside
@@ -91,16 +91,31 @@ def _sign(x):
     return result
 
 
-def _clip(x, low, high):
+def clip(x, low, high):
     return np.minimum(np.maximum(x, low), high)
 
 
-def _rsqrt(x):
+def rsqrt(x):
     return 1 / np.sqrt(x)
+
+
+def identity(x):
+    return x
+
+
+def relu(x):
+    return np.maximum(x, x.dtype.type(0))
+
+
+def silu(x):
+    return x * sigmoid(x)
 
 
 def _rounding(function):
     return lambda x: x if x.dtype.kind in "biu" else function(x)
+
+
+floor, ceil, trunc, rint = map(_rounding, (np.floor, np.ceil, np.trunc, np.rint))
 
 
 def _shift(function, left):
@@ -115,58 +130,20 @@ def _shift(function, left):
     return shifted
 
 
-_FUNCTIONS = {
-    "copy": lambda x: x,
-    "neg": np.negative,
-    "positive": lambda x: x,
-    "abs": np.abs,
-    "add": np.add,
-    "sub": np.subtract,
-    "mul": np.multiply,
-    "div": np.true_divide,
-    "floordiv": np.floor_divide,
-    "mod": np.remainder,
-    "pow": _power,
-    "maximum": np.maximum,
-    "minimum": np.minimum,
-    "eq": np.equal,
-    "ne": np.not_equal,
-    "lt": np.less,
-    "le": np.less_equal,
-    "gt": np.greater,
-    "ge": np.greater_equal,
-    "and": np.bitwise_and,
-    "or": np.bitwise_or,
-    "xor": np.bitwise_xor,
-    "not": np.invert,
-    "lshift": _shift(np.left_shift, left=True),
-    "rshift": _shift(np.right_shift, left=False),
-    "rsqrt": _rsqrt,
-    "asin": np.arcsin,
-    "acos": np.arccos,
-    "atan": np.arctan,
-    "asinh": np.arcsinh,
-    "acosh": np.arccosh,
-    "atanh": np.arctanh,
-    "atan2": np.arctan2,
-    "floor": _rounding(np.floor),
-    "ceil": _rounding(np.ceil),
-    "trunc": _rounding(np.trunc),
-    "round": _rounding(np.rint),
-    "erf": _erf_of,
-    "sigmoid": _sigmoid,
-    "relu": lambda x: np.maximum(x, x.dtype.type(0)),
-    "gelu": _gelu,
-    "gelu_tanh": _gelu_tanh,
-    "silu": lambda x: x * _sigmoid(x),
-    "clip": _clip,
-    "where": np.where,
-    "sign": _sign,
-    "real": np.real,
-    "imag": np.imag,
-}
-# The rest carry NumPy's own name.
-_TABLE = tuple(_FUNCTIONS.get(row.name) or getattr(np, row.name) for row in ELEMENTWISE)
+shift_left = _shift(np.left_shift, left=True)
+shift_right = _shift(np.right_shift, left=False)
+
+
+def host_function(row):
+    """Return what the table names; ImportError where there is no such function."""
+    found = getattr(np, row.host[3:], None) if row.host[:3] == "np." else globals().get(row.host)
+    if not callable(found):
+        raise ImportError(f"operation {row.name}: got host {row.host!r}; expected a function of "
+                          "NumPy or of host/elementwise.py")  # fmt: skip
+    return found
+
+
+_TABLE = tuple(host_function(row) for row in ELEMENTWISE)
 _COPY = 0
 _WHERE = next(row.code for row in ELEMENTWISE if row.name == "where")
 

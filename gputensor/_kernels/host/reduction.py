@@ -3,20 +3,12 @@
 import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.host.elementwise import cast
+from gputensor._kernels.host.elementwise import cast, host_function
 from gputensor._kernels.operations import REDUCTIONS
 
 __all__ = ["run"]
 
-_NAMES = tuple(row.name for row in REDUCTIONS)
-_PLAIN = {
-    "sum": np.add,
-    "prod": np.multiply,
-    "max": np.maximum,
-    "min": np.minimum,
-    "any": np.logical_or,
-    "all": np.logical_and,
-}
+_FUNCTIONS = tuple(host_function(row) for row in REDUCTIONS)
 
 
 def _flattened(array, axes):
@@ -29,20 +21,19 @@ def _flattened(array, axes):
     return moved.reshape([array.shape[axis] for axis in kept] + [length])
 
 
-def _accumulate(name, values, axes):
-    if name in ("argmax", "argmin"):
-        return getattr(np, name)(_flattened(values, axes), axis=-1)
-    if name == "mean":
-        # One contiguous axis, so that NumPy sums in pairs whatever the strides were.
-        flat = np.ascontiguousarray(_flattened(values, axes))
-        return np.true_divide(flat.sum(axis=-1), np.array(flat.shape[-1], flat.real.dtype))
-    function = _PLAIN[name]
-    if name in ("any", "all"):
-        return function.reduce(values, axis=axes, dtype=bool)
-    if name in ("max", "min"):
-        return function.reduce(values, axis=axes)
+def _accumulate(row, values, axes):
+    if row.rule == "index":
+        return _FUNCTIONS[row.code](_flattened(values, axes), axis=-1)
+    if row.rule in ("truth", "same"):
+        return _FUNCTIONS[row.code].reduce(values, axis=axes)
+    # One contiguous axis, so that NumPy sums in pairs whatever the strides were.
     flat = np.ascontiguousarray(_flattened(values, axes))
-    return function.reduce(flat, axis=-1, dtype=flat.dtype)
+    if values.dtype == bool:
+        return flat.any(axis=-1) if row.host == "np.add" else flat.all(axis=-1)
+    result = _FUNCTIONS[row.code].reduce(flat, axis=-1, dtype=flat.dtype)
+    if row.rule == "mean":
+        return np.true_divide(result, np.array(flat.shape[-1], flat.real.dtype))
+    return result
 
 
 def run(op, compute, out, array, axes):
@@ -57,11 +48,7 @@ def run(op, compute, out, array, axes):
     dtype = DTYPES[compute].numpy
     wide = np.dtype(np.float32) if DTYPES[compute].compute == "float" else dtype
     values = cast(cast(array, dtype), wide)
-    if values.dtype == bool and _NAMES[op] in ("sum", "prod"):
-        name = "any" if _NAMES[op] == "sum" else "all"
-    else:
-        name = _NAMES[op]
-    result = np.asarray(_accumulate(name, values, axes))
+    result = np.asarray(_accumulate(REDUCTIONS[op], values, axes))
     if result.dtype == np.float32 and dtype.itemsize == 2:
         result = result.astype(dtype)
     out[...] = cast(result, out.dtype)

@@ -12,13 +12,14 @@ from gputensor._arrays cimport (
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.faces cimport (
-    arange as c_arange, elementwise as c_elementwise, fill as c_fill, gather as c_gather, reduce
-    as c_reduce, scatter as c_scatter,
+    arange as c_arange, elementwise as c_elementwise, elementwise_check, fill as c_fill,
+    gather as c_gather, reduce as c_reduce, reduction_check, scatter as c_scatter,
 )
 from gputensor._kernels.launch cimport raise_pending
 from gputensor.streams.order cimport device_generation
 
 from gputensor._arrays.element_types import CODE_OF, DTYPES
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import raise_for_status
 
 include "device_array.pxi"

@@ -140,14 +140,33 @@ cdef int fill_operand(object value, Operand* operand) except -1:
     return 0
 
 
+cdef int check_shapes(Operand* out, int count, Operand* inputs) except -1:
+    cdef int i, axis
+    for i in range(count):
+        if inputs[i].is_scalar:
+            continue
+        if inputs[i].ndim != out.ndim:
+            raise ValueError(f"input {i} has {inputs[i].ndim} axes, the output {out.ndim}")
+        for axis in range(out.ndim):
+            if inputs[i].shape[axis] != out.shape[axis]:
+                raise ValueError(f"input {i} has length {inputs[i].shape[axis]} along axis {axis}, "
+                                 f"the output {out.shape[axis]}")
+    return 0
+
+
 def elementwise(int op, int compute, DeviceArray out, inputs, stream=0):
     """Run one element-wise operation; inputs are arrays of the shape of `out`, or scalars."""
     cdef Operand target
     cdef Operand[3] sources
     cdef int i
+    row = ELEMENTWISE[op]
+    if len(inputs) != row.arity:
+        raise ValueError(f"{row.public_name} takes {row.arity} inputs; got {len(inputs)}")
     fill_operand(out, &target)
     for i, value in enumerate(inputs):
         fill_operand(value, &sources[i])
+    elementwise_check(op, out.dtype if row.name == "copy" else compute)
+    check_shapes(&target, len(inputs), sources)
     c_elementwise(op, out.device, stream, compute, &target, len(inputs), sources)
 
 
@@ -155,6 +174,15 @@ def reduce(int op, int compute, DeviceArray out, DeviceArray array, axes, stream
     """Reduce `array` over `axes` into `out`."""
     cdef Operand target, origin
     cdef uint32_t mask = 0
+    kept = [n for axis, n in enumerate(array.shape) if axis not in axes]
+    name = REDUCTIONS[op].name
+    reduction_check(op, compute)
+    if len(kept) != len(array.shape) - len(axes) or list(out.shape) != kept:
+        raise ValueError(f"the output has shape {out.shape}; the kept axes have {tuple(kept)}")
+    if 0 in out.shape:
+        return
+    if name in ("max", "min", "argmax", "argmin") and 0 in array.shape:
+        raise ValueError(f"zero-size array to reduction {name}, which has no identity")
     for axis in axes:
         mask |= <uint32_t>1 << <int>axis
     fill_operand(out, &target)

@@ -20,7 +20,9 @@ from gputensor._driver.registry cimport at_fork, driver_get
 from gputensor._driver.table cimport (
     HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
 )
-from gputensor._kernels.faces cimport OP_COPY, OP_POW, elementwise, fill as fill_kernel
+from gputensor._kernels.faces cimport (
+    OP_COPY, OP_POW, elementwise, elementwise_check, fill as fill_kernel,
+)
 from gputensor._kernels.launch cimport raise_pending
 from gputensor.streams.order cimport (
     UseLog, current_device, current_handle, device_generation, device_text, event_return,
@@ -32,7 +34,6 @@ from gputensor.streams.queue cimport device_object
 from gputensor._arrays import dtypes, promotion
 from gputensor._arrays.element_types import DTYPES
 from gputensor._driver.registry import after_fork, before_close
-from gputensor._kernels.operations import ELEMENTWISE, check_kind
 from gputensor.errors import raise_for_status
 
 include "storage.pxi"

@@ -1,8 +1,8 @@
 """Element-wise calls: dtype, shape, device and overlap of the arguments, then one kernel.
 
 Every call has the same order: check all arguments; allocate the result; in one section, order the
-reads and the write after other streams and queue the kernel. A call that fails has changed nothing. The public
-functions, one line each, are in arithmetic.pyx, comparison.pyx and mathematics.pyx.
+reads and the write after other streams and queue the kernel. A call that fails has changed nothing.
+The public functions, one line each, are made from the table of operations (functions/source.py).
 """
 
 cdef const unsigned char* PROMOTED = promotion.TABLE
@@ -229,6 +229,7 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
     if first is None:
         raise TypeError(f"{name}: at least one argument must be a Tensor")
     choose_dtypes(op, name, common, rule, &compute, &result_code)
+    elementwise_check(op, compute)
     for i in range(count):
         if type(arguments[i]) is not Tensor:
             fill_scalar(&inputs[i], number_for(arguments[i], first, compute, rule),
@@ -243,7 +244,6 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
         result = checked_out(name, out, first, ndim, shape, result_code)
         arguments = apart_from(result, arguments)
     if result.size_ == 0:
-        check_kind(ELEMENTWISE[op], compute)
         return result
     stream = current_handle(first.storage.device)
     work_begin()

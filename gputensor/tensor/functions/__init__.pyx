@@ -8,15 +8,9 @@ from gputensor._arrays cimport (
     KIND_INT, KIND_SMALL, KIND_UINT, Operand, dtype_kind,
 )
 from gputensor._kernels.faces cimport (
-    OP_ABS, OP_ACOS, OP_ACOSH, OP_ADD, OP_AND, OP_ASIN, OP_ASINH, OP_ATAN, OP_ATAN2, OP_ATANH,
-    OP_CEIL, OP_CLIP, OP_CONJ, OP_COPY, OP_COS, OP_COSH, OP_DIV, OP_EQ, OP_ERF, OP_EXP,
-    OP_EXPM1, OP_FLOOR, OP_FLOORDIV, OP_GE, OP_GELU, OP_GELU_TANH, OP_GT, OP_IMAG, OP_ISFINITE,
-    OP_ISINF, OP_ISNAN, OP_LE, OP_LOG, OP_LOG10, OP_LOG1P, OP_LOG2, OP_LSHIFT, OP_LT,
-    OP_MAXIMUM, OP_MINIMUM, OP_MOD, OP_MUL, OP_NE, OP_NEG, OP_NOT, OP_OR, OP_POSITIVE, OP_POW,
-    OP_REAL, OP_RECIPROCAL, OP_RELU, OP_ROUND, OP_RSHIFT, OP_RSQRT, OP_SIGMOID, OP_SIGN,
-    OP_SILU, OP_SIN, OP_SINH, OP_SQRT, OP_SQUARE, OP_SUB, OP_TAN, OP_TANH, OP_TRUNC, OP_WHERE,
-    OP_XOR, RED_ALL, RED_ANY, RED_ARGMAX, RED_ARGMIN, RED_MAX, RED_MEAN, RED_MIN, RED_PROD,
-    RED_SUM, reduce as reduce_kernel,
+    OP_CLIP, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MAXIMUM, OP_MINIMUM, OP_WHERE, RED_ALL, RED_ANY,
+    RED_ARGMAX, RED_ARGMIN, RED_MAX, RED_MEAN, RED_MIN, RED_PROD, RED_SUM,
+    reduce as reduce_kernel, reduction_check,
 )
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
@@ -28,11 +22,14 @@ from gputensor.tensor.core cimport (
 
 from gputensor._arrays import promotion
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.operations import REDUCTIONS, check_kind
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 
-include "arithmetic.pxi"
-include "comparison.pxi"
-include "mathematics.pxi"
-include "trigonometry.pxi"
-include "activation.pxi"
+# Made by setup.py from the table of operations; it lies in the build folder.
+include "elementwise_functions.pxi"
+include "selection.pxi"
 include "reduction.pxi"
+
+__all__ = [
+    *dict.fromkeys(row.public_name for row in ELEMENTWISE if row.name != "copy"),
+    *(row.public_name for row in REDUCTIONS), "count_nonzero", "std", "var",
+]

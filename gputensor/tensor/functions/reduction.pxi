@@ -19,6 +19,7 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
     if dtype_kind(a.dtype_code) == KIND_SMALL:
         raise TypeError(f"{name}: {DTYPES[a.dtype_code].name} is a type for storage; convert the "
                         "tensor with astype first")
+    reduction_check(op, compute)
     for i in range(a.ndim_):
         if mask >> i & 1:
             if a.shape_[i] == 0 and RED_MAX <= op <= RED_ARGMIN:
@@ -36,7 +37,6 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
         if overlaps(result, a):
             a = copied(a, a.dtype_code)
     if result.size_ == 0:
-        check_kind(REDUCTIONS[op], compute)
         return result
     flat = without_reduced(result, mask, a.ndim_) if is_kept else result
     stream = current_handle(a.storage.device)

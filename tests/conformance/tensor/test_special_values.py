@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._kernels.operations import BY_HAND, ELEMENTWISE
 from tests.support.special_values import check, sampled, special_values
 from tests.support.tensor_arrays import BOOL, COMPLEX, FLOATS, INTEGERS
 
@@ -37,6 +38,13 @@ FUNCTIONS = {
     **dict.fromkeys(["pow"], (2, NUMBERS)),
     **dict.fromkeys(["logical_and", "logical_or", "logical_xor"], (2, ANY)),
     **dict.fromkeys(["bitwise_and", "bitwise_or", "bitwise_xor"], (2, WHOLE)),
+}
+# The others of the table of operations that NumPy has under the same name, on real floats.
+FUNCTIONS |= {
+    row.public_name: (row.arity, FLOATS)
+    for row in ELEMENTWISE
+    if row.public_name not in FUNCTIONS and hasattr(np, row.public_name) and "float" in row.kinds
+    if row.example != BY_HAND
 }
 OF_FLOATS = {
     *("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "expm1", "log1p"),

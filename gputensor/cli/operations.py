@@ -1,0 +1,39 @@
+"""`gputensor operations`: the element-wise functions and reductions, as a table in Markdown.
+
+The lines are the rows of the table of operations, so the listing is that of the library at hand.
+"""
+
+__all__ = ["register", "table"]
+
+_HEAD = "| function | inputs | kinds | dtype of the result | returns |\n|---|---|---|---|---|"
+
+
+def register(subparsers):
+    """Add ``operations`` to the command line."""
+    parser = subparsers.add_parser("operations", help="list element-wise functions and reductions")
+    parser.set_defaults(run=run_operations)
+
+
+def run_operations(options):
+    """Print the table. Returns the exit code."""
+    print(table())
+    return 0
+
+
+def table():
+    """Return the table in Markdown, one line for each function.
+
+    >>> [line for line in table().splitlines() if "`sin`" in line]
+    ['| `sin` | 1 | float, complex | float | the sine of x, an angle in radians. |']
+    """
+    from gputensor._kernels.operations import ELEMENTWISE, LETTERS, REDUCTIONS
+
+    lines = {}
+    for row in (*ELEMENTWISE, *REDUCTIONS):
+        if row.name != "copy" and row.public_name not in lines:
+            kinds = ", ".join(kind for kind in LETTERS.values() if kind in row.kinds)
+            doc = row.doc.partition("\n")[0]
+            lines[row.public_name] = (
+                f"| `{row.public_name}` | {row.arity} | {kinds} | {row.rule} | {doc} |"
+            )
+    return "\n".join([_HEAD, *(lines[name] for name in sorted(lines))])

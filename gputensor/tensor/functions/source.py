@@ -1,0 +1,97 @@
+"""Source text of the element-wise functions: Cython and stub, one function for each row.
+
+setup.py runs this before it builds, from the path of the file and without the library; the text
+goes to the build folder and, the stub, beside the module. Each function is written out, so that its
+name, signature and docstring are its own in messages, tracebacks and ``help``.
+"""
+
+import re
+import textwrap
+
+__all__ = ["cython_source", "docstring", "stub_source"]
+
+_FUNCTION = '''
+def {name}({parameters}, /, *, out=None):
+    """{doc}
+    """
+    return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
+'''
+_DOC = """Return {doc}
+
+Parameters
+----------
+{parameters}
+out : Tensor, optional
+    Takes the result instead of a new tensor. It has the result's shape and a dtype of the same or a
+    higher kind, and may be an argument or overlap one.
+
+Returns
+-------
+Tensor
+    Its dtype is {dtype}.
+
+Examples
+--------
+>>> {name}({arguments}).numpy()
+{result}"""
+_INPUTS = {
+    1: "x : Tensor",
+    2: "x1, x2 : Tensor or number\n    At least one is a Tensor. Their shapes broadcast.",
+}
+
+
+def generated(rows):
+    """Yield the rows whose functions are made here."""
+    return (row for row in rows if " -> " in row.example)
+
+
+def docstring(row, rules):
+    """Return the docstring of a row's function.
+
+    Parameters
+    ----------
+    row : Operation
+    rules : dict
+        What each rule says of the result's dtype.
+    """
+    arguments, result = row.example.split(" -> ")
+    first = re.match(r"\[.*?\]", arguments)[0]
+    return _DOC.format(
+        doc=re.sub(r"\n +", "\n", row.doc),
+        parameters=_INPUTS[row.arity],
+        dtype=rules[row.rule],
+        name=row.public_name,
+        arguments=f'gt.asarray({first}, device="host")' + arguments[len(first) :],
+        result=result,
+    )
+
+
+def cython_source(rows, rules):
+    """Return the text of the functions, to be included in the room's module."""
+    text = ["# Made from gputensor/_kernels/operations.py by setup.py.\n"]
+    for row in generated(rows):
+        parameters = ", ".join(row.parameters)
+        doc = textwrap.indent(docstring(row, rules), "    ").strip()
+        text.append(
+            _FUNCTION.format(
+                name=row.public_name,
+                parameters=parameters,
+                doc=doc,
+                code=row.code,
+                arguments=parameters + "," * (row.arity == 1),
+                rule=row.rule.upper(),
+            )
+        )
+    return "\n".join(text)
+
+
+def stub_source(rows):
+    """Return the text of the functions' stub."""
+    text = ["from gputensor.tensor.core import Number, Tensor", ""]
+    for row in generated(rows):
+        annotation = "Tensor" if row.arity == 1 else "Tensor | Number"
+        inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
+        text.append(
+            f"def {row.public_name}(\n    {inputs}/, *, out: Tensor | None = None\n) -> Tensor: ..."
+        )
+    return "\n".join([*text, ""])

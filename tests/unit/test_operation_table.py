@@ -1,0 +1,103 @@
+"""The table of operations: a row has all of its parts, and what is made from it is complete."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import gputensor as gt
+from gputensor._kernels import operations
+from gputensor._kernels.operations import (
+    BY_HAND,
+    ELEMENTWISE,
+    REDUCTION_RULES,
+    REDUCTIONS,
+    RULES,
+    operation,
+)
+from gputensor.cli.operations import table
+from gputensor.tensor import functions
+from gputensor.tensor.functions import source
+
+ROOT = Path(__file__).resolve().parents[2]
+ROW = ("twice", 1, "same", {"if": "a + a"}, "np.abs", "2 * x.", "[1, 2] -> array([2, 4])")
+PARTS = ("name", "arity", "rule", "cuda", "host", "doc", "example")
+
+
+def test_whole_row_is_taken():
+    row = operation(5, ROW)
+    assert (row.code, row.public_name, row.kinds) == (5, "twice", {"int", "float"})
+    assert operation(5, ("two twice", *ROW[1:])).public_name == "twice"
+
+
+@pytest.mark.parametrize("part", PARTS[1:])
+def test_row_without_a_part_names_it(part):
+    number = PARTS.index(part)
+    for missing in (ROW[:number], (*ROW[:number], type(ROW[number])(), *ROW[number + 1 :])):
+        with pytest.raises(ValueError, match=f"^operation twice: got no {part}; expected "):
+            operation(5, missing)
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        ("arity", 4),
+        ("rule", "others"),
+        ("cuda", {"if": "a", "uf": "b"}),
+        ("cuda", {"x": "a"}),
+        ("cuda", {"i": "a", "f": ""}),
+        ("cuda", "a + b"),
+        ("example", "[1, 2]"),
+    ],
+)
+def test_row_with_a_wrong_part_names_it(part, value):
+    number = PARTS.index(part)
+    with pytest.raises(ValueError, match=f"^operation twice: got {part} "):
+        operation(5, (*ROW[:number], value, *ROW[number + 1 :]))
+
+
+@pytest.mark.parametrize("host", ["np.no_such_function", "no_such_function"])
+def test_row_without_its_host_function_is_named(host):
+    from gputensor._kernels.host import elementwise
+
+    row = operation(5, (*ROW[:4], host, *ROW[5:]))
+    with pytest.raises(ImportError, match="operation twice: got host"):
+        elementwise.host_function(row)
+
+
+def test_names_are_unique():
+    names = [row.name for row in ELEMENTWISE]
+    made = [row.public_name for row in ELEMENTWISE if row.example != BY_HAND]
+    assert len(set(names)) == len(names)
+    assert len(set(made)) == len(made)
+
+
+def test_functions_and_stub_are_those_of_the_table():
+    made = [row.public_name for row in source.generated(ELEMENTWISE)]
+    stub = ast.parse(source.stub_source(ELEMENTWISE))
+    assert [node.name for node in stub.body if isinstance(node, ast.FunctionDef)] == made
+    path = ROOT / "gputensor/tensor/functions/elementwise_functions.pyi"
+    assert path.read_text() == source.stub_source(ELEMENTWISE), "build again: the stub is older"
+    for row in source.generated(ELEMENTWISE):
+        doc = getattr(functions, row.public_name).__doc__
+        assert source.docstring(row, RULES) in doc, f"build again: {row.public_name} is older"
+    by_hand = {row.public_name for row in ELEMENTWISE if row.example == BY_HAND} - {"copy"}
+    assert {"count_nonzero", "std", "var", *made, *by_hand} | {
+        row.name for row in REDUCTIONS
+    } == set(functions.__all__)
+
+
+def test_build_can_read_the_table_without_the_library():
+    tree = ast.parse(Path(operations.__file__).read_text())
+    imports = [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import)]
+    assert [node.module for node in imports] == ["typing"]
+
+
+def test_listing_has_a_line_for_each_function_and_the_page_each_rule():
+    lines = table().splitlines()
+    names = [line.split("`")[1] for line in lines if line.startswith("| `")]
+    assert sorted(names) == sorted({*functions.__all__} - {"count_nonzero", "std", "var"})
+    page = (ROOT / "docs" / "operations.md").read_text()
+    for rule, result in [*RULES.items(), *REDUCTION_RULES.items()]:
+        assert f"| {rule} | {result} |" in page, f"docs/operations.md needs: | {rule} | {result} |"
+    assert all(hasattr(gt, name) for name in names)
