@@ -12,8 +12,8 @@ import pytest
 import gputensor as gt
 from gputensor._arrays.element_types import CODE_OF, DTYPES
 from gputensor._kernels.operations import BY_HAND, ELEMENTWISE
-from tests.unit.kernel_checks import scale_of
-from tests.unit.kernel_reference import assert_close, reference, sample, widen
+from tests.support.kernel_checks import scale_of
+from tests.support.kernel_reference import assert_close, reference, sample, widen
 
 ROWS = [row for row in ELEMENTWISE if row.example != BY_HAND]
 SMALL = {"bool": 2, "int": 9, "uint": 9}

@@ -19,7 +19,7 @@ from gputensor.cli.operations import table
 from gputensor.tensor import functions
 from gputensor.tensor.functions import source
 
-ROOT = Path(__file__).resolve().parents[2]
+ROOT = Path(__file__).resolve().parents[3]
 ROW = ("twice", 1, "same", {"if": "a + a"}, "np.abs", "2 * x.", "[1, 2] -> array([2, 4])")
 PARTS = ("name", "arity", "rule", "cuda", "host", "doc", "example")
 
