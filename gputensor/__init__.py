@@ -54,10 +54,10 @@ from gputensor.streams import (
     synchronize,
 )
 from gputensor.streams.queue import set_device
+from gputensor.tensor import functions as _functions
 from gputensor.tensor import operators as _operators  # noqa: F401 - binds them to Tensor
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.functions import *  # noqa: F403 - the table of operations has the names
-from gputensor.tensor.functions import __all__ as _functions
 from gputensor.tensor.interop import asarray, ascontiguous, astype, copy, from_dlpack
 from gputensor.tensor.interop.array_api import VERSION as __array_api_version__
 from gputensor.tensor.interop.array_api import Info as __array_namespace_info__
@@ -240,8 +240,8 @@ __all__ = [
     "vecdot",
     "zeros",
     "zeros_like",
-    *_functions,
 ]
+__all__ += _functions.__all__
 
 __version__ = "0.1.0"
 newaxis = None

@@ -95,7 +95,11 @@ class Reduction(NamedTuple):
     cuda: dict
     host: str
     doc: str
-    arity = 1
+
+    @property
+    def arity(self):
+        """Number of inputs."""
+        return 1
 
     @property
     def public_name(self):
@@ -150,7 +154,7 @@ _ROWS = (
     ("positive", 1, "same", {"iufc": "a"}, "identity",
      "a copy of x.", "[1, -2] -> array([ 1, -2])"),
     ("abs", 1, "magnitude",
-     {"bu": "a", "i": "a < 0 ? -a : a", "f": "fabs(a)", "c": "magnitude(a)"}, "np.abs",
+     {"ub": "a", "i": "a < 0 ? -a : a", "f": "fabs(a)", "c": "magnitude(a)"}, "np.abs",
      "the magnitude of x, which is real.", "[1, -2] -> array([1, 2])"),
     ("add", 2, "same", {"b": "a || b", "iufc": "a + b"}, "np.add",
      "x1 + x2.", "[1, 2], 10 -> array([11, 12])"),
@@ -309,7 +313,7 @@ _ROWS = (
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))
 
-# The accumulation of each reduction: its identity, an element x as an accumulator A, two accumulators
+# How reductions accumulate: the identity, an element x as an accumulator A, two accumulators
 # joined, an accumulator as the result C. Those of a position say which of two elements is better.
 _ANY = ("0", "(A)narrow<bool>(x)", "a | b", "a != 0")
 _ALL = ("1", "(A)narrow<bool>(x)", "a & b", "a != 0")

@@ -45,4 +45,5 @@ cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
     if not is_host(device):
         return cuda_elementwise(op, device, stream, compute_dtype, out, count, inputs)
     views = tuple([host_view(&inputs[i]) for i in range(count)])
-    return host_call(device, stream, elementwise_host_run, (op, compute_dtype, host_view(out), views))
+    return host_call(device, stream, elementwise_host_run,
+                     (op, compute_dtype, host_view(out), views))

@@ -1,9 +1,27 @@
 from typing import Any
 
 from gputensor.tensor.core import Axis, Number, Tensor
-from gputensor.tensor.functions.elementwise_functions import *  # made by setup.py
+from gputensor.tensor.functions import elementwise_functions  # made by setup.py
+from gputensor.tensor.functions.elementwise_functions import *  # noqa: F403
 
-__all__: list[str]
+__all__ = [
+    "all",
+    "any",
+    "argmax",
+    "argmin",
+    "clip",
+    "count_nonzero",
+    "gelu",
+    "max",
+    "mean",
+    "min",
+    "prod",
+    "std",
+    "sum",
+    "var",
+    "where",
+]
+__all__ += elementwise_functions.__all__
 
 def where(
     condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None

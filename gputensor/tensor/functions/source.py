@@ -87,7 +87,8 @@ def cython_source(rows, rules):
 
 def stub_source(rows):
     """Return the text of the functions' stub."""
-    text = ["from gputensor.tensor.core import Number, Tensor", ""]
+    names = [f'    "{row.public_name}",' for row in generated(rows)]
+    text = ["from gputensor.tensor.core import Number, Tensor", "", "__all__ = [", *names, "]", ""]
     for row in generated(rows):
         annotation = "Tensor" if row.arity == 1 else "Tensor | Number"
         inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
