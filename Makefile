@@ -51,7 +51,7 @@ help:
 	@echo "make lint         ruff, cython-lint, mypy, codespell"
 	@echo "make check-asan   driver, allocator, streams and tensors under AddressSanitizer"
 	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
-	@echo "make check-debug  allocator, streams and tensors in a build that checks the books"
+	@echo "make check-debug  allocator, streams and tensors in a build that checks the accounting"
 	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
 	@echo "make check-kernels  every variant of every kernel, compiled for every architecture"
 	@echo "make wheel        a wheel in dist/, installed into a clean environment that runs the demo"

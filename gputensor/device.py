@@ -14,7 +14,7 @@ from gputensor._alloc.foreign import device_memory
 from gputensor._driver.cuda import cuda_device_count, device_info
 from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
-from gputensor.errors import DeviceError
+from gputensor.errors import DeviceError, argument_error
 from gputensor.streams.queue import Device, set_device, synchronize
 
 __all__ = [
@@ -206,7 +206,7 @@ def get_device_capability(device=None):
         The device is a host device, which has none.
     """
     if Device(device).number < 0:
-        raise ValueError(f"device is {Device(device)}; only CUDA devices have a capability")
+        raise argument_error(ValueError, "device", str(Device(device)), "a CUDA device")
     properties = get_device_properties(device)
     return properties.major, properties.minor
 

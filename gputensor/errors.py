@@ -2,15 +2,17 @@
 
 The core returns status numbers; :func:`raise_for_status` is called at the edge, with the name of
 the call and the facts that the caller knows. Nothing else in the library makes a
-:class:`DriverError`.
+:class:`DriverError`. :func:`argument_error` gives errors about arguments their one form.
 """
 
 __all__ = [
     "BlasError",
+    "Described",
     "DeviceError",
     "DriverError",
     "GpuTensorError",
     "OutOfMemoryError",
+    "argument_error",
     "raise_for_status",
     "status_text",
 ]
@@ -144,6 +146,41 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
         self.facts = dict(facts or {})
         self.option = option
         self.call_sites = list(call_sites)
+
+
+class Described(str):
+    """A description that stands for a value in a message: ``got a closed device``."""
+
+    __slots__ = ()
+    __repr__ = str.__str__
+
+
+def argument_error(kind, name, value, rule):
+    """Return the error for an argument: ``name: got VALUE; expected RULE``.
+
+    Parameters
+    ----------
+    kind : type
+        The exception to make. A `TypeError` shows the type of the value, others its repr.
+    name : str
+        The argument, option or environment variable as the user writes it.
+    value : object
+        The value, or a :class:`Described` text.
+    rule : str
+        The accepted values.
+
+    Examples
+    --------
+    >>> argument_error(ValueError, "mode", "fast", "'auto' or 'manual'")
+    ValueError("mode: got 'fast'; expected 'auto' or 'manual'")
+    >>> argument_error(TypeError, "event", 3, "an Event")
+    TypeError('event: got int; expected an Event')
+    >>> argument_error(ValueError, "end_event", Described("an event without timing"), "one with it")
+    ValueError('end_event: got an event without timing; expected one with it')
+    """
+    if issubclass(kind, TypeError) and not isinstance(value, Described):
+        value = Described(type(value).__name__)
+    return kind(f"{name}: got {value!r}; expected {rule}")
 
 
 def status_text(status):

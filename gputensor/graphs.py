@@ -4,6 +4,7 @@ The graph itself is in :mod:`gputensor.streams.capture`; here is its public name
 that turns a callable on tensors into one that replays.
 """
 
+from gputensor.errors import Described, argument_error
 from gputensor.streams.capture import (
     CUDAGraph,
     graph,
@@ -55,9 +56,11 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, pool=None
         shared = graph_pool_handle() if pool is None else pool
         return _graphed(callables, tuple(sample_args), num_warmup_iters, shared)
     if len(callables) != len(sample_args):
-        raise ValueError(
-            f"sample_args has {len(sample_args)} entries; it must have one for each of the "
-            f"{len(callables)} callables"
+        raise argument_error(
+            ValueError,
+            "sample_args",
+            Described(f"{len(sample_args)} entries"),
+            f"one for each of the {len(callables)} callables",
         )
     shared = graph_pool_handle() if pool is None else pool
     return tuple(
@@ -89,21 +92,26 @@ def _graphed(function, samples, num_warmup_iters, pool):
 def _copy_of(sample):
     for name in ("shape", "dtype", "device", "__setitem__"):
         if not hasattr(sample, name):
-            raise TypeError(
-                f"sample_args holds a {type(sample).__name__}; all arguments must be tensors"
-            )
+            raise argument_error(TypeError, "sample_args", sample, "tensors only")
     return sample.__array_namespace__().asarray(sample, copy=True)
 
 
 def _check_arguments(arguments, inputs):
     if len(arguments) != len(inputs):
-        raise ValueError(f"{len(arguments)} arguments came; the graph was made with {len(inputs)}")
+        raise argument_error(
+            ValueError,
+            "arguments",
+            Described(f"{len(arguments)}"),
+            f"{len(inputs)}, as in the captured call",
+        )
     for at, (given, kept) in enumerate(zip(arguments, inputs, strict=True)):
         for fact in ("shape", "dtype", "device"):
             if getattr(given, fact, None) != getattr(kept, fact):
-                raise ValueError(
-                    f"argument {at} has {fact} {getattr(given, fact, None)}; the graph was made "
-                    f"with {getattr(kept, fact)}"
+                raise argument_error(
+                    ValueError,
+                    f"argument {at}",
+                    Described(f"{fact} {getattr(given, fact, None)}"),
+                    f"{getattr(kept, fact)}, as in the captured call",
                 )
 
 

@@ -11,7 +11,7 @@
 #                                     == sum(block.nbytes of blocks not UNMAPPED and not MOVING)
 # Everything here is guarded by DeviceAllocator.lock, except what belongs to a ThreadCache, which
 # its own spin lock guards. Order of locks: device lock, then cache locks in list order.
-# checker.pyx re-derives all of this; DESIGN.md explains it.
+# checker.pxi re-derives all of this; DESIGN.md explains it.
 
 from libc.stdint cimport int8_t, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 
@@ -94,7 +94,7 @@ cdef struct Block:
     uint8_t is_split            # not alone in a plain segment: free, it is an inactive split
     uint8_t kind                # a PoolKind
     int8_t device
-    uint32_t stack              # where it was allocated (history.pyx), 0 unknown
+    uint32_t stack              # where it was allocated (history.pxi), 0 unknown
     Block* link_next            # its place in a bin, hole list, slot or pending list
     ThreadCache* home           # the cache it returns to, or NULL
     StreamUse* uses             # other streams that used it since it was allocated
@@ -119,7 +119,7 @@ cdef struct Page:
     uint64_t va                 # where it is mapped at home; 0 in the page pool
     int view_count              # views that map it too: it stays at home while there are any
     int views_found             # the checker's count of them
-    # Scratch of view_plan.pyx, valid while `stamp` is the plan's number:
+    # Scratch of view_plan.pxi, valid while `stamp` is the plan's number:
     uint64_t stamp
     uint64_t member             # the last plan step that counted it
     size_t free_head            # free bytes from its start, and to its end
@@ -166,7 +166,7 @@ cdef struct View:
     ViewUse* uses               # it is unmapped only when all of them are done
     View* next
 
-# Free blocks by size. Row and column of a size: bins.pyx.
+# Free blocks by size. Row and column of a size: bins.pxi.
 cdef struct Bins:
     uint64_t rows
     uint32_t columns[40]
@@ -351,7 +351,7 @@ cdef struct DeviceAllocator:
     ThreadCache* caches
     int32_t cache_count
     int32_t caches_in_use       # ... of which threads have now
-    # statistics; see statistics.pyx
+    # statistics; see statistics.pxi
     Counters counters[2]        # the shard of work done under the device lock
     Stat stats[9][3]            # [type][all, large, small], exact after settle()
     Stat oversize_allocations
@@ -370,4 +370,4 @@ cdef struct DeviceAllocator:
     uint64_t returns            # how often a thread put back what it held: in_flight.pxi
     uint64_t frees              # blocks that callers gave back to the pools
     double making_us            # of the pages ever made: what making and mapping them cost
-    double moving_us            # what moving pages between pools has cost: page_moves.pyx
+    double moving_us            # what moving pages between pools has cost: page_moves.pxi

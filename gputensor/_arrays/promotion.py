@@ -1,7 +1,7 @@
 """Which dtype a mixed operation computes in.
 
 `promote` works on dtype codes; `TABLE` holds all its answers, as rows of `COUNT` codes, for the C
-code in elementwise.pyx. The rules, in order:
+code in elementwise.pxi. The rules, in order:
 
 - bool gives way to everything; same kinds take the wider type, as in NumPy;
 - signed with unsigned takes the signed type that holds both; uint64 with a signed type has none

@@ -6,6 +6,8 @@ Read when a device opens, never at import.
 import os
 import re
 
+from gputensor.errors import argument_error
+
 __all__ = ["LARGEST_HOST", "host_capacity", "parse_nbytes"]
 
 # A process has 128 TiB of addresses, and each segment of the allocator reserves 9/8 of the device.
@@ -36,7 +38,7 @@ def parse_nbytes(text, name="value"):
     """
     match = re.fullmatch(r"\s*(\d{1,20})\s*([KMGT]?)(?:i?B)?\s*", text, re.IGNORECASE | re.ASCII)
     if match is None:
-        raise ValueError(f"{name} is {text!r}; allowed is bytes such as 4294967296 or 4G")
+        raise argument_error(ValueError, name, text, "bytes such as 4294967296 or 4G")
     return int(match[1]) * UNITS[match[2].upper()]
 
 
@@ -50,6 +52,8 @@ def host_capacity():
     if text is not None:
         nbytes = parse_nbytes(text, "GPUTENSOR_HOST_MEMORY")
         if nbytes > LARGEST_HOST:
-            raise ValueError(f"GPUTENSOR_HOST_MEMORY is {text!r}; allowed is 0 to {LARGEST_HOST}")
+            raise argument_error(
+                ValueError, "GPUTENSOR_HOST_MEMORY", text, f"at most {LARGEST_HOST} bytes"
+            )
         return nbytes
     return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2

@@ -5,6 +5,7 @@ import sys
 from pathlib import Path
 
 from gputensor.cli.input_error import InputError
+from gputensor.errors import argument_error
 
 __all__ = ["register"]
 
@@ -39,16 +40,16 @@ def run_tune(options):
 
     # Functions of os.path: those of Path raise for some names that no file can have.
     if not os.path.isfile(options.shapes):
-        raise InputError(f"{options.shapes}: no such file")
+        raise argument_error(InputError, "--shapes", options.shapes, "a file that exists")
     if not options.seconds > 0:
-        raise InputError(f"--seconds is {options.seconds}; it must be above 0")
+        raise argument_error(InputError, "--seconds", options.seconds, "a number above 0")
     try:
         output = Path(options.output or tunable.get_filename())
     except ValueError as error:  # of a variable of the environment
         raise InputError(error) from None
     folder = os.path.dirname(os.path.realpath(output))
     if not os.access(folder, os.W_OK) or os.path.isdir(output):
-        raise InputError(f"{output}: no file can be written there")
+        raise argument_error(InputError, "--output", str(output), "a file in a writable folder")
     count = cuda_device_count()
     if not 0 <= options.device < count:
         print(
@@ -68,7 +69,7 @@ def run_tune(options):
                 show=None if options.quiet else sys.stderr,
             )
         finally:
-            # Also what was measured before an interrupt or an error of the device.
+            # Also the results from before an interrupt or a device error.
             if tunable.get_results():
                 tunable.write_file(output)
     except ValueError as error:

@@ -1,6 +1,6 @@
 """`gputensor devices`: the CUDA devices of this machine, and the host device.
 
-Devices are asked for their facts and not opened, so no context is made and no memory is taken.
+It queries devices without opening them, so it creates no context and allocates no memory.
 Where CUDA cannot be used the listing says why and still succeeds: the host device is always there.
 """
 
@@ -12,7 +12,7 @@ from gputensor.cli.input_error import InputError
 
 __all__ = ["register"]
 
-# The version of the loaded kernel module; the CUDA driver interface only tells the CUDA version.
+# The version of the loaded kernel module; the CUDA driver interface has only the CUDA version.
 MODULE_VERSION = Path("/sys/module/nvidia/version")
 
 
@@ -31,7 +31,7 @@ def run_devices(options):
 
 
 def all_devices():
-    """Return a dict: ``devices``, a list of dicts, and ``cuda``, what is known of the driver."""
+    """Return a dict: ``devices``, a list of dicts, and ``cuda``, the facts of the driver."""
     from gputensor._driver.cuda import cuda_device_count, device_info, driver_version
     from gputensor._driver.settings import host_capacity
     from gputensor.errors import DeviceError

@@ -60,14 +60,14 @@ def main(arguments=None):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files are any bytes
     try:
         code = options.run(options)
-        flush_output()  # here, where what goes wrong can still be told
+        flush_output()  # here, where errors can still be reported
         return code
     except InputError as error:
         return fail(error, 2)
     except GpuTensorError as error:
         return fail(error, 1)
     except BrokenPipeError:
-        # The reader of the output has gone away; there is nobody left to tell.
+        # The reader of the output is gone; an error message would have no reader.
         drop_output()
         return 1
     except OSError as error:

@@ -1,4 +1,4 @@
-"""`gputensor memory replay`: what the allocator would reserve for a recorded trace.
+"""`gputensor memory replay`: the memory that the allocator would reserve for a recorded trace.
 
 The trace runs through the allocator's own code: on a phantom host device of any capacity (addresses
 with no memory behind them, driver calls charged with the times measured on a GPU), or on a real
@@ -11,6 +11,7 @@ import os
 from argparse import ArgumentTypeError
 
 from gputensor.cli.input_error import InputError
+from gputensor.errors import argument_error
 
 __all__ = ["register"]
 
@@ -21,7 +22,7 @@ DEFAULT_CAPACITY = 2**40
 def register(subparsers):
     """Add ``memory`` and its verbs to the command line."""
     verbs = subparsers.add_parser(
-        "memory", help="what the allocator does with a recorded trace"
+        "memory", help="replay a recorded trace through the allocator"
     ).add_subparsers(dest="verb", metavar="VERB", required=True)
     replay = verbs.add_parser(
         "replay",
@@ -61,7 +62,7 @@ def parse_capacity(text):
     except ValueError as error:
         raise ArgumentTypeError(str(error)) from None
     if not 0 < nbytes <= LARGEST_HOST:
-        raise ArgumentTypeError(f"BYTES is {text!r}; allowed is 1 to {LARGEST_HOST}")
+        raise argument_error(ArgumentTypeError, "BYTES", text, f"1 to {LARGEST_HOST}")
     return nbytes
 
 
@@ -70,7 +71,9 @@ def run_replay(options):
     from gputensor._alloc.replay.trace_file import TraceFileError, read_trace
 
     if options.capacity is not None and options.device == "cuda":
-        raise InputError("--capacity is for the phantom host device; a GPU has the memory it has")
+        raise argument_error(
+            InputError, "--capacity", options.capacity, "no capacity with --device cuda"
+        )
     try:
         trace = read_trace(options.trace)
     except TraceFileError as error:
@@ -110,7 +113,7 @@ def replay(trace, options):
     arrays = (trace.op, trace.id, trace.size, trace.stream)
     if options.device == "cuda":
         if not cuda_device_count():
-            raise InputError("--device cuda: this machine has no CUDA device")
+            raise argument_error(InputError, "--device", "cuda", "a machine with a CUDA device")
         # Before the allocator holds the driver's table: afterwards its calls could not be counted.
         observe(0)
         result = replay_trace(*arrays, 0)

@@ -12,6 +12,7 @@ from gputensor._alloc.explain.gpu_processes import list_processes
 from gputensor._alloc.observe import accounts
 from gputensor._alloc.observe.statistics_names import nest
 from gputensor._alloc.observe.summary import format_summary
+from gputensor.errors import argument_error
 from gputensor.streams.queue import device_number, device_of
 
 __all__ = [
@@ -183,7 +184,7 @@ def memory_summary(device=None, abbreviated=False):
 
 
 def list_gpu_processes(device=None):
-    """Return the processes that use a GPU and their memory, as text; asks NVML, not CUDA.
+    """Return the processes that use a GPU and their memory, as text; uses NVML, not CUDA.
 
     Raises
     ------
@@ -192,5 +193,5 @@ def list_gpu_processes(device=None):
     """
     number = device_number(device)
     if number < 0:
-        raise ValueError(f"device: got {str(device_of(number))!r}, allowed: a CUDA device")
+        raise argument_error(ValueError, "device", str(device_of(number)), "a CUDA device")
     return list_processes(number)

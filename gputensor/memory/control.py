@@ -1,4 +1,4 @@
-"""What the allocator does: settings, limits, caching, and memory by address."""
+"""Control of the allocator: settings, limits, caching, and memory by address."""
 
 import contextlib
 import operator
@@ -17,6 +17,7 @@ from gputensor._alloc import (
 )
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.foreign import library_path
+from gputensor.errors import argument_error
 from gputensor.memory.scopes import UncachedBlock
 from gputensor.streams.queue import device_number, stream_handle
 
@@ -70,7 +71,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
     except TypeError:
         nbytes = -1
     if not 0 <= nbytes <= 1 << 62:
-        raise ValueError(f"size: got {size!r}, allowed: an integer from 0 to 2**62")
+        raise argument_error(ValueError, "size", size, "an integer from 0 to 2**62")
     number = device_number(device)
     return raw_memory.raw_alloc(number, nbytes, stream_handle(number, stream))
 
@@ -102,7 +103,7 @@ def caching_allocator_enable(value=True, device=None):
     Parameters
     ----------
     value : bool
-        What was allocated before is freed the way it was made.
+        Blocks allocated before are freed as they were allocated.
     device : optional
         Default: all devices, those too that are used for the first time later.
     """
@@ -138,7 +139,7 @@ def set_per_process_memory_fraction(fraction, device=None):
     Parameters
     ----------
     fraction : float
-        From 0.0 to 1.0 (no limit). What is held already stays. It holds until it is set again,
+        From 0.0 to 1.0 (no limit). Memory held already stays. It holds until it is set again,
         here or for all devices by :func:`set_allocator_settings`.
 
     Raises
@@ -156,9 +157,9 @@ def set_per_process_memory_fraction(fraction, device=None):
     >>> set_per_process_memory_fraction(1.0, "host")
     """
     if not isinstance(fraction, float):
-        raise TypeError("Invalid type for fraction argument, must be `float`")
+        raise argument_error(TypeError, "fraction", fraction, "float")
     if not 0 <= fraction <= 1:
-        raise ValueError(f"Invalid fraction value: {fraction}. Allowed range: 0~1")
+        raise argument_error(ValueError, "fraction", fraction, "a value from 0 to 1")
     _settings.set_fraction(device_number(device), fraction)
 
 
@@ -203,7 +204,7 @@ def set_allocator_settings(text):
         For an unknown key or a bad value; then nothing is changed.
     """
     if not isinstance(text, str):
-        raise TypeError(f"text: got {type(text).__name__}, allowed: str")
+        raise argument_error(TypeError, "text", text, "str")
     _settings.change(text)
 
 

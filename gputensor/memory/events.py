@@ -11,6 +11,7 @@ from gputensor._alloc.allocator import open_devices
 from gputensor._alloc.explain import out_of_memory
 from gputensor._alloc.observe import call_sites as _call_sites
 from gputensor._alloc.observe import collect_pinned, pinned_devices
+from gputensor.errors import argument_error
 from gputensor.streams.queue import device_number
 
 __all__ = [
@@ -64,7 +65,7 @@ def snapshot(device=None, include_traces=True):
 def dump_snapshot(path="dump_snapshot.pickle", device=None):
     """Write :func:`snapshot` to a file that PyTorch's ``_memory_viz.py`` and web viewer read.
 
-    The file appears whole or not at all; what was at `path` stays until then. A pipe or a device
+    The file is replaced atomically; the old content of `path` stays until then. A pipe or a device
     is written into, and a symbolic link stays.
     """
     _snapshot.write_pickle(snapshot(device), path)
@@ -82,7 +83,7 @@ def memory_snapshot(mempool_id=None, include_traces=True, device=None):
     """
     is_pair = isinstance(mempool_id, (tuple, list)) and len(mempool_id) == 2
     if mempool_id is not None and not is_pair:
-        raise TypeError(f"mempool_id: got {mempool_id!r}, allowed: None or a pair of integers")
+        raise argument_error(TypeError, "mempool_id", mempool_id, "None or a pair of integers")
     segments = snapshot(device, include_traces=False)["segments"]
     if mempool_id is None:
         return segments
@@ -111,7 +112,7 @@ def where_allocated(ptr):
 def top_call_sites(device=None, count=5):
     """Return the lines of the program that hold most memory of a device, largest first.
 
-    Known is what was allocated while :func:`record_memory_history` captured stacks.
+    Counts blocks allocated while :func:`record_memory_history` captured stacks.
 
     Parameters
     ----------
@@ -136,7 +137,7 @@ def top_call_sites(device=None, count=5):
     >>> record_memory_history(None)
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise ValueError(f"count: got {count!r}, allowed: an integer from 1")
+        raise argument_error(ValueError, "count", count, "an integer from 1")
     return _call_sites.top_call_sites(device_number(device), count)
 
 
@@ -145,7 +146,7 @@ def attach_out_of_memory_observer(observer):
 
     It is called before the OutOfMemoryError is raised, with no lock held; it may free memory,
     allocate, or take a snapshot. All are ints: the device's number and bytes. When it raises, the
-    OutOfMemoryError comes all the same, names what was raised, and has it as its context; requests
+    OutOfMemoryError is still raised, mentions the exception, and has it as its context; requests
     of its own that fail are not observed.
     """
     out_of_memory.attach_observer(observer)

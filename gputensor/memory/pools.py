@@ -6,6 +6,7 @@ import weakref
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc.history.pool_names import note_user_pool, pool_pair
 from gputensor._driver.registry import after_fork
+from gputensor.errors import argument_error
 from gputensor.memory.events import memory_snapshot
 from gputensor.memory.scopes import PoolBlock, PoolDevices
 from gputensor.streams.queue import device_number
@@ -21,7 +22,7 @@ _pools: weakref.WeakSet["MemPool"] = weakref.WeakSet()
 class MemPool:
     """A set of memory of its own: requests in :func:`use_mem_pool` are served from it.
 
-    Its free memory serves nobody else while the object lives.
+    Its free memory serves only this pool while the object lives.
 
     Parameters
     ----------
@@ -45,7 +46,7 @@ class MemPool:
     def __init__(self, device=None, *, use_on_oom=False, no_split=False):
         for name, value in (("use_on_oom", use_on_oom), ("no_split", no_split)):
             if not isinstance(value, bool):
-                raise TypeError(f"{name}: got {type(value).__name__}, allowed: bool")
+                raise argument_error(TypeError, name, value, "bool")
         self._number = raw_memory.new_pool_id()
         self._devices = PoolDevices(self._number, use_on_oom, no_split)
         _pools.add(self)
@@ -88,7 +89,7 @@ class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801
 
     Should the block end in another thread, it ends for the one in which it began; in the child of a
     fork inside of it, requests are served as outside. What a graph captures inside of the block has
-    memory of the pool that nobody else gets as long as the graph exists.
+    memory of the pool that serves no other request as long as the graph exists.
 
     Examples
     --------
@@ -100,7 +101,7 @@ class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801
 
     def __init__(self, pool, device=None):
         if not isinstance(pool, MemPool):
-            raise TypeError(f"pool: got {type(pool).__name__}, allowed: MemPool")
+            raise argument_error(TypeError, "pool", pool, "MemPool")
         super().__init__(pool, device)
 
     def _recreate_cm(self):

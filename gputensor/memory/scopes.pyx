@@ -64,7 +64,7 @@ cdef class PoolDevices:
             raise_for_status(status, "pool_retain")
 
     def forget(self, int device):
-        """Say that the pool is held there no more, where nobody holds anything any more."""
+        """Record that the pool is no longer held on a device."""
         self.held &= ~(<uint64_t>1 << (device + HOST_DEVICES))
 
 

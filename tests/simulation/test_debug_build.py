@@ -254,7 +254,7 @@ def test_the_rate_of_checks_is_a_setting(debug_build):
 def test_a_rate_that_is_none_is_an_error(debug_build, text):
     done = run(debug_build, "import gputensor", GPUTENSOR_CHECK_EVERY=text)
     assert done.returncode == 1
-    words = f"ValueError: GPUTENSOR_CHECK_EVERY: got {text!r}, allowed: an integer above 0"
+    words = f"ValueError: GPUTENSOR_CHECK_EVERY: got {text!r}; expected an integer above 0"
     assert words in done.stderr
 
 

@@ -1,6 +1,6 @@
-"""The allocator's face: thread cache, then pools, then the ladder.
+"""The functions that callers use: the thread cache first, then the pools, then the steps of a miss.
 
-The GIL, when the caller holds it, is kept on a hit and released on a miss, whose rungs may call the
+If the caller holds the GIL, a hit keeps it; a miss releases it, because its steps may call the
 driver and wait.
 """
 
@@ -148,7 +148,7 @@ cdef status_t allocator_settle(int device) noexcept nogil:
     if a.capturing:
         device_unlock(a)
         return STATUS_CAPTURE_UNSUPPORTED
-    caches_drain(a)             # first: what was parked is done after the wait, too
+    caches_drain(a)             # first: cached blocks are done after the wait, too
     status = progress_synchronize(a)
     if status == STATUS_OK and not a.capturing:
         pending_poll(a)

@@ -1,7 +1,7 @@
 """Allocation under the device lock: rounding, choosing the pool, taking, giving back.
 
-`central_take` is what a program in its stride uses: best fit in the pool, one split, counters.
-`central_miss` calls the ladder (ladder.pyx), which may give the lock up.
+`central_take` is the common path: best fit in the pool, one split, counters.
+`central_miss` runs the steps of a miss (miss.pxi), which may drop the lock.
 """
 
 cdef size_t round_size(DeviceAllocator* a, size_t nbytes) noexcept nogil:
@@ -40,7 +40,7 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     return block
 
 
-# From what the pools hold; NULL when the request misses. Makes no driver call but event queries.
+# Serves a request from the pools; NULL on a miss. Makes no driver call but event queries.
 cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
                          uint64_t stream) noexcept nogil:
     cdef Block* block
@@ -64,7 +64,7 @@ cdef inline Block* _finish(DeviceAllocator* a, Block* block, size_t nbytes) noex
     return given
 
 
-# After a miss: the ladder. NULL and a status when every rung failed.
+# After a miss. NULL and a status if every step failed.
 cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                          status_t* status) noexcept nogil:
     cdef Block* block

@@ -34,7 +34,7 @@ cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
 cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
     cdef double share = a.config.memory_fraction
     a.limit_nbytes = SIZE_MAX
-    if share < 1.0 or a.config.throw_on_oom:    # which also refuses what the device does not have
+    if share < 1.0 or a.config.throw_on_oom:    # also refuses more than the device has
         a.limit_nbytes = <size_t>(share * <double>a.total_nbytes)
     if a.config.memory_limit > 0 and a.config.memory_limit < a.limit_nbytes:
         a.limit_nbytes = a.config.memory_limit
@@ -98,7 +98,7 @@ def configure(settings=None):
     for index in range(MAX_DEVICES):
         a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
         if a != NULL and index - HOST_DEVICES not in _own_settings:
-            # Not with the lock held: this runs Python, and who waits for the lock may have the GIL.
+            # Without the lock: this runs Python, and a thread that waits for it may hold the GIL.
             config_of_device(a.device, &config)
             if gt_load_pointer(&allocators[index]) != <void*>a:
                 continue        # another thread closed the device meanwhile, and freed this
@@ -188,7 +188,7 @@ def close_allocator(int device, bint abandon=False):
         return
     with nogil:
         device_lock(a)
-        caches_drain(a)             # first: what was parked is done after the wait, too
+        caches_drain(a)             # first: cached blocks are done after the wait, too
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)

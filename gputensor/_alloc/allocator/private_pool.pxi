@@ -1,15 +1,15 @@
 """Private pools and scopes.
 
-A private pool is a pair of block pools of its own. Its free memory is its own as long as someone
-holds it: a graph's replays write to addresses that look free to the allocator. What becomes of it
-then: dead_pool.pyx. Scopes are a stack:
-the innermost one that matches the thread or the stream decides. Thread caches stand aside while any
-scope is open (`scope_count`), since they know nothing of pools.
+A private pool is a pair of block pools of its own. While it has a holder, its free memory serves
+only its own requests, because the replays of a graph write to addresses that look free to the
+allocator. retired_pool.pxi handles pools without holders. Scopes form a stack: the innermost scope
+that matches the thread or the stream selects the pool. Thread caches are bypassed while any scope
+is open (`scope_count`), since they do not know pools.
 
-A pool that both captures and eager requests use has a record for each graph pool, beside that of
-eager requests: memory that a capture used and freed looks free, and the next replay writes to it.
-Such a record is held by its captures and their graphs, whoever else holds the pool. The records of
-one pool differ in `graph_id` and count as one.
+A pool that serves both captures and eager requests has a record for each graph pool, besides the
+one for eager requests: memory that a capture used and freed looks free, but the next replay writes
+to it. Its captures and their graphs hold such a record, independently of other holders of the pool.
+The records of one pool differ in `graph_id` and count as one.
 """
 
 cdef extern from "Python.h" nogil:
@@ -115,7 +115,7 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
     return pool
 
 
-# Changes who holds a pool.
+# Changes the number of a pool's holders.
 cdef void _count(DeviceAllocator* a, PrivatePool* pool, int holders, int scopes,
                  int captures) noexcept nogil:
     a.retired_pools -= pool_is_retired(pool)

@@ -1,13 +1,13 @@
 """Derives every invariant of DESIGN.md and model.pxd again, from the records themselves.
 
-`check(device)` stops the allocator, walks everything, and returns the violations it finds as
-sentences, none when all holds. It is right at any moment: what other threads have in their hands,
-with the lock given up, says so in its state or in a count. Nothing changes, and no memory is taken
-and no Python runs while the lock is held.
+`check(device)` stops the allocator, walks all records, and returns the violations as sentences; an
+empty list means that all invariants hold. It is correct at any moment: memory in flight in other
+threads shows in its state or in a count. The check shares no code with the allocator and changes
+nothing, so it cannot hide a fault; it allocates nothing and runs no Python while it holds the lock.
 
-A debug build calls it after each change (check_hook.pyx), or after each `GPUTENSOR_CHECK_EVERY`-th,
-and ends the process at the first violation, as a failed assertion does: the thread that frees a
-tensor, or ends, can raise nothing, and the next request might write over memory in use.
+A debug build calls it after each change (check_hook.pxi), or after each `GPUTENSOR_CHECK_EVERY`-th,
+and ends the process at the first violation, as a failed assertion does: a thread that frees a
+tensor, or ends, cannot raise, and the next request might overwrite memory in use.
 """
 
 cdef gt_faults _found           # by the hook, which runs in one thread at a time
@@ -103,7 +103,7 @@ def limit_views(int device, int count):
 def _every():
     text = os.environ.get("GPUTENSOR_CHECK_EVERY", "").strip() or "1"
     if not text.isdecimal() or not 0 < int(text) < 1 << 63:
-        raise ValueError(f"GPUTENSOR_CHECK_EVERY: got {text!r}, allowed: an integer above 0")
+        raise ValueError(f"GPUTENSOR_CHECK_EVERY: got {text!r}; expected an integer above 0")
     return int(text)
 
 

@@ -1,7 +1,7 @@
-"""The check of what is counted: caches, pending frees, current values, peaks and budgets.
+"""Checks the counts: caches, pending frees, current values, peaks and budgets.
 
-Nothing is settled for the check: it adds the shards up by itself, so that a budget that is too
-large is found before a peak is missed. The device lock is held and the caches are stopped.
+The check settles nothing: it adds up the shards itself, so that it finds a budget that is too large
+before a peak is missed. The device lock is held and the caches are stopped.
 """
 
 ctypedef unsigned long long counts_ull
@@ -52,12 +52,12 @@ cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
         count += here_count
         nbytes += here
         cache = cache.next
-    figures_check(walk, "parked tiles and those in caches", walk.cached_count, count)
-    figures_check(walk, "bytes of parked tiles and in caches", walk.cached_nbytes, nbytes)
+    figures_check(walk, "cached tiles and those in caches", walk.cached_count, count)
+    figures_check(walk, "bytes of cached tiles and in caches", walk.cached_nbytes, nbytes)
 
 
-# A block waits once for each entry of a queue. A thread that records or asks about events has some
-# of them in its hands.
+# A block waits once for each entry of a queue. A thread that records or queries events has some
+# of them in flight.
 cdef void _check_pending(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PendingQueue* queue = a.pending
     cdef PendingEvent* entry
@@ -99,7 +99,7 @@ cdef void _check_page_pool(DeviceAllocator* a, Walk* walk) noexcept nogil:
                      <counts_ull>page.va, page.view_count)
         nbytes += page.nbytes
         page = page.next
-    # A thread that makes, maps or gives back pages has some of them in its hands.
+    # A thread that creates, maps or returns pages has some of them in flight.
     if nbytes > a.page_pool_nbytes or (a.in_flight == 0 and nbytes != a.page_pool_nbytes):
         gt_fault(walk.faults, "the page pool holds %zu bytes and says %zu", nbytes,
                  a.page_pool_nbytes)
@@ -132,7 +132,7 @@ cdef void _add_shard(const Counters* c, int64_t* current) noexcept nogil:
     current[STAT_INACTIVE_SPLIT_BYTES] += <int64_t>(c.split_bytes_in - c.split_bytes_out)
 
 
-# The current values of a kind, from the shards and what is kept under the lock.
+# The current values of a kind, from the shards and the counters under the lock.
 cdef void _sum_up(DeviceAllocator* a, int kind, int64_t* current) noexcept nogil:
     cdef ThreadCache* cache = a.caches
     memset(current, 0, sizeof(int64_t) * STAT_TYPES)
@@ -174,7 +174,7 @@ cdef int64_t _budgets_of(DeviceAllocator* a, int kind, int budget) noexcept nogi
     return total
 
 
-# What a column of pending blocks gives back to the budgets when they are done.
+# The refund of a column of pending blocks to the budgets when they are done.
 cdef int64_t _refund(const int64_t* by_kind, int column) noexcept nogil:
     return by_kind[0] + by_kind[1] if column == 0 else by_kind[2 - column]
 

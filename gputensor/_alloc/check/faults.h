@@ -1,5 +1,5 @@
-// What a check found, as sentences in memory of a fixed size: a check holds the device lock and the
-// caches' locks, where neither the GIL nor memory of the host may be asked for.
+// The findings of a check, as sentences in a buffer of fixed size: a check holds the device lock
+// and the caches' locks, under which it may neither take the GIL nor allocate host memory.
 #pragma once
 #include <stdarg.h>
 #include <stdio.h>
@@ -24,7 +24,7 @@ static inline void gt_fault(gt_faults* faults, const char* format, ...) {
     faults->count++;
 }
 
-// Says on standard error what is wrong, and ends the process as a failed assertion does.
+// Writes the findings to standard error and ends the process, as a failed assertion does.
 static inline void gt_faults_abort(const gt_faults* faults, int device, const char* change) {
     fprintf(stderr, "gputensor: after %s, the allocator of device %d breaks its invariants:\n",
             change, device);

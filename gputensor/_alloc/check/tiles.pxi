@@ -26,7 +26,7 @@ cdef void block_count(Walk* walk, Block* block) noexcept nogil:
     if block.is_oversize:
         walk.oversize_count += 1
         if block.state != BLOCK_ALLOCATED or block.is_part or block.home != NULL:
-            _fault(walk, block, "it counts as oversize, and nobody holds it or a cache may park it")
+            _fault(walk, block, "it counts as oversize, and it has no owner or a cache may take it")
     if block.is_part:
         walk.part_nbytes += block.nbytes
     elif block.state == BLOCK_ALLOCATED:
@@ -44,7 +44,7 @@ cdef inline bint _is_unsplit(BlockPool* pool) noexcept nogil:
     return pool.owner != NULL and pool.owner.is_unsplit
 
 
-# What each tile promises by itself and with its neighbour.
+# The invariants of each tile alone and with its neighbour.
 cdef void _check_tile(DeviceAllocator* a, Walk* walk, Segment* segment,
                       Block* block) noexcept nogil:
     cdef Block* following = block.next
@@ -113,7 +113,7 @@ cdef void _check_pages(DeviceAllocator* a, Walk* walk, Segment* segment) noexcep
                      <tiles_ull>(segment.va + cell * a.granularity), <tiles_ull>page.va)
         if page.view_count != 0 and segment.pool != &a.pools[POOL_LARGE]:
             gt_fault(walk.faults, "the page at %#llx is in a view of another pool", <tiles_ull>page.va)
-        page.views_found = 0            # check_views.pyx goes on from here
+        page.views_found = 0            # views.pxi goes on from here
         mapped += page.nbytes
         cell += page.nbytes // a.granularity
     if mapped != segment.mapped:
@@ -224,7 +224,7 @@ cdef void _check_pool(DeviceAllocator* a, Walk* walk, BlockPool* pool,
     figures_check(walk, "bytes of free tiles and in bins", free_nbytes, binned_nbytes)
 
 
-# Who holds a private pool is counted there; how many nobody holds, in the allocator.
+# The holders of a private pool are counted there; the retired pools, in the allocator.
 cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) noexcept nogil:
     cdef PoolScope* scope = a.scopes
     cdef int64_t scopes = 0
@@ -237,7 +237,7 @@ cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) n
                  <tiles_ull>private.pool_id)
 
 
-# What the records of one pool count together.
+# The sums over the records of one pool.
 cdef void _check_account(DeviceAllocator* a, Walk* walk, PrivatePool* account) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
     cdef Segment* segment

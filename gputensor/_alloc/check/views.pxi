@@ -1,8 +1,7 @@
-"""The check of views: that each shows the pages it lists, and its blocks what their parts hold.
+"""Checks the views: each maps the pages it lists, and its blocks have the bytes of their parts.
 
-A thread that makes, extends or drops a view gives the lock up and says so in `in_flight`; only
-while nobody does are the views in the list all there are. The device lock is held and the caches
-are stopped.
+A thread that creates, extends or drops a view drops the lock and registers in `in_flight`; only
+while no thread does are all views in the list. The device lock is held and the caches are stopped.
 """
 
 ctypedef unsigned long long views_ull

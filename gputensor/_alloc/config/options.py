@@ -2,7 +2,7 @@
 
 The names are those of ``PYTORCH_CUDA_ALLOC_CONF`` where the option has a meaning here; those of
 ours come last. A converter takes the text of a value and returns the value or raises ``ValueError``
-with what is allowed. Nothing here knows where a text came from: settings.py does.
+with the rule. This module does not know the source of a text: settings.py does.
 """
 
 import re

@@ -1,6 +1,6 @@
-"""The allocator's settings: what is in force, and where each value came from.
+"""The allocator's settings: the values in force, and the source of each.
 
-``GPUTENSOR_ALLOC_CONF`` is read once, when the settings are first asked for. The grammar is that of
+``GPUTENSOR_ALLOC_CONF`` is read once, at first use of the settings. The grammar is that of
 ``PYTORCH_CUDA_ALLOC_CONF``: ``key:value,key:value``, lists ``[a:b,c:d,>:e]``, whitespace ignored.
 A text is checked whole before anything changes, and a changed setting changes only itself (in
 PyTorch each call also resets three others). The core hears of changes through :func:`on_change`.
@@ -106,7 +106,7 @@ def _split(text, source):
         if match is None or not match[1] or not match[2]:
             rest = text[position : position + 60]
             raise ValueError(
-                f"{source}: got {rest!r}, allowed: key:value pairs with commas between them"
+                f"{source}: got {rest!r}; expected key:value pairs with commas between them"
             )
         yield match[1], match[2]
         position = match.end()
@@ -120,7 +120,7 @@ def _check_together(settings, source, given):
         if value is not None and value < lowest:
             blamed = name if name in given else "large_segment_size_mb"
             raise ValueError(
-                f"{source}: {blamed}: got {getattr(settings, blamed)}, allowed: {name} "
+                f"{source}: {blamed}: got {getattr(settings, blamed)}; expected {name} "
                 f"(now {value}) must be at least large_segment_size_mb (now {lowest})"
             )
 
@@ -142,7 +142,7 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
     Raises
     ------
     ValueError
-        For an unknown key or a bad value: names the origin, the key, what came, what is allowed.
+        For an unknown key or a bad value: gives the source, the key, the value and the rule.
 
     Examples
     --------
@@ -151,7 +151,7 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
     >>> parse("page_size_mb:3")
     Traceback (most recent call last):
     ...
-    ValueError: GPUTENSOR_ALLOC_CONF: page_size_mb: got '3', allowed: an even integer from 2 to 1024
+    ValueError: GPUTENSOR_ALLOC_CONF: page_size_mb: got '3'; expected an even integer from 2 to 1024
     """
     base = Settings() if base is None else base
     values = {}
@@ -160,11 +160,11 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
         if key in REJECTED:
             raise ValueError(f"{source}: {key}: not supported: {REJECTED[key]}")
         if key not in OPTIONS:
-            raise ValueError(f"{source}: unknown key {key!r}, allowed: {', '.join(OPTIONS)}")
+            raise ValueError(f"{source}: got unknown key {key!r}; expected {', '.join(OPTIONS)}")
         try:
             values[key] = OPTIONS[key].convert(value)
         except ValueError as error:
-            raise ValueError(f"{source}: {key}: got {value!r}, allowed: {error}") from None
+            raise ValueError(f"{source}: {key}: got {value!r}; expected {error}") from None
         texts[key] = value
     sources = dict(base.provenance)
     sources.update(dict.fromkeys(values, provenance))
@@ -219,7 +219,7 @@ def change(text):
         settings = parse(text, before, RUN_TIME, RUN_TIME)
         if settings.backend != before.backend:
             raise ValueError(
-                f"{RUN_TIME}: backend: got {settings.backend!r}, allowed: {before.backend!r}; "
+                f"{RUN_TIME}: backend: got {settings.backend!r}; expected {before.backend!r}; "
                 f"the backend is chosen by {VARIABLE} before the library is used"
             )
         _in_force = settings
@@ -266,7 +266,7 @@ def set_fraction(device, fraction):
 def unchanged():
     """Return a context in which no other thread changes the settings, or is telling of a change.
 
-    For who takes them over for the first time: nothing tells them of a change that comes between.
+    For a first reader, which is not notified of a change in between.
     """
     return _lock
 

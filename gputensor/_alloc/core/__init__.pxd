@@ -190,7 +190,7 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil
 # ---- segment
 
 # Segments: ranges of address space and the tiles in them. All functions need the device lock and
-# make no driver call; growth.pyx and release.pyx make the calls between them.
+# make no driver call; growth.pxi and release.pxi make the calls between them.
 
 # The records of a segment over [va, va + nbytes), one UNMAPPED (virtual) or HELD (plain) tile.
 cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
@@ -261,7 +261,7 @@ cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil
 
 # ---- thread_cache
 
-# Thread caches: blocks of exact sizes in front of the pools. See thread_cache.pyx for the rules.
+# Thread caches: blocks of exact sizes in front of the pools. See thread_cache.pxi for the rules.
 
 # The calling thread's cache for a device, made at first use; NULL without host memory.
 cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil

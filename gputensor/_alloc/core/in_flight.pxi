@@ -1,11 +1,11 @@
-"""What threads hold outside of the lists while they work with the lock given up.
+"""Counts operations in flight: threads that drop the device lock while they own blocks or pages.
 
-A request that fails may fail only because others hold tiles or pages for a moment: the books say
-that there is memory, and no list has it. So each thread that gives the lock up with something in
-its hands says so, and who would fail looks whether another one put something back meanwhile, or
-waits for it, before it climbs the ladder once more. The same holds for what comes to the lists in
-other ways while a request has the lock given up: blocks that are freed, or that lay in the cache of
-a thread until another one's request emptied it.
+A request may fail only because another thread owns tiles or pages for a moment: the accounting has
+the memory, but no list does. So a thread that drops the lock in the middle of an operation
+registers here, and a request that would fail checks whether another thread has returned memory
+meanwhile, or waits for it, before it tries once more. The same holds for memory that reaches the
+lists while a request has dropped the lock: blocks that are freed, or that were in a thread's cache
+until another request drained it.
 """
 
 cdef extern from "unistd.h" nogil:
@@ -13,7 +13,7 @@ cdef extern from "unistd.h" nogil:
 
 cdef extern from *:
     """
-    // Of this thread, on all devices: what it holds now, and how often it put something back.
+    // Of this thread, on all devices: operations in flight, and those that returned memory.
     static thread_local int gt_mine_now = 0;
     static thread_local unsigned long long gt_mine_done = 0;
     """
@@ -40,7 +40,7 @@ cdef void in_flight_end(DeviceAllocator* a, bint returned=True) noexcept nogil:
     gt_mine_done += returned
 
 
-# What lay apart is in the lists now. This thread looks at them again by itself.
+# Memory outside the lists is in them now. This thread searches them again itself.
 cdef void in_flight_returned(DeviceAllocator* a) noexcept nogil:
     global gt_mine_done
     a.returns += 1

@@ -1,7 +1,7 @@
-"""Which streams stay valid as long as their device is open.
+"""Owned streams: those that stay valid as long as their device is open.
 
-The allocator may ask the driver about such a stream at any time. A stream of another library may be
-destroyed once no tensor of ours uses it, and to name it to the driver then is undefined. The
+The allocator may pass such a stream to the driver at any time. A stream of another library may be
+destroyed once no tensor of ours uses it, and passing it to the driver afterwards is undefined. The
 library's own streams are never destroyed (streams/DESIGN.md); the default stream cannot be.
 """
 
@@ -17,7 +17,7 @@ cdef int32_t owned_streams_lock = 0
 
 
 cdef void stream_own(int device, uint64_t stream) noexcept nogil:
-    # Without host memory for the record the stream is only asked about less.
+    # Without host memory for the record the stream is only queried less often.
     cdef OwnedStream* record = <OwnedStream*>calloc(1, sizeof(OwnedStream))
     if record == NULL:
         return
@@ -41,7 +41,7 @@ cdef bint stream_is_owned(int device, uint64_t stream) noexcept nogil:
 
 
 def keep_stream(int device, uint64_t stream):
-    """Say that a stream of an open device is not destroyed before the device is closed."""
+    """Register a stream that stays valid until its device is closed."""
     stream_own(device, stream)
 
 
@@ -59,7 +59,7 @@ def _forget(int device):
         record = following
 
 
-# In the child of a fork no stream of its parent is known.
+# The child of a fork knows no stream of its parent.
 cdef void _owned_streams_after_fork() noexcept nogil:
     cdef int index
     for index in range(MAX_DEVICES):

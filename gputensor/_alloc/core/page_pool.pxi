@@ -1,13 +1,13 @@
-"""Physical pages: made, pooled, cut out of free blocks, given back.
+"""Physical pages: created, pooled, cut out of free blocks, returned to the driver.
 
-A page is one handle of the driver and is mapped whole. Bytes of a page count as reserved from the
-moment it is made until it is given back: in its segment's pool while it is mapped, in the large
-pool's figure while it is in the page pool or in the hands of a thread.
+A page is one physical allocation of the driver and is mapped whole. Bytes of a page count as
+reserved from its creation until its return: in its segment's pool while it is mapped, in the large
+pool's count while it is in the page pool or in flight.
 
 Taking pages out of free blocks has three steps, since unmapping is a driver call and must not hold
 the lock: `pages_detach` (locked) cuts the tiles out of the bins, `pages_unmap` (unlocked) calls the
 driver, `pages_settle` (locked) moves the pages to the pool. A tile whose
-unmap fails becomes a free block again: nothing is lost.
+unmap fails becomes a free block again.
 """
 
 cdef enum:

@@ -1,7 +1,7 @@
 """Block pools: insert with merge, best fit with split, and blocks that change their stream.
 
 A free block belongs to a stream: work queued on that stream may still use it, so only that stream
-may take it without asking. When the device is done with the block (progress.pyx knows), any stream
+may take it without asking. When the device is done with the block (progress.pxi knows), any stream
 may: `pool_gather` takes all such blocks, so that neighbours of different streams join. It costs no
 driver call, since the bytes stay where they are.
 

@@ -1,26 +1,26 @@
-"""How far the device has come on each stream, learnt on misses only.
+"""Progress of the device on each stream, learned on misses only.
 
 A freed block carries the epoch of its stream at that time. An epoch ends when an event is recorded
-on the stream; when that event is complete, every block freed in that epoch or before is done and
+on the stream; once that event is complete, every block freed in that epoch or before is done and
 may change its stream or lose its pages without a wait. Events are recorded when a request misses,
-so programs that hit pay nothing and nothing is polled when nothing waits. A stream that a query
-finds idle ends its epoch at once: idle streams strand nothing.
+so programs that hit pay nothing. A stream that a query finds idle ends its epoch at once, so idle
+streams strand no memory.
 
-The driver is asked with the lock given up: on a host device that defers work any such call may run
-host functions, and one that frees memory comes back here. `is_asked` keeps a stream's ring with one
+Driver calls run without the lock: on a deferred host device any such call may run host functions,
+and one that frees memory enters this module again. `is_asked` reserves a stream's ring for one
 thread meanwhile.
 
-A stream that its owner may have destroyed must not be named to the driver: that is undefined. So a
-stream is asked and recorded on while it is known to be there: when it lasts as long as its device
-(lasting_stream.pyx), or is the stream of the request. Of any other only events are asked about,
-recorded when it was; what came after them is done when the whole device was waited for.
+Passing a destroyed stream to the driver is undefined, and a foreign stream may be destroyed. So a
+stream is queried and recorded on only while it is known to exist: if it is owned
+(owned_streams.pxi), or is the stream of the request. For other streams only events recorded earlier
+are queried; later work is done after a wait for the whole device.
 
-While a capture is under way no event is recorded and no stream is queried: both would become part
-of the capture or invalidate it. So what the allocator is to know then, it has to learn before: a
-wait for the whole device, whoever asks for it, says that every stream has caught up.
+While a capture is active no event is recorded and no stream is queried: both would become part of
+the capture or invalidate it. So the allocator has to learn before: every wait for the whole device,
+whichever thread requests it, shows that all streams have caught up.
 """
 
-# What the driver says of a stream.
+# The driver's answer about a stream.
 cdef struct Answer:
     bint is_idle
     bint is_recorded
@@ -81,7 +81,7 @@ cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
         state.completed = epoch + 1
 
 
-# Asks which recorded events are complete, and records `event` when there is one. Without the lock.
+# Queries the recorded events, and records `event` if there is one. Without the lock.
 cdef void _ask(DeviceAllocator* a, StreamState* state, bint is_there, uint64_t event,
                Answer* answer) noexcept nogil:
     cdef Driver* driver = a.driver

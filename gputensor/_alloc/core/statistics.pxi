@@ -28,7 +28,7 @@ cdef inline void counters_take(Counters* c, size_t nbytes, size_t requested) noe
     c.budgets[UP_REQUESTED] += <int64_t>requested
 
 
-# A free block that is a split comes to be, or ceases to be.
+# A free split block is created or removed.
 cdef inline void counters_split_in(Counters* c, size_t nbytes) noexcept nogil:
     c.split_count_in += 1
     c.split_bytes_in += nbytes

@@ -1,13 +1,13 @@
 """Thread caches: a hit costs one uncontended lock and no shared cache line.
 
-A cache has 128 slots; a slot holds free blocks of one exact size and stream, so a hit gives what a
-best fit would give for that size, with nothing to cut. The thread that owns the cache takes from
-it. A block returns to the cache it came from, whoever frees it, so memory that one thread allocates
-and another frees comes home. A cache refuses a block when its slot serves another size that is in
-use, when the slot is full, or when it holds as many bytes as it may; the pools then take it.
+A cache has 128 slots; a slot holds free blocks of one exact size and stream, so a hit returns
+the best fit for that size without a split. Only the thread that owns the cache takes from it. A
+block returns to the cache it came from, whichever thread frees it, so memory that one thread
+allocates and another frees comes home. A cache refuses a block if its slot serves another size that
+is in use, if the slot is full, or if it holds its maximum of bytes; the pools then take the block.
 
-What a cache holds is not stranded: before a pool grows, all caches are drained. Large blocks are
-parked only while several threads use the device, and then in all caches together at most a fourth
+Cached memory is not stranded: before a pool grows, all caches are drained. Large blocks are cached
+only while several threads use the device, and then in all caches together at most a fourth
 (LARGE_SHARE) of the reserved bytes.
 
 Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
@@ -97,7 +97,7 @@ cdef inline Slot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noex
     return &cache.slots[(key ^ (key >> 7) ^ (key >> 14)) & (CACHE_SLOTS - 1)]
 
 
-# The parked block for a request, or NULL. Needs the cache's lock.
+# The cached block for a request, or NULL. Needs the cache's lock.
 cdef inline Block* _find(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
     cdef Slot* slot = _slot(cache, nbytes, stream)
     if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
@@ -164,7 +164,7 @@ cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
     return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 
-# Whether a cache wants a block. Needs the cache's lock.
+# Whether a cache accepts a block. Needs the cache's lock.
 cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
     cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
     if not gt_load_int(&cache.in_use) or cache.cached_nbytes[block.kind] + block.nbytes > limit:

@@ -1,10 +1,10 @@
-"""The one option that would have helped a request that failed, found by replaying its case.
+"""Finds the option that would have helped a failed request, by replaying its case.
 
-The case (failure_case.py) runs through the allocator's own code on a phantom host device with the
-memory that the process could have on the real one, first under the settings in force: a replay that
-does not fail there does not show the case, and nothing is said. Then options are tried one at a
+The case (case.py) runs through the allocator's own code on a phantom host device with the
+memory available to the process on the real one, first under the settings in force: a replay that
+succeeds there does not reproduce the case, and the advice is empty. Then options are tried one at a
 time, the least intrusive first, until the request succeeds or the time is up. The settings in force
-are not touched. Without a history, only what the amounts prove is said.
+stay as they are. Without a history, the advice is limited to what the amounts prove.
 """
 
 import math

@@ -1,12 +1,12 @@
-"""The case of a failed request as a trace: what was live, what happened since, and the request.
+"""The case of a failed request as a trace: live memory, later events, and the request.
 
-The history ring holds the newest events. What was live before the oldest of them is found from both
+The history ring holds the newest events. Memory live before the oldest of them is found from both
 ends: a free whose allocation is not in the ring, and a live block whose allocation is not. These
 *seeds* are allocated first, by rising address, so that the trace starts with the memory that the
-program held then; how it had come to lie there is lost. A free counts when it is completed: a block
+program held then; its original placement is unknown. A free counts when it is completed: a block
 that waits for a stream is not free, and one that still waits is live at the end.
 
-Private pools are left out, with the memory that they hold: their blocks serve nobody else.
+Private pools are left out, with their memory: their blocks serve no other request.
 """
 
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""The amounts that explain a failed request, all of one moment.
+"""The amounts that explain a failed request, all from one moment.
 
-What is free is told apart by what keeps the request from it: `cached` could serve it if it lay in
-one piece, `waiting` is not done on the device or waits for other streams, `private_idle` belongs to
-pools that someone holds. Collected under the device lock right after the ladder gave up; nothing is
-formatted or decided here (out_of_memory.py).
+Free memory is classified by the reason why it cannot serve the request: `cached` lies in pieces,
+`waiting` is not done on the device or waits for other streams, `private_idle` belongs to pools that
+have a holder. Collected under the device lock right after the miss failed; out_of_memory.py formats
+and decides.
 """
 
 cdef struct Free:
@@ -85,7 +85,7 @@ cdef Free _survey(DeviceAllocator* a, BlockPool* own, uint64_t stream, size_t* c
 
 
 def failure_facts(int device, size_t nbytes, uint64_t stream):
-    """Return what is known of a request that just failed, as a dict; sizes in bytes.
+    """Return the facts of a request that just failed, as a dict; sizes in bytes.
 
     ``requested``, ``rounded``; ``growth``: the least that the pool could grow by for it;
     ``allocated``, ``reserved``, ``page_pool``; ``free`` and ``total`` of the device; ``limit``

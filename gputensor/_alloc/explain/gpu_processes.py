@@ -1,4 +1,4 @@
-"""The processes that use a GPU, as text. NVML is asked, so that no CUDA context is made."""
+"""The processes that use a GPU, as text. Uses NVML, which creates no CUDA context."""
 
 from gputensor._alloc.observe.summary import amount
 from gputensor._driver.cuda import device_info

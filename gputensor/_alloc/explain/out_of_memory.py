@@ -1,8 +1,8 @@
-"""Why a request failed: the class of the reason, in one paragraph with the amounts.
+"""Explains a failed request: the reason, in one paragraph with the amounts.
 
-The ladder has been climbed by then (ladder.pyx); this module only explains. No lock is held here.
-Everything is found out before observers are called, since they may free memory or take snapshots;
-what they raise does not replace the OutOfMemoryError.
+All steps of the miss (miss.pxi) have failed by then; this module only explains. No lock is held.
+It collects everything before it calls observers, since they may free memory or take snapshots;
+an exception of an observer does not replace the OutOfMemoryError.
 """
 
 import threading
@@ -21,7 +21,7 @@ __all__ = ["attach_observer", "detach_observer", "raise_for", "reason_of"]
 
 STATUS_INVALID_DEVICE = 101
 STATUS_OUT_OF_MEMORY = 2
-# What a process itself takes of a GPU beside its allocations (its context and loaded code), about.
+# Approximate GPU memory of a process besides its allocations: its context and loaded code.
 CONTEXT_NBYTES = 640 << 20
 
 _observers: list[Callable[[int, int, int, int], object]] = []
@@ -31,14 +31,14 @@ _thread = threading.local()
 def attach_observer(observer):
     """Call ``observer(device, nbytes, limit_or_total, free)`` before each OutOfMemoryError."""
     if not callable(observer):
-        raise TypeError(f"observer: got {type(observer).__name__}, allowed: a function")
+        raise TypeError(f"observer: got {type(observer).__name__}; expected a function")
     _observers.append(observer)
 
 
 def detach_observer(observer):
     """Forget an observer."""
     if observer not in _observers:
-        raise ValueError(f"observer: got {observer!r}, allowed: one that is attached")
+        raise ValueError(f"observer: got {observer!r}; expected one that is attached")
     _observers.remove(observer)
 
 
@@ -57,7 +57,7 @@ def room_to_grow(facts):
 def reason_of(facts):
     """Return the class of a failure from its amounts.
 
-    The classes are asked in the order of what it would take: what is free in the cache together
+    The classes are tested in the order of their cost: free memory in the cache together
     with what could still be reserved; then what waits for streams; then the free memory of
     private pools; then what lies beyond the limit; then what others hold.
 
@@ -109,7 +109,7 @@ def in_units(nbytes):
 
 
 def explain(reason, facts):
-    """Return what a class means for these amounts, as part of a sentence."""
+    """Return the meaning of a class for these amounts, as part of a sentence."""
     room = room_to_grow(facts)
     if reason == "fragmented":
         more = f" and {in_units(room)} could still be reserved" if room else ""
@@ -187,7 +187,7 @@ def raise_out_of_memory(device, nbytes, stream):
     reason = reason_of(facts)
     option, sentence, sites, errors = None, None, [], []
     history.add_entry(device, "oom", facts["free"], nbytes, stream)
-    # A request of an observer or of a destructor that runs meanwhile is told in short.
+    # A failed request of an observer, or of a destructor that runs meanwhile, gets a short message.
     if not getattr(_thread, "is_explaining", False):
         _thread.is_explaining = True
         try:

@@ -8,7 +8,7 @@ cdef object _address(object ptr):
     try:
         return index(ptr)
     except TypeError:
-        raise TypeError(f"ptr: got {type(ptr).__name__}, allowed: an integer") from None
+        raise TypeError(f"ptr: got {type(ptr).__name__}; expected an integer") from None
 
 
 # The block in use that begins at an address, or NULL.
@@ -27,7 +27,7 @@ cdef Block* _raw_memory_held(object ptr) except NULL:
     cdef object number = _address(ptr)
     cdef Block* block = _find(number)
     if block == NULL:
-        raise ValueError(f"ptr: got {number:#x}, allowed: the address of an allocation in use")
+        raise ValueError(f"ptr: got {number:#x}; expected the address of an allocation in use")
     return block
 
 

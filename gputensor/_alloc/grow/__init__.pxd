@@ -82,7 +82,7 @@ cdef struct Plan:
 
 # ---- view
 
-# Views: free pages of several places, mapped side by side a second time. See view.pyx.
+# Views: free pages of several places, mapped side by side a second time. See view.pxi.
 
 # Needs the device lock, which it may give up. A HELD block that is a view, or NULL when a view is
 # not possible, or not worth its driver calls with an `effort` of VIEW_IF_WORTH.

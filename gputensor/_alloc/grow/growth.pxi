@@ -1,4 +1,4 @@
-"""Growth: address space and pages, with the driver calls outside the lock; plain_growth.pyx else.
+"""Growth: address space and pages, with the driver calls outside the lock; plain_growth.pxi else.
 
 A pool of virtual memory has one home segment that all its streams share, as long as its address
 space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole
@@ -8,8 +8,8 @@ new tile joins what was claimed. When a driver call fails, what was mapped so fa
 memory, pages that were gathered go to the page pool, and the claimed tiles go back.
 
 Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
-larger than the need is memory that nothing asked for. So a page is as large as what is reserved
-already, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
+larger than the need is memory that no request needs. So a page is as large as the reserved bytes so
+far, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
 few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be
 of use elsewhere. A small device, or a low limit, is still many pages: a page that is partly in use
 can neither move nor serve others, so one that is much of the device ends in requests that fail

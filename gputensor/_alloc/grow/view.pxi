@@ -3,17 +3,17 @@
 Best fit leaves free tiles that are too small for the next large request, though together they would
 do. A view reserves address space and maps the pages under such tiles a second time, side by side:
 the request is served from memory that is held already. The pages stay mapped at home, nothing is
-unmapped, so no one has to wait for the device. While a block of a view is in use its home tiles are
+unmapped, so there is no wait for the device. While a block of a view is in use its home tiles are
 ALLOCATED (`block.parts`); when it is freed they go back to their pool, and the mappings stay for
 the next request of that size, which then costs no driver call. When the table of views is full, the
 idle one that was used the longest ago makes room for a new one.
 
 CUDA allows several mappings of one handle. What is written through one is seen through another once
-the writing operation has completed, which stream order gives: a tile changes hands only in the
-order of its stream, or when its work is known to be done.
+the writing operation has completed, which stream order gives: a tile changes its owner only in
+stream order, or when its work is known to be done.
 
 Claiming happens under the device lock, mapping without it. A view that a thread extends has
-`use_count` of at least 1, so nobody drops it; `is_growing` keeps others from extending it too.
+`use_count` of at least 1, so no thread drops it; `is_growing` keeps others from extending it too.
 """
 
 cdef enum:
@@ -248,7 +248,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
     return block
 
 
-# The view that is missed least: of those that nobody uses and the device is done with, the one
+# The best view to drop: of those without use and with completed work, the one
 # whose last use is the longest ago.
 cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
     cdef View* view = a.views
@@ -297,7 +297,7 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         if plan.view != NULL or a.view_count < a.view_limit:
             block = _stitch(a, pool, stream, nbytes, effort == VIEW_IF_WORTH, plan)
             break
-        # The table is full. Making room gives the lock up: what was planned may be gone by then.
+        # The table is full. Making room drops the lock: the planned pages may be gone by then.
         may_begin = _evict(a)
     free(plan)
     return block
@@ -360,8 +360,8 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     block_drop(block)
 
 
-# Unmaps a view that nobody uses and is out of the list. Gives the lock up. False: the driver
-# refused; what is left of the view goes back to the list.
+# Unmaps a view without use that is out of the list. Drops the lock. False: the driver refused;
+# the rest of the view goes back to the list.
 cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef ViewUse* use

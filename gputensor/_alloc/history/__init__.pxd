@@ -6,7 +6,7 @@ from gputensor._alloc.model cimport Block
 
 # ---- stacks
 
-# Interned call stacks. The model is described in stacks.pyx.
+# Interned call stacks. The model is described in stacks.pxi.
 
 # Turns ids into lists of frame dicts for one snapshot; equal stacks share one list.
 cdef class StackFormatter:
@@ -19,7 +19,7 @@ cdef class StackFormatter:
 # ---- history
 
 # The memory history: one ring of fixed-size records for each device. No function here waits or
-# allocates host memory; any lock may be held. The model is described in history.pyx.
+# allocates host memory; any lock may be held. The model is described in history.pxi.
 
 cdef enum:
     HISTORY_ALLOC = 0

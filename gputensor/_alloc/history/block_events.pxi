@@ -1,8 +1,8 @@
-"""What the history says of blocks: allocated, freed, free to be used again.
+"""History events of blocks: allocated, freed, free to be used again.
 
-A block of a view (view.pyx) lies at addresses of its own, and the memory under it is that of its
-parts. Events and snapshots tell one story of it, which viewers rely on: while the block is in use
-its parts are unmapped where they are at home, and mapped as one segment where the caller has them.
+A block of a view (view.pxi) has its own addresses, and the memory under it is that of its parts.
+Events and snapshots agree about it, as viewers require: while the block is in use its parts are
+unmapped at home, and mapped as one segment at the caller's address.
 """
 
 cdef inline uint64_t _pool_id(Block* block) noexcept nogil:

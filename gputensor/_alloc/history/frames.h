@@ -1,10 +1,10 @@
 // Walks the Python frames of this thread without making objects, strings or line numbers.
 //
-// A frame is told by its code object and the offset of the instruction it is at; both are borrowed.
+// A frame is identified by its code object and the offset of its instruction; both are borrowed.
 // CPython's public functions make a frame object for every frame they visit (50-100 ns each, and
 // it slows the frame's own exit), so on 3.11 to 3.13 the interpreter's frame records are read
 // directly. Their layout is fixed within a minor version and mirrored below as far as it is read.
-// stacks.pyx compares both ways once, when it is imported, and keeps the public one when they
+// stacks.pxi compares both ways once, when it is imported, and keeps the public one when they
 // differ; other versions always use the public one. The GIL must be held.
 #pragma once
 #include <Python.h>

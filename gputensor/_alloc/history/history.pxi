@@ -1,7 +1,7 @@
 """The memory history: what happened to which address, when, and from which line.
 
 A record is 64 bytes: action, address, size, stream, time, private pool, stack id. Stacks are
-interned (stacks.pyx); the ring is lock-free (ring.h). So recording is a clock read and eight
+interned (stacks.pxi); the ring is lock-free (ring.h). So recording is a clock read and eight
 stores, always affordable, and nothing is formatted before :func:`history_entries` is called.
 
 There is one ring for each device, and one for its pinned host memory, made by its first record and
@@ -29,7 +29,7 @@ cdef extern from "gputensor/_alloc/history/ring.h" nogil:
 cdef extern from *:
     """
     #include <stdint.h>
-    static int gt_history_bits;         // HISTORY_* of what is wanted
+    static int gt_history_bits;         // HISTORY_* bits in force
     static uint32_t gt_history_keep;    // bit of each action that goes to the ring
     static int gt_history_trace_stacks; // records keep their stacks
     static int gt_history_native;       // stacks have C frames too
@@ -111,7 +111,7 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
     history_record_block(device, action, ptr, nbytes, nbytes, stream, stack, pool_id)
 
 
-# The same for a block of whose `nbytes` the caller asked for `requested`.
+# The same for a block of `nbytes`, of which the caller requested `requested`.
 cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbytes,
                                size_t requested, uint64_t stream, uint32_t stack,
                                uint64_t pool_id) noexcept nogil:
@@ -275,7 +275,7 @@ def raw_records(int device, uint64_t most):
 def _check(name, value, allowed):
     if value not in allowed:
         wanted = ", ".join(repr(choice) for choice in allowed)
-        raise ValueError(f"{name}: got {value!r}, allowed: {wanted}")
+        raise ValueError(f"{name}: got {value!r}; expected {wanted}")
 
 
 def record_memory_history(enabled="all", context="all", stacks="python", max_entries=None, *,
@@ -323,7 +323,7 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
     if max_entries is None:
         max_entries = _settings.current().history_max_entries
     if isinstance(max_entries, bool) or not isinstance(max_entries, int) or max_entries < 1:
-        raise ValueError(f"max_entries: got {max_entries!r}, allowed: an integer from 1")
+        raise ValueError(f"max_entries: got {max_entries!r}; expected an integer from 1")
     limit = min(max_entries, LARGEST_RING)
     if enabled is not None:
         if context is not None:

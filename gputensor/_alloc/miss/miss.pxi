@@ -1,30 +1,30 @@
-"""The ladder that a request climbs when its pool has no block that fits.
+"""The steps that serve a request when its pool has no block that fits.
 
-Each rung is tried only when the ones below gave nothing, and costs more than they do:
+Each step runs only if all before it failed, and costs more than they do:
 
- 1. thread caches are drained, and the pool is searched again       no driver call
- 2. the free blocks of other streams whose work is done             no driver call
+ 1. drain the thread caches, and search the pool again              no driver call
+ 2. take free blocks of other streams whose work is done            no driver call
  3. a view: free pages of several places, mapped side by side       a mapping for each page
- 4. growth: from the page pool, where free pages of other pools go  creating and mapping
-    before; then by new pages or a new segment
- 5. the free blocks of pools that lend them (`use_on_oom`)          no driver call
- 6. a view whatever it costs; free pages moved, then growth again,  unmapping, mapping
-    or a view of free bytes and new pages
- 7. waiting for the oldest event of freed blocks, one at a time     a wait, as short as suffices
- 8. waiting for the streams, so that everything free is done        a longer wait
- 9. giving cached segments back, and pages that were of no use,     the most expensive
-    then growth again
-After each of 7 to 9 the cheap rungs are tried again. Rungs 5 to 9 are for a device that is full, or
-a limit that is reached; then the request fails, and the next one is served as if nothing had been.
-With backend:cudaMallocAsync only private pools come here; what is free in the driver's own pool
-goes back to the device when 4 fails, and once more at 9.
-With `throw_on_cudamalloc_oom` a request that would pass the limit gets what 1 to 3 and 6 give, or
-is refused.
-A request that fails while others hold memory outside of the lists, or free some, climbs again.
-In a capture, blocks that the graph has done with come first of all (captured_free.pyx).
-Rung 2 takes all such blocks at once, not the one that fits best: what lay beside them joins, so the
-best fit is chosen among whole free runs, and less of them is cut up (multistream trace: 0.92 of the
-reserved bytes in use rather than 0.88).
+ 4. growth: from the page pool, which first receives free pages of  creating and mapping
+    other pools; then by new pages or a new segment
+ 5. take free blocks of pools that lend them (`use_on_oom`)         no driver call
+ 6. a view at any cost; free pages moved, then growth again, or a   unmapping, mapping
+    view of free bytes and new pages
+ 7. wait for the oldest event of freed blocks, one at a time        the shortest wait that helps
+ 8. wait for the streams, so that all free memory is done           a longer wait
+ 9. return cached segments and unused pages to the driver, then     the most expensive
+    grow again
+After each of 7 to 9 the cheap steps run again. Steps 5 to 9 are for a full device or a reached
+limit. If all fail, the request fails, and later requests work normally.
+With backend:cudaMallocAsync only requests of private pools come here; free memory in the driver's
+own pool returns to the device when 4 fails, and once more at 9.
+With `throw_on_cudamalloc_oom`, a request beyond the limit gets the memory of steps 1 to 3 and 6, or
+fails.
+A request starts over if another thread had memory in flight, or freed some, while it failed.
+In a capture, blocks that the graph has finished with come first (capture_reuse.pxi).
+Step 2 takes all such blocks at once, not only the best fit: neighbouring blocks join, so the best
+fit is chosen among whole free runs, and fewer of them are split (multistream trace: 0.92 of the
+reserved bytes in use instead of 0.88).
 """
 
 # Whether pages serve more than the place they were made for.
@@ -32,7 +32,7 @@ cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
     return a.config.page_reuse and a.config.expandable_segments
 
 
-# Rungs 1 and 2: what is there, without asking the driver for memory.
+# Steps 1 and 2: memory that is there, without a request to the driver.
 cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                     size_t nbytes) noexcept nogil:
     cdef Block* block = pool_take(pool, stream, nbytes)
@@ -43,7 +43,7 @@ cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return NULL
 
 
-# Rung 5: for requests of the default pool only, as a pool's own requests are to fail alone.
+# Step 5: for requests of the default pool only; a private pool's requests fail alone.
 cdef Block* _borrow(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                     size_t nbytes) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
@@ -55,7 +55,7 @@ cdef Block* _borrow(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return block
 
 
-# Takes free pages out of all pools. What they leave behind may be any stream's by then.
+# Takes free pages out of all pools. Their holes may serve any stream afterwards.
 cdef void _collect(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                    size_t nbytes) noexcept nogil:
     views_drop_idle(a)
@@ -63,7 +63,7 @@ cdef void _collect(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     pool_gather(pool, stream)
 
 
-# Rungs 5 to 9. The page pool had `pooled` bytes when the climb began.
+# Steps 5 to 9. The page pool had `pooled` bytes when the miss began.
 cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                      size_t pooled, status_t* status) noexcept nogil:
     cdef Block* block = NULL
@@ -94,7 +94,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
             retired_pools_settle(a)
             waited = True
         elif not drained and caches_drain(a) > 0:
-            drained = True                  # what was parked meanwhile, and may not be done
+            drained = True                  # blocks cached meanwhile, perhaps not done
             waited = False
         else:
             break
@@ -105,7 +105,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         page_pool_release(a, pooled)    # pages that came in vain
         return NULL
     driver_pool_trim(a)         # its frees are done by now
-    a.num_alloc_retries += 1            # as in PyTorch: what is cached goes, then another attempt
+    a.num_alloc_retries += 1            # as in PyTorch: return the cache, then retry
     segments_release(a, nbytes)
     block = _search(a, pool, stream, nbytes)
     if block == NULL:
@@ -113,7 +113,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
     if block == NULL:
         _collect(a, pool, stream, SIZE_MAX)     # without page_reuse, too: the driver gets them
         if _may_move(a):
-            # The limit may be below what is held: what goes back now does not come again.
+            # The limit may be below the reserved bytes: returned memory is gone.
             if a.page_pool_nbytes >= growth_need(a, pool, stream, nbytes):
                 block = pool_grow(a, pool, stream, nbytes, status)
             if block == NULL:
@@ -123,7 +123,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         segments_release(a, SIZE_MAX)
         block = pool_grow(a, pool, stream, nbytes, status)
     if block == NULL:
-        page_pool_release(a, 0)         # pages made in vain: others may want them
+        page_pool_release(a, 0)         # unused new pages: others may need them
     return block
 
 
@@ -139,7 +139,7 @@ cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
             > a.limit_nbytes)
 
 
-# Rung 6 alone, for a request that is to be refused rather than wait or give back what is cached.
+# Step 6 alone, for a request that may neither wait nor return cached memory.
 cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                        status_t* status, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
@@ -154,7 +154,7 @@ cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
                     block = pool_grow(a, pool, stream, nbytes, status)
             if block == NULL:           # as far as the limit goes
                 block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
-            wanted = SIZE_MAX           # what was collected may be what was counted on to stay
+            wanted = SIZE_MAX           # the collected pages may be those counted on
     is_refused[0] = block == NULL
     return block
 
@@ -164,7 +164,7 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
     cdef Block* block = NULL
     cdef size_t pooled = a.page_pool_nbytes
     status[0] = STATUS_OK
-    caches_drain(a)             # first: what was parked belongs to the epoch that ends now
+    caches_drain(a)             # first: cached blocks belong to the epoch that ends now
     progress_advance(a, stream)
     if a.capturing:
         capture_reuse_collect(a, pool, stream)

@@ -1,7 +1,7 @@
-"""Giving memory back to the driver: pages, plain segments, address space.
+"""Returns memory to the driver: pages, plain segments, address space.
 
 A plain segment can go exactly when it is one free block, a test of two pointers. cuMemFree waits
-for the device by itself, so a plain segment needs no proof that its work is done; a page does,
+for the device itself, so a plain segment needs no proof that its work is done; a page does,
 and pages_detach takes only such.
 """
 
@@ -12,7 +12,7 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
     a.num_sync_all_streams += 1
 
 
-# What is free when a capture begins has to serve it: its requests can neither wait nor give
+# Memory that is free when a capture begins has to serve it: its requests can neither wait nor give
 # segments back. Whole free pages go to the page pool, which backs the capture's pool, too, and
 # plain segments to the driver. Pages that views show stay. The pages are mapped again on behalf of
 # the capture: that is no time that views have to answer for.
@@ -64,7 +64,7 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
         page = kept
         kept = page.next
         page_pool_put(a, page)
-    # The time that views may cost is bounded by what is held: what went back takes its part along.
+    # The time for views is bounded by the reserved bytes: returned bytes take their share along.
     reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     if reserved > 0:
         a.mapping_us -= a.mapping_us * (<double>released / reserved)
@@ -141,7 +141,7 @@ cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
     cdef size_t released = 0
     cdef size_t size
     cdef Segment* segment
-    # Somebody may come to hold a dead pool while the lock is given up.
+    # A retired pool may get a holder while the lock is dropped.
     while released < nbytes and (pool.owner == NULL or (pool.owner.use_count == 0
                                                         and not pool.owner.capturing)):
         segment = _oldest(pool) if oldest_first else _best(pool, nbytes - released)
@@ -188,7 +188,7 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
             va = segment.va
             nbytes = segment.nbytes
             stream = segment.stream
-            segment_drop(segment)           # nobody may count on it meanwhile
+            segment_drop(segment)           # no other thread may use it meanwhile
             device_unlock(a)
             status = driver.va_release(driver.self, va, nbytes)
             device_lock(a)
@@ -217,7 +217,7 @@ cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
     return found
 
 
-# backend:cudaMallocAsync: the driver's pool gives back what is free in it. False: no such backend.
+# backend:cudaMallocAsync: the driver's pool returns its free memory. False: no such backend.
 cdef bint driver_pool_trim(DeviceAllocator* a) noexcept nogil:
     if a.config.backend != BACKEND_ASYNC:
         return False

@@ -1,14 +1,12 @@
-"""Private pools that nobody holds any more.
+"""Private pools without a holder.
 
-Programs make pools in a loop: a graph for each shape, a MemPool for each phase. What such a pool
-leaves must strand nothing: whole free pages go to the page pool, plain segments that are one free
-block become part of the default pool, address space that nothing backs goes back to the driver, and
-a record that has nothing left is freed. Pages go when the device is known to be done with them. A
-pool's end asks for nothing, as it comes from destructors: the next miss does, the wait before a
-capture, and empty_cache.
+Programs create pools in a loop: a graph for each shape, a MemPool for each phase. A retired pool
+must not strand memory: whole free pages go to the page pool, plain segments that are one free block
+join the default pool, unused address space goes back to the driver, and an empty record is freed.
+Pages move once the device is known to be done with them. The end of a pool makes no driver call, as
+it comes from destructors: the next miss, the wait before a capture, and empty_cache do.
 
-A thread that has given the lock up while it works on a pool, or on the list of pools, pins the
-record.
+A thread that drops the lock while it works on a pool, or on the list of pools, pins the record.
 """
 
 cdef bint pool_is_retired(PrivatePool* pool) noexcept nogil:
@@ -30,7 +28,7 @@ cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogi
     free(pool)
 
 
-# What a record counted for others of its pool goes to one of them.
+# A record passes its counts for the other records of its pool to one of them.
 cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
     cdef PrivatePool* heir = NULL
     cdef PrivatePool* other = a.private_pools

@@ -1,14 +1,13 @@
-"""One driver allocation for each request, with the same books as the pools.
+"""One driver allocation for each request, with the same accounting as the pools.
 
-Used while caching is off (every free goes back to the driver, which waits for the device), and with
-``backend:cudaMallocAsync``, where the driver's own pool orders reuse by streams. Such a block
-belongs to no pool and no segment (`block.pool == NULL`). Requests of a private pool are none of
-this module's: what the driver takes back could not stay where a graph's replays write. When the
-driver has no memory, or a limit is reached, what the pools have cached goes back before the request
-fails.
+Used while caching is off (every free returns memory to the driver, which waits for the device), and
+with ``backend:cudaMallocAsync``, where the driver's own pool orders reuse by streams. Such a block
+belongs to no pool and no segment (`block.pool == NULL`). Requests of private pools do not come
+here: memory that the driver takes back could not stay where a graph's replays write. If the driver
+has no memory, or a limit is reached, cached memory of the pools goes back before the request fails.
 
-During a capture nothing is given to the driver's pool, which would become part of the graph: such
-frees are put aside (`unreleased`) and made when the capture ends.
+During a capture no memory returns to the driver's pool, since the free would become part of the
+graph: such frees are kept (`unreleased`) and made when the capture ends.
 """
 
 cdef status_t _ask(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
@@ -42,7 +41,7 @@ cdef inline bint _claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     return True
 
 
-# What the pools cached, from before or for other threads, may be in the way. The driver's own pool
+# Memory cached in the pools, from before or for other threads, may be missing. The driver's pool
 # takes a block back when its stream gets there: waiting may make room.
 cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
                          bint* is_claimed) noexcept nogil:
@@ -60,7 +59,7 @@ cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
     return _ask(a, block, stream) if is_claimed[0] else <status_t>STATUS_OUT_OF_MEMORY
 
 
-# As the ladder does: not while other threads hold free memory, or free some.
+# As a miss does: not while other threads have memory in flight, or free some.
 cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
                       bint* is_claimed) noexcept nogil:
     cdef uint64_t others, frees
@@ -172,7 +171,7 @@ cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil:
         _settle(a, block)
     else:
         block.requested = 0
-        block.state = BLOCK_FREE        # it is still held, and nobody's
+        block.state = BLOCK_FREE        # reserved, and without owner
         block.link_next = a.unreleased
         a.unreleased = block
     device_unlock(a)

@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t, uint8_t
 
 # ---- snapshot
 
-# The raw records that the core collects under its lock; snapshot.pyx turns them into PyTorch's
+# The raw records that the core collects under its lock; snapshot.pxi turns them into PyTorch's
 # schema without any lock. The core fills two arrays for a device: its segments by rising address,
 # and the blocks of all segments in the same order, tiles by rising address
 # (segment.n_blocks says how many belong to each).

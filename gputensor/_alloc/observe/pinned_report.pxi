@@ -67,7 +67,7 @@ def collect_pinned(int device):
         gt_spin_unlock(&pool.lock)
         if segment_count <= segment_room and block_count <= block_room:
             break
-        # Room is made without the lock; what comes up to then may need more.
+        # Room is made without the lock; new records may need more by then.
         free(segments)
         free(blocks)
         segment_room = segment_count + 64

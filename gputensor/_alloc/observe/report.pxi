@@ -1,7 +1,7 @@
-"""What the allocator tells Python: statistics and raw snapshots.
+"""Statistics and raw snapshots of the allocator, for Python.
 
-Values are collected under the device lock with the caches stopped, so that they are of one moment;
-nothing is formatted there, and no host memory is taken.
+Values are collected under the device lock with the caches stopped, so that they are consistent;
+the code under the lock formats nothing and allocates no host memory.
 """
 
 cdef enum:
@@ -85,7 +85,7 @@ def all_values(int device):
     """Return ``(stats_values(device), {pool_id: values})``, both of one moment.
 
     The values of a private pool are its reserved bytes: all, large and small, each with the four
-    fields. A pool that nobody holds and that holds nothing is left out.
+    fields. Retired pools without memory are left out.
     """
     cdef DeviceAllocator* a = allocator_find(device)
     cdef int64_t[VALUES] values
@@ -104,7 +104,7 @@ def all_values(int device):
         check_after(device, "statistics")       # which settle budgets and peaks
         if count <= room:
             break
-        # Room is made without the lock; what comes up to then may need more.
+        # Room is made without the lock; new records may need more by then.
         free(cells)
         room = count + 8
         cells = <int64_t*>malloc(room * PRIVATE_VALUES * sizeof(int64_t))
@@ -199,7 +199,7 @@ def empty_cache(int device):
         return 0
     with nogil:
         device_lock(a)
-        caches_drain(a)             # first: what was parked is done after the wait, too
+        caches_drain(a)             # first: cached blocks are done after the wait, too
         synchronize_all(a)
         if a.pending != NULL:
             pending_poll(a)
@@ -339,7 +339,7 @@ def collect_segments(int device, bint with_page_pool=False):
             device_unlock(a)
             if fits:
                 break
-            # Room is made without the lock; what comes up to then may need more.
+            # Room is made without the lock; new records may need more by then.
             free(segments)
             free(blocks)
             segment_room = segment_count + segment_count // 8 + 64

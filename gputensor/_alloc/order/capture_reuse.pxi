@@ -1,14 +1,14 @@
 """Reuse inside a capture of blocks that several streams used (graph_capture_record_stream_reuse).
 
 A block freed during a capture with uses on other streams cannot wait for events: nothing runs yet.
-But the graph is an order. When the block is freed, every stream that used it stands at some nodes
-of the graph; all uses of the block are those nodes or come before them. A request on a stream whose
-next work comes after all these nodes may have the block: in every launch its uses are done by then.
+But the graph defines an order. When the block is freed, every stream that used it stands at some
+nodes of the graph; all its uses are those nodes or come before them. A request on a stream whose
+next work comes after all these nodes may reuse the block: every launch has done its uses by then.
 
-The block must be of the pool that the capture fills, and all its streams must take part in the
-capture: of work outside of it the graph says nothing. It is looked for on a miss only, as walking
-back through a graph takes time in proportion to its size. What the graph does not give back waits
-for the end of the capture, as without the option.
+The block must belong to the capture's pool, and all its streams must take part in the capture: the
+graph does not order work outside it. Only a miss searches for such blocks, because walking back
+through a graph takes time in proportion to its size. Other blocks wait for the end of the capture,
+as without the option.
 """
 
 # The capture that a stream takes part in; 0: none, or one that is broken.

@@ -2,17 +2,17 @@
 
 When a block is freed that other streams used, one event is recorded on each of them, and the block
 is PENDING until all are complete. Each stream has a queue, oldest first: events of one stream
-complete in order, so a look at the head is enough. Nothing is polled while nothing waits.
+complete in order, so checking the head is enough. Without pending blocks there is no polling.
 
-When an event cannot be made or recorded, the block waits for the whole device instead: the queue
+If an event cannot be created or recorded, the block waits for the whole device instead: the queue
 holds an entry with event 0, which a later wait for the device satisfies. The stream itself is not
-asked about: its owner may destroy it once the block is freed.
+queried, because its owner may destroy it once the block is freed.
 
-The driver is asked with the lock given up: on a host device that defers work any such call may run
-host functions, and one that frees memory comes back here.
+Driver calls run without the lock: on a deferred host device any such call may run host functions,
+and one that frees memory enters this module again.
 
-During a capture no event is recorded; blocks are put aside and begin to wait when it ends, unless
-the order of the graph gives them back before (captured_free.pyx).
+During a capture no event is recorded; blocks are put aside and start to wait when it ends, unless
+the order of the graph releases them earlier (capture_reuse.pxi).
 """
 
 cdef extern from "sched.h" nogil:
@@ -125,7 +125,7 @@ cdef void _begin(DeviceAllocator* a, Block* block) noexcept nogil:
         _complete(a, block)
 
 
-# Asks whether an entry's event is complete, or waits for it. Without the lock.
+# Queries an entry's event, or waits for it. Without the lock.
 cdef bint _deferred_free_ask(DeviceAllocator* a, PendingEvent* entry, bint waits) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef status_t status
@@ -138,7 +138,7 @@ cdef bint _deferred_free_ask(DeviceAllocator* a, PendingEvent* entry, bint waits
     return status == STATUS_OK
 
 
-# Takes the oldest entry out of its queue, so that nobody else settles it, asks or waits, and
+# Takes the oldest entry out of its queue, so that no other thread settles, queries or waits, and
 # settles it or puts it back. Gives the lock up meanwhile.
 cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
     cdef PendingEvent* entry = queue.head
@@ -189,7 +189,7 @@ cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
     if queue != NULL:
         return _try_oldest(a, queue, True)
     if a.pending_in_flight > 0:
-        # Another thread is about to return what it waits for.
+        # Another thread is about to return the entry that it waits for.
         device_unlock(a)
         sched_yield()
         device_lock(a)

@@ -72,7 +72,7 @@ cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil
 # ---- allocator
 
 # Pinned host memory for copies between host and device. No function needs the GIL. The model is in
-# pinned.pyx.
+# allocator.pxi.
 
 # At least `nbytes` (> 0) of host memory that `device` copies to and from at full speed; block.ptr
 # is a host address, aligned to 512 bytes. NULL and a status when there is none. The device is open.

@@ -1,11 +1,11 @@
-"""Pinned host memory: who holds it, which streams still use it, and when it comes back.
+"""Pinned host memory: its owners, the streams that still use it, and its return.
 
 A copy between pinned memory and a device runs on while the host goes on, so a freed block waits for
-the streams that used it. `pinned_free` records one event on each of them and returns. Nothing
-looks at those events until a request finds no free block: then the queues are read, oldest first,
-and a request that still finds nothing asks the system. When the system has nothing either,
-the request waits for events one after the other, then gives whole free segments back, and only
-then fails.
+the streams that used it. `pinned_free` records one event on each of them and returns. The
+events are checked only when a request finds no free block: then the queues are read, oldest first,
+and a request that still finds no block allocates from the system. If the system has no memory
+either, the request waits for events one after the other, then returns whole free segments, and
+only then fails.
 
 During a capture no event may be recorded on the capturing stream. A block used by captured work
 belongs to the graph: when freed it waits until `pinned_capture_done` names its capture. A block
@@ -276,7 +276,7 @@ cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1:
     cdef PinnedPool* pool = pinned_pool_peek(device)
     if status == STATUS_INVALID_VALUE:
         _settings.current()     # raises when the environment variable is bad
-        raise ValueError(f"nbytes: got {nbytes}, allowed: an integer above 0")
+        raise ValueError(f"nbytes: got {nbytes}; expected an integer above 0")
     if status == STATUS_OUT_OF_MEMORY:
         reserved = 0 if pool == NULL else pool.allocated_bytes.current
         active = 0 if pool == NULL else pool.active_bytes.current

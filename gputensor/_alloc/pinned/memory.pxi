@@ -31,7 +31,7 @@ cdef class PinnedMemory:
     def __cinit__(self, int device, nbytes):
         cdef status_t status = 0
         if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__") or not 0 < nbytes < 1 << 62:
-            raise ValueError(f"nbytes: got {nbytes!r}, allowed: an integer above 0")
+            raise ValueError(f"nbytes: got {nbytes!r}; expected an integer above 0")
         cdef size_t wanted = nbytes
         cdef uint32_t stack = stack_capture_if(HISTORY_STACK_ALLOC)
         with nogil:

@@ -1,12 +1,12 @@
-"""What freed pinned blocks wait for: one event on each stream that used them.
+"""Waits of freed pinned blocks: one event on each stream that used them.
 
-Events are recorded when a block is freed, and looked at only when a request finds no free block or
-somebody asks. A queue holds the events of one stream, oldest first: when its head is not done, the
-others are not either. Who looks at an event takes its record out of the queue, and puts it back
-when the event is not done, so that no lock is held over a driver call.
+Events are recorded when a block is freed, and checked only when a request finds no free block or a
+caller queries. A queue holds the events of one stream, oldest first: if its head is not done, the
+others are not either. A thread that checks an event takes its record out of the queue, and puts it
+back if the event is not done, so that no lock is held over a driver call.
 """
 
-# A block that nobody waits for any more is free; what is cached beyond the limit goes.
+# A block without remaining waits is free; cached memory beyond the limit is returned.
 cdef void pinned_give_back(PinnedPool* pool, Block* block) noexcept nogil:
     cdef bint is_over
     gt_spin_lock(&pool.lock)
@@ -207,7 +207,7 @@ cdef bint pinned_wait_oldest(PinnedPool* pool) noexcept nogil:
         borrowed = pool.borrowed
         gt_spin_unlock(&pool.lock)
         if borrowed:
-            # Another thread waits for it; what it frees may be enough for both.
+            # Another thread waits for it; its freed memory may be enough for both.
             usleep(50)
         return borrowed != 0
     if driver.event_synchronize(driver.self, mark.event) != STATUS_OK:

@@ -217,7 +217,7 @@ def refuse(is_bad, values, name, allowed):
     """Raise for the first event at which `is_bad` holds."""
     if is_bad.any():
         event = int(is_bad.argmax())
-        raise TraceFileError(f"event {event} has {name} {values[event]}; allowed: {allowed}")
+        raise TraceFileError(f"event {event}: got {name} {values[event]}; expected {allowed}")
 
 
 def check_lives(op, id, size):

@@ -317,7 +317,7 @@ public:
         return schedule.finish_all(guard);
     }
 
-    // What is live, in the order of LIVE_NAMES in host.pyx.
+    // What is live, in the order of LIVE_NAMES in host.pxi.
     void live(uint64_t* counts) {
         Lock guard(mutex);
         uint64_t found[] = {memory.allocation_count, memory.page_count, memory.mapping_count(),

@@ -23,7 +23,7 @@ from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stre
 
 from gputensor._alloc.pinned import capture_done
 from gputensor._driver.registry import after_fork, before_close
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import DeviceError, argument_error, raise_for_status
 from gputensor.streams.queue import on_synchronize, stream_for_captures
 
 include "graph.pxi"

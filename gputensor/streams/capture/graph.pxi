@@ -1,17 +1,17 @@
 """CUDAGraph: work captured once and replayed with one call.
 
-Capture takes what is queued on a stream, instead of running it, into a graph; memory allocated
+A capture records the work queued on a stream into a graph instead of running it; memory allocated
 meanwhile comes from a private pool that lives as long as the graph, so that every replay finds it
 at the same addresses. A capture neither collects garbage nor gives pages back to the driver.
 
-A replay is ordered with every other use of the memory that the capture used: it starts after what
-streams that use this memory hold, and they wait for it (graph_streams.pyx, DESIGN.md).
+A replay is ordered with every other use of the memory that the capture used: it starts after
+the work of streams that use this memory, and they wait for it (graph_streams.pxi, DESIGN.md).
 """
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
 cdef list release_hooks = []
-# What was given up when nobody could wait for the last replay: inside of a host function (800), or
+# Graphs dropped when no wait for the last replay was possible: inside a host function (800), or
 # because the wait failed.
 cdef list postponed = []
 # (device, pool id) -> the Stream of the last capture into the pool, and whether it is private:
@@ -89,8 +89,8 @@ cdef class CUDAGraph:
         if self.state != EMPTY:
             raise RuntimeError("this CUDAGraph holds a capture; reset() it or make another one")
         if capture_error_mode not in CAPTURE_ERROR_MODES:
-            raise ValueError(f"capture_error_mode is {capture_error_mode!r}; it must be 'global', "
-                             "'thread_local' or 'relaxed'")
+            raise argument_error(ValueError, "capture_error_mode", capture_error_mode,
+                                 "'global', 'thread_local' or 'relaxed'")
         if stream == 0:
             raise RuntimeError("the default stream cannot be captured; capture inside of "
                                "graphs.graph(...) or stream(Stream())")
@@ -235,7 +235,7 @@ cdef class CUDAGraph:
         return status
 
     cdef set wait_for_peers(self, uint64_t stream):
-        # A stream that captures now runs nothing but what it held before its capture.
+        # A stream that captures now runs only the work from before its capture.
         cdef set peers = set()
         cdef uint64_t member, peer
         cdef status_t status
@@ -277,7 +277,7 @@ cdef class CUDAGraph:
                 # It cannot wait now; it will when its capture is over.
                 status = capture_owe(self.device, peer, stream)
         if status != STATUS_OK:
-            # The replay is queued, and nobody may go on before it is over.
+            # The replay is queued, and this call may return only after it.
             with nogil:
                 driver.stream_synchronize(driver.self, stream)
             raise_for_status(status, "stream_wait_event",
@@ -285,7 +285,7 @@ cdef class CUDAGraph:
         return 0
 
     cdef int abandon(self) except -1:
-        # Ends a capture whose result nobody wants, whatever state it is in.
+        # Ends a capture whose result is not needed, in any state.
         cdef Driver* driver = driver_get(self.device)
         if driver == NULL or self.generation != device_generation(self.device):
             self.clear_records()
@@ -330,7 +330,7 @@ cdef class CUDAGraph:
 
     cdef int clear_records(self) except -1:
         cdef uint64_t member
-        # What was noted for a device that closed is gone already.
+        # The records of a closed device are gone already.
         if self.members is not None and self.generation == device_generation(self.device):
             for member in self.members:
                 graph_stream_release(self.device, member)
@@ -358,7 +358,7 @@ cdef class CUDAGraph:
         return 0
 
 
-# The number of a pool argument. Raises TypeError for what is none.
+# The number of a pool argument. Raises TypeError for any other object.
 cdef uint64_t pool_number(object pool) except 0:
     if isinstance(pool, CUDAGraph):
         pool = pool.pool()
@@ -367,7 +367,8 @@ cdef uint64_t pool_number(object pool) except 0:
     if isinstance(pool, tuple) and len(pool) == 2:
         pool = pool[0] or pool[1]
     if isinstance(pool, bool) or not isinstance(pool, int) or pool <= 0:
-        raise TypeError("pool must come from graph_pool_handle(), CUDAGraph.pool() or a MemPool")
+        raise argument_error(TypeError, "pool", pool,
+                             "graph_pool_handle(), CUDAGraph.pool() or a MemPool")
     return pool
 
 

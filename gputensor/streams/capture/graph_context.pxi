@@ -1,4 +1,4 @@
-"""The `with` block that captures into a CUDAGraph, and what can be asked about captures."""
+"""The `with` block that captures into a CUDAGraph, and queries about captures."""
 
 
 class graph:
@@ -17,8 +17,8 @@ class graph:
 
     Notes
     -----
-    Entering waits for the device, so that what was written before can be read by the capture, and
-    makes the stream current. What is free on the device then serves the capture, too; nothing has
+    Entering waits for the device, so that the capture can read earlier results, and makes the
+    stream current. Free memory of the device then serves the capture, too; nothing has
     to be given back to the driver before. It does not collect garbage. When the body raises, the
     capture is dropped and the exception goes on.
 
@@ -35,7 +35,7 @@ class graph:
 
     def __init__(self, cuda_graph, pool=None, stream=None, capture_error_mode="global"):
         if not isinstance(cuda_graph, CUDAGraph):
-            raise TypeError(f"cuda_graph is a {type(cuda_graph).__name__}; it must be a CUDAGraph")
+            raise argument_error(TypeError, "cuda_graph", cuda_graph, "a CUDAGraph")
         self.cuda_graph = cuda_graph
         self.pool = pool
         self.stream = stream
@@ -77,7 +77,7 @@ cdef tuple side_stream(int device, object pool, object stream):
 
 
 cdef int settle(int device) except -1:
-    # What was queued before has to be done, or the capture could not read what it wrote. Another
+    # Earlier work has to be done, or the capture could not read its results. Another
     # thread's capture would break if this one waited for the whole device.
     cdef Driver* driver = driver_get(device)
     cdef uint64_t stream = current_handle(device)

@@ -22,7 +22,7 @@ from gputensor._driver.table cimport (
 )
 
 from gputensor._driver.registry import after_fork, before_close, cuda_device_count
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import DeviceError, argument_error, raise_for_status
 
 include "current.pxi"
 include "event_pool.pxi"

@@ -1,13 +1,13 @@
-"""The captures under way, and the streams that take part in each.
+"""The active captures, and the streams that take part in each.
 
-A stream joins a capture by waiting for an event of it, and the driver cannot list who joined. Two
-want to know. The allocator: what a joined stream allocates comes from the capture's pool. And the
-ordering of replays, which starts from these streams (graph_streams.pyx). Captures that other
-libraries make are not listed here.
+A stream joins a capture by waiting for an event of it, and the driver cannot list the members. The
+allocator needs the list, because memory of a joined stream comes from the capture's pool, and so
+does the ordering of replays, which starts from these streams (graph_streams.pxi). Captures of other
+libraries are not listed here.
 
-A stream that captures can neither be waited for nor wait: both would concern the graph. Others wait
-for the event behind what it held before; what it should wait for is owed until its capture is over.
-Then it also waits for what the other streams of the capture held before, and owe.
+A capturing stream cannot wait, and others cannot wait for it: both would concern the graph. Others
+wait for the event after its work before the capture; its own waits are owed until the capture ends.
+Then it also waits for the earlier work and the owed waits of the other streams of the capture.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -24,7 +24,7 @@ cdef struct Owed:
 # One stream's part in a capture.
 cdef struct Part:
     uint64_t stream
-    uint64_t before             # event behind what it held when it joined; 0: not known
+    uint64_t before             # event after its work when it joined; 0: not known
     Owed* owed
     int owed_count
 

@@ -1,4 +1,4 @@
-"""The device and the stream that each thread works on, and what a device argument means.
+"""The current device and stream of each thread, and the meaning of device arguments.
 
 The choice is plain data in C thread-local storage (thread_state.h). The streams that are current
 are kept alive by one Python object for each thread, `ThreadStreams`, which also holds the frames
@@ -6,7 +6,7 @@ of the `with` blocks that the thread is in; the thread's dictionary owns it, so 
 thread ends. A thread that never chose anything has no such object.
 
 The default device is found once in a process, at the first use and never at import:
-GPUTENSOR_DEVICE, else CUDA device 0 when there is one, else the embedded host device.
+GPUTENSOR_DEVICE, or else CUDA device 0 if there is one, or else the embedded host device.
 """
 
 cdef extern from "gputensor/streams/order/thread_state.h":
@@ -126,7 +126,7 @@ before_close(forget_device)
 
 
 cdef void _current_after_fork() noexcept nogil:
-    # What the parent made belongs to it: here every device of its begins anew.
+    # The parent's objects belong to the parent: every device starts anew in the child.
     cdef int index
     for index in range(MAX_DEVICES):
         if driver_get(index - HOST_DEVICES) != NULL:
@@ -256,10 +256,10 @@ cdef int parse_text(str text, int index_without_number, str argument) except? -1
     else:
         index = index_without_number if kind == "cuda" else 0
     if kind != "cuda" and kind != "host":
-        raise ValueError(f"{argument} is {text!r}; it must be 'cuda', 'cuda:N' or 'host'")
+        raise argument_error(ValueError, argument, text, "'cuda', 'cuda:N', 'host' or 'host:N'")
     limit = MAX_DEVICES - HOST_DEVICES if kind == "cuda" else HOST_DEVICES
     if index >= limit:
-        raise ValueError(f"{argument} is {text!r}; N of '{kind}:N' must be below {limit}")
+        raise argument_error(ValueError, argument, text, f"N of '{kind}:N' below {limit}")
     return index if kind == "cuda" else HOST_DEVICE - index
 
 
@@ -279,9 +279,9 @@ cdef int parse_device(object device) except? -1000:
     if isinstance(device, int) and not isinstance(device, bool):
         if -HOST_DEVICES <= device < MAX_DEVICES - HOST_DEVICES:
             return device
-        raise ValueError(
-            f"device is {device}; a device number is at least 0 and below "
-            f"{MAX_DEVICES - HOST_DEVICES} (CUDA), or negative (host devices)"
+        raise argument_error(
+            ValueError, "device", device,
+            f"0 to {MAX_DEVICES - HOST_DEVICES - 1} (CUDA) or {-HOST_DEVICES} to -1 (host devices)",
         )
     kind = getattr(device, "type", None)
     if isinstance(kind, str) and hasattr(device, "index"):
@@ -289,9 +289,7 @@ cdef int parse_device(object device) except? -1000:
         if index is None:
             return parse_device(kind)
         return parse_text(f"{kind}:{index}", 0, "device")
-    raise TypeError(
-        f"device is a {type(device).__name__}; it must be None, a str, an int or a device"
-    )
+    raise argument_error(TypeError, "device", device, "None, a str, an int or a device")
 
 
 cdef int resolve_device(object device) except? -1000:

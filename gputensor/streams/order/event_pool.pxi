@@ -3,7 +3,7 @@
 An event is taken for one wait and goes back at once, because a queued wait keeps the record that
 was the latest when it was queued. So a program needs a handful of them, and makes no driver call
 for one after its first waits. They carry no time stamps; events that do are made and destroyed by
-event.pyx. Idle events of a device are destroyed before it closes.
+event.pxi. Idle events of a device are destroyed before it closes.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":

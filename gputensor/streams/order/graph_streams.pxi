@@ -1,10 +1,10 @@
-"""Who has to be ordered with the replays of a graph.
+"""The streams that have to be ordered with the replays of a graph.
 
-A replay reads and writes memory without telling the UseLogs of that memory. What is known from the
-capture: the log of all memory that the capture used names a stream of the graph. So every other
-stream that uses such memory later finds that name at its first use, since the log then belongs to
-nobody alone, and is noted here. Each replay starts after what the noted streams hold, and they
-wait for it. DESIGN.md shows that this is enough.
+A replay reads and writes memory without updating the UseLogs of that memory. But the log of all
+memory that the capture used names a stream of the graph. So every other stream that uses such
+memory later finds that name at its first use, since the fast path of the log does not apply, and is
+noted here. Each replay starts after the work of the noted streams, and they wait for it. DESIGN.md
+proves that this suffices.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -42,7 +42,7 @@ cdef GraphStream* graph_streams_find(int device, uint64_t stream) noexcept nogil
     return found
 
 
-# `is_private`: nobody queues work on the stream but captures. Answers False without memory.
+# `is_private`: only captures queue work on the stream. Returns False without memory.
 cdef bint graph_stream_retain(int device, uint64_t stream, bint is_private) noexcept nogil:
     global graph_streams
     cdef GraphStream* found
@@ -85,7 +85,7 @@ cdef void unlink(GraphStream** link) noexcept nogil:
 
 
 def forget_graph_streams(int device):
-    """Drop what is noted for a device that closes."""
+    """Drop the records of a device that closes."""
     cdef GraphStream** link = &graph_streams
     spin_acquire(&graph_streams_lock)
     while link[0] != NULL:
@@ -100,7 +100,7 @@ before_close(forget_graph_streams)
 
 
 cdef void _graph_streams_after_fork() noexcept nogil:
-    # The graphs are the parent's; what is noted may be in the middle of a change.
+    # The graphs are the parent's; the records may be in the middle of a change.
     global graph_streams, total, graph_streams_lock
     graph_streams = NULL
     total = 0

@@ -1,7 +1,7 @@
 // Reads whose work is queued bit by bit, and the threads that wait for their end in order to write.
 //
-// A number for each log and one for all. Who waits has the section (_driver/section.h) and gives up
-// the GIL; who reads needs neither to go on.
+// A number for each log and one for all. A waiting thread has the section (_driver/section.h) and
+// releases the GIL; the reader needs neither to continue.
 #pragma once
 
 #include <Python.h>

@@ -1,13 +1,13 @@
 """Automatic ordering of uses of one memory on several streams.
 
-Each storage has a UseLog: the stream of the last write, and which streams have read since. A read
-on another stream waits for the writer, a write for the writer and the readers; a stream that
+Each storage has a UseLog: the stream of the last write, and the streams that have read since. A
+read on another stream waits for the writer, a write for the writer and the readers; a stream that
 waited is known to be ordered until the next write. The event of a wait is recorded when the wait
 is made, not when the memory is used: a program on one stream makes no driver call for ordering.
 
 Nothing here needs the GIL. A log's lock protects its list; the callers' rule in ordering.pxd makes
-the order of uses of one memory the order of their work. What a held log is waited with is in
-held_reads.h.
+the order of uses of one memory the order of their work. held_reads.h
+waits for held logs.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -124,7 +124,7 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
             status = wait_for_use(log.device, stream, log.uses[i].stream, log.uses[i].stamp,
                                   False)
     if status == STATUS_OK and log.writer != stream:
-        # The former writer stays listed, for those who must know every stream that used the memory.
+        # The former writer stays listed: replays need every stream that used the memory.
         use_of(log, block, log.writer, &status)
     if status == STATUS_OK:
         for i in range(log.count):
@@ -137,7 +137,7 @@ cdef status_t order_write_among(UseLog* log, Block* block, uint64_t stream) noex
 
 
 cdef void touch_graphs(UseLog* log, uint64_t stream) noexcept nogil:
-    # Replays use memory without coming here; graph_streams.pyx orders them with `stream`.
+    # Replays use memory without coming here; graph_streams.pxi orders them with `stream`.
     cdef int i
     graph_stream_touch(log.device, log.writer, stream)
     for i in range(log.count):
@@ -172,7 +172,7 @@ cdef Use* use_of(UseLog* log, Block* block, uint64_t stream, status_t* status) n
 
 cdef void use_log_hold(UseLog* log) noexcept nogil:
     spin_acquire(&log.lock)
-    # The log is nobody's alone, so that no write takes the fast path.
+    # No stream owns the log alone, so that no write takes the fast path.
     log.only = ORDERING_SEVERAL
     log.writer_reads = 1
     spin_release(&log.lock)
@@ -298,7 +298,7 @@ cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
 # ---- the mode ----
 
 cdef class ordering:
-    """Choose who orders work on different streams, for this thread.
+    """Choose automatic or manual ordering between streams, for this thread.
 
     Parameters
     ----------
@@ -328,7 +328,7 @@ cdef class ordering:
 
     def __cinit__(self, mode):
         if mode not in ("auto", "manual"):
-            raise ValueError(f"mode is {mode!r}; it must be 'auto' or 'manual'")
+            raise argument_error(ValueError, "mode", mode, "'auto' or 'manual'")
         self.former = manual_ordering()
         self.undo.setting = manual_ordering_cell()
         self.undo.former = self.former

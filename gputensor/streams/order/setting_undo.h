@@ -1,4 +1,4 @@
-// Takes back what the maker of a context changed, when a signal handler raises before the `with`
+// Undoes the change that a context made, when a signal handler raises before the `with`
 // statement enters the context.
 //
 // A context that changes a setting when it is made, so that a plain call sets it, is interrupted

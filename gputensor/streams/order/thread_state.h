@@ -1,7 +1,7 @@
 // What one thread has chosen: its device, its stream on every device, its ordering mode.
 //
 // Plain data, so that reading it costs one address of thread-local storage. `owner` is a borrowed
-// pointer to the Python object that keeps the streams named here alive (see current.pyx); it is
+// pointer to the Python object that keeps the streams named here alive (see current.pxi); it is
 // cleared by that object's deallocation, which runs in the thread that ends.
 #ifndef GPUTENSOR_STREAMS_THREAD_STATE_H
 #define GPUTENSOR_STREAMS_THREAD_STATE_H

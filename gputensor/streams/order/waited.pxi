@@ -1,12 +1,12 @@
-"""Which work is known to be done because a thread of this process waited for it.
+"""Records which work is done because a thread of this process waited for it.
 
-A capture may use memory whose former work is done, and cannot wait for it. Whether a stream is idle
-does not say that: another thread may have queued more there since the program waited. So each use
-of memory is stamped with a clock that every wait moves on, and a use with a stamp from before a
-wait for its stream, or for its device, is done, whatever the stream holds by now.
+A capture may use memory whose former work is done, and cannot wait for it. The state of
+the stream does not show that: another thread may have queued more work since the program waited.
+So each use of memory gets a stamp of a clock that every wait advances, and a use with a stamp from
+before a wait for its stream, or for its device, is done, whatever the stream holds by now.
 
 Replays use memory without a stamp. The streams that could name such memory wait for the replay, and
-what was known of them is void until they are waited for again.
+their records are void until the next wait for them.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
@@ -14,7 +14,7 @@ cdef extern from "gputensor/streams/order/spin_lock.h":
     void spin_release(int* waited_lock) noexcept nogil
     unsigned long long moment_next(unsigned long long* clock) noexcept nogil
 
-# What is known of one stream.
+# The record of one stream.
 cdef struct Waited:
     uint64_t stream
     uint64_t done               # the latest moment that a wait for it covers
@@ -91,7 +91,7 @@ cdef bint is_waited_for(int device, uint64_t stream, uint64_t stamp) noexcept no
 
 
 def forget_waits(int device):
-    """Drop what is known of a device that closes; the clock goes on."""
+    """Drop the records of a device that closes; the clock goes on."""
     cdef int index = device + HOST_DEVICES
     cdef Waited* gone
     spin_acquire(&waited_lock)

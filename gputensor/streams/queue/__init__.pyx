@@ -23,7 +23,7 @@ from gputensor.streams.order cimport (
 )
 
 from gputensor._driver.registry import after_fork, before_close
-from gputensor.errors import raise_for_status
+from gputensor.errors import Described, argument_error, raise_for_status
 
 include "device_number.pxi"
 include "device.pxi"

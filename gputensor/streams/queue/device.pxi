@@ -25,7 +25,7 @@ cdef class Device:
     index : int
         The ordinal among the devices of the type.
     number : int
-        What the library uses inside: the CUDA ordinal, or -1 - index for a host device.
+        The library's internal number: the CUDA ordinal, or -1 - index for a host device.
 
     Raises
     ------
@@ -51,7 +51,8 @@ cdef class Device:
     def __cinit__(self, device=None, index=None):
         if index is not None:
             if not isinstance(device, str) or ":" in device:
-                raise ValueError(f"device is {device!r}; with an index it must be 'cuda' or 'host'")
+                raise argument_error(ValueError, "device", device,
+                                     "'cuda' or 'host' beside an index")
             device = f"{device}:{index}"
         self.number = parse_device(device)
 
@@ -108,7 +109,7 @@ def device_of(int number):
     device('host')
     """
     if not -HOST_DEVICES <= number < MAX_DEVICES - HOST_DEVICES:
-        raise ValueError(f"number is {number}; no device has it")
+        raise argument_error(ValueError, "number", number, "the number of a device")
     return device_object(number)
 
 

@@ -1,4 +1,4 @@
-"""The number behind what names a device, for Python code that calls the core by number."""
+"""Device numbers and stream handles, for Python code that calls the core by number."""
 
 
 def device_number(device=None):
@@ -19,17 +19,18 @@ def device_number_unopened(device=None):
     return current_device() if device is None else parse_device(device)
 
 
-# What the method __cuda_stream__ of a stream gives. TypeError when that is no pair, ValueError when
-# it is of another version.
+# The handle that a stream's __cuda_stream__() returns. TypeError if the result is not a pair,
+# ValueError for another version of the protocol.
 cdef object protocol_handle(object stream):
     given = stream.__cuda_stream__()
     try:
         version, handle = given
     except (TypeError, ValueError):
-        raise TypeError(f"stream gives {given!r} as __cuda_stream__; it must give (0, handle)"
-                        ) from None
+        raise argument_error(TypeError, "stream.__cuda_stream__()", Described(repr(given)),
+                             "(0, handle)") from None
     if version != 0:
-        raise ValueError(f"stream gives version {version} of __cuda_stream__; this library knows 0")
+        raise argument_error(ValueError, "stream.__cuda_stream__()",
+                             Described(f"version {version}"), "version 0")
     return handle
 
 
@@ -47,14 +48,13 @@ def stream_handle(int device, stream=None):
         handle = current_handle(device)
     elif isinstance(stream, int) and not isinstance(stream, bool):
         if not 0 <= stream < 1 << 64:
-            raise ValueError(f"stream: got {stream}, allowed: a handle is from 0 to below 2**64")
+            raise argument_error(ValueError, "stream", stream, "a handle from 0 to below 2**64")
         handle = stream
     elif hasattr(stream, "cuda_stream"):
         handle = stream.cuda_stream
     elif hasattr(stream, "__cuda_stream__"):
         handle = protocol_handle(stream)
     else:
-        raise TypeError(
-            f"stream: got {type(stream).__name__}, allowed: None, a Stream, a handle or an object "
-            "with __cuda_stream__")
+        raise argument_error(TypeError, "stream", stream,
+                             "None, a Stream, a handle or an object with __cuda_stream__")
     return handle

@@ -1,7 +1,7 @@
-"""Event: a mark behind the work that a stream holds, to be waited for or timed.
+"""Event: a mark after the work of a stream, for waits and timing.
 
 The driver event is made at the first record, on that stream's device. Events without time stamps
-come from and go back to the pool in event_pool.pyx; those with time stamps are made and destroyed.
+come from and go back to the pool in event_pool.pxi; those with time stamps are made and destroyed.
 """
 
 # How long a blocking event sleeps between two looks, in seconds: from the first to the longest.
@@ -79,9 +79,10 @@ cdef class Event:
         cdef status_t status
         if self.handle:
             if isinstance(stream, Stream) and (<Stream>stream).device_number != self.device_number:
-                raise ValueError(
-                    f"stream is on {device_text((<Stream>stream).device_number)}; this event was "
-                    f"recorded on {device_text(self.device_number)} and stays there")
+                raise argument_error(
+                    ValueError, "stream",
+                    Described(f"a stream on {device_text((<Stream>stream).device_number)}"),
+                    f"one on {device_text(self.device_number)}, where this event was recorded")
             target = stream_argument(stream, self.device_number)
         elif isinstance(stream, Stream):
             target = <Stream>stream
@@ -195,15 +196,18 @@ cdef class Event:
         cdef uint64_t handle, end_handle
         cdef float milliseconds = 0
         if not isinstance(end_event, Event):
-            raise TypeError(f"end_event is a {type(end_event).__name__}; it must be an Event")
+            raise argument_error(TypeError, "end_event", end_event, "an Event")
         end = <Event>end_event
         if not (self.enable_timing and end.enable_timing):
-            raise ValueError("both events must be made with enable_timing=True")
+            raise argument_error(ValueError, "end_event", Described("events without timing"),
+                                 "two events made with enable_timing=True")
         if not (self.handle and end.handle):
-            raise ValueError("both events must be recorded before the time between them is asked")
+            raise argument_error(ValueError, "end_event", Described("an event without a record"),
+                                 "two events that are recorded")
         if self.device_number != end.device_number:
-            raise ValueError(f"the events are on {device_text(self.device_number)} and "
-                             f"{device_text(end.device_number)}; they must be on one device")
+            raise argument_error(ValueError, "end_event",
+                                 Described(f"an event on {device_text(end.device_number)}"),
+                                 f"one on {device_text(self.device_number)}")
         handle, end_handle = self.handle, end.handle
         driver = self.driver()
         with nogil:

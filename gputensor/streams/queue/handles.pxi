@@ -1,9 +1,9 @@
-"""Handles of driver streams, which are kept when their Stream is dropped and given out again.
+"""Handles of driver streams, which are kept for reuse when their Stream is dropped.
 
 A stream is never destroyed: work that it queued finishes, and memory that remembers the handle can
 still be ordered after it. Memory may also remember a dropped stream as its writer, and cannot be
-used elsewhere while a stream of that handle captures: so who captures does not get a handle that
-computed, but one of those made for captures, the one that rested longest.
+used elsewhere while a stream of that handle captures. So captures do not get a handle that has
+computed, but one made for captures, the least recently used.
 """
 
 # (device, priority) -> handles of dropped streams; (device, None) -> of those made for captures.
@@ -24,7 +24,7 @@ cdef uint64_t handle_take(int device, object priority) except? 0:
         status = driver.stream_create(driver.self, &handle, number)
     if status != STATUS_OK:
         raise_for_status(status, "stream_create", f"on {device_text(device)}")
-    stream_own(device, handle)        # it is not destroyed: the allocator may ask about it
+    stream_own(device, handle)        # never destroyed, so the allocator may query it
     if priority is None:
         capture_handles.add((device, handle))
     return handle

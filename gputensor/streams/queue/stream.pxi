@@ -120,7 +120,7 @@ cdef class Stream:
     def wait_event(self, event):
         """Make work queued from now on wait for `event`; this thread does not wait."""
         if not isinstance(event, find_event_type()):
-            raise TypeError(f"event is a {type(event).__name__}; it must be an Event")
+            raise argument_error(TypeError, "event", event, "an Event")
         event.wait(self)
 
     def wait_stream(self, stream):
@@ -144,7 +144,7 @@ cdef class Stream:
         if event is None:
             event = find_event_type()()
         elif not isinstance(event, find_event_type()):
-            raise TypeError(f"event is a {type(event).__name__}; it must be an Event")
+            raise argument_error(TypeError, "event", event, "an Event")
         event.record(self)
         return event
 
@@ -216,12 +216,13 @@ cdef class ExternalStream(Stream):
     def __init__(self, handle, device=None):
         cdef int number = resolve_device(device)
         if isinstance(handle, bool) or not isinstance(handle, int):
-            raise TypeError(f"handle is a {type(handle).__name__}; it must be an int")
+            raise argument_error(TypeError, "handle", handle, "an int")
         if not 0 <= handle < 2**64:
-            raise ValueError(f"handle is {handle}; it must be a stream handle of the driver")
+            raise argument_error(ValueError, "handle", handle, "a stream handle of the driver")
         if number >= 0 and handle == PER_THREAD_DEFAULT:
-            raise ValueError("handle is 2, the per-thread default stream, which names another "
-                             "stream in every thread; make a stream instead")
+            raise argument_error(ValueError, "handle",
+                                 Described("2, the per-thread default stream"),
+                                 "a handle that names the same stream in every thread")
         self.drop()
         self.handle = 0 if number >= 0 and handle == LEGACY_DEFAULT else handle
         self.device_number = number
@@ -249,18 +250,18 @@ cdef tuple priority_range(int device):
 
 cdef int check_priority(int device, object priority) except -1:
     if isinstance(priority, bool) or not isinstance(priority, int):
-        raise TypeError(f"priority is a {type(priority).__name__}; it must be an int")
+        raise argument_error(TypeError, "priority", priority, "an int")
     if priority == 0:
         return 0
     least, greatest = priority_range(device)
     if not greatest <= priority <= least:
-        raise ValueError(f"priority is {priority}; {device_text(device)} has {greatest} (first) "
-                         f"to {least} (last)")
+        raise argument_error(ValueError, "priority", priority,
+                             f"{greatest} (first) to {least} (last) on {device_text(device)}")
     return 0
 
 
 cdef object find_event_type():
-    # event.pyx needs the Stream type when it is imported, so this side looks it up when asked.
+    # event.pxi needs the Stream type when it is imported, so this side looks it up at first use.
     global event_type
     if event_type is None:
         from gputensor.streams.queue import Event
@@ -275,8 +276,8 @@ cdef Stream any_stream(object stream, int device):
     if isinstance(stream, Stream):
         return <Stream>stream
     if getattr(stream, "__cuda_stream__", None) is None:
-        raise TypeError(f"stream is a {type(stream).__name__}; it must be a Stream or offer "
-                        "__cuda_stream__")
+        raise argument_error(TypeError, "stream", stream,
+                             "a Stream or an object with __cuda_stream__")
     made = ExternalStream(protocol_handle(stream), device)
     made.owner = stream
     return made
@@ -288,8 +289,9 @@ cdef Stream stream_argument(object stream, int device):
         return current_of(device)
     found = any_stream(stream, device)
     if found.device_number != device:
-        raise ValueError(f"stream is on {device_text(found.device_number)}; it must be on "
-                         f"{device_text(device)}")
+        raise argument_error(ValueError, "stream",
+                             Described(f"a stream on {device_text(found.device_number)}"),
+                             f"one on {device_text(device)}")
     return found
 
 
@@ -340,7 +342,7 @@ def default_stream(device=None):
 def set_stream(stream):
     """Make a stream, and its device, current in this thread.
 
-    Prefer :func:`stream` in a ``with`` statement, which restores what was current. The thread
+    Prefer :func:`stream` in a ``with`` statement, which restores the previous one. The thread
     keeps the stream alive while it is current.
 
     Parameters
@@ -428,7 +430,7 @@ def synchronize(device=None):
 
 
 def forget_streams(int device):
-    """Let go of what is kept for a device that closes."""
+    """Drop the idle handles of a device that closes."""
     default_streams[device + HOST_DEVICES] = None
 
 

@@ -7,7 +7,7 @@ own kernels on raw addresses.
 
 @cython.no_gc
 cdef class Uses:
-    """The record of who used some memory on which stream, for work that is not ours.
+    """The record of the streams that used some memory, for work outside the library.
 
     Parameters
     ----------

@@ -190,7 +190,7 @@ def test_other_pools_are_cut_beside_an_unsplit_one(probe):
 
 @pytest.mark.parametrize("name", ["use_on_oom", "no_split"])
 def test_the_kinds_of_a_pool_are_booleans(probe, name):
-    with pytest.raises(TypeError, match=f"^{name}: got int, allowed: bool"):
+    with pytest.raises(TypeError, match=f"^{name}: got int; expected bool"):
         memory.MemPool(probe.device, **{name: 1})
 
 

@@ -196,9 +196,9 @@ def test_a_trace_may_have_any_name_that_a_file_can_have(small_trace):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--shapes", "x" * 5000], "no such file"),
-        (["--shapes", __file__, "--seconds", "nan"], "--seconds is nan"),
-        (["--shapes", __file__, "--output", os.sep], "no file can be written there"),
+        (["--shapes", "x" * 5000], "; expected a file that exists"),
+        (["--shapes", __file__, "--seconds", "nan"], "--seconds: got nan; expected"),
+        (["--shapes", __file__, "--output", os.sep], "; expected a file in a writable folder"),
     ],
 )
 def test_what_cannot_be_tuned_is_one_line_and_exit_code_2(words, told, capsys):
@@ -229,7 +229,7 @@ def test_devices_refuses_a_bad_capacity_of_the_host_device_in_one_line(form):
     code, output, errors = gputensor("devices", *form, GPUTENSOR_HOST_MEMORY="abc")
     assert (code, output) == (2, "")
     assert errors == (
-        "gputensor: GPUTENSOR_HOST_MEMORY is 'abc'; allowed is bytes such as 4294967296 or 4G\n"
+        "gputensor: GPUTENSOR_HOST_MEMORY: got 'abc'; expected bytes such as 4294967296 or 4G\n"
     )
 
 

@@ -380,7 +380,7 @@ def test_host_memory_statistics_are_sorted_and_nested():
 
 
 def test_the_processes_of_a_host_device_cannot_be_listed():
-    with pytest.raises(ValueError, match="^device: got 'host', allowed: a CUDA device"):
+    with pytest.raises(ValueError, match="^device: got 'host'; expected a CUDA device"):
         memory.list_gpu_processes("host")
 
 
@@ -431,4 +431,4 @@ def test_a_bad_variable_is_a_clear_error_at_the_first_allocation():
         text=True,
     )
     assert done.returncode == 1
-    assert "ValueError: GPUTENSOR_ALLOC_CONF: unknown key 'page_size'" in done.stderr
+    assert "ValueError: GPUTENSOR_ALLOC_CONF: got unknown key 'page_size'" in done.stderr

@@ -237,7 +237,7 @@ def test_skipped_actions_are_not_recorded(device):
 )
 def test_a_wrong_argument_is_named_and_changes_nothing(wrong):
     before = history.history_settings()
-    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: got .*allowed: "):
+    with pytest.raises(ValueError, match=f"^{next(iter(wrong))}: got .*; expected "):
         history.record_memory_history(**wrong)
     assert history.history_settings() == before
 

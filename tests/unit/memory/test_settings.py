@@ -34,13 +34,13 @@ def test_the_fraction_limits_one_device_and_survives_other_changes(device, conf)
 
 @pytest.mark.parametrize("wrong", [1, "0.5", None, True])
 def test_the_fraction_must_be_a_float(device, wrong):
-    with pytest.raises(TypeError, match="must be `float`"):
+    with pytest.raises(TypeError, match="^fraction: got .*; expected float$"):
         memory.set_per_process_memory_fraction(wrong, device)
 
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
 def test_the_fraction_must_lie_between_0_and_1(device, wrong):
-    with pytest.raises(ValueError, match="Invalid fraction value"):
+    with pytest.raises(ValueError, match="^fraction: got .*; expected a value from 0 to 1$"):
         memory.set_per_process_memory_fraction(wrong, device)
 
 

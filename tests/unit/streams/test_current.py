@@ -160,9 +160,9 @@ def test_reading_the_current_stream_makes_no_driver_call(device):
 
 def test_stream_of_another_device_is_refused_where_a_device_is_given(device):
     uses = Uses(device)
-    with pytest.raises(ValueError, match="stream is on host; it must be on host:"):
+    with pytest.raises(ValueError, match="stream: got a stream on host; expected one on host:"):
         uses.read(Stream("host"))
-    with pytest.raises(TypeError, match="stream is a object; it must be a Stream"):
+    with pytest.raises(TypeError, match="stream: got object; expected a Stream"):
         stream(object())
     with pytest.raises(TypeError, match="stream is a int"):
         set_stream(0)
@@ -210,20 +210,20 @@ def test_objects_with_type_and_index_name_a_device():
 
 @pytest.mark.parametrize("bad", ["gpu", "cuda:", "cuda:-1", "cuda:x", "", "tpu:1", "gpu:40", "١"])
 def test_names_of_no_device_are_refused(bad):
-    with pytest.raises(ValueError, match="it must be 'cuda', 'cuda:N' or 'host'"):
+    with pytest.raises(ValueError, match="; expected 'cuda', 'cuda:N', 'host' or 'host:N'"):
         Device(bad)
 
 
 @pytest.mark.parametrize("bad", ["cuda:32", "cuda:40", "cuda:1000", "host:99"])
 def test_device_beyond_the_last_is_refused_with_the_number_allowed(bad):
-    message = f"device is '{bad}'; N of '{bad[:4]}:N' must be below 32"
+    message = f"device: got '{bad}'; expected N of '{bad[:4]}:N' below 32"
     with pytest.raises(ValueError, match=message):
         Device(bad)
 
 
 @pytest.mark.parametrize("bad", [1.5, b"cuda", True, object(), ["cuda"]])
 def test_types_of_no_device_are_refused(bad):
-    with pytest.raises(TypeError, match=f"device is a {type(bad).__name__}; it must be"):
+    with pytest.raises(TypeError, match=f"device: got {type(bad).__name__}; expected"):
         Device(bad)
 
 
@@ -268,9 +268,9 @@ def test_without_a_choice_the_default_is_the_gpu_if_there_is_one():
 def test_environment_that_names_no_device_is_named_in_the_error():
     done = run_python(SHOW, GPUTENSOR_DEVICE="gpu0")
     assert done.returncode != 0
-    assert "ValueError: GPUTENSOR_DEVICE is 'gpu0'; it must be" in done.stderr
+    assert "ValueError: GPUTENSOR_DEVICE: got 'gpu0'; expected" in done.stderr
     done = run_python(SHOW, GPUTENSOR_DEVICE="cuda:40")
-    assert "GPUTENSOR_DEVICE is 'cuda:40'; N of 'cuda:N' must be below 32" in done.stderr
+    assert "GPUTENSOR_DEVICE: got 'cuda:40'; expected N of 'cuda:N' below 32" in done.stderr
 
 
 def test_import_opens_no_device():
@@ -318,7 +318,7 @@ def test_ordering_comes_back_after_an_exception():
 
 @pytest.mark.parametrize("bad", ["none", "", None, 1])
 def test_unknown_mode_changes_nothing(bad):
-    with pytest.raises(ValueError, match="it must be 'auto' or 'manual'"):
+    with pytest.raises(ValueError, match="; expected 'auto' or 'manual'"):
         ordering(bad)
     assert ordering_mode() == "auto"
 

@@ -428,9 +428,9 @@ def test_mistakes_in_the_order_of_calls_are_named(device):
 
 
 def test_bad_arguments_are_named(device):
-    with pytest.raises(TypeError, match="cuda_graph is a int; it must be a CUDAGraph"):
+    with pytest.raises(TypeError, match="cuda_graph: got int; expected a CUDAGraph"):
         graph(3)
-    with pytest.raises(ValueError, match="capture_error_mode is 'loose'"):
+    with pytest.raises(ValueError, match="^capture_error_mode: got 'loose'; expected 'global'"):
         with Stream(device):
             CUDAGraph().capture_begin(capture_error_mode="loose")
     for pool in ("pool", (0, 0), -1, True):

@@ -44,7 +44,7 @@ def test_several_callables_share_a_pool_and_chain(device):
 def test_arguments_unlike_the_sample_are_named(device):
     sample = gt.zeros((2, 3))
     graphed = graphs.make_graphed_callables(lambda a: a + 1, (sample,))
-    with pytest.raises(ValueError, match="2 arguments came; the graph was made with 1"):
+    with pytest.raises(ValueError, match="^arguments: got 2; expected 1, as in the captured call$"):
         graphed(sample, sample)
     with pytest.raises(ValueError, match="argument 0 has shape"):
         graphed(gt.zeros((3, 2)))
@@ -52,5 +52,5 @@ def test_arguments_unlike_the_sample_are_named(device):
         graphed(gt.zeros((2, 3), dtype="int32"))
     with pytest.raises(ValueError, match="sample_args has 1 entries"):
         graphs.make_graphed_callables((lambda a: a, lambda a: a), ((sample,),))
-    with pytest.raises(TypeError, match="sample_args holds a int; all arguments must be tensors"):
+    with pytest.raises(TypeError, match="^sample_args: got int; expected tensors only$"):
         graphs.make_graphed_callables(lambda a: a, (3,))
