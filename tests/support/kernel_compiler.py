@@ -1,8 +1,10 @@
 """A stand-in for NVRTC: compiles the generated CUDA C++ for the CPU (cuda_on_cpu.h).
 
-`install` puts it where the library looks for NVRTC. Images work with fake_gpu.cpp only.
+`install` puts it where the library looks for NVRTC. Images work with fake_gpu.cpp only. The header
+is taken precompiled from the folder that PRECOMPILED names, where there is one.
 """
 
+import os
 import re
 import shutil
 import subprocess
@@ -13,6 +15,9 @@ from gputensor._kernels.launch import nvrtc
 
 FAKES = Path(__file__).resolve().parent / "fakes"
 COMPILER = shutil.which("g++") or shutil.which("c++")
+HEADER = "cuda_on_cpu.h"
+OPTIONS = ("-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fPIC")
+PRECOMPILED = "FAKE_CUDA_HEADERS"
 # The three conversions that are PTX text in types.cuh.
 _CONVERSIONS = (
     (r'asm\("cvt\.f32\.f16[^;]*;"[^;]*;', "y = cpu_half_to_float(x.bits);"),
@@ -27,16 +32,16 @@ def cpu_source(source):
         source = re.sub(pattern, replacement, source)
     if "asm(" in source:
         raise ValueError("a kernel has PTX that the tests cannot run")
-    return f'#include "{FAKES}/cuda_on_cpu.h"\n{source}\nCUDA_ON_CPU_RUN\n'
+    return f'#include "{HEADER}"\n{source}\nCUDA_ON_CPU_RUN\n'
 
 
 def compile_source(source, target, options=()):
     """Return the image: 8 bytes of length, then a shared library."""
+    includes = [f"-I{path}" for path in (os.environ.get(PRECOMPILED), FAKES) if path]
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "kernel.so"
         subprocess.run(
-            [COMPILER, "-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fPIC", "-shared"]
-            + ["-x", "c++", "-", "-o", str(output)],
+            [COMPILER, *OPTIONS, "-shared", *includes, "-x", "c++", "-", "-o", str(output)],
             input=cpu_source(source),
             text=True,
             check=True,

@@ -13,6 +13,8 @@ import sys
 import types
 from pathlib import Path
 
+import pytest
+
 from gputensor._kernels.launch import nvrtc
 from gputensor.errors import DeviceError
 
@@ -96,3 +98,7 @@ def install():
     nvrtc._bindings.cache_clear()
     nvrtc.version()
     return ""
+
+
+why_no_nvrtc = install()
+needs_nvrtc = pytest.mark.skipif(bool(why_no_nvrtc), reason=why_no_nvrtc)

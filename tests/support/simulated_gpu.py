@@ -1,21 +1,22 @@
-"""A GPU that is none: the libraries made for tests, and programs that run on them.
+"""A simulated GPU: the driver and BLAS made for tests, and the environment that makes them found.
 
 fake_gpu.cpp is a driver whose kernels run on the CPU, at once or deferred in an order that a seed
-gives; fake_cublas.cpp is both libraries of BLAS. They are found at run time like the real ones, so
-a program that shall use them needs a process of its own.
+gives; fake_cublas.cpp is both libraries of BLAS. The library finds them at run time like the real
+ones, so they need a process that starts with this environment.
 """
 
+import contextlib
+import fcntl
+import functools
+import hashlib
 import os
 import subprocess
-import sys
 import sysconfig
+import tempfile
 from pathlib import Path
 
-import numpy as np
-import pytest
-
-from tests.support import nvrtc_library
-from tests.support.kernel_compiler import COMPILER
+from tests.support import kernel_compiler
+from tests.support.kernel_compiler import COMPILER, FAKES, HEADER, OPTIONS, PRECOMPILED
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("CUDA_", "FAKE_", "GPUTENSOR_", "CUBLAS_")
@@ -27,48 +28,73 @@ SOURCES = {
 }
 
 
-why_no_nvrtc = nvrtc_library.install()
-needs_nvrtc = pytest.mark.skipif(bool(why_no_nvrtc), reason=why_no_nvrtc)
+@functools.cache
+def libraries():
+    """Return the folder of the libraries and of the kernels compiled so far.
 
-
-def build_libraries(folder):
-    """Compile the driver and the libraries of BLAS into a folder."""
-    if COMPILER is None:
-        pytest.skip("needs g++ on the path")
-    includes = [f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}"]
-    options = [COMPILER, "-std=c++17", "-O0", "-shared", "-fPIC", "-fvisibility=hidden", *includes]
-    for name, text in SOURCES.items():
-        source = str(ROOT / "tests/support/fakes" / text)
-        subprocess.run([*options, "-o", str(folder / name), source, "-ldl"], check=True)
+    It stays in build/ under a name made from all sources, so that a second run compiles nothing.
+    """
+    digest = hashlib.sha256(subprocess.check_output([COMPILER, "--version"]))
+    headers = sorted((ROOT / "gputensor/_driver").rglob("*.h"))
+    for path in [*sorted(FAKES.iterdir()), *headers, Path(kernel_compiler.__file__)]:
+        digest.update(path.read_bytes())
+    folder = ROOT / "build/simulated_gpu" / digest.hexdigest()[:16]
+    folder.mkdir(parents=True, exist_ok=True)
+    with locked(folder / "lock"):
+        if not (folder / "complete").exists():
+            build(folder)
+            (folder / "complete").touch()
     return folder
 
 
-def fresh_seed():
-    """A seed for a driver that defers, which decides the order of the work."""
-    return str(np.random.default_rng().integers(1, 1 << 31))
+@contextlib.contextmanager
+def locked(path, kind=fcntl.LOCK_EX):
+    """Hold a lock among processes."""
+    with open(path, "w") as file:
+        fcntl.flock(file, kind)
+        yield
 
 
-def run_program(libraries, program, *arguments, seed=None, **settings):
-    """Run a program of tests/ on the libraries in a folder; it has to print "ok".
+@contextlib.contextmanager
+def scratch_file():
+    """An empty file that is gone afterwards."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "reports"
+        path.touch()
+        yield path
+
+
+def build(folder):
+    """Compile the driver, the libraries of BLAS, and the header of all kernels."""
+    includes = [f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}"]
+    options = [COMPILER, "-std=c++17", "-O0", "-shared", "-fPIC", "-fvisibility=hidden", *includes]
+    for name, source in SOURCES.items():
+        subprocess.run([*options, "-o", folder / name, FAKES / source, "-ldl"], check=True)
+    subprocess.run(
+        [COMPILER, *OPTIONS, "-x", "c++-header", FAKES / HEADER, "-o", folder / f"{HEADER}.gch"],
+        check=True,
+    )
+
+
+def environment(seed=None, **variables):
+    """Return the environment of a process that shall find the simulated GPU.
 
     Parameters
     ----------
-    seed : str, optional
+    seed : int, optional
         Defer work, in the order that follows from this seed.
-    **settings : str
-        Further variables of the environment.
+    **variables : str
+        Further variables.
     """
-    environment = {name: text for name, text in os.environ.items() if not name.startswith(OURS)}
-    environment |= {
-        "GPUTENSOR_LIBCUDA": str(libraries / DRIVER),
-        "LD_LIBRARY_PATH": str(libraries),
-        "GPUTENSOR_KERNEL_CACHE": str(libraries / "kernels"),
+    folder = libraries()
+    found = {name: text for name, text in os.environ.items() if not name.startswith(OURS)}
+    found |= {
+        "GPUTENSOR_LIBCUDA": str(folder / DRIVER),
+        "LD_LIBRARY_PATH": str(folder),
+        "GPUTENSOR_KERNEL_CACHE": str(folder / "kernels"),
+        PRECOMPILED: str(folder),
         "PYTHONPATH": str(ROOT),
-        **settings,
     }
     if seed is not None:
-        environment["FAKE_CUDA_SEED"] = seed
-    command = [sys.executable, str(ROOT / "tests" / program), *arguments]
-    result = subprocess.run(command, env=environment, cwd=ROOT, capture_output=True, text=True)
-    assert result.returncode == 0, f"{program} {arguments}, seed {seed}\n{result.stderr}"
-    assert result.stdout.strip() == "ok"
+        found["FAKE_CUDA_SEED"] = str(seed)
+    return found | variables

@@ -1,9 +1,4 @@
-"""Skinny products against float64 on one device, by addresses; shared by CPU and GPU tests.
-
-Started as a program by test_skinny.py, in a process whose driver is fake_gpu.cpp.
-"""
-
-import sys
+"""Skinny products against float64 on one device, by addresses; shared by CPU and GPU tests."""
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +8,6 @@ from gputensor._arrays.element_types import CODE_OF
 from gputensor.blas import kernels as small_m
 from gputensor.blas import kernels as small_m_mma
 from gputensor.blas.host import int4_layout
-from gputensor.blas.kernels import programs
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 
 DTYPES = {
@@ -179,33 +173,3 @@ def layers(rng):
                 rounding = 1.01 * UNIT[name] * terms
                 error = np.abs(wide(got.numpy()) - exact)
                 assert np.all(error <= rounding + 2.0**-17 * terms + UNIT[name] * np.abs(exact))
-
-
-if __name__ == "__main__":
-    from gputensor._kernels.launch import nvrtc
-    from tests.support import kernel_compiler
-    from tests.support import skinny_on_cpu as small_m_on_cpu
-
-    kernel_compiler.install()
-    nvrtc.compile_source = small_m_on_cpu.compile_source
-    known, made = small_m.device_info, []
-    for name in ("skinny", "skinny_mma"):
-        original = getattr(programs, name)
-        setattr(
-            programs,
-            name,
-            lambda *given, to=original, **named: made.append(to) or to(*given, **named),
-        )
-    shared = int(sys.argv[2])
-    small_m.device_info = lambda device: (
-        known(device)
-        | {
-            "shared_nbytes_per_multiprocessor": shared,
-            "multiprocessors": 4,
-        }
-    )
-    {f.__name__: f for f in (plain, shapes, quantized, products, layers)}[sys.argv[1]](
-        np.random.default_rng()
-    )
-    assert made, "no product went to the kernel"
-    print("ok")

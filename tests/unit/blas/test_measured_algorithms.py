@@ -1,7 +1,6 @@
 """Rows of measured algorithms: which products they serve, and what comes of a damaged file.
 
-What planning makes of them is seen on a simulated GPU, in a process of its own, by the log of its
-BLAS (measured_algorithms_cases.py).
+What planning makes of them is seen in tests/simulated_gpu/test_measured_algorithms.py.
 """
 
 import json
@@ -10,7 +9,6 @@ import pytest
 
 from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
 from gputensor.blas.tuning import measured_algorithms as known_ways
-from tests.support.simulated_gpu import run_program
 
 REDUCTION = 3  # its place in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME
 REDUCTION_COMPUTE_TYPE = 2
@@ -69,22 +67,6 @@ def test_rows_of_other_devices_and_libraries_do_not_count(rows):
 def test_what_is_no_table_is_a_value_error(text):
     with pytest.raises(ValueError):
         known_ways.read_rows(text, "GPU X", 130000)
-
-
-@pytest.mark.parametrize(
-    ("case", "settings"),
-    [
-        ("served", {}),
-        ("asked_otherwise", {}),
-        ("other_places", {}),
-        ("damaged", {}),
-        ("workspaces", {"CUBLAS_WORKSPACE_CONFIG": ":4:1"}),
-        ("tuned", {}),
-        ("shipped", {"FAKE_CUDA_NAME": "NVIDIA H200", "FAKE_CUDA_GIB": "8"}),
-    ],
-)
-def test_plans_on_a_simulated_gpu(libraries, case, settings):
-    run_program(libraries, "simulated_gpu/measured_algorithms_cases.py", case, **settings)
 
 
 def test_the_shipped_file_is_well_formed():

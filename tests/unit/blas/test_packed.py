@@ -10,7 +10,7 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import is_packed, packing, programs, schedule_of
-from tests.support.simulated_gpu import why_no_nvrtc
+from tests.support.nvrtc_library import why_no_nvrtc
 
 BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12
 COMPUTE_32F, TF32 = 68, 77

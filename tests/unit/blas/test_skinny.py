@@ -1,8 +1,7 @@
-"""Skinny products by our own kernel, without a GPU: the program, its blocks, its results.
+"""Skinny products by our own kernel, without a GPU: the program and its blocks.
 
-NVRTC compiles every variant; the kernels run on the CPU behind a driver made for tests
-(fake_gpu.cpp), where layouts, fragments, splits and tails are held against float64. What only a GPU
-shows (its arithmetic, its speed) is in tests/gpu and benchmarks/small_m.py.
+NVRTC compiles every variant. tests/simulated_gpu/test_skinny.py holds the results against float64;
+what only a GPU shows (its arithmetic, its speed) is in tests/gpu and benchmarks/small_m.py.
 """
 
 import re
@@ -21,18 +20,9 @@ from gputensor.blas.kernels.programs import (
     skinny,
     skinny_mma,
 )
-from tests.support.simulated_gpu import fresh_seed, needs_nvrtc, run_program
+from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
-CASES = ["plain", "shapes", "quantized", "products", "layers"]
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_kernels_agree_with_float64_on_a_simulated_gpu(libraries, case):
-    # With less shared memory x goes through it in spans; blocks of a given shape want all of it.
-    sizes = [233472] if case == "shapes" else [60000, 100000, 233472]
-    shared_nbytes = str(np.random.default_rng().choice(sizes))
-    run_program(libraries, "support/skinny_checks.py", case, shared_nbytes, seed=fresh_seed())
 
 
 def mma_variants():

@@ -1,25 +1,15 @@
-"""Tiny products: which they are, their program, and every way of it on a simulated GPU.
+"""Tiny products: which they are, and their program.
 
-A driver and a BLAS made for tests (fake_gpu.cpp, fake_cublas.cpp) run the calls on the CPU, at once
-or deferred in an order that a seed gives. What only a GPU can show (its time) is in tests/gpu.
+tests/simulated_gpu/test_tiny.py runs it; what only a GPU can show (its time) is in tests/gpu.
 """
 
 import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs, tile_of
-from tests.support.simulated_gpu import fresh_seed, needs_nvrtc, run_program
+from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = 9, 10, 11, 12
-CASES = ["layouts", "views", "epilogues", "batches", "special", "captures", "bits", "choices"]
-
-
-@pytest.mark.parametrize("is_deferred", [False, True], ids=["at-once", "deferred"])
-@pytest.mark.parametrize("case", CASES)
-def test_tiny_products_on_a_simulated_gpu(libraries, case, is_deferred):
-    run_program(
-        libraries, "simulated_gpu/tiny_cases.py", case, seed=fresh_seed() if is_deferred else None
-    )
 
 
 def test_only_products_of_one_wave_and_few_terms_are_tiny():

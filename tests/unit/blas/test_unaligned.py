@@ -6,7 +6,7 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs, split_of
-from tests.support.simulated_gpu import needs_nvrtc
+from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
 LAYOUTS = list(itertools.product((False, True), repeat=2))

@@ -15,7 +15,7 @@ import pytest
 from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.program import Program, read_text
 from tests.support.kernel_variants import KERNELS, few, variants
-from tests.support.simulated_gpu import needs_nvrtc
+from tests.support.nvrtc_library import needs_nvrtc
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("gputensor/_kernels/cuda", "gputensor/blas/kernels")

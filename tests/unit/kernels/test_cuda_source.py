@@ -13,7 +13,7 @@ from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.programs import FOLD, GATHER, SCALAR, SCATTER, STRIDED, UNIT
 from gputensor.errors import DeviceError
-from tests.support.simulated_gpu import needs_nvrtc
+from tests.support.nvrtc_library import needs_nvrtc
 
 pytestmark = needs_nvrtc
 KINDS = {"bool": (0,), "int": (1, 4), "uint": (5,), "float": (9, 11), "complex": (13,)}

@@ -1,13 +1,13 @@
-"""Runs in a process whose driver is fake_gpu.cpp and whose BLAS is fake_cublas.cpp: tuning.
+"""Tuning on a simulated GPU: what is measured, filed, read again and borrowed; the command.
 
-Started by unit/blas/test_simulated_gpu.py with the name of one case; prints "ok" at the end.
+Each test has a process of its own: it starts with nothing tuned, and with a clock that stands still
+between events, because times of a busy machine decide nothing here.
 """
 
 import contextlib
 import io
 import json
 import os
-import sys
 import tempfile
 from pathlib import Path
 
@@ -28,11 +28,18 @@ from tests.conformance.products.test_matmul import (
     random_tensor,
     wide,
 )
-from tests.simulated_gpu.products_cases import all_memory
-from tests.support import kernel_compiler
+from tests.support.device_memory import all_memory
+
+# Bad when the process starts -> good, in the order in which they are looked at.
+BAD_VARIABLES = {
+    "GPUTENSOR_BLAS_PREFER_CUBLASLT": "0",
+    "GPUTENSOR_TUNABLEOP_ENABLED": "0",
+    "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS": "7",
+}
 
 
-def tuning(rng):
+@pytest.mark.process(FAKE_CUDA_ELAPSED="1")
+def test_tuning(rng):
     """A product is tuned once, filed, read again, and borrowed by a near shape."""
     a, array_a = random_tensor(rng, (40, 72), "bfloat16", "cuda")
     b, array_b = random_tensor(rng, (72, 48), "bfloat16", "cuda")
@@ -71,7 +78,8 @@ def tuning(rng):
         tunable.enable(False)
 
 
-def no_memory_for_tuning(rng):
+@pytest.mark.process(FAKE_CUDA_ELAPSED="1")
+def test_no_memory_for_tuning(rng):
     """A product that needs no memory itself is computed when the tuner's operands find none."""
     array_a, array_b = (random_array(rng, s, "bfloat16") for s in ((40, 72), (72, 48)))
     a, b = gt.asarray(array_a, device="cuda"), gt.asarray(array_b, device="cuda")
@@ -102,7 +110,8 @@ def no_memory_for_tuning(rng):
         assert ProductBench(signature, 0, rotating_nbytes).set_count == count
 
 
-def command(rng):
+@pytest.mark.process(FAKE_CUDA_ELAPSED="1")
+def test_command(rng):
     """`gputensor blas tune` keeps what it measured, names what it could not, and looks first."""
     tuned, huge = "16x48x72 bf16 NT", "16384x16384x16384 fp32 NN"  # 3 GiB, of a device with one
 
@@ -148,7 +157,9 @@ def command(rng):
         assert tunable.get_results() == []
 
 
-def bad_environment(rng):
+@pytest.mark.orders("at-once")
+@pytest.mark.process(**dict.fromkeys(BAD_VARIABLES, "maybe"))
+def test_bad_environment(rng):
     """Each product says what the environment asks for and cannot be, until it is mended."""
     a, array_a = random_tensor(rng, (40, 40), "float32", "cuda")
     for variable, good in BAD_VARIABLES.items():
@@ -160,17 +171,3 @@ def bad_environment(rng):
         (a @ a).numpy(), wide(array_a) @ wide(array_a), bound(array_a, array_a, "float32")
     )
     assert not tunable.is_enabled() and blas.preferred_blas_library() == "cublas"
-
-
-# Bad when the process starts -> good, in the order in which they are looked at.
-BAD_VARIABLES = {
-    "GPUTENSOR_BLAS_PREFER_CUBLASLT": "0",
-    "GPUTENSOR_TUNABLEOP_ENABLED": "0",
-    "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS": "7",
-}
-CASES = (tuning, no_memory_for_tuning, command, bad_environment)
-
-if __name__ == "__main__":
-    kernel_compiler.install()
-    {case.__name__: case for case in CASES}[sys.argv[1]](np.random.default_rng())
-    print("ok")

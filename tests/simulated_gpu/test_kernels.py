@@ -1,17 +1,18 @@
-"""Runs in a process whose driver library is fake_gpu.cpp: the CUDA executor, launch by launch.
+"""The CUDA executor launch by launch: layouts, keys, parameter structs and kernel text.
 
-Started by unit/kernels/test_simulated_gpu.py with the name of one case; prints "ok" at the end.
+What only a GPU can show (its own arithmetic, memory coalescing, speed) is in tests/gpu.
 """
 
 import os
+import subprocess
 import sys
 
 import numpy as np
+import pytest
 
 from gputensor._kernels import programs
 from gputensor._kernels import testing as device_array
 from gputensor._kernels.launch import loaded_programs
-from gputensor._kernels.testing import DeviceArray
 from gputensor.errors import DeviceError
 from tests.support import kernel_checks as checks
 from tests.support import kernel_compiler
@@ -19,7 +20,7 @@ from tests.support import kernel_compiler
 DEVICE = 0
 
 
-def elementwise(rng):
+def test_elementwise(rng):
     for name, code in [("add", 9), ("where", 11), ("floordiv", 1), ("pow", 13), ("gelu", 10)]:
         checks.check_operation(DEVICE, name, code, rng)
     checks.check_operation(DEVICE, "sub", 9, rng, scalars=(1,))
@@ -27,7 +28,7 @@ def elementwise(rng):
         checks.check_cast(DEVICE, source, target, rng)
 
 
-def layouts(rng):
+def test_layouts(rng):
     kinds = [("contiguous", "broadcast"), ("padded", "padded"), ("reversed", "sliced")]
     kinds += [("transposed", "transposed"), ("sliced", "contiguous")]
     for pair in kinds:
@@ -39,7 +40,7 @@ def layouts(rng):
     checks.check_copy(DEVICE, 11, rng, (3, 40, 5, 33), (3, 0, 2, 1))
 
 
-def reductions(rng):
+def test_reductions(rng):
     cases = [("sum", (9000,), (0,)), ("max", (37, 53), (0,)), ("argmin", (37, 53), (0, 1))]
     cases += [("sum", (9000, 3), (0,)), ("mean", (3, 9001), (1,)), ("argmax", (3, 40000), (1,))]
     cases += [("sum", (5, 64, 6), (0, 2)), ("prod", (700, 4), (1,)), ("any", (64, 64), (1,))]
@@ -49,7 +50,7 @@ def reductions(rng):
     checks.check_reduction(DEVICE, "max", 3, rng, lambda x: x[::-1, ::2], (24, 36), (1,))
 
 
-def indices(rng):
+def test_indices(rng):
     checks.check_gather(DEVICE, 11, rng, (9, 50, 33), 1, [(4, 6)], index_code=3)
     checks.check_gather(DEVICE, 11, rng, (6, 7, 8, 9), 1, [(3,), (3,), (2, 1)])
     checks.check_arange(DEVICE, 9, 25, 3.0, 2.0)
@@ -60,18 +61,39 @@ def indices(rng):
         assert np.all(out.numpy().astype(np.float64) == value)
 
 
-def known_calls(rng):
-    """The second call of a kind compiles nothing, and the process finds its files again."""
-    values = rng.standard_normal((64, 64)).astype(np.float32)
-    a = DeviceArray.from_numpy(values, DEVICE)
-    out = checks.empty_like_shape(11, (64, 64), DEVICE)
-    device_array.elementwise(4, 11, out, [a, a])
-    kernel_compiler.nvrtc.compile_source = None
+ADD = """
+import sys
+import numpy as np
+from gputensor._kernels import testing as device_array
+from gputensor._kernels.testing import DeviceArray
+from tests.support import kernel_checks as checks
+from tests.support import kernel_compiler
+kernel_compiler.install()
+for _ in range(2):
+    values = np.random.default_rng().standard_normal((64, 64)).astype(np.float32)
+    a = DeviceArray.from_numpy(values, 0)
+    out = checks.empty_like_shape(11, (64, 64), 0)
+    if sys.argv[1] == "known":
+        kernel_compiler.nvrtc.compile_source = None
     device_array.elementwise(4, 11, out, [a, a])
     np.testing.assert_array_equal(out.numpy(), 2 * values)
+    kernel_compiler.nvrtc.compile_source = None
+"""
 
 
-def forks(rng):
+@pytest.mark.orders("at-once")
+def test_known_kernel_is_compiled_once_and_found_on_disk(tmp_path, monkeypatch):
+    monkeypatch.setenv("GPUTENSOR_KERNEL_CACHE", str(tmp_path))
+    names = []
+    for state in ("new", "known"):
+        subprocess.run([sys.executable, "-c", ADD, state], check=True)
+        names.append(sorted(path.name for path in tmp_path.iterdir()))
+    assert names[0] == names[1] != []
+
+
+@pytest.mark.orders("at-once")
+@pytest.mark.process
+def test_forks():
     """A forked child has none of its parent's kernels; the parent keeps them."""
     out = checks.empty_like_shape(11, (5,), DEVICE)
     device_array.elementwise(4, 11, out, [out, out])
@@ -84,23 +106,17 @@ def forks(rng):
     assert loaded_programs(DEVICE) == before
 
 
-def needs(rng):
+@pytest.mark.orders("at-once")
+@pytest.mark.process
+def test_needs(monkeypatch):
     """A device that lacks what a program needs is refused before anything is compiled."""
-    kernel_compiler.nvrtc.compile_source = None
+    monkeypatch.setattr(kernel_compiler.nvrtc, "compile_source", None)
     original = programs.elementwise
-    programs.elementwise = lambda *facts: original(*facts)._replace(minimum=999)
+    monkeypatch.setattr(
+        programs, "elementwise", lambda *facts: original(*facts)._replace(minimum=999)
+    )
     out = checks.empty_like_shape(11, (5,), DEVICE)
-    try:
+    with pytest.raises(
+        DeviceError, match=r"elementwise.cuh needs compute capability 99.9; device 0 has"
+    ):
         device_array.elementwise(4, 11, out, [out, out])
-    except DeviceError as error:
-        assert "elementwise.cuh needs compute capability 99.9; device 0 has" in str(error), error
-    else:
-        raise AssertionError("the kernel was launched")
-
-
-if __name__ == "__main__":
-    kernel_compiler.install()
-    CASES = (elementwise, layouts, reductions, indices, known_calls, forks, needs)
-    cases = {f.__name__: f for f in CASES}
-    cases[sys.argv[1]](np.random.default_rng())
-    print("ok")

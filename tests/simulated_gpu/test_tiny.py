@@ -1,12 +1,8 @@
-"""Runs in a process whose driver is fake_gpu.cpp and whose BLAS is fake_cublas.cpp: tiny products.
-
-Started by unit/blas/test_tiny.py with the name of one case; prints "ok" at the end.
-"""
-
-import sys
+"""Tiny products on a simulated GPU: sizes, layouts, views, epilogues, batches, captures, bits."""
 
 import ml_dtypes
 import numpy as np
+import pytest
 
 import gputensor as gt
 from gputensor import blas
@@ -52,8 +48,16 @@ def counted(*arguments):
     return counted.source(*arguments)
 
 
-counted.plans = 0
 counted.source = programs.tiny
+
+
+@pytest.fixture(autouse=True)
+def count(monkeypatch):
+    """Count the plans of tiny products, from none."""
+    known.clear()
+    counted.plans = 0
+    blas.forget_plans()
+    monkeypatch.setattr(programs, "tiny", counted)
 
 
 def stored(array, is_turned, offset):
@@ -71,7 +75,7 @@ def stored(array, is_turned, offset):
     return part.T if is_turned else part
 
 
-def layouts(rng):
+def test_layouts(rng):
     """Every size in every order of both operands and the result, at odd addresses."""
     for name, out_name in PAIRS:
         for m, n, k in SIZES + (LONG if name == "float32" else ()):
@@ -91,7 +95,7 @@ def layouts(rng):
     assert {arguments[2] for arguments in known} == {16, 32}
 
 
-def views(rng):
+def test_views(rng):
     """Views of any kind write their result and nothing beside it."""
     for name, _ in PAIRS[:3]:
         for _ in range(12):
@@ -108,7 +112,7 @@ def views(rng):
     assert counted.plans > 0
 
 
-def epilogues(rng):
+def test_epilogues(rng):
     """alpha, beta, an addend in place or elsewhere, a bias along rows or columns, activations."""
     for name, _ in PAIRS[:3]:
         unit = {"float32": 2.0**-22, "float16": 2.0**-9, "bfloat16": 2.0**-6}[name]
@@ -141,7 +145,7 @@ def epilogues(rng):
     assert counted.plans > 0
 
 
-def batches(rng):
+def test_batches(rng):
     """Batches by one stride, broadcast ones, and those that take several launches."""
     shapes = [((4, 9, 17), (4, 17, 20)), ((1, 9, 17), (5, 17, 20)), ((2, 1, 6, 30), (3, 30, 8))]
     shapes += [((30, 33, 8), (30, 8, 34)), ((7,), (7,)), ((3, 12), (12,)), ((12,), (2, 12, 5))]
@@ -157,7 +161,7 @@ def batches(rng):
             assert counted.plans >= before
 
 
-def special(rng):
+def test_special(rng):
     """NaN and infinity go where they go in a sum, and padding of a tile adds neither."""
     a = rng.integers(-3, 4, (19, 21)).astype(np.float32)
     b = rng.integers(-3, 4, (21, 18)).astype(np.float32)
@@ -172,7 +176,7 @@ def special(rng):
     np.testing.assert_array_equal(relu.numpy(), np.maximum(expected, 0))
 
 
-def captures(rng):
+def test_captures(rng):
     """A captured tiny product replays with new values; the first call may be the captured one."""
     a, _ = random_tensor(rng, (8, 24), "bfloat16", "cuda", fill=0)
     b, array_b = random_tensor(rng, (24, 9), "bfloat16", "cuda")
@@ -190,7 +194,7 @@ def captures(rng):
     assert counted.plans == 1
 
 
-def bits(rng):
+def test_bits(rng):
     """The same operands give the same bits, whatever the layout of tiles and the stream."""
     a = gt.asarray(random_array(rng, (64, 200), "float32"), device="cuda")
     b = gt.asarray(random_array(rng, (200, 64), "float32"), device="cuda")
@@ -201,7 +205,7 @@ def bits(rng):
     assert np.array_equal(part, first[16:32, 32:48])
 
 
-def choices(rng):
+def test_choices(rng, monkeypatch):
     """Who asks for a library or for padding gets a library; so does who cannot compile."""
     a = gt.asarray(random_array(rng, (8, 24), "float32"), device="cuda")
     b = gt.asarray(random_array(rng, (24, 8), "float32"), device="cuda")
@@ -218,7 +222,7 @@ def choices(rng):
     def missing(*arguments):
         raise DeviceError("no compiler")
 
-    nvrtc.version = missing
+    monkeypatch.setattr(nvrtc, "version", missing)
     expected = wide(a.numpy()) @ wide(b.numpy())
     limit = bound(a.numpy(), b.numpy(), "float32")
     assert_within(gt.matmul(a, b).numpy(), expected, limit)
@@ -230,12 +234,3 @@ def choices(rng):
     assert counted.plans == known_plans
     gt.ones((300, 600), device="cuda") @ gt.ones((600, 300), device="cuda")
     assert counted.plans == known_plans
-
-
-CASES = (layouts, views, epilogues, batches, special, captures, bits, choices)
-
-if __name__ == "__main__":
-    kernel_compiler.install()
-    programs.tiny = counted
-    {case.__name__: case for case in CASES}[sys.argv[1]](np.random.default_rng())
-    print("ok")

@@ -1,18 +1,15 @@
-"""Runs in a process whose driver is fake_gpu.cpp and whose BLAS is fake_cublas.cpp.
+"""What planning makes of measured algorithms, by the log of the library of BLAS.
 
-Started by unit/blas/test_measured_algorithms.py with the name of one case; prints "ok" at
-the end. The tables are made here, for the simulated device; what the library was asked for is read from its log.
+The tables are made here, for the simulated device.
 """
 
 import contextlib
 import io
 import json
 import os
-import sys
-import tempfile
-from pathlib import Path
 
 import numpy as np
+import pytest
 
 import gputensor as gt
 from gputensor import blas
@@ -21,7 +18,8 @@ from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
 from gputensor.blas.tuning import measured_algorithms as known_ways
 from gputensor.blas.tuning import tunable
 from tests.conformance.products.test_matmul import assert_within, bound, random_tensor, wide
-from tests.support import kernel_compiler
+
+pytestmark = pytest.mark.orders("at-once")
 
 M, N, K = 24, 32, 264  # left to the library by our own kernels
 KNOWN = [9, 24, 1, 0, 0, 3, 35, 0, 5]
@@ -31,6 +29,14 @@ FIRST_WITHOUT_WORKSPACE = [7, 20, 1, 0, 0, 0, 11, 0, 2]
 REFUSED = [8, 24, 1, 0, 0, 0, 35, 0, 2]  # by cublasLtMatmulAlgoCheck
 UNKNOWN = [-5, 24, 1, 0, 0, 0, 35, 0, 2]  # by cublasLtMatmulAlgoInit
 LIBRARY = 13
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A folder for tables and logs; afterwards the file of measured algorithms is the shipped one."""
+    shipped = known_ways.FILE
+    yield tmp_path
+    use_file(shipped)
 
 
 class Product:
@@ -98,7 +104,7 @@ def silence():
     assert (out.getvalue(), err.getvalue()) == ("", "")
 
 
-def served(rng, folder):
+def test_served(rng, folder):
     """The row of a product is what the library is asked for, and of that product only."""
     one, other = Product(rng, folder), Product(rng, folder, m=M + 8)
     use(folder, table([]))
@@ -117,7 +123,7 @@ def served(rng, folder):
     assert algorithm_of(one.log.read_text()) == KNOWN
 
 
-def asked_otherwise(rng, folder):
+def test_asked_otherwise(rng, folder):
     """Who names a library or asks for padding gets what he asked for."""
     one = Product(rng, folder)
     use(folder, table([row(one.signature)]))
@@ -135,7 +141,7 @@ def asked_otherwise(rng, folder):
         assert one.algorithm() == KNOWN
 
 
-def other_places(rng, folder):
+def test_other_places(rng, folder):
     """Rows of another device or another series of the library do not count."""
     one = Product(rng, folder)
     rows = [row(one.signature)]
@@ -148,7 +154,7 @@ def other_places(rng, folder):
     assert one.algorithm() == KNOWN
 
 
-def damaged(rng, folder):
+def test_damaged(rng, folder):
     """Whatever the file holds, the product is computed, silently, by the library's first choice."""
     one = Product(rng, folder)
     good = row(one.signature)
@@ -191,7 +197,8 @@ def damaged(rng, folder):
     assert one.algorithm() == KNOWN
 
 
-def workspaces(rng, folder):
+@pytest.mark.process(CUBLAS_WORKSPACE_CONFIG=":4:1")
+def test_workspaces(rng, folder):
     """An algorithm that wants more workspace than there may be is not taken."""
     assert os.environ["CUBLAS_WORKSPACE_CONFIG"] == ":4:1"
     one = Product(rng, folder)
@@ -202,7 +209,7 @@ def workspaces(rng, folder):
     assert one.algorithm() == KNOWN
 
 
-def tuned(rng, folder):
+def test_tuned(rng, folder):
     """What was tuned decides, also when that was the library's first choice."""
     one = Product(rng, folder)
     use(folder, table([row(one.signature)]))
@@ -237,7 +244,8 @@ def tuned(rng, folder):
     assert other.algorithm() == TUNED
 
 
-def shipped(rng, folder):
+@pytest.mark.process(FAKE_CUDA_NAME="NVIDIA H200", FAKE_CUDA_GIB="8")
+def test_shipped(rng, folder):
     """Each row of our own file is what the library is asked for by the product that it names.
 
     The products are captured, so that they are planned and not computed.
@@ -270,13 +278,3 @@ def shipped(rng, folder):
         assert algorithm_of(line) == config, (named, line)
         assert line.split("  ")[2] == f"m {n} n {m} k {k}"
         del graph
-
-
-CASES = (served, asked_otherwise, other_places, damaged, workspaces, tuned, shipped)
-
-if __name__ == "__main__":
-    kernel_compiler.install()
-    with tempfile.TemporaryDirectory() as path:
-        cases = {case.__name__: case for case in CASES}
-        cases[sys.argv[1]](np.random.default_rng(), Path(path))
-    print("ok")

@@ -1,11 +1,10 @@
-"""Runs in a process whose driver is fake_gpu.cpp and whose BLAS is fake_cublas.cpp.
+"""The way of a product on a GPU: plans, padding, workspaces, captures, epilogues, fp8, groups.
 
-Started by unit/blas/test_simulated_gpu.py with the name of one case; prints "ok" at the end.
+What only the real libraries can show (their arithmetic, their speed, what they refuse) is in
+tests/gpu.
 """
 
-import contextlib
 import os
-import sys
 import tempfile
 import threading
 from pathlib import Path
@@ -36,11 +35,11 @@ from tests.conformance.products.test_matmul import (
     wide,
 )
 from tests.conformance.products.test_scaled import KINDS, check_scaled
-from tests.support import kernel_compiler
+from tests.support.device_memory import all_memory
 from tests.unit.blas import test_c_entry as c_entry_case
 
 
-def views(rng):
+def test_views(rng):
     """Copies, transposes, folded and repeated batches, every library."""
     for library in ("auto", "cublas", "cublaslt"):
         blas.preferred_blas_library(library)
@@ -55,7 +54,7 @@ def views(rng):
                 assert_within(out.numpy(), exact, bound(array_a, array_b, name))
 
 
-def paddings(rng):
+def test_paddings(rng):
     """Odd sizes, odd addresses, batches and addends, padded in every way."""
     for setting in ("never", "inputs", "all", "auto"):
         padding(setting)
@@ -81,17 +80,7 @@ def paddings(rng):
         assert_within(got, exact, bound(array_x, array_w.T, "float16") + 2.0**-9 * (exact + 40))
 
 
-def all_memory():
-    """Tensors that leave no free block of the device, but for the smallest."""
-    held = []
-    for nbytes in (64 << 20, 1 << 20, 1 << 15, 1 << 12):
-        with contextlib.suppress(gt.OutOfMemoryError):
-            while True:
-                held.append(gt.empty(nbytes, dtype="uint8", device="cuda"))
-    return held
-
-
-def no_memory_for_copies(rng):
+def test_no_memory_for_copies(rng):
     """Odd products whose padded copies find no memory are multiplied as they are, and are right;
     deterministic ones raise."""
     shape_a, shape_b = (131, 67), (67, 133)
@@ -123,7 +112,7 @@ def no_memory_for_copies(rng):
     padding("auto")
 
 
-def no_memory_for_a_workspace(rng):
+def test_no_memory_for_a_workspace(rng):
     """Results keep what they had, where something would be written before the library is called."""
     blas.preferred_blas_library("cublas")
     a, b, c = (gt.ones(shape, device="cuda") for shape in ((24, 40), (40, 16), (24, 16)))
@@ -148,7 +137,7 @@ def no_memory_for_a_workspace(rng):
     assert [np.unique(result.numpy()).tolist() for result in results] == [[0], [40]]
 
 
-def flags(rng):
+def test_flags(rng):
     """Products of 16-bit types under each flag of theirs."""
     for library in ("auto", "cublas", "cublaslt"):
         blas.preferred_blas_library(library)
@@ -156,7 +145,7 @@ def flags(rng):
             check_flag(rng, "cuda", flag)
 
 
-def factors(rng):
+def test_factors(rng):
     """alpha, beta and scale of every kind."""
     for name in INTEGERS:
         check_integer_factors(rng, "cuda", name, name)
@@ -167,7 +156,7 @@ def factors(rng):
             check_no_terms("cuda", name, factor)
 
 
-def epilogues(rng):
+def test_epilogues(rng):
     """Scales, biases, activations and residuals, in the libraries and after them."""
     for library in ("auto", "cublas", "cublaslt"):
         blas.preferred_blas_library(library)
@@ -188,7 +177,7 @@ def epilogues(rng):
         )
 
 
-def scaled(rng):
+def test_scaled(rng):
     """fp8 with scales of every kind, by the library and by plain values; a captured one replays."""
     os.environ.pop("FAKE_CUBLAS_OLD", None)
     for is_old in (False, True):
@@ -217,7 +206,7 @@ def scaled(rng):
     np.testing.assert_array_equal(out.numpy(), 4 * before)
 
 
-def attributes(rng):
+def test_attributes(rng):
     """What the library is told of fp8 products; numbers as in cublasLt.h."""
     with tempfile.TemporaryDirectory() as folder:
         log = Path(folder) / "calls"
@@ -277,7 +266,7 @@ def pointed_to(tensor):
     return result
 
 
-def c_entry(rng):
+def test_c_entry(rng):
     """The C entry on every layout; float32 sums whatever the flags of 16-bit products say."""
     for name in ("float32", "float16", "bfloat16"):
         for turned in ("", "a", "b", "o", "abo"):
@@ -331,7 +320,7 @@ def c_entry(rng):
         os.environ.pop("FAKE_CUBLAS_LOG")
 
 
-def streams(rng):
+def test_streams(rng):
     """Threads with streams of their own share plans, never workspaces."""
     failures = []
 
@@ -353,7 +342,7 @@ def streams(rng):
     assert failures == []
 
 
-def captures(rng):
+def test_captures(rng):
     """A captured product replays with new values, beside other products on other streams."""
     a, _ = random_tensor(rng, (8, 24), "bfloat16", "cuda", fill=0)
     b, array_b = random_tensor(rng, (24, 9), "bfloat16", "cuda")
@@ -371,7 +360,7 @@ def captures(rng):
         assert np.all(other.numpy() == 64)
 
 
-def batches(rng):
+def test_batches(rng):
     """Batches that no single stride describes: as pointer arrays, captured and not."""
     for name in ("float32", "bfloat16", "complex64"):
         for shape_a, shape_b in (
@@ -394,7 +383,7 @@ def batches(rng):
             assert_within(out.numpy(), exact, limit)
 
 
-def groups(rng):
+def test_groups(rng):
     """Lists of pairs as one grouped call, rows with offsets on the device, captured and not."""
     for name in ("float32", "float16", "bfloat16"):
         for count in (4, 130):
@@ -415,26 +404,3 @@ def groups(rng):
             )
             exact, limit = exact_rows(x, w, ends)
             assert_within(out.numpy(), exact, limit)
-
-
-CASES = (
-    views,
-    paddings,
-    no_memory_for_copies,
-    no_memory_for_a_workspace,
-    flags,
-    factors,
-    epilogues,
-    scaled,
-    attributes,
-    c_entry,
-    batches,
-    groups,
-    streams,
-    captures,
-)
-
-if __name__ == "__main__":
-    kernel_compiler.install()
-    {case.__name__: case for case in CASES}[sys.argv[1]](np.random.default_rng())
-    print("ok")

@@ -1,0 +1,138 @@
+"""Tests that run on a simulated GPU, each with work run at once and with work deferred.
+
+The fake driver and BLAS have to be in the environment before a process starts. So a group of tests
+runs in a child of its own: a pytest process with that environment, which reports its results to
+this one. pytest collects, selects and shows these tests like any others.
+
+A group is the tests of one file with one order of work. A test marked ``process`` has a process for
+itself, with the variables that the mark names. A test marked ``orders`` runs in these orders only.
+"""
+
+import gc
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support import kernel_compiler, simulated_gpu
+
+HERE = Path(__file__).resolve().parent
+ORDERS = ("at-once", "deferred")
+REPORTS = "FAKE_CUDA_REPORTS"  # the file that a child writes its reports to
+IS_CHILD = REPORTS in os.environ
+if IS_CHILD:
+    kernel_compiler.install()
+
+
+def pytest_generate_tests(metafunc):
+    mark = metafunc.definition.get_closest_marker("orders")
+    metafunc.parametrize("order", mark.args if mark else ORDERS, indirect=True)
+
+
+@pytest.fixture(autouse=True)
+def order(request):
+    """How the driver runs work. Afterwards the library is as it was when the process started."""
+    yield request.param
+    from gputensor import blas, memory
+    from gputensor.blas.kernels import padding
+    from gputensor.blas.tuning import tunable
+
+    os.environ.pop("FAKE_CUBLAS_LOG", None)
+    os.environ.pop("FAKE_CUBLAS_OLD", None)
+    kernel_compiler.install()
+    blas.preferred_blas_library("auto")
+    padding("auto")
+    tunable.tuning_enable(False)
+    tunable.enable(False)
+    tunable.clear()
+    blas.forget_plans()
+    gc.collect()
+    memory.empty_cache("cuda")
+
+
+def pytest_collection_modifyitems(items):
+    for item in items:
+        if HERE in item.path.parents:
+            item.add_marker(pytest.mark.slow)
+            if kernel_compiler.COMPILER is None:
+                item.add_marker(pytest.mark.skip(reason="needs g++ on the path"))
+            elif not IS_CHILD:
+                # A whole group runs in the turn of its first test; the child has the time limit.
+                item.add_marker(pytest.mark.timeout(0))
+
+
+def pytest_runtest_logreport(report):
+    if IS_CHILD:
+        data = report._to_json()
+        with open(os.environ[REPORTS], "a") as file:
+            file.write(json.dumps(data) + "\n")
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_runtest_protocol(item):
+    """Take the reports of a test from the child that runs its group."""
+    if IS_CHILD or HERE not in item.path.parents or kernel_compiler.COMPILER is None:
+        return None
+    known = item.session.stash.setdefault(KNOWN, {})
+    if item.nodeid not in known:
+        known |= run_group(item)
+    item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
+    for report in known.pop(item.nodeid):
+        item.ihook.pytest_runtest_logreport(report=report)
+    item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
+    return True
+
+
+KNOWN = pytest.StashKey()
+
+
+def group_of(item):
+    """What tests of one process have in common."""
+    mark = item.get_closest_marker("process")
+    return item.path, item.callspec.params["order"], item.nodeid if mark else None
+
+
+def run_group(first):
+    """Run the group of a test in a child; return the reports of each of its tests."""
+    if hasattr(first.config, "workerinput"):
+        group = [first]  # a worker of pytest-xdist has some of the group only
+    else:
+        group = [item for item in first.session.items if group_of(item) == group_of(first)]
+    names = [item.nodeid for item in group]
+    mark = first.get_closest_marker("process")
+    seed = None
+    if first.callspec.params["order"] == "deferred":
+        seed = int.from_bytes(os.urandom(3), "little")
+    with simulated_gpu.scratch_file() as path:
+        environment = simulated_gpu.environment(seed, **(mark.kwargs if mark else {}))
+        limit = first.config.getoption("--timeout", None)
+        command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *names]
+        result = subprocess.run(
+            command + ([f"--timeout={limit}"] if limit else []),
+            env=environment | {REPORTS: str(path)},
+            cwd=simulated_gpu.ROOT,
+            capture_output=True,
+            text=True,
+        )
+        lines = path.read_text().splitlines()
+    reports = {name: [] for name in names}
+    for line in lines:
+        report = pytest.TestReport._from_json(json.loads(line))
+        if report.failed:
+            report.sections.append(("simulated GPU", f"seed of the order of work: {seed}"))
+        reports[report.nodeid].append(report)
+    for item in group:
+        if [report.when for report in reports[item.nodeid]][-1:] != ["teardown"]:
+            reports[item.nodeid].append(unfinished(item, result))
+    return reports
+
+
+def unfinished(item, result):
+    """The report of a test that the child did not finish."""
+    text = f"the child ended with {result.returncode}\n{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
+    return pytest.TestReport(
+        item.nodeid, item.location, {}, outcome="failed", longrepr=text, when="call"
+    )
