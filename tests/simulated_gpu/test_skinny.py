@@ -3,7 +3,7 @@
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas import kernels
+from gputensor.blas import backends
 from gputensor.blas.kernels import programs
 from tests.support import skinny_checks, skinny_on_cpu
 
@@ -20,7 +20,7 @@ def device(monkeypatch, rng, request):
     shapes = request.function is test_shapes
     shared = 233472 if shapes else int(rng.choice(SHARED_NBYTES))
     print(f"{shared} bytes of shared memory")
-    known, made = kernels.device_info, []
+    known, made = backends.device_info, []
     for name in ("skinny", "skinny_mma"):
         source = getattr(programs, name)
 
@@ -30,7 +30,7 @@ def device(monkeypatch, rng, request):
 
         monkeypatch.setattr(programs, name, counted)
     facts = {"shared_nbytes_per_multiprocessor": shared, "multiprocessors": 4}
-    monkeypatch.setattr(kernels, "device_info", lambda device: known(device) | facts)
+    monkeypatch.setattr(backends, "device_info", lambda device: known(device) | facts)
     monkeypatch.setattr(nvrtc, "compile_source", skinny_on_cpu.compile_source)
     yield
     assert made, "no product went to the kernel"
