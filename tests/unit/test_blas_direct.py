@@ -5,7 +5,7 @@ import itertools
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import split_of
+from gputensor.blas.backends import split_of
 from gputensor.blas.kernels import programs
 from tests.unit.simulated_gpu import needs_nvrtc
 

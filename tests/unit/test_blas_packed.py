@@ -10,8 +10,7 @@ import pytest
 
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import programs
-from gputensor.blas.kernels import is_packed, packing
-from gputensor.blas.kernels import schedule_of
+from gputensor.blas.backends import is_packed, packing, schedule_of
 from tests.unit.simulated_gpu import why_no_nvrtc
 
 BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12

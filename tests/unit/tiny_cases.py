@@ -11,7 +11,7 @@ import numpy as np
 import gputensor as gt
 from gputensor import blas
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import programs
+from gputensor.blas import backends
 from gputensor.blas.kernels import padding
 from gputensor.errors import DeviceError
 from tests.conformance.test_matmul import (
@@ -47,14 +47,14 @@ known = set()
 
 
 def counted(*arguments):
-    """In the place of programs.tiny: each new plan of a tiny product asks for its program."""
+    """In the place of tiny_program: each new plan of a tiny product asks for its program."""
     known.add(arguments)
     counted.plans += 1
     return counted.source(*arguments)
 
 
 counted.plans = 0
-counted.source = programs.tiny
+counted.source = backends.tiny_program
 
 
 def stored(array, is_turned, offset):
@@ -237,6 +237,6 @@ CASES = (layouts, views, epilogues, batches, special, captures, bits, choices)
 
 if __name__ == "__main__":
     kernel_compiler.install()
-    programs.tiny = counted
+    backends.tiny_program = counted
     {case.__name__: case for case in CASES}[sys.argv[1]](np.random.default_rng())
     print("ok")

@@ -50,7 +50,7 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t
     finally:
         free(is_member)
     if task.product_count:
-        dispatch_load(device)
+        libraries_load(device)
         take_table(task)
     return 0
 
@@ -115,7 +115,7 @@ cdef bint fits(const GroupedTask* task, const Operand* a, const Operand* b, cons
 
 cdef int take_table(GroupedTask* task) except -1:
     cdef status_t status = STATUS_OK
-    cdef size_t nbytes = <size_t>(3 * sizeof(uint64_t) * task.product_count)
+    cdef size_t nbytes = grouped_table_nbytes(task.product_count)
     task.block = allocator_malloc(task.device, nbytes, task.stream, &status)
     if task.block is NULL:
         raise_for_malloc(task.device, nbytes, task.stream, status)
@@ -148,31 +148,17 @@ cdef int grouped_launch(GroupedTask* task) except -1:
 
 
 cdef int launch_group(GroupedTask* task) except -1:
-    cdef Workspace workspace
-    cdef void* before = NULL
-    cdef int status = BLAS_OK
-    cdef size_t nbytes = workspace_nbytes(task.device)
-    cdef status_t taken
-    pointer_table_write(task.device, task.stream, task.table, task.product_count, task.products)
-    taken = workspace_take(task.device, task.stream, nbytes, &workspace)
-    if taken != STATUS_OK:
-        raise_for_malloc(task.device, nbytes, task.stream, taken)
-    taken = context_enter(task.device, &before)
-    if taken != STATUS_OK:
-        workspace_return(&workspace)
-        raise_for_status(taken, "context_enter")
-    status = cublas_run_grouped(task.products, task.product_count, task.table, workspace.ptr,
-                                workspace.nbytes, task.stream)
-    context_leave(task.device, before)
-    workspace_return(&workspace)
-    if status == BLAS_NOT_SUPPORTED:
+    cdef Plan plan
+    cdef Work work
+    cdef Outcome outcome
+    grouped_plan(task.products, &plan)
+    work_init(&work, &plan, task.products, task.stream)
+    work.count, work.scratch = task.product_count, task.table
+    work_queue(&work, &outcome)
+    if outcome.stage == STAGE_LIBRARY and outcome.status == BLAS_NOT_SUPPORTED:
         grouped_refused.add((task.products[0].type_a, task.products[0].compute))
         return launch_alone(task)
-    if status != BLAS_OK:
-        raise_for_blas(status, "cublasGemmGroupedBatchedEx",
-                       f"for {task.product_count} products, the first "
-                       + product_facts(task.products))
-    return 0
+    return 0 if outcome.stage == STAGE_DONE else raise_for_outcome(&work, &outcome)
 
 
 cdef int launch_alone(GroupedTask* task) except -1:
