@@ -90,7 +90,7 @@ def unaligned():
     ):
         columns = 112 if b or types[0] == "float32" else 128
         yield products.unaligned(
-            *types, a, b, even_a and not a, even_b and not b, columns, split, 6
+            *types, (a, b), (even_a and not a, even_b and not b), columns, split, 6
         )
 
 

@@ -220,20 +220,18 @@ def grouped_wgmma(input_name, output_name, quartets, columns, is_along_terms):
     return program_of("grouped/grouped_wgmma.cuh", types | sizes, **_WGMMA)
 
 
-def unaligned(
-    input_name, output_name, a_along_k, b_along_k, a_is_even, b_is_even, columns, split, stages
-):
+def unaligned(input_name, output_name, along_k, is_even, columns, split, stages):
     """Return the program of unaligned products in one launch.
 
     Parameters
     ----------
     input_name, output_name : {"float16", "bfloat16", "float32"}
         Element types of the operands and of the result; float32 is multiplied as TF32.
-    a_along_k, b_along_k : bool
+    along_k : (bool, bool)
         Whether k is the contiguous dimension of A and of B.
-    a_is_even, b_is_even : bool
-        Whether an operand not along k has rows whole chunks of 16 bytes apart. This decides its
-        speed, not its result.
+    is_even : (bool, bool)
+        Whether A and B, where they are not along k, have rows whole chunks of 16 bytes apart. This
+        decides the speed, not the result.
     columns : int
         Of the tile of D, of 128 rows, that a cluster computes: a multiple of 16; of 32 where 16-bit
         B is not along k.
@@ -242,6 +240,7 @@ def unaligned(
     stages : int
         Steps of 128 bytes along k that shared memory holds, 4 at least.
     """
+    (a_along_k, b_along_k), (a_is_even, b_is_even) = along_k, is_even
     far, near = (4, 1) if input_name == "float32" else (8, 2)
     kind = _PTX[input_name]
     depth = 8 if input_name == "float32" else 16

@@ -82,6 +82,12 @@ cdef void task_release(Task* task) noexcept nogil
 # Many products of different shapes as one piece of work, in the steps of task.pxd: prepare (may
 # raise, has queued nothing), launch, release. The caller holds the GIL throughout.
 
+cdef struct Pairs:              # out[i] = a[i] @ b[i]
+    int64_t count
+    const Operand* a
+    const Operand* b
+    Operand* out
+
 cdef struct GroupedTask:
     int device
     uint64_t stream
@@ -95,14 +101,12 @@ cdef struct GroupedTask:
 
 # The operands and the options must stay where they are until the release. Without alpha, beta,
 # bias, activation and conjugation; `out` arrays share nothing with each other.
-cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t count,
-                         const Operand* a, const Operand* b, Operand* out,
+cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const Pairs* pairs,
                          const Options* options) except -1
 cdef int grouped_launch(GroupedTask* task) except -1
 cdef void grouped_release(GroupedTask* task) noexcept nogil
 # Raises ValueError when a result shares memory with another or with an operand of any pair.
-cdef int check_grouped_extents(int64_t count, const Operand* a, const Operand* b,
-                               const Operand* out) except -1
+cdef int check_grouped_extents(const Pairs* pairs) except -1
 
 
 # ---- grouped_offsets

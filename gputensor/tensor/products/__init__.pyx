@@ -1,5 +1,6 @@
 # The public functions of products.
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -17,7 +18,7 @@ from gputensor.blas.plan cimport (
     precision_current, precision_for,
 )
 from gputensor.blas.product cimport (
-    GroupedTask, Options, QuantizedProduct, QuantizedTask, ScaledProduct, ScaledTask, Task, check_extents, check_grouped_extents,
+    GroupedTask, Options, Pairs, QuantizedProduct, QuantizedTask, ScaledProduct, ScaledTask, Task, check_extents, check_grouped_extents,
     grouped_launch, grouped_prepare, grouped_release, offsets_check, offsets_launch,
     options_init, quantized_launch, quantized_prepare, quantized_release, raise_for_shapes, scale_fits, scaled_launch, scaled_prepare, scaled_release,
     task_launch, task_prepare, task_release,

@@ -161,8 +161,9 @@ cdef void* kernel_of(const Product* product, int split) except NULL:
     found = kernel_find(unaligned_kernels, key)
     if found == NULL:
         found = unaligned_kernels.add(key, programs.unaligned(
-            DTYPES[product.type_a].name, DTYPES[product.type_d].name, a_along_k, b_along_k,
-            a_is_even, b_is_even, unaligned_columns_of(product.type_a, b_along_k), split, STAGES))
+            DTYPES[product.type_a].name, DTYPES[product.type_d].name, (a_along_k, b_along_k),
+            (a_is_even, b_is_even), unaligned_columns_of(product.type_a, b_along_k), split,
+            STAGES))
     return found
 
 
