@@ -20,8 +20,8 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._arrays.element_types import CODE_OF
-from gputensor.blas import kernels as small_m
-from gputensor.blas import kernels as small_m_mma
+from gputensor.blas import backends as small_m
+from gputensor.blas import backends as small_m_mma
 from gputensor.blas.host import int4_layout
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from report import Report, require_gpu
@@ -115,7 +115,7 @@ class Ours:
                 addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr())
                 addresses += (scales.data_ptr() if scales is not None else 0, 0, 0)
                 stream = gt.current_stream("cuda").cuda_stream
-                if not small_m.skinny_run(0, stream, FORMS[form], code, code, (m, n, k), addresses,
+                if not small_m.skinny_run(0, stream, FORMS[form], (code, code), (m, n, k), addresses,
                                    (k, pitch, n, n), group=group):  # fmt: skip
                     raise ValueError(f"the kernel does not fit {form} {m}x{n}x{k}")
 

@@ -7,7 +7,7 @@ import pytest
 import gputensor as gt
 from gputensor._driver import cuda
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas.kernels import packing
+from gputensor.blas.backends import packing
 from tests.conformance.products.test_matmul import assert_within, bound, random_array, wide
 
 pytestmark = pytest.mark.skipif(

@@ -5,8 +5,8 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas import kernels as small_m
-from gputensor.blas import kernels as small_m_mma
+from gputensor.blas import backends as small_m
+from gputensor.blas import backends as small_m_mma
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 from tests.support import skinny_checks as cases
 
@@ -67,6 +67,6 @@ def test_equal_bits_from_run_to_run(rng):
         addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr(), 0, 0, 0)
         stream = gt.current_stream("cuda").cuda_stream
         pitches = (8192, 8192, 8192, 0)
-        assert small_m.skinny_run(0, stream, PLAIN, 10, 10, (16, 8192, 8192), addresses, pitches)
+        assert small_m.skinny_run(0, stream, PLAIN, (10, 10), (16, 8192, 8192), addresses, pitches)
         results.append(y.numpy().view(np.uint16))
     assert all(np.array_equal(result, results[0]) for result in results)

@@ -8,7 +8,7 @@ import pytest
 import gputensor as gt
 from gputensor import blas
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas.kernels import tile_of
+from gputensor.blas.backends import tile_of
 from tests.conformance.products.test_matmul import (
     assert_within,
     bound,

@@ -7,7 +7,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas import kernels as direct
+from gputensor.blas import backends as direct
 from tests.conformance.products.test_matmul import TF32, assert_within, bound, numpy_dtype, wide
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
@@ -76,8 +76,7 @@ def multiply(rng, name, out, operations, sizes, split, *, alpha=1.0, beta=0.0, h
         operations,
         sizes,
         (a.address, b.address, c.address, d.address, vector.address if has_bias else 0),
-        (a.ld, b.ld, c.ld, d.ld),
-        (a.stride, b.stride, c.stride, d.stride),
+        ((a.ld, b.ld, c.ld, d.ld), (a.stride, b.stride, c.stride, d.stride)),
         split=split,
         alpha=alpha,
         beta=beta,

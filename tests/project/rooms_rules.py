@@ -217,22 +217,7 @@ MANY_PARAMETERS = {
     ("_kernels/launch/module_cache.pxi", "launch_kernel"),
     ("_kernels/launch/module_cache.pxi", "launch_kernel_3d"),
     ("_kernels/programs.py", "elementwise"),
-    ("blas/host/gemm.py", "product"),
-    ("blas/host/gemm.py", "scaled_product"),
-    ("blas/kernels/padding/padding.pxi", "relayout_add"),
-    ("blas/kernels/programs.py", "unaligned"),
-    ("blas/kernels/skinny/skinny.pxi", "fill_small"),
-    ("blas/kernels/skinny/skinny.pxi", "skinny_run"),
-    ("blas/kernels/unaligned/unaligned.pxi", "unaligned_run"),
-    ("blas/plan/prepare.pxi", "place"),
-    ("blas/product/grouped.pxi", "grouped_prepare"),
-    ("blas/product/grouped_offsets.pxi", "launch_groups"),
     ("tensor/functions/reduction.pxi", "reduced"),
-    ("tensor/products/product_call.pxi", "multiply"),
-    ("tensor/products/product_call.pxi", "result_for"),
-    ("tensor/products/products.pxi", "add_product"),
-    ("tensor/products/products.pxi", "finished_product"),
-    ("tensor/products/scaled.pxi", "scaled_product"),
 }
 
 

@@ -7,7 +7,8 @@ import pytest
 import gputensor as gt
 from gputensor import blas
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import padding, programs
+from gputensor.blas import backends
+from gputensor.blas.kernels import padding
 from gputensor.errors import DeviceError
 from tests.conformance.products.test_matmul import (
     assert_within,
@@ -42,13 +43,13 @@ known = set()
 
 
 def counted(*arguments):
-    """In the place of programs.tiny: each new plan of a tiny product asks for its program."""
+    """In the place of tiny_program: each new plan of a tiny product asks for its program."""
     known.add(arguments)
     counted.plans += 1
     return counted.source(*arguments)
 
 
-counted.source = programs.tiny
+counted.source = backends.tiny_program
 
 
 @pytest.fixture(autouse=True)
@@ -57,7 +58,7 @@ def count(monkeypatch):
     known.clear()
     counted.plans = 0
     blas.forget_plans()
-    monkeypatch.setattr(programs, "tiny", counted)
+    monkeypatch.setattr(backends, "tiny_program", counted)
 
 
 def stored(array, is_turned, offset):

@@ -10,6 +10,7 @@ import itertools
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels import programs as elements
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor.blas.backends import tiny_program
 from gputensor.blas.kernels import programs as products
 
 FLOATS = ("float16", "bfloat16", "float32")
@@ -89,7 +90,7 @@ def unaligned():
     ):
         columns = 112 if b or types[0] == "float32" else 128
         yield products.unaligned(
-            *types, a, b, even_a and not a, even_b and not b, columns, split, 6
+            *types, (a, b), (even_a and not a, even_b and not b), columns, split, 6
         )
 
 
@@ -134,7 +135,7 @@ KERNELS = {
     "transpositions": (transpositions, 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "epilogues": (epilogues, 2),
-    "tiny": (each(products.tiny, FLOATS, FLOATS, (16, 32)), 2),
+    "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
     "strided": (each(products.strided), 1),
     "listed": (each(products.listed), 1),

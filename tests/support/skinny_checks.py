@@ -5,8 +5,8 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._arrays.element_types import CODE_OF
-from gputensor.blas import kernels as small_m
-from gputensor.blas import kernels as small_m_mma
+from gputensor.blas import backends as small_m
+from gputensor.blas import backends as small_m_mma
 from gputensor.blas.host import int4_layout
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
 
@@ -57,7 +57,7 @@ def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, h
     codes = CODE_OF[DTYPES[name]], CODE_OF[DTYPES[out]]
     stream = gt.current_stream("cuda").cuda_stream
     sizes = (m, n, k)
-    assert small_m.skinny_run(0, stream, form, *codes, sizes, addresses, pitches, group=group,
+    assert small_m.skinny_run(0, stream, form, codes, sizes, addresses, pitches, group=group,
                        alpha=alpha, beta=beta)  # fmt: skip
     gt.synchronize()
     got = y_on.numpy()

@@ -1,69 +1,171 @@
 # What other rooms may call of blas/backends; each section is named after its part.
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport KIND_INT, KIND_UINT, dtype_kind
 from gputensor.blas.libraries cimport Workspace
 from gputensor.blas.plan cimport Choice, Plan, PlanKey, Product
 
-# ---- dispatch
+# ---- work
 
-# Between a Product and the libraries: who plans it, who runs it. Nothing but dispatch_load needs
-# the GIL; the device's context must be current.
+# Planned work on its way to a stream. `products` is one product, or the `count` of a grouped call.
+cdef struct Work:
+    Plan* plan
+    Product* products
+    int64_t count
+    uint64_t stream
+    uint64_t scratch            # memory of `scratch_nbytes(plan, product)`; 0: none
+    Workspace workspace         # of library calls; work_queue fills it
 
-# Loads both libraries and settles the device's workspace size, once.
-cdef int dispatch_load(int device) except -1
-cdef bint dispatch_is_loaded(int device) noexcept nogil
-# Whether the library knows float32 emulated by bfloat16; loads it. Needs the GIL.
-cdef bint dispatch_emulates(int device) except -1
-# The same once the libraries are loaded.
-cdef bint library_emulates() noexcept nogil
-# Builds the plan of a product. `choice` may be NULL. NULL and a cuBLAS status on failure. The plan
-# is the caller's until plan_insert takes it.
-cdef Plan* plan_build(const Product* product, const PlanKey* key, uint64_t hash_value,
-                      int preference, const Choice* choice, int* status) noexcept nogil
-cdef void plan_destroy(Plan* plan) noexcept nogil
-# Queues one repetition of the product by the plan's library; a cuBLAS status.
-cdef int plan_run(Plan* plan, const Product* product, const Workspace* workspace,
-                  uint64_t stream) noexcept nogil
-# To call when a call is done with its plan: destroys one that found no place in the table.
-cdef void plan_drop(Plan* plan) noexcept nogil
+# Which step failed, with a status of cuBLAS for STAGE_LIBRARY and of the driver for the others.
+cdef enum Stage:
+    STAGE_DONE = 0
+    STAGE_WORKSPACE = 1
+    STAGE_CONTEXT = 2
+    STAGE_LIBRARY = 3
+
+cdef struct Outcome:
+    Stage stage
+    int status
+
+cdef void work_init(Work* work, Plan* plan, Product* products, uint64_t stream) noexcept nogil
+# Takes a workspace where the plan needs one, and queues the work: once, or for each index tuple of
+# the product's outer dimensions. Raises what a launch of our own kernels raises.
+cdef int work_queue(Work* work, Outcome* outcome) except -1 nogil
+# The same in a context that is current, with the workspace of `work`; a cuBLAS status.
+cdef int work_launch(Work* work) except -1 nogil
+# Raises for an outcome that is not STAGE_DONE.
+cdef int raise_for_outcome(const Work* work, const Outcome* outcome) except -1
 
 cdef inline bint is_integer(int dtype) noexcept nogil:
     return dtype_kind(dtype) == KIND_INT or dtype_kind(dtype) == KIND_UINT
 
 
-# ---- own_kernels
+# ---- table
 
-# Plans of products that go to kernels of our own. Needs the GIL; compiles kernels on first use.
+# A backend is one way to compute products: a library's call or a kernel of ours. table.pxi has a
+# row for each. Every function may be called without the GIL.
 
-# Whether a Backend of plan.pxd is a kernel of ours that competes with the libraries.
-cdef bint is_own(int backend) noexcept nogil
-# The plan by one of our kernels; NULL when that is not expected to be the quickest way, and where
-# nothing compiles kernels. The plan is the caller's until plan_insert takes it.
-cdef Plan* own_plan(int backend, const Product* product, const PlanKey* key,
-                    uint64_t hash_value) except? NULL
+cdef enum:                      # what of an epilogue a launch does, besides alpha and beta
+    DOES_BIAS = 1
+    DOES_ACTIVATION = 2
+    DOES_ADDEND = 4             # beta multiplies a C that is not D
+    DOES_ALL = 7
+
+cdef enum Role:
+    ROLE_LIBRARY = 0            # takes what our own kernels leave, in a context, with a workspace
+    ROLE_OWN = 1                # a kernel of ours that competes with the libraries
+    ROLE_OWN_FIRST = 2          # the same, preferred to the algorithms measured on the device
+    ROLE_GROUP = 3              # for many products at once; planned by its caller
+
+cdef struct Backend:
+    const char* name
+    const char* call            # what errors name
+    int number                  # in plans and in files of tuned results; never used again
+    Role role
+    int epilogues               # DOES_*
+    # Whether the launch computes this product at all, and whether it is expected to be the quickest
+    # way. The models compare with the libraries, each for its own products, and not with each
+    # other: planning takes the first row that wins.
+    bint (*can)(const Product* product) except -1 nogil
+    bint (*wins)(const Product* product) except -1 nogil
+    # Completes the plan: descriptors, algorithm or kernel. A cuBLAS status, BLAS_NOT_SUPPORTED where
+    # there is no algorithm or nothing compiles the kernel.
+    int (*build)(const Product* product, const Choice* choice, Plan* plan) except -1 nogil
+    size_t (*scratch)(const Plan* plan, const Product* product) noexcept nogil
+    int (*launch)(const Work* work) except -1 nogil     # one repetition; a cuBLAS status
+
+# The row of a number; NULL: there is none.
+cdef const Backend* backend_of(int number) noexcept nogil
+cdef bint is_own(int number) noexcept nogil
 # Scratch memory of one run of a plan.
-cdef size_t own_scratch_nbytes(const Plan* plan, const Product* product) noexcept nogil
+cdef size_t scratch_nbytes(const Plan* plan, const Product* product) noexcept nogil
 
 
-# ---- repetition
+# ---- planning
 
-# A planned product on its stream, once or for each index tuple of its outer dimensions.
+# What a plan is asked for: fill the first four, and plan_known fills the rest.
+cdef struct Wanted:
+    const Product* product
+    int preference              # a Library
+    int key_bits                # keep plans apart from those of other callers
+    const Choice* choice        # as tuning found it; NULL: by models and heuristics
+    PlanKey key
+    uint64_t hash
 
-# Queue the product; a cuBLAS status. `workspace` may be NULL for kernels of our own; `scratch` is
-# the table of a pointer-array call, or the tiles of a packed product.
-cdef int repeat_product(Plan* plan, Product* product, const Workspace* workspace, uint64_t stream,
-                        uint64_t scratch) except -1
-
-
-# ---- plan_build
-
-# Planning on a miss of the plan table: with the GIL, where tuning has its say.
-
-# Builds the plan of a product by what tuning knows of it, else by model and heuristic, and puts it
-# into the table. `stream` is where the product will run.
-cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_value,
-                    int preference, uint64_t stream) except NULL
+# The plan in the table, or NULL. The device's libraries are loaded where there is one.
+cdef Plan* plan_known(Wanted* wanted) noexcept nogil
+# Builds the plan of a product that is in no table: the libraries' way, not put into the table.
+# NULL, and an outcome, on failure.
+cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
+# The same by one of our kernels; NULL where it is not expected to be the quickest way, and where
+# nothing compiles it.
+cdef Plan* own_plan(int number, const Wanted* wanted) except? NULL nogil
+# Puts a plan into the table; one that finds no place is transient.
+cdef Plan* plan_publish(Plan* plan) noexcept nogil
+# Plans by what tuning knows of the product, else by models and heuristics, and publishes the plan.
+# `stream` is where the product will run. Needs the GIL.
+cdef Plan* plan_now(Wanted* wanted, uint64_t stream) except NULL
+cdef void plan_destroy(Plan* plan) noexcept nogil
+# To call when a call is done with its plan: destroys one that found no place in the table.
+cdef void plan_drop(Plan* plan) noexcept nogil
 # A product in words, for messages.
 cdef str product_facts(const Product* product)
+
+# Loads both libraries and settles the device's workspace size, once. Needs the GIL.
+cdef int libraries_load(int device) except -1
+cdef bint libraries_are_loaded(int device) noexcept nogil
+# Whether the library knows float32 emulated by bfloat16, once it is loaded.
+cdef bint library_emulates() noexcept nogil
+
+
+# ---- pointers
+
+# Batches that no single stride describes, as one call with arrays of addresses on the device.
+
+# Whether the repetitions of a product (its `outer` dimensions) are to go as one pointer-array call:
+# pure arithmetic.
+cdef bint pointer_batch_wins(const Product* product) noexcept nogil
+# Whether the library takes matrices at these addresses by pointer.
+cdef bint pointers_are_aligned(const Product* product, int a, int b, int d) noexcept nogil
+# Compile what writes the table; False where nothing compiles kernels.
+cdef bint pointer_batch_ready(int device) except -1
+# A plan for the grouped call of `work`, whose scratch is a table of this size.
+cdef void grouped_plan(const Product* products, Plan* plan) noexcept nogil
+cdef size_t grouped_table_nbytes(int64_t count) noexcept nogil
+
+
+# ---- skinny
+
+# A skinny product: y = alpha * x w^T + beta * addend + bias for at most 16 rows of x, as the own
+# kernels take it, whose weights may be quantized.
+
+cdef enum:
+    SMALL_M = 16                # rows of x at most
+
+cdef enum Form:                 # how the weights lie, as in skinny_mma.cuh
+    FORM_PLAIN = 0              # [n, k], of the type of x
+    FORM_INT8 = 1               # [n, k], with scales
+    FORM_INT4 = 2               # tiles of 16 x 64 (int4_layout.py), with scales
+
+cdef struct SmallProduct:
+    int device
+    int form
+    int type_x                  # DType codes
+    int type_y                  # also of bias and addend
+    int group                   # k that share a scale; 0: all
+    int64_t m, n, k
+    uint64_t x, w, y
+    int64_t x_pitch             # elements from row to row
+    int64_t w_pitch             # elements; for INT4 tiles from tile row to tile row
+    int64_t y_pitch
+    int64_t addend_pitch
+    uint64_t scales             # [groups, n] of type_x; 0 for plain weights
+    uint64_t bias               # [n], or 0
+    uint64_t addend             # [m, n]; read when beta is not 0
+    float alpha, beta
+
+# Whether a kernel can do the product: types, sizes and alignments.
+cdef bint small_product_fits(const SmallProduct* product) noexcept nogil
+# Queues it on the stream. Needs the GIL; raises DriverError when the launch is refused.
+cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1

@@ -1,40 +1,47 @@
-# Which backend computes a product, and building its plan.
+# Which backend computes a product, its plan, and its way to the stream.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 
-from gputensor._arrays cimport DT_INT32, DT_INT8, KIND_SMALL, dtype_itemsize, dtype_kind
-from gputensor._driver.cuda cimport context_enter, context_leave
-from gputensor._driver.registry cimport driver_get
-from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, Driver
-from gputensor.blas.kernels cimport (
-    PAD_NONE, Relayout, direct_plan, direct_run, packed_nbytes, packed_plan, packed_run,
-    pad_bind, pad_choose, pointer_batch_run, skinny_product_plan, skinny_product_run, tiny_plan,
-    tiny_run,
+from gputensor._alloc.allocator cimport raise_for_malloc
+from gputensor._arrays cimport (
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, KIND_COMPLEX, KIND_FLOAT,
+    KIND_SMALL, dtype_itemsize, dtype_kind,
 )
+from gputensor._driver.cuda cimport context_enter, context_leave, cuda_capability
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport (
+    HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
+)
+from gputensor._kernels.launch cimport (
+    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+)
+from gputensor.blas.kernels cimport PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_choose
 from gputensor.blas.libraries cimport (
-    BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK, LIBRARY_AUTO, LIBRARY_CUBLAS, Workspace,
-    load_libraries, workspace_configure, workspace_nbytes,
+    BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK, COMPUTE_32F, COMPUTE_32F_FAST_16BF,
+    COMPUTE_32F_FAST_TF32, LIBRARY_AUTO, LIBRARY_CUBLAS, OP_N, OP_T, load_libraries,
+    workspace_configure, workspace_nbytes, workspace_return, workspace_take,
 )
 from gputensor.blas.libraries.gemm cimport (
-    bind_cublas, bind_table, cublas_run, integer_run, lt_plan_build, lt_plan_destroy, lt_run,
-    lt_version,
+    bind_cublas, bind_table, cublas_run, cublas_run_grouped, cublas_run_pointers, integer_factor,
+    lt_plan_build, lt_plan_destroy, lt_run, lt_version,
 )
 from gputensor.blas.plan cimport (
-    ACT_NONE, BACKEND_CUBLAS, BACKEND_DIRECT, BACKEND_INTEGER, BACKEND_LT, BACKEND_PACKED,
-    BACKEND_SMALL_M, BACKEND_TINY, CHOICE_ANY, CONFIG_COUNT, PRODUCT_AS_IT_IS, PRODUCT_FACTORS,
-    PRODUCT_POINTERS, Choice, Plan, PlanKey, Product, plan_insert, product_signature,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY, CONFIG_COUNT,
+    MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_POINTERS, alignment_of, plan_find,
+    plan_hash, plan_insert, plan_key, product_alignments, product_signature,
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.blas.kernels import padding
+from gputensor._driver.cuda import device_info
+from gputensor.blas.kernels import padding, programs
 from gputensor.blas.libraries import preferred_blas_library
 from gputensor.blas.libraries.status import raise_for_blas
 from gputensor.blas.tuning import tunable
 from gputensor.blas.tuning.measured_algorithms import find_algorithm
-from gputensor.errors import raise_for_status
+from gputensor.errors import DeviceError, raise_for_status
 
-include "dispatch.pxi"
-include "own_kernels.pxi"
-include "repetition.pxi"
-include "plan_build.pxi"
+include "work.pxi"
+include "table.pxi"
+include "planning.pxi"

@@ -11,26 +11,25 @@ from gputensor._arrays cimport (
     DT_BFLOAT16, DT_COMPLEX128, DT_COMPLEX64, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64,
     DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, dtype_itemsize,
 )
-from gputensor._driver.cuda cimport context_enter, context_leave
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport EVENT_TIMING, MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport Kernel, kernel_function, launch_kernel
 from gputensor.blas.backends cimport (
-    dispatch_load, is_own, own_plan, own_scratch_nbytes, plan_build, plan_destroy,
-    repeat_product,
+    STAGE_CONTEXT, Outcome, Wanted, Work, is_own, libraries_load, own_plan, plan_build,
+    plan_destroy, plan_known, scratch_nbytes, work_init, work_launch,
 )
 from gputensor.blas.kernels cimport (
     PAD_A, PAD_B, PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_nbytes,
     relayout_launch,
 )
-from gputensor.blas.libraries cimport BLAS_OK, COMPUTE_32F, OP_N, Workspace, workspace_nbytes
+from gputensor.blas.libraries cimport BLAS_OK, COMPUTE_32F, LIBRARY_AUTO, OP_N, workspace_nbytes
 from gputensor.blas.libraries.gemm cimport lt_config_of, lt_enumerate, lt_neighbours, lt_proposals
 from gputensor.blas.plan cimport (
-    BACKEND_CUBLAS, BACKEND_DIRECT, BACKEND_LT, BACKEND_PACKED, BACKEND_SMALL_M, BACKEND_TINY,
-    CONFIG_COUNT, Choice, Plan, PlanKey, Product, plan_hash, plan_key, product_of_signature,
+    BACKEND_CUBLAS, BACKEND_LT, CONFIG_COUNT, Choice, Plan, Product, product_of_signature,
 )
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor.blas.backends import backend_table
 from gputensor.blas.kernels import programs
 from gputensor.errors import raise_for_status
 

@@ -1,6 +1,6 @@
-"""The operands of one product on a device, ready to be multiplied and timed with any algorithm.
+"""The operands of one product on a device, ready to be multiplied and timed in any algorithm.
 
-An algorithm is None (the cost models and the library's heuristic decide) or a tuple (pad, backend,
+A algorithm is None (as the cost models and the library's heuristic decide) or a tuple (pad, backend,
 configuration). Operands rotate through more memory than the cache holds; products are captured into
 graphs, so that the host's time does not count. Plans and graphs are numbers here; who asked for one
 releases it. Everything runs on a stream of its own, never inside a capture of the caller's.
@@ -65,7 +65,7 @@ cdef class ProductBench:
         self.blocks = []
         self.device = device
         self.driver = driver_open(device)
-        dispatch_load(device)
+        libraries_load(device)
         product_of_signature(signature, &self.raw)
         self.raw.device = device
         # One stream for each device, for good: blocks of the allocator's pools carry its handle.
@@ -158,8 +158,8 @@ cdef class ProductBench:
         return 0
 
     cdef uint64_t take_own_scratch(self, Plan* plan) except? 1:
-        """Memory for one of our own kernels, shared by the sets as the padding is."""
-        cdef size_t nbytes = own_scratch_nbytes(plan, &self.raw)
+        """The scratch memory of a plan, shared by the sets as the padding is."""
+        cdef size_t nbytes = scratch_nbytes(plan, &self.raw)
         if nbytes and not self.own_scratch:
             self.own_scratch = self.take(nbytes)
         return self.own_scratch
@@ -168,7 +168,7 @@ cdef class ProductBench:
         """Queue one product; a cuBLAS status."""
         cdef Product product = self.sets[index]
         cdef Relayout before, after
-        cdef Workspace workspace
+        cdef Work work
         cdef int status
         if plan.pad:
             self.take_padding()
@@ -176,10 +176,11 @@ cdef class ProductBench:
             if before.count:
                 relayout_launch(&before, self.device, self.stream)
         # A block of its own: inside a capture nothing may be allocated behind the streams' back.
-        workspace.ptr, workspace.nbytes = self.scratch, self.scratch_nbytes
-        workspace.lent = <Block*>NULL
-        status = repeat_product(plan, &product, &workspace, self.stream,
-                                self.take_own_scratch(plan))
+        work_init(&work, plan, &product, self.stream)
+        work.workspace.ptr, work.workspace.nbytes = self.scratch, self.scratch_nbytes
+        work.workspace.lent = <Block*>NULL
+        work.scratch = self.take_own_scratch(plan)
+        status = work_launch(&work)
         if status == BLAS_OK and plan.pad and after.count:
             relayout_launch(&after, self.device, self.stream)
         return status
@@ -250,29 +251,30 @@ cdef class ProductBench:
         return values.astype(np.complex128 if values.dtype.kind == "c" else np.float64)
 
     def plan(self, object choice):
-        """Make the plan of an algorithm; 0 when the library has none."""
-        cdef PlanKey key
+        """Make the plan of a algorithm; 0 when the library has none."""
         cdef Choice given
+        cdef Wanted wanted
+        cdef Outcome outcome
         cdef Plan* plan
-        cdef void* before = NULL
-        cdef int status = BLAS_OK
         cdef int index
-        plan_key(&self.raw, 0, &key)
+        wanted.product, wanted.preference, wanted.key_bits = &self.raw, LIBRARY_AUTO, 0
+        wanted.choice = NULL
+        plan_known(&wanted)
         if choice is not None:
+            wanted.choice = &given
             given.pad, given.backend, config = choice
             if is_own(given.backend):
-                return <uint64_t>own_plan(given.backend, &self.raw, &key, plan_hash(&key))
+                return <uint64_t>own_plan(given.backend, &wanted)
             given.has_config = config is not None
             for index in range(CONFIG_COUNT):
                 given.config[index] = config[index] if config is not None else 0
-        raise_for_status(context_enter(self.device, &before), "context_enter")
-        plan = plan_build(&self.raw, &key, plan_hash(&key), 0,
-                          &given if choice is not None else NULL, &status)
-        context_leave(self.device, before)
+        plan = plan_build(&wanted, &outcome)
+        if plan is NULL and outcome.stage == STAGE_CONTEXT:
+            raise_for_status(outcome.status, "context_enter")
         return <uint64_t>plan
 
     def algorithm_of(self, uint64_t plan):
-        """Return the algorithm of a plan, its library named."""
+        """Return the algorithm that a plan goes, its library and algorithm named."""
         cdef Plan* found = <Plan*>plan
         cdef Choice choice
         config = None
@@ -288,7 +290,7 @@ cdef class ProductBench:
             plan_destroy(<Plan*>plan)
 
     def forms(self):
-        """Return the forms of padding: none, the odd inputs, all odd matrices."""
+        """Return the algorithms to pad: none, the odd inputs, all odd matrices."""
         cdef int odd = odd_matrices(&self.raw)
         if self.raw.outer_ndim:
             return [PAD_NONE]
@@ -298,11 +300,10 @@ cdef class ProductBench:
         """Return the algorithms by our own kernels that are expected to do well."""
         if self.raw.outer_ndim:
             return []
-        return [(PAD_NONE, backend, None)
-                for backend in (BACKEND_TINY, BACKEND_SMALL_M, BACKEND_DIRECT, BACKEND_PACKED)]
+        return [(PAD_NONE, row["number"], None) for row in backend_table() if row["is_own"]]
 
     def proposals(self, int padded):
-        """Return the libraries' algorithms for one form of padding, the likely first."""
+        """Return the libraries' algorithms for the product padded in one form, the likely first."""
         return [(padded, BACKEND_CUBLAS, None)] + self.search(padded, None, 0)
 
     def everything(self, int padded, double deadline):
@@ -335,7 +336,7 @@ cdef class ProductBench:
         return [(padded, BACKEND_LT, one) for one in found]
 
     def tolerance(self, expected):
-        """Return how far two results may differ, by the sum's order and rounding."""
+        """Return how far results of two algorithms may be apart, by the sum's order and rounding."""
         unit = {DT_FLOAT16: 2.0**-10, DT_BFLOAT16: 2.0**-7, DT_FLOAT64: 2.0**-50,
                 DT_COMPLEX128: 2.0**-50}.get(self.raw.type_d, 2.0**-9)
         if self.raw.type_d == DT_FLOAT32 and self.raw.compute == COMPUTE_32F and (

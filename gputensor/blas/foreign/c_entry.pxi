@@ -152,7 +152,7 @@ cdef int open_device(int device) noexcept with gil:
     """Open the device and load its libraries; once for each device."""
     try:
         driver_open(device)
-        dispatch_load(device)
+        libraries_load(device)
     except BaseException as error:
         text = f"{type(error).__name__}: {error}".encode()
         gt_set_error(text)
@@ -165,7 +165,7 @@ cdef int run_host(Operand* operands, uint64_t stream) noexcept with gil:
         driver_open(HOST_DEVICE)
         host_call(HOST_DEVICE, stream, gemm_host.product, (
             host_view(&operands[0]), host_view(&operands[1]), host_view(&operands[2]),
-            1, 0, None, None, 0, False, False,
+            gemm_host.PLAIN._replace(precision=precision_current() & FP32_MASK),
         ))
     except BaseException as error:
         text = f"{type(error).__name__}: {error}".encode()
@@ -189,40 +189,38 @@ cdef void fill_product(int device, Product* product) noexcept nogil:
     product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
 
 
-cdef int run_cuda(const Product* product, uint64_t stream) noexcept nogil:
-    cdef PlanKey key
-    cdef uint64_t hash_value
-    cdef Plan* plan
-    cdef Workspace workspace
-    cdef int status = BLAS_OK
-    cdef int preference = preferred_library()
+cdef int run_cuda(Product* product, uint64_t stream) noexcept nogil:
+    cdef Wanted wanted
+    cdef Outcome outcome
     cdef Choice choice
+    cdef Work work
+    cdef Plan* plan
     # Plans of this entry are kept apart: they are never padded, since that may need a compiler.
-    plan_key(product, preference | C_ENTRY, &key)
-    hash_value = plan_hash(&key)
-    plan = plan_find(&key, hash_value)
+    wanted.product, wanted.preference, wanted.key_bits = product, preferred_library(), C_ENTRY
+    plan = plan_known(&wanted)
+    outcome.stage = STAGE_DONE
     if plan is NULL:
-        choice.pad = PAD_NONE
-        choice.backend = CHOICE_ANY
-        choice.has_config = 0
-        plan = plan_build(product, &key, hash_value, preference, &choice, &status)
-        if plan is not NULL:
-            plan.is_transient = not plan_insert(plan)
-    if plan is NULL:
-        gt_set_error_number(b"no library plans the product: cuBLAS status %lld", status)
-        return NO_MEMORY if status == BLAS_ALLOC_FAILED else LIBRARY
-    if workspace_take(product.device, stream, plan.workspace_nbytes, &workspace) != STATUS_OK:
+        choice.pad, choice.backend, choice.has_config = PAD_NONE, CHOICE_ANY, 0
+        wanted.choice = &choice
+        plan = plan_publish(plan_build(&wanted, &outcome))
+    if plan is not NULL:
+        work_init(&work, plan, product, stream)
+        work_queue(&work, &outcome)
+    elif outcome.stage == STAGE_LIBRARY:
+        gt_set_error_number(b"no library plans the product: cuBLAS status %lld", outcome.status)
+        return NO_MEMORY if outcome.status == BLAS_ALLOC_FAILED else LIBRARY
+    if outcome.stage == STAGE_WORKSPACE:
         gt_set_error_number(b"no memory for a workspace of %lld bytes",
                             <int64_t>plan.workspace_nbytes)
+    elif outcome.stage == STAGE_CONTEXT:
+        gt_set_error(b"the device's context cannot be made current")
+    elif outcome.stage == STAGE_LIBRARY:
+        gt_set_error_number(b"the product was refused: cuBLAS status %lld", outcome.status)
+    if plan is not NULL:
         plan_drop(plan)
-        return NO_MEMORY
-    status = plan_run(plan, product, &workspace, stream)
-    workspace_return(&workspace)
-    plan_drop(plan)
-    if status != BLAS_OK:
-        gt_set_error_number(b"the product was refused: cuBLAS status %lld", status)
-        return LIBRARY
-    return OK
+    if outcome.stage == STAGE_DONE:
+        return OK
+    return NO_MEMORY if outcome.stage == STAGE_WORKSPACE else LIBRARY
 
 
 cdef int write_zeros(const Product* product, uint64_t stream) noexcept nogil:
@@ -247,7 +245,6 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
                 void* stream) noexcept nogil:
     cdef Operand[3] operands
     cdef Product product
-    cdef void* before = NULL
     cdef int device = 0
     cdef int status = check(out, left, right, operands, &device)
     if status != OK:
@@ -259,20 +256,14 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
         return invalid(b"a matrix has no unit stride, or rows that overlap")
     if device == HOST_DEVICE:
         return run_host(operands, <uint64_t>stream)
-    if not dispatch_is_loaded(device):
+    if not libraries_are_loaded(device):
         status = open_device(device)
         if status != OK:
             return status
     fill_product(device, &product)
-    if context_enter(device, &before) != STATUS_OK:
-        gt_set_error(b"the device's context cannot be made current")
-        return LIBRARY
     if product.k == 0:
-        status = write_zeros(&product, <uint64_t>stream)
-    else:
-        status = run_cuda(&product, <uint64_t>stream)
-    context_leave(device, before)
-    return status
+        return write_zeros(&product, <uint64_t>stream)
+    return run_cuda(&product, <uint64_t>stream)
 
 
 gt_mm_out = mm_out

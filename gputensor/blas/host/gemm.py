@@ -8,10 +8,11 @@ its BLAS does not take.
 """
 
 import math
+from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["product", "scaled_product"]
+__all__ = ["PLAIN", "Options", "Scales", "product", "scaled_product"]
 
 # Element type -> the type that it is multiplied in. Types that are absent are their own.
 COMPUTE = {
@@ -79,15 +80,11 @@ def _times(scale, value):
     return value * value.dtype.type(scale)
 
 
-def product(
-    out, a, b, alpha, beta, addend, bias, activation, conj_a, conj_b, scale=None, residual=None
-):
-    """Write ``activation(alpha * scale * (a @ b) + beta * addend + bias) + residual`` into `out`.
+class Options(NamedTuple):
+    """What a product does besides multiplying.
 
-    Parameters
+    Attributes
     ----------
-    out, a, b : numpy.ndarray
-        Views of the operands, with matmul's shapes.
     alpha, beta : complex or int
         Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read. Neither
         `alpha` nor `scale` is a factor of a sum of no terms.
@@ -101,7 +98,49 @@ def product(
         Conjugate that operand.
     scale, residual : numpy.ndarray or None
         Broadcast to the shape of `out`.
+    precision : int
+        The precision flags of the call. NumPy's sums are at least as exact as any of them asks for;
+        whoever records a call reads them here.
     """
+
+    alpha: complex = 1
+    beta: complex = 0
+    addend: np.ndarray | None = None
+    bias: np.ndarray | None = None
+    activation: int = 0
+    conj_a: bool = False
+    conj_b: bool = False
+    scale: np.ndarray | None = None
+    residual: np.ndarray | None = None
+    precision: int = 0
+
+
+#: The options of ``a @ b``.
+PLAIN = Options()
+
+
+class Scales(NamedTuple):
+    """The scales of an fp8 product, each None or a float32 array.
+
+    Those of `a` and `b` are matrices with one number along an axis, one for each element, or one
+    for each block of 128 elements; that of the result broadcasts to its shape.
+    """
+
+    a: np.ndarray | None = None
+    b: np.ndarray | None = None
+    result: np.ndarray | None = None
+
+
+def product(out, a, b, options=PLAIN):
+    """Write ``activation(alpha * scale * (a @ b) + beta * addend + bias) + residual`` into `out`.
+
+    Parameters
+    ----------
+    out, a, b : numpy.ndarray
+        Views of the operands, with matmul's shapes.
+    options : Options
+    """
+    alpha, beta, addend, bias, activation, conj_a, conj_b, scale, residual, _precision = options
     compute = _compute_dtype(a, out)
     left = a.astype(compute, copy=False)
     right = b.astype(compute, copy=False)
@@ -130,26 +169,21 @@ def product(
     _cast_into(out, np.asarray(value))
 
 
-def scaled_product(out, a, b, scale_a, scale_b, bias, activation, result_scale):
+def scaled_product(out, a, b, scales, options):
     """Write ``activation((a * scale_a) @ (b * scale_b) + bias) * result_scale`` into `out`.
 
     Parameters
     ----------
     out, a, b : numpy.ndarray
         Matrices; `a` and `b` of fp8 types.
-    scale_a, scale_b : numpy.ndarray or None
-        float32 matrices with one number along an axis, one for each element, or one for each block
-        of 128 elements.
-    bias, result_scale : numpy.ndarray or None
-        Broadcast to the shape of `out`.
-    activation : int
-        An ``ACT_*`` number.
+    scales : Scales
+    options : Options
+        Of which bias and activation hold.
     """
     value = np.empty(out.shape, np.float32)
-    left, right = _dequantized(a, scale_a), _dequantized(b, scale_b)
-    product(value, left, right, 1.0, 0.0, None, bias, activation, False, False)
-    if result_scale is not None:
-        value *= result_scale
+    product(value, _dequantized(a, scales.a), _dequantized(b, scales.b), options)
+    if scales.result is not None:
+        value *= scales.result
     _cast_into(out, value)
 
 

@@ -20,5 +20,5 @@ def offset_products(out, a, b, offsets):
     for matrix, offset in zip(b, offsets.tolist(), strict=True):
         start, end = end, min(max(offset, end), len(a))
         if end > start:
-            product(out[start:end], a[start:end], matrix, 1.0, 0.0, None, None, 0, False, False)
+            product(out[start:end], a[start:end], matrix)
     out[end:] = 0

@@ -3,8 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport Operand
-from gputensor.blas.libraries cimport Workspace
-from gputensor.blas.plan cimport Plan, PlanKey, Product
+from gputensor.blas.plan cimport Product
 
 # ---- padding
 
@@ -59,139 +58,6 @@ cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_
 cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1
 
 
-# ---- tiny
-
-# Tiny products by a kernel of our own: see tiny.pyx for which and why.
-
-# The plan of a product that is tiny; NULL for any other, and where nothing compiles tiny_kernels. The
-# plan is the caller's until plan_insert takes it. Needs the GIL; compiles on first use.
-cdef Plan* tiny_plan(const Product* product, const PlanKey* key,
-                     uint64_t hash_value) except? NULL
-# Queues one repetition: one launch, nothing allocated, no object made.
-cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) except -1
-
-
-# ---- unaligned
-
-# Odd products of small and middle size by a kernel of our own that takes matrices of any alignment
-# as they are: see direct.pyx for which and why.
-
-# The plan of an odd product that the kernel is expected to be quickest with; NULL for any other,
-# and where nothing compiles it. The plan is the caller's until plan_insert takes it. Needs the GIL;
-# compiles on first use.
-cdef Plan* direct_plan(const Product* product, const PlanKey* key,
-                       uint64_t hash_value) except? NULL
-# Queues one repetition: one launch, nothing allocated, no object made.
-cdef int direct_run(const Plan* plan, const Product* product, uint64_t stream) except -1
-
-
-# ---- skinny_product
-
-# A skinny product: y = alpha * x w^T + beta * addend + bias for at most 16 rows of x, as the own
-# kernels take it (small_m.pyx).
-
-cdef enum:
-    SMALL_M = 16                # rows of x at most
-
-cdef enum Form:                 # how the weights lie, as in skinny_mma.cuh
-    FORM_PLAIN = 0              # [n, k], of the type of x
-    FORM_INT8 = 1               # [n, k], with scales
-    FORM_INT4 = 2               # tiles of 16 x 64 (int4_layout.py), with scales
-
-cdef struct SmallProduct:
-    int device
-    int form
-    int type_x                  # DType codes
-    int type_y                  # also of bias and addend
-    int group                   # k that share a scale; 0: all
-    int64_t m, n, k
-    uint64_t x, w, y
-    int64_t x_pitch             # elements from row to row
-    int64_t w_pitch             # elements; for INT4 tiles from tile row to tile row
-    int64_t y_pitch
-    int64_t addend_pitch
-    uint64_t scales             # [groups, n] of type_x; 0 for plain weights
-    uint64_t bias               # [n], or 0
-    uint64_t addend             # [m, n]; read when beta is not 0
-    float alpha, beta
-
-cdef struct SmallDevice:        # what the shape of blocks depends on
-    int multiprocessors         # 0: not asked yet
-    int can_cluster
-    int shared_nbytes           # of a multiprocessor
-
-
-# ---- skinny
-
-# Skinny products by our own kernels (skinny.cuh, skinny_mma.cuh): at most 16 rows of
-# x, the weights read once at the speed of memory.
-
-# The plan of a product for which it is expected to be the quickest way; NULL for any other, and
-# where nothing compiles skinny_kernels. The plan is the caller's until plan_insert takes it. Needs the
-# GIL.
-cdef Plan* skinny_product_plan(const Product* product, const PlanKey* key,
-                        uint64_t hash_value) except? NULL
-cdef int skinny_product_run(const Product* product, uint64_t stream) except -1
-
-
-# ---- packed_schedule
-
-# How a packed product is cut into tiles, and the tiles into shares of the clusters; arithmetic.
-
-# D here is row-major, m x n; see packed.cuh for the words.
-cdef struct Schedule:
-    int columns                 # of a tile: 256 or 128
-    int steps                   # tiles along K that hold any of it
-    int line                    # tiles along K in memory; strips read them in pairs
-    int main_m, main_n
-    int edge_m, edge_n
-    int whole, divided
-    int strips_n, strips_m
-    int strips_from
-    int weight_tile, weight_strip
-    int64_t units_tiles, units
-    int64_t tiles_a, tiles_b    # packed tiles of the operands
-    double cost                 # estimated, in microseconds
-
-
-# ---- packed
-
-# Large products of matrices that are not aligned, on Hopper, by our own kernel: both operands are
-# packed into tiles, and the product is written straight into its place.
-
-# The plan of a product for which this is expected to be the quickest way; NULL for any other, and
-# where nothing compiles packed_kernels. The plan is the caller's until plan_insert takes it. Needs the
-# GIL; compiles on first use.
-cdef Plan* packed_plan(const Product* product, const PlanKey* key,
-                       uint64_t hash_value) except? NULL
-# The scratch memory of one run, which repetitions share.
-cdef size_t packed_nbytes(const Product* product) noexcept nogil
-# Queues one repetition: two launches for each matrix of the batch.
-cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
-                    uint64_t stream) except -1
-
-
-# ---- pointers
-
-# Batches that no single stride describes, as one call with arrays of addresses on the device.
-
-# Whether the repetitions of a product (its `outer` dimensions) are to go as one pointer-array call:
-# pure arithmetic.
-cdef bint pointer_batch_wins(const Product* product) noexcept nogil
-# Whether the library takes matrices at these addresses by pointer.
-cdef bint pointers_are_aligned(const Product* product, int a, int b, int d) noexcept nogil
-# Compile what writes the table; False where nothing compiles kernels.
-cdef bint pointer_batch_ready(int device) except -1
-# The bytes of the table.
-cdef size_t pointer_batch_nbytes(const Product* product) noexcept nogil
-# Write the table and make the call; a cuBLAS status.
-cdef int pointer_batch_run(const Product* product, uint64_t table, const Workspace* workspace,
-                           uint64_t stream) except -1
-# Write a table of `total` products whose addresses are `products[i].a`, `.b`, `.d`.
-cdef int pointer_table_write(int device, uint64_t stream, uint64_t table, int64_t total,
-                             const Product* products) except -1
-
-
 # ---- epilogue
 
 # What follows a product and is not the library's to do, in one launch on a GPU:
@@ -216,17 +82,3 @@ cdef void along_last_axis(const Operand* vector, const Operand* target, Operand*
 # Queues the launch. Types that are not floats know a bias only.
 cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
                       const Operand* source, const Operand* target) except -1
-
-
-# ---- quantized
-
-# Products with quantized weights, on operands: x[m, k] row-major, the weights int8 [n, k] row-major
-# or packed int4 (int4_layout.py), scales [groups, n] of x's type, bias [n] or NULL, out[m, n] of
-# x's type, row-major. The caller has checked shapes and types. CUDA devices only.
-
-# Queues the product by the kernel for skinny products; 0 when that does not fit it.
-cdef int quantized_run(int device, uint64_t stream, const Operand* x, const Operand* weight,
-                       const Operand* scales, const Operand* bias, const Operand* out) except -1
-# Queues out[n, k] = weights * scales, rounded to the type of out and scales.
-cdef int dequantize_run(int device, uint64_t stream, const Operand* weight, const Operand* scales,
-                        const Operand* out) except -1

@@ -23,12 +23,13 @@ __all__ = [
     "packed",
     "packed_shared_nbytes",
     "packing",
+    "program_of",
     "random",
     "relayout",
     "skinny",
     "skinny_mma",
     "strided",
-    "tiny",
+    "types_of",
     "unaligned",
 ]
 
@@ -68,25 +69,14 @@ _GROUPED_STAGES = 4
 _PACKED_STAGES = {256: 4, 128: 6}
 
 
-def _program(path, defines=(), **needs):
+def program_of(path, defines=(), **needs):
+    """Return the program of a file of this folder."""
     return Program(_FOLDER + path, tuple(dict(defines).items()), **needs)
 
 
-def _types(input_name, output_name):
+def types_of(input_name, output_name):
+    """Return the defines of element types that are given by name."""
     return {"INPUT": _FLOATS[input_name], "OUTPUT": _FLOATS[output_name]}
-
-
-def tiny(input_name, output_name, tile):
-    """Return the program of tiny products.
-
-    Parameters
-    ----------
-    input_name, output_name : {"float16", "bfloat16", "float32"}
-        Element types of the operands and of the result.
-    tile : {16, 32}
-        Rows and columns of the result that one block of 256 threads computes.
-    """
-    return _program("tiny/tiny.cuh", _types(input_name, output_name) | {"TILE": tile})
 
 
 def integer(input_name, output_name):
@@ -94,34 +84,34 @@ def integer(input_name, output_name):
     wide = output_name in ("int64", "uint64")
     types = {"INPUT": _INTEGERS[input_name], "OUTPUT": _INTEGERS[output_name]}
     sums = {"SUM": "unsigned long long" if wide else "unsigned int"}
-    return _program("integer/integer.cuh", types | sums)
+    return program_of("integer/integer.cuh", types | sums)
 
 
 def strided():
     """Return the program that writes a table of addresses from strides."""
-    return _program("pointers/strided.cuh")
+    return program_of("pointers/strided.cuh")
 
 
 def listed():
     """Return the program that writes a table of addresses from a list."""
-    return _program("pointers/listed.cuh")
+    return program_of("pointers/listed.cuh")
 
 
 def relayout():
     """Return the program that copies matrices between row pitches."""
-    return _program("padding/relayout.cuh")
+    return program_of("padding/relayout.cuh")
 
 
 def random():
     """Return the program that fills operands for tuning."""
-    return _program("random/random.cuh")
+    return program_of("random/random.cuh")
 
 
 def dequantize(name, bits):
     """Return the program that makes floats, by their type's name, of 4 or 8 bits."""
     # bfloat16 is rounded by an instruction.
     needs = {"minimum": 80} if name == "bfloat16" else {}
-    return _program("quantized/dequantize.cuh", {"KIND": _KINDS[name], "BITS": bits}, **needs)
+    return program_of("quantized/dequantize.cuh", {"KIND": _KINDS[name], "BITS": bits}, **needs)
 
 
 def epilogue(types, activation, rank, vector, is_scaled, is_wide):
@@ -158,7 +148,7 @@ def epilogue(types, activation, rank, vector, is_scaled, is_wide):
         defines[name] = DTYPES[code].cuda
     defines["ARITHMETIC"] = "double" if target.name == "float64" else "float"
     defines["ACTIVATION"] = ACTIVATIONS[activation]
-    return _program("epilogue/epilogue.cuh", defines)
+    return program_of("epilogue/epilogue.cuh", defines)
 
 
 def grouped(input_name, output_name, quad):
@@ -172,7 +162,7 @@ def grouped(input_name, output_name, quad):
         Results of a thread in each direction: tiles of 64 x 64 or 128 x 128.
     """
     sizes = {"QUAD": quad, "MAX_GROUPS": MAX_GROUPS}
-    return _program("grouped/grouped.cuh", _types(input_name, output_name) | sizes)
+    return program_of("grouped/grouped.cuh", types_of(input_name, output_name) | sizes)
 
 
 def grouped_shared_nbytes(quartets, columns):
@@ -226,24 +216,22 @@ def grouped_wgmma(input_name, output_name, quartets, columns, is_along_terms):
         "IS_ALONG_TERMS": int(is_along_terms),
         "MULTIPLY": multiply,
     }
-    types = _types(input_name, output_name)
-    return _program("grouped/grouped_wgmma.cuh", types | sizes, **_WGMMA)
+    types = types_of(input_name, output_name)
+    return program_of("grouped/grouped_wgmma.cuh", types | sizes, **_WGMMA)
 
 
-def unaligned(
-    input_name, output_name, a_along_k, b_along_k, a_is_even, b_is_even, columns, split, stages
-):
+def unaligned(input_name, output_name, along_k, is_even, columns, split, stages):
     """Return the program of unaligned products in one launch.
 
     Parameters
     ----------
     input_name, output_name : {"float16", "bfloat16", "float32"}
         Element types of the operands and of the result; float32 is multiplied as TF32.
-    a_along_k, b_along_k : bool
+    along_k : (bool, bool)
         Whether k is the contiguous dimension of A and of B.
-    a_is_even, b_is_even : bool
-        Whether an operand not along k has rows whole chunks of 16 bytes apart. This decides its
-        speed, not its result.
+    is_even : (bool, bool)
+        Whether A and B, where they are not along k, have rows whole chunks of 16 bytes apart. This
+        decides the speed, not the result.
     columns : int
         Of the tile of D, of 128 rows, that a cluster computes: a multiple of 16; of 32 where 16-bit
         B is not along k.
@@ -252,10 +240,11 @@ def unaligned(
     stages : int
         Steps of 128 bytes along k that shared memory holds, 4 at least.
     """
+    (a_along_k, b_along_k), (a_is_even, b_is_even) = along_k, is_even
     far, near = (4, 1) if input_name == "float32" else (8, 2)
     kind = _PTX[input_name]
     depth = 8 if input_name == "float32" else 16
-    defines = _types(input_name, output_name) | {
+    defines = types_of(input_name, output_name) | {
         "BN": columns,
         "SPLIT": split,
         "STAGES": stages,
@@ -265,12 +254,12 @@ def unaligned(
         "B_UNIT": near if b_is_even and not b_along_k else far,
         "INSTRUCTION": f'"m16n8k{depth}.row.col.f32.{kind}.{kind}.f32"',
     }
-    return _program("unaligned/unaligned.cuh", defines, minimum=90, architecture="sm_90a")
+    return program_of("unaligned/unaligned.cuh", defines, minimum=90, architecture="sm_90a")
 
 
 def packing(nbytes):
     """Return the program that packs operands whose elements have 2 or 4 bytes."""
-    return _program("packed/packing.cuh", {"NBYTES": nbytes}, minimum=80 if nbytes == 4 else 0)
+    return program_of("packed/packing.cuh", {"NBYTES": nbytes}, minimum=80 if nbytes == 4 else 0)
 
 
 def packed_shared_nbytes(columns):
@@ -324,7 +313,7 @@ def packed(dtype, out_dtype, columns, has_addend):
     for n in (256, 128, 32):
         if n <= columns:
             defines[f"WGMMA_{n}"] = _wgmma(n, dtype)
-    return _program("packed/packed.cuh", defines, **_WGMMA)
+    return program_of("packed/packed.cuh", defines, **_WGMMA)
 
 
 def _resident(tokens, warps):
@@ -362,7 +351,7 @@ def skinny(tokens, *, tiles, warps, stages, splits):
         "MIN_BLOCKS": _resident(tokens, warps),
         "Y_KIND": 2,
     }
-    return _program("skinny/skinny.cuh", defines, minimum=_skinny_minimum(splits))
+    return program_of("skinny/skinny.cuh", defines, minimum=_skinny_minimum(splits))
 
 
 def skinny_mma(
@@ -404,4 +393,4 @@ def skinny_mma(
         "SPLITS": splits,
         "GROUP": group,
     }
-    return _program("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
+    return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))

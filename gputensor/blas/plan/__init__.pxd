@@ -139,7 +139,7 @@ cdef enum:
 
 cdef struct Choice:
     int pad                     # a mask of PAD_*, or CHOICE_ANY
-    int backend                 # a Backend, or CHOICE_ANY
+    int backend                 # the number of a backend, or CHOICE_ANY
     int has_config              # whether `config` names a cuBLASLt algorithm
     int config[CONFIG_COUNT]
 
@@ -153,14 +153,9 @@ cdef struct Choice:
 cdef enum:
     KEY_WORDS = 14
 
-cdef enum Backend:
+cdef enum:                      # backends that are named outside their table (blas/backends)
     BACKEND_LT = 0
     BACKEND_CUBLAS = 1
-    BACKEND_INTEGER = 2         # our own kernel
-    BACKEND_TINY = 3            # our own, for tiny products; `handle` is its function
-    BACKEND_SMALL_M = 4         # our own, for few columns of D
-    BACKEND_PACKED = 5          # our own, for large unaligned products; `handle`: see packed.pyx
-    BACKEND_DIRECT = 6          # our own, for small unaligned products; `handle` is its function
 
 # The facts that a plan depends on, packed: sizes, leading dimensions, batch strides, then types,
 # operations, compute type, device, epilogue, alignments and flags in two words.
@@ -172,7 +167,7 @@ cdef struct Plan:
     uint64_t hash
     int backend
     int pad                     # PAD_* of pad.pxd; the rest describes the padded product
-    void* handle                # the cuBLASLt handle
+    void* handle                # of cuBLASLt, or what a kernel of ours keeps
     void* desc
     void* layout_a
     void* layout_b
@@ -192,8 +187,6 @@ cdef void plan_key(const Product* product, int preference, PlanKey* key) noexcep
 # The alignment in bytes (16 at least matters) of each matrix over all its repetitions.
 cdef void product_alignments(const Product* product, int* a, int* b, int* c,
                              int* d) noexcept nogil
-# A plan that needs a backend and its handle only; the caller's until plan_insert takes it.
-cdef Plan* plan_make(const PlanKey* key, uint64_t hash, int backend, void* handle) except NULL
 
 
 # ---- signature

@@ -1,7 +1,6 @@
 # What a product is: precision, layouts that the libraries take, and the table of plans.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc
 
 import operator
 

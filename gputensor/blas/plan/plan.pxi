@@ -26,18 +26,6 @@ cdef bint plan_insert(Plan* plan) noexcept nogil:
     return plan_table_insert(plan)
 
 
-cdef Plan* plan_make(const PlanKey* key, uint64_t hash, int backend, void* handle) except NULL:
-    cdef Plan* plan = <Plan*>calloc(1, sizeof(Plan))
-    if plan is NULL:
-        raise MemoryError("no memory for the plan of a product")
-    plan.key = key[0]
-    plan.hash = hash
-    plan.is_transient = 1
-    plan.backend = backend
-    plan.handle = handle
-    return plan
-
-
 cdef inline int log2_of(int power) noexcept nogil:
     """The exponent of a power of two up to 256."""
     cdef int exponent = 0

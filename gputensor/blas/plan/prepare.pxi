@@ -26,6 +26,12 @@ cdef enum:
     ORDER_COLUMN = 2
 
 # A batch dimension with the stride of each operand; c is the addend, d the result.
+cdef struct Laid:               # an operand's matrix as it lies in memory
+    const Operand* operand
+    const Matrix* matrix
+    int order                   # ORDER_*
+    int64_t ld
+
 cdef struct BatchDim:
     int64_t count
     int64_t a
@@ -253,6 +259,7 @@ cdef int prepare(const Operand* a, const Operand* b, const Operand* addend, cons
     cdef int count = merge_batch(a, b, c, out, batch_ndim, matrix_ndim, dims)
     cdef int order_a, order_b, order_c, order_d, picked
     cdef int64_t lda, ldb, ldc, ldd
+    cdef Laid laid_a, laid_b
     cdef int copies = 0
     cdef bint is_vector
     if count == 1 and fold_rows(&matrix_a, &matrix_c, &matrix_d, &dims[0]):
@@ -277,10 +284,12 @@ cdef int prepare(const Operand* a, const Operand* b, const Operand* addend, cons
     product.k = matrix_a.columns
     product.type_d = out.dtype
     product.is_swapped = order_d == ORDER_ROW
+    laid_a = Laid(a, &matrix_a, order_a, lda)
+    laid_b = Laid(b, &matrix_b, order_b, ldb)
     if product.is_swapped:
-        place(product, b, &matrix_b, order_b, ldb, a, &matrix_a, order_a, lda, ORDER_ROW)
+        place(product, &laid_b, &laid_a, ORDER_ROW)
     else:
-        place(product, a, &matrix_a, order_a, lda, b, &matrix_b, order_b, ldb, ORDER_COLUMN)
+        place(product, &laid_a, &laid_b, ORDER_COLUMN)
     product.ldc, product.ldd = ldc, ldd
     product.c, product.d = c.ptr, out.ptr
     picked = pick_batch(dims, count)
@@ -303,18 +312,16 @@ cdef bint describe_as(const Matrix* matrix, int order, int64_t* ld) noexcept nog
     return matrix.rows == 1 and matrix.column_stride >= 1
 
 
-cdef void place(Product* product, const Operand* left, const Matrix* left_matrix, int left_order,
-                int64_t ld_left, const Operand* right, const Matrix* right_matrix, int right_order,
-                int64_t ld_right, int order) noexcept nogil:
+cdef void place(Product* product, const Laid* left, const Laid* right, int order) noexcept nogil:
     """Write the library's A (`left`) and B (`right`) for a result in memory order `order`."""
-    product.a, product.b = left.ptr, right.ptr
-    product.type_a, product.type_b = left.dtype, right.dtype
-    product.lda, product.ldb = ld_left, ld_right
+    product.a, product.b = left.operand.ptr, right.operand.ptr
+    product.type_a, product.type_b = left.operand.dtype, right.operand.dtype
+    product.lda, product.ldb = left.ld, right.ld
     # Memory in the order of the result is taken as it lies; in the other order it is transposed.
-    product.op_a = OP_N if left_order == order else OP_T
-    product.op_b = OP_N if right_order == order else OP_T
-    product.m = left_matrix.columns if order == ORDER_ROW else left_matrix.rows
-    product.n = right_matrix.rows if order == ORDER_ROW else right_matrix.columns
+    product.op_a = OP_N if left.order == order else OP_T
+    product.op_b = OP_N if right.order == order else OP_T
+    product.m = left.matrix.columns if order == ORDER_ROW else left.matrix.rows
+    product.n = right.matrix.rows if order == ORDER_ROW else right.matrix.columns
 
 
 cdef void place_batch(Product* product, const BatchDim* dims, int count, int picked) noexcept nogil:

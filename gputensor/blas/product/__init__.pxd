@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand
+from gputensor.blas.backends cimport SmallProduct
 from gputensor.blas.kernels cimport Epilogue, Relayout
 from gputensor.blas.libraries cimport Temporaries
 from gputensor.blas.plan cimport Plan, Product
@@ -66,7 +67,7 @@ cdef struct Task:
     Relayout padding
     Relayout unpadding
     Plan* plan
-    uint64_t scratch            # see repetition.pxd; 0: none
+    uint64_t scratch            # of the plan's backend; 0: none
     Product product
 
 cdef void options_init(Options* options, uint32_t precision) noexcept nogil
@@ -81,6 +82,12 @@ cdef void task_release(Task* task) noexcept nogil
 # Many products of different shapes as one piece of work, in the steps of task.pxd: prepare (may
 # raise, has queued nothing), launch, release. The caller holds the GIL throughout.
 
+cdef struct Pairs:              # out[i] = a[i] @ b[i]
+    int64_t count
+    const Operand* a
+    const Operand* b
+    Operand* out
+
 cdef struct GroupedTask:
     int device
     uint64_t stream
@@ -94,14 +101,12 @@ cdef struct GroupedTask:
 
 # The operands and the options must stay where they are until the release. Without alpha, beta,
 # bias, activation and conjugation; `out` arrays share nothing with each other.
-cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t count,
-                         const Operand* a, const Operand* b, Operand* out,
+cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const Pairs* pairs,
                          const Options* options) except -1
 cdef int grouped_launch(GroupedTask* task) except -1
 cdef void grouped_release(GroupedTask* task) noexcept nogil
 # Raises ValueError when a result shares memory with another or with an operand of any pair.
-cdef int check_grouped_extents(int64_t count, const Operand* a, const Operand* b,
-                               const Operand* out) except -1
+cdef int check_grouped_extents(const Pairs* pairs) except -1
 
 
 # ---- grouped_offsets
@@ -200,3 +205,34 @@ cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const Sca
                         const Operand* out) except -1
 cdef int scaled_launch(ScaledTask* task) except -1
 cdef void scaled_release(ScaledTask* task) noexcept nogil
+
+
+# ---- quantized
+
+# Products with quantized weights, out = x @ (weights * scales).T + bias, in three steps like every
+# task; the caller holds the GIL throughout and has checked shapes and types.
+
+# The operands must outlive the task; all are row-major.
+cdef struct QuantizedProduct:
+    const Operand* x            # [m, k]
+    const Operand* weight       # int8 [n, k], or packed int4 (int4_layout.py)
+    const Operand* scales       # [groups, n], of the type of x
+    const Operand* bias         # [n], of the type of x; or NULL
+    const Operand* out          # [m, n], of the type of x
+    uint32_t precision          # flags of precision.pxd
+
+cdef struct QuantizedTask:
+    const QuantizedProduct* given
+    int kind                    # QUANTIZED_* of quantized.pxi
+    SmallProduct small
+    Temporaries temporaries
+    Operand plain               # the weights, and their transpose
+    Operand right
+    Operand out
+    Options options
+    Task task                   # of plain weights
+
+cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
+                           const QuantizedProduct* given) except -1
+cdef int quantized_launch(QuantizedTask* task) except -1
+cdef void quantized_release(QuantizedTask* task) noexcept nogil

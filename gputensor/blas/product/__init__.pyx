@@ -6,10 +6,10 @@ from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, Operand,
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, DT_UINT8, Operand,
     dtype_is_complex, dtype_is_half, dtype_itemsize,
 )
-from gputensor._driver.cuda cimport context_enter, context_leave, cuda_capability
+from gputensor._driver.cuda cimport cuda_capability
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
@@ -18,35 +18,37 @@ from gputensor._kernels.launch cimport (
     launch_kernel,
 )
 from gputensor.blas.backends cimport (
-    dispatch_emulates, dispatch_load, is_integer, is_own, own_scratch_nbytes, plan_build,
-    plan_drop, plan_now, product_facts, repeat_product,
+    DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, SMALL_M, STAGE_CONTEXT,
+    STAGE_DONE, STAGE_LIBRARY, Outcome, Wanted, Work, backend_of, grouped_plan,
+    grouped_table_nbytes, is_integer, is_own, libraries_load, library_emulates, plan_build,
+    plan_drop, plan_known, plan_now, plan_publish, pointer_batch_ready, pointer_batch_wins,
+    pointers_are_aligned, product_facts, raise_for_outcome, scratch_nbytes, small_product_fits,
+    small_product_run, work_init, work_queue,
 )
 from gputensor.blas.kernels cimport (
     PAD_A, PAD_B, PAD_D, Epilogue, along_last_axis, epilogue_init, epilogue_run, pad_bind,
-    pad_nbytes, pointer_batch_nbytes, pointer_batch_ready, pointer_batch_wins,
-    pointer_table_write, pointers_are_aligned, relayout_launch,
+    pad_nbytes, relayout_launch,
 )
 from gputensor.blas.libraries cimport (
     BLAS_ARCH_MISMATCH, BLAS_INVALID_VALUE, BLAS_NOT_SUPPORTED, BLAS_OK, COMPUTE_32F,
     COMPUTE_32F_EMULATED_16BFX9, COMPUTE_32I, LIBRARY_AUTO, OP_C, OP_N, OP_T, SCALE_BLOCK_128,
-    SCALE_OUTER_VECTOR, SCALE_TENSOR, SCALE_VECTOR_128, Temporaries, Workspace, give_back,
+    SCALE_OUTER_VECTOR, SCALE_TENSOR, SCALE_VECTOR_128, Temporaries, give_back,
     preferred_library, take_memory, take_memory_if_any, take_operand, temporaries_init,
-    temporaries_release, workspace_ask, workspace_nbytes, workspace_return, workspace_take,
+    temporaries_release, workspace_ask, workspace_nbytes,
 )
-from gputensor.blas.libraries.gemm cimport cublas_run_grouped, factor_object, integer_factor
+from gputensor.blas.libraries.gemm cimport factor_object, integer_factor
 from gputensor.blas.plan cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_DIRECT, BACKEND_LT, BACKEND_SMALL_M,
-    BACKEND_TINY, COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, DETERMINISTIC, FP16_ACCUMULATION,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, DETERMINISTIC, FP16_ACCUMULATION,
     PREPARE_BATCH, PREPARE_INNER, PREPARE_NO_DIMENSION, PREPARE_OUT_REPEATS, PREPARE_OUT_SHAPE,
     PRODUCT_AS_IT_IS, PRODUCT_DETERMINISTIC, PRODUCT_FACTORS, PRODUCT_FAST_ACCUMULATION,
-    PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Plan, PlanKey, Product,
-    allows_reduced_reduction, check_out, compact, compute_type, extent_of, plan_find, plan_hash,
-    plan_insert, plan_key, prepare, product_alignments,
+    PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Plan, Product,
+    allows_reduced_reduction, check_out, compact, compute_type, extent_of, prepare,
+    product_alignments,
 )
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.overlap import may_overlap
-from gputensor.blas.host import gemm as gemm_host
+from gputensor.blas.host import gemm as gemm_host, quantized as quantized_host
 from gputensor.blas.host.grouped import offset_products
 from gputensor.blas.kernels import programs
 from gputensor.blas.libraries.status import raise_for_blas
@@ -54,6 +56,8 @@ from gputensor.errors import DeviceError, raise_for_status
 
 include "check.pxi"
 include "matmul.pxi"
+include "../kernels/quantized/quantized.pxi"
+include "quantized.pxi"
 include "grouped.pxi"
 include "grouped_offsets.pxi"
 include "fp8_copies.pxi"

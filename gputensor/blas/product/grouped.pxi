@@ -21,9 +21,9 @@ cdef set grouped_refused = set()
 
 # ---- prepare
 
-cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t count,
-                         const Operand* a, const Operand* b, Operand* out,
+cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const Pairs* pairs,
                          const Options* options) except -1:
+    cdef int64_t count = pairs.count
     cdef int64_t index
     cdef char* is_member
     memset(task, 0, sizeof(GroupedTask))
@@ -37,7 +37,7 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t
         raise MemoryError(f"no memory for {count} products")
     try:
         if not is_host(device) and not is_captured(device, stream):
-            choose_members(task, count, a, b, out, is_member)
+            choose_members(task, pairs, is_member)
         task.singles = <Task*>calloc(count - task.product_count + 1, sizeof(Task))
         if task.singles is NULL:
             raise MemoryError(f"no memory for {count} products")
@@ -45,12 +45,12 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, int64_t
             if not is_member[index]:
                 # Counted first, so that a task that fails half way is released too.
                 task.single_count += 1
-                task_prepare(&task.singles[task.single_count - 1], device, stream, &a[index],
-                             &b[index], &out[index], options)
+                task_prepare(&task.singles[task.single_count - 1], device, stream,
+                             &pairs.a[index], &pairs.b[index], &pairs.out[index], options)
     finally:
         free(is_member)
     if task.product_count:
-        dispatch_load(device)
+        libraries_load(device)
         take_table(task)
     return 0
 
@@ -62,22 +62,21 @@ cdef bint is_captured(int device, uint64_t stream) noexcept nogil:
     return driver.capture_info(driver.self, stream, &active, &capture_id) != STATUS_OK or active
 
 
-cdef int choose_members(GroupedTask* task, int64_t count, const Operand* a, const Operand* b,
-                        const Operand* out, char* is_member) except -1:
+cdef int choose_members(GroupedTask* task, const Pairs* pairs, char* is_member) except -1:
     """Fill in the products of the grouped call, which share one type and precision."""
     cdef int64_t index
     cdef Product* product
-    for index in range(count):
+    for index in range(pairs.count):
         product = &task.products[task.product_count]
-        if not fits(task, &a[index], &b[index], &out[index], product):
+        if not fits(task, &pairs.a[index], &pairs.b[index], &pairs.out[index], product):
             continue
         if product.type_a != task.products[0].type_a:
             continue
         is_member[index] = 1
         task.product_count += 1
     if task.product_count < FEWEST or (
-            task.product_count and (task.products[0].type_a, task.products[0].compute) in grouped_refused):
-        memset(is_member, 0, count)
+            task.products[0].type_a, task.products[0].compute) in grouped_refused:
+        memset(is_member, 0, pairs.count)
         task.product_count = 0
     return 0
 
@@ -115,7 +114,7 @@ cdef bint fits(const GroupedTask* task, const Operand* a, const Operand* b, cons
 
 cdef int take_table(GroupedTask* task) except -1:
     cdef status_t status = STATUS_OK
-    cdef size_t nbytes = <size_t>(3 * sizeof(uint64_t) * task.product_count)
+    cdef size_t nbytes = grouped_table_nbytes(task.product_count)
     task.block = allocator_malloc(task.device, nbytes, task.stream, &status)
     if task.block is NULL:
         raise_for_malloc(task.device, nbytes, task.stream, status)
@@ -148,31 +147,17 @@ cdef int grouped_launch(GroupedTask* task) except -1:
 
 
 cdef int launch_group(GroupedTask* task) except -1:
-    cdef Workspace workspace
-    cdef void* before = NULL
-    cdef int status = BLAS_OK
-    cdef size_t nbytes = workspace_nbytes(task.device)
-    cdef status_t taken
-    pointer_table_write(task.device, task.stream, task.table, task.product_count, task.products)
-    taken = workspace_take(task.device, task.stream, nbytes, &workspace)
-    if taken != STATUS_OK:
-        raise_for_malloc(task.device, nbytes, task.stream, taken)
-    taken = context_enter(task.device, &before)
-    if taken != STATUS_OK:
-        workspace_return(&workspace)
-        raise_for_status(taken, "context_enter")
-    status = cublas_run_grouped(task.products, task.product_count, task.table, workspace.ptr,
-                                workspace.nbytes, task.stream)
-    context_leave(task.device, before)
-    workspace_return(&workspace)
-    if status == BLAS_NOT_SUPPORTED:
+    cdef Plan plan
+    cdef Work work
+    cdef Outcome outcome
+    grouped_plan(task.products, &plan)
+    work_init(&work, &plan, task.products, task.stream)
+    work.count, work.scratch = task.product_count, task.table
+    work_queue(&work, &outcome)
+    if outcome.stage == STAGE_LIBRARY and outcome.status == BLAS_NOT_SUPPORTED:
         grouped_refused.add((task.products[0].type_a, task.products[0].compute))
         return launch_alone(task)
-    if status != BLAS_OK:
-        raise_for_blas(status, "cublasGemmGroupedBatchedEx",
-                       f"for {task.product_count} products, the first "
-                       + product_facts(task.products))
-    return 0
+    return 0 if outcome.stage == STAGE_DONE else raise_for_outcome(&work, &outcome)
 
 
 cdef int launch_alone(GroupedTask* task) except -1:
@@ -230,8 +215,11 @@ cdef int by_address(const void* one, const void* other) noexcept nogil:
     return (left > right) - (left < right)
 
 
-cdef int check_grouped_extents(int64_t count, const Operand* a, const Operand* b,
-                               const Operand* out) except -1:
+cdef int check_grouped_extents(const Pairs* pairs) except -1:
+    cdef int64_t count = pairs.count
+    cdef const Operand* a = pairs.a
+    cdef const Operand* b = pairs.b
+    cdef const Operand* out = pairs.out
     cdef Extent* extents = <Extent*>calloc(count + 1, sizeof(Extent))
     cdef int64_t index
     cdef bint are_apart = True
@@ -250,7 +238,7 @@ cdef int check_grouped_extents(int64_t count, const Operand* a, const Operand* b
                 check_among(extents, count, out, &a[index], "first", index)
                 check_among(extents, count, out, &b[index], "second", index)
             else:
-                check_each(count, a, b, out, index)
+                check_each(pairs, index)
     finally:
         free(extents)
     return 0
@@ -276,12 +264,12 @@ cdef int check_among(const Extent* extents, int64_t count, const Operand* out,
     return 0
 
 
-cdef int check_each(int64_t count, const Operand* a, const Operand* b, const Operand* out,
-                    int64_t index) except -1:
+cdef int check_each(const Pairs* pairs, int64_t index) except -1:
+    cdef const Operand* out = &pairs.out[index]
     cdef int64_t other
-    for other in range(count):
-        check_extents(&out[index], &a[other], f"the first operand of pair {other}")
-        check_extents(&out[index], &b[other], f"the second operand of pair {other}")
+    for other in range(pairs.count):
+        check_extents(out, &pairs.a[other], f"the first operand of pair {other}")
+        check_extents(out, &pairs.b[other], f"the second operand of pair {other}")
         if other > index:
-            check_extents(&out[index], &out[other], f"out of pair {other}")
+            check_extents(out, &pairs.out[other], f"out of pair {other}")
     return 0

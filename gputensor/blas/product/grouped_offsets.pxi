@@ -118,20 +118,31 @@ cdef void fill_parameters(GroupedParameters* p, const Operand* a, const Operand*
                    and out.ptr % <uint64_t>(2 * size) == 0)
 
 
-cdef int launch_groups(int device, uint64_t stream, uint64_t function, GroupedParameters* p,
-                       int64_t groups, int64_t most, int rows, int columns, int block,
-                       uint32_t shared, int blocks) except -1:
+cdef struct GroupsLaunch:
+    uint64_t function
+    int64_t groups
+    int64_t most                # groups of one launch
+    int rows, columns           # of a tile
+    int block                   # threads
+    int shared_nbytes
+    int blocks                  # at most
+
+
+cdef int launch_groups(int device, uint64_t stream, const GroupsLaunch* launch,
+                       GroupedParameters* p) except -1:
     """Launch for all groups, up to `most` of them at a time."""
-    cdef int64_t tiles
-    p.columns = <int>((p.n + columns - 1) // columns)
+    cdef int64_t tiles, left
+    p.columns = <int>((p.n + launch.columns - 1) // launch.columns)
     p.first = 0
-    while p.first < groups:
-        p.count = <int>(groups - p.first if groups - p.first < most else most)
-        p.is_last = p.first + p.count == groups
+    while p.first < launch.groups:
+        left = launch.groups - p.first
+        p.count = <int>(left if left < launch.most else launch.most)
+        p.is_last = p.first + p.count == launch.groups
         # Each group, and the rows after the last, may end with a partial tile.
-        tiles = (p.tokens // rows + p.count + 1) * p.columns
-        launch_kernel(device, stream, function, <uint32_t>(tiles if tiles < blocks else blocks),
-                      block, shared, p, sizeof(p[0]))
+        tiles = (p.tokens // launch.rows + p.count + 1) * p.columns
+        launch_kernel(device, stream, launch.function,
+                      <uint32_t>(tiles if tiles < launch.blocks else launch.blocks), launch.block,
+                      launch.shared_nbytes, p, sizeof(p[0]))
         p.first += p.count
     return 0
 
@@ -145,10 +156,14 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     # Large tiles where a group fills them on average.
     cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
     cdef int tile = 16 * quad
-    cdef uint64_t function = function_for(device, a.dtype, out.dtype, quad)
+    cdef GroupsLaunch launch
+    launch.function = function_for(device, a.dtype, out.dtype, quad)
+    launch.groups, launch.most = groups, programs.MAX_GROUPS
+    launch.rows = launch.columns = tile
+    launch.block, launch.shared_nbytes = BLOCK, 0
+    launch.blocks = 2 * BLOCKS if quad == LARGE else 3 * BLOCKS
     fill_parameters(&p, a, b, out, offsets)
-    return launch_groups(device, stream, function, &p, groups, programs.MAX_GROUPS, tile, tile,
-                         BLOCK, 0, 2 * BLOCKS if quad == LARGE else 3 * BLOCKS)
+    return launch_groups(device, stream, &launch, &p)
 
 
 cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:
@@ -189,6 +204,7 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
     cdef int quartets = 1 if tokens <= 64 * groups else 2
     cdef int columns = 128
     cdef uint64_t function
+    cdef GroupsLaunch launch
     if n <= 64:
         columns = 64
     elif quartets == 2 and (tokens // 128 + groups // 2) * (n // 256) >= BLOCKS:
@@ -199,11 +215,13 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
     function = tensor_function(device, a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
     if function == 0:
         return False
+    launch.function = function
+    launch.groups, launch.most = groups, programs.grouped_groups(quartets)
+    launch.rows, launch.columns, launch.block = 64 * quartets, columns, 128 * quartets
+    launch.shared_nbytes = programs.grouped_shared_nbytes(quartets, columns)
+    launch.blocks = BLOCKS if columns == 256 else 2 * BLOCKS
     fill_parameters(&p, a, b, out, offsets)
-    launch_groups(device, stream, function, &p, groups, programs.grouped_groups(quartets),
-                  64 * quartets, columns, 128 * quartets,
-                  programs.grouped_shared_nbytes(quartets, columns),
-                  BLOCKS if columns == 256 else 2 * BLOCKS)
+    launch_groups(device, stream, &launch, &p)
     return True
 
 

@@ -14,6 +14,8 @@ cdef enum:
     TASK_LIBRARY = 3
 
 cdef object matmul_host_product = gemm_host.product
+cdef object HostOptions = gemm_host.Options
+cdef object PLAIN_OPTIONS = gemm_host.PLAIN
 
 
 cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
@@ -264,40 +266,37 @@ cdef void fill_product(Task* task) noexcept nogil:
 
 # ---- plans
 
-cdef inline bint has_epilogue(int backend) noexcept nogil:
-    return (backend == BACKEND_LT or backend == BACKEND_TINY or backend == BACKEND_SMALL_M
-            or backend == BACKEND_DIRECT)
-
-
 cdef int look_up(Task* task) except -1:
-    cdef PlanKey key
-    cdef uint64_t hash_value
-    cdef int preference = preferred_library()
-    plan_key(&task.product, preference, &key)
-    hash_value = plan_hash(&key)
-    task.plan = plan_find(&key, hash_value)
+    cdef Wanted wanted
+    wanted.product, wanted.preference, wanted.key_bits = &task.product, preferred_library(), 0
+    task.plan = plan_known(&wanted)
     if task.plan is NULL:
-        task.plan = plan_now(&task.product, &key, hash_value, preference, task.stream)
+        task.plan = plan_now(&wanted, task.stream)
     return 0
 
 
 cdef bint take_copies(Task* task) except -1:
-    """Memory for the copies that the plan makes for speed; false when there is none."""
-    cdef size_t scratch_nbytes = own_scratch_nbytes(task.plan, &task.product)
-    if scratch_nbytes:
-        return take_for_speed(task, scratch_nbytes, &task.scratch)
-    return pad_product(task, task.plan.pad) if task.plan.pad else True
+    """Memory for the plan's scratch and copies; false when there is none for those for speed."""
+    cdef size_t nbytes = scratch_nbytes(task.plan, &task.product)
+    if task.plan.pad:
+        return pad_product(task, task.plan.pad)
+    if nbytes and is_own(task.plan.backend):
+        return take_for_speed(task, nbytes, &task.scratch)
+    if nbytes:
+        take_memory(&task.temporaries, nbytes, &task.scratch)
+    return True
 
 
 cdef int matmul_find_plan(Task* task, const Operand* addend) except -1:
     task.scratch = 0
     task.has_padding = task.has_unpadding = 0
-    if task.product.compute == COMPUTE_32F_EMULATED_16BFX9 and not dispatch_emulates(task.device):
-        task.product.compute = COMPUTE_32F
+    if task.product.compute == COMPUTE_32F_EMULATED_16BFX9:
+        libraries_load(task.device)
+        if not library_emulates():
+            task.product.compute = COMPUTE_32F
     if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
             pointer_batch_ready(task.device)):
         task.product.flags |= PRODUCT_POINTERS
-        take_memory(&task.temporaries, pointer_batch_nbytes(&task.product), &task.scratch)
     look_up(task)
     if not take_copies(task):
         plan_drop(task.plan)
@@ -306,22 +305,21 @@ cdef int matmul_find_plan(Task* task, const Operand* addend) except -1:
         look_up(task)
     if task.plan.pad & PAD_D:
         addend = NULL
-    if not has_epilogue(task.plan.backend):
-        adapt_to_cublas(task, addend)
+    leave_epilogue(task, addend, backend_of(task.plan.backend).epilogues)
     return 0
 
 
-cdef void adapt_to_cublas(Task* task, const Operand* addend) noexcept nogil:
-    """cuBLAS has no epilogue, and adds only what is in the result already."""
+cdef void leave_epilogue(Task* task, const Operand* addend, int does) noexcept nogil:
+    """What the backend does not do of the epilogue comes before or after it."""
     cdef Product* product = &task.product
-    if addend is not NULL:
+    if addend is not NULL and not does & DOES_ADDEND:
         matmul_add_copy(task, OP_COPY, addend, &task.result)
         product.c, product.ldc, product.stride_c = product.d, product.ldd, product.stride_d
         product.outer_c = product.outer_d
-    if product.bias:
+    if product.bias and not does & DOES_BIAS:
         product.bias = 0
         task.has_late_bias = 1
-    if product.activation != ACT_NONE:
+    if product.activation != ACT_NONE and not does & DOES_ACTIVATION:
         task.late_activation = product.activation
         product.activation = ACT_NONE
 
@@ -352,31 +350,14 @@ cdef int task_launch(Task* task) except -1:
     return finish(task)
 
 
-# The library's call alone, for who plans a product otherwise: by device, stream, plan and product.
+# The planned work alone, for who plans a product otherwise: by device, stream, plan and product.
 cdef int task_run_library(Task* task) except -1:
-    cdef Workspace workspace
-    cdef int status
-    cdef void* before = NULL
-    cdef status_t taken
-    if is_own(task.plan.backend):
-        # No workspace and no library that needs the context.
-        return repeat_product(task.plan, &task.product, NULL, task.stream, task.scratch)
-    taken = workspace_take(task.device, task.stream, task.plan.workspace_nbytes, &workspace)
-    if taken != STATUS_OK:
-        raise_for_malloc(task.device, task.plan.workspace_nbytes, task.stream, taken)
-    taken = context_enter(task.device, &before)
-    if taken != STATUS_OK:
-        workspace_return(&workspace)
-        raise_for_status(taken, "context_enter")
-    try:
-        status = repeat_product(task.plan, &task.product, &workspace, task.stream, task.scratch)
-    finally:
-        context_leave(task.device, before)
-        workspace_return(&workspace)
-    if status != BLAS_OK:
-        name = "cublasLtMatmul" if task.plan.backend == BACKEND_LT else "cublasGemmEx"
-        raise_for_blas(status, name, product_facts(&task.product))
-    return 0
+    cdef Work work
+    cdef Outcome outcome
+    work_init(&work, task.plan, &task.product, task.stream)
+    work.scratch = task.scratch
+    work_queue(&work, &outcome)
+    return 0 if outcome.stage == STAGE_DONE else raise_for_outcome(&work, &outcome)
 
 
 cdef int launch_no_terms(Task* task) except -1:
@@ -424,27 +405,31 @@ cdef int finish(Task* task) except -1:
     return epilogue_run(task.device, task.stream, &epilogue, &task.result, task.out)
 
 
+cdef object host_options(const Task* task):
+    """The options of a product on a host device; one object for the usual ones."""
+    cdef const Options* given = task.options
+    cdef int dtype = task.out.dtype
+    if (given.addend is NULL and given.bias is NULL and given.scale is NULL
+            and given.residual is NULL and given.activation == ACT_NONE and given.precision == 0
+            and given.alpha == 1 and given.alpha_imag == 0 and given.beta == 0
+            and given.beta_imag == 0 and not given.conj_a and not given.conj_b):
+        return PLAIN_OPTIONS
+    return HostOptions(
+        factor_object(dtype, given.alpha, given.alpha_imag),
+        factor_object(dtype, given.beta, given.beta_imag),
+        view_or_none(given.addend), view_or_none(given.bias), given.activation,
+        bool(given.conj_a), bool(given.conj_b), view_or_none(given.scale),
+        view_or_none(given.residual), given.precision)
+
+
+cdef object view_or_none(const Operand* operand):
+    return None if operand is NULL else host_view(<Operand*>operand)
+
+
 cdef int matmul_launch_host(Task* task) except -1:
-    cdef const Options* options = task.options
-    cdef object addend = None
-    cdef object bias = None
-    cdef object scale = None
-    cdef object residual = None
-    if options.addend is not NULL:
-        addend = host_view(<Operand*>options.addend)
-    if options.bias is not NULL:
-        bias = host_view(<Operand*>options.bias)
-    if options.scale is not NULL:
-        scale = host_view(<Operand*>options.scale)
-    if options.residual is not NULL:
-        residual = host_view(<Operand*>options.residual)
     return host_call(task.device, task.stream, matmul_host_product, (
         host_view(task.out), host_view(<Operand*>task.a), host_view(<Operand*>task.b),
-        factor_object(task.out.dtype, options.alpha, options.alpha_imag),
-        factor_object(task.out.dtype, options.beta, options.beta_imag),
-        addend, bias, options.activation, bool(options.conj_a), bool(options.conj_b), scale,
-        residual,
-    ))
+        host_options(task)))
 
 
 cdef void task_release(Task* task) noexcept nogil:

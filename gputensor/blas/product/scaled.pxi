@@ -14,6 +14,7 @@ cdef enum:
     SCALED_PLAIN = 3
 
 cdef object scaled_host_product = gemm_host.scaled_product
+cdef object HostScales = gemm_host.Scales
 
 
 cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const ScaledProduct* given,
@@ -135,16 +136,14 @@ cdef int scaled_launch(ScaledTask* task) except -1:
     return 0
 
 
-cdef object view_or_none(const Operand* operand):
-    return None if operand is NULL else host_view(<Operand*>operand)
-
-
 cdef int scaled_launch_host(ScaledTask* task) except -1:
     cdef const ScaledProduct* given = task.given
     return host_call(task.task.device, task.task.stream, scaled_host_product, (
         host_view(&task.out), host_view(<Operand*>given.a), host_view(<Operand*>given.b),
-        view_or_none(given.scale_a), view_or_none(given.scale_b), view_or_none(given.bias),
-        given.activation, view_or_none(given.result_scale)))
+        HostScales(view_or_none(given.scale_a), view_or_none(given.scale_b),
+                   view_or_none(given.result_scale)),
+        HostOptions(bias=view_or_none(given.bias), activation=given.activation,
+                    precision=given.precision)))
 
 
 cdef void scaled_release(ScaledTask* task) noexcept nogil:

@@ -164,27 +164,23 @@ cdef void set_epilogue(ScaledTask* task, bint is_whole) noexcept nogil:
 
 cdef bint scaled_library_find_plan(ScaledTask* task) except? False:
     """The plan of the task's product; False when the library has none."""
-    cdef Product* product = &task.task.product
-    cdef PlanKey key
-    cdef uint64_t hash_value
-    cdef void* before = NULL
-    cdef int status = 0
-    plan_key(product, LIBRARY_AUTO, &key)
-    hash_value = plan_hash(&key)
-    task.task.plan = plan_find(&key, hash_value)
+    cdef Wanted wanted
+    cdef Outcome outcome
+    wanted.product, wanted.preference, wanted.key_bits = &task.task.product, LIBRARY_AUTO, 0
+    wanted.choice = NULL
+    task.task.plan = plan_known(&wanted)
     if task.task.plan is not NULL:
         return True
-    if hash_value in scaled_library_refused:
+    if wanted.hash in scaled_library_refused:
         return False
-    dispatch_load(product.device)
-    raise_for_status(context_enter(product.device, &before), "context_enter")
-    task.task.plan = plan_build(product, &key, hash_value, LIBRARY_AUTO, NULL, &status)
-    context_leave(product.device, before)
+    libraries_load(task.task.device)
+    task.task.plan = plan_publish(plan_build(&wanted, &outcome))
     if task.task.plan is not NULL:
-        task.task.plan.is_transient = not plan_insert(task.task.plan)
         return True
-    if status not in (BLAS_INVALID_VALUE, BLAS_ARCH_MISMATCH, BLAS_NOT_SUPPORTED):
-        raise_for_blas(status, "planning a product", product_facts(product))
+    if outcome.stage == STAGE_CONTEXT:
+        raise_for_status(outcome.status, "context_enter")
+    if outcome.status not in (BLAS_INVALID_VALUE, BLAS_ARCH_MISMATCH, BLAS_NOT_SUPPORTED):
+        raise_for_blas(outcome.status, "planning a product", product_facts(&task.task.product))
     if len(scaled_library_refused) < MAX_REFUSED:
-        scaled_library_refused.add(hash_value)
+        scaled_library_refused.add(wanted.hash)
     return False

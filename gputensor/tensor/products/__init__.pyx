@@ -1,5 +1,6 @@
 # The public functions of products.
 
+cimport cython
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
@@ -11,17 +12,15 @@ from gputensor._arrays cimport (
     Operand, dtype_is_complex, dtype_itemsize, dtype_kind,
 )
 from gputensor._kernels.faces cimport OP_CLIP, fill
-from gputensor._kernels.launch cimport host_call, host_view, is_host
-from gputensor.blas.kernels cimport dequantize_run, quantized_run
 from gputensor.blas.libraries.gemm cimport split_integer
 from gputensor.blas.plan cimport (
     ACT_GELU, ACT_GELU_TANH, ACT_NONE, ACT_RELU, ACT_SILU, check_out, matmul_shape,
     precision_current, precision_for,
 )
 from gputensor.blas.product cimport (
-    GroupedTask, Options, ScaledProduct, ScaledTask, Task, check_extents, check_grouped_extents,
+    GroupedTask, Options, Pairs, QuantizedProduct, QuantizedTask, ScaledProduct, ScaledTask, Task, check_extents, check_grouped_extents,
     grouped_launch, grouped_prepare, grouped_release, offsets_check, offsets_launch,
-    options_init, raise_for_shapes, scale_fits, scaled_launch, scaled_prepare, scaled_release,
+    options_init, quantized_launch, quantized_prepare, quantized_release, raise_for_shapes, scale_fits, scaled_launch, scaled_prepare, scaled_release,
     task_launch, task_prepare, task_release,
 )
 from gputensor.streams.order cimport current_handle
@@ -32,7 +31,7 @@ from gputensor.tensor.core cimport (
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.blas.host import int4_layout, quantized as quantized_host
+from gputensor.blas.host import int4_layout
 from gputensor.tensor.manipulation import ones
 
 include "product_call.pxi"

@@ -98,6 +98,7 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     cdef int64_t count = len(left)
     cdef int device, dtype
     cdef Operand* operands
+    cdef Pairs pairs
     cdef Options options
     if len(right) != count or len(given) != count:
         raise ValueError(f"{NAME}: {count} first and {len(right)} second operands"
@@ -110,6 +111,7 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     operands = <Operand*>calloc(3 * count, sizeof(Operand))
     if operands is NULL:
         raise MemoryError(f"no memory for {count} products")
+    pairs = Pairs(count, operands, operands + count, operands + 2 * count)
     try:
         for index in range(count):
             one, other = left[index], right[index]
@@ -125,26 +127,25 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
         for index in range(count):
             one = left[index]
             result = result_for(NAME, one, right[index], given[index],
-                                result_code(one, given[index], out_dtype), device,
-                                &operands[index], &operands[count + index])
+                                result_code(one, given[index], out_dtype), &operands[index],
+                                &operands[count + index])
             result.fill_operand(&operands[2 * count + index])
             results.append(result)
         if out is not None:
-            check_grouped_extents(count, operands, operands + count, operands + 2 * count)
-        queue(device, count, operands, &options, left, right, results)
+            check_grouped_extents(&pairs)
+        queue(device, &pairs, &options, left, right, results)
     finally:
         free(operands)
     return results if out is None else out if isinstance(out, list) else results
 
 
-cdef int queue(int device, int64_t count, Operand* operands, const Options* options, list left,
-               list right, list results) except -1:
+cdef int queue(int device, const Pairs* pairs, const Options* options, list left, list right,
+               list results) except -1:
     """Prepare, order and queue products whose operands are checked."""
     cdef uint64_t stream = current_handle(device)
     cdef GroupedTask task
     try:
-        grouped_prepare(&task, device, stream, count, operands, operands + count,
-                        operands + 2 * count, options)
+        grouped_prepare(&task, device, stream, pairs, options)
         work_begin()
         try:
             for tensor in left:
@@ -250,6 +251,7 @@ cdef Tensor multiply_rows(object a, object b, object offsets, object out, object
     cdef int64_t groups, group, start, end
     cdef Operand left, right, target
     cdef Operand* operands
+    cdef Pairs pairs
     cdef Options options
     cdef list ends
     tokens.fill_operand(&left)
@@ -262,6 +264,7 @@ cdef Tensor multiply_rows(object a, object b, object offsets, object out, object
     operands = <Operand*>calloc(3 * groups + 1, sizeof(Operand))
     if operands is NULL:
         raise MemoryError(f"no memory for {groups} products")
+    pairs = Pairs(groups, operands, operands + groups, operands + 2 * groups)
     try:
         start = 0
         for group in range(groups):
@@ -271,7 +274,7 @@ cdef Tensor multiply_rows(object a, object b, object offsets, object out, object
             matrix_of(&right, group, &operands[groups + group])
             rows_of(&target, start, end, &operands[2 * groups + group])
             start = end
-        queue(device, groups, operands, &options, [tokens], [weights], [result])
+        queue(device, &pairs, &options, [tokens], [weights], [result])
         if start < tokens.shape_[0]:
             rows_of(&target, start, tokens.shape_[0], &operands[0])
             zero_rows(device, &operands[0])

@@ -40,9 +40,10 @@ cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
     return 0
 
 
-cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, int device,
-                       const Operand* left, const Operand* right):
+cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, const Operand* left,
+                       const Operand* right):
     """The tensor to write: `out` after its checks, or a new one."""
+    cdef int device = a.storage.device
     cdef int64_t[MAX_NDIM] shape
     cdef int ndim = 0
     cdef int status
@@ -74,15 +75,84 @@ cdef int fp8_out_code(str name, Tensor a, Tensor b, int out_dtype) except -1:
     return out_dtype
 
 
-# activation(alpha * scale * (a @ b) + beta * addend + bias) + residual. `out` is a Tensor or None;
-# `out_dtype` a code, or -1 for the operands' own (bfloat16 for fp8). `addend` and `residual`
-# broadcast to the product; `bias` has one value for each column; `scale` is a float32 Tensor of one
-# element or one for each column. All four may be None, and beta must be 0 where scale or residual
-# is not. `name` is the public function's.
-cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Options* options,
-                     Tensor addend, Tensor bias, Tensor scale, Tensor residual):
-    """activation(alpha * scale * (a @ b) + beta * addend + bias) + residual; see product_call.pxd.
-    """
+# One call of a product and what its arguments say:
+#
+#   activation(alpha * scale * (a @ b) + beta * addend + bias) + residual
+#
+# `addend` and `residual` broadcast to the product; `bias` has one value for each column; `scale` is
+# a float32 Tensor of one element or one for each column. beta is 0 where scale or residual is not
+# None. The last four are those of fp8 products (scaled.pxi).
+@cython.final
+@cython.freelist(8)
+cdef class ProductCall:
+    cdef str name               # of the public function
+    cdef Tensor a, b, addend, bias, scale, residual
+    cdef object out             # a Tensor or None
+    cdef int out_dtype          # a code; -1: the operands' own (bfloat16 for fp8)
+    cdef Options options
+    cdef object scale_a, scale_b, scale_result
+    cdef bint is_fast
+
+    cdef int set_result(self, object out, object out_dtype, object precision) except -1:
+        self.out = out
+        self.out_dtype = -1 if out is None and out_dtype is None else out_code(out, out_dtype)
+        options_init(&self.options,
+                     precision_current() if precision is None else precision_for(precision))
+        return 0
+
+    cdef int set_activation(self, object activation) except -1:
+        self.options.activation = activation_code(self.name, activation, self.a, self.b)
+        return 0
+
+    cdef int finish(self, object scale, object bias, object activation, object residual) except -1:
+        """activation(scale * (a @ b) + bias) + residual; None for each that is absent."""
+        cdef Options* options = &self.options
+        self.bias = None if bias is None else tensor_argument(bias, self.name)
+        self.residual = None if residual is None else tensor_argument(residual, self.name)
+        self.set_activation(activation)
+        if type(scale) is Tensor:
+            self.scale = <Tensor>scale
+        elif scale is not None:
+            set_factor(self, "scale", scale, &options.alpha, &options.alpha_imag)
+        if activation is None and self.scale is None:
+            # The libraries add a matrix as they write the result.
+            self.addend, self.residual = self.residual, None
+            options.beta = 0 if self.addend is None else 1
+        return 0
+
+    cdef int add(self, object input, object beta, object alpha, object activation) except -1:
+        """activation(beta * input + alpha * (a @ b))."""
+        cdef Options* options = &self.options
+        cdef Tensor addend = tensor_argument(input, self.name)
+        self.set_activation(activation)
+        set_factor(self, "alpha", alpha, &options.alpha, &options.alpha_imag)
+        set_factor(self, "beta", beta, &options.beta, &options.beta_imag)
+        # One value for each column, taken once, is what the libraries add for free.
+        if (options.beta == 1 and options.beta_imag == 0 and addend.ndim_ == 1
+                and addend.shape_[0] == self.b.shape_[self.b.ndim_ - 1]):
+            self.bias = addend
+            options.beta = 0
+        elif options.beta != 0 or options.beta_imag != 0:
+            self.addend = addend
+        return 0
+
+
+cdef ProductCall product_call(str name, Tensor a, Tensor b):
+    cdef ProductCall call = ProductCall.__new__(ProductCall)
+    call.name, call.a, call.b = name, a, b
+    return call
+
+
+cdef Tensor multiply(ProductCall call):
+    cdef str name = call.name
+    cdef Tensor a = call.a
+    cdef Tensor b = call.b
+    cdef Tensor addend = call.addend
+    cdef Tensor bias = call.bias
+    cdef Tensor scale = call.scale
+    cdef Tensor residual = call.residual
+    cdef Options* options = &call.options
+    cdef int out_dtype = call.out_dtype
     cdef int device = a.storage.device
     cdef uint64_t stream
     cdef Operand left, right, target, addend_operand, bias_operand, scale_operand, residual_operand
@@ -105,8 +175,8 @@ cdef Tensor multiply(str name, Tensor a, Tensor b, object out, int out_dtype, Op
         check_element_types(name, a, b)
     a.fill_operand(&left)
     b.fill_operand(&right)
-    result = result_for(name, a, b, out, a.dtype_code if out_dtype < 0 else out_dtype, device,
-                        &left, &right)
+    result = result_for(name, a, b, call.out, a.dtype_code if out_dtype < 0 else out_dtype, &left,
+                        &right)
     result.fill_operand(&target)
     if addend is not None and not same_view(addend, result):
         prepare_addend(name, "residual" if name == "linear" or name == "matmul" else "input",

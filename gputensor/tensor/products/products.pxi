@@ -1,14 +1,17 @@
 """Matrix products of tensors: the public functions.
 
-Each reads its arguments into Options and hands over to `multiply` (product_call.pyx). What a
+Each reads its arguments into a ProductCall and hands over to `multiply` (product_call.pxi). What a
 product computes and with which precision is described in docs/blas.md.
 """
 
 # ---- arguments
 
-cdef int set_factor(str name, str which, object value, Tensor a, Tensor b, double* real,
+cdef int set_factor(ProductCall call, str which, object value, double* real,
                     double* imag) except -1:
     """A factor of the product of `a` and `b`, which has to be of their kind."""
+    cdef str name = call.name
+    cdef Tensor a = call.a
+    cdef Tensor b = call.b
     cdef object number
     cdef int kind = number_kind(value)
     if kind < 0:
@@ -46,29 +49,6 @@ cdef inline int out_code(object out, object out_dtype) except -2:
     if type(out) is Tensor:
         return (<Tensor>out).dtype_code
     return -1
-
-
-cdef Tensor finished_product(str name, Tensor a, Tensor b, object out, object out_dtype,
-                             object precision, object scale, object bias, object activation,
-                             object residual):
-    """activation(scale * (a @ b) + bias) + residual; None for each that is absent."""
-    cdef Options options
-    cdef Tensor offset = None if bias is None else tensor_argument(bias, name)
-    cdef Tensor more = None if residual is None else tensor_argument(residual, name)
-    cdef Tensor factor = None
-    cdef Tensor addend = None
-    options_init(&options, precision_for(precision))
-    options.activation = activation_code(name, activation, a, b)
-    if type(scale) is Tensor:
-        factor = <Tensor>scale
-    elif scale is not None:
-        set_factor(name, "scale", scale, a, b, &options.alpha, &options.alpha_imag)
-    if activation is None and factor is None:
-        # The libraries add a matrix as they write the result.
-        addend, more = more, None
-        options.beta = 0 if addend is None else 1
-    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, offset, factor,
-                    more)
 
 
 # ---- public
@@ -123,22 +103,19 @@ def matmul(x1, x2, /, *, scale=None, bias=None, activation=None, residual=None, 
     array([[ 3.],
            [12.]], dtype=float32)
     """
-    cdef Options options
+    cdef ProductCall call
     if type(x1) is not Tensor:
         tensor_argument(x1, "matmul")
     if type(x2) is not Tensor:
         tensor_argument(x2, "matmul")
+    call = product_call("matmul", <Tensor>x1, <Tensor>x2)
+    call.set_result(out, out_dtype, precision)
     if (scale is not None or bias is not None or activation is not None
             or residual is not None):
-        return finished_product("matmul", <Tensor>x1, <Tensor>x2, out, out_dtype, precision, scale,
-                                bias, activation, residual)
-    if is_fp8_pair(<Tensor>x1, <Tensor>x2):
-        return scaled_product("matmul", <Tensor>x1, <Tensor>x2, None, None, out,
-                              out_code(out, out_dtype), None, ACT_NONE, None, False)
-    options_init(&options, precision_current() if precision is None else precision_for(precision))
-    return multiply("matmul", <Tensor>x1, <Tensor>x2, out,
-                    -1 if out is None and out_dtype is None else out_code(out, out_dtype),
-                    &options, None, None, None, None)
+        call.finish(scale, bias, activation, residual)
+    elif is_fp8_pair(<Tensor>x1, <Tensor>x2):
+        return scaled_product(call)
+    return multiply(call)
 
 
 def mm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
@@ -231,7 +208,7 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
     cdef Tensor a = tensor_argument(x1, "vecdot")
     cdef Tensor b = tensor_argument(x2, "vecdot")
     cdef Tensor result
-    cdef Options options
+    cdef ProductCall call
     cdef int ndim = a.ndim_ if a.ndim_ > b.ndim_ else b.ndim_
     cdef int from_end
     if a.ndim_ < 1 or b.ndim_ < 1:
@@ -244,11 +221,11 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
     if a.shape_[a.ndim_ + from_end] != b.shape_[b.ndim_ + from_end]:
         raise ValueError(f"vecdot: the vectors of {a.shape} and {b.shape} along axis {axis} have "
                          "different lengths")
-    options_init(&options, precision_for(precision))
-    options.conj_a = 1
-    result = multiply("vecdot", with_matrix(a, a.ndim_ + from_end, True),
-                      with_matrix(b, b.ndim_ + from_end, False), None, -1, &options, None, None,
-                      None, None)
+    call = product_call("vecdot", with_matrix(a, a.ndim_ + from_end, True),
+                        with_matrix(b, b.ndim_ + from_end, False))
+    call.set_result(None, None, precision)
+    call.options.conj_a = 1
+    result = multiply(call)
     return view_tensor(result, result.ptr, result.ndim_ - 2, result.shape_, result.strides_)
 
 
@@ -323,30 +300,12 @@ def linear(input, weight, bias=None, *, scale=None, activation=None, residual=No
     """
     cdef Tensor a = tensor_argument(input, "linear")
     cdef Tensor w = tensor_argument(weight, "linear")
+    cdef ProductCall call
     need_ndim("linear", "weight", w, 2)
-    return finished_product("linear", a, transposed(w), out, out_dtype, precision, scale, bias,
-                            activation, residual)
-
-
-cdef Tensor add_product(str name, object input, Tensor a, Tensor b, object beta, object alpha,
-                        object activation, object out, object out_dtype, object precision):
-    cdef Tensor addend = tensor_argument(input, name)
-    cdef Tensor bias = None
-    cdef Options options
-    cdef bint is_bias
-    options_init(&options, precision_for(precision))
-    options.activation = activation_code(name, activation, a, b)
-    set_factor(name, "alpha", alpha, a, b, &options.alpha, &options.alpha_imag)
-    set_factor(name, "beta", beta, a, b, &options.beta, &options.beta_imag)
-    # One value for each column, taken once, is what the libraries add for free.
-    is_bias = options.beta == 1 and options.beta_imag == 0 and addend.ndim_ == 1
-    if is_bias and addend.shape_[0] == b.shape_[b.ndim_ - 1]:
-        bias = addend
-        addend = None
-        options.beta = 0
-    elif options.beta == 0 and options.beta_imag == 0:
-        addend = None
-    return multiply(name, a, b, out, out_code(out, out_dtype), &options, addend, bias, None, None)
+    call = product_call("linear", a, transposed(w))
+    call.set_result(out, out_dtype, precision)
+    call.finish(scale, bias, activation, residual)
+    return multiply(call)
 
 
 def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,
@@ -376,9 +335,13 @@ def addmm(input, mat1, mat2, *, beta=1, alpha=1, activation=None, out=None, out_
     """
     cdef Tensor a = tensor_argument(mat1, "addmm")
     cdef Tensor b = tensor_argument(mat2, "addmm")
+    cdef ProductCall call
     need_ndim("addmm", "mat1", a, 2)
     need_ndim("addmm", "mat2", b, 2)
-    return add_product("addmm", input, a, b, beta, alpha, activation, out, out_dtype, precision)
+    call = product_call("addmm", a, b)
+    call.set_result(out, out_dtype, precision)
+    call.add(input, beta, alpha, activation)
+    return multiply(call)
 
 
 def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, activation=None, out=None, out_dtype=None,
@@ -391,8 +354,12 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, activation=None, out=None
     """
     cdef Tensor a = tensor_argument(batch1, "baddbmm")
     cdef Tensor b = tensor_argument(batch2, "baddbmm")
+    cdef ProductCall call
     need_ndim("baddbmm", "batch1", a, 3)
     need_ndim("baddbmm", "batch2", b, 3)
     if a.shape_[0] != b.shape_[0]:
         raise ValueError(f"baddbmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
-    return add_product("baddbmm", input, a, b, beta, alpha, activation, out, out_dtype, precision)
+    call = product_call("baddbmm", a, b)
+    call.set_result(out, out_dtype, precision)
+    call.add(input, beta, alpha, activation)
+    return multiply(call)

@@ -1,8 +1,5 @@
 """Linear layers whose weights are int8 or int4 with scales: checks, then one product of blas."""
 
-cdef object host_linear = quantized_host.linear
-
-
 cdef int check_weight(Tensor weight, int64_t n, int64_t k) except -1:
     if weight.dtype_code == DT_INT8:
         expected = (n, k)
@@ -48,27 +45,6 @@ cdef Tensor as_matrix(Tensor tensor):
         shape[0] *= tensor.shape_[axis]
     strides[0], strides[1] = shape[1], 1
     return view_tensor(tensor, tensor.ptr, 2, shape, strides)
-
-
-cdef Tensor dequantized(Tensor weight, Tensor scales, int64_t n, int64_t k, uint64_t stream):
-    """The weights as a matrix [n, k] of the scales' type, on a GPU."""
-    cdef int64_t[2] shape
-    cdef Operand from_operand, scales_operand, to_operand
-    cdef Tensor plain
-    shape[0], shape[1] = n, k
-    plain = empty_tensor(scales.dtype_code, 2, shape, weight.storage.device)
-    weight.fill_operand(&from_operand)
-    scales.fill_operand(&scales_operand)
-    plain.fill_operand(&to_operand)
-    work_begin()
-    try:
-        weight.prepare_read(stream)
-        scales.prepare_read(stream)
-        plain.prepare_write(stream)
-        dequantize_run(weight.storage.device, stream, &from_operand, &scales_operand, &to_operand)
-    finally:
-        work_end(weight.storage.device)
-    return plain
 
 
 def quantized_linear(x, weight, scales, bias=None):
@@ -140,37 +116,40 @@ def quantized_linear(x, weight, scales, bias=None):
     rows, w, s = as_matrix(contiguous(a)), contiguous(w), contiguous(s)
     b = None if b is None else contiguous(b)
     result = empty_tensor(a.dtype_code, a.ndim_, shape, a.storage.device)
-    if result.size_ and not run_product(rows, w, s, b, as_matrix(result)):
-        return linear(x, dequantized(w, s, n, k, current_handle(a.storage.device)), bias)
+    if result.size_:
+        queue_quantized(rows, w, s, b, as_matrix(result))
     return result
 
 
-cdef bint run_product(Tensor x, Tensor weight, Tensor scales, Tensor bias,
-                      Tensor result) except? False:
-    """Queue the product of row-major matrices; False where plain weights are needed."""
+cdef int queue_quantized(Tensor x, Tensor weight, Tensor scales, Tensor bias,
+                         Tensor result) except -1:
+    """Queue the product of row-major matrices."""
     cdef Operand x_operand, weight_operand, scales_operand, bias_operand, result_operand
     cdef int device = x.storage.device
     cdef uint64_t stream = current_handle(device)
-    cdef const Operand* offset = NULL
+    cdef QuantizedProduct given
+    cdef QuantizedTask task
     x.fill_operand(&x_operand)
     weight.fill_operand(&weight_operand)
     scales.fill_operand(&scales_operand)
     result.fill_operand(&result_operand)
+    given.x, given.weight, given.scales = &x_operand, &weight_operand, &scales_operand
+    given.out, given.precision = &result_operand, precision_current()
+    given.bias = NULL
     if bias is not None:
         bias.fill_operand(&bias_operand)
-        offset = &bias_operand
-    work_begin()
+        given.bias = &bias_operand
     try:
-        for tensor in (x, weight, scales, bias):
-            if tensor is not None:
-                (<Tensor>tensor).prepare_read(stream)
-        result.prepare_write(stream)
-        if not is_host(device):
-            return quantized_run(device, stream, &x_operand, &weight_operand, &scales_operand,
-                                 offset, &result_operand)
-        host_call(device, stream, host_linear, (
-            host_view(&result_operand), host_view(&x_operand), host_view(&weight_operand),
-            host_view(&scales_operand), None if bias is None else host_view(&bias_operand)))
+        quantized_prepare(&task, device, stream, &given)
+        work_begin()
+        try:
+            for tensor in (x, weight, scales, bias):
+                if tensor is not None:
+                    (<Tensor>tensor).prepare_read(stream)
+            result.prepare_write(stream)
+            quantized_launch(&task)
+        finally:
+            work_end(device)
     finally:
-        work_end(device)
-    return True
+        quantized_release(&task)
+    return 0

@@ -45,8 +45,7 @@ cdef Tensor scale_matrix(str name, str which, object value, Tensor matrix, bint 
     return scale
 
 
-cdef Tensor bias_vector(str name, object value, Tensor result):
-    cdef Tensor bias = tensor_argument(value, name)
+cdef Tensor bias_vector(str name, Tensor bias, Tensor result):
     cdef int dtype = result.dtype_code
     if dtype_kind(dtype) == KIND_SMALL:
         dtype = DT_FLOAT32
@@ -76,11 +75,12 @@ cdef Tensor result_scale(str name, object value, Tensor result):
 
 # ---- the product
 
-# activation((a * scale_a) @ (b * scale_b) + bias) * scale_result. Everything but a and b may be
-# None; `out_dtype` is a code or -1 for bfloat16. `name` is the public function's.
-cdef Tensor scaled_product(str name, Tensor a, Tensor b, object scale_a, object scale_b, object out,
-                           int out_dtype, object bias, int activation, object scale_result,
-                           bint is_fast):
+# activation((a * scale_a) @ (b * scale_b) + bias) * scale_result; a scale and the bias may be None.
+cdef Tensor scaled_product(ProductCall call):
+    cdef str name = call.name
+    cdef Tensor a = call.a
+    cdef Tensor b = call.b
+    cdef int out_dtype = call.out_dtype
     cdef int device = a.storage.device
     cdef uint64_t stream
     cdef Operand left, right, target, scale_left, scale_right, offset, factor
@@ -96,26 +96,27 @@ cdef Tensor scaled_product(str name, Tensor a, Tensor b, object scale_a, object 
                         f"{DTYPES[b.dtype_code].name} gives bfloat16, float16, float32 or fp8, not "
                         f"{DTYPES[out_dtype].name}")
     given.scale_a = given.scale_b = given.bias = given.result_scale = NULL
-    given.activation, given.is_fast, given.precision = activation, is_fast, precision_current()
+    given.activation, given.is_fast = call.options.activation, call.is_fast
+    given.precision = call.options.precision
     a.fill_operand(&left)
     b.fill_operand(&right)
     given.a, given.b = &left, &right
-    if scale_a is not None or scale_b is not None:
-        s_a = scale_matrix(name, "scale_a", scale_a, a, False)
-        s_b = scale_matrix(name, "scale_b", scale_b, b, True)
+    if call.scale_a is not None or call.scale_b is not None:
+        s_a = scale_matrix(name, "scale_a", call.scale_a, a, False)
+        s_b = scale_matrix(name, "scale_b", call.scale_b, b, True)
         s_a.fill_operand(&scale_left)
         s_b.fill_operand(&scale_right)
         given.scale_a, given.scale_b = &scale_left, &scale_right
-    result = result_for(name, a, b, out, out_dtype, device, &left, &right)
+    result = result_for(name, a, b, call.out, out_dtype, &left, &right)
     result.fill_operand(&target)
     if check_out(&left, &right, &target):
         raise_for_shapes(check_out(&left, &right, &target), &left, &right, &target)
-    if bias is not None:
-        vector = bias_vector(name, bias, result)
+    if call.bias is not None:
+        vector = bias_vector(name, call.bias, result)
         vector.fill_operand(&offset)
         given.bias = &offset
-    if scale_result is not None:
-        last = result_scale(name, scale_result, result)
+    if call.scale_result is not None:
+        last = result_scale(name, call.scale_result, result)
         last.fill_operand(&factor)
         given.result_scale = &factor
     stream = current_handle(device)
@@ -209,13 +210,12 @@ def scaled_matmul(a, b, scale_a, scale_b, *, bias=None, activation=None, scale_r
     """
     cdef Tensor left = tensor_argument(a, "scaled_matmul")
     cdef Tensor right = tensor_argument(b, "scaled_matmul")
-    cdef int dtype = -1
+    cdef ProductCall call = product_call("scaled_matmul", left, right)
     check_matrix("scaled_matmul", "a", left)
     check_matrix("scaled_matmul", "b", right)
-    if out_dtype is not None:
-        dtype = dtype_argument(out_dtype, -1)
-    elif type(out) is Tensor:
-        dtype = (<Tensor>out).dtype_code
-    return scaled_product("scaled_matmul", left, right, scale_a, scale_b, out, dtype, bias,
-                          activation_code("scaled_matmul", activation, left, right),
-                          scale_result, flag_argument(fast_accumulation, "scaled_matmul", "fast_accumulation"))
+    call.set_result(out, out_dtype, None)
+    call.set_activation(activation)
+    call.scale_a, call.scale_b, call.scale_result = scale_a, scale_b, scale_result
+    call.bias = None if bias is None else tensor_argument(bias, "scaled_matmul")
+    call.is_fast = flag_argument(fast_accumulation, "scaled_matmul", "fast_accumulation")
+    return scaled_product(call)

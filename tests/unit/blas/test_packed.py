@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import is_packed, packing, programs, schedule_of
+from gputensor.blas.backends import is_packed, packing, schedule_of
+from gputensor.blas.kernels import programs
 from tests.support.nvrtc_library import why_no_nvrtc
 
 BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas import kernels as small_m
-from gputensor.blas import kernels as small_m_mma
+from gputensor.blas import backends as small_m
+from gputensor.blas import backends as small_m_mma
 from gputensor.blas.kernels.programs import (
     INT4,
     INT8,
@@ -150,9 +150,9 @@ def test_what_does_not_fit_is_refused():
         ((4, 64, 64), ((1 << 20) + 2, *fits[1:]), (64, 64, 64, 0)),
         ((4, 64, 64), (fits[0], (1 << 21) + 8, *fits[2:]), (64, 64, 64, 0)),
     ]:
-        assert not small_m.skinny_run(0, 0, PLAIN, BFLOAT16, BFLOAT16, sizes, addresses, pitches)
-    assert not small_m.skinny_run(0, 0, PLAIN, 12, 12, (4, 64, 64), fits, (64, 64, 64, 0))
-    assert not small_m.skinny_run(0, 0, INT8, FLOAT32, FLOAT32, (4, 64, 64), fits, (64, 64, 64, 0))
+        assert not small_m.skinny_run(0, 0, PLAIN, (BFLOAT16, BFLOAT16), sizes, addresses, pitches)
+    assert not small_m.skinny_run(0, 0, PLAIN, (12, 12), (4, 64, 64), fits, (64, 64, 64, 0))
+    assert not small_m.skinny_run(0, 0, INT8, (FLOAT32, FLOAT32), (4, 64, 64), fits, (64, 64, 64, 0))
     with pytest.raises(ValueError, match="splits is 3"):
         small_m.skinny_configure(splits=3)
     with pytest.raises(ValueError, match="4 times 5 warps"):

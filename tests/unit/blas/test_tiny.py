@@ -6,7 +6,8 @@ tests/simulated_gpu/test_tiny.py runs it; what only a GPU can show (its time) is
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import programs, tile_of
+from gputensor.blas.backends import tile_of
+from gputensor.blas.kernels import programs
 from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = 9, 10, 11, 12
@@ -35,8 +36,8 @@ def test_only_products_of_one_wave_and_few_terms_are_tiny():
 @pytest.mark.parametrize("output", ["float32", "float16", "bfloat16"])
 def test_program_compiles_without_local_memory(output, tile):
     for target in ("sm_80", "sm_90"):
-        nvrtc.compile_source(programs.tiny(output, output, tile).text(), target)
-    text = programs.tiny(output, "float32", tile).text()
+        nvrtc.compile_source(tiny_program(output, output, tile).text(), target)
+    text = tiny_program(output, "float32", tile).text()
     text = nvrtc.compile_source(text, "compute_90").decode()
     assert ".local" not in text
     assert text.count("ld.shared.v4.f32") >= 2

@@ -5,7 +5,8 @@ import itertools
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.kernels import programs, split_of
+from gputensor.blas.backends import split_of
+from gputensor.blas.kernels import programs
 from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
@@ -61,7 +62,7 @@ def test_program_compiles_copies_by_chunks_and_adds_without_atomics(
     options = ("--gpu-architecture=compute_90a",)
     for is_even in (False, True):
         program = programs.unaligned(
-            operand, result, a_along_k, b_along_k, is_even, is_even, columns, 5, 6
+            operand, result, (a_along_k, b_along_k), (is_even, is_even), columns, 5, 6
         )
         ptx = nvrtc.compile_source(program.text(), "compute_90a", options).decode()
         # Four parts of a step, and a warp's tiles of 16 x 8 in each.

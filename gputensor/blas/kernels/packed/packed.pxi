@@ -90,14 +90,14 @@ cdef extern from "gputensor/blas/kernels/packed/packed.h" namespace "gputensor" 
         float alpha
         float beta
 
-cdef struct Kernels:            # what the handle of a plan points to; each a Kernel of `table`
+cdef struct Kernels:            # what the handle of a plan points to; each a Kernel of `packed_table`
     void* pack
     void* product[2]            # the second adds to what C holds
     int shared_nbytes
 
-cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet
+cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet; below: not of Hopper
 cdef Kernels[5][2] packed_kernels          # by types and columns
-cdef KernelTable table = KernelTable()
+cdef KernelTable packed_table = KernelTable()
 cdef int packed_mode = PACKING_AUTO
 PACKED_MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_ALWAYS}
 
@@ -119,9 +119,10 @@ cdef int types_of(const Product* product) noexcept nogil:
     return -1
 
 
-cdef bint fits(const Product* product) noexcept nogil:
+cdef bint packed_can(const Product* product) except -1 nogil:
     return types_of(product) >= 0 and not product.flags & PRODUCT_AS_IT_IS and (
-        product.m <= PACKED_MAX_SIZE and product.n <= PACKED_MAX_SIZE and product.k <= PACKED_MAX_SIZE)
+        product.m <= PACKED_MAX_SIZE and product.n <= PACKED_MAX_SIZE
+        and product.k <= PACKED_MAX_SIZE)
 
 
 cdef void schedule_for(const Product* product, int clusters, Schedule* schedule) noexcept nogil:
@@ -148,12 +149,25 @@ cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
         terms / LIBRARY_RATE + nbytes / PACKED_COPY_RATE + PADDED_LAUNCHES / product.batch)
 
 
+cdef int find_clusters(int device) except -1 with gil:
+    clusters_of[device] = -1
+    if cuda_capability(device) == HOPPER:
+        clusters_of[device] = device_info(device)["multiprocessors"] // 2
+    return 0
+
+
+cdef bint packed_wins(const Product* product) except -1 nogil:
+    if clusters_of[product.device] == 0:
+        find_clusters(product.device)
+    return clusters_of[product.device] > 0 and is_worthwhile(product, clusters_of[product.device])
+
+
 # ---- plans
 
 cdef void* packed_known(uint64_t key, object program, int device, int shared_nbytes) except NULL:
-    cdef void* found = kernel_find(table, key)
+    cdef void* found = kernel_find(packed_table, key)
     if found == NULL:
-        found = table.add(key, program)
+        found = packed_table.add(key, program)
     kernel_function(<Kernel>found, device, shared_nbytes)
     return found
 
@@ -173,28 +187,19 @@ cdef int load_kernels(int device, int types, const Product* product, const Sched
     return 0
 
 
-cdef Plan* packed_plan(const Product* product, const PlanKey* key,
-                       uint64_t hash_value) except? NULL:
+cdef int packed_build(const Product* product, const Choice* choice, Plan* plan) except -1 with gil:
     cdef Schedule schedule
     cdef Kernels* found
-    cdef int device = product.device
     cdef int types = types_of(product)
-    cdef int clusters
-    if not fits(product) or cuda_capability(device) != HOPPER:
-        return NULL
-    if clusters_of[device] == 0:
-        clusters_of[device] = device_info(device)["multiprocessors"] // 2
-    clusters = clusters_of[device]
-    if not is_worthwhile(product, clusters):
-        return NULL
-    schedule_for(product, clusters, &schedule)
+    schedule_for(product, clusters_of[product.device], &schedule)
     found = &packed_kernels[types][schedule.columns == 256]
     try:
-        load_kernels(device, types, product, &schedule, found)
+        load_kernels(product.device, types, product, &schedule, found)
     except DeviceError:
-        # Nothing compiles packed_kernels here; the libraries need no compiler.
-        return NULL
-    return plan_make(key, hash_value, BACKEND_PACKED, <void*>found)
+        # Nothing compiles the kernels here; the libraries need no compiler.
+        return BLAS_NOT_SUPPORTED
+    plan.handle = found
+    return BLAS_OK
 
 
 # ---- runs
@@ -207,7 +212,7 @@ cdef inline size_t sums_nbytes(const Schedule* schedule, int clusters) noexcept 
     return <size_t>clusters * 2 * WARPS * WARP_NBYTES if schedule.units else 0
 
 
-cdef size_t packed_nbytes(const Product* product) noexcept nogil:
+cdef size_t packed_scratch(const Plan* plan, const Product* product) noexcept nogil:
     cdef Schedule schedule
     cdef int clusters = clusters_of[product.device]
     schedule_for(product, clusters, &schedule)
@@ -228,8 +233,8 @@ cdef void fill_packing(const Product* product, const Schedule* schedule, uint64_
     p.b.along_rows = product.op_a == OP_N
 
 
-cdef void fill_product(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
-                       PackedParameters* p) noexcept nogil:
+cdef void fill_packed(const Product* product, const Schedule* schedule, uint64_t a, uint64_t b,
+                      PackedParameters* p) noexcept nogil:
     p.a, p.b = a, b
     p.c, p.d = product.c, product.d
     p.ldc, p.ldd = product.ldc, product.ldd
@@ -245,35 +250,32 @@ cdef void fill_product(const Product* product, const Schedule* schedule, uint64_
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
 
 
-cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
-                    uint64_t stream) except -1:
-    cdef const Kernels* found = <const Kernels*>plan.handle
+cdef int packed_launch(const Work* work) except -1 nogil:
+    cdef const Product* product = work.products
+    cdef const Kernels* found = <const Kernels*>work.plan.handle
     cdef Schedule schedule
     cdef PackingParameters packing
     cdef PackedParameters run
     cdef int clusters = clusters_of[product.device]
-    cdef uint64_t a = packed_up(scratch)
-    cdef uint64_t b, pack, multiply
+    cdef uint64_t a = packed_up(work.scratch)
+    cdef uint64_t b
     cdef int64_t _item
+    cdef Grid pack, multiply
     memset(&packing, 0, sizeof(packing))
     memset(&run, 0, sizeof(run))
     schedule_for(product, clusters, &schedule)
     b = a + <uint64_t>schedule.tiles_a * PACKED_TILE_NBYTES
     fill_packing(product, &schedule, a, b, &packing)
-    fill_product(product, &schedule, a, b, &run)
+    fill_packed(product, &schedule, a, b, &run)
     run.sums = b + <uint64_t>schedule.tiles_b * PACKED_TILE_NBYTES
     run.flags = packing.flags = run.sums + sums_nbytes(&schedule, clusters)
     if schedule.units:
         packing.flag_count = clusters * 2 * WARPS
-    pack = kernel_function(<Kernel>found.pack, product.device)
-    multiply = kernel_function(<Kernel>found.product[run.beta != 0], product.device,
-                               found.shared_nbytes)
+    grid_of_blocks(&pack, schedule.tiles_a + schedule.tiles_b, PACKING_THREADS, 0)
+    grid_of_blocks(&multiply, 2 * clusters, THREADS, found.shared_nbytes)
     for _item in range(product.batch):
-        launch_kernel(product.device, stream, pack,
-                      <uint32_t>(schedule.tiles_a + schedule.tiles_b), PACKING_THREADS, 0, &packing,
-                      sizeof(packing))
-        launch_kernel(product.device, stream, multiply, 2 * clusters, THREADS, found.shared_nbytes,
-                      &run, sizeof(run))
+        queue_kernel(work, found.pack, &pack, &packing, sizeof(packing))
+        queue_kernel(work, found.product[run.beta != 0], &multiply, &run, sizeof(run))
         packing.a.source += <uint64_t>(product.stride_b * dtype_itemsize(product.type_b))
         packing.b.source += <uint64_t>(product.stride_a * dtype_itemsize(product.type_a))
         run.c += <uint64_t>(product.stride_c * dtype_itemsize(product.type_d))
@@ -325,4 +327,4 @@ def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, l
     product.lda, product.ldb, product.ldd = lda, ldb, ldd
     product.a, product.b, product.d = a, b, d
     product.op_a, product.op_b = op_a, op_b
-    return fits(&product) and is_worthwhile(&product, H200_CLUSTERS)
+    return packed_can(&product) and is_worthwhile(&product, H200_CLUSTERS)

@@ -8,6 +8,21 @@ costs the exchange of sums.
 Times were measured on an H200; on another Hopper GPU they shift choices, not results.
 """
 
+# How a product is cut; D here is row-major, m x n; see packed.cuh for the words.
+cdef struct Schedule:
+    int columns                 # of a tile: 256 or 128
+    int steps                   # tiles along K that hold any of it
+    int line                    # tiles along K in memory; strips read them in pairs
+    int main_m, main_n
+    int edge_m, edge_n
+    int whole, divided
+    int strips_n, strips_m
+    int strips_from
+    int weight_tile, weight_strip
+    int64_t units_tiles, units
+    int64_t tiles_a, tiles_b    # packed tiles of the operands
+    double cost                 # estimated, in microseconds
+
 cdef enum:
     CLUSTER_ROWS = 256
     STRIP = 32                  # rows or columns left over that make strips

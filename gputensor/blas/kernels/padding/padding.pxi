@@ -24,6 +24,11 @@ cdef enum Padding:
     PADDING_INPUTS = 2
     PADDING_ALL = 3
 
+cdef struct Lying:              # where a matrix of a batch lies, in elements
+    uint64_t ptr
+    int64_t ld
+    int64_t stride
+
 cdef struct Rates:              # per second; 0 when alignment does not matter
     double aligned
     double odd
@@ -199,6 +204,7 @@ cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_
     cdef Product bare = product[0]
     cdef Product wide = widened(product, padded)
     cdef int64_t ld, stride
+    cdef Lying plain, copy
     relayout_init(before)
     relayout_init(after)
     product.m, product.n, product.k = wide.m, wide.n, wide.k
@@ -208,23 +214,27 @@ cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_
         product.activation = ACT_NONE
     if padded & PAD_A:
         pad_nbytes(&bare, PAD_A, &ld, &stride)
+        copy = Lying(a, ld, stride)
         if a:
-            relayout_add(before, &bare, &wide, PAD_A, bare.a, bare.lda, bare.stride_a, a, ld,
-                         stride)
+            plain = Lying(bare.a, bare.lda, bare.stride_a)
+            relayout_add(before, PAD_A, &bare, &plain, &wide, &copy)
         product.a, product.lda, product.stride_a = a, ld, stride
     if padded & PAD_B:
         pad_nbytes(&bare, PAD_B, &ld, &stride)
+        copy = Lying(b, ld, stride)
         if b:
-            relayout_add(before, &bare, &wide, PAD_B, bare.b, bare.ldb, bare.stride_b, b, ld,
-                         stride)
+            plain = Lying(bare.b, bare.ldb, bare.stride_b)
+            relayout_add(before, PAD_B, &bare, &plain, &wide, &copy)
         product.b, product.ldb, product.stride_b = b, ld, stride
     if padded & PAD_D:
         pad_nbytes(&bare, PAD_D, &ld, &stride)
+        copy = Lying(d, ld, stride)
         if d:
             if bare.beta != 0 or bare.beta_imag != 0:
-                relayout_add(before, &bare, &wide, PAD_D, bare.c, bare.ldc, bare.stride_c, d, ld,
-                             stride)
-            relayout_add(after, &wide, &bare, PAD_D, d, ld, stride, bare.d, bare.ldd, bare.stride_d)
+                plain = Lying(bare.c, bare.ldc, bare.stride_c)
+                relayout_add(before, PAD_D, &bare, &plain, &wide, &copy)
+            plain = Lying(bare.d, bare.ldd, bare.stride_d)
+            relayout_add(after, PAD_D, &wide, &copy, &bare, &plain)
         product.c = product.d = d
         product.ldc = product.ldd = ld
         product.stride_c = product.stride_d = stride
@@ -235,11 +245,11 @@ cdef void relayout_init(Relayout* relayout) noexcept nogil:
     relayout.step = 8
 
 
-# Adds a matrix: from (source, ld, stride) with its sizes in `source_of` to (target, ld, stride)
-# with its sizes in `target_of`; in elements.
-cdef void relayout_add(Relayout* relayout, const Product* source_of, const Product* target_of,
-                       int which, uint64_t source, int64_t source_ld, int64_t source_stride,
-                       uint64_t target, int64_t target_ld, int64_t target_stride) noexcept nogil:
+# Adds a matrix: from `source` with its sizes in `source_of` to `target` with its sizes in
+# `target_of`.
+cdef void relayout_add(Relayout* relayout, int which, const Product* source_of,
+                       const Lying* source, const Product* target_of,
+                       const Lying* target) noexcept nogil:
     cdef int64_t length, lines, itemsize
     cdef Piece* piece = &relayout.pieces[relayout.count]
     cdef int64_t batch = target_of.batch
@@ -247,15 +257,15 @@ cdef void relayout_add(Relayout* relayout, const Product* source_of, const Produ
     piece.source_nbytes = length * itemsize
     piece.source_rows = <uint64_t>lines
     shape_of(target_of, which, &length, &lines, &itemsize)
-    piece.source, piece.target = source, target
-    piece.source_pitch, piece.target_pitch = source_ld * itemsize, target_ld * itemsize
-    piece.source_batch, piece.target_batch = source_stride * itemsize, target_stride * itemsize
+    piece.source, piece.target = source.ptr, target.ptr
+    piece.source_pitch, piece.target_pitch = source.ld * itemsize, target.ld * itemsize
+    piece.source_batch, piece.target_batch = source.stride * itemsize, target.stride * itemsize
     piece.row_nbytes = length * itemsize
     piece.rows = <uint64_t>lines
     piece.blocks = <uint64_t>((piece.row_nbytes + PADDING_ALIGNMENT - 1) // PADDING_ALIGNMENT)
-    if is_odd(target, target_ld, target_stride, itemsize):
+    if is_odd(target.ptr, target.ld, target.stride, itemsize):
         piece.blocks += 1
-    if batch > 1 and source_stride == 0 and which != PAD_D:
+    if batch > 1 and source.stride == 0 and which != PAD_D:
         batch = 1
     relayout.total += piece.blocks * piece.rows * <uint64_t>batch
     piece.last = relayout.total

@@ -41,6 +41,8 @@ cdef extern from "gputensor/blas/kernels/pointers/pointers.h" namespace "gputens
 
 cdef Kernel strided = Kernel(programs.strided())
 cdef Kernel listed = Kernel(programs.listed())
+cdef void* strided_kernel = <void*>strided
+cdef void* listed_kernel = <void*>listed
 
 
 cdef int64_t repetitions(const Product* product) noexcept nogil:
@@ -87,20 +89,26 @@ cdef bint pointer_batch_ready(int device) except -1:
     return True
 
 
-cdef size_t pointer_batch_nbytes(const Product* product) noexcept nogil:
+cdef bint pointers_can(const Product* product) except -1 nogil:
+    return product.flags & PRODUCT_POINTERS != 0
+
+
+cdef size_t pointers_scratch(const Plan* plan, const Product* product) noexcept nogil:
     return <size_t>(3 * sizeof(uint64_t) * repetitions(product) * product.batch)
 
 
-cdef int pointer_batch_run(const Product* product, uint64_t table, const Workspace* workspace,
-                           uint64_t stream) except -1:
+# The outer dimensions are in the table, so a work of one call.
+cdef int pointers_launch(const Work* work) except -1 nogil:
+    cdef const Product* product = work.products
     cdef StridedParameters p
+    cdef Grid grid
     cdef int axis
-    cdef int64_t grid
+    cdef int64_t blocks
     cdef int64_t size_a = dtype_itemsize(product.type_a)
     cdef int64_t size_b = dtype_itemsize(product.type_b)
     cdef int64_t size_d = dtype_itemsize(product.type_d)
     memset(&p, 0, sizeof(p))
-    p.a, p.b, p.d, p.table = product.a, product.b, product.d, table
+    p.a, p.b, p.d, p.table = product.a, product.b, product.d, work.scratch
     p.total = repetitions(product) * product.batch
     p.ndim = product.outer_ndim + 1
     p.count[0] = product.batch
@@ -112,30 +120,36 @@ cdef int pointer_batch_run(const Product* product, uint64_t table, const Workspa
         p.step_a[axis + 1] = product.outer_a[axis] * size_a
         p.step_b[axis + 1] = product.outer_b[axis] * size_b
         p.step_d[axis + 1] = product.outer_d[axis] * size_d
-    grid = (p.total + POINTERS_BLOCK - 1) // POINTERS_BLOCK
-    launch_kernel(product.device, stream, kernel_function(strided, product.device),
-                  <uint32_t>(grid if grid < POINTERS_MAX_GRID else POINTERS_MAX_GRID), POINTERS_BLOCK, 0, &p,
-                  sizeof(p))
-    return cublas_run_pointers(product, p.total, table, workspace.ptr, workspace.nbytes, stream)
+    blocks = (p.total + POINTERS_BLOCK - 1) // POINTERS_BLOCK
+    grid_of_blocks(&grid, blocks if blocks < POINTERS_MAX_GRID else POINTERS_MAX_GRID,
+                   POINTERS_BLOCK, 0)
+    queue_kernel(work, strided_kernel, &grid, &p, sizeof(p))
+    return cublas_run_pointers(product, p.total, work.scratch, work.workspace.ptr,
+                               work.workspace.nbytes, work.stream)
 
 
-cdef int pointer_table_write(int device, uint64_t stream, uint64_t table, int64_t total,
-                             const Product* products) except -1:
+# Products of different geometries as one call: their addresses go to a table, which `scratch` is.
+cdef int grouped_launch_all(const Work* work) except -1 nogil:
+    cdef const Product* products = work.products
     cdef ListedParameters p
+    cdef Grid grid
     cdef int64_t index
-    cdef uint64_t function = kernel_function(listed, device)
     memset(&p, 0, sizeof(p))
-    p.table, p.total = table, total
+    p.table, p.total = work.scratch, work.count
     p.first = 0
-    while p.first < total:
-        p.count = total - p.first if total - p.first < LISTED_PRODUCTS else LISTED_PRODUCTS
+    grid_of_blocks(&grid, 1, LISTED_PRODUCTS, 0)
+    while p.first < p.total:
+        p.count = p.total - p.first
+        if p.count > LISTED_PRODUCTS:
+            p.count = LISTED_PRODUCTS
         for index in range(p.count):
             p.addresses[3 * index] = products[p.first + index].a
             p.addresses[3 * index + 1] = products[p.first + index].b
             p.addresses[3 * index + 2] = products[p.first + index].d
-        launch_kernel(device, stream, function, 1, LISTED_PRODUCTS, 0, &p, sizeof(p))
+        queue_kernel(work, listed_kernel, &grid, &p, sizeof(p))
         p.first += p.count
-    return 0
+    return cublas_run_grouped(products, work.count, work.scratch, work.workspace.ptr,
+                              work.workspace.nbytes, work.stream)
 
 
 def wins(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, batch=1, outer=(), a=0, b=0,

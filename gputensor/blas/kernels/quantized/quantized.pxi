@@ -1,8 +1,4 @@
-"""Products with quantized weights on a GPU, and the way back to plain weights.
-
-Up to 16 rows of x the weights are expanded in registers (skinny_mma.cuh); beyond, arithmetic
-counts and the caller multiplies with weights that `dequantize_run` made.
-"""
+"""The way back from quantized weights to plain ones on a GPU."""
 
 cdef enum:
     QUANTIZED_BLOCK = 256
@@ -21,32 +17,7 @@ cdef extern from "gputensor/blas/kernels/quantized/dequantize.h" namespace "gput
 cdef KernelTable quantized_kernels = KernelTable()
 
 
-cdef int quantized_run(int device, uint64_t stream, const Operand* x, const Operand* weight,
-                       const Operand* scales, const Operand* bias, const Operand* out) except -1:
-    cdef SmallProduct product
-    cdef int64_t groups = scales.shape[0]
-    if x.shape[0] > SMALL_M:
-        return 0
-    memset(&product, 0, sizeof(product))
-    product.device = device
-    product.type_x, product.type_y = x.dtype, out.dtype
-    product.m, product.n, product.k = x.shape[0], out.shape[1], x.shape[1]
-    product.group = <int>(product.k // groups) if groups > 1 else 0
-    product.x, product.w, product.y = x.ptr, weight.ptr, out.ptr
-    product.scales = scales.ptr
-    product.bias = bias.ptr if bias is not NULL else 0
-    product.x_pitch, product.y_pitch = x.strides[0], out.strides[0]
-    if weight.dtype == DT_UINT8:
-        product.form, product.w_pitch = FORM_INT4, weight.shape[1]
-    else:
-        product.form, product.w_pitch = FORM_INT8, weight.strides[0]
-    product.alpha = 1
-    if not small_product_fits(&product):
-        return 0
-    small_product_run(&product, stream)
-    return 1
-
-
+# Queues out[n, k] = weights * scales, rounded to the type of out and scales.
 cdef int dequantize_run(int device, uint64_t stream, const Operand* weight, const Operand* scales,
                         const Operand* out) except -1:
     cdef DequantizeParameters p
@@ -63,5 +34,5 @@ cdef int dequantize_run(int device, uint64_t stream, const Operand* weight, cons
     p.tiles = weight.shape[1]
     p.group = p.k // scales.shape[0]
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         <uint32_t>(grid if grid < QUANTIZED_MAX_GRID else QUANTIZED_MAX_GRID), QUANTIZED_BLOCK, 0, &p,
-                         sizeof(p))
+                         <uint32_t>(grid if grid < QUANTIZED_MAX_GRID else QUANTIZED_MAX_GRID),
+                         QUANTIZED_BLOCK, 0, &p, sizeof(p))

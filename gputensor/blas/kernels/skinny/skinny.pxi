@@ -290,7 +290,7 @@ cdef void from_product(const Product* product, SmallProduct* small) noexcept nog
 
 
 # The same for a product in the libraries' terms, whose D has at most 16 columns.
-cdef bint skinny_fits(const Product* product) noexcept nogil:
+cdef bint skinny_can(const Product* product) except -1 nogil:
     cdef SmallProduct small
     if product.n > SMALL_M or product.batch != 1 or product.outer_ndim or product.scale_a:
         return False
@@ -306,36 +306,38 @@ cdef bint skinny_fits(const Product* product) noexcept nogil:
     return small_product_fits(&small)
 
 
-cdef Plan* skinny_product_plan(const Product* product, const PlanKey* key,
-                        uint64_t hash_value) except? NULL:
-    cdef SmallProduct small
+cdef bint skinny_wins(const Product* product) except -1 nogil:
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
     # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), and
     # slower for one row and few features: 11.1 us, ours 10.3, at 4096 x 4096; 8.7, ours 6.6, at
     # 1024 x 8192.
     if product.compute != COMPUTE_32F:
-        return NULL
+        return False
     if product.type_a != DT_FLOAT32 and (
             product.n > 1 or product.m > HALF_FEATURES or product.k < HALF_TERMS
             or product.k > 2 * HALF_TERMS):
-        return NULL
+        return False
     # Below, the launch is what costs, and few outputs keep few multiprocessors busy.
-    if (product.m < WORTHWHILE_FEATURES or not skinny_fits(product)
-            or product.m * product.k * dtype_itemsize(product.type_a) < WORTHWHILE_NBYTES):
-        return NULL
+    return (product.m >= WORTHWHILE_FEATURES
+            and product.m * product.k * dtype_itemsize(product.type_a) >= WORTHWHILE_NBYTES)
+
+
+cdef int skinny_build(const Product* product, const Choice* choice, Plan* plan) except -1 with gil:
+    cdef SmallProduct small
     from_product(product, &small)
     try:
         small_product_prepare(&small)
     except DeviceError:
-        # Nothing compiles skinny_kernels here; the libraries need no compiler.
-        return NULL
-    return plan_make(key, hash_value, BACKEND_SMALL_M, NULL)
+        # Nothing compiles the kernels here; the libraries need no compiler.
+        return BLAS_NOT_SUPPORTED
+    return BLAS_OK
 
 
-cdef int skinny_product_run(const Product* product, uint64_t stream) except -1:
+# Shapes of blocks are remembered in a table that the GIL guards.
+cdef int skinny_launch(const Work* work) except -1 with gil:
     cdef SmallProduct small
-    from_product(product, &small)
-    return small_product_run(&small, stream)
+    from_product(work.products, &small)
+    return small_product_run(&small, work.stream)
 
 
 # ---- for tests and measurements
@@ -354,18 +356,6 @@ def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
     skinny_forced_tiles, forced_warps, skinny_forced_stages, skinny_forced_splits = tiles, warps, stages, splits
 
 
-cdef int fill_small(SmallProduct* small, int device, int form, int type_x, int type_y, sizes,
-                    addresses, pitches, group, factors) except -1:
-    memset(small, 0, sizeof(SmallProduct))
-    small.device, small.form, small.type_x, small.type_y = device, form, type_x, type_y
-    small.m, small.n, small.k = sizes
-    small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
-    small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
-    small.alpha, small.beta = factors
-    small.group = group
-    return 0
-
-
 def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
                 int shared_nbytes=233472):
     """Return the shape of blocks that the rules give float32 on a device, as a dict.
@@ -377,15 +367,17 @@ def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
     cdef SmallProduct small
     cdef SmallDevice device
     cdef SkinnyBlockShape shape
-    fill_small(&small, 0, FORM_PLAIN, DT_FLOAT32, DT_FLOAT32, sizes, (0,) * 6, (0,) * 4, 0, (1, 0))
+    memset(&small, 0, sizeof(SmallProduct))
+    small.form, small.type_x, small.type_y = FORM_PLAIN, DT_FLOAT32, DT_FLOAT32
+    small.m, small.n, small.k = sizes
     device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
     device.shared_nbytes = shared_nbytes
     skinny_choose_shape(&small, &device, &shape)
     return shape
 
 
-def skinny_run(int device, uint64_t stream, int form, int type_x, int type_y, sizes, addresses, pitches,
-        *, group=0, alpha=1.0, beta=0.0):
+def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, pitches, *, group=0,
+               alpha=1.0, beta=0.0):
     """Queue one product given by addresses; False when the kernel does not fit it.
 
     Parameters
@@ -394,7 +386,7 @@ def skinny_run(int device, uint64_t stream, int form, int type_x, int type_y, si
         A CUDA ordinal and a stream handle on it.
     form : int
         How the weights lie; see ``skinny_mma.cuh``.
-    type_x, type_y : int
+    types : (int, int)
         Element type codes of x and of the result.
     sizes : (int, int, int)
         m, n, k.
@@ -404,8 +396,13 @@ def skinny_run(int device, uint64_t stream, int form, int type_x, int type_y, si
         Elements from row to row of x, weights, result, addend.
     """
     cdef SmallProduct small
-    fill_small(&small, device, form, type_x, type_y, sizes, addresses, pitches, group,
-               (alpha, beta))
+    memset(&small, 0, sizeof(SmallProduct))
+    small.device, small.form, small.group = device, form, group
+    small.type_x, small.type_y = types
+    small.m, small.n, small.k = sizes
+    small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
+    small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
+    small.alpha, small.beta = alpha, beta
     if not small_product_fits(&small):
         return False
     small_product_run(&small, stream)

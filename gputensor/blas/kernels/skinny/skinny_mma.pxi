@@ -46,6 +46,11 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         float alpha
         float beta
 
+cdef struct SmallDevice:        # what the shape of blocks depends on
+    int multiprocessors         # 0: not asked yet
+    int can_cluster
+    int shared_nbytes           # of a multiprocessor
+
 cdef struct SkinnyMmaBlockShape:
     int tokens
     int tiles

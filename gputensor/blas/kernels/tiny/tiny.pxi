@@ -57,10 +57,6 @@ cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogi
 cdef KernelTable tiny_kernels = KernelTable()
 
 
-cdef inline int64_t tiles_of(int64_t length, int tile) noexcept nogil:
-    return (length + tile - 1) // tile
-
-
 cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noexcept nogil:
     return m * n * batch <= BLOCKS * tile * tile and (
         tiles_of(m, tile) * tiles_of(n, tile) * batch <= BLOCKS)
@@ -83,46 +79,44 @@ cdef inline bint is_float(int dtype) noexcept nogil:
     return dtype == DT_FLOAT32 or dtype == DT_FLOAT16 or dtype == DT_BFLOAT16
 
 
-cdef int product_tile(const Product* product) noexcept nogil:
+cdef bint tiny_can(const Product* product) except -1 nogil:
     cdef int64_t length = SMALL_TERMS
     if not is_float(product.type_a) or product.type_b != product.type_a or product.scale_a != 0:
-        return 0
+        return False
     if product.type_d != product.type_a and product.type_d != DT_FLOAT32:
-        return 0
+        return False
     if (product.activation != ACT_NONE and product.activation != ACT_RELU
             and product.activation != ACT_GELU_TANH):
-        return 0
+        return False
     if product.m > length:
         length = product.m
     if product.n > length:
         length = product.n
     # Both the lines and the terms of an operand are fewer than `length`.
-    if product.lda > TINY_MAX_OFFSET // length or product.ldb > TINY_MAX_OFFSET // length:
-        return 0
+    return product.lda <= TINY_MAX_OFFSET // length and product.ldb <= TINY_MAX_OFFSET // length
+
+
+cdef int tile_of_product(const Product* product) noexcept nogil:
     return choose_tile(product.type_a, product.m, product.n, product.k, product.batch)
 
 
-cdef Plan* tiny_plan(const Product* product, const PlanKey* key,
-                     uint64_t hash_value) except? NULL:
-    cdef uint64_t variant
-    cdef void* found
-    cdef int tile = product_tile(product)
-    if tile == 0:
-        return NULL
-    variant = (product.type_a << 5 | product.type_d) << 6 | tile
-    program = programs.tiny(DTYPES[product.type_a].name, DTYPES[product.type_d].name, tile)
-    found = kernel_find(tiny_kernels, variant)
-    if found == NULL:
-        found = tiny_kernels.add(variant, program)
-    try:
-        kernel_function(<Kernel>found, product.device)
-    except DeviceError:
-        # Nothing compiles tiny_kernels here; the libraries need no compiler.
-        return NULL
-    return plan_make(key, hash_value, BACKEND_TINY, found)
+cdef bint tiny_wins(const Product* product) except -1 nogil:
+    return tile_of_product(product) != 0
 
 
-cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
+cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) except -1 with gil:
+    cdef int tile = tile_of_product(product)
+    cdef uint64_t variant = (product.type_a << 5 | product.type_d) << 6 | tile
+    program = tiny_program(DTYPES[product.type_a].name, DTYPES[product.type_d].name, tile)
+    plan.handle = kernel_find(tiny_kernels, variant)
+    if plan.handle == NULL:
+        plan.handle = tiny_kernels.add(variant, program)
+    return compiled(plan.handle, product.device, 0)
+
+
+cdef int tiny_launch(const Work* work) except -1 nogil:
+    cdef const Product* product = work.products
+    cdef Grid grid
     cdef TinyParameters p
     cdef int tile = (SMALL_TILE if is_one_wave(product.m, product.n, product.batch, SMALL_TILE)
                      else LARGE_TILE)
@@ -140,12 +134,28 @@ cdef int tiny_run(const Plan* plan, const Product* product, uint64_t stream) exc
     p.across = <int>tiles_of(product.n, tile)
     p.activation = product.activation
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
-    launch_kernel_3d(product.device, stream,
-                     kernel_function(<Kernel>plan.handle, product.device),
-                     <uint32_t>tiles_of(product.m, tile),
-                     <uint32_t>(p.across * product.batch), 1, TINY_BLOCK, 1, 1, 0, &p,
-                     sizeof(p))
-    return 0
+    grid.x, grid.y, grid.z = tiles_of(product.m, tile), p.across * product.batch, 1
+    grid.block, grid.shared_nbytes = TINY_BLOCK, 0
+    return queue_kernel(work, work.plan.handle, &grid, &p, sizeof(p))
+
+
+def tiny_program(input_name, output_name, tile):
+    """Return the program of tiny products.
+
+    Parameters
+    ----------
+    input_name, output_name : {"float16", "bfloat16", "float32"}
+        Element types of the operands and of the result.
+    tile : {16, 32}
+        Rows and columns of the result that one block of 256 threads computes.
+
+    Examples
+    --------
+    >>> ("TILE", 16) in tiny_program("float16", "float32", 16).defines
+    True
+    """
+    types = programs.types_of(input_name, output_name)
+    return programs.program_of("tiny/tiny.cuh", types | {"TILE": tile})
 
 
 def tile_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):

@@ -106,7 +106,7 @@ cdef int choose_split(int dtype, int columns, int64_t m, int64_t n, int64_t k, i
     return best
 
 
-cdef bint is_supported(const Product* product) noexcept nogil:
+cdef bint unaligned_can(const Product* product) except -1 nogil:
     cdef int dtype = product.type_a
     if product.type_b != dtype or product.scale_a != 0 or product.scale_b != 0:
         return False
@@ -161,32 +161,30 @@ cdef void* kernel_of(const Product* product, int split) except NULL:
     found = kernel_find(unaligned_kernels, key)
     if found == NULL:
         found = unaligned_kernels.add(key, programs.unaligned(
-            DTYPES[product.type_a].name, DTYPES[product.type_d].name, a_along_k, b_along_k,
-            a_is_even, b_is_even, unaligned_columns_of(product.type_a, b_along_k), split, STAGES))
-    kernel_function(<Kernel>found, product.device, SHARED_NBYTES)
+            DTYPES[product.type_a].name, DTYPES[product.type_d].name, (a_along_k, b_along_k),
+            (a_is_even, b_is_even), unaligned_columns_of(product.type_a, b_along_k), split,
+            STAGES))
     return found
 
 
-cdef Plan* direct_plan(const Product* product, const PlanKey* key,
-                       uint64_t hash_value) except? NULL:
-    cdef void* found
-    cdef int split, odd = odd_matrices(product)
-    if not is_supported(product) or odd == PAD_NONE:
-        return NULL
-    if product.type_a != DT_FLOAT32 and not odd & PAD_D:
-        return NULL
-    split = split_of_product(product)
-    if split == 0 or cuda_capability(product.device) != CAPABILITY:
-        return NULL
-    try:
-        found = kernel_of(product, split)
-    except DeviceError:
-        # Nothing compiles unaligned_kernels here; the libraries need no compiler.
-        return NULL
-    return plan_make(key, hash_value, BACKEND_DIRECT, found)
+cdef bint unaligned_wins(const Product* product) except -1 nogil:
+    cdef int odd = odd_matrices(product)
+    if odd == PAD_NONE or (product.type_a != DT_FLOAT32 and not odd & PAD_D):
+        return False
+    return split_of_product(product) != 0
 
 
-cdef int launch(const Product* product, void* kernel, int split, uint64_t stream) except -1:
+cdef int unaligned_build(const Product* product, const Choice* choice,
+                         Plan* plan) except -1 with gil:
+    if cuda_capability(product.device) != CAPABILITY:
+        return BLAS_NOT_SUPPORTED
+    plan.handle = kernel_of(product, split_of_product(product))
+    return compiled(plan.handle, product.device, SHARED_NBYTES)
+
+
+cdef int launch_split(const Work* work, void* kernel, int split) except -1 nogil:
+    cdef const Product* product = work.products
+    cdef Grid grid
     cdef UnalignedParameters p
     cdef int columns = unaligned_columns_of(product.type_a, product.op_b == OP_N)
     memset(&p, 0, sizeof(p))
@@ -198,22 +196,20 @@ cdef int launch(const Product* product, void* kernel, int split, uint64_t stream
     p.m, p.n, p.k = <int>product.m, <int>product.n, <int>product.k
     p.activation = product.activation
     p.alpha, p.beta = <float>product.alpha, <float>product.beta
-    return launch_kernel_3d(product.device, stream,
-                            kernel_function(<Kernel>kernel, product.device, SHARED_NBYTES),
-                            <uint32_t>(ceil_of(product.m, UNALIGNED_TILE) * split),
-                            <uint32_t>ceil_of(product.n, columns),
-                            <uint32_t>product.batch,
-                            UNALIGNED_BLOCK, 1, 1, SHARED_NBYTES, &p, sizeof(p))
+    grid.x, grid.y = ceil_of(product.m, UNALIGNED_TILE) * split, ceil_of(product.n, columns)
+    grid.z = product.batch
+    grid.block, grid.shared_nbytes = UNALIGNED_BLOCK, SHARED_NBYTES
+    return queue_kernel(work, kernel, &grid, &p, sizeof(p))
 
 
-cdef int direct_run(const Plan* plan, const Product* product, uint64_t stream) except -1:
-    return launch(product, plan.handle, split_of_product(product), stream)
+cdef int unaligned_launch(const Work* work) except -1 nogil:
+    return launch_split(work, work.plan.handle, split_of_product(work.products))
 
 
 # ---- for tests and measurements
 
-def unaligned_run(int device, uint64_t stream, types, operations, sizes, addresses, pitches, strides, *,
-        int split=1, double alpha=1.0, double beta=0.0, int activation=0):
+def unaligned_run(int device, uint64_t stream, types, operations, sizes, addresses, steps, *,
+                  int split=1, double alpha=1.0, double beta=0.0, int activation=0):
     """Queue one product in the library's column-major terms, given by addresses.
 
     Parameters
@@ -228,23 +224,25 @@ def unaligned_run(int device, uint64_t stream, types, operations, sizes, address
         m, n, k, batch.
     addresses : (int, int, int, int, int)
         A, B, C, D, and a bias for each row or 0.
-    pitches, strides : (int, int, int, int)
-        Elements from column to column and from item to item of A, B, C, D.
+    steps : ((int, int, int, int), (int, int, int, int))
+        Elements from column to column, and from item to item, of A, B, C, D.
     split : int
         Blocks of a cluster, 1 to 8.
     """
     cdef Product product
+    cdef Work work
     product.device = device
     product.type_a = product.type_b = types[0]
     product.type_d = types[1]
     product.op_a, product.op_b = operations
     product.m, product.n, product.k, product.batch = sizes
     product.a, product.b, product.c, product.d, product.bias = addresses
-    product.lda, product.ldb, product.ldc, product.ldd = pitches
-    product.stride_a, product.stride_b, product.stride_c, product.stride_d = strides
+    product.lda, product.ldb, product.ldc, product.ldd = steps[0]
+    product.stride_a, product.stride_b, product.stride_c, product.stride_d = steps[1]
     product.activation = activation
     product.alpha, product.beta = alpha, beta
-    launch(&product, kernel_of(&product, split), split, stream)
+    work_init(&work, NULL, &product, stream)
+    launch_split(&work, kernel_of(&product, split), split)
 
 
 def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):

@@ -67,14 +67,6 @@ cdef int lt_run(Plan* plan, const Product* product, uint64_t workspace, size_t w
                 uint64_t stream) noexcept nogil
 
 
-# ---- integer
-
-# Integer products by a kernel of our own.
-
-# Queues the product (without its outer repetitions) on the stream. Needs the GIL.
-cdef int integer_run(const Product* product, uint64_t stream) except -1
-
-
 # ---- search
 
 # Searching cuBLASLt's algorithms for the tuner. Everything here needs the GIL.

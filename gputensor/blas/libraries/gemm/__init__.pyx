@@ -1,4 +1,4 @@
-# Products by the libraries: cuBLAS, cuBLASLt and its search, integer products, scale factors.
+# Products by the libraries: cuBLAS, cuBLASLt and its search, scale factors.
 
 from libc.stdint cimport int32_t, int64_t, int8_t, uint16_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -7,9 +7,6 @@ from libc.string cimport memset
 import time
 
 from gputensor._arrays cimport KIND_INT, KIND_UINT, dtype_is_complex, dtype_itemsize, dtype_kind
-from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
-)
 from gputensor.blas.libraries cimport (
     BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK, CAP_CUSTOM_OPTION_MAX, CAP_SPLITK,
     CAP_STAGES_IDS, CAP_SWIZZLING, CAP_TILE_IDS, COMPUTE_16F, COMPUTE_32I, COMPUTE_64F,
@@ -29,11 +26,8 @@ from gputensor.blas.plan cimport (
     PRODUCT_REDUCED_REDUCTION, Choice, Plan, Product, product_alignments,
 )
 
-from gputensor._arrays.element_types import DTYPES
-from gputensor.blas.kernels import programs
 
 include "scale_factor.pxi"
 include "cublas.pxi"
 include "cublaslt.pxi"
-include "integer.pxi"
 include "search.pxi"

@@ -1,9 +1,12 @@
-"""Integer products on a GPU, for the types and layouts that cuBLASLt has no kernel for."""
+"""Integer products on a GPU, for the types and layouts that cuBLASLt has no kernel for.
+
+The kernel competes with no library: planning takes it where cuBLASLt refuses.
+"""
 
 cdef enum:
-    TILE = 16
-    BLOCK = 256
-    MAX_GRID = 0x7FFFFFFF
+    INTEGER_TILE = 16
+    INTEGER_BLOCK = 256
+    INTEGER_MAX_GRID = 0x7FFFFFFF
 
 cdef extern from "gputensor/blas/kernels/integer/integer.h" namespace "gputensor" nogil:
     cdef struct IntegerParameters:
@@ -28,22 +31,28 @@ cdef extern from "gputensor/blas/kernels/integer/integer.h" namespace "gputensor
         int64_t alpha
         int64_t beta
 
-cdef KernelTable kernels = KernelTable()
+cdef KernelTable integer_kernels = KernelTable()
 
 
-cdef uint64_t function_for(const Product* product) except 0:
+cdef bint integer_can(const Product* product) except -1 nogil:
+    return is_integer(product.type_a)
+
+
+cdef int integer_build(const Product* product, const Choice* choice,
+                       Plan* plan) except -1 with gil:
     cdef uint64_t key = product.type_a << 5 | product.type_d
-    cdef void* found = kernel_find(kernels, key)
-    if found == NULL:
-        found = kernels.add(key, programs.integer(
+    plan.handle = kernel_find(integer_kernels, key)
+    if plan.handle == NULL:
+        plan.handle = integer_kernels.add(key, programs.integer(
             DTYPES[product.type_a].name, DTYPES[product.type_d].name))
-    return kernel_function(<Kernel>found, product.device)
+    return BLAS_OK
 
 
-cdef int integer_run(const Product* product, uint64_t stream) except -1:
+cdef int integer_launch(const Work* work) except -1 nogil:
+    cdef const Product* product = work.products
     cdef IntegerParameters p
+    cdef Grid grid
     cdef int64_t tiles
-    cdef uint64_t function = function_for(product)
     memset(&p, 0, sizeof(p))
     p.a, p.b, p.c, p.d = product.a, product.b, product.c, product.d
     p.m, p.n, p.k, p.batch = product.m, product.n, product.k, product.batch
@@ -56,8 +65,6 @@ cdef int integer_run(const Product* product, uint64_t stream) except -1:
     p.stride_c, p.stride_d = product.stride_c, product.stride_d
     p.alpha = integer_factor(product.alpha, product.alpha_imag)
     p.beta = integer_factor(product.beta, product.beta_imag)
-    tiles = ((p.m + TILE - 1) // TILE) * ((p.n + TILE - 1) // TILE) * p.batch
-    launch_kernel(product.device, stream, function,
-                  <uint32_t>(tiles if tiles < MAX_GRID else MAX_GRID), BLOCK, 0, &p,
-                  sizeof(p))
-    return 0
+    tiles = tiles_of(p.m, INTEGER_TILE) * tiles_of(p.n, INTEGER_TILE) * p.batch
+    grid_of_blocks(&grid, tiles if tiles < INTEGER_MAX_GRID else INTEGER_MAX_GRID, INTEGER_BLOCK, 0)
+    return queue_kernel(work, work.plan.handle, &grid, &p, sizeof(p))

@@ -1,0 +1,77 @@
+"""The rows of the libraries: cuBLASLt, whose plans can be kept, and cuBLAS for what is left."""
+
+cdef enum:
+    MAX_LT_BATCH = 65535
+    EMULATION_VERSION = 120900
+    BACKEND_GROUPED = 8
+
+cdef bint[MAX_DEVICES] loaded
+
+
+cdef int libraries_load(int device) except -1:
+    if not loaded[device + HOST_DEVICES]:
+        load_libraries(True)
+        bind_table()
+        bind_cublas()
+        workspace_configure(device)
+        loaded[device + HOST_DEVICES] = True
+    return 0
+
+
+cdef bint library_emulates() noexcept nogil:
+    return lt_version() >= EMULATION_VERSION
+
+
+cdef bint libraries_are_loaded(int device) noexcept nogil:
+    return loaded[device + HOST_DEVICES]
+
+
+# ---- cuBLASLt
+
+cdef bint needs_lt(const Product* product) noexcept nogil:
+    """Whether only cuBLASLt does the product's epilogue or multiplies its type."""
+    return (product.bias != 0 or product.activation != ACT_NONE
+            or dtype_kind(product.type_a) == KIND_SMALL)
+
+
+cdef bint lt_can(const Product* product) except -1 nogil:
+    # The libraries promise sums of int8 products without other factors than 0 and 1 only.
+    if is_integer(product.type_a) and (product.type_a != DT_INT8 or product.type_d != DT_INT32
+                                       or product.flags & PRODUCT_FACTORS):
+        return False
+    return product.batch <= MAX_LT_BATCH
+
+
+cdef int lt_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
+    return lt_plan_build(product, workspace_nbytes(product.device), choice, plan)
+
+
+cdef int lt_launch(const Work* work) except -1 nogil:
+    return lt_run(work.plan, work.products, work.workspace.ptr, work.workspace.nbytes, work.stream)
+
+
+# ---- cuBLAS
+
+cdef bint cublas_can(const Product* product) except -1 nogil:
+    return dtype_kind(product.type_a) != KIND_SMALL
+
+
+cdef int cublas_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
+    plan.workspace_nbytes = workspace_nbytes(product.device)
+    return BLAS_OK
+
+
+cdef int cublas_launch(const Work* work) except -1 nogil:
+    return cublas_run(work.products, work.workspace.ptr, work.workspace.nbytes, work.stream)
+
+
+# ---- groups
+
+cdef void grouped_plan(const Product* products, Plan* plan) noexcept nogil:
+    memset(plan, 0, sizeof(Plan))
+    plan.backend = BACKEND_GROUPED
+    plan.workspace_nbytes = workspace_nbytes(products.device)
+
+
+cdef size_t grouped_table_nbytes(int64_t count) noexcept nogil:
+    return <size_t>(3 * sizeof(uint64_t) * count)

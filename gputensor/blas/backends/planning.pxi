@@ -1,0 +1,203 @@
+"""Planning on a miss of the plan table: a loop over the rows of backends.
+
+The result of tuning decides, if there is one for the product; else what is known of the device for
+the product (measured_algorithms.py); else the result of tuning of a near product. Otherwise the
+first of our kernels that expects to win takes it, and what they leave goes to the libraries: padded
+by a cost model, with the algorithm that the library proposes. With tuning enabled, a product that
+nobody tuned is tuned here, before its first run, unless its stream is capturing.
+"""
+
+cdef str product_facts(const Product* product):
+    names = [DTYPES[code].name for code in (product.type_a, product.type_b, product.type_d)]
+    return (
+        f"for m={product.m} n={product.n} k={product.k} batch={product.batch} "
+        f"ld=({product.lda}, {product.ldb}, {product.ldd}) of {', '.join(names)} "
+        f"on device {product.device}"
+    )
+
+
+# ---- the table of plans
+
+cdef Plan* plan_known(Wanted* wanted) noexcept nogil:
+    plan_key(wanted.product, wanted.preference | wanted.key_bits, &wanted.key)
+    wanted.hash = plan_hash(&wanted.key)
+    return plan_find(&wanted.key, wanted.hash)
+
+
+cdef Plan* plan_publish(Plan* plan) noexcept nogil:
+    if plan is not NULL:
+        plan.is_transient = not plan_insert(plan)
+    return plan
+
+
+cdef Plan* plan_new(const Wanted* wanted) noexcept nogil:
+    cdef Plan* plan = <Plan*>calloc(1, sizeof(Plan))
+    if plan is not NULL:
+        plan.key = wanted.key
+        plan.hash = wanted.hash
+        plan.is_transient = 1
+    return plan
+
+
+cdef void plan_destroy(Plan* plan) noexcept nogil:
+    lt_plan_destroy(plan)
+    free(plan)
+
+
+cdef void plan_drop(Plan* plan) noexcept nogil:
+    if plan.is_transient:
+        plan_destroy(plan)
+
+
+# ---- the libraries
+
+cdef int build_by_libraries(const Product* product, const Wanted* wanted,
+                            Plan* plan) except -1 nogil:
+    """Complete a plan by the first library that can; the status of the last one asked."""
+    cdef const Choice* choice = wanted.choice
+    cdef bint wants_cublas = wanted.preference == LIBRARY_CUBLAS
+    cdef int status = BLAS_NOT_SUPPORTED
+    cdef int index
+    cdef const Backend* row
+    if choice is not NULL and choice.backend != CHOICE_ANY:
+        wants_cublas = choice.backend == BACKEND_CUBLAS
+    for index in range(row_count):
+        row = &rows[index]
+        if row.role != ROLE_LIBRARY or not row.can(product):
+            continue
+        if row.number == BACKEND_LT and wants_cublas and not needs_lt(product):
+            continue
+        plan.backend = row.number
+        status = row.build(product, choice, plan)
+        if status == BLAS_OK:
+            return status
+    return status
+
+
+cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil:
+    cdef Product final = wanted.product[0]
+    cdef Relayout before, after
+    cdef void* context = NULL
+    cdef Plan* plan = plan_new(wanted)
+    outcome.stage, outcome.status = STAGE_LIBRARY, BLAS_ALLOC_FAILED
+    if plan is NULL:
+        return NULL
+    if wanted.choice is not NULL and wanted.choice.pad != CHOICE_ANY:
+        plan.pad = wanted.choice.pad
+    else:
+        plan.pad = pad_choose(wanted.product)
+    # Padded matrices start at addresses of the allocator, which are aligned as address 0 is.
+    pad_bind(&final, plan.pad, 0, 0, 0, &before, &after)
+    outcome.stage = STAGE_CONTEXT
+    outcome.status = context_enter(final.device, &context)
+    if outcome.status == STATUS_OK:
+        outcome.stage = STAGE_LIBRARY
+        try:
+            outcome.status = build_by_libraries(&final, wanted, plan)
+        finally:
+            context_leave(final.device, context)
+    if outcome.status != BLAS_OK:
+        free(plan)
+        return NULL
+    outcome.stage = STAGE_DONE
+    return plan
+
+
+# ---- our own kernels
+
+cdef Plan* plan_by(const Backend* row, const Wanted* wanted) except? NULL nogil:
+    cdef Plan* plan
+    cdef int status = BLAS_NOT_SUPPORTED
+    if not row.can(wanted.product) or not row.wins(wanted.product):
+        return NULL
+    plan = plan_new(wanted)
+    if plan is NULL:
+        return NULL
+    plan.backend = row.number
+    try:
+        status = row.build(wanted.product, NULL, plan)
+    finally:
+        if status != BLAS_OK:
+            free(plan)
+    return plan if status == BLAS_OK else NULL
+
+
+cdef Plan* own_plan(int number, const Wanted* wanted) except? NULL nogil:
+    return plan_by(backend_of(number), wanted) if is_own(number) else NULL
+
+
+cdef Plan* first_own_plan(Role role, const Wanted* wanted) except? NULL nogil:
+    cdef Plan* plan = NULL
+    cdef int index
+    for index in range(row_count):
+        if rows[index].role == role:
+            plan = plan_by(&rows[index], wanted)
+            if plan is not NULL:
+                return plan
+    return NULL
+
+
+# ---- with what tuning knows
+
+cdef bint is_capturing(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    return driver.capture_info(driver.self, stream, &active, &capture_id) != 0 or active
+
+
+cdef int read_choice(object found, Choice* choice) except -1:
+    """`found` is (pad, backend, configuration or None), as tunable.find gives it."""
+    cdef int index
+    choice.pad, choice.backend, config = found
+    choice.has_config = config is not None
+    if config is not None:
+        for index in range(CONFIG_COUNT):
+            choice.config[index] = config[index]
+    return 0
+
+
+cdef Plan* plan_now(Wanted* wanted, uint64_t stream) except NULL:
+    cdef const Product* product = wanted.product
+    cdef Choice choice
+    cdef Outcome outcome
+    cdef Plan* plan = NULL
+    cdef bint is_batch, is_auto
+    libraries_load(product.device)
+    # A pointer-array call is cuBLAS's, and there is one algorithm of it.
+    is_batch = product.flags & PRODUCT_POINTERS != 0
+    preferred_blas_library()        # raises where the environment asks for none that there is
+    # Who asks for a library or for padding gets a library.
+    is_auto = wanted.preference == LIBRARY_AUTO and padding() == "auto" and not is_batch
+    signature = product_signature(product)
+    known = None
+    wanted.choice = NULL
+    if is_auto:
+        known = find_algorithm(signature, product.device, dtype_itemsize(product.type_a))
+    if tunable.is_active and not is_batch and not product.flags & PRODUCT_AS_IT_IS:
+        found = tunable.find(signature, product.device, is_capturing(product.device, stream))
+        if found is None and known is None:
+            found = tunable.find_near(signature, product.device)
+        if found is not None:
+            read_choice(found, &choice)
+            wanted.choice = &choice
+    if is_auto and wanted.choice is not NULL:
+        plan = own_plan(choice.backend, wanted)
+    elif is_auto:
+        plan = first_own_plan(ROLE_OWN_FIRST, wanted)
+        if plan is NULL and known is not None:
+            read_choice((PAD_NONE, BACKEND_LT, known), &choice)
+            wanted.choice = &choice
+        elif plan is NULL:
+            plan = first_own_plan(ROLE_OWN, wanted)
+    if wanted.choice is not NULL and is_own(choice.backend):
+        # Its kernel cannot be had here; the libraries' way is as good as any.
+        wanted.choice = NULL
+    if plan is NULL:
+        plan = plan_build(wanted, &outcome)
+    wanted.choice = NULL
+    if plan is NULL and outcome.stage == STAGE_CONTEXT:
+        raise_for_status(outcome.status, "context_enter")
+    if plan is NULL:
+        raise_for_blas(outcome.status, "planning a product", product_facts(product))
+    return plan_publish(plan)

@@ -1,0 +1,85 @@
+"""Products with quantized weights: one task, whichever way the product goes.
+
+On a host device: one NumPy call. On a GPU up to 16 rows of x the weights are expanded in registers
+(skinny_mma.cuh); beyond, arithmetic counts, and an ordinary task multiplies with weights that a
+kernel made plain in temporary memory.
+"""
+
+cdef enum:
+    QUANTIZED_HOST = 0
+    QUANTIZED_SKINNY = 1
+    QUANTIZED_PLAIN = 2
+
+cdef object quantized_host_linear = quantized_host.linear
+
+
+# Whether the kernel for skinny products takes it; fills `small`.
+cdef bint is_skinny(const QuantizedProduct* given, int device, SmallProduct* small) noexcept nogil:
+    cdef const Operand* x = given.x
+    cdef const Operand* weight = given.weight
+    cdef int64_t groups = given.scales.shape[0]
+    if x.shape[0] > SMALL_M:
+        return False
+    memset(small, 0, sizeof(SmallProduct))
+    small.device = device
+    small.type_x, small.type_y = x.dtype, given.out.dtype
+    small.m, small.n, small.k = x.shape[0], given.out.shape[1], x.shape[1]
+    small.group = <int>(small.k // groups) if groups > 1 else 0
+    small.x, small.w, small.y = x.ptr, weight.ptr, given.out.ptr
+    small.scales = given.scales.ptr
+    small.bias = given.bias.ptr if given.bias is not NULL else 0
+    small.x_pitch, small.y_pitch = x.strides[0], given.out.strides[0]
+    if weight.dtype == DT_UINT8:
+        small.form, small.w_pitch = FORM_INT4, weight.shape[1]
+    else:
+        small.form, small.w_pitch = FORM_INT8, weight.strides[0]
+    small.alpha = 1
+    return small_product_fits(small)
+
+
+cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
+                           const QuantizedProduct* given) except -1:
+    cdef Operand like
+    task.given = given
+    task.task.device, task.task.stream = device, stream
+    task.task.plan = NULL
+    temporaries_init(&task.task.temporaries, device, stream)
+    temporaries_init(&task.temporaries, device, stream)
+    task.kind = QUANTIZED_HOST
+    if is_host(device):
+        return 0
+    task.kind = QUANTIZED_SKINNY
+    if is_skinny(given, device, &task.small):
+        return 0
+    task.kind = QUANTIZED_PLAIN
+    like.ndim = 2
+    like.shape[0], like.shape[1] = given.out.shape[1], given.x.shape[1]
+    take_operand(&task.temporaries, &like, given.scales.dtype, &task.plain)
+    task.right = task.plain
+    task.right.shape[0], task.right.shape[1] = task.plain.shape[1], task.plain.shape[0]
+    task.right.strides[0], task.right.strides[1] = task.plain.strides[1], task.plain.strides[0]
+    task.out = given.out[0]
+    options_init(&task.options, given.precision)
+    task.options.bias = given.bias
+    return task_prepare(&task.task, device, stream, given.x, &task.right, &task.out,
+                        &task.options)
+
+
+cdef int quantized_launch(QuantizedTask* task) except -1:
+    cdef const QuantizedProduct* given = task.given
+    cdef int device = task.task.device
+    cdef uint64_t stream = task.task.stream
+    if task.kind == QUANTIZED_SKINNY:
+        return small_product_run(&task.small, stream)
+    if task.kind == QUANTIZED_PLAIN:
+        dequantize_run(device, stream, given.weight, given.scales, &task.plain)
+        return task_launch(&task.task)
+    return host_call(device, stream, quantized_host_linear, (
+        host_view(<Operand*>given.out), host_view(<Operand*>given.x),
+        host_view(<Operand*>given.weight), host_view(<Operand*>given.scales),
+        HostOptions(bias=view_or_none(given.bias), precision=given.precision)))
+
+
+cdef void quantized_release(QuantizedTask* task) noexcept nogil:
+    task_release(&task.task)
+    temporaries_release(&task.temporaries)
