@@ -106,6 +106,16 @@ def test_function_refuses_other_dtypes_and_a_lesser_out(place, row):
 
 
 @by_row
+def test_dtype_is_refused_before_memory_is_asked_for(place, row):
+    function = getattr(gt, row.public_name)
+    for dtype in ("complex64", "bool"):
+        if not is_taken(row, DTYPES[CODE_OF[np.dtype(dtype)]]):
+            x = gt.broadcast_to(gt.ones(1, dtype=dtype, device=place), (1 << 55,))
+            with pytest.raises(TypeError, match=f"^{row.public_name}(:| is not defined for)"):
+                function(*[x] * row.arity)
+
+
+@by_row
 def test_second_argument_may_be_a_number(place, rng, row):
     if row.arity == 1:
         return
