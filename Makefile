@@ -10,6 +10,7 @@
 # CUDA=...     the extra to install beside the tests: cuda12, cuda13 or nothing; default: cuda12
 #              where there is an NVIDIA device
 # PROGRAMS=... how many programs make check-threads runs on each kind of device (default: 10000)
+# GPU_JOBS=... how many processes share the GPU in make test-gpu, with pytest-xdist (default: 14)
 # PY=...       an interpreter to use as it is: nothing is installed, only the extensions are built
 
 PYTHON ?= python3
@@ -19,6 +20,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 TRACE ?= benchmarks/traces/gpt2_train.npz
 PYTEST_FLAGS ?= --timeout=600
 PROGRAMS ?= 10000
+GPU_JOBS ?= 14
 # The same list as build-system.requires of pyproject.toml; a test compares them.
 BUILD_NEEDS := "setuptools>=77" "wheel" "cython>=3.0.10"
 LINT_NEEDS := "ruff>=0.6" "cython-lint>=0.16" "mypy>=1.10" "codespell>=2.3"
@@ -30,7 +32,7 @@ export GPUTENSOR_BUILD_JOBS := $(JOBS)
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-gpu bench import-time lint check-asan check-tsan check-debug \
+.PHONY: help demo test test-fast test-gpu bench import-time lint check-asan check-tsan check-debug \
         check-threads check-kernels wheel environment build lint-environment clean
 
 ifdef PY
@@ -45,6 +47,7 @@ endif
 help:
 	@echo "make demo         build, run the digits example, replay a recorded trace"
 	@echo "make test         build, run the tests (no GPU needed)"
+	@echo "make test-fast    the fast tests of tests/unit and tests/project, in under a minute"
 	@echo "make test-gpu     the tests that need a GPU; fails where there is none"
 	@echo "make bench        the benchmarks; JSON goes to benchmarks/results/"
 	@echo "make import-time  what 'import gputensor' costs beside 'import numpy'"
@@ -64,11 +67,21 @@ demo: build
 test: build
 	$(PY) -m pytest $(PYTEST_FLAGS) tests
 
+# In parallel where pytest-xdist is installed.
+parallel = $$($(PY) -c 'import xdist' 2>/dev/null && echo "-n $(1)")
+
+test-fast: build
+	$(PY) -m pytest $(PYTEST_FLAGS) $(call parallel,$(JOBS)) -m "not slow and not sweep" \
+	  tests/unit tests/project
+
+# Those that need the card for themselves run afterwards, one after the other.
 test-gpu: build
 	@$(PY) -c "import sys; from gputensor._driver.cuda import cuda_device_count; \
 	n = cuda_device_count(); \
 	print('CUDA devices:', n); sys.exit(0 if n else 'make test-gpu needs a GPU: found none')"
-	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs tests/conformance tests/gpu
+	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs $(call parallel,$(GPU_JOBS)) \
+	  -m "not alone and not sweep" tests/conformance tests/gpu
+	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs -m alone tests/gpu
 
 # Each program that is no module of the others; those that need a GPU say so and are passed over.
 bench: build

@@ -9,7 +9,9 @@ tests/conformance it is the host or CUDA. ``deferred`` is a deferring device tha
 module share. ``conf`` changes the allocator's settings until the test ends.
 """
 
+import fcntl
 import gc
+import os
 import random
 
 import numpy as np
@@ -70,6 +72,25 @@ def device(request):
     yield number
     memory.record_memory_history(None)
     registry.close_host(number)
+
+
+@pytest.fixture(autouse=True)
+def turn(request, tmp_path_factory):
+    """With several workers of pytest-xdist: a test marked ``alone`` has the GPU for itself.
+
+    Other tests share one lock, which it takes whole. Who waits for it holds the gate, so that no
+    further test begins meanwhile.
+    """
+    if "PYTEST_XDIST_WORKER" not in os.environ or registry.cuda_device_count() == 0:
+        yield
+        return
+    folder = tmp_path_factory.getbasetemp().parent
+    is_alone = request.node.get_closest_marker("alone") is not None
+    with open(folder / "gate", "w") as gate, open(folder / "turn", "w") as lock:
+        fcntl.flock(gate, fcntl.LOCK_EX)
+        fcntl.flock(lock, fcntl.LOCK_EX if is_alone else fcntl.LOCK_SH)
+        fcntl.flock(gate, fcntl.LOCK_UN)
+        yield
 
 
 @pytest.fixture(scope="module")

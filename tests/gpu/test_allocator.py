@@ -1,7 +1,7 @@
 """The allocator on a real GPU: long random programs with values, views, limits, threads.
 
-`tests/conformance/alloc/test_allocator.py` holds the host device and CUDA to the same promises; here
-are the programs that are long, concurrent, or about CUDA alone.
+`tests/conformance/alloc/test_allocator.py` holds the host device and CUDA to the same promises; the
+programs here are long, concurrent, or about CUDA alone.
 """
 
 import random
@@ -114,6 +114,7 @@ def test_out_of_memory_is_a_limit_and_the_next_request_is_served(limited):
     raw_memory.raw_delete(kept)
 
 
+@pytest.mark.alone
 def test_a_device_gives_nearly_all_of_its_memory(cuda):
     memory.empty_cache(cuda)
     free, total = memory.mem_get_info(cuda)

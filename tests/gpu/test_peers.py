@@ -1,7 +1,7 @@
 """Copies between two GPUs: large ones, both ways at once, before and after the two know each other.
 
-test_peers.py in conformance/driver and conformance/tensor have the promises; what is here needs memory
-and speed that only GPUs have. Skipped on machines with fewer than two.
+test_peers.py in conformance/driver and conformance/tensor have the promises; what is here needs the
+memory and speed of GPUs. Skipped on machines with fewer than two.
 """
 
 import numpy as np

@@ -110,6 +110,7 @@ def microseconds(library, a, b, out):
     return best / (5 * LAUNCHES) * 1e6
 
 
+@pytest.mark.alone
 @pytest.mark.parametrize("name", list(CODES))
 def test_gpu_time_is_near_the_librarys(name):
     rows = []

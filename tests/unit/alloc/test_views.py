@@ -114,6 +114,7 @@ def test_a_full_table_whose_views_are_all_in_use_grows_instead():
         assert probe.lies_in_a_view(first)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1, 2, 3])
 @pytest.mark.parametrize("mode", ["deferred", "immediate"])
 def test_values_survive_the_eviction_of_views(limit, mode):

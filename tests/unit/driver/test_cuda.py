@@ -15,7 +15,10 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 COMPILER = shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")
-pytestmark = pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler on the path")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler on the path"),
+]
 
 
 @pytest.fixture(scope="module")

@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
+pytestmark = pytest.mark.slow
 PRELUDE = """
 import gc, os, signal, sys, threading, time, traceback, warnings
 import numpy as np
