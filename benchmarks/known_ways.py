@@ -18,7 +18,7 @@ from pathlib import Path
 
 import gputensor as gt
 from gputensor import blas
-from gputensor._driver.cuda import device_info
+from gputensor._driver.registry import device_info
 from gputensor.blas.tuning import measured_algorithms as known_ways
 from gputensor.blas.libraries import library_versions
 from gputensor.blas.bench import ProductBench

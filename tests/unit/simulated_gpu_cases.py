@@ -97,9 +97,26 @@ def needs(rng):
         raise AssertionError("the kernel was launched")
 
 
+def refusals(rng):
+    """Whatever call is refused while kernels are loaded, no module is left and the next works."""
+    from tests.unit import refused_calls
+
+    values = rng.standard_normal((37, 53)).astype(np.float32)
+    a = DeviceArray.from_numpy(values, DEVICE)
+    out = checks.empty_like_shape(11, (37, 53), DEVICE)
+
+    def request():
+        device_array.elementwise(4, 11, out, [a, a])
+        np.testing.assert_array_equal(out.numpy(), 2 * values)
+        checks.check_reduction(DEVICE, "max", 11, rng, lambda x: x, (37, 53), (1,))
+
+    seen = refused_calls.sweep(request)
+    assert {"module_load", "module_function", "kernel_launch"} <= seen, seen
+
+
 if __name__ == "__main__":
     kernel_compiler.install()
-    CASES = (elementwise, layouts, reductions, indices, known_calls, forks, needs)
+    CASES = (elementwise, layouts, reductions, indices, known_calls, forks, needs, refusals)
     cases = {f.__name__: f for f in CASES}
     cases[sys.argv[1]](np.random.default_rng())
     print("ok")

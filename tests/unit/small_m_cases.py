@@ -180,13 +180,24 @@ def layers(rng):
                 assert np.all(error <= rounding + 2.0**-17 * terms + UNIT[name] * np.abs(exact))
 
 
+def refusals(rng):
+    """A refused permission for shared memory leaves no module, and the next call loads another."""
+    from tests.unit import refused_calls
+
+    def product():
+        check(np.random.default_rng(7), PLAIN, "float32", 7, 150, 1300)
+
+    seen = refused_calls.sweep(product)
+    assert {"module_load", "module_function", "function_allow_shared"} <= seen, seen
+
+
 if __name__ == "__main__":
     from gputensor._kernels.launch import nvrtc
     from tests.unit import kernel_compiler, small_m_on_cpu
 
     kernel_compiler.install()
     nvrtc.compile_source = small_m_on_cpu.compile_source
-    known, made = small_m.device_info, []
+    made = []
     for name in ("skinny", "skinny_mma"):
         original = getattr(programs, name)
         setattr(
@@ -194,16 +205,7 @@ if __name__ == "__main__":
             name,
             lambda *given, to=original, **named: made.append(to) or to(*given, **named),
         )
-    shared = int(sys.argv[2])
-    small_m.device_info = lambda device: (
-        known(device)
-        | {
-            "shared_nbytes_per_multiprocessor": shared,
-            "multiprocessors": 4,
-        }
-    )
-    {f.__name__: f for f in (plain, shapes, quantized, products, layers)}[sys.argv[1]](
-        np.random.default_rng()
-    )
+    cases = {f.__name__: f for f in (plain, shapes, quantized, products, layers, refusals)}
+    cases[sys.argv[1]](np.random.default_rng())
     assert made, "no product went to the kernel"
     print("ok")

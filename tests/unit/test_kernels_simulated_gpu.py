@@ -26,6 +26,6 @@ def test_known_kernel_is_compiled_once_and_found_on_disk(libraries):
     assert sorted(path.name for path in (libraries / "kernels").iterdir()) == before
 
 
-@pytest.mark.parametrize("case", ["forks", "needs"])
+@pytest.mark.parametrize("case", ["forks", "needs", "refusals"])
 def test_kernels_belong_to_a_process_and_to_devices_that_can_run_them(libraries, case):
     run_program(libraries, PROGRAM, case)

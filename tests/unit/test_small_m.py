@@ -23,15 +23,16 @@ from gputensor.blas.kernels.programs import (
 from tests.unit.simulated_gpu import fresh_seed, needs_nvrtc, run_program
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
-CASES = ["plain", "shapes", "quantized", "products", "layers"]
+CASES = ["plain", "shapes", "quantized", "products", "layers", "refusals"]
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_kernels_agree_with_float64_on_a_simulated_gpu(libraries, case):
     # With less shared memory x goes through it in spans; blocks of a given shape want all of it.
-    sizes = [233472] if case == "shapes" else [60000, 100000, 233472]
+    sizes = [233472] if case in ("shapes", "refusals") else [60000, 100000, 233472]
     shared_nbytes = str(np.random.default_rng().choice(sizes))
-    run_program(libraries, "small_m_cases.py", case, shared_nbytes, seed=fresh_seed())
+    facts = {"FAKE_CUDA_SHARED": shared_nbytes, "FAKE_CUDA_MULTIPROCESSORS": "4"}
+    run_program(libraries, "small_m_cases.py", case, seed=fresh_seed(), **facts)
 
 
 def mma_variants():

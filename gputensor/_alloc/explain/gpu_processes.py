@@ -1,7 +1,7 @@
 """The processes that use a GPU, as text. NVML is asked, so that no CUDA context is made."""
 
 from gputensor._alloc.observe.summary import amount
-from gputensor._driver.cuda import device_info
+from gputensor._driver.registry import device_info
 
 __all__ = ["format_processes", "list_processes"]
 

@@ -10,11 +10,8 @@ import numpy as np
 from gputensor._arrays cimport (
     KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, Operand, dtype_itemsize, dtype_kind,
 )
-from gputensor._driver.cuda cimport (
-    cuda_capability, function_allow_shared, module_function, module_load,
-)
 from gputensor._driver.host cimport section_entered
-from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.registry cimport device_facts, driver_get, driver_open
 from gputensor._driver.table cimport HOST_DEVICES, Driver, status_t
 from gputensor.streams.order cimport device_text
 

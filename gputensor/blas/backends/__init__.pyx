@@ -4,8 +4,7 @@ from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._arrays cimport DT_INT32, DT_INT8, KIND_SMALL, dtype_itemsize, dtype_kind
-from gputensor._driver.cuda cimport context_enter, context_leave
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport context_enter, context_leave, driver_get
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, Driver
 from gputensor.blas.kernels cimport (
     PAD_NONE, Relayout, direct_plan, direct_run, packed_nbytes, packed_plan, packed_run,

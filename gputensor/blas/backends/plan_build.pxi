@@ -38,7 +38,7 @@ cdef Plan* plan_now(const Product* product, const PlanKey* key, uint64_t hash_va
     cdef Choice choice
     cdef const Choice* chosen = NULL
     cdef Plan* plan = NULL
-    cdef void* before = NULL
+    cdef uint64_t before = 0
     cdef int status = BLAS_OK
     cdef bint is_batch, is_auto
     dispatch_load(product.device)

@@ -254,7 +254,7 @@ cdef class ProductBench:
         cdef PlanKey key
         cdef Choice given
         cdef Plan* plan
-        cdef void* before = NULL
+        cdef uint64_t before = 0
         cdef int status = BLAS_OK
         cdef int index
         plan_key(&self.raw, 0, &key)

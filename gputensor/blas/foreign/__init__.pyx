@@ -3,8 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uint8_t
 
 from gputensor._arrays cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand, dtype_itemsize
-from gputensor._driver.cuda cimport context_enter, context_leave
-from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.registry cimport context_enter, context_leave, driver_get, driver_open
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver
 from gputensor._kernels.launch cimport host_call, host_view
 from gputensor.blas.backends cimport (

@@ -247,7 +247,7 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
                 void* stream) noexcept nogil:
     cdef Operand[3] operands
     cdef Product product
-    cdef void* before = NULL
+    cdef uint64_t before = 0
     cdef int device = 0
     cdef int status = check(out, left, right, operands, &device)
     if status != OK:

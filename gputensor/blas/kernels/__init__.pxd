@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport Operand
+from gputensor._driver.registry cimport DeviceFacts
 from gputensor.blas.libraries cimport Workspace
 from gputensor.blas.plan cimport Plan, PlanKey, Product
 
@@ -115,10 +116,7 @@ cdef struct SmallProduct:
     uint64_t addend             # [m, n]; read when beta is not 0
     float alpha, beta
 
-cdef struct SmallDevice:        # what the shape of blocks depends on
-    int multiprocessors         # 0: not asked yet
-    int can_cluster
-    int shared_nbytes           # of a multiprocessor
+ctypedef DeviceFacts SmallDevice    # what the shape of blocks depends on
 
 
 # ---- skinny

@@ -8,8 +8,7 @@ from gputensor._arrays cimport (
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT8, DT_UINT8, KIND_COMPLEX,
     KIND_FLOAT, KIND_SMALL, MAX_NDIM, Operand, dtype_itemsize, dtype_kind,
 )
-from gputensor._driver.cuda cimport cuda_capability
-from gputensor._driver.table cimport MAX_DEVICES
+from gputensor._driver.registry cimport device_facts, known_facts
 from gputensor._kernels.faces cimport OP_ADD, elementwise
 from gputensor._kernels.launch cimport (
     Kernel, KernelTable, kernel_find, kernel_function, launch_kernel, launch_kernel_3d,
@@ -25,7 +24,6 @@ from gputensor.blas.plan cimport (
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._driver.cuda import device_info
 from gputensor.blas.kernels import programs
 from gputensor.errors import DeviceError
 

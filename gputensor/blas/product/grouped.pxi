@@ -149,7 +149,7 @@ cdef int grouped_launch(GroupedTask* task) except -1:
 
 cdef int launch_group(GroupedTask* task) except -1:
     cdef Workspace workspace
-    cdef void* before = NULL
+    cdef uint64_t before = 0
     cdef int status = BLAS_OK
     cdef size_t nbytes = workspace_nbytes(task.device)
     cdef status_t taken

@@ -356,7 +356,7 @@ cdef int task_launch(Task* task) except -1:
 cdef int task_run_library(Task* task) except -1:
     cdef Workspace workspace
     cdef int status
-    cdef void* before = NULL
+    cdef uint64_t before = 0
     cdef status_t taken
     if is_own(task.plan.backend):
         # No workspace and no library that needs the context.

@@ -167,7 +167,7 @@ cdef bint scaled_library_find_plan(ScaledTask* task) except? False:
     cdef Product* product = &task.task.product
     cdef PlanKey key
     cdef uint64_t hash_value
-    cdef void* before = NULL
+    cdef uint64_t before = 0
     cdef int status = 0
     plan_key(product, LIBRARY_AUTO, &key)
     hash_value = plan_hash(&key)

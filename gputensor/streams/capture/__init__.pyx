@@ -8,13 +8,13 @@ from gputensor._alloc.allocator cimport (
     pool_release_capture, pool_release_holds, pool_thread, pool_use_count,
 )
 from gputensor._driver.host cimport section_begin, section_end
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport device_generation, driver_get
 from gputensor._driver.table cimport (
     STATUS_CAPTURE_UNSUPPORTED, STATUS_CAPTURE_WRONG_THREAD, STATUS_OK, Driver, status_t,
 )
 from gputensor.streams.order cimport (
     capture_finished, capture_owe, capture_started, capture_wait_before, captures_active,
-    current_device, current_handle, device_generation, device_text, enter_stream, event_behind,
+    current_device, current_handle, device_text, enter_stream, event_behind,
     event_return, event_take, graph_stream_peers, graph_stream_release, graph_stream_waited,
     leave, ordering_is_manual, raise_closed, stream_wait_stream, wait_begun, wait_for_held,
     wait_succeeded, wait_succeeded_for_all,

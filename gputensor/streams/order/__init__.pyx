@@ -15,7 +15,7 @@ from gputensor._alloc.allocator cimport (
 from gputensor._alloc.core cimport Block
 from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.host cimport section_pay
-from gputensor._driver.registry cimport at_fork, driver_get, driver_open
+from gputensor._driver.registry cimport at_fork, driver_get, driver_open, open_devices
 from gputensor._driver.table cimport (
     HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_NOT_READY, STATUS_OK, STATUS_OUT_OF_MEMORY,
     Driver, status_t,

@@ -8,14 +8,14 @@ import time
 from gputensor._alloc.allocator cimport allocator_synchronize
 from gputensor._alloc.core cimport stream_lasts
 from gputensor._driver.host cimport section_begin, section_end
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport device_generation, driver_get
 from gputensor._driver.table cimport (
     EVENT_TIMING, HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_NOT_READY, STATUS_OK, Driver,
     status_t,
 )
 from gputensor.streams.order cimport (
     NO_DEVICE, UseLog, capture_joined, capture_joining, captures_active, current_device,
-    current_handle, current_handle as current_handle, current_stream_object, device_generation,
+    current_handle, current_handle as current_handle, current_stream_object,
     device_text, enter_device, enter_stream, event_return, event_take, leave,
     make_device_current, make_stream_current, order_read, order_write, parse_device,
     raise_closed, raise_for_order, resolve_device, stream_wait_stream, use_log_drop,

@@ -95,7 +95,6 @@ cdef struct Kernels:            # what the handle of a plan points to; each a Ke
     void* product[2]            # the second adds to what C holds
     int shared_nbytes
 
-cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet
 cdef Kernels[5][2] packed_kernels          # by types and columns
 cdef KernelTable table = KernelTable()
 cdef int packed_mode = PACKING_AUTO
@@ -180,11 +179,9 @@ cdef Plan* packed_plan(const Product* product, const PlanKey* key,
     cdef int device = product.device
     cdef int types = types_of(product)
     cdef int clusters
-    if not fits(product) or cuda_capability(device) != HOPPER:
+    if not fits(product) or device_facts(device).capability != HOPPER:
         return NULL
-    if clusters_of[device] == 0:
-        clusters_of[device] = device_info(device)["multiprocessors"] // 2
-    clusters = clusters_of[device]
+    clusters = device_facts(device).multiprocessors // 2
     if not is_worthwhile(product, clusters):
         return NULL
     schedule_for(product, clusters, &schedule)
@@ -209,7 +206,7 @@ cdef inline size_t sums_nbytes(const Schedule* schedule, int clusters) noexcept 
 
 cdef size_t packed_nbytes(const Product* product) noexcept nogil:
     cdef Schedule schedule
-    cdef int clusters = clusters_of[product.device]
+    cdef int clusters = known_facts(product.device).multiprocessors // 2
     schedule_for(product, clusters, &schedule)
     return (PACKED_ALIGNMENT + <size_t>(schedule.tiles_a + schedule.tiles_b) * PACKED_TILE_NBYTES
             + sums_nbytes(&schedule, clusters) + clusters * 2 * WARPS * FLAG_NBYTES)
@@ -251,7 +248,7 @@ cdef int packed_run(const Plan* plan, const Product* product, uint64_t scratch,
     cdef Schedule schedule
     cdef PackingParameters packing
     cdef PackedParameters run
-    cdef int clusters = clusters_of[product.device]
+    cdef int clusters = known_facts(product.device).multiprocessors // 2
     cdef uint64_t a = packed_up(scratch)
     cdef uint64_t b, pack, multiply
     cdef int64_t _item

@@ -176,7 +176,7 @@ cdef Plan* direct_plan(const Product* product, const PlanKey* key,
     if product.type_a != DT_FLOAT32 and not odd & PAD_D:
         return NULL
     split = split_of_product(product)
-    if split == 0 or cuda_capability(product.device) != CAPABILITY:
+    if split == 0 or device_facts(product.device).capability != CAPABILITY:
         return NULL
     try:
         found = kernel_of(product, split)
