@@ -71,6 +71,7 @@ __all__ = [
     "modelled_seconds",
     "observe",
     "open_host",
+    "register_release",
     "reset_counts",
     "start_trace",
     "table_address",
@@ -81,6 +82,7 @@ cdef Stack[Driver]* stacks[MAX_DEVICES]
 cdef Slot slots[MAX_SLOTS]
 cdef int slot_count = 0
 cdef list close_hooks = []
+cdef list release_functions = []
 cdef list fork_hooks = []
 cdef vector[fork_function_t] fork_functions
 cdef object opening = RLock()   # to open a device runs Python code, in which threads take turns
@@ -234,6 +236,15 @@ def close_host(int device):
     host_close(table)
 
 
+def register_release(function):
+    """Have ``function(device, capture_id)`` called when a captured graph is given up.
+
+    It is the last of the `release` functions of slots; for modules without compiled code.
+    """
+    release_functions.append(function)
+    return function
+
+
 cdef int register_slot(const Slot* slot) except -1:
     global slot_count
     cdef int device
@@ -260,6 +271,8 @@ cdef int slots_release(int device, uint64_t capture_id) except -1:
     for index in range(slot_count):
         if slots[index].release != NULL:
             slots[index].release(device, capture_id)
+    for function in release_functions:
+        function(device, capture_id)
     return 0
 
 

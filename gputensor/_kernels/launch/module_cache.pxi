@@ -55,9 +55,6 @@ def forget_kernels(int device):
         kernel.functions[device + HOST_DEVICES] = 0
 
 
-after_fork(before_close(forget_kernels))
-
-
 def loaded_programs(int device):
     """Return the programs whose kernels are loaded on a device."""
     cdef Kernel kernel

@@ -106,8 +106,8 @@ cdef int make_device_current(int device) except -1:
     return 0
 
 
-def forget_device(int device):
-    """Let go of this thread's choices on a device that closes."""
+# Lets go of this thread's choices on a device that closes.
+cdef void forget_device(int device) noexcept:
     cdef ThreadState* state = thread_state()
     if state.owner != NULL:
         put_stream(<ThreadStreams>state.owner, device, 0, NULL)
@@ -115,17 +115,14 @@ def forget_device(int device):
         state.device = NO_DEVICE
 
 
-before_close(forget_device)
-
-
-def forget_parent(int device):
-    """In the child of a fork, let go of the parent's streams that this thread has chosen."""
+# In the child of a fork: lets go of the parent's streams that this thread has chosen.
+cdef int forget_parent(int device) except -1:
     cdef ThreadState* state = thread_state()
     cdef ThreadStreams owner
     cdef Frame* frame
     cdef int i
     if state.owner == NULL:
-        return
+        return 0
     owner = <ThreadStreams>state.owner
     put_stream(owner, device, 0, NULL)
     for i in range(owner.frame_count):
@@ -134,9 +131,7 @@ def forget_parent(int device):
             frame.stream = 0
             Py_XDECREF(frame.stream_object)
             frame.stream_object = NULL
-
-
-after_fork(forget_parent)
+    return 0
 
 
 cdef int raise_closed(int device, int generation, str what) except -1:
