@@ -76,7 +76,7 @@ test-fast: build
 
 # Those that need the card for themselves run afterwards, one after the other.
 test-gpu: build
-	@$(PY) -c "import sys; from gputensor._driver.cuda import cuda_device_count; \
+	@$(PY) -c "import sys; from gputensor._driver.registry import cuda_device_count; \
 	n = cuda_device_count(); \
 	print('CUDA devices:', n); sys.exit(0 if n else 'make test-gpu needs a GPU: found none')"
 	GPUTENSOR_REQUIRE_GPU=1 $(PY) -m pytest $(PYTEST_FLAGS) -rs $(call parallel,$(GPU_JOBS)) \

@@ -17,7 +17,7 @@ from native_build import load, own_functions
 from torch_peer import torch_functions
 
 import gputensor as gt
-from gputensor._driver.cuda import cuda_device_count
+from gputensor._driver.registry import cuda_device_count
 from report import Report
 
 

@@ -13,7 +13,7 @@ import time
 import numpy as np
 
 import gputensor as gt
-from gputensor._driver.cuda import cuda_device_count
+from gputensor._driver.registry import cuda_device_count
 from report import Report, measure
 
 

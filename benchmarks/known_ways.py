@@ -18,7 +18,7 @@ from pathlib import Path
 
 import gputensor as gt
 from gputensor import blas
-from gputensor._driver.cuda import device_info
+from gputensor._driver.registry import device_info
 from gputensor.blas.bench import ProductBench
 from gputensor.blas.bench.tuner import tune
 from gputensor.blas.libraries import library_versions

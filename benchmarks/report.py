@@ -93,7 +93,7 @@ def machine():
 
 def device_facts():
     """The device that the library uses by default, with its driver when it is a GPU."""
-    from gputensor._driver.cuda import cuda_device_count, device_info
+    from gputensor._driver.registry import cuda_device_count, device_info
 
     if os.environ.get("GPUTENSOR_DEVICE", "").startswith("host") or not cuda_device_count():
         return {"name": "host"}
@@ -109,7 +109,7 @@ def device_facts():
 
 def require_gpu():
     """End the program, without an error, where there is no GPU to measure."""
-    from gputensor._driver.cuda import cuda_device_count
+    from gputensor._driver.registry import cuda_device_count
 
     if not cuda_device_count():
         print("needs a GPU, and there is none: nothing is measured")

@@ -21,7 +21,10 @@
     X(graph_instantiate) X(graph_launch) X(graph_destroy) X(graph_executable_destroy)           \
     X(copy_async) X(fill_async) X(host_launch) X(kernel_launch)                                 \
     X(capture_nodes) X(capture_follows)                                                         \
-    X(wait_for_peer) X(copy_to_peer)
+    X(wait_for_peer) X(copy_to_peer)                                                            \
+    X(device_attribute) X(context_enter) X(context_leave)                                       \
+    X(module_load) X(module_unload) X(module_function)                                          \
+    X(function_allow_shared) X(function_occupancy)
 
 namespace gputensor {
 

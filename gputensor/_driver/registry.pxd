@@ -1,18 +1,104 @@
-# Open devices by number (see table.pxd for the numbering). Written once when a device opens, under
-# the GIL; read without any lock afterwards.
+# Open devices by number (see table.pxd for the numbering): one record each, and the slots in which
+# packages keep what they hold for a device. Records change under the GIL only; the table of an open
+# device is read without any lock. The invariants are in DESIGN.md (One record for an open device).
 
-from gputensor._driver.table cimport Driver
+from libc.stdint cimport uint64_t
+
+from gputensor._driver.table cimport (
+    HOST_DEVICES, MAX_DEVICES, STATUS_INVALID_DEVICE, Driver, status_t,
+)
+
+# What is asked of a device once, when it opens. A host device has none of it: 0.
+cdef struct DeviceFacts:
+    int capability              # as one number: 90 for 9.0
+    int can_cluster             # blocks of a cluster share memory: 9.0 and newer
+    int multiprocessors
+    int shared_nbytes           # of a multiprocessor
+
+cdef enum:
+    MAX_SLOTS = 24
+
+cdef struct OpenDevice:
+    Driver* driver              # the outermost table; NULL: not open
+    DeviceFacts facts
+    int generation              # rises when the device closes and in the child of a fork
+    int first_generation        # of this process; above 0: it was forked
+    void* slots[MAX_SLOTS]      # zeroed memory of the size that each slot asked for
+
+# By device + HOST_DEVICES.
+cdef OpenDevice open_devices[MAX_DEVICES]
 
 # The table of an open device, or NULL when it is not open.
-cdef Driver* driver_get(int device) noexcept nogil
+cdef inline Driver* driver_get(int device) noexcept nogil:
+    if device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
+        return NULL
+    return open_devices[device + HOST_DEVICES].driver
+
+cdef Driver* driver_open_now(int device) except NULL
 # Opens the device when needed. Raises gputensor.errors.DeviceError when there is none.
-cdef Driver* driver_open(int device) except NULL
+cdef inline Driver* driver_open(int device) except NULL:
+    cdef Driver* table = driver_get(device)
+    return table if table != NULL else driver_open_now(device)
+
+# The facts of an open device, and of one that is opened when needed.
+cdef inline const DeviceFacts* known_facts(int device) noexcept nogil:
+    return &open_devices[device + HOST_DEVICES].facts
+
+cdef inline const DeviceFacts* device_facts(int device) except NULL:
+    driver_open(device)
+    return known_facts(device)
+
+# For libraries that work in the thread's current context (table.pxd says more).
+cdef inline status_t context_enter(int device, uint64_t* before) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    if driver == NULL:
+        return STATUS_INVALID_DEVICE
+    return driver.context_enter(driver.self, before)
+
+cdef inline void context_leave(int device, uint64_t before) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    if driver != NULL:
+        driver.context_leave(driver.self, before)
+
 # Puts another table (a wrapper around the present one) in front of an open device. Who holds the
 # former table goes on using it, so replace before a device is used.
 cdef void driver_replace(int device, Driver* table) noexcept nogil
 
+# ---- slots
+
+# What a room keeps for each open device, and what it does when something happens to the device. A
+# room registers one slot, when it is imported: after the rooms below it, so slots are in the order
+# of the rooms. Functions may be NULL.
+ctypedef int (*device_function_t)(int device) except -1
+ctypedef int (*release_function_t)(int device, uint64_t capture_id) except -1
+ctypedef void (*fork_function_t)() noexcept nogil
+
+cdef struct Slot:
+    size_t nbytes                       # of memory for each open device: zeroed when it opens,
+                                        # freed when it has closed, zeroed in the child of a fork
+    # From the top down: the device is about to close and still works.
+    device_function_t close
+    # From the bottom up: once in the child of a fork, before Python runs there; for each device that
+    # its parent had open, when Python runs; after a wait for a host device; when a captured graph is
+    # given up.
+    fork_function_t fork
+    device_function_t reopen
+    device_function_t synchronize
+    release_function_t release
+
+# The number of the slot, for device_slot.
+cdef int register_slot(const Slot* slot) except -1
+# The memory of a slot for an open device.
+cdef inline void* device_slot(int device, int slot) noexcept nogil:
+    return open_devices[device + HOST_DEVICES].slots[slot]
+
+cdef int slots_synchronize(int device) except -1
+cdef int slots_release(int device, uint64_t capture_id) except -1
+
+cdef inline int device_generation(int device) noexcept nogil:
+    return open_devices[device + HOST_DEVICES].generation
+
 # Has `function` called in the child of a fork, before any Python code runs there and after the
 # tables are fit for it (DESIGN.md). Threads of the parent that are not there may have held any
 # lock, in the middle of a change of what it guards. For modules, when they are imported.
-ctypedef void (*fork_function_t)() noexcept nogil
 cdef int at_fork(fork_function_t function) except -1

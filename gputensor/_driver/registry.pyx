@@ -1,24 +1,30 @@
 # Open devices by number, and the Python functions that open, close and observe them.
 #
-# A slot for each device number holds the outermost table of the device. Host devices always have
-# their layers (layer.h) in front, so counts, injected failures, traces and modelled time work at
-# any moment; a CUDA device gets them from `observe`. Slots change under the GIL only. Nothing is
-# opened at import: the first caller who needs a device opens it; who comes meanwhile waits. What a
-# forked child finds is in DESIGN.md (Forks).
+# Each device number has one record, `OpenDevice`. Host devices always have their layers (layer.h)
+# in front, so counts, injected failures, traces and modelled time work at any moment; a CUDA device
+# gets them from `observe`. Records change under the GIL only. Nothing is opened at import: the
+# first caller who needs a device opens it; who comes meanwhile waits. What a forked child finds is
+# in DESIGN.md (Forks).
 
 import os
 from threading import RLock
 
 from libc.stdint cimport int64_t, uint64_t
+from libc.stdlib cimport calloc, free
+from libc.string cimport memset
 from libcpp.vector cimport vector
 
 from gputensor._driver.cuda cimport cuda_after_fork, cuda_open
 from gputensor._driver.host cimport (
     host_after_fork, host_before_fork, host_close, host_live, host_open, host_run,
 )
-from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, Driver
+from gputensor._driver.table cimport (
+    ATTRIBUTE_CAPABILITY_MAJOR, ATTRIBUTE_CAPABILITY_MINOR, ATTRIBUTE_MULTIPROCESSORS,
+    ATTRIBUTE_SHARED_NBYTES_PER_MULTIPROCESSOR, HOST_DEVICE, HOST_DEVICES, MAX_DEVICES,
+    STATUS_NOT_SUPPORTED, Driver, status_t,
+)
 
-from gputensor._driver.cuda import cuda_device_count
+from gputensor._driver.cuda import cuda_device_count, device_info, driver_version
 from gputensor._driver.environment import switch
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError, raise_for_status
@@ -56,37 +62,33 @@ __all__ = [
     "close_host",
     "counts",
     "cuda_device_count",
+    "device_info",
     "device_name",
+    "driver_version",
     "fail_call",
     "host_run_all",
     "leaks",
     "modelled_seconds",
     "observe",
     "open_host",
+    "register_release",
     "reset_counts",
     "start_trace",
     "table_address",
     "take_trace",
 ]
 
-cdef Driver* tables[MAX_DEVICES]
 cdef Stack[Driver]* stacks[MAX_DEVICES]
+cdef Slot slots[MAX_SLOTS]
+cdef int slot_count = 0
 cdef list close_hooks = []
+cdef list release_functions = []
 cdef list fork_hooks = []
 cdef vector[fork_function_t] fork_functions
 cdef object opening = RLock()   # to open a device runs Python code, in which threads take turns
 
 
-cdef Driver* driver_get(int device) noexcept nogil:
-    if device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
-        return NULL
-    return tables[device + HOST_DEVICES]
-
-
-cdef Driver* driver_open(int device) except NULL:
-    cdef Driver* table = driver_get(device)
-    if table != NULL:
-        return table
+cdef Driver* driver_open_now(int device) except NULL:
     with opening:
         if driver_get(device) == NULL:
             open_one(device)
@@ -97,7 +99,7 @@ cdef int open_one(int device) except -1:
     if device == HOST_DEVICE:
         open_host_at(device, host_capacity(), None, False)
     elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
-        tables[device + HOST_DEVICES] = cuda_open(device)
+        make_record(device, cuda_open(device))
         if switch("GPUTENSOR_OBSERVE_DRIVER"):
             observe(device)
     else:
@@ -107,8 +109,39 @@ cdef int open_one(int device) except -1:
     return 0
 
 
+# The record of a device that opens. The table comes last: who finds it finds the rest.
+cdef int make_record(int device, Driver* table) except -1:
+    cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
+    cdef int index
+    record.facts.capability = (10 * fact(table, ATTRIBUTE_CAPABILITY_MAJOR)
+                               + fact(table, ATTRIBUTE_CAPABILITY_MINOR))
+    record.facts.can_cluster = record.facts.capability >= 90
+    record.facts.multiprocessors = fact(table, ATTRIBUTE_MULTIPROCESSORS)
+    record.facts.shared_nbytes = fact(table, ATTRIBUTE_SHARED_NBYTES_PER_MULTIPROCESSOR)
+    for index in range(slot_count):
+        give_memory(record, index)
+    record.driver = table
+    return 0
+
+
+cdef int fact(Driver* table, int attribute) except? -1:
+    cdef int value = 0
+    cdef status_t status = table.device_attribute(table.self, attribute, &value)
+    if status != STATUS_NOT_SUPPORTED:
+        raise_for_status(status, "device_attribute", f"{attribute} of device {table.device}")
+    return value
+
+
+cdef int give_memory(OpenDevice* record, int index) except -1:
+    if slots[index].nbytes and record.slots[index] == NULL:
+        record.slots[index] = calloc(1, slots[index].nbytes)
+        if record.slots[index] == NULL:
+            raise MemoryError
+    return 0
+
+
 cdef void driver_replace(int device, Driver* table) noexcept nogil:
-    tables[device + HOST_DEVICES] = table
+    open_devices[device + HOST_DEVICES].driver = table
 
 
 cdef int open_host_at(int device, size_t capacity, object seed, bint phantom) except -1:
@@ -116,7 +149,7 @@ cdef int open_host_at(int device, size_t capacity, object seed, bint phantom) ex
     cdef Driver* table = host_open(device, capacity, phantom, seed is not None, seed_bits)
     if table == NULL:
         raise MemoryError
-    tables[device + HOST_DEVICES] = table
+    make_record(device, table)
     observe(device)
     return 0
 
@@ -176,22 +209,71 @@ def open_host(capacity=None, seed=None, phantom=False):
 def close_host(int device):
     """Close a device that `open_host` made and free all that it holds, live or not.
 
-    Runs the `before_close` functions first. Nobody may use the device during this call. What was
-    made on it says afterwards that it is closed; arrays that share its memory through DLPack, and
-    addresses read before, are of memory that is gone.
+    Runs the `close` functions of the slots first, from the top down. Nobody may use the device
+    during this call. What was made on it says afterwards that it is closed; arrays that share its
+    memory through DLPack, and addresses read before, are of memory that is gone.
     """
     if device >= HOST_DEVICE:
         raise ValueError(f"device is {device}; only devices that open_host made can be closed")
     if driver_get(device) == NULL:
         raise DeviceError(f"device {device} is not open")
+    cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
+    cdef Driver* table = host_table(device)
+    cdef int index
+    # What was made on the device is of the past from here on; the slots alone know what is left.
+    record.generation += 1
+    for index in range(slot_count - 1, -1, -1):
+        if slots[index].close != NULL:
+            slots[index].close(device)
     for function in list(close_hooks):
         function(device)
-    cdef Driver* table = host_table(device)
-    cdef Stack[Driver]* stack = stacks[device + HOST_DEVICES]
-    tables[device + HOST_DEVICES] = NULL
+    record.driver = NULL
+    for index in range(slot_count):
+        free(record.slots[index])
+        record.slots[index] = NULL
+    del stacks[device + HOST_DEVICES]
     stacks[device + HOST_DEVICES] = NULL
-    del stack
     host_close(table)
+
+
+def register_release(function):
+    """Have ``function(device, capture_id)`` called when a captured graph is given up.
+
+    It is the last of the `release` functions of slots; for modules without compiled code.
+    """
+    release_functions.append(function)
+    return function
+
+
+cdef int register_slot(const Slot* slot) except -1:
+    global slot_count
+    cdef int device
+    if slot_count == MAX_SLOTS:
+        raise RuntimeError(f"slots: got {MAX_SLOTS + 1}; expected at most {MAX_SLOTS}")
+    slots[slot_count] = slot[0]
+    for device in range(MAX_DEVICES):
+        if open_devices[device].driver != NULL:
+            give_memory(&open_devices[device], slot_count)
+    slot_count += 1
+    return slot_count - 1
+
+
+cdef int slots_synchronize(int device) except -1:
+    cdef int index
+    for index in range(slot_count):
+        if slots[index].synchronize != NULL:
+            slots[index].synchronize(device)
+    return 0
+
+
+cdef int slots_release(int device, uint64_t capture_id) except -1:
+    cdef int index
+    for index in range(slot_count):
+        if slots[index].release != NULL:
+            slots[index].release(device, capture_id)
+    for function in release_functions:
+        function(device, capture_id)
+    return 0
 
 
 def before_close(function):
@@ -227,24 +309,41 @@ cdef void _after_fork_in_parent() noexcept nogil:
 
 
 cdef void _after_fork_in_child() noexcept nogil:
-    cdef int index
+    cdef OpenDevice* record
+    cdef int index, slot
     host_after_fork(True)
     for index in range(MAX_DEVICES):
+        record = &open_devices[index]
         if stacks[index] != NULL:
             stacks[index].renew()
-        if tables[index] != NULL and index >= HOST_DEVICES:
-            refuse_entries(tables[index] if stacks[index] == NULL else stacks[index].device())
+        if record.driver == NULL:
+            continue
+        if index >= HOST_DEVICES:
+            refuse_entries(record.driver if stacks[index] == NULL else stacks[index].device())
+        # What the parent made belongs to it. What the slots hold is left behind as it is: another
+        # thread may have been in the middle of a change.
+        record.generation += 1
+        record.first_generation = record.generation
+        for slot in range(slot_count):
+            if record.slots[slot] != NULL:
+                memset(record.slots[slot], 0, slots[slot].nbytes)
     cuda_after_fork()
+    for slot in range(slot_count):
+        if slots[slot].fork != NULL:
+            slots[slot].fork()
     for index in range(<int>fork_functions.size()):
         fork_functions[index]()
 
 
 def _forget_parent():
     global opening
-    cdef int index
+    cdef int index, slot
     opening = RLock()
     for index in range(MAX_DEVICES):
-        if tables[index] != NULL:
+        if open_devices[index].driver != NULL:
+            for slot in range(slot_count):
+                if slots[slot].reopen != NULL:
+                    slots[slot].reopen(index - HOST_DEVICES)
             for function in fork_hooks:
                 function(index - HOST_DEVICES)
 

@@ -39,6 +39,13 @@ cdef enum:
 cdef enum:
     EVENT_TIMING = 1        # flags of event_create: the event keeps a time stamp
 
+# Facts for device_attribute, by CUDA's numbers (CUdevice_attribute).
+cdef enum:
+    ATTRIBUTE_MULTIPROCESSORS = 16
+    ATTRIBUTE_CAPABILITY_MAJOR = 75
+    ATTRIBUTE_CAPABILITY_MINOR = 76
+    ATTRIBUTE_SHARED_NBYTES_PER_MULTIPROCESSOR = 81
+
 ctypedef void (*host_function_t)(void* argument) noexcept nogil
 
 cdef struct Driver:
@@ -129,3 +136,22 @@ cdef struct Driver:
                               uint64_t event) noexcept nogil
     status_t (*copy_to_peer)(void* self, uint64_t dst, int peer, uint64_t src, size_t nbytes,
                              uint64_t stream) noexcept nogil
+
+    # The device itself: one of its facts, and its context for libraries that work in the thread's
+    # current one. context_enter makes the device's current and gives the one that was, which
+    # context_leave puts back. A thread without a context (0) keeps the device's.
+    status_t (*device_attribute)(void* self, int attribute, int* value) noexcept nogil
+    status_t (*context_enter)(void* self, uint64_t* before) noexcept nogil
+    status_t (*context_leave)(void* self, uint64_t before) noexcept nogil
+
+    # Device code. `image`: a cubin, a fat binary, or PTX text that ends with a zero byte.
+    # function_allow_shared permits launches with up to `nbytes` of dynamic shared memory (needed
+    # above 48 KiB); function_occupancy tells how many blocks of `threads` threads a multiprocessor
+    # holds at once.
+    status_t (*module_load)(void* self, const void* image, uint64_t* module) noexcept nogil
+    status_t (*module_unload)(void* self, uint64_t module) noexcept nogil
+    status_t (*module_function)(void* self, uint64_t module, const char* name,
+                                uint64_t* function) noexcept nogil
+    status_t (*function_allow_shared)(void* self, uint64_t function, int nbytes) noexcept nogil
+    status_t (*function_occupancy)(void* self, uint64_t function, int threads,
+                                   size_t shared_nbytes, int* blocks) noexcept nogil

@@ -32,7 +32,7 @@ def run_devices(options):
 
 def all_devices():
     """Return a dict: ``devices``, a list of dicts, and ``cuda``, the facts of the driver."""
-    from gputensor._driver.cuda import cuda_device_count, device_info, driver_version
+    from gputensor._driver.registry import cuda_device_count, device_info, driver_version
     from gputensor._driver.settings import host_capacity
     from gputensor.errors import DeviceError
 

@@ -107,8 +107,7 @@ def configure(conf):
 def replay(trace, options):
     """Run the trace on the chosen device and return the answer as one flat dict."""
     from gputensor._alloc.replay import replay_trace
-    from gputensor._driver.cuda import cuda_device_count
-    from gputensor._driver.registry import close_host, observe, open_host
+    from gputensor._driver.registry import close_host, cuda_device_count, observe, open_host
 
     arrays = (trace.op, trace.id, trace.size, trace.stream)
     if options.device == "cuda":

@@ -44,7 +44,7 @@ LATE = {
     "gputensor/cli/blas.py": 2,  # a command loads what it runs
     "gputensor/cli/devices.py": 3,
     "gputensor/cli/main.py": 1,
-    "gputensor/cli/memory.py": 6,
+    "gputensor/cli/memory.py": 5,
     "gputensor/cli/operations.py": 1,
     "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
 }
@@ -145,6 +145,14 @@ def late_imports(root):
             yield f"{name}: {count} late imports, {LATE.get(name, 0)} are stated"
 
 
+def fillers_outside_driver(root):
+    """Imports of the CUDA filler outside of `_driver`: the driver table is the only way to it."""
+    filler, home = "gputensor._driver.cuda", "gputensor._driver."
+    for module, target, path, _late in imports(root):
+        if target == filler and not module.startswith(home):
+            yield f"{path.relative_to(root)}: imports {filler}, which only _driver may"
+
+
 def crowded_folders(root):
     """Folders with more files than one looks through."""
     for top in ("gputensor", "tests", "benchmarks"):
@@ -242,6 +250,7 @@ RULES = (
     imports_of_later_rooms,
     circles,
     late_imports,
+    fillers_outside_driver,
     crowded_folders,
     storage_in_headers,
     many_parameters,

@@ -15,7 +15,7 @@ from gputensor._kernels import testing as device_array
 from gputensor._kernels.launch import loaded_programs
 from gputensor.errors import DeviceError
 from tests.support import kernel_checks as checks
-from tests.support import kernel_compiler
+from tests.support import kernel_compiler, refused_calls
 
 DEVICE = 0
 
@@ -67,7 +67,7 @@ import numpy as np
 from gputensor._kernels import testing as device_array
 from gputensor._kernels.testing import DeviceArray
 from tests.support import kernel_checks as checks
-from tests.support import kernel_compiler
+from tests.support import kernel_compiler, refused_calls
 kernel_compiler.install()
 for _ in range(2):
     values = np.random.default_rng().standard_normal((64, 64)).astype(np.float32)
@@ -120,3 +120,18 @@ def test_needs(monkeypatch):
         DeviceError, match=r"elementwise.cuh needs compute capability 99.9; device 0 has"
     ):
         device_array.elementwise(4, 11, out, [out, out])
+
+
+def test_refusals(rng):
+    """Whatever call is refused while kernels are loaded, no module is left and the next works."""
+    values = rng.standard_normal((37, 53)).astype(np.float32)
+    a = DeviceArray.from_numpy(values, DEVICE)
+    out = checks.empty_like_shape(11, (37, 53), DEVICE)
+
+    def request():
+        device_array.elementwise(4, 11, out, [a, a])
+        np.testing.assert_array_equal(out.numpy(), 2 * values)
+        checks.check_reduction(DEVICE, "max", 11, rng, lambda x: x, (37, 53), (1,))
+
+    seen = refused_calls.sweep(request)
+    assert {"module_load", "module_function", "kernel_launch"} <= seen, seen

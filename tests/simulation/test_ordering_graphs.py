@@ -11,7 +11,6 @@ import numpy as np
 from gputensor._driver import registry
 from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream, current_stream, ordering
-from gputensor.streams.capture import on_graph_release
 from tests.simulation.test_ordering import WORDS, World, fresh_seeds
 from tests.support.driver_calls import HOST_FUNCTION
 
@@ -154,7 +153,7 @@ def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_rep
     """Collecting garbage there may drop a graph, and nobody can wait inside of a host function."""
     ran, released = [], []
     is_over = threading.Event()  # the hook stays, and other tests count references
-    on_graph_release(lambda device, capture: is_over.is_set() or released.append(len(ran)))
+    registry.register_release(lambda device, capture: is_over.is_set() or released.append(len(ran)))
     count = HOST_FUNCTION(lambda _: ran.append(1))
     for seed in fresh_seeds(30):
         with GraphWorld(seed) as world:

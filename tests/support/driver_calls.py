@@ -59,6 +59,14 @@ SIGNATURES = {
     "capture_follows": (U64, PTR, INT, PTR),
     "wait_for_peer": (U64, INT, U64),
     "copy_to_peer": (U64, INT, U64, SIZE, U64),
+    "device_attribute": (INT, [INT]),
+    "context_enter": ([U64],),
+    "context_leave": (U64,),
+    "module_load": (PTR, [U64]),
+    "module_unload": (U64,),
+    "module_function": (U64, PTR, [U64]),
+    "function_allow_shared": (U64, INT),
+    "function_occupancy": (U64, INT, SIZE, [INT]),
 }
 HEADER_WORDS = 4  # self, name, device, page_granularity
 

@@ -1,7 +1,7 @@
 """The processes that use a GPU, as text. Uses NVML, which creates no CUDA context."""
 
 from gputensor._alloc.observe.summary import amount
-from gputensor._driver.cuda import device_info
+from gputensor._driver.registry import device_info
 
 __all__ = ["format_processes", "list_processes"]
 

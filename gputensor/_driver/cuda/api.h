@@ -86,7 +86,6 @@
     X(cuModuleLoadData, cuModuleLoadData, (void**, const void*))                                \
     X(cuModuleUnload, cuModuleUnload, (void*))                                                  \
     X(cuModuleGetFunction, cuModuleGetFunction, (void**, void*, const char*))                   \
-    X(cuFuncGetAttribute, cuFuncGetAttribute, (int*, int, void*))                               \
     X(cuFuncSetAttribute, cuFuncSetAttribute, (void*, int, int))                                \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
       (int*, void*, int, size_t))

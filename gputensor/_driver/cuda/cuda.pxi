@@ -1,7 +1,7 @@
 # The CUDA driver library: finding it, its functions, and the devices it knows.
 #
 # Nothing happens at import. The first caller who needs CUDA loads the library and resolves every
-# function once (cuda_api.h); the first who needs a device initialises CUDA and retains the device's
+# function once (api.h); the first who needs a device initialises CUDA and retains the device's
 # primary context, the one that torch and CuPy use too. The context is kept until the process ends:
 # when interpreters shut down nobody knows who still uses it, and the driver frees it anyway.
 #
@@ -38,20 +38,8 @@ cdef extern from "gputensor/_driver/cuda/device.h" namespace "gputensor" nogil:
         CudaDevice(const CudaApi& api, int device, void* context, bint blocking)
         void introduce(int ordinal)
         size_t granularity()
-        int module_load(const void* image, uint64_t* module)
-        int module_unload(uint64_t module)
-        int module_function(uint64_t module, const char* name, uint64_t* function)
-        int function_attribute(uint64_t function, int attribute, int* value)
-        int function_set_attribute(uint64_t function, int attribute, int value)
-        int function_occupancy(uint64_t function, int block_size, size_t shared_nbytes,
-                               int* blocks)
 
     void bind_entries(Driver* table, CudaDevice* device)
-
-cdef enum:
-    MAX_DYNAMIC_SHARED = 8      # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    CAPABILITY_MAJOR = 75       # CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
-    CAPABILITY_MINOR = 76
 
 # Key of device_info -> number of the device attribute.
 ATTRIBUTES = {
@@ -83,8 +71,6 @@ cdef bint has_library = False
 cdef bint is_initialised = False
 cdef bint is_forked = False         # since: CUDA was initialised in a parent of this process
 cdef int device_count = 0           # as last counted
-cdef CudaDevice* devices[MAX_DEVICES]
-cdef void* contexts[MAX_DEVICES]
 
 
 cdef int load_library() except -1:
@@ -165,6 +151,7 @@ cdef Driver* cuda_open(int ordinal) except NULL:
     cdef void* context = NULL
     cdef void* before = NULL
     cdef int device = device_handle(ordinal)
+    cdef CudaDevice* cuda
     cdef Driver* table
     check(api.cuDevicePrimaryCtxRetain(&context, device), f"cuDevicePrimaryCtxRetain({ordinal})")
     check(api.cuCtxGetCurrent(&before), "cuCtxGetCurrent")
@@ -174,13 +161,12 @@ cdef Driver* cuda_open(int ordinal) except NULL:
     if table == NULL:
         raise MemoryError
     blocking = os.environ.get("CUDA_LAUNCH_BLOCKING", "0") not in ("", "0")
-    devices[ordinal] = new CudaDevice(api, device, context, blocking)
-    contexts[ordinal] = context
-    devices[ordinal].introduce(ordinal)
-    bind_entries(table, devices[ordinal])
+    cuda = new CudaDevice(api, device, context, blocking)
+    cuda.introduce(ordinal)
+    bind_entries(table, cuda)
     table.name = "cuda"
     table.device = ordinal
-    table.page_granularity = devices[ordinal].granularity()
+    table.page_granularity = cuda.granularity()
     return table
 
 
@@ -190,71 +176,6 @@ cdef void cuda_after_fork() noexcept nogil:
     global is_forked, is_initialised
     is_forked = is_forked or is_initialised
     is_initialised = False
-
-
-cdef inline CudaDevice* opened(int device) noexcept nogil:
-    return devices[device] if 0 <= device < MAX_DEVICES - HOST_DEVICES else NULL
-
-
-cdef status_t module_load(int device, const void* image, uint64_t* module) noexcept nogil:
-    cdef CudaDevice* cuda = opened(device)
-    return cuda.module_load(image, module) if cuda != NULL else STATUS_INVALID_DEVICE
-
-
-cdef status_t module_unload(int device, uint64_t module) noexcept nogil:
-    cdef CudaDevice* cuda = opened(device)
-    return cuda.module_unload(module) if cuda != NULL else STATUS_INVALID_DEVICE
-
-
-cdef status_t module_function(int device, uint64_t module, const char* name,
-                              uint64_t* function) noexcept nogil:
-    cdef CudaDevice* cuda = opened(device)
-    return cuda.module_function(module, name, function) if cuda != NULL else STATUS_INVALID_DEVICE
-
-
-cdef status_t function_attribute(int device, uint64_t function, int attribute,
-                                 int* value) noexcept nogil:
-    cdef CudaDevice* cuda = opened(device)
-    if cuda == NULL:
-        return STATUS_INVALID_DEVICE
-    return cuda.function_attribute(function, attribute, value)
-
-
-cdef status_t function_allow_shared(int device, uint64_t function, int nbytes) noexcept nogil:
-    cdef CudaDevice* cuda = opened(device)
-    if cuda == NULL:
-        return STATUS_INVALID_DEVICE
-    return cuda.function_set_attribute(function, MAX_DYNAMIC_SHARED, nbytes)
-
-
-# How many blocks of `block_size` threads one multiprocessor holds at once.
-cdef status_t function_occupancy(int device, uint64_t function, int block_size,
-                                 size_t shared_nbytes, int* blocks) noexcept nogil:
-    cdef CudaDevice* cuda = opened(device)
-    if cuda == NULL:
-        return STATUS_INVALID_DEVICE
-    return cuda.function_occupancy(function, block_size, shared_nbytes, blocks)
-
-
-cdef status_t context_enter(int device, void** before) noexcept nogil:
-    cdef status_t status
-    before[0] = NULL
-    if opened(device) == NULL:
-        return STATUS_INVALID_DEVICE
-    status = api.cuCtxGetCurrent(before)
-    if status == 0 and before[0] != contexts[device]:
-        status = api.cuCtxSetCurrent(contexts[device])
-    return status
-
-
-cdef void context_leave(int device, void* before) noexcept nogil:
-    if before != NULL and before != contexts[device]:
-        api.cuCtxSetCurrent(before)
-
-
-cdef int cuda_capability(int device) except -1:
-    cdef int handle = device_handle(device)
-    return 10 * attribute(CAPABILITY_MAJOR, handle) + attribute(CAPABILITY_MINOR, handle)
 
 
 def cuda_device_count():
@@ -317,8 +238,8 @@ def device_info(int ordinal):
         (digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
     check(api.cuDeviceTotalMem(&total, device), "cuDeviceTotalMem")
     info["total_memory"] = total
-    info["compute_capability"] = (attribute(CAPABILITY_MAJOR, device),
-                                  attribute(CAPABILITY_MINOR, device))
+    info["compute_capability"] = (attribute(ATTRIBUTE_CAPABILITY_MAJOR, device),
+                                  attribute(ATTRIBUTE_CAPABILITY_MINOR, device))
     for name, number in ATTRIBUTES.items():
         info[name] = attribute(number, device)
     return info

@@ -323,29 +323,53 @@ public:
         });
     }
 
-    // ---- modules (not in the table: only kernels of our own need them) -------------------------
+    // ---- the device, its context and its code --------------------------------------------------
 
+    int device_attribute(int attribute, int* value) {
+        int found = 0;
+        int status = api.cuDeviceGetAttribute(&found, attribute, device);
+        if (!status) *value = found;
+        return status;
+    }
+    int context_enter(uint64_t* before) {
+        void* found = nullptr;
+        int status = api.cuCtxGetCurrent(&found);
+        if (!status && found != context) status = api.cuCtxSetCurrent(context);
+        if (!status) *before = number(found);
+        return status;
+    }
+    int context_leave(uint64_t before) {
+        return before && handle(before) != context ? api.cuCtxSetCurrent(handle(before)) : OK;
+    }
     int module_load(const void* image, uint64_t* module) {
+        if (!image) return INVALID_VALUE;
         return relaxed([&] { return give(module, api.cuModuleLoadData, image); });
     }
     int module_unload(uint64_t module) {
+        if (!module) return INVALID_HANDLE;
         return relaxed([&] { return api.cuModuleUnload(handle(module)); });
     }
     int module_function(uint64_t module, const char* name, uint64_t* function) {
+        if (!module) return INVALID_HANDLE;
+        if (!name) return INVALID_VALUE;
         return relaxed([&] {
             return give(function, api.cuModuleGetFunction, handle(module), name);
         });
     }
-    int function_attribute(uint64_t function, int attribute, int* value) {
-        return current([&] { return api.cuFuncGetAttribute(value, attribute, handle(function)); });
-    }
-    int function_set_attribute(uint64_t function, int attribute, int value) {
-        return current([&] { return api.cuFuncSetAttribute(handle(function), attribute, value); });
-    }
-    int function_occupancy(uint64_t function, int block_size, size_t shared_nbytes, int* blocks) {
+    int function_allow_shared(uint64_t function, int nbytes) {
+        if (!function) return INVALID_HANDLE;
         return current([&] {
-            return api.cuOccupancyMaxActiveBlocksPerMultiprocessor(blocks, handle(function),
-                                                                   block_size, shared_nbytes);
+            return api.cuFuncSetAttribute(handle(function), MAX_DYNAMIC_SHARED, nbytes);
+        });
+    }
+    int function_occupancy(uint64_t function, int threads, size_t shared_nbytes, int* blocks) {
+        if (!function) return INVALID_HANDLE;
+        return current([&] {
+            int found = 0;
+            int status = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
+                &found, handle(function), threads, shared_nbytes);
+            if (!status) *blocks = found;
+            return status;
         });
     }
 
@@ -355,6 +379,7 @@ private:
     static constexpr unsigned DISABLE_TIMING = 2;  // CU_EVENT_DISABLE_TIMING
     static constexpr uint32_t EVENT_TIMING = 1;    // table.pxd
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
+    static constexpr int MAX_DYNAMIC_SHARED = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_...
     static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
 

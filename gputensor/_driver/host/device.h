@@ -284,6 +284,23 @@ public:
         return schedule.enqueue(guard, found, work);
     }
 
+    // ---- the device, its context and its code --------------------------------------------------
+    //
+    // A host device has none of a GPU's facts, no contexts, and no device code: its kernels are host
+    // functions.
+
+    int device_attribute(int, int*) { return NOT_SUPPORTED; }
+    int context_enter(uint64_t* before) {
+        *before = 0;
+        return OK;
+    }
+    int context_leave(uint64_t) { return OK; }
+    int module_load(const void*, uint64_t*) { return NOT_SUPPORTED; }
+    int module_unload(uint64_t) { return NOT_SUPPORTED; }
+    int module_function(uint64_t, const char*, uint64_t*) { return NOT_SUPPORTED; }
+    int function_allow_shared(uint64_t, int) { return NOT_SUPPORTED; }
+    int function_occupancy(uint64_t, int, size_t, int*) { return NOT_SUPPORTED; }
+
     // ---- forks ---------------------------------------------------------------------------------
     //
     // A process forks with the mutexes of all its devices held, so that the child finds whole books.

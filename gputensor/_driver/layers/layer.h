@@ -73,9 +73,10 @@ struct TracePolicy {
 
 private:
     template <class T> static uint64_t number(int status, T value) {
+        using Target = std::remove_pointer_t<T>;
         if constexpr (!std::is_pointer_v<T>) {
             return uint64_t(value);
-        } else if constexpr (std::is_integral_v<std::remove_pointer_t<T>>) {
+        } else if constexpr (std::is_integral_v<Target> && !std::is_const_v<Target>) {
             return status ? 0 : uint64_t(*value);
         } else {
             return reinterpret_cast<uint64_t>(value);

@@ -1,7 +1,7 @@
 # Compiled kernels and queued host calls: how an operation reaches a queue.
 
 from cpython.memoryview cimport PyMemoryView_FromMemory
-from cpython.ref cimport PyObject, Py_DECREF, Py_INCREF
+from cpython.ref cimport PyObject, Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 
@@ -10,20 +10,16 @@ import numpy as np
 from gputensor._arrays cimport (
     KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, Operand, dtype_itemsize, dtype_kind,
 )
-from gputensor._driver.cuda cimport (
-    cuda_capability, function_allow_shared, module_function, module_load,
-)
 from gputensor._driver.host cimport section_entered
-from gputensor._driver.registry cimport driver_get, driver_open
+from gputensor._driver.registry cimport (
+    Slot, device_facts, device_slot, driver_get, driver_open, register_slot,
+)
 from gputensor._driver.table cimport HOST_DEVICES, Driver, status_t
 from gputensor.streams.order cimport device_text
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._driver.registry import after_fork, before_close
 from gputensor._kernels.launch import disk_cache, nvrtc
 from gputensor.errors import DeviceError, raise_for_status
-from gputensor.streams.capture import on_graph_release
-from gputensor.streams.queue import on_synchronize
 
 include "module_cache.pxi"
 include "host_call.pxi"

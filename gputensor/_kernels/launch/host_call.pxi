@@ -18,8 +18,11 @@ cdef struct Record:
 
 cdef object numpy_dtypes = tuple(row.numpy for row in DTYPES)
 cdef object ndarray = np.ndarray
-cdef dict pending = {}          # device -> the first exception that queued work left
-cdef dict captured = {}         # (device, capture id) -> addresses of its records
+
+# What is kept for each open device.
+cdef struct HostCalls:
+    PyObject* error             # owned: the first exception that queued work left
+    PyObject* captured          # owned dict: capture id -> addresses of its records
 
 
 cdef void run_record(void* argument) noexcept with gil:
@@ -28,9 +31,29 @@ cdef void run_record(void* argument) noexcept with gil:
         with np.errstate(all="ignore"):
             (<object>record.function)(*<tuple>record.arguments)
     except BaseException as error:
-        pending.setdefault(record.device, error)
+        keep_error(calls_of(record.device), error)
     if not record.is_captured:
         drop_record(record)
+
+
+cdef inline HostCalls* calls_of(int device) noexcept nogil:
+    return <HostCalls*>device_slot(device, launch_slot)
+
+
+cdef void keep_error(HostCalls* calls, object error) noexcept:
+    if calls.error == NULL:
+        Py_INCREF(error)
+        calls.error = <PyObject*>error
+
+
+cdef dict captured_of(int device):
+    cdef HostCalls* calls = calls_of(device)
+    cdef dict made
+    if calls.captured == NULL:
+        made = {}
+        Py_INCREF(made)
+        calls.captured = <PyObject*>made
+    return <dict>calls.captured
 
 
 cdef void drop_record(Record* record) noexcept:
@@ -59,7 +82,7 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
     record.device = device
     record.is_captured = active
     if active:
-        captured.setdefault((device, capture_id), []).append(<uint64_t>record)
+        captured_of(device).setdefault(capture_id, []).append(<uint64_t>record)
     if section_entered():
         status = driver.host_launch(driver.self, run_record, record, stream)
     else:
@@ -67,41 +90,48 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
             status = driver.host_launch(driver.self, run_record, record, stream)
     if status != 0:
         if active:
-            captured[(device, capture_id)].remove(<uint64_t>record)
+            captured_of(device)[capture_id].remove(<uint64_t>record)
         drop_record(record)
         raise_for_status(status, "host_launch", f"on stream {stream:#x} of {device_text(device)}")
     return raise_pending(device)
 
 
 cdef int raise_pending(int device) except -1:
-    if pending:
-        error = pending.pop(device, None)
-        if error is not None:
-            raise error
+    cdef HostCalls* calls = calls_of(device)
+    if calls != NULL and calls.error != NULL:
+        error = <object>calls.error
+        Py_CLEAR(calls.error)
+        raise error
     return 0
 
 
-def _raise_after_wait(int device):
-    raise_pending(device)
+# A later device of the same number raises nothing that this one left. Records of captures stay: what
+# is still queued may run them.
+cdef int _close(int device) except -1:
+    cdef HostCalls* calls = calls_of(device)
+    forget_kernels(device)
+    Py_CLEAR(calls.error)
+    Py_CLEAR(calls.captured)
+    return 0
 
 
-def _forget(device):
-    # A later device of the same number does not raise what this one left.
-    pending.pop(device, None)
+cdef int _reopen(int device) except -1:
+    forget_kernels(device)
+    return 0
 
 
-def _release_captured(int device, uint64_t capture_id):
-    host_call_release(device, capture_id)
-
-
-on_synchronize(_raise_after_wait)
-on_graph_release(_release_captured)
-after_fork(before_close(_forget))
+cdef Slot slot
+slot.nbytes = sizeof(HostCalls)
+slot.close = _close
+slot.reopen = _reopen
+slot.synchronize = raise_pending
+slot.release = host_call_release
+cdef int launch_slot = register_slot(&slot)
 
 
 # Forgets the callables that were queued while the capture `capture_id` was active.
 cdef int host_call_release(int device, uint64_t capture_id) except -1:
-    for address in captured.pop((device, capture_id), ()):
+    for address in captured_of(device).pop(capture_id, ()):
         drop_record(<Record*><uint64_t>address)
     return 0
 

@@ -2,7 +2,7 @@
 #
 # A program is looked for in three places: its Kernel, the files of disk_cache, NVRTC. Modules stay
 # loaded for the life of the process: a queued launch or a graph may still name them. Handles are
-# forgotten in one place, `_forget`, when their device closes and in the child of a fork.
+# forgotten in one place, `forget_kernels`, when their device closes and in the child of a fork.
 
 cdef list kernels = []      # every Kernel of the process
 
@@ -14,15 +14,20 @@ cdef class Kernel:
 
     cdef uint64_t load(self, int device, int shared_nbytes) except 0:
         cdef status_t status
+        cdef Driver* driver = driver_open(device)
         cdef uint64_t module, function = 0
         cdef bytes symbol = self.program.entry.encode()
-        module = load_module(device, self.program)
-        status = module_function(device, module, symbol, &function)
-        raise_for_status(status, "module_function",
-                         f"for {self.program.entry} of {self.program.path} on device {device}")
-        if shared_nbytes:
-            status = function_allow_shared(device, function, shared_nbytes)
-            raise_for_status(status, "function_allow_shared", f"of {shared_nbytes} bytes")
+        cdef str call = "module_function"
+        module = load_module(driver, self.program)
+        status = driver.module_function(driver.self, module, symbol, &function)
+        if status == 0 and shared_nbytes:
+            call = "function_allow_shared"
+            status = driver.function_allow_shared(driver.self, function, shared_nbytes)
+        if status != 0:
+            # The next load begins anew.
+            driver.module_unload(driver.self, module)
+            raise_for_status(status, call, f"for {self.program.entry} of {self.program.path} with "
+                             f"{shared_nbytes} bytes of shared memory on device {device}")
         # Whole only now: who reads the handle without the GIL may launch it.
         self.functions[device + HOST_DEVICES] = function
         return function
@@ -43,13 +48,11 @@ cdef class KernelTable:
         return found
 
 
-def _forget(int device):
+def forget_kernels(int device):
+    """Forget the kernels of a device that closes, or that a parent of this process had loaded."""
     cdef Kernel kernel
     for kernel in kernels:
         kernel.functions[device + HOST_DEVICES] = 0
-
-
-after_fork(before_close(_forget))
 
 
 def loaded_programs(int device):
@@ -58,13 +61,12 @@ def loaded_programs(int device):
     return [kernel.program for kernel in kernels if kernel.functions[device + HOST_DEVICES]]
 
 
-cdef uint64_t load_module(int device, object program) except 0:
+cdef uint64_t load_module(Driver* driver, object program) except 0:
     cdef status_t status
     cdef uint64_t module = 0
-    cdef int capability
+    cdef int device = driver.device
+    cdef int capability = device_facts(device).capability
     cdef bytes image
-    driver_open(device)
-    capability = cuda_capability(device)
     if capability < program.minimum:
         raise DeviceError(f"{program.path} needs compute capability {program.minimum / 10}; device "
                           f"{device} has {capability / 10}")
@@ -75,7 +77,7 @@ cdef uint64_t load_module(int device, object program) except 0:
     if image is None:
         image = nvrtc.compile_source(source, target, options)
         disk_cache.store(file_name, image)
-    status = module_load(device, <const void*><const char*>image, &module)
+    status = driver.module_load(driver.self, <const void*><const char*>image, &module)
     raise_for_status(status, "module_load", f"of {len(image)} bytes for {target}")
     return module
 

@@ -9,8 +9,9 @@ from gputensor._arrays cimport (
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, KIND_COMPLEX, KIND_FLOAT,
     KIND_SMALL, dtype_itemsize, dtype_kind,
 )
-from gputensor._driver.cuda cimport context_enter, context_leave, cuda_capability
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport (
+    DeviceFacts, context_enter, context_leave, device_facts, driver_get, known_facts,
+)
 from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
 )
@@ -34,7 +35,6 @@ from gputensor.blas.plan cimport (
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._driver.cuda import device_info
 from gputensor.blas.kernels import padding, programs
 from gputensor.blas.libraries import preferred_blas_library
 from gputensor.blas.libraries.status import raise_for_blas

@@ -77,7 +77,7 @@ cdef int build_by_libraries(const Product* product, const Wanted* wanted,
 cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil:
     cdef Product final = wanted.product[0]
     cdef Relayout before, after
-    cdef void* context = NULL
+    cdef uint64_t context = 0
     cdef Plan* plan = plan_new(wanted)
     outcome.stage, outcome.status = STAGE_LIBRARY, BLAS_ALLOC_FAILED
     if plan is NULL:

@@ -101,7 +101,7 @@ cdef int work_launch(Work* work) except -1 nogil:
 
 cdef int work_queue(Work* work, Outcome* outcome) except -1 nogil:
     cdef int device = work.products.device
-    cdef void* before = NULL
+    cdef uint64_t before = 0
     outcome.stage = STAGE_LIBRARY
     if is_own(work.plan.backend):
         outcome.status = work_launch(work)

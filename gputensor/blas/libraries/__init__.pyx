@@ -10,8 +10,7 @@ import re
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand, dtype_itemsize
-from gputensor._driver.cuda cimport cuda_capability
-from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.registry cimport at_fork, device_facts, driver_get
 from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
 )

@@ -48,7 +48,9 @@ def default_nbytes(device):
     configured = parse_workspace_config(text) if text else None
     if configured is not None:
         return configured
-    return HOPPER_NBYTES if device >= 0 and cuda_capability(device) >= 90 else OLDER_NBYTES
+    if device >= 0 and device_facts(device).capability >= 90:
+        return HOPPER_NBYTES
+    return OLDER_NBYTES
 
 
 def parse_workspace_config(text):

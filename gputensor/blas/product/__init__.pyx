@@ -9,8 +9,7 @@ from gputensor._arrays cimport (
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, DT_UINT8, Operand,
     dtype_is_complex, dtype_is_half, dtype_itemsize,
 )
-from gputensor._driver.cuda cimport cuda_capability
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport device_facts, driver_get
 from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
 from gputensor._kernels.launch cimport (

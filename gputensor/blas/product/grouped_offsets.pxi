@@ -38,7 +38,6 @@ cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor
 
 cdef KernelTable kernels = KernelTable()
 cdef KernelTable tensor_kernels = KernelTable()
-cdef dict capabilities = {}     # by device
 cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
 
 
@@ -188,10 +187,7 @@ cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) exc
         return False
     if b.strides[2 if is_along_terms else 1] % 8:
         return False
-    found = capabilities.get(device)
-    if found is None:
-        found = capabilities[device] = cuda_capability(device)
-    return found == HOPPER
+    return device_facts(device).capability == HOPPER
 
 
 cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,

@@ -81,7 +81,7 @@ def read_rows(text, device_name, library_version):
 
 @functools.cache
 def _rows(device):
-    from gputensor._driver.cuda import device_info
+    from gputensor._driver.registry import device_info
 
     name, version = device_info(device)["name"], library_versions().get("cublasLt", 0)
     try:

@@ -201,7 +201,7 @@ def _boolean(name, value):
 @functools.cache
 def environment(device):
     """Return what an entry is valid for: names of device, driver and library."""
-    from gputensor._driver.cuda import device_info
+    from gputensor._driver.registry import device_info
 
     info = device_info(device)
     return (

@@ -1,12 +1,10 @@
-from collections.abc import Callable
 from types import TracebackType
-from typing import Literal, TypeVar
+from typing import Literal
 
 from gputensor.streams.queue import StreamLike
 
 CAPTURE_ERROR_MODES: tuple[str, ...]
 _Mode = Literal["global", "thread_local", "relaxed"]
-_Hook = TypeVar("_Hook", bound=Callable[[int, int], object])
 
 class CUDAGraph:
     keep_graph: bool
@@ -21,10 +19,6 @@ class CUDAGraph:
     def replay(self) -> None: ...
     def reset(self) -> None: ...
     def pool(self) -> tuple[int, int]: ...
-
-def forget_pools(device: int) -> None: ...
-def on_graph_release(function: _Hook) -> _Hook: ...
-def release_postponed(device: int) -> None: ...
 
 class graph:
     cuda_graph: CUDAGraph

@@ -1,6 +1,8 @@
 # Captures and the graphs they become.
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_CLEAR, Py_INCREF
 from libc.stdint cimport uint64_t
 
 from gputensor._alloc.allocator cimport (
@@ -8,13 +10,15 @@ from gputensor._alloc.allocator cimport (
     pool_release_capture, pool_release_holds, pool_thread, pool_use_count,
 )
 from gputensor._driver.host cimport section_begin, section_end
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport (
+    Slot, device_generation, device_slot, driver_get, register_slot, slots_release,
+)
 from gputensor._driver.table cimport (
     STATUS_CAPTURE_UNSUPPORTED, STATUS_CAPTURE_WRONG_THREAD, STATUS_OK, Driver, status_t,
 )
 from gputensor.streams.order cimport (
     capture_finished, capture_owe, capture_started, capture_wait_before, captures_active,
-    current_device, current_handle, device_generation, device_text, enter_stream, event_behind,
+    current_device, current_handle, device_text, enter_stream, event_behind,
     event_return, event_take, graph_stream_peers, graph_stream_release, graph_stream_waited,
     leave, ordering_is_manual, raise_closed, stream_wait_stream, wait_begun, wait_for_held,
     wait_succeeded, wait_succeeded_for_all,
@@ -22,9 +26,8 @@ from gputensor.streams.order cimport (
 from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stream_argument
 
 from gputensor._alloc.pinned import capture_done
-from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import DeviceError, argument_error, raise_for_status
-from gputensor.streams.queue import on_synchronize, stream_for_captures
+from gputensor.streams.queue import stream_for_captures
 
 include "graph.pxi"
 include "graph_context.pxi"

@@ -10,14 +10,9 @@ the work of streams that use this memory, and they wait for it (graph_streams.px
 
 CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
 
-cdef list release_hooks = []
 # Graphs dropped when no wait for the last replay was possible: inside a host function (800), or
 # because the wait failed.
 cdef list postponed = []
-# (device, pool id) -> the Stream of the last capture into the pool, and whether it is private:
-# graphs that share a pool capture on one stream, because the allocator reuses memory stream by
-# stream.
-cdef dict pool_streams = {}
 
 
 @cython.no_gc
@@ -121,7 +116,7 @@ cdef class CUDAGraph:
         self.capture_id = capture_id
         self.thread = 0 if capture_error_mode == "relaxed" else pool_thread()
         self.state = CAPTURING
-        pool_streams[device, pool_id] = self.stream, self.is_private
+        pool_streams(device)[pool_id] = self.stream, self.is_private
         capture_started(device, self.capture_id, pool_id, stream, before, self.is_private)
 
     def capture_end(self):
@@ -352,10 +347,8 @@ cdef class CUDAGraph:
         self.clear_records()
         pool_release_capture(self.device, pool_id)
         if pool_use_count(self.device, pool_id) == 0:
-            pool_streams.pop((self.device, pool_id), None)
-        for function in release_hooks:
-            function(self.device, self.capture_id)
-        return 0
+            pool_streams(self.device).pop(pool_id, None)
+        return slots_release(self.device, self.capture_id)
 
 
 # The number of a pool argument. Raises TypeError for any other object.
@@ -374,7 +367,7 @@ cdef uint64_t pool_number(object pool) except 0:
 
 # The stream kept for captures into a pool, and whether it is private; None: no capture yet.
 cdef object pool_stream(int device, uint64_t pool_id):
-    return pool_streams.get((device, pool_id))
+    return pool_streams(device).get(pool_id)
 
 
 # Not 0 while the stream captures.
@@ -403,34 +396,43 @@ cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture
     return status
 
 
-def forget_pools(int device):
-    """Let go of the streams kept for the pools of a device that closes."""
-    for key in [key for key in pool_streams if key[0] == device]:
-        del pool_streams[key]
+# ---- the slot of this room (registry.pxd) ----
+
+# Of an open device: pool id -> the Stream of the last capture into the pool, and whether it is
+# private. Graphs that share a pool capture on one stream, because the allocator reuses memory stream
+# by stream.
+cdef dict pool_streams(int device):
+    cdef PyObject** kept = <PyObject**>device_slot(device, capture_slot)
+    cdef dict made
+    if kept[0] == NULL:
+        made = {}
+        Py_INCREF(made)
+        kept[0] = <PyObject*>made
+    return <dict>kept[0]
 
 
-after_fork(before_close(forget_pools))
+cdef int _close(int device) except -1:
+    Py_CLEAR((<PyObject**>device_slot(device, capture_slot))[0])
+    return 0
 
 
-def release_postponed(int device):
-    """Give up the graphs that could not be given up earlier, after a wait for a device."""
+# Gives up the graphs that could not be given up earlier, after a wait for a device.
+cdef int _synchronize(int device) except -1:
     global postponed
     dropped, postponed = postponed, []
     del dropped
+    return 0
 
 
-on_synchronize(release_postponed)
+# Pinned memory that a capture used is the graph's until the graph is given up.
+cdef int _release(int device, uint64_t capture_id) except -1:
+    capture_done(device, capture_id)
+    return 0
 
 
-def on_graph_release(function):
-    """Call ``function(device_number, capture_id)`` when a captured graph is given up.
-
-    For the layer that queues Python functions: a captured one lives as long as its graph.
-    """
-    if function not in release_hooks:
-        release_hooks.append(function)
-    return function
-
-
-# Pinned memory that a capture used is the graph's until then.
-on_graph_release(capture_done)
+cdef Slot slot
+slot.nbytes = sizeof(PyObject*)
+slot.close = _close
+slot.synchronize = _synchronize
+slot.release = _release
+cdef int capture_slot = register_slot(&slot)

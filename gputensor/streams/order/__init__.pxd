@@ -28,8 +28,6 @@ cdef int resolve_device(object device) except? -1000
 cdef int parse_device(object device) except? -1000
 # "cuda:1" or "host" for a device number.
 cdef str device_text(int device)
-# How often a device of this number was closed: what was made before belongs to another device.
-cdef int device_generation(int device) noexcept nogil
 # Raises the DeviceError of using a `what` ("tensor") that was made in another generation.
 cdef int raise_closed(int device, int generation, str what) except -1
 # For streams/ only. `stream_object` is the Stream of `stream`, or None for the default stream; the

@@ -15,13 +15,15 @@ from gputensor._alloc.allocator cimport (
 from gputensor._alloc.core cimport Block
 from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.host cimport section_pay
-from gputensor._driver.registry cimport at_fork, driver_get, driver_open
+from gputensor._driver.registry cimport (
+    Slot, device_slot, driver_get, driver_open, open_devices, register_slot,
+)
 from gputensor._driver.table cimport (
     HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_NOT_READY, STATUS_OK, STATUS_OUT_OF_MEMORY,
     Driver, status_t,
 )
 
-from gputensor._driver.registry import after_fork, before_close, cuda_device_count
+from gputensor._driver.registry import cuda_device_count
 from gputensor.errors import DeviceError, argument_error, raise_for_status
 
 include "current.pxi"
@@ -30,3 +32,4 @@ include "graph_streams.pxi"
 include "waited.pxi"
 include "capture.pxi"
 include "ordering.pxi"
+include "slot.pxi"

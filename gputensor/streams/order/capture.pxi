@@ -287,23 +287,17 @@ cdef void drop(Capture* capture) noexcept nogil:
     free(capture)
 
 
-def forget_captures(int device):
-    """Drop the captures of a device that closes."""
+# Drops the captures of a device that closes.
+cdef void forget_captures(int device) noexcept nogil:
     cdef Capture* capture = take(device, 0)
     while capture != NULL:
         drop(capture)
         capture = take(device, 0)
 
 
-before_close(forget_captures)
-
-
-cdef void _capture_after_fork() noexcept nogil:
+cdef void captures_fork() noexcept nogil:
     # The captures are the parent's; the list may be in the middle of a change.
     global captures, active, capture_lock
     captures = NULL
     active = 0
     capture_lock = 0
-
-
-at_fork(_capture_after_fork)

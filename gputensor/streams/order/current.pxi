@@ -24,8 +24,6 @@ ctypedef struct Frame:
     PyObject* stream_object     # owned; NULL for the default stream
 
 cdef int default_device = NO_DEVICE
-cdef int generations[64]
-cdef int fork_generations[64]       # the generation with which this process began; 0: not forked
 cdef object thread_storage = threading.local()
 
 
@@ -108,40 +106,23 @@ cdef int make_device_current(int device) except -1:
     return 0
 
 
-cdef int device_generation(int device) noexcept nogil:
-    return generations[device + HOST_DEVICES]
-
-
-def forget_device(int device):
-    """Let go of this thread's choices on a device that closes."""
+# Lets go of this thread's choices on a device that closes.
+cdef void forget_device(int device) noexcept:
     cdef ThreadState* state = thread_state()
-    generations[device + HOST_DEVICES] += 1
     if state.owner != NULL:
         put_stream(<ThreadStreams>state.owner, device, 0, NULL)
     if state.device == device:
         state.device = NO_DEVICE
 
 
-before_close(forget_device)
-
-
-cdef void _current_after_fork() noexcept nogil:
-    # The parent's objects belong to the parent: every device starts anew in the child.
-    cdef int index
-    for index in range(MAX_DEVICES):
-        if driver_get(index - HOST_DEVICES) != NULL:
-            generations[index] += 1
-            fork_generations[index] = generations[index]
-
-
-def forget_parent(int device):
-    """In the child of a fork, let go of the parent's streams that this thread has chosen."""
+# In the child of a fork: lets go of the parent's streams that this thread has chosen.
+cdef int forget_parent(int device) except -1:
     cdef ThreadState* state = thread_state()
     cdef ThreadStreams owner
     cdef Frame* frame
     cdef int i
     if state.owner == NULL:
-        return
+        return 0
     owner = <ThreadStreams>state.owner
     put_stream(owner, device, 0, NULL)
     for i in range(owner.frame_count):
@@ -150,15 +131,12 @@ def forget_parent(int device):
             frame.stream = 0
             Py_XDECREF(frame.stream_object)
             frame.stream_object = NULL
-
-
-at_fork(_current_after_fork)
-after_fork(forget_parent)
+    return 0
 
 
 cdef int raise_closed(int device, int generation, str what) except -1:
     cdef str reason = ""
-    if generation < fork_generations[device + HOST_DEVICES]:
+    if generation < open_devices[device + HOST_DEVICES].first_generation:
         reason = ": it was made before this process was forked"
         if device >= 0:
             reason += "; CUDA needs processes started with the method 'spawn'"

@@ -16,11 +16,9 @@ cdef struct EventPool:
     int capacity
     int lock
 
-cdef EventPool pools[64]
-
 
 cdef status_t event_take(int device, uint64_t* event) noexcept nogil:
-    cdef EventPool* pool = &pools[device + HOST_DEVICES]
+    cdef EventPool* pool = &order_of(device).events
     cdef Driver* driver
     spin_acquire(&pool.lock)
     if pool.count:
@@ -34,7 +32,7 @@ cdef status_t event_take(int device, uint64_t* event) noexcept nogil:
 
 
 cdef void event_return(int device, uint64_t event) noexcept nogil:
-    cdef EventPool* pool = &pools[device + HOST_DEVICES]
+    cdef EventPool* pool = &order_of(device).events
     cdef uint64_t* events
     cdef Driver* driver
     cdef int capacity
@@ -72,19 +70,7 @@ def release_events(int device):
     """Destroy the idle events of a device."""
     cdef Driver* driver = driver_get(device)
     cdef uint64_t event
-    while driver != NULL and pools[device + HOST_DEVICES].count:
+    while driver != NULL and order_of(device).events.count:
         if event_take(device, &event) == STATUS_OK:
             driver.event_destroy(driver.self, event)
 
-
-before_close(release_events)
-
-
-cdef void _event_pool_after_fork() noexcept nogil:
-    # The events are the parent's; the list may be in the middle of a change.
-    cdef int index
-    for index in range(MAX_DEVICES):
-        pools[index] = EventPool(NULL, 0, 0, 0)
-
-
-at_fork(_event_pool_after_fork)

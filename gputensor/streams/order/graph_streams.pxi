@@ -84,8 +84,8 @@ cdef void unlink(GraphStream** link) noexcept nogil:
     free(gone)
 
 
-def forget_graph_streams(int device):
-    """Drop the records of a device that closes."""
+# Drops what is noted for a device that closes.
+cdef void forget_graph_streams(int device) noexcept nogil:
     cdef GraphStream** link = &graph_streams
     spin_acquire(&graph_streams_lock)
     while link[0] != NULL:
@@ -96,18 +96,12 @@ def forget_graph_streams(int device):
     spin_release(&graph_streams_lock)
 
 
-before_close(forget_graph_streams)
-
-
-cdef void _graph_streams_after_fork() noexcept nogil:
-    # The graphs are the parent's; the records may be in the middle of a change.
+cdef void graph_streams_fork() noexcept nogil:
+    # The graphs are the parent's; what is noted may be in the middle of a change.
     global graph_streams, total, graph_streams_lock
     graph_streams = NULL
     total = 0
     graph_streams_lock = 0
-
-
-at_fork(_graph_streams_after_fork)
 
 
 # `stream` uses memory that `other` used before: noted when `other` is a graph's stream.

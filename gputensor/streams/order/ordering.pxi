@@ -194,13 +194,6 @@ cdef void wait_while(const int* held) noexcept nogil:
     held_wait(held)
 
 
-cdef void _ordering_after_fork() noexcept nogil:
-    held_renew()
-
-
-at_fork(_ordering_after_fork)
-
-
 # ---- waits ----
 
 cdef bint ordering_is_manual() noexcept nogil:

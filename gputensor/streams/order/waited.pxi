@@ -10,8 +10,8 @@ their records are void until the next wait for them.
 """
 
 cdef extern from "gputensor/streams/order/spin_lock.h":
-    void spin_acquire(int* waited_lock) noexcept nogil
-    void spin_release(int* waited_lock) noexcept nogil
+    void spin_acquire(int* lock) noexcept nogil
+    void spin_release(int* lock) noexcept nogil
     unsigned long long moment_next(unsigned long long* clock) noexcept nogil
 
 # The record of one stream.
@@ -22,98 +22,87 @@ cdef struct Waited:
     Waited* next
 
 wait_clock = 1
-cdef Waited* streams[64]        # guarded by waited_lock, as are the next two
-cdef uint64_t done[64]          # of whole devices
-cdef uint64_t replays[64]       # ... for streams whose record could not be had
-cdef int waited_lock = 0
+
+# What is known of one device.
+cdef struct Waits:
+    int lock                    # of the rest
+    Waited* streams
+    uint64_t done               # of the whole device
+    uint64_t replay             # ... for streams whose record could not be had
 
 
 cdef uint64_t wait_begun() noexcept nogil:
     return moment_next(<unsigned long long*>&wait_clock)
 
 
-cdef Waited* waited_find(int index, uint64_t stream, bint make) noexcept nogil:
-    cdef Waited* found = streams[index]
+cdef Waited* waited_find(Waits* waits, uint64_t stream, bint make) noexcept nogil:
+    cdef Waited* found = waits.streams
     while found != NULL and found.stream != stream:
         found = found.next
     if found == NULL and make:
         found = <Waited*>calloc(1, sizeof(Waited))
         if found != NULL:
             found.stream = stream
-            found.next = streams[index]
-            streams[index] = found
+            found.next = waits.streams
+            waits.streams = found
     return found
 
 
 cdef void wait_succeeded(int device, uint64_t stream, uint64_t moment) noexcept nogil:
+    cdef Waits* waits = &order_of(device).waits
     cdef Waited* found
-    spin_acquire(&waited_lock)
-    found = waited_find(device + HOST_DEVICES, stream, True)
+    spin_acquire(&waits.lock)
+    found = waited_find(waits, stream, True)
     if found != NULL and found.done < moment:
         found.done = moment
-    spin_release(&waited_lock)
+    spin_release(&waits.lock)
 
 
 cdef void wait_succeeded_for_all(int device, uint64_t moment) noexcept nogil:
-    spin_acquire(&waited_lock)
-    if done[device + HOST_DEVICES] < moment:
-        done[device + HOST_DEVICES] = moment
-    spin_release(&waited_lock)
+    cdef Waits* waits = &order_of(device).waits
+    spin_acquire(&waits.lock)
+    if waits.done < moment:
+        waits.done = moment
+    spin_release(&waits.lock)
 
 
 # A replay waits on `stream`, or is waited for there: it uses memory whose stamps do not show it.
 cdef void replay_came(int device, uint64_t stream) noexcept nogil:
     cdef uint64_t moment = wait_begun()
+    cdef Waits* waits = &order_of(device).waits
     cdef Waited* found
-    spin_acquire(&waited_lock)
-    found = waited_find(device + HOST_DEVICES, stream, True)
+    spin_acquire(&waits.lock)
+    found = waited_find(waits, stream, True)
     if found != NULL:
         found.replay = moment
     else:
-        replays[device + HOST_DEVICES] = moment
-    spin_release(&waited_lock)
+        waits.replay = moment
+    spin_release(&waits.lock)
 
 
 # Whether the uses on `stream` of memory stamped `stamp` there are done, replays included.
 cdef bint is_waited_for(int device, uint64_t stream, uint64_t stamp) noexcept nogil:
-    cdef int index = device + HOST_DEVICES
+    cdef Waits* waits = &order_of(device).waits
     cdef uint64_t covered, replay
     cdef Waited* found
-    spin_acquire(&waited_lock)
-    covered = done[index]
-    replay = replays[index]
-    found = waited_find(index, stream, False)
+    spin_acquire(&waits.lock)
+    covered = waits.done
+    replay = waits.replay
+    found = waited_find(waits, stream, False)
     if found != NULL:
         covered = max(covered, found.done)
         replay = max(replay, found.replay)
-    spin_release(&waited_lock)
+    spin_release(&waits.lock)
     return stamp <= covered and replay <= covered
 
 
-def forget_waits(int device):
-    """Drop the records of a device that closes; the clock goes on."""
-    cdef int index = device + HOST_DEVICES
+# Drops what is known of a device that closes; the clock goes on.
+cdef void forget_waits(int device) noexcept nogil:
+    cdef Waits* waits = &order_of(device).waits
     cdef Waited* gone
-    spin_acquire(&waited_lock)
-    while streams[index] != NULL:
-        gone = streams[index]
-        streams[index] = gone.next
+    spin_acquire(&waits.lock)
+    while waits.streams != NULL:
+        gone = waits.streams
+        waits.streams = gone.next
         free(gone)
-    done[index] = replays[index] = 0
-    spin_release(&waited_lock)
-
-
-before_close(forget_waits)
-
-
-cdef void _waited_after_fork() noexcept nogil:
-    # The waits were the parent's; the lists may be in the middle of a change.
-    global waited_lock
-    cdef int index
-    for index in range(MAX_DEVICES):
-        streams[index] = NULL
-        done[index] = replays[index] = 0
-    waited_lock = 0
-
-
-at_fork(_waited_after_fork)
+    spin_release(&waits.lock)

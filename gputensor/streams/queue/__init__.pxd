@@ -38,7 +38,7 @@ cdef Stream stream_argument(object stream, int device)
 cdef int resolve_stream(object stream, int device, uint64_t* handle) except -1
 # The Stream of a stream argument on whatever device it is; `device` is that of a foreign one.
 cdef Stream any_stream(object stream, int device)
-# Calls what on_synchronize registered; after a wait for `device` from Python.
+# Runs the `synchronize` functions of the slots; after a wait for `device` from Python.
 cdef int after_synchronize(int device) except -1
 
 

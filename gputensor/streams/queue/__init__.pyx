@@ -1,6 +1,8 @@
 # What users hold: devices, streams, events, and notes that a stream uses a tensor.
 
 cimport cython
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_CLEAR, Py_INCREF
 from libc.stdint cimport uint64_t
 
 import time
@@ -8,22 +10,23 @@ import time
 from gputensor._alloc.allocator cimport allocator_synchronize
 from gputensor._alloc.core cimport stream_own
 from gputensor._driver.host cimport section_begin, section_end
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport (
+    Slot, device_generation, device_slot, driver_get, register_slot, slots_synchronize,
+)
 from gputensor._driver.table cimport (
     EVENT_TIMING, HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_NOT_READY, STATUS_OK, Driver,
     status_t,
 )
 from gputensor.streams.order cimport (
     NO_DEVICE, UseLog, capture_joined, capture_joining, captures_active, current_device,
-    current_handle, current_handle as current_handle, current_stream_object, device_generation,
+    current_handle, current_handle as current_handle, current_stream_object,
     device_text, enter_device, enter_stream, event_return, event_take, leave,
     make_device_current, make_stream_current, order_read, order_write, parse_device,
     raise_closed, raise_for_order, resolve_device, stream_wait_stream, use_log_drop,
     use_log_init, wait_begun, wait_succeeded, wait_succeeded_for_all,
 )
 
-from gputensor._driver.registry import after_fork, before_close
-from gputensor.errors import Described, argument_error, raise_for_status
+from gputensor.errors import Described, DeviceError, argument_error, raise_for_status
 
 include "device_number.pxi"
 include "device.pxi"
@@ -31,3 +34,4 @@ include "handles.pxi"
 include "stream.pxi"
 include "event.pxi"
 include "uses.pxi"
+include "slot.pxi"

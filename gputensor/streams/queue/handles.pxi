@@ -6,15 +6,11 @@ used elsewhere while a stream of that handle captures. So captures do not get a 
 computed, but one made for captures, the least recently used.
 """
 
-# (device, priority) -> handles of dropped streams; (device, None) -> of those made for captures.
-cdef dict reusable = {}
-cdef set capture_handles = set()        # (device, handle)
-
-
 # `priority` is None for a stream that is made to capture on.
 cdef uint64_t handle_take(int device, object priority) except? 0:
     cdef Driver* driver = driver_get(device)
-    cdef list handles = reusable.get((device, priority))
+    cdef DeviceStreams kept = streams_of(device)
+    cdef list handles = kept.reusable.get(priority)
     cdef uint64_t handle = 0
     cdef int number = priority or 0
     cdef status_t status
@@ -26,22 +22,13 @@ cdef uint64_t handle_take(int device, object priority) except? 0:
         raise_for_status(status, "stream_create", f"on {device_text(device)}")
     stream_own(device, handle)        # never destroyed, so the allocator may query it
     if priority is None:
-        capture_handles.add((device, handle))
+        kept.capture_handles.add(handle)
     return handle
 
 
 # Of a stream that is dropped: it is kept, and not destroyed.
 cdef int handle_keep(int device, uint64_t handle, int priority) except -1:
-    key = device, None if (device, handle) in capture_handles else priority
-    reusable.setdefault(key, []).append(handle)
+    cdef DeviceStreams kept = streams_of(device)
+    key = None if handle in kept.capture_handles else priority
+    kept.reusable.setdefault(key, []).append(handle)
     return 0
-
-
-def forget_handles(int device):
-    """Let go of the handles of a device that closes."""
-    for key in [key for key in reusable if key[0] == device]:
-        del reusable[key]
-    capture_handles.difference_update([key for key in capture_handles if key[0] == device])
-
-
-after_fork(before_close(forget_handles))

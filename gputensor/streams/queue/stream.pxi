@@ -10,9 +10,6 @@ cdef enum:
     LEGACY_DEFAULT = 1          # CU_STREAM_LEGACY
     PER_THREAD_DEFAULT = 2      # CU_STREAM_PER_THREAD
 
-# Stream of handle 0 for each device.
-cdef list default_streams = [None] * MAX_DEVICES
-cdef list synchronize_checks = []
 cdef object event_type = None
 
 
@@ -304,14 +301,13 @@ cdef int resolve_stream(object stream, int device, uint64_t* handle) except -1:
 
 
 cdef Stream default_of(int device):
-    cdef Stream made
-    found = default_streams[device + HOST_DEVICES]
-    if found is None:
-        made = Stream.__new__(Stream)
+    cdef DeviceStreams kept = streams_of(device)
+    cdef Stream made = kept.default_stream
+    if made is None:
+        made = kept.default_stream = Stream.__new__(Stream)
         made.device_number = device
         made.generation = device_generation(device)
-        found = default_streams[device + HOST_DEVICES] = made
-    return <Stream>found
+    return made
 
 
 cdef Stream current_of(int device):
@@ -429,29 +425,7 @@ def synchronize(device=None):
     after_synchronize(number)
 
 
-def forget_streams(int device):
-    """Drop the idle handles of a device that closes."""
-    default_streams[device + HOST_DEVICES] = None
-
-
-after_fork(before_close(forget_streams))
-
-
 # ---- what a wait brings to light ----
 
 cdef int after_synchronize(int device) except -1:
-    if device < 0:
-        for function in synchronize_checks:
-            function(device)
-    return 0
-
-
-def on_synchronize(function):
-    """Call ``function(device_number)`` after every wait for a host device.
-
-    The layer that queues Python functions on host devices raises their errors there. For the
-    library itself.
-    """
-    if function not in synchronize_checks:
-        synchronize_checks.append(function)
-    return function
+    return slots_synchronize(device) if device < 0 else 0

@@ -16,7 +16,7 @@ from gputensor._arrays cimport (
     Operand, dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.host cimport section_end
-from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.registry cimport at_fork, device_generation, driver_get
 from gputensor._driver.table cimport (
     HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
 )
@@ -25,7 +25,7 @@ from gputensor._kernels.faces cimport (
 )
 from gputensor._kernels.launch cimport raise_pending
 from gputensor.streams.order cimport (
-    UseLog, current_device, current_handle, device_generation, device_text, event_return,
+    UseLog, current_device, current_handle, device_text, event_return,
     event_take, order_read, order_write, raise_closed, raise_for_order, resolve_device,
     use_log_drop, use_log_init,
 )

@@ -2,12 +2,14 @@
 // launch queues its `run` on the stream, to run when the stream reaches it.
 #define cuModuleLoadData fake_module_load
 #define cuModuleGetFunction fake_module_function
+#define cuModuleUnload fake_module_unload
 #define cuLaunchKernel fake_launch
 #include <dlfcn.h>
 
 #include "tests/support/fakes/fake_libcuda.cpp"
 #undef cuModuleLoadData
 #undef cuModuleGetFunction
+#undef cuModuleUnload
 #undef cuLaunchKernel
 
 #include <sys/mman.h>
@@ -30,7 +32,14 @@ EXPORT int cuModuleLoadData(void** module, const void* image) {
         char path[64];
         snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
         *module = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+        live_modules += *module != nullptr;
         return *module ? 0 : 200;
+    });
+}
+EXPORT int cuModuleUnload(void* module) {
+    return unsafe_call([=] {
+        live_modules--;
+        return dlclose(module) ? INVALID_VALUE : 0;
     });
 }
 EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {

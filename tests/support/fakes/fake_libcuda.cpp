@@ -8,7 +8,8 @@
 // FAKE_CUDA_INIT, FAKE_CUDA_COUNT, FAKE_CUDA_VERSION and FAKE_CUDA_VMM set what cuInit returns, how
 // many devices there are, the version, and whether there is virtual memory; FAKE_CUDA_NAME and
 // FAKE_CUDA_GIB what a device is called and how much memory it has. With FAKE_CUDA_ELAPSED any two
-// events are so many milliseconds apart, however busy the machine is. Compile with -DNO_PROC_ADDRESS
+// events are so many milliseconds apart, however busy the machine is; FAKE_CUDA_MULTIPROCESSORS and
+// FAKE_CUDA_SHARED are facts of the device. Compile with -DNO_PROC_ADDRESS
 // for a driver without cuGetProcAddress, -DNO_MEM_MAP for one without cuMemMap.
 
 #include <atomic>
@@ -58,6 +59,7 @@ thread_local void* current_context = nullptr;
 thread_local int capture_mode = 0;
 std::atomic<int> captures{0};
 uint64_t release_threshold = 0;
+std::atomic<int> live_modules{0};
 
 // Names the nodes of captures by addresses, as CUDA does.
 struct FakeDevice : HostDevice {
@@ -162,7 +164,8 @@ EXPORT int cuDeviceTotalMem_v2(size_t* nbytes, int) {
 EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
     *value = attribute == 75    ? 9
              : attribute == 76  ? 0
-             : attribute == 16  ? 132
+             : attribute == 16  ? setting("FAKE_CUDA_MULTIPROCESSORS", 132)
+             : attribute == 81  ? setting("FAKE_CUDA_SHARED", 1081)
              : attribute == 102 ? setting("FAKE_CUDA_VMM", 1)
                                 : 1000 + attribute;
     return 0;
@@ -429,27 +432,37 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
         return 0;
     });
 }
+// An image is PTX text; every module has the one kernel.
 EXPORT int cuModuleLoadData(void** module, const void* image) {
-    if (strcmp(static_cast<const char*>(image), "fake image")) return 200;
-    return unsafe_call([=] { return *module = reinterpret_cast<void*>(0xE0), 0; });
+    *module = reinterpret_cast<void*>(0xBAD);
+    if (!strstr(static_cast<const char*>(image), ".entry kernel(")) return 200;
+    return unsafe_call([=] {
+        live_modules++;
+        return *module = reinterpret_cast<void*>(0xE0), 0;
+    });
 }
-EXPORT int cuModuleUnload(void* module) { return number(module) == 0xE0 ? 0 : INVALID_VALUE; }
+EXPORT int cuModuleUnload(void* module) {
+    if (number(module) != 0xE0 || !live_modules) return INVALID_VALUE;
+    return unsafe_call([] {
+        live_modules--;
+        return 0;
+    });
+}
+EXPORT int fake_live_modules() { return live_modules; }
 EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) {
     if (number(module) != 0xE0) return 400;
     if (strcmp(name, "kernel")) return 500;
     *function = reinterpret_cast<void*>(0xF0);
     return 0;
 }
-EXPORT int cuFuncGetAttribute(int* value, int attribute, void*) {
-    *value = 100 + attribute;
-    return 0;
-}
-EXPORT int cuFuncSetAttribute(void*, int attribute, int) {
-    return attribute == 8 ? 0 : UNSUPPORTED;
+EXPORT int cuFuncSetAttribute(void*, int attribute, int nbytes) {
+    if (attribute != 8) return UNSUPPORTED;
+    return safe_call([=] { return nbytes < 0 || nbytes > 227 << 10 ? INVALID_VALUE : 0; });
 }
 EXPORT int cuOccupancyMaxActiveBlocksPerMultiprocessor(int* blocks, void*, int size, size_t) {
-    *blocks = 2048 / size;
-    return 0;
+    *blocks = -1;
+    if (size < 1) return INVALID_VALUE;
+    return safe_call([=] { return *blocks = 2048 / size, 0; });
 }
 
 #ifndef NO_PROC_ADDRESS

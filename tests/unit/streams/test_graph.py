@@ -24,7 +24,6 @@ from gputensor.streams import (
     ordering,
     synchronize,
 )
-from gputensor.streams import capture as graph_module
 from tests.support.driver_calls import HOST_FUNCTION, Calls
 
 WORDS = 16
@@ -365,7 +364,7 @@ def test_reset_and_drop_leave_nothing_behind(device):
 def test_drop_waits_for_replays_before_it_tells_that_the_graph_is_gone(device):
     told, ran = [], []
     is_over = threading.Event()  # the hook stays, and other tests count references
-    hook = graph_module.on_graph_release(
+    hook = registry.register_release(
         lambda number, capture: is_over.is_set() or told.append((number, len(ran), capture))
     )
     assert hook is not None

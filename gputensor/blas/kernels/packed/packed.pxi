@@ -95,7 +95,6 @@ cdef struct Kernels:            # what the handle of a plan points to; each a Ke
     void* product[2]            # the second adds to what C holds
     int shared_nbytes
 
-cdef int[MAX_DEVICES] clusters_of   # 0: not asked yet; below: not of Hopper
 cdef Kernels[5][2] packed_kernels          # by types and columns
 cdef KernelTable packed_table = KernelTable()
 cdef int packed_mode = PACKING_AUTO
@@ -149,17 +148,9 @@ cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
         terms / LIBRARY_RATE + nbytes / PACKED_COPY_RATE + PADDED_LAUNCHES / product.batch)
 
 
-cdef int find_clusters(int device) except -1 with gil:
-    clusters_of[device] = -1
-    if cuda_capability(device) == HOPPER:
-        clusters_of[device] = device_info(device)["multiprocessors"] // 2
-    return 0
-
-
 cdef bint packed_wins(const Product* product) except -1 nogil:
-    if clusters_of[product.device] == 0:
-        find_clusters(product.device)
-    return clusters_of[product.device] > 0 and is_worthwhile(product, clusters_of[product.device])
+    cdef const DeviceFacts* facts = known_facts(product.device)
+    return facts.capability == HOPPER and is_worthwhile(product, facts.multiprocessors // 2)
 
 
 # ---- plans
@@ -191,7 +182,7 @@ cdef int packed_build(const Product* product, const Choice* choice, Plan* plan) 
     cdef Schedule schedule
     cdef Kernels* found
     cdef int types = types_of(product)
-    schedule_for(product, clusters_of[product.device], &schedule)
+    schedule_for(product, known_facts(product.device).multiprocessors // 2, &schedule)
     found = &packed_kernels[types][schedule.columns == 256]
     try:
         load_kernels(product.device, types, product, &schedule, found)
@@ -214,7 +205,7 @@ cdef inline size_t sums_nbytes(const Schedule* schedule, int clusters) noexcept 
 
 cdef size_t packed_scratch(const Plan* plan, const Product* product) noexcept nogil:
     cdef Schedule schedule
-    cdef int clusters = clusters_of[product.device]
+    cdef int clusters = known_facts(product.device).multiprocessors // 2
     schedule_for(product, clusters, &schedule)
     return (PACKED_ALIGNMENT + <size_t>(schedule.tiles_a + schedule.tiles_b) * PACKED_TILE_NBYTES
             + sums_nbytes(&schedule, clusters) + clusters * 2 * WARPS * FLAG_NBYTES)
@@ -256,7 +247,7 @@ cdef int packed_launch(const Work* work) except -1 nogil:
     cdef Schedule schedule
     cdef PackingParameters packing
     cdef PackedParameters run
-    cdef int clusters = clusters_of[product.device]
+    cdef int clusters = known_facts(product.device).multiprocessors // 2
     cdef uint64_t a = packed_up(work.scratch)
     cdef uint64_t b
     cdef int64_t _item

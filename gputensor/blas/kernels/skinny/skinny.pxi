@@ -57,22 +57,11 @@ cdef struct SkinnyBlockShape:
     int x_row
     int shared_nbytes
 
-cdef SmallDevice[MAX_DEVICES] facts
 cdef KernelTable skinny_kernels = KernelTable()
 cdef int skinny_forced_tiles = 0
 cdef int forced_warps = 0
 cdef int skinny_forced_stages = 0
 cdef int skinny_forced_splits = 0
-
-
-cdef SmallDevice* facts_of(int device) except NULL:
-    cdef SmallDevice* found = &facts[device]
-    if found.multiprocessors == 0:
-        info = device_info(device)
-        found.can_cluster = cuda_capability(device) >= 90
-        found.shared_nbytes = info["shared_nbytes_per_multiprocessor"]
-        found.multiprocessors = info["multiprocessors"]
-    return found
 
 
 # ---- the shape of a block
@@ -225,7 +214,7 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
 cdef uint64_t skinny_function_for(const SmallProduct* product, const SkinnyBlockShape* shape) except 0:
     cdef uint64_t key = 0
     cdef void* found
-    cdef int shared_nbytes = half_nbytes(facts_of(product.device))
+    cdef int shared_nbytes = half_nbytes(device_facts(product.device))
     for part in (shape.tokens, shape.tiles, shape.warps, shape.stages, shape.splits):
         key = key << 5 | <uint64_t>part
     found = kernel_find(skinny_kernels, key)
@@ -241,8 +230,8 @@ cdef int small_product_prepare(const SmallProduct* product) except -1:
     """Compile what the product needs."""
     cdef SkinnyBlockShape shape
     if product.type_x != DT_FLOAT32:
-        return mma_prepare(product, facts_of(product.device))
-    skinny_choose_shape(product, facts_of(product.device), &shape)
+        return mma_prepare(product, device_facts(product.device))
+    skinny_choose_shape(product, device_facts(product.device), &shape)
     skinny_function_for(product, &shape)
     return 0
 
@@ -254,8 +243,8 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
     cdef int64_t rows
     cdef uint64_t function
     if product.type_x != DT_FLOAT32:
-        return mma_run(product, facts_of(product.device), stream)
-    skinny_choose_shape(product, facts_of(product.device), &shape)
+        return mma_run(product, device_facts(product.device), stream)
+    skinny_choose_shape(product, device_facts(product.device), &shape)
     function = skinny_function_for(product, &shape)
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y = product.x, product.w, product.y

@@ -46,10 +46,7 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         float alpha
         float beta
 
-cdef struct SmallDevice:        # what the shape of blocks depends on
-    int multiprocessors         # 0: not asked yet
-    int can_cluster
-    int shared_nbytes           # of a multiprocessor
+ctypedef DeviceFacts SmallDevice    # what the shape of blocks depends on
 
 cdef struct SkinnyMmaBlockShape:
     int tokens

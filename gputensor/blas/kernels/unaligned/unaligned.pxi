@@ -176,7 +176,7 @@ cdef bint unaligned_wins(const Product* product) except -1 nogil:
 
 cdef int unaligned_build(const Product* product, const Choice* choice,
                          Plan* plan) except -1 with gil:
-    if cuda_capability(product.device) != CAPABILITY:
+    if known_facts(product.device).capability != CAPABILITY:
         return BLAS_NOT_SUPPORTED
     plan.handle = kernel_of(product, split_of_product(product))
     return compiled(plan.handle, product.device, SHARED_NBYTES)

@@ -10,7 +10,7 @@ from gputensor._alloc.config import settings
 from gputensor._driver.settings import parse_nbytes
 from gputensor.cli.main import main
 from gputensor.errors import Described, argument_error
-from tests.unit import layout_rules as rules
+from tests.project import layout_rules as rules
 from tests.unit.test_docs import ROOT
 
 FORM = re.compile(r"^[-\w. ()]+: got [^\n]+; expected [^\n]+$")

@@ -1,0 +1,38 @@
+"""What this room keeps for each open device (registry.pxd), and the end of it.
+
+Captures and graphs' streams are in lists of the process: the few that there are concern any device.
+"""
+
+cdef struct OrderSlot:
+    EventPool events
+    Waits waits
+
+
+# Of an open device.
+cdef inline OrderSlot* order_of(int device) noexcept nogil:
+    return <OrderSlot*>device_slot(device, order_slot)
+
+
+cdef int _close(int device) except -1:
+    forget_device(device)
+    release_events(device)
+    free(order_of(device).events.events)
+    order_of(device).events = EventPool(NULL, 0, 0, 0)
+    forget_graph_streams(device)
+    forget_captures(device)
+    forget_waits(device)
+    return 0
+
+
+cdef void _fork() noexcept nogil:
+    graph_streams_fork()
+    captures_fork()
+    held_renew()
+
+
+cdef Slot slot
+slot.nbytes = sizeof(OrderSlot)
+slot.close = _close
+slot.fork = _fork
+slot.reopen = forget_parent
+cdef int order_slot = register_slot(&slot)
