@@ -8,7 +8,7 @@ from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
     DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_INT64, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8,
-    KIND_INT, KIND_UINT, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
+    KIND_UINT, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
     layout_axes, layout_cut, layout_is_small, layout_merge, layout_size, scalar_is_zero,
     scalar_pack,
 )

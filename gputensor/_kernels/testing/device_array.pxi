@@ -206,11 +206,26 @@ def arange(DeviceArray out, double start, double step, int64_t integer_start,
     c_arange(out.device, stream, &target, start, step, integer_start, integer_step)
 
 
+cdef int check_selection(DeviceArray small, DeviceArray whole, int first_axis,
+                         list indices) except -1:
+    """Whether the selection has elements; TypeError or ValueError where the arrays do not fit."""
+    common = indices[0].shape
+    expected = (*whole.shape[:first_axis], *common, *whole.shape[first_axis + len(indices):])
+    if any([DTYPES[index.dtype].kind not in ("int", "uint") for index in indices]):
+        raise TypeError("index arrays have an integer dtype")
+    if any([index.shape != common for index in indices]) or (small.dtype, small.shape) != (
+            whole.dtype, expected):
+        raise ValueError(f"got a selection of shape {small.shape}; expected {expected}")
+    return 0 not in expected
+
+
 def gather(DeviceArray out, DeviceArray source, int first_axis, indices, stream=0):
     """Write ``source[..., indices, ...]`` to `out`."""
     cdef Operand target, origin
     cdef Operand[16] arrays
     cdef int i
+    if not check_selection(out, source, first_axis, list(indices)):
+        return
     fill_operand(out, &target)
     fill_operand(source, &origin)
     for i, index in enumerate(indices):
@@ -223,6 +238,8 @@ def scatter(DeviceArray target, int first_axis, indices, DeviceArray values, str
     cdef Operand destination, origin
     cdef Operand[16] arrays
     cdef int i
+    if not check_selection(values, target, first_axis, list(indices)):
+        return
     fill_operand(target, &destination)
     fill_operand(values, &origin)
     for i, index in enumerate(indices):

@@ -14,10 +14,9 @@ from gputensor._kernels.faces cimport (
 )
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
-    RULE_BITS, RULE_CLASSIFY, RULE_COMPARE, RULE_FLOAT, RULE_LOGICAL, RULE_MAGNITUDE, RULE_SAME,
-    RULE_WHERE, Tensor, axes_mask, axis_argument, check_distinct, common_device, copied,
-    dtype_argument, elementwise_tensor, empty_tensor, flag_argument, number_kind, overlaps,
-    tensor_argument, tensor_over, work_begin, work_end,
+    RULE_FLOAT, RULE_SAME, RULE_WHERE, Tensor, axes_mask, axis_argument, check_distinct,
+    common_device, copied, dtype_argument, elementwise_tensor, empty_tensor, flag_argument,
+    number_kind, overlaps, tensor_argument, tensor_over, work_begin, work_end,
 )
 
 from gputensor._arrays import promotion

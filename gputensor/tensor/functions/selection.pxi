@@ -3,6 +3,7 @@
 The others are made from the table of operations (source.py). `out` is as there.
 """
 
+
 def where(condition, x1, x2, /, *, out=None):
     """Return x1 where `condition` is true and x2 elsewhere.
 

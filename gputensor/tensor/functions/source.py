@@ -68,7 +68,9 @@ def docstring(row, rules):
 
 def cython_source(rows, rules):
     """Return the text of the functions, to be included in the room's module."""
+    names = ", ".join(f"RULE_{rule.upper()}" for rule in rules)
     text = ["# Made from gputensor/_kernels/operations.py by setup.py.\n"]
+    text.append(f"from gputensor.tensor.core cimport {names}\n")
     for row in generated(rows):
         parameters = ", ".join(row.parameters)
         doc = textwrap.indent(docstring(row, rules), "    ").strip()
