@@ -130,7 +130,8 @@ cdef int split_of_sizes(int dtype, bint a_along_k, bint b_along_k, int64_t m, in
     cdef double microseconds = 0
     cdef int64_t tiles
     cdef int split
-    if k < UNALIGNED_LEAST_TERMS or k > UNALIGNED_MAX_SIZE or m > UNALIGNED_MAX_SIZE or n > UNALIGNED_MAX_SIZE or batch > CLUSTERS[1]:
+    if (k < UNALIGNED_LEAST_TERMS or k > UNALIGNED_MAX_SIZE or m > UNALIGNED_MAX_SIZE
+            or n > UNALIGNED_MAX_SIZE or batch > CLUSTERS[1]):
         return 0
     tiles = ceil_of(m, UNALIGNED_TILE) * ceil_of(n, columns) * batch
     if dtype != DT_FLOAT32 and tiles < LEAST_TILES_HALF:
