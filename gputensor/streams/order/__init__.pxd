@@ -28,7 +28,7 @@ cdef int resolve_device(object device) except? -1000
 cdef int parse_device(object device) except? -1000
 # "cuda:1" or "host" for a device number.
 cdef str device_text(int device)
-# How often a device of this number was closed: what was made before belongs to another device.
+# How often a device of this number was closed: older objects belong to another device.
 cdef int device_generation(int device) noexcept nogil
 # Raises the DeviceError of using a `what` ("tensor") that was made in another generation.
 cdef int raise_closed(int device, int generation, str what) except -1
@@ -57,7 +57,7 @@ cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcep
 
 # ---- graph_streams
 
-# The streams that live graphs were captured on, and who uses the same memory.
+# The streams that live graphs were captured on, and the streams that use the same memory.
 
 cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
 # The streams that a replay on `stream` has to be ordered with on account of `member`: added to
@@ -84,7 +84,7 @@ cdef void wait_succeeded_for_all(int device, uint64_t moment) noexcept nogil
 
 # ---- capture
 
-# Which streams take part in the captures that are under way, and what they must be ordered with.
+# The streams of active captures, and the work that they must be ordered with.
 
 # How many captures of this library are under way, on all devices.
 cdef int captures_active() noexcept nogil
