@@ -15,6 +15,7 @@ from tests.unit.simulated_tuning_cases import BAD_VARIABLES
 @pytest.mark.parametrize(
     "case",
     [
+        "refusals",
         "views",
         "paddings",
         "no_memory_for_copies",
