@@ -404,3 +404,17 @@ def test_groups(rng):
             )
             exact, limit = exact_rows(x, w, ends)
             assert_within(out.numpy(), exact, limit)
+
+
+def test_refusals(rng):
+    """Whatever call of a product is refused, the context's among them, the next product works."""
+    x, y = (random_array(rng, (200, 200), "complex64") for _ in range(2))
+    a, b = gt.asarray(x, device="cuda"), gt.asarray(y, device="cuda")
+    out = gt.empty((200, 200), dtype="complex64", device="cuda")
+
+    def request():
+        gt.matmul(a, b, out=out)
+        assert_within(out.numpy(), wide(x) @ wide(y), bound(x, y, "complex64"))
+
+    seen = refused_calls.sweep(request)
+    assert {"context_enter", "context_leave", "capture_info"} <= seen, seen

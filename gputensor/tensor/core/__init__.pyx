@@ -16,7 +16,7 @@ from gputensor._arrays cimport (
     Operand, dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.host cimport section_end
-from gputensor._driver.registry cimport at_fork, device_generation, driver_get
+from gputensor._driver.registry cimport Slot, device_generation, driver_get, register_slot
 from gputensor._driver.table cimport (
     HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
 )
@@ -33,7 +33,6 @@ from gputensor.streams.queue cimport device_object
 
 from gputensor._arrays import dtypes, promotion
 from gputensor._arrays.element_types import DTYPES
-from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
 
 include "storage.pxi"

@@ -152,12 +152,18 @@ def forget_retired(int device):
     del dropped
 
 
-after_fork(before_close(forget_retired))
+cdef int _close(int device) except -1:
+    forget_retired(device)
+    return 0
 
 
-cdef void _after_fork() noexcept nogil:
+cdef void _fork() noexcept nogil:
     global closable
     closable = MAX_DEVICES - HOST_DEVICES
 
 
-at_fork(_after_fork)
+cdef Slot slot
+slot.close = _close
+slot.fork = _fork
+slot.reopen = _close
+register_slot(&slot)
