@@ -35,6 +35,7 @@ from tests.conformance.products.test_matmul import (
     wide,
 )
 from tests.conformance.products.test_scaled import KINDS, check_scaled
+from tests.support import refused_calls
 from tests.support.device_memory import all_memory
 from tests.unit.blas import test_c_entry as c_entry_case
 
