@@ -24,7 +24,7 @@ from gputensor.blas.bench.tuner import tune
 from gputensor.blas.libraries import library_versions
 from gputensor.blas.plan import FIELDS, signature_of_shape
 from gputensor.blas.plan import KINDS as KINDS_BY_NAME
-from gputensor.blas.tuning import measured_algorithms as known_ways
+from gputensor.blas.tuning import measured_algorithms
 from report import Report, require_gpu
 
 ROWS = (1, 16, 128, 1024, 2048, 4096, 8192)
@@ -66,7 +66,7 @@ def grid():
 
 def row_of(signature, config):
     fields = dict(zip(FIELDS, signature, strict=True))
-    return [*(fields[name] for name in known_ways.KEY), list(config)]
+    return [*(fields[name] for name in measured_algorithms.KEY), list(config)]
 
 
 def write(rows):
@@ -75,7 +75,7 @@ def write(rows):
     library = library_versions()["cublasLt"] // 10000
     sections = [
         section
-        for section in json.loads(known_ways.FILE.read_text())["sections"]
+        for section in json.loads(measured_algorithms.FILE.read_text())["sections"]
         if (section["device"], section["library"]) != (device, library)
     ]
     sections.append({"device": device, "library": library, "rows": sorted(rows)})
@@ -85,19 +85,21 @@ def write(rows):
         + "\n]}"
         for one in sections
     )
-    Path(known_ways.FILE).write_text(f'{{"sections": [{text}]}}\n')
+    Path(measured_algorithms.FILE).write_text(f'{{"sections": [{text}]}}\n')
 
 
 def near(result):
     """The library's first choice over the algorithm of a row, for more or fewer rows."""
     names = {value: name for name, value in KINDS_BY_NAME.items()}
     library = library_versions().get("cublasLt", 0)
-    found = known_ways.read_rows(known_ways.FILE.read_text(), device_info(0)["name"], library)
+    found = measured_algorithms.read_rows(
+        measured_algorithms.FILE.read_text(), device_info(0)["name"], library
+    )
     keys = random.Random(2).sample(sorted(found), min(40, len(found)))
     for factor in (0.78, 0.93, 1.08, 1.2):
         ratios = []
         for key in keys:
-            named = dict(zip(known_ways.KEY, key, strict=True))
+            named = dict(zip(measured_algorithms.KEY, key, strict=True))
             if named["n"] < 16:
                 continue
             rows = max(8, int(named["n"] * factor) // 8 * 8)

@@ -55,7 +55,7 @@ cdef enum:                      # BlockState
     BLOCK_ALLOCATED = 3
     BLOCK_PENDING = 4
     BLOCK_MOVING = 5            # not mapped; one thread is about to map it
-    BLOCK_HELD = 6              # mapped, free, and in the hands of one thread
+    BLOCK_HELD = 6              # mapped, free, and in flight in one thread
 
 cdef enum:                      # PoolKind
     POOL_SMALL = 0
@@ -88,7 +88,7 @@ cdef struct StreamUse:
 cdef struct Block:
     uint64_t ptr                # device address of the first byte
     size_t nbytes               # size of the tile, a multiple of UNIT
-    size_t requested            # what the caller asked for; 0 when nobody holds it
+    size_t requested            # bytes that the caller requested; 0 without owner
     uint64_t stream             # the stream in whose order it may be used
     uint8_t state               # a BlockState
     uint8_t is_split            # not alone in a plain segment: free, it is an inactive split
@@ -176,7 +176,7 @@ cdef struct StreamEvent:
     uint64_t event
     uint64_t epoch
 
-# What is known of a stream's progress. A block freed in epoch e is done on the device when
+# The progress of a stream. A block freed in epoch e is done on the device when
 # e < completed. An epoch ends when an event is recorded, which happens only on a miss.
 cdef struct StreamState:
     uint64_t handle
@@ -328,7 +328,7 @@ cdef struct DeviceAllocator:
     int32_t scope_count         # read without the lock: caches stand aside when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams
-    # free pages of the device; the bytes include pages in the hands of a thread that grows
+    # free pages of the device; the bytes include pages in flight in a thread that grows
     Page* page_pool
     size_t page_pool_nbytes
     int in_flight               # threads that hold tiles, pages or views outside of their lists
@@ -340,10 +340,10 @@ cdef struct DeviceAllocator:
     int64_t refund_bytes[2]
     uint64_t waits_begun        # for the whole device, by the allocator
     uint64_t waits_done         # the latest of them that succeeded
-    int pending_in_flight       # events that threads ask about or wait for, out of their queues
+    int pending_in_flight       # events that threads query or wait for, out of their queues
     int driver_requests         # threads that call the driver without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next
-    CaptureReuse* capture_reuses  # what the graph has to order before some of them are reused
+    CaptureReuse* capture_reuses  # uses that the graph has to order before a reuse
     uint64_t* spare_events      # events to record into again
     int spare_event_count
     int spare_event_capacity
@@ -364,10 +364,10 @@ cdef struct DeviceAllocator:
     int64_t num_device_free
     Block* uncached             # blocks that bypass the pools (uncached.pxi), by next and previous
     Block* unreleased           # ... that the driver did not take back yet; link_next
-    # Only misses look at these; what a hit reads stays together.
-    size_t making_nbytes        # what threads are asking the driver for: limit.pxd
+    # Only misses read these; the fields of a hit stay together.
+    size_t making_nbytes        # bytes that threads are creating; see limit_claim
     int retired_pools           # private pools without holder and scope
-    uint64_t returns            # how often a thread put back what it held: in_flight.pxi
+    uint64_t returns            # how often a thread returned memory: in_flight.pxi
     uint64_t frees              # blocks that callers gave back to the pools
     double making_us            # of the pages ever made: what making and mapping them cost
-    double moving_us            # what moving pages between pools has cost: page_moves.pxi
+    double moving_us            # the cost of page moves between pools so far: page_moves.pxi

@@ -11,9 +11,9 @@ from gputensor._driver.settings import parse_nbytes
 from gputensor.cli.main import main
 from gputensor.errors import Described, argument_error
 from tests.project import layout_rules as rules
-from tests.unit.test_docs import ROOT
+from tests.project.test_docs import ROOT
 
-FORM = re.compile(r"^[-\w. ()]+: got [^\n]+; expected [^\n]+$")
+FORM = re.compile(r"^(?:\w+: )?[-\w. ()]+: got [^\n]+; expected [^\n]+$")
 
 #: Calls with one bad argument each, by the name that the error has to give.
 BAD = [

@@ -69,10 +69,10 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
 cdef void allocator_free(Block* block) noexcept nogil
 # The block is also used by work queued on `stream`; free() will wait for it by an event.
 cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept nogil
-# Waits for the whole device, as a user asks to, and learns from it that everything freed before is
+# Waits for the whole device, on request of a user, and records that everything freed before is
 # done.
 cdef status_t allocator_synchronize(int device) noexcept nogil
-# The same before a capture, which then finds what is free in the page pool. Not while another one
+# The same before a capture, which then finds free pages in the page pool. Not while another one
 # is under way, which it would break: STATUS_CAPTURE_UNSUPPORTED.
 cdef status_t allocator_settle(int device) noexcept nogil
 # Turns a failed malloc into the exception for it (OutOfMemoryError with reason and amounts).

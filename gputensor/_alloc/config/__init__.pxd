@@ -24,7 +24,7 @@ cdef struct AllocatorConfig:
     int expandable_segments
     int page_reuse                  # free pages back growth anywhere
     int thread_cache
-    int throw_on_oom                # reject by the fraction at once, without the OOM ladder
+    int throw_on_oom                # reject by the fraction at once, without the steps of a miss
     int backend                     # BACKEND_*
     int release_lock                # recorded; the lock is dropped around driver calls anyway
     int capture_reuse               # graph_capture_record_stream_reuse

@@ -11,8 +11,8 @@ from gputensor._driver.table cimport status_t
 
 # ---- check_hook
 
-# Where a debug build checks the books: each operation that changes an allocator calls `check_after`
-# as its last step, with no lock held. In other builds that is no instruction.
+# The hook of a debug build: each operation that changes an allocator calls `check_after` as its
+# last step, with no lock held. In other builds that is no instruction.
 
 cdef extern from *:
     """
@@ -29,7 +29,7 @@ ctypedef void (*check_function)(int device, const char* change) noexcept nogil
 # `function` is called after every `every`-th change from now on. It takes the device lock.
 cdef void check_install(check_function function, uint64_t every) noexcept nogil
 cdef void check_run(int device, const char* change) noexcept nogil
-# No check runs between these two: around the moment when an allocator ceases to be.
+# No check runs between these two: around the removal of an allocator.
 cdef void checks_stop() noexcept nogil
 cdef void checks_resume() noexcept nogil
 
@@ -58,11 +58,11 @@ cdef inline void device_unlock(DeviceAllocator* a) noexcept nogil:
 
 # ---- limit
 
-# The limit of reserved memory. What a thread is about to make counts from the moment it was
-# allowed, since the books hear of it only after the driver's call. Needs the device lock.
+# The limit of reserved memory. Memory that a thread is about to create counts as soon as it is
+# allowed, since it is accounted for only after the driver's call. Needs the device lock.
 
-# Whether `nbytes` more may be reserved. If so they are claimed, until the call that books them, or
-# gives them up, settles the claim. Nothing more is always allowed: the limit may have been lowered.
+# Whether `nbytes` more may be reserved. If so they are claimed, until the caller accounts for them
+# or gives up, and settles the claim. 0 bytes are always allowed: the limit may have been lowered.
 cdef inline bint limit_claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef size_t held = <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
     if nbytes > 0 and nbytes + held > a.limit_nbytes:
@@ -76,20 +76,20 @@ cdef inline void limit_settle(DeviceAllocator* a, size_t nbytes) noexcept nogil:
 
 # ---- in_flight
 
-# What threads hold outside of the lists while the lock is given up: tiles, pages, views.
+# Operations in flight: threads that drop the lock while they own tiles, pages or views.
 # Needs the device lock.
 
 cdef enum:
     CLIMBS = 32     # of a request at most, while other threads free memory and put it back
 
-# Around what a thread does with the lock given up and something in its hands. They nest.
-# `brought`: whether anything comes back that others could use, or that the limit counted.
+# Around work without the lock that owns memory. They nest.
+# `returned`: whether it returns memory that others could use, or that the limit counted.
 cdef void in_flight_begin(DeviceAllocator* a) noexcept nogil
 cdef void in_flight_end(DeviceAllocator* a, bint returned=*) noexcept nogil
-# How often other threads than this one have put back what they held, or brought something.
+# How often other threads have returned memory.
 cdef uint64_t in_flight_others(DeviceAllocator* a) noexcept nogil
-# Waits until another thread puts back what it holds, or frees a block: after `others` and `frees`,
-# as they were read before. False when nobody else holds anything, or it lasts too long.
+# Waits until another thread returns memory or frees a block, after `others` and `frees` were read.
+# False if no other thread has memory in flight, or it takes too long.
 cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) noexcept nogil
 
 
@@ -108,7 +108,7 @@ cdef void caches_stop(DeviceAllocator* a) noexcept nogil
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil
 # Needs stopped caches: sums the shards, moves the peaks, hands out new budgets.
 cdef void stats_settle(DeviceAllocator* a) noexcept nogil
-# The allocator's own shard; they settle when the budget asks for it.
+# The allocator's own shard; they settle when the budget requires it.
 cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
 cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
 # Blocks that their caller freed while other streams still use them.
@@ -139,7 +139,7 @@ cdef void stream_own(int device, uint64_t stream) noexcept nogil
 
 # ---- progress
 
-# What is known of how far the device has come on each stream. Needs the device lock.
+# The progress of the device on each stream. Needs the device lock.
 
 # Whether work queued before the end of `epoch` is known to be done.
 cdef bint progress_is_done(DeviceAllocator* a, StreamState* state, uint64_t epoch) noexcept nogil
@@ -245,7 +245,7 @@ cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # The same from all pools but one: pages of at most `largest` bytes, at most `count` of them.
 cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
                                    size_t largest, int64_t count) noexcept nogil
-# The same for all such pages of the private pools that are dead.
+# The same for all such pages of retired pools.
 cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil
 # Without the lock: unmaps the detached tiles. Tiles whose unmap failed are left in `failed`.
 cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
@@ -265,13 +265,13 @@ cdef status_t page_unmake(DeviceAllocator* a, Page* page) noexcept nogil
 
 # The calling thread's cache for a device, made at first use; NULL without host memory.
 cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil
-# A parked block of exactly this size and stream, given to the caller; NULL on a miss.
+# A cached block of exactly this size and stream, for the caller; NULL on a miss.
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil
-# Parks a block that its caller frees, with the cache it belongs to. False: the cache does not want
+# Caches a block that its caller frees, in the cache it belongs to. False: the cache does not accept
 # it.
 cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
-# Needs the device lock: returns all parked blocks to their pools; gives how many.
+# Needs the device lock: returns all cached blocks to their pools; returns their number.
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil

@@ -33,7 +33,7 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
 # there are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
-# The same for the dead private pools, as many as there are.
+# The same for all retired pools.
 cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,

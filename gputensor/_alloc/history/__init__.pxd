@@ -38,7 +38,7 @@ cdef enum:
     HISTORY_STACK_ALLOC = 2     # allocations, segments and OOMs want a stack, kept on the block too
     HISTORY_STACK_FREE = 4      # frees want a stack
 
-# What is wanted, as HISTORY_* bits; 0 when history is off. One load of a global.
+# The HISTORY_* bits in force; 0 while history is off. One load of a global.
 cdef int history_enabled(int device) noexcept nogil
 # Adds one record (nothing when HISTORY_TRACE is off). Lock-free.
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
@@ -69,6 +69,6 @@ cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil
 # The streams that a freed block waited for are done.
 cdef void block_event_completed(Block* block) noexcept nogil
-# A block of a view comes to be, with its parts, or ceases to be.
+# A block of a view is created, with its parts, or removed.
 cdef void view_event_open(Block* block) noexcept nogil
 cdef void view_event_close(Block* block) noexcept nogil

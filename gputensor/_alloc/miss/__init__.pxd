@@ -23,31 +23,31 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil
 
 cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                           status_t* status) noexcept nogil
-# Needs the device lock, which it gives up: asks the driver again to take back what it refused, and
-# for the first time what a capture put off.
+# Needs the device lock, which it drops: returns memory to the driver that it refused before, or
+# that a capture deferred.
 cdef void uncached_release(DeviceAllocator* a) noexcept nogil
 cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil
 
 
 # ---- retired_pool
 
-# Private pools that nobody holds any more: what they have left goes where it is of use.
+# Private pools without a holder: their remaining memory goes to other pools or the driver.
 # Called with the device lock.
 
 # Whether a pool has neither a holder nor a scope.
 cdef bint pool_is_retired(PrivatePool* pool) noexcept nogil
-# Frees the record of a dead pool that has no memory and no address space left. No driver call.
+# Frees the record of a retired pool that has no memory and no address space left. No driver call.
 cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogil
-# What the device is done with goes from all dead pools to the page pool, plain segments to the
+# Completed memory goes from all retired pools to the page pool, plain segments to the
 # default pool, and address space to the driver. Gives the lock up. Not for use during a capture.
 cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil
 
 
 # ---- miss
 
-# What happens on a miss, rung by rung. Called with the device lock, which rungs may give up.
+# The steps of a miss. Called with the device lock, which steps may drop.
 
-# A HELD block for `nbytes` (rounded), or NULL and the status of the last rung.
+# A HELD block for `nbytes` (rounded), or NULL and the status of the last step.
 cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                          status_t* status) noexcept nogil
 # throw_on_cudamalloc_oom: whether serving the request by growth would pass what may be reserved.

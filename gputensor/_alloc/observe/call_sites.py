@@ -6,6 +6,7 @@ program called it.
 """
 
 import os
+from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
@@ -16,7 +17,7 @@ from gputensor._alloc.observe import collect_segments
 __all__ = ["CallSite", "rank_call_sites", "top_call_sites"]
 
 INACTIVE = 0
-OWN_FOLDER = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+OWN_FOLDER = str(Path(os.path.abspath(__file__)).parents[2]) + os.sep
 
 
 class CallSite(NamedTuple):

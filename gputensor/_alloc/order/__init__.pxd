@@ -17,7 +17,7 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
 
 # ---- deferred_free
 
-# Frees that wait for other streams. All need the device lock; those that ask the driver give it up
+# Frees that wait for other streams. All need the device lock; those that call the driver drop it
 # meanwhile: pending_add, pending_poll, pending_wait_one, pending_resume.
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil

@@ -279,14 +279,14 @@ def test_wrong_values_are_named(device):
     message = f"^priority: got {greatest - 1}; expected {greatest} .* on host:"
     with pytest.raises(ValueError, match=message):
         Stream(device, priority=greatest - 1)
-    with pytest.raises(ValueError, match="handle is -1"):
+    with pytest.raises(ValueError, match="^handle: got -1; expected a stream handle"):
         ExternalStream(-1, device)
 
     class Newer:
         def __cuda_stream__(self):
             return 1, 0
 
-    with pytest.raises(ValueError, match="version 1 of __cuda_stream__"):
+    with pytest.raises(ValueError, match=r"^stream.__cuda_stream__\(\): got version 1; expected version 0$"):
         Stream(device).wait_stream(Newer())
 
 
