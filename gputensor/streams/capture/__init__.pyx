@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 # Captures and the graphs they become.
 
 cimport cython

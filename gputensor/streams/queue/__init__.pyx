@@ -1,3 +1,4 @@
+# cython: auto_pickle=False
 # What users hold: devices, streams, events, and notes that a stream uses a tensor.
 
 cimport cython
