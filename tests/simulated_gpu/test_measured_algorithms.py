@@ -15,7 +15,7 @@ import gputensor as gt
 from gputensor import blas
 from gputensor.blas.kernels import padding
 from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
-from gputensor.blas.tuning import measured_algorithms
+from gputensor.blas.tuning import measured_algorithms as known_ways
 from gputensor.blas.tuning import tunable
 from tests.conformance.products.test_matmul import assert_within, bound, random_tensor, wide
 
@@ -75,7 +75,7 @@ def algorithm_of(line):
 
 def row(signature, config=KNOWN):
     named = dict(zip(FIELDS, signature, strict=True))
-    return [*(named[name] for name in measured_algorithms.KEY), config]
+    return [*(named[name] for name in known_ways.KEY), config]
 
 
 def table(rows, device="Fake GPU", library=LIBRARY):
@@ -90,8 +90,8 @@ def use(folder, text):
 
 
 def use_file(path):
-    measured_algorithms.FILE = path
-    measured_algorithms._rows.cache_clear()
+    known_ways.FILE = path
+    known_ways._rows.cache_clear()
     blas.forget_plans()
 
 
@@ -255,13 +255,13 @@ def test_shipped(rng, folder):
     os.environ["FAKE_CUBLAS_LOG"] = str(log)
     rows = [
         row
-        for section in json.loads(measured_algorithms.FILE.read_text())["sections"]
+        for section in json.loads(known_ways.FILE.read_text())["sections"]
         if section["device"] == "NVIDIA H200" and section["library"] == LIBRARY
         for row in section["rows"]
     ]
     assert rows
     for *key, config in rows:
-        named = dict(zip(measured_algorithms.KEY, key, strict=True))
+        named = dict(zip(known_ways.KEY, key, strict=True))
         kind = kinds[named["type_a"], named["compute"]]
         dtype = {"bf16": "bfloat16", "fp16": "float16"}.get(kind, "float32")
         # The library's columns are our rows: its m is our number of columns.
