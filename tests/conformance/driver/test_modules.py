@@ -3,7 +3,7 @@
 import pytest
 
 from gputensor._driver import registry
-from tests.conformance.driver_calls import UNTOUCHED, Calls
+from tests.support.driver_calls import UNTOUCHED, Calls
 
 INVALID_VALUE, INVALID_HANDLE, NOT_FOUND, UNKNOWN, NOT_SUPPORTED = 1, 400, 500, 999, 801
 MULTIPROCESSORS, MAJOR, MINOR, SHARED = 16, 75, 76, 81
