@@ -6,6 +6,7 @@ this one. pytest collects, selects and shows these tests like any others.
 
 A group is the tests of one file with one order of work. A test marked ``process`` has a process for
 itself, with the variables that the mark names. A test marked ``orders`` runs in these orders only.
+A failure report has the seed of the order of work; ``FAKE_CUDA_SEED`` sets it.
 """
 
 import gc
@@ -105,7 +106,7 @@ def run_group(first):
     mark = first.get_closest_marker("process")
     seed = None
     if first.callspec.params["order"] == "deferred":
-        seed = int.from_bytes(os.urandom(3), "little")
+        seed = os.environ.get("FAKE_CUDA_SEED") or int.from_bytes(os.urandom(3), "little")
     with simulated_gpu.scratch_file() as path:
         environment = simulated_gpu.environment(seed, **(mark.kwargs if mark else {}))
         limit = first.config.getoption("--timeout", None)
@@ -132,7 +133,8 @@ def run_group(first):
 
 def unfinished(item, result):
     """The report of a test that the child did not finish."""
-    text = f"the child ended with {result.returncode}\n{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
+    output = f"{result.stdout[-4000:]}\n{result.stderr[-4000:]}"
+    text = f"the child ended with {result.returncode}\n{output}"
     return pytest.TestReport(
         item.nodeid, item.location, {}, outcome="failed", longrepr=text, when="call"
     )

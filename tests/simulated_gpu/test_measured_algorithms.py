@@ -33,7 +33,7 @@ LIBRARY = 13
 
 @pytest.fixture
 def folder(tmp_path):
-    """A folder for tables and logs; afterwards the file of measured algorithms is the shipped one."""
+    """A folder for tables and logs; afterwards the file of algorithms is the shipped one."""
     shipped = known_ways.FILE
     yield tmp_path
     use_file(shipped)

@@ -1,4 +1,4 @@
-"""Skinny products by our own kernel on a simulated GPU: fragments, splits, tails, quantized weights."""
+"""Skinny products by our own kernel on a simulated GPU: fragments, splits, tails, weights."""
 
 import numpy as np
 import pytest

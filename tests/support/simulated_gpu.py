@@ -19,7 +19,7 @@ from tests.support import kernel_compiler
 from tests.support.kernel_compiler import COMPILER, FAKES, HEADER, OPTIONS, PRECOMPILED
 
 ROOT = Path(__file__).resolve().parents[2]
-OURS = ("CUDA_", "FAKE_", "GPUTENSOR_", "CUBLAS_")
+OURS = ("CUDA_", "FAKE_", "GPUTENSOR_", "CUBLAS_", "PYTEST_XDIST_")
 DRIVER = "libcuda-fake.so"
 SOURCES = {
     DRIVER: "fake_gpu.cpp",

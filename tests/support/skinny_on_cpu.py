@@ -13,7 +13,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support import kernel_compiler
-from tests.support.kernel_compiler import COMPILER, FAKES
+from tests.support.kernel_compiler import COMPILER, FAKES, HEADER
 
 # The PTX that is replaced, by how its text and operands begin, and the C++ of the same meaning.
 _REPLACEMENTS = (
@@ -219,7 +219,7 @@ def cpu_source(source):
     source = without_ptx(source)
     source = source.replace("extern __shared__", "static").replace("memory[];", "memory[1];")
     shared = "#define CPU_SHARED_NBYTES 240000\n"
-    return f'#include "{FAKES}/cuda_on_cpu.h"\n{_SHIM}{source}{shared}{_RUN}'
+    return f'#include "{HEADER}"\n{_SHIM}{source}{shared}{_RUN}'
 
 
 def compile_source(source, target, options=()):
@@ -230,8 +230,8 @@ def compile_source(source, target, options=()):
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "kernel.so"
         subprocess.run(
-            [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", "-x", "c++", "-"]
-            + ["-o", str(output)],
+            [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", f"-I{FAKES}"]
+            + ["-x", "c++", "-", "-o", str(output)],
             input=cpu_source(source)
             if "cp.async" in source
             else kernel_compiler.cpu_source(source),
