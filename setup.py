@@ -46,7 +46,7 @@ def choose_compiler():
     os.environ["CC"] = os.environ["CXX"] = found
 
 
-# Rooms that mostly convert Python's objects: optimising them costs time and gains nothing measurable.
+# Rooms that mostly convert Python's objects: optimising them costs time and gains nothing.
 PYTHON_FACING = (
     "_alloc.explain",
     "_alloc.foreign",

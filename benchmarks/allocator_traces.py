@@ -28,8 +28,11 @@ from torch_peer import torch_functions  # noqa: E402
 import gputensor as gt  # noqa: E402
 from gputensor._alloc.replay import replay_trace  # noqa: E402
 from gputensor._alloc.replay.trace_file import read_trace  # noqa: E402
-from gputensor._driver.registry import cuda_device_count  # noqa: E402
-from gputensor._driver.registry import close_host, open_host  # noqa: E402
+from gputensor._driver.registry import (  # noqa: E402
+    close_host,
+    cuda_device_count,  # noqa: E402
+    open_host,
+)
 from report import Report  # noqa: E402
 
 TRACES = Path(__file__).parent / "traces"

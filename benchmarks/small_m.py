@@ -115,8 +115,10 @@ class Ours:
                 addresses = (x.data_ptr(), w.data_ptr(), y.data_ptr())
                 addresses += (scales.data_ptr() if scales is not None else 0, 0, 0)
                 stream = gt.current_stream("cuda").cuda_stream
-                if not small_m.skinny_run(0, stream, FORMS[form], (code, code), (m, n, k), addresses,
-                                   (k, pitch, n, n), group=group):  # fmt: skip
+                types, sizes, pitches = (code, code), (m, n, k), (k, pitch, n, n)
+                if not small_m.skinny_run(
+                    0, stream, FORMS[form], types, sizes, addresses, pitches, group=group
+                ):
                     raise ValueError(f"the kernel does not fit {form} {m}x{n}x{k}")
 
             calls.append(call)

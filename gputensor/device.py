@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gputensor._alloc.foreign import device_memory
-from gputensor._driver.registry import cuda_device_count, device_info
 from gputensor._driver.environment import switch
+from gputensor._driver.registry import cuda_device_count, device_info
 from gputensor._driver.settings import host_capacity
 from gputensor.errors import DeviceError, argument_error
 from gputensor.streams.queue import Device, set_device, synchronize

@@ -37,7 +37,8 @@ MAX_LINES = 500
 
 TRIPLE_QUOTED = re.compile(r"\"\"\".*?\"\"\"|'''.*?'''", re.DOTALL)
 IMPORT = re.compile(
-    r"^(?P<indent>[ \t]*)(?:from[ \t]+(?P<source>[\w.]+)[ \t]+c?import[ \t]*(?P<names>\([^)]*\)|[^\n]*)"
+    r"^(?P<indent>[ \t]*)(?:from[ \t]+(?P<source>[\w.]+)[ \t]+c?import[ \t]*"
+    r"(?P<names>\([^)]*\)|[^\n]*)"
     r"|c?import[ \t]+(?P<modules>[\w., \t]+))",
     re.MULTILINE,
 )

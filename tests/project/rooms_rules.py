@@ -26,8 +26,8 @@ ROOMS = {
         "__init__",
     ),
     "blas": (
-        "kernels.programs", "libraries", "plan", "libraries.gemm", "kernels", "tuning", "backends", "bench", "host",
-        "product", "foreign", "__init__",
+        "kernels.programs", "libraries", "plan", "libraries.gemm", "kernels", "tuning",
+        "backends", "bench", "host", "product", "foreign", "__init__",
     ),
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "printing",

@@ -433,7 +433,10 @@ def test_bad_arguments_are_named(device):
         with Stream(device):
             CUDAGraph().capture_begin(capture_error_mode="loose")
     for pool in ("pool", (0, 0), -1, True):
-        with pytest.raises(TypeError, match="^pool: got .*; expected graph_pool_handle"), graph(CUDAGraph(), pool=pool):
+        with (
+            pytest.raises(TypeError, match="^pool: got .*; expected graph_pool_handle"),
+            graph(CUDAGraph(), pool=pool),
+        ):
             pass
     assert current_stream() == default_stream()
 

@@ -50,7 +50,7 @@ def test_arguments_unlike_the_sample_are_named(device):
         graphed(gt.zeros((3, 2)))
     with pytest.raises(ValueError, match="^argument 0: got dtype int32; expected float32"):
         graphed(gt.zeros((2, 3), dtype="int32"))
-    with pytest.raises(ValueError, match="^sample_args: got 1 entries; expected one for each of the 2"):
+    with pytest.raises(ValueError, match="^sample_args: got 1 entries; expected one for each"):
         graphs.make_graphed_callables((lambda a: a, lambda a: a), ((sample,),))
     with pytest.raises(TypeError, match="^sample_args: got int; expected tensors only$"):
         graphs.make_graphed_callables(lambda a: a, (3,))

@@ -286,7 +286,7 @@ def test_wrong_values_are_named(device):
         def __cuda_stream__(self):
             return 1, 0
 
-    with pytest.raises(ValueError, match=r"^stream.__cuda_stream__\(\): got version 1; expected version 0$"):
+    with pytest.raises(ValueError, match=r"^stream.__cuda_stream__\(\): got version 1; expected"):
         Stream(device).wait_stream(Newer())
 
 
