@@ -13,6 +13,7 @@ import pytest
 from gputensor._kernels import programs
 from gputensor._kernels import testing as device_array
 from gputensor._kernels.launch import loaded_programs
+from gputensor._kernels.testing import DeviceArray
 from gputensor.errors import DeviceError
 from tests.support import kernel_checks as checks
 from tests.support import kernel_compiler, refused_calls

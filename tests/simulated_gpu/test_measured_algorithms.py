@@ -15,8 +15,7 @@ import gputensor as gt
 from gputensor import blas
 from gputensor.blas.kernels import padding
 from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
-from gputensor.blas.tuning import measured_algorithms
-from gputensor.blas.tuning import tunable
+from gputensor.blas.tuning import measured_algorithms, tunable
 from tests.conformance.products.test_matmul import assert_within, bound, random_tensor, wide
 
 pytestmark = pytest.mark.orders("at-once")
@@ -34,7 +33,7 @@ LIBRARY = 13
 @pytest.fixture
 def folder(tmp_path):
     """A folder for tables and logs; afterwards the file of algorithms is the shipped one."""
-    shipped = known_ways.FILE
+    shipped = measured_algorithms.FILE
     yield tmp_path
     use_file(shipped)
 

@@ -54,3 +54,7 @@ def test_products(rng):
 
 def test_layers(rng):
     skinny_checks.layers(rng)
+
+
+def test_refusals(rng):
+    skinny_checks.refusals(rng)
