@@ -37,6 +37,12 @@ SECTIONS = [
     ("allocator_live", "The same with live blocks, ns", ""),
     ("allocator_python_cuda", "From Python, on the GPU, ns", ""),
     ("allocator_python_host", "From Python, on the host device, ns", ""),
+    (
+        "against_checkout_cuda",
+        "Rooms: host time of calls before and after, on the GPU, ns",
+        "`other` is the checkout before the library was divided into rooms (9cba6f9).",
+    ),
+    ("against_checkout_host", "The same on the host device, ns", ""),
     ("import_time", "Import, s", ""),
     ("matmul_host_time", "Host time of a product, ns", ""),
     (
