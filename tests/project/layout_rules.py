@@ -147,7 +147,11 @@ def foreign_names(root):
 def long_files(root):
     """Sources above the limit, to be split by data structure."""
     for path in files(root, (*CODE, ".md")):
-        lines = len(path.read_text(encoding="utf-8").splitlines())
+        # Tables that a program writes are looked up, not read.
+        text = re.sub(
+            r"<!-- tables:.*?<!-- end of tables -->", "", path.read_text("utf-8"), flags=re.S
+        )
+        lines = len(text.splitlines())
         if lines > MAX_LINES:
             yield f"{path.relative_to(root)}: {lines} lines, at most {MAX_LINES} are allowed"
 

@@ -173,3 +173,14 @@ def layers(rng):
                 rounding = 1.01 * UNIT[name] * terms
                 error = np.abs(wide(got.numpy()) - exact)
                 assert np.all(error <= rounding + 2.0**-17 * terms + UNIT[name] * np.abs(exact))
+
+
+def refusals(rng):
+    """A refused permission for shared memory leaves no module, and the next call loads another."""
+    from tests.support import refused_calls
+
+    def product():
+        check(np.random.default_rng(7), PLAIN, "float32", 7, 150, 1300)
+
+    seen = refused_calls.sweep(product)
+    assert {"module_load", "module_function", "function_allow_shared"} <= seen, seen

@@ -130,8 +130,8 @@ def state():
         "tf32": blas.allow_tf32(),
         "float32": blas.float32_matmul_precision(),
         "deterministic": blas.deterministic(),
-        "caching": gt._alloc.device_allocator.is_caching(-1),
-        "everywhere": gt._alloc.device_allocator.caching_everywhere(),
+        "caching": gt._alloc.allocator.is_caching(-1),
+        "everywhere": gt._alloc.allocator.caching_everywhere(),
         "device": str(gt.current_device()),
         "stream": gt.current_stream(DEVICE).cuda_stream,
         "pool": POOL[0].use_count(),
@@ -223,7 +223,7 @@ def traced_cases():
         raw_memory.release_pool(-1, pool._number)
 
     def is_cached():
-        return gt._alloc.device_allocator.is_caching(-1)
+        return gt._alloc.allocator.is_caching(-1)
 
     scope = leaver(blas.Precision())
     return {
@@ -295,7 +295,7 @@ def test_blocks_are_decorators_too():
 
     @memory.caching_allocator_disabled(DEVICE)
     def caching():
-        return gt._alloc.device_allocator.is_caching(-1)
+        return gt._alloc.allocator.is_caching(-1)
 
     assert [count(), count()] == [20, 20]
-    assert not caching() and gt._alloc.device_allocator.is_caching(-1)
+    assert not caching() and gt._alloc.allocator.is_caching(-1)
