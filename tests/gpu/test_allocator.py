@@ -69,6 +69,7 @@ def test_random_programs_never_see_a_block_that_is_in_use(shadow, conf):
     shadow.compare()
 
 
+@pytest.mark.alone
 def test_views_hold_their_values_on_the_device(shadow):
     """Forced stitching: what is written through a view, then through the home addresses."""
     blocks = [shadow.malloc(22 * MIB, 1) for _ in range(12)]

@@ -101,7 +101,8 @@ def run_group(first):
     if hasattr(first.config, "workerinput"):
         group = [first]  # a worker of pytest-xdist has some of the group only
     else:
-        group = [item for item in first.session.items if group_of(item) == group_of(first)]
+        items = [item for item in first.session.items if HERE in item.path.parents]
+        group = [item for item in items if group_of(item) == group_of(first)]
     names = [item.nodeid for item in group]
     mark = first.get_closest_marker("process")
     seed = None

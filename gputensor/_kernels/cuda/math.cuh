@@ -27,12 +27,7 @@ FN complex_t<T> operator/(complex_t<T> a, complex_t<T> b) {
 }
 FN bool operator==(complex_t<T> a, complex_t<T> b) { return a.re == b.re && a.im == b.im; }
 FN bool operator!=(complex_t<T> a, complex_t<T> b) { return !(a == b); }
-FN T magnitude(complex_t<T> a) {
-    // CUDA's hypot is infinite for parts next to the largest number; for their halves it is not.
-    T size = hypot(a.re, a.im);
-    return isinf(size) && isfinite(a.re) && isfinite(a.im)
-        ? 2 * hypot(a.re * (T)0.5, a.im * (T)0.5) : size;
-}
+FN T magnitude(complex_t<T> a) { return hypot(a.re, a.im); }
 // What follows keeps C's special cases (Annex G), as NumPy does: `not_finite(x)` is NaN, an exact
 // zero stays one, and a part that overflows is made of two factors of half its exponent.
 FN T not_finite(T x) { return x - x; }
