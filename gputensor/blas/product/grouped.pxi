@@ -15,7 +15,7 @@ cdef enum:
 # Multiply-adds of a product that keeps the GPU busy alone.
 cdef double BUSY_TERMS = 2e9
 
-# Whether the library has grouped_refused a grouped call for (type, compute type).
+# Whether the library has refused a grouped call for (type, compute type).
 cdef set grouped_refused = set()
 
 
@@ -161,7 +161,7 @@ cdef int launch_group(GroupedTask* task) except -1:
 
 
 cdef int launch_alone(GroupedTask* task) except -1:
-    """What the library grouped_refused as a group, one by one. It refuses a kind of products once."""
+    """What the library refused as a group, one by one. It refuses a kind of products once."""
     cdef Task single
     cdef Operand a, b, out
     cdef int64_t index

@@ -73,7 +73,7 @@ cdef int merge_axes(OperandPtr* operands, EpilogueParameters* p) noexcept nogil:
         for number in range(OPERANDS):
             p.axes[0].strides[number] = 0
         rank = 1
-    # Few ranks, and so few epilogue_kernels: axes of one element cost a thread nothing to speak of.
+    # Few ranks, and so few kernels: axes of one element cost a thread nothing to speak of.
     while rank > 2 and rank != 4 and rank != MAX_NDIM:
         p.axes[rank].size = 1
         for number in range(OPERANDS):

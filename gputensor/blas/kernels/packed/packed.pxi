@@ -10,7 +10,7 @@ The library's D is column-major; the kernels' is row-major. So B of the product 
 """
 
 cdef enum:
-    HOPPER = 90                 # the packed_kernels use instructions that only sm_90a has
+    HOPPER = 90                 # the kernels use instructions that only sm_90a has
     THREADS = 384
     PACKING_THREADS = 256
     PACKED_TILE_NBYTES = 16384
@@ -104,7 +104,7 @@ PACKED_MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_
 # ---- which products
 
 cdef int types_of(const Product* product) noexcept nogil:
-    """A number for the types that the packed_kernels have; -1 for others."""
+    """A number for the types that the kernels have; -1 for others."""
     if product.type_b != product.type_a or product.scale_a != 0:
         return -1
     if product.type_a == DT_FLOAT32:
@@ -300,7 +300,7 @@ def packing(setting=None):
 
 def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, out=None,
               a=0, b=0, d=0, op_a=0, op_b=0):
-    """Return whether a product of one batch goes to the packed packed_kernels on Hopper, for tests.
+    """Return whether a product of one batch goes to the packed kernels on Hopper, for tests.
 
     Arguments are the fields of a product in the library's column-major terms.
 

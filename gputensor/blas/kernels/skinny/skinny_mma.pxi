@@ -260,7 +260,7 @@ cdef int need_shape(const SmallProduct* product, const SmallDevice* device,
     return 0
 
 
-# Compiles the kernel for a product; 0 with an exception where nothing compiles skinny_mma_kernels. Needs the
+# Compiles the kernel for a product; 0 with an exception where nothing compiles kernels. Needs the
 # GIL, as does the next.
 cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1:
     skinny_mma_known(product, device)
