@@ -78,9 +78,9 @@ cdef struct Slot:
                                         # freed when it has closed, zeroed in the child of a fork
     # From the top down: the device is about to close and still works.
     device_function_t close
-    # From the bottom up: once in the child of a fork, before Python runs there; for each device that
-    # its parent had open, when Python runs; after a wait for a host device; when a captured graph is
-    # given up.
+    # From the bottom up: once in the child of a fork, before Python runs there; for each device
+    # that its parent had open, when Python runs; after a wait for a host device; when a captured
+    # graph is given up.
     fork_function_t fork
     device_function_t reopen
     device_function_t synchronize

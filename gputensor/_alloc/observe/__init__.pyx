@@ -1,4 +1,5 @@
-# What users read of the allocator: statistics, snapshots and summaries. Nothing here changes memory.
+# What users read of the allocator: statistics, snapshots and summaries. Nothing here changes
+# memory.
 
 from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc

@@ -25,7 +25,8 @@ cdef int64_t _run(int device, const int8_t* op, const int32_t* ids, const int64_
     return -1
 
 
-# The first of `count` elements. Typed memoryviews would do the same, for 15,000 lines of C++ a module.
+# The first of `count` elements. Typed memoryviews would do the same, for 15,000 lines of C++ a
+# module.
 cdef uintptr_t _elements(object array, type scalar, Py_ssize_t count) except? 1:
     if array.dtype != scalar or array.shape != (count,) or not array.flags.c_contiguous:
         raise ValueError(f"trace: got {array.dtype} of shape {array.shape}; "

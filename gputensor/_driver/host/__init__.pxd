@@ -21,8 +21,8 @@ cdef void host_before_fork() noexcept nogil
 cdef void host_after_fork(bint is_child) noexcept nogil
 # Name to count of what is live on the device.
 cdef dict host_live(Driver* table)
-# The section of a call that orders its uses of memory and queues its work, on any device (section.h).
-# Other threads that want one wait meanwhile, without the GIL. Sections nest.
+# The section of a call that orders its uses of memory and queues its work, on any device
+# (section.h). Other threads that want one wait meanwhile, without the GIL. Sections nest.
 cdef void section_begin() noexcept nogil
 cdef bint section_entered() noexcept nogil
 # In a section that waits for other threads: runs what this one has queued in it so far.

@@ -38,8 +38,8 @@ cdef struct ReductionLayout:
 # is the caller's to avoid. Nothing here waits for the device.
 #
 # Operations and their values are rows of operations.py; a code is the number of a row. Here are the
-# codes that C code names, compared with the table at import. COPY casts to the dtype of out whatever
-# compute_dtype is; WHERE reads its first input as bool.
+# codes that C code names, compared with the table at import. COPY casts to the dtype of out
+# whatever compute_dtype is; WHERE reads its first input as bool.
 
 cdef enum:
     OP_COPY = 0

@@ -11,10 +11,10 @@ from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 # Kernels: compiled at their first use on a device, kept by device, launched.
 #
-# `Kernel` is the one type of a compiled kernel. A launcher with a single program keeps a Kernel; one
-# with variants keeps a KernelTable, where an integer names the variant. Neither lookup hashes text
-# or makes a Python object. What a Kernel holds is read without the GIL; a table is read with it,
-# like everything else here.
+# `Kernel` is the one type of a compiled kernel. A launcher with a single program keeps a Kernel;
+# one with variants keeps a KernelTable, where an integer names the variant. Neither lookup hashes
+# text or makes a Python object. What a Kernel holds is read without the GIL; a table is read with
+# it, like everything else here.
 
 cdef class Kernel:
     cdef readonly object program            # a program.Program
@@ -58,8 +58,8 @@ cdef int launch_kernel_3d(int device, uint64_t stream, uint64_t function,
 #
 # A host device may run it at once, or later in any order that its streams and events allow. An
 # exception inside the callable is kept for its device, and raised by the next host_call or
-# raise_pending on that device; on a device that does not defer that is the very same call, or the end
-# of the section that it is in.
+# raise_pending on that device; on a device that does not defer that is the very same call, or the
+# end of the section that it is in.
 # Every function needs the GIL.
 
 # Queues function(*arguments); holds both until it ran (for captured work: until the capture's

@@ -2,8 +2,8 @@
 #
 # A queued call is a small C record that holds references until it ran. The driver gives it back
 # through `run_record`, from whichever thread advances the stream, so that function takes the GIL
-# itself. In a section (_driver/section.h) the call runs at its end at the earliest. Outside of one it
-# may run at once, so the driver is called without the GIL, for other threads' sake.
+# itself. In a section (_driver/section.h) the call runs at its end at the earliest. Outside of one
+# it may run at once, so the driver is called without the GIL, for other threads' sake.
 # A call queued during a capture runs once for each replay of the graph, so its record stays until
 # host_call_release() names the capture.
 
@@ -105,8 +105,8 @@ cdef int raise_pending(int device) except -1:
     return 0
 
 
-# A later device of the same number raises nothing that this one left. Records of captures stay: what
-# is still queued may run them.
+# A later device of the same number raises nothing that this one left. Records of captures stay:
+# what is still queued may run them.
 cdef int _close(int device) except -1:
     cdef HostCalls* calls = calls_of(device)
     forget_kernels(device)

@@ -69,8 +69,8 @@ cdef struct Backend:
     # other: planning takes the first row that wins.
     bint (*can)(const Product* product) except -1 nogil
     bint (*wins)(const Product* product) except -1 nogil
-    # Completes the plan: descriptors, algorithm or kernel. A cuBLAS status, BLAS_NOT_SUPPORTED where
-    # there is no algorithm or nothing compiles the kernel.
+    # Completes the plan: descriptors, algorithm or kernel. A cuBLAS status, BLAS_NOT_SUPPORTED
+    # where there is no algorithm or nothing compiles the kernel.
     int (*build)(const Product* product, const Choice* choice, Plan* plan) except -1 nogil
     size_t (*scratch)(const Plan* plan, const Product* product) noexcept nogil
     int (*launch)(const Work* work) except -1 nogil     # one repetition; a cuBLAS status

@@ -399,8 +399,8 @@ cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture
 # ---- the slot of this room (registry.pxd) ----
 
 # Of an open device: pool id -> the Stream of the last capture into the pool, and whether it is
-# private. Graphs that share a pool capture on one stream, because the allocator reuses memory stream
-# by stream.
+# private. Graphs that share a pool capture on one stream, because the allocator reuses memory
+# stream by stream.
 cdef dict pool_streams(int device):
     cdef PyObject** kept = <PyObject**>device_slot(device, capture_slot)
     cdef dict made

@@ -112,9 +112,9 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
 # Automatic ordering: a use of memory on one stream waits for the uses on other streams that it
 # depends on. DESIGN.md describes the model.
 #
-# Callers are in one section (section_begin of _driver/host/__init__.pxd) from the first order_* call of an
-# operation until its work is queued: between the two, no other thread may use the same memory. All
-# allocations of an operation come before its section.
+# Callers are in one section (section_begin of _driver/host/__init__.pxd) from the first order_*
+# call of an operation until its work is queued: between the two, no other thread may use the same
+# memory. All allocations of an operation come before its section.
 
 # One stream that has used the memory. is_live: it has read since the last write, and is ordered
 # after that write.
@@ -147,8 +147,9 @@ cdef void use_log_drop(UseLog* log) noexcept nogil
 cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil
 cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
-# A read whose work is queued bit by bit: in its section, after order_read. Until the release (by any
-# thread, with or without the GIL) a write of the memory waits in order_write, and so do replays.
+# A read whose work is queued bit by bit: in its section, after order_read. Until the release (by
+# any thread, with or without the GIL) a write of the memory waits in order_write, and so do
+# replays.
 cdef void use_log_hold(UseLog* log) noexcept nogil
 cdef void use_log_release(UseLog* log) noexcept nogil
 # In a section: waits until no memory is held.

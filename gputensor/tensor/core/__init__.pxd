@@ -82,8 +82,8 @@ cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept
 
 # ---- section
 
-# The section in which an operation on tensors orders its uses and queues its work: between the first
-# prepare_read or prepare_write and the last piece of work, no other thread orders or queues.
+# The section in which an operation on tensors orders its uses and queues its work: between the
+# first prepare_read or prepare_write and the last piece of work, no other thread orders or queues.
 #
 #     work_begin()
 #     try:
