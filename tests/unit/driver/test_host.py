@@ -82,7 +82,6 @@ def test_many_pages_take_one_file_descriptor(open_calls):
 
 
 def test_destroyed_pages_give_their_memory_back(open_calls):
-    others = set(os.listdir("/proc/self/fd"))  # of devices that other tests keep open
     calls = open_calls(capacity=1 << 40)
     unit = 16 * MIB
     va = calls.make("va_reserve", unit, 0)
@@ -91,19 +90,21 @@ def test_destroyed_pages_give_their_memory_back(open_calls):
         status = Path("/proc/self/status").read_text()
         return int(status.split("RssShmem:")[1].split()[0])
 
-    start = shared_kib()
+    def held_nbytes():
+        """The bytes of each device's memory file; other tests keep devices open."""
+        files = [f"/proc/self/fd/{fd}" for fd in os.listdir("/proc/self/fd")]
+        files = [file for file in files if "gputensor-host-device" in os.path.realpath(file)]
+        return {file: os.stat(file).st_blocks * 512 for file in files}
+
+    start, before = shared_kib(), held_nbytes()
     for _ in range(8):
         page = calls.make("page_create", unit)
         assert calls.page_map(va, unit, page) == 0
         assert calls.fill_async(va, 1, 1, unit, 0) == 0
         assert calls.page_unmap(va, unit) == 0
         assert calls.page_destroy(page) == 0
-    descriptor = [
-        os.stat(f"/proc/self/fd/{fd}").st_blocks * 512
-        for fd in set(os.listdir("/proc/self/fd")) - others
-        if "gputensor-host-device" in os.path.realpath(f"/proc/self/fd/{fd}")
-    ]
-    assert descriptor and max(descriptor) < unit
+    after = held_nbytes()
+    assert after and max(after[file] - before.get(file, 0) for file in after) < unit
     assert shared_kib() - start < 2 * unit // 1024
 
 
