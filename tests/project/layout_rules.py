@@ -18,6 +18,8 @@ LAYERS = (
     ("_kernels",),
     ("blas",),
     ("tensor",),
+    ("nn", "random", "linalg", "fft"),
+    ("programs", "importers"),
     ("memory", "device", "graphs"),
     ("cli",),
     ("__init__", "__main__"),
@@ -28,7 +30,9 @@ EXCEPTIONS = {
     # The array API standard has every array name the namespace that it belongs to.
     ("gputensor/tensor/interop/array_api.py", "gputensor"),
 }
-PACKAGES = ("_driver", "_arrays", "_alloc", "streams", "_kernels", "blas", "tensor", "cli")
+PACKAGES = (
+    "_driver", "_arrays", "_alloc", "streams", "_kernels", "blas", "tensor", "programs", "cli",
+)  # fmt: skip
 CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".cpp", ".cu", ".cuh")
 TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")
 FOLDERS = ("gputensor", "tests", "benchmarks", "examples", "docs", ".ci")

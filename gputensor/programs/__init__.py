@@ -1,0 +1,1 @@
+"""Programs: functions of tensors, traced once, kept in a file, run without their source."""
