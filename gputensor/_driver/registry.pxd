@@ -74,8 +74,9 @@ ctypedef int (*release_function_t)(int device, uint64_t capture_id) except -1
 ctypedef void (*fork_function_t)() noexcept nogil
 
 cdef struct Slot:
-    size_t nbytes                       # of memory for each open device: zeroed when it opens,
-                                        # freed when it has closed, zeroed in the child of a fork
+    # Of memory for each open device: zeroed when it opens, freed when it has closed, zeroed in the
+    # child of a fork.
+    size_t nbytes
     # From the top down: the device is about to close and still works.
     device_function_t close
     # From the bottom up: once in the child of a fork, before Python runs there; for each device

@@ -112,7 +112,8 @@ cdef void _check_pages(DeviceAllocator* a, Walk* walk, Segment* segment) noexcep
             gt_fault(walk.faults, "the page at %#llx says it is mapped at %#llx",
                      <tiles_ull>(segment.va + cell * a.granularity), <tiles_ull>page.va)
         if page.view_count != 0 and segment.pool != &a.pools[POOL_LARGE]:
-            gt_fault(walk.faults, "the page at %#llx is in a view of another pool", <tiles_ull>page.va)
+            gt_fault(walk.faults, "the page at %#llx is in a view of another pool",
+                     <tiles_ull>page.va)
         page.views_found = 0            # views.pxi goes on from here
         mapped += page.nbytes
         cell += page.nbytes // a.granularity
@@ -127,7 +128,8 @@ cdef void _check_segment(DeviceAllocator* a, Walk* walk, Segment* segment,
     cdef size_t mapped = 0
     cdef int holes = 0
     if block.ptr != segment.va or block.previous != NULL:
-        gt_fault(walk.faults, "segment %#llx does not begin with its first tile", <tiles_ull>segment.va)
+        gt_fault(walk.faults, "segment %#llx does not begin with its first tile",
+                 <tiles_ull>segment.va)
     while block != NULL:
         _check_tile(a, walk, segment, block)
         if block_is_mapped(block):
@@ -148,7 +150,8 @@ cdef void _check_segment(DeviceAllocator* a, Walk* walk, Segment* segment,
         holes -= 1
         block = block.link_next
     if holes != 0:
-        gt_fault(walk.faults, "segment %#llx: %d holes are not in its list", <tiles_ull>segment.va, holes)
+        gt_fault(walk.faults, "segment %#llx: %d holes are not in its list",
+                 <tiles_ull>segment.va, holes)
 
 
 # The list for a size: below 32 units one for each, above it 32 between two powers of two.

@@ -121,8 +121,8 @@ cdef void _check_counts(DeviceAllocator* a, Walk* walk, Segment* segment) noexce
             continue
         if (page.view_count < page.views_found
                 or (a.in_flight == 0 and page.view_count != page.views_found)):
-            gt_fault(walk.faults, "the page at %#llx is in %d views and counts %d", <views_ull>page.va,
-                     page.views_found, page.view_count)
+            gt_fault(walk.faults, "the page at %#llx is in %d views and counts %d",
+                     <views_ull>page.va, page.views_found, page.view_count)
 
 
 # Invariants 7 and 8 of DESIGN.md. Adds the blocks in views to the sums.

@@ -207,7 +207,7 @@ cdef void _give_up(DeviceAllocator* a, BlockPool* pool, Place* place) noexcept n
 
 # Maps pages one after the other from the start of the hole; gives the bytes mapped.
 cdef size_t _growth_map(DeviceAllocator* a, Place* place, Page** pages, Page** mapped,
-                 status_t* status) noexcept nogil:
+                        status_t* status) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef size_t done = 0
     cdef Page* page

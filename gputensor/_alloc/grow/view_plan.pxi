@@ -293,7 +293,8 @@ cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
 # Whether `us` more of driver time, in place of `grow_us`, are within bounds.
 cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
-    return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + VIEW_PLAN_SPEND * STEP_US * reserved / STEP
+    cdef double spend_us = VIEW_PLAN_SPEND * STEP_US * reserved / STEP
+    return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + spend_us
 
 
 # After plan_reuse found nothing, with its plan: pages to map behind a view's end, or into a new

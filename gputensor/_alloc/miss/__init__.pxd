@@ -22,7 +22,7 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil
 # Requests that bypass the pools: caching turned off, or backend:cudaMallocAsync.
 
 cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
-                          status_t* status) noexcept nogil
+                            status_t* status) noexcept nogil
 # Needs the device lock, which it drops: returns memory to the driver that it refused before, or
 # that a capture deferred.
 cdef void uncached_release(DeviceAllocator* a) noexcept nogil
@@ -49,7 +49,7 @@ cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil
 
 # A HELD block for `nbytes` (rounded), or NULL and the status of the last step.
 cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                         status_t* status) noexcept nogil
+                       status_t* status) noexcept nogil
 # throw_on_cudamalloc_oom: whether serving the request by growth would pass what may be reserved.
 cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                         size_t nbytes) noexcept nogil
+                       size_t nbytes) noexcept nogil

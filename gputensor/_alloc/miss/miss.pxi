@@ -128,7 +128,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
 
 
 cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                         size_t nbytes) noexcept nogil:
+                       size_t nbytes) noexcept nogil:
     cdef size_t need, pooled
     if not a.config.throw_on_oom:
         return False
@@ -195,7 +195,7 @@ cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t 
 
 
 cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                         status_t* status) noexcept nogil:
+                       status_t* status) noexcept nogil:
     cdef Block* block = NULL
     cdef uint64_t others, frees
     cdef bint is_refused = False

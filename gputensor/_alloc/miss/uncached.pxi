@@ -87,7 +87,7 @@ cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
 
 
 cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
-                          status_t* status) noexcept nogil:
+                            status_t* status) noexcept nogil:
     cdef Block* block = block_new()
     cdef bint is_claimed
     if block == NULL:

@@ -12,7 +12,7 @@ from gputensor._driver.table cimport status_t
 # Gives the blocks of the pool back that the next work of `stream` comes after all uses of; whether
 # there were any.
 cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
-                                 uint64_t stream) noexcept nogil
+                                uint64_t stream) noexcept nogil
 
 
 # ---- deferred_free

@@ -110,8 +110,8 @@ cdef inline bint _belongs(CaptureReuse* record, BlockPool* pool,
     return record.capture_id == capture_id and record.block.pool.owner == pool.owner
 
 
-cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream, uint64_t capture_id,
-               int count, uint8_t* follows) noexcept nogil:
+cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
+                             uint64_t capture_id, int count, uint8_t* follows) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef CaptureReuse* record = a.capture_reuses
     cdef uint64_t* nodes = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
@@ -132,7 +132,7 @@ cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t strea
 
 
 cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
-                                 uint64_t stream) noexcept nogil:
+                                uint64_t stream) noexcept nogil:
     cdef CaptureReuse** cell = &a.capture_reuses
     cdef CaptureReuse* record = a.capture_reuses
     cdef uint8_t* follows
@@ -146,7 +146,8 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
         count += record.count if _belongs(record, pool, capture_id) else 0
         record = record.next
     follows = <uint8_t*>calloc(count + 1, 1)
-    if capture_id == 0 or follows == NULL or not _capture_reuse_ask(a, pool, stream, capture_id, count, follows):
+    if (capture_id == 0 or follows == NULL
+            or not _capture_reuse_ask(a, pool, stream, capture_id, count, follows)):
         free(follows)
         return False
     while cell[0] != NULL:

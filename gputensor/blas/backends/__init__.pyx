@@ -43,5 +43,14 @@ from gputensor.blas.tuning.measured_algorithms import find_algorithm
 from gputensor.errors import DeviceError, raise_for_status
 
 include "work.pxi"
+include "../kernels/tiny/tiny.pxi"
+include "../kernels/skinny/skinny_mma.pxi"
+include "../kernels/skinny/skinny.pxi"
+include "../kernels/unaligned/unaligned.pxi"
+include "../kernels/packed/packed_schedule.pxi"
+include "../kernels/packed/packed.pxi"
+include "../kernels/pointers/pointers.pxi"
+include "../kernels/integer/integer.pxi"
+include "libraries.pxi"
 include "table.pxi"
 include "planning.pxi"

@@ -1,7 +1,8 @@
 """The table of backends, in the order in which planning asks them.
 
 To add one: a folder below blas/kernels with the kernel, its parameters and the functions of its
-row; then its entry here, the folder's text and the row. Nothing else names a backend of ours.
+row, an `include` of its part in `__init__.pyx`, and the row here. Nothing else names a backend of
+ours.
 """
 
 cdef enum:
@@ -50,32 +51,24 @@ cdef size_t scratch_nbytes(const Plan* plan, const Product* product) noexcept no
 
 # ---- our own kernels
 
-include "../kernels/tiny/tiny.pxi"
 add(Backend(name=b"tiny", call=b"cuLaunchKernel", number=3, role=ROLE_OWN_FIRST, epilogues=DOES_ALL,
             can=tiny_can, wins=tiny_wins, build=tiny_build, scratch=no_scratch,
             launch=tiny_launch))
 
-include "../kernels/skinny/skinny_mma.pxi"
-include "../kernels/skinny/skinny.pxi"
 add(Backend(name=b"skinny", call=b"cuLaunchKernel", number=4, role=ROLE_OWN,
             epilogues=DOES_BIAS | DOES_ADDEND, can=skinny_can, wins=skinny_wins, build=skinny_build,
             scratch=no_scratch, launch=skinny_launch))
 
-include "../kernels/unaligned/unaligned.pxi"
 add(Backend(name=b"unaligned", call=b"cuLaunchKernel", number=6, role=ROLE_OWN, epilogues=DOES_ALL,
             can=unaligned_can, wins=unaligned_wins, build=unaligned_build, scratch=no_scratch,
             launch=unaligned_launch))
 
-include "../kernels/packed/packed_schedule.pxi"
-include "../kernels/packed/packed.pxi"
 add(Backend(name=b"packed", call=b"cuLaunchKernel", number=5, role=ROLE_OWN, epilogues=0,
             can=packed_can, wins=packed_wins, build=packed_build, scratch=packed_scratch,
             launch=packed_launch))
 
 # ---- libraries, and what stands in for them
 
-include "libraries.pxi"
-include "../kernels/pointers/pointers.pxi"
 add(Backend(name=b"pointers", call=b"cublasGemmBatchedEx", number=7, role=ROLE_LIBRARY, epilogues=0,
             can=pointers_can, wins=always, build=cublas_build, scratch=pointers_scratch,
             launch=pointers_launch))
@@ -84,7 +77,6 @@ add(Backend(name=b"cublaslt", call=b"cublasLtMatmul", number=BACKEND_LT, role=RO
             epilogues=DOES_ALL, can=lt_can, wins=always, build=lt_build, scratch=no_scratch,
             launch=lt_launch))
 
-include "../kernels/integer/integer.pxi"
 add(Backend(name=b"integer", call=b"cuLaunchKernel", number=2, role=ROLE_LIBRARY, epilogues=0,
             can=integer_can, wins=always, build=integer_build, scratch=no_scratch,
             launch=integer_launch))

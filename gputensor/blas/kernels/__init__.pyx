@@ -1,21 +1,20 @@
 # What runs around products: padding and epilogues. The products' own kernels are in blas/backends.
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT8, KIND_COMPLEX, KIND_FLOAT,
-    KIND_SMALL, MAX_NDIM, Operand, dtype_itemsize, dtype_kind,
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_INT8, KIND_FLOAT, KIND_SMALL, MAX_NDIM, Operand,
+    dtype_itemsize, dtype_kind,
 )
 from gputensor._kernels.faces cimport OP_ADD, elementwise
 from gputensor._kernels.launch cimport (
     Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
 )
-from gputensor.blas.libraries cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N, OP_T
+from gputensor.blas.libraries cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.plan cimport ACT_NONE, PRODUCT_AS_IT_IS
 
-from gputensor._arrays.element_types import DTYPES
 from gputensor.blas.kernels import programs
 
 include "padding/padding.pxi"

@@ -73,4 +73,3 @@ def release_events(int device):
     while driver != NULL and order_of(device).events.count:
         if event_take(device, &event) == STATUS_OK:
             driver.event_destroy(driver.self, event)
-

@@ -25,8 +25,10 @@ cdef struct GraphStream:
     int capacity
     GraphStream* next
 
-cdef GraphStream* graph_streams = NULL      # guarded by graph_streams_lock, as is all that it leads to
-cdef int total = 0                          # the length of that list; read without the graph_streams_lock
+# The list and everything reachable from it are guarded by graph_streams_lock. Its length is read
+# without the lock.
+cdef GraphStream* graph_streams = NULL
+cdef int total = 0
 cdef int graph_streams_lock = 0
 
 

@@ -93,8 +93,8 @@ cdef class Tensor:
         if self.storage.device < closable:
             storage_check_open(self.storage)
         if self.storage.is_readonly:
-            raise ValueError("the tensor is read-only imported memory: its owner forbids writing, or "
-                             "has a DLPack that cannot allow it; copy it first, or see "
+            raise ValueError("tensor: got read-only imported memory; expected memory whose owner "
+                             "allows writing and whose DLPack can say so: copy it first, or see "
                              "assume_writable of from_dlpack")
         status = order_write(&self.storage.uses, self.storage.block, stream)
         if status:

@@ -1,10 +1,9 @@
-"""Anything into a Tensor, and a Tensor into another dtype or place.
+"""Converts objects to tensors, and tensors to another dtype or device.
 
-`asarray` takes what Python has for arrays. NumPy arrays, NumPy scalars and buffers keep their dtype,
-also as parts of lists (nested.pyx); plain Python floats become float32, ints int64, complex numbers
-complex64. Host memory is copied unless
-``copy=False``; arrays that are on a device already are shared. Numbers must fit an integer dtype
-that is asked for; the elements of arrays are converted as `astype` does.
+`asarray` takes any array-like object. NumPy arrays, NumPy scalars and buffers keep their dtype,
+also as parts of lists (nested.pxi); Python floats become float32, ints int64, complex numbers
+complex64. Host memory is copied unless ``copy=False``; arrays already on a device are shared. Python numbers
+must fit a requested integer dtype; the elements of arrays are converted as `astype` does.
 """
 
 

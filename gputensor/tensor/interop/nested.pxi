@@ -1,9 +1,9 @@
 """Nested lists and tuples with arrays, tensors and NumPy scalars among their parts.
 
-Their dtypes meet by NumPy's promotion, so nothing is narrowed; bfloat16 and float8 stand as float32
-beside a dtype that does not promote to them. Python numbers are weak: one of a higher kind brings the
-default dtype of its kind (int64, float32, complex64), every other takes the dtype of the arrays.
-Lists of Python numbers alone never come here (conversion.pyx).
+Their dtypes promote as in NumPy, so no value is narrowed; bfloat16 and float8 count as float32
+beside a dtype that does not promote to them. Python numbers are weak: one of a higher kind brings
+the default dtype of its kind (int64, float32, complex64), every other takes the dtype of the
+arrays. Lists of Python numbers alone are converted in conversion.pxi.
 """
 
 cdef object numpy_arrays = (np.ndarray, np.generic)

@@ -49,7 +49,7 @@ cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
         fill_indices(indices, operands, ndim, shape, stream)
         a.fill_operand(&whole)
         return check_unused_kernel(a.storage.device, stream, &whole, first_axis, len(indices),
-                                    operands)
+                                   operands)
     finally:
         work_end(a.storage.device)
 

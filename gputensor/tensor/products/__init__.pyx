@@ -18,9 +18,10 @@ from gputensor.blas.plan cimport (
     precision_current, precision_for,
 )
 from gputensor.blas.product cimport (
-    GroupedTask, Options, Pairs, QuantizedProduct, QuantizedTask, ScaledProduct, ScaledTask, Task, check_extents, check_grouped_extents,
-    grouped_launch, grouped_prepare, grouped_release, offsets_check, offsets_launch,
-    options_init, quantized_launch, quantized_prepare, quantized_release, raise_for_shapes, scale_fits, scaled_launch, scaled_prepare, scaled_release,
+    GroupedTask, Options, Pairs, QuantizedProduct, QuantizedTask, ScaledProduct, ScaledTask, Task,
+    check_extents, check_grouped_extents, grouped_launch, grouped_prepare, grouped_release,
+    offsets_check, offsets_launch, options_init, quantized_launch, quantized_prepare,
+    quantized_release, raise_for_shapes, scale_fits, scaled_launch, scaled_prepare, scaled_release,
     task_launch, task_prepare, task_release,
 )
 from gputensor.streams.order cimport current_handle

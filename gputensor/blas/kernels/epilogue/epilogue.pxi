@@ -156,15 +156,16 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
     p.units = p.axes[0].size // <uint64_t>vector
     for axis in range(1, rank):
         p.units *= p.axes[axis].size
-    function = epilogue_function_for(device, operands, epilogue.activation, rank, vector, is_wide(&p, rank))
+    function = epilogue_function_for(device, operands, epilogue.activation, rank, vector,
+                                     is_wide(&p, rank))
     grid = (p.units + EPILOGUE_BLOCK * UNROLL - 1) // (EPILOGUE_BLOCK * UNROLL)
-    return launch_kernel(device, stream, function,
-                         <unsigned int>(grid if grid < EPILOGUE_MAX_GRID else EPILOGUE_MAX_GRID), EPILOGUE_BLOCK, 0, &p,
+    grid = grid if grid < EPILOGUE_MAX_GRID else EPILOGUE_MAX_GRID
+    return launch_kernel(device, stream, function, <unsigned int>grid, EPILOGUE_BLOCK, 0, &p,
                          epilogue_nbytes(rank))
 
 
-cdef uint64_t epilogue_function_for(int device, OperandPtr* operands, int activation, int rank, int vector,
-                           bint is_wide) except 0:
+cdef uint64_t epilogue_function_for(int device, OperandPtr* operands, int activation, int rank,
+                                    int vector, bint is_wide) except 0:
     cdef int bias = operands[3].dtype if operands[3] else operands[OUT].dtype
     cdef int residual = operands[4].dtype if operands[4] else operands[OUT].dtype
     cdef bint is_scaled = operands[1] is not NULL or operands[2] is not NULL

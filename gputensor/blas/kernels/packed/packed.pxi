@@ -90,7 +90,8 @@ cdef extern from "gputensor/blas/kernels/packed/packed.h" namespace "gputensor" 
         float alpha
         float beta
 
-cdef struct Kernels:            # what the handle of a plan points to; each a Kernel of `packed_table`
+# The handle of a plan points to one of these; each member is a Kernel of `packed_table`.
+cdef struct Kernels:
     void* pack
     void* product[2]            # the second adds to what C holds
     int shared_nbytes

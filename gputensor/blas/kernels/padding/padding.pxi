@@ -37,7 +37,7 @@ cdef double PADDING_COPY_RATE = 3.8e12  # bytes read and written in a second
 cdef double PADDING_LAUNCH = 2.5e-6     # one kernel more in a stream, seconds
 cdef int padding_mode = PADDING_AUTO
 PADDING_MODES = {"auto": PADDING_AUTO, "never": PADDING_NEVER, "inputs": PADDING_INPUTS,
-         "all": PADDING_ALL}
+                 "all": PADDING_ALL}
 
 
 cdef Rates rates_of(const Product* product) noexcept nogil:
@@ -54,7 +54,8 @@ cdef Rates rates_of(const Product* product) noexcept nogil:
 
 
 cdef inline bint is_odd(uint64_t ptr, int64_t ld, int64_t stride, int64_t itemsize) noexcept nogil:
-    return (ptr | <uint64_t>(ld * itemsize) | <uint64_t>(stride * itemsize)) & (PADDING_ALIGNMENT - 1) != 0
+    cdef uint64_t steps = <uint64_t>(ld * itemsize) | <uint64_t>(stride * itemsize)
+    return (ptr | steps) & (PADDING_ALIGNMENT - 1) != 0
 
 
 cdef inline int64_t rounded(int64_t size, int64_t itemsize) noexcept nogil:
@@ -142,10 +143,12 @@ cdef double copy_time(const Product* product, int which) noexcept nogil:
 cdef double product_time(const Product* product, double rate) noexcept nogil:
     """The larger of the time that the arithmetic takes and that of whole waves of small tiles."""
     cdef double arithmetic = 2.0 * product.m * product.n * product.k * product.batch / rate
-    cdef int64_t tiles = (((product.m + PADDING_TILE - 1) // PADDING_TILE) * ((product.n + PADDING_TILE - 1) // PADDING_TILE)
-                          * product.batch)
+    cdef int64_t rows = (product.m + PADDING_TILE - 1) // PADDING_TILE
+    cdef int64_t columns = (product.n + PADDING_TILE - 1) // PADDING_TILE
+    cdef int64_t tiles = rows * columns * product.batch
     cdef int64_t waves = (tiles + MULTIPROCESSORS - 1) // MULTIPROCESSORS
-    cdef double tiled = 2.0 * PADDING_TILE * PADDING_TILE * waves * product.k * MULTIPROCESSORS / rate
+    cdef double tile = 2.0 * PADDING_TILE * PADDING_TILE * product.k
+    cdef double tiled = tile * waves * MULTIPROCESSORS / rate
     return arithmetic if arithmetic > tiled else tiled
 
 

@@ -8,7 +8,7 @@ of memory asks for at full speed) and the activations.
 """
 
 cdef enum:
-    SKINNY_ALIGNMENT = 16              # bytes; of every address and pitch that is copied asynchronously
+    SKINNY_ALIGNMENT = 16       # bytes; of each address and pitch of an asynchronous copy
     SLICE = 128                 # k; splits and spans are multiples of it
     ROW_PAD = 64                # bytes between rows of x, which keep a warp's reads off one bank
     RING_NBYTES = 65536
@@ -91,7 +91,7 @@ cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
                         SkinnyBlockShape* shape) noexcept nogil:
     """Warps, tiles and splits: a wave of two blocks a multiprocessor, if N and K allow it."""
     cdef int64_t wanted = 2 * device.multiprocessors
-    cdef int64_t blocks
+    cdef int64_t blocks, rows
     # Stages of 8 or 16 KiB. A wider tile reads each x for more outputs, which counts once there
     # are many.
     shape.tiles, shape.warps = 1, 8
@@ -103,7 +103,8 @@ cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
     if forced_warps:
         shape.warps = forced_warps
     while True:
-        blocks = skinny_up(product.n, 16 * shape.tiles * shape.warps) // (16 * shape.tiles * shape.warps)
+        rows = 16 * shape.tiles * shape.warps
+        blocks = skinny_up(product.n, rows) // rows
         if 2 * blocks * shape.splits > wanted:
             break
         if (device.can_cluster and shape.splits < MAX_SPLITS and not skinny_forced_splits
@@ -171,7 +172,7 @@ cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexc
 
 
 cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* device,
-                       SkinnyBlockShape* shape) noexcept nogil:
+                              SkinnyBlockShape* shape) noexcept nogil:
     shape.tokens = tokens_of(product)
     choose_blocks(product, device, shape)
     choose_memory(product, device, shape)
@@ -201,7 +202,8 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
         if product.w_pitch % own:
             return False
     else:
-        if product.form == FORM_INT8 and (product.w_pitch % SKINNY_ALIGNMENT or product.k % SKINNY_ALIGNMENT):
+        if product.form == FORM_INT8 and (product.w_pitch % SKINNY_ALIGNMENT
+                                          or product.k % SKINNY_ALIGNMENT):
             return False
         if product.group not in (0, 32, 64, 128):
             return False
@@ -211,7 +213,8 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
     return addresses % SKINNY_ALIGNMENT == 0
 
 
-cdef uint64_t skinny_function_for(const SmallProduct* product, const SkinnyBlockShape* shape) except 0:
+cdef uint64_t skinny_function_for(const SmallProduct* product,
+                                  const SkinnyBlockShape* shape) except 0:
     cdef uint64_t key = 0
     cdef void* found
     cdef int shared_nbytes = half_nbytes(device_facts(product.device))
@@ -342,11 +345,12 @@ def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
         raise ValueError(f"splits is {splits}; it may be 0, 1, 2, 4 or 8")
     if stages and not 2 <= stages <= 31:
         raise ValueError(f"stages is {stages}; it may be 0 or 2 to 31")
-    skinny_forced_tiles, forced_warps, skinny_forced_stages, skinny_forced_splits = tiles, warps, stages, splits
+    skinny_forced_tiles, forced_warps = tiles, warps
+    skinny_forced_stages, skinny_forced_splits = stages, splits
 
 
 def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
-                int shared_nbytes=233472):
+                       int shared_nbytes=233472):
     """Return the shape of blocks that the rules give float32 on a device, as a dict.
 
     >>> shape = skinny_block_shape((16, 8192, 8192))

@@ -96,10 +96,12 @@ cdef inline int64_t skinny_mma_columns_of(const SmallProduct* product) noexcept 
 cdef inline int64_t part_columns(const SmallProduct* product,
                                  const SkinnyMmaBlockShape* shape) noexcept nogil:
     """Of the longest part of K."""
-    return over(over(skinny_mma_columns_of(product), shape.step), shape.splits * shape.k_warps) * shape.step
+    cdef int64_t steps = over(skinny_mma_columns_of(product), shape.step)
+    return over(steps, shape.splits * shape.k_warps) * shape.step
 
 
-cdef int skinny_mma_stage_nbytes(const SmallProduct* product, const SkinnyMmaBlockShape* shape) noexcept nogil:
+cdef int skinny_mma_stage_nbytes(const SmallProduct* product,
+                                 const SkinnyMmaBlockShape* shape) noexcept nogil:
     cdef int copies = 1
     cdef int nbytes
     if product.form == FORM_INT8:
@@ -173,10 +175,10 @@ cdef double cost_of(const SmallProduct* product, const SmallDevice* device,
 
 
 cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice* device,
-                       SkinnyMmaBlockShape* best) noexcept nogil:
+                                  SkinnyMmaBlockShape* best) noexcept nogil:
     """The shape of least modelled time; False when none fits the shared memory."""
     cdef SkinnyMmaBlockShape shape
-    cdef int tiles, row_warps, splits
+    cdef int tiles, row_warps, splits, widest
     cdef int64_t steps
     memset(&shape, 0, sizeof(shape))
     best.span = 0
@@ -184,7 +186,8 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
     shape.step = 1 if product.form == FORM_PLAIN else 2
     steps = over(skinny_mma_columns_of(product), shape.step)
     # Wider tiles first, which read x less often: the first of equals is taken.
-    for tiles in range(4 if skinny_mma_forced_tiles else 2 if product.form == FORM_INT4 else 1, 0, -1):
+    widest = 4 if skinny_mma_forced_tiles else 2 if product.form == FORM_INT4 else 1
+    for tiles in range(widest, 0, -1):
         for row_warps in range(1, MAX_WARPS + 1):
             for splits in range(1, 3 if device.can_cluster else 2):
                 if ((skinny_mma_forced_tiles and tiles != skinny_mma_forced_tiles)
@@ -208,7 +211,8 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
 cdef inline uint64_t function_of(void* kernel, const SmallProduct* product,
                                  const SmallDevice* device) except 0:
     # As much shared memory as any span of a shape can ask for.
-    return kernel_function(<Kernel>kernel, product.device, device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES)
+    return kernel_function(<Kernel>kernel, product.device,
+                           device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES)
 
 
 cdef void* kernel_for(const SmallProduct* product, const SmallDevice* device,
@@ -229,7 +233,8 @@ cdef void* kernel_for(const SmallProduct* product, const SmallDevice* device,
     return found
 
 
-cdef const Known* skinny_mma_known(const SmallProduct* product, const SmallDevice* device) except NULL:
+cdef const Known* skinny_mma_known(const SmallProduct* product,
+                                   const SmallDevice* device) except NULL:
     """The shape of blocks and the kernel, found once for each product that keeps its place."""
     cdef uint64_t mixed = (product.n * 31 + product.k) * 31 + product.m
     cdef Known* found
@@ -295,13 +300,15 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_
 
 # ---- for tests and measurements
 
-def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int stages=0, int splits=0):
+def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int stages=0,
+                         int splits=0):
     """Force parts of the shape of blocks, to measure them; 0 leaves a part to the rules.
 
     >>> skinny_mma_configure(stages=4)
     >>> skinny_mma_configure()
     """
-    global skinny_mma_forced_tiles, forced_row_warps, forced_k_warps, skinny_mma_forced_stages, skinny_mma_forced_splits
+    global skinny_mma_forced_tiles, forced_row_warps, forced_k_warps
+    global skinny_mma_forced_stages, skinny_mma_forced_splits
     if splits not in (0, 1, 2):
         raise ValueError(f"splits is {splits}; it may be 0, 1 or 2")
     if stages and not 2 <= stages <= SKINNY_MMA_MAX_STAGES:
@@ -316,7 +323,7 @@ def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int sta
 
 
 def skinny_mma_block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
-                bint can_cluster=True, int shared_nbytes=233472):
+                           bint can_cluster=True, int shared_nbytes=233472):
     """Return the shape of blocks that the rules give on a device, as a dict.
 
     >>> shape = skinny_mma_block_shape(2, 10, (1, 8192, 8192), group=128)
