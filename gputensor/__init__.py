@@ -61,7 +61,11 @@ from gputensor.tensor.functions import *  # noqa: F403 - the table of operations
 from gputensor.tensor.interop import asarray, ascontiguous, astype, copy, from_dlpack
 from gputensor.tensor.interop.array_api import VERSION as __array_api_version__
 from gputensor.tensor.interop.array_api import Info as __array_namespace_info__
-from gputensor.tensor.interop.safetensors import load_safetensors, save_safetensors
+from gputensor.tensor.interop.safetensors import (
+    load_safetensors,
+    map_safetensors,
+    save_safetensors,
+)
 from gputensor.tensor.manipulation import (
     arange,
     broadcast_arrays,
@@ -194,6 +198,7 @@ __all__ = [
     "linspace",
     "load_safetensors",
     "logaddexp",
+    "map_safetensors",
     "matmul",
     "matrix_transpose",
     "memory",

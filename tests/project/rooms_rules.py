@@ -14,7 +14,9 @@ ROOMS = {
     "_driver": (
         "environment", "table", "settings", "layers", "cuda", "host", "registry", "__init__",
     ),
-    "_arrays": ("element_types", "__init__", "dtypes", "promotion", "overlap"),
+    "_arrays": (
+        "element_types", "__init__", "dtypes", "promotion", "overlap", "safetensors_file",
+    ),
     "_alloc": (
         "config.options", "config.settings", "config", "model", "history.pool_names", "history",
         "core", "grow", "order", "miss", "allocator", "pinned", "observe", "foreign", "replay",

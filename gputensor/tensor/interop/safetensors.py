@@ -1,42 +1,29 @@
-"""Tensors in safetensors files: named tensors without pickle.
+"""Tensors in safetensors files: named tensors without pickle, mapped when read."""
 
-The `safetensors` package does the format and is imported at the first call. Its NumPy reader knows
-neither bfloat16 nor float8, so reading goes one level below it, to the bytes of each tensor.
-"""
+import os
 
 import numpy as np
 
-from gputensor._arrays.element_types import DTYPES
+from gputensor._arrays.safetensors_file import (
+    TYPE_OF,
+    Part,
+    SafetensorsFileError,
+    entry_array,
+    open_file,
+    write_file,
+)
+from gputensor.strict_json import MOST_NESTED, shown
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.transfer import numpy
 
-__all__ = ["load_safetensors", "save_safetensors"]
-
-# The format's names of the element types -> ours.
-NAMES = {
-    "BOOL": "bool",
-    "I8": "int8",
-    "I16": "int16",
-    "I32": "int32",
-    "I64": "int64",
-    "U8": "uint8",
-    "U16": "uint16",
-    "U32": "uint32",
-    "U64": "uint64",
-    "F16": "float16",
-    "BF16": "bfloat16",
-    "F32": "float32",
-    "F64": "float64",
-    "C64": "complex64",
-    "F8_E4M3": "float8_e4m3",
-    "F8_E5M2": "float8_e5m2",
-}
-_NUMPY = {row.name: row.numpy for row in DTYPES}
+__all__ = ["load_safetensors", "map_safetensors", "save_safetensors"]
 
 
 def load_safetensors(path, *, device=None):
     """Return the tensors of a safetensors file, as a dict of name to Tensor.
+
+    The file is mapped, so host memory is needed for a few MiB at a time only.
 
     Parameters
     ----------
@@ -46,30 +33,69 @@ def load_safetensors(path, *, device=None):
 
     Raises
     ------
-    ModuleNotFoundError
-        The ``safetensors`` package is not installed.
     ValueError
-        The file holds an element type that has no counterpart here.
+        The file is no safetensors file, or holds an element type that has no counterpart here.
     """
-    import safetensors
+    file = open_file(path)
+    return {name: asarray(entry_array(file, name), device=device) for name in file.entries}
 
-    with open(path, "rb") as file:
-        entries = safetensors.deserialize(file.read())
-    tensors = {}
-    for name, entry in entries:
-        if entry["dtype"] not in NAMES:
-            raise ValueError(
-                f"{path}: tensor {name!r} has element type {entry['dtype']}; "
-                f"allowed are {', '.join(NAMES)}"
+
+def map_safetensors(path):
+    """Return the arrays of a safetensors file as a tree by their dotted names, unread.
+
+    ``layers.0.q`` is ``tree["layers"][0]["q"]``: parts that count from 0 on make lists. The leaves
+    are read-only NumPy arrays over the mapped file, whose bytes are read when they are needed. The
+    file must not change as long as they live.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+
+    Raises
+    ------
+    ValueError
+        As `load_safetensors` does, and when a name is the beginning of another.
+
+    Examples
+    --------
+    >>> import os, tempfile
+    >>> path = os.path.join(tempfile.mkdtemp(), "w.safetensors")
+    >>> gt.save_safetensors({"layers.0.q": gt.ones((2, 3)), "head": gt.ones(4)}, path)
+    >>> tree = gt.map_safetensors(path)
+    >>> tree["layers"][0]["q"].shape
+    (2, 3)
+    """
+    file = open_file(path)
+    tree = {}
+    for name in file.entries:
+        *branches, leaf = name.split(".")
+        node = tree
+        for branch in branches if len(branches) < MOST_NESTED else ():
+            node = node.setdefault(branch, {})
+            if not isinstance(node, dict):
+                break
+        if not isinstance(node, dict) or leaf in node or len(branches) >= MOST_NESTED:
+            raise SafetensorsFileError(
+                f"{file.path}: got the name {shown(name)}; expected at most {MOST_NESTED} parts, "
+                "and no name that is the beginning of another"
             )
-        dtype = _NUMPY[NAMES[entry["dtype"]]]
-        array = np.frombuffer(entry["data"], dtype).reshape(entry["shape"])
-        tensors[name] = asarray(array, device=device)
-    return tensors
+        node[leaf] = entry_array(file, name)
+    return with_lists(tree)
+
+
+def with_lists(tree):
+    """Return the tree with a list in the place of each dict whose names count from 0 on."""
+    if not isinstance(tree, dict):
+        return tree
+    parts = {name: with_lists(part) for name, part in tree.items()}
+    numbers = [str(number) for number in range(len(parts))]
+    if parts and parts.keys() == set(numbers):
+        return [parts[number] for number in numbers]
+    return parts
 
 
 def save_safetensors(tensors, path, *, metadata=None):
-    """Write named tensors to a safetensors file; waits for their values.
+    """Write named tensors to a safetensors file, whole or not at all; waits for their values.
 
     Parameters
     ----------
@@ -78,11 +104,24 @@ def save_safetensors(tensors, path, *, metadata=None):
     metadata : dict of str to str, optional
         Free text that goes into the file's header.
     """
-    from safetensors.numpy import save_file
-
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"save_safetensors: {name!r} is a {type(tensor).__name__}; a Tensor is needed"
             )
-    save_file({name: numpy(tensor) for name, tensor in tensors.items()}, path, metadata=metadata)
+        if str(tensor.dtype) not in TYPE_OF:
+            raise ValueError(
+                f"{name}: got dtype {tensor.dtype}; expected one of {', '.join(TYPE_OF)}"
+            )
+    # The widest elements first, so that each tensor is aligned to its elements.
+    names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
+    parts = [tensor_part(name, tensors[name]) for name in names]
+    write_file(os.fspath(path), parts, metadata or {})
+
+
+def tensor_part(name, tensor):
+    def chunks():
+        return [numpy(tensor).reshape(-1).view(np.uint8)]
+
+    nbytes = tensor.size * tensor.dtype.itemsize
+    return Part(name, TYPE_OF[str(tensor.dtype)], tensor.shape, nbytes, chunks)
