@@ -12,6 +12,8 @@ __all__ = [
     "DriverError",
     "GpuTensorError",
     "OutOfMemoryError",
+    "ProgramError",
+    "ProgramFileError",
     "argument_error",
     "raise_for_status",
     "status_text",
@@ -146,6 +148,14 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
         self.facts = dict(facts or {})
         self.option = option
         self.call_sites = list(call_sites)
+
+
+class ProgramError(GpuTensorError, ValueError):
+    """A traced function breaks a rule that all functions keep; the message names the call."""
+
+
+class ProgramFileError(ProgramError):
+    """A program file is damaged, or made to harm; nothing of it was used."""
 
 
 class Described(str):

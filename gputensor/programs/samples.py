@@ -1,0 +1,286 @@
+"""Sizes at which a function with dims is traced, and integers explained by what they are there.
+
+A trace at one size has plain ints. An `Explainer` is given what one integer is at every sample and
+answers with the simplest integer of the form that is exactly that, or None. Nothing here traces.
+"""
+
+from __future__ import annotations
+
+from gputensor.programs import dims as forms
+
+__all__ = ["Explainer", "confirming", "explain", "samples"]
+
+# Divisors of floor divisions that are tried: strides of slices and windows, sizes of tiles.
+_DIVISORS = (*range(2, 33), 48, 64, 96, 128, 256, 512, 1024)
+_MAX_TERMS = 40  # products that take part in sums of two terms
+
+
+def samples(dims):
+    """Return the sizes to trace at: four for one dim, two more for each further one.
+
+    The first has every dim at its low end (not below 2), the last at its high end; between them
+    the dims vary independently, each with an odd size where its multiple allows. A dim with few
+    sizes takes each of them.
+
+    Parameters
+    ----------
+    dims : iterable of Dim
+
+    Returns
+    -------
+    list of dict
+        From the name of a dim to a size.
+    """
+    dims = list(dims)
+    if not dims:
+        return [{}]
+    count = 2 + 2 * len(dims)
+    columns = {dim.name: _sizes(dim, count, place) for place, dim in enumerate(dims)}
+    found = []
+    for row in range(count):
+        sizes = {name: column[row] for name, column in columns.items()}
+        if sizes not in found:
+            found.append(sizes)
+    return found
+
+
+def _sizes(dim, count, place):
+    """`count` sizes of one dim from low to high; those between in an order of their own."""
+    step = dim.multiple
+    low, high = dim.low // step, dim.high // step
+    if low * step < 2 and low < high:
+        low += 1
+    inner, between = count - 2, []
+    for index in range(inner):
+        part = (index + 1 + place / 7) / (inner + 1)
+        near = round(low * (high / low) ** part)
+        around = range(max(low + 1, near - 64), min(high, near + 65))
+        candidates = sorted(around, key=lambda q, near=near: abs(q - near))
+        wanted = (index + place) % 2 == 0  # every second size is odd
+        fresh = [q for q in candidates if q not in between]
+        fitting = [q for q in fresh if q % 2 == wanted] if step % 2 else fresh
+        between.append((fitting or fresh or [(low, high)[index % 2]])[0])
+    turn = place * 2 % inner if inner else 0
+    if place % 2:
+        between.reverse()
+    return [q * step for q in (low, *between[turn:], *between[:turn], high)]
+
+
+def explain(values, samples, known=()):
+    """Return the integer of the form that has these values at the samples, or None.
+
+    >>> from gputensor.programs.dims import text
+    >>> text(explain((5, 11, 21), [{"n": 2}, {"n": 5}, {"n": 10}]))
+    '2*n + 1'
+    """
+    return Explainer(samples, known).explain(values)
+
+
+class Explainer:
+    """Explains integers by the samples; `known` are extents that the graph already has.
+
+    What it tries, in this order: a constant; a known extent; a·x + b; (a·x + b)//c; the product of
+    two of dims and known extents, times a, plus b; sums of two such terms; products of a known
+    extent and one of these.
+    """
+
+    def __init__(self, samples, known=()):
+        self.samples = list(samples)
+        self._found = {}
+        self._columns = {}  # column of values -> expression, simplest first
+        for name in self.samples[0]:
+            self.learn(("dim", name))
+        for integer in known:
+            self.learn(integer)
+
+    def learn(self, integer):
+        """Add an extent that the graph has to what explains others."""
+        if type(integer) is int:
+            return
+        column = self._column(integer)
+        if column not in self._columns and len(set(column)) > 1:
+            self._columns[column] = integer
+            self._found = {values: found for values, found in self._found.items() if found}
+
+    def explain(self, values):
+        """Return the integer of the form with these values, or None. Values are ints."""
+        values = tuple(values)
+        first = values[0]
+        if values.count(first) == len(values):
+            return first
+        if values in self._columns:
+            return self._columns[values]
+        if values not in self._found:
+            self._found[values] = self._search(values)
+        return self._found[values]
+
+    def _column(self, integer):
+        return tuple(forms.evaluate(integer, sizes) for sizes in self.samples)
+
+    def _search(self, values):
+        plain = self._columns
+        return (
+            self._one_term(values, plain)
+            or self._quotient(values)
+            or self._one_term(values, self._products())
+            or self._two_terms(values)
+            or self._factored(values)
+        )
+
+    def _products(self):
+        """Columns of the products of two of what is known; fewer where much is known."""
+        known = list(self._columns.items())[:_MAX_TERMS]
+        found = {}
+        for place, (left, x) in enumerate(known):
+            for right, y in known[: place + 1]:
+                column = tuple(a * b for a, b in zip(left, right, strict=True))
+                if column not in self._columns and column not in found:
+                    found[column] = forms.mul(x, y)
+        return found
+
+    def _one_term(self, values, columns):
+        """a·x + b"""
+        best = None
+        for column, term in columns.items():
+            at = next(i for i, x in enumerate(column) if x != column[0])
+            factor, rest = divmod(values[at] - values[0], column[at] - column[0])
+            if rest or not factor:
+                continue
+            offset = values[0] - factor * column[0]
+            if all(factor * x + offset == v for x, v in zip(column, values, strict=True)):
+                cost = (abs(factor) != 1) + 2 * (offset != 0) + (factor < 0)
+                if best is None or cost < best[0]:
+                    best = cost, forms.add(forms.mul(factor, term), offset)
+        return best and best[1]
+
+    def _quotient(self, values):
+        """(a·x + b)//c, c smallest first; b = 0, else rounding up, else another b."""
+        for divisor in _DIVISORS:
+            for column, term in self._columns.items():
+                low, high = min(column), max(column)
+                rise = values[column.index(high)] - values[column.index(low)]
+                # The ends differ by a/c of the column's difference, give or take one.
+                for factor in _between((rise - 1) * divisor, (rise + 1) * divisor, high - low):
+                    pairs = list(zip(column, values, strict=True))
+                    least = max(divisor * v - factor * x for x, v in pairs)
+                    most = min(divisor * v - factor * x for x, v in pairs) + divisor - 1
+                    if factor and least <= most:
+                        offset = _simplest(least, most, divisor)
+                        over = forms.add(forms.mul(factor, term), offset)
+                        return forms.floordiv(over, divisor)
+        return None
+
+    def _two_terms(self, values):
+        """a·x + b·y + c for dims, known extents and products of two of these."""
+        terms = list((self._columns | self._products()).items())[:_MAX_TERMS]
+        for place, (left, x) in enumerate(terms):
+            for right, y in terms[:place]:
+                found = _plane(values, left, right)
+                if found:
+                    a, b, c = found
+                    return forms.add(forms.mul(a, x), forms.mul(b, y), c)
+        return None
+
+    def _factored(self, values):
+        """x·(…), where the quotient is one of the simpler forms."""
+        for column, term in self._columns.items():
+            if all(x and v % x == 0 for x, v in zip(column, values, strict=True)):
+                rest = tuple(v // x for x, v in zip(column, values, strict=True))
+                found = (
+                    self._one_term(rest, self._columns)
+                    or self._quotient(rest)
+                    or self._one_term(rest, self._products())
+                    or self._two_terms(rest)
+                )
+                if found:
+                    return forms.mul(term, found)
+        return None
+
+
+def _between(low, high, by):
+    """The ints f with low < f·by < high, at most 8 of them, those near 0 first."""
+    first, last = low // by + 1, -(-high // by) - 1
+    return sorted(range(first, min(last, first + 7) + 1), key=abs)
+
+
+def _simplest(least, most, divisor):
+    for offset in (0, divisor - 1):
+        if least <= offset <= most:
+            return offset
+    return (least + most) // 2  # few rounds of `confirming` find it
+
+
+def _plane(values, left, right):
+    """Ints (a, b, c), a and b not 0, with a·left + b·right + c == values, or None."""
+    x0, y0, v0 = left[0], right[0], values[0]
+    rows = [(x - x0, y - y0, v - v0) for x, y, v in zip(left, right, values, strict=True)]
+    one = next((row for row in rows if row[0] or row[1]), None)
+    for other in rows:
+        base = one[0] * other[1] - one[1] * other[0]
+        if base:
+            break
+    else:
+        return None
+    a, rest = divmod(one[2] * other[1] - one[1] * other[2], base)
+    b, more = divmod(one[0] * other[2] - one[2] * other[0], base)
+    if rest or more or not a or not b:
+        return None
+    if any(a * x + b * y != v for x, y, v in rows):
+        return None
+    return a, b, v0 - a * x0 - b * y0
+
+
+def confirming(integers, dims, samples):
+    """Return further sizes that pin down the floor divisions in these integers.
+
+    Floor divisions that differ in one rounded value can agree at all samples. For each the
+    smallest and the largest remainder in the range settle it: where traces at the sizes returned
+    have the values that the integers have there, no other offset explains them. Where they do not,
+    explain again with these sizes among the samples; a few rounds settle it.
+
+    Parameters
+    ----------
+    integers : iterable of integers of the form
+    dims : iterable of Dim
+    samples : list of dict
+        The sizes that were traced.
+
+    Returns
+    -------
+    list of dict
+    """
+    dims = {dim.name: dim for dim in dims}
+    divisions, more = {}, []
+    for integer in integers:
+        _divisions(integer, divisions)
+    for over, divisor in divisions:
+        for wanted in (min, max):
+            sizes = _extreme(over, divisor, dims, samples, wanted)
+            if sizes not in samples and sizes not in more:
+                more.append(sizes)
+    return more
+
+
+def _divisions(integer, found):
+    if type(integer) is tuple and integer[0] != "dim":
+        if integer[0] == "floordiv":
+            found[integer[1], integer[2]] = True
+        for part in integer[1:]:
+            _divisions(part, found)
+
+
+def _extreme(over, divisor, dims, samples, wanted):
+    """Sizes with the smallest or largest remainder; a sample if one has it."""
+
+    def remainder(sizes):
+        return forms.evaluate(over, sizes) % divisor
+
+    best = wanted(samples, key=remainder)
+    start = samples[len(samples) // 2]
+    for name in sorted(forms.names(over)):
+        dim = dims[name]
+        low = dim.low if dim.low >= 2 or dim.low == dim.high else dim.low + dim.multiple
+        sizes = range(low, dim.high + 1, dim.multiple)[: min(divisor, 4096)]
+        tried = [start | {name: size} for size in sizes]
+        best = wanted([best, *tried], key=remainder)
+    return best

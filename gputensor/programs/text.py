@@ -1,0 +1,197 @@
+"""What `print` shows of a function: one line for each call. Nothing parses it.
+
+A temporary prints as its number, a weight, constant, input or state as its name. An operand shows
+what differs from the way its value was made: dtype, shape, strides when they are not row-major,
+and the offset in bytes.
+"""
+
+from __future__ import annotations
+
+from gputensor.programs import dims as forms
+from gputensor.programs.function import Operand
+
+__all__ = ["dtype_text", "function_text", "operand_text", "program_text"]
+
+_SHORT = {
+    "bool": "i1", "bfloat16": "bf16", "float8_e4m3": "f8E4M3FN", "float8_e5m2": "f8E5M2",
+    "complex64": "cf64", "complex128": "cf128",
+}  # fmt: skip
+_WIDE = 96  # results stand in one column unless a call is longer
+_MAX_ITEMS = 6  # states and inputs that the first line shows from each end
+
+
+def dtype_text(dtype):
+    """The short name of a dtype.
+
+    >>> dtype_text("float32"), dtype_text("uint8"), dtype_text("bool")
+    ('f32', 'ui8', 'i1')
+    """
+    if dtype in _SHORT:
+        return _SHORT[dtype]
+    return dtype.replace("uint", "ui").replace("float", "f").replace("int", "i")
+
+
+def _extents(integers):
+    return "[" + ",".join(forms.text(part) for part in integers) + "]"
+
+
+def operand_text(operand, dims=()):
+    """The layout of an operand: ``f32[1,4096]``, ``f32[64,8]/[1,64]+256``.
+
+    `dims` are the dims of its integers.
+    """
+    text = dtype_text(operand.dtype) + _extents(operand.shape)
+    if not all(_is_row_major(operand, sizes) for sizes in forms.ends(dims)):
+        text += "/" + _extents(operand.strides)
+    if operand.offset != 0:
+        text += f"+{_enclosed(operand.offset)}"
+    return text
+
+
+def _enclosed(integer):
+    text = forms.text(integer)
+    return f"({text})" if " " in text or text.startswith("-") else text
+
+
+def _is_row_major(operand, sizes):
+    """Tried at the ends of the range: integers from a file are not to be multiplied out."""
+    try:
+        shape = [forms.evaluate(extent, sizes) for extent in operand.shape]
+        strides = [forms.evaluate(stride, sizes) for stride in operand.strides]
+    except (KeyError, ValueError):
+        return False
+    step = 1
+    for extent, stride in zip(reversed(shape), reversed(strides), strict=False):
+        if extent > 1 and stride != step:
+            return 0 in shape
+        step *= extent
+    return True
+
+
+def program_text(program):
+    """The text of all functions of a ProgramData."""
+    return "\n\n".join(function_text(f, program.states) for f in program.functions.values())
+
+
+def function_text(function, states=None):
+    """The text of a function.
+
+    Parameters
+    ----------
+    function : Function
+    states : dict, optional
+        From the name of a state to (dtype, shape); without it only names are shown.
+    """
+    lines = [_head(function, states or {})]
+    rows = _Rows(function, function.dims.values()).fill("  ")
+    wide = min(max(len(left) for left, _right in rows), _WIDE)
+    lines += [f"{left:<{wide}} : {right}" if right else left for left, right in rows]
+    return "\n".join(lines)
+
+
+def _head(function, states):
+    dims = function.dims.values()
+    inputs = [f"{item.path}: {operand_text(item.operand, dims)}" for item in function.inputs]
+    held = []
+    for name in function.states:
+        dtype, shape = states.get(name, ("", ()))
+        held.append(f"{name}: {dtype_text(dtype)}{_extents(shape)}" if dtype else name)
+    results = [operand_text(item.operand, dims) for item in function.outputs]
+    text = f"func @{function.name}({_some(inputs)})"
+    if held:
+        text += f"  state({_some(held)})"
+    text += "  -> " + (results[0] if len(results) == 1 else f"({_some(results)})")
+    if function.dims:
+        ranges = []
+        for dim in dims:
+            by = f" by {dim.multiple}" if dim.multiple != 1 else ""
+            ranges.append(f"{dim.name} {dim.least}..{dim.most}{by}")
+        text += f"  dims({', '.join(ranges)})"
+    return text
+
+
+def _some(items):
+    if len(items) > 2 * _MAX_ITEMS:
+        items = [*items[:_MAX_ITEMS], "…", *items[-_MAX_ITEMS:]]
+    return ", ".join(items)
+
+
+class _Rows:
+    """The lines of one function: (call, results and line) of every call, regions indented."""
+
+    def __init__(self, function, dims):
+        self.function, self.dims, self.rows = function, dims, []
+        self.made = {item.operand.value: item.operand for item in function.inputs}
+
+    def fill(self, indent):
+        for call in self.function.calls:
+            into = call.into or (None,) * len(call.writes)
+            writes = list(zip(call.writes, into, strict=False))
+            for operand, version in writes:
+                whole = operand if version is None else self.made.get(version)
+                if whole is not None:
+                    self.made.setdefault(operand.value, whole)
+            names = ", ".join(self.name(operand.value) for operand in call.writes)
+            parts = [f"{names} = {call.name}" if names else call.name]
+            parts += [self.read(read) for read in call.reads]
+            parts += [f"into {self.view(o, v)}" for o, v in writes if v is not None]
+            parts += [f"{key}={_attribute(value)}" for key, value in call.attributes.items()]
+            if call.stream:
+                parts.append(f"stream={call.stream}")
+            results = ", ".join(
+                operand_text(o, self.dims) if v is None else self.name(self.first(v))[1:]
+                for o, v in writes
+            )
+            right = " ".join(part for part in (results, call.line) if part)
+            self.rows.append((indent + " ".join(parts), right))
+            for region in call.regions:
+                inner = _Rows(region, self.dims)
+                inputs = (f"{a.path}: {operand_text(a.operand, self.dims)}" for a in region.inputs)
+                self.rows.append((f"{indent}  region @{region.name}({', '.join(inputs)})", ""))
+                self.rows += inner.fill(indent + "    ")
+        outputs = ", ".join(self.view(o.operand) for o in self.function.outputs)
+        self.rows.append((f"{indent}return {outputs}".rstrip(), ""))
+        return self.rows
+
+    def name(self, number):
+        values = self.function.values
+        if not 0 <= number < len(values):
+            return f"%{number}?"
+        named = values[number].base is None and values[number].name
+        return f"%{values[number].name}" if named else f"%{number}"
+
+    def first(self, number):
+        """The first version of a value."""
+        values = self.function.values
+        for _turn in values:
+            if not 0 <= number < len(values) or values[number].base is None:
+                break
+            number = values[number].base
+        return number
+
+    def view(self, operand, version=None):
+        """An operand by name, with what differs from how its value was made."""
+        if version is not None:
+            operand = operand._replace(value=version)
+        name, whole = self.name(operand.value), self.made.get(operand.value)
+        if whole is not None and operand[1:] == whole[1:]:
+            return name
+        text = operand_text(operand, self.dims)
+        if whole is None or whole.dtype == operand.dtype:
+            return name + text[len(dtype_text(operand.dtype)) :]
+        return f"{name}:{text}"
+
+    def read(self, read):
+        if isinstance(read, Operand):
+            return self.view(read)
+        return "-" if read is None else repr(read.value)
+
+
+def _attribute(value):
+    if forms.is_expression(value):
+        return _enclosed(value)
+    if type(value) is tuple:
+        return "(" + ",".join(_attribute(part) for part in value) + ")"
+    if type(value) is str and value.isidentifier():
+        return value
+    return repr(value)[:200]
