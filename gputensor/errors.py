@@ -78,6 +78,7 @@ STATUS_TEXT = {
     906: ("CUDA_ERROR_STREAM_CAPTURE_IMPLICIT", "implicit dependency on a capturing stream"),
     907: ("CUDA_ERROR_CAPTURED_EVENT", "not permitted on an event recorded in a capture"),
     908: ("CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD", "the capture was begun by another thread"),
+    910: ("CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE", "the graphs differ too much for an update"),
     999: ("CUDA_ERROR_UNKNOWN", "unknown error"),
 }
 

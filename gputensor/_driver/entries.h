@@ -24,7 +24,8 @@
     X(wait_for_peer) X(copy_to_peer)                                                            \
     X(device_attribute) X(context_enter) X(context_leave)                                       \
     X(module_load) X(module_unload) X(module_function)                                          \
-    X(function_allow_shared) X(function_occupancy)
+    X(function_allow_shared) X(function_occupancy)                                              \
+    X(graph_nodes) X(graph_node_get) X(graph_node_set) X(graph_update)
 
 namespace gputensor {
 
@@ -52,7 +53,8 @@ constexpr int
     ILLEGAL_ADDRESS = 700, ALREADY_REGISTERED = 712, NOT_REGISTERED = 713, NOT_PERMITTED = 800,
     NOT_SUPPORTED = 801, CAPTURE_UNSUPPORTED = 900, CAPTURE_INVALIDATED = 901,
     CAPTURE_MERGE = 902, CAPTURE_UNMATCHED = 903, CAPTURE_UNJOINED = 904,
-    CAPTURE_ISOLATION = 905, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908;
+    CAPTURE_ISOLATION = 905, CAPTURED_EVENT = 907, CAPTURE_WRONG_THREAD = 908,
+    GRAPH_UPDATE_FAILED = 910;
 
 // Turns a method of a class into the C function that a table holds: `self` is the object.
 template <auto Method> struct Bound;

@@ -27,6 +27,7 @@ cdef enum:
     STATUS_CAPTURE_UNSUPPORTED = 900
     STATUS_CAPTURE_INVALIDATED = 901
     STATUS_CAPTURE_WRONG_THREAD = 908
+    STATUS_GRAPH_UPDATE_FAILED = 910
     STATUS_UNKNOWN = 999
 
 # Device numbers: CUDA ordinals are >= 0; host devices are -1 (the embedded device), -2, ... (made
@@ -155,3 +156,18 @@ cdef struct Driver:
     status_t (*function_allow_shared)(void* self, uint64_t function, int nbytes) noexcept nogil
     status_t (*function_occupancy)(void* self, uint64_t function, int threads,
                                    size_t shared_nbytes, int* blocks) noexcept nogil
+
+    # Graphs after their capture. graph_nodes: the nodes, in the order of their capture; `count` says
+    # how many there are, and at most `capacity` are written. graph_node_get: the parameters of a
+    # node as 8-byte words, the kind first (graph_node.h); `nbytes` says how many bytes that are, and
+    # nothing is written when they exceed `capacity`. graph_node_set: other parameters for the node
+    # of an executable that was made from the node's graph, for launches to come; what names work of
+    # another kind is refused. graph_update: the same for all nodes at once, by another graph with
+    # the same nodes.
+    status_t (*graph_nodes)(void* self, uint64_t graph, uint64_t* nodes, int capacity,
+                            int* count) noexcept nogil
+    status_t (*graph_node_get)(void* self, uint64_t graph, uint64_t node, void* words,
+                               size_t capacity, size_t* nbytes) noexcept nogil
+    status_t (*graph_node_set)(void* self, uint64_t executable, uint64_t node, const void* words,
+                               size_t nbytes) noexcept nogil
+    status_t (*graph_update)(void* self, uint64_t executable, uint64_t graph) noexcept nogil

@@ -67,6 +67,10 @@ SIGNATURES = {
     "module_function": (U64, PTR, [U64]),
     "function_allow_shared": (U64, INT),
     "function_occupancy": (U64, INT, SIZE, [INT]),
+    "graph_nodes": (U64, PTR, INT, [INT]),
+    "graph_node_get": (U64, U64, PTR, SIZE, [SIZE]),
+    "graph_node_set": (U64, U64, PTR, SIZE),
+    "graph_update": (U64, U64),
 }
 HEADER_WORDS = 4  # self, name, device, page_granularity
 

@@ -69,6 +69,21 @@
     X(cuGraphNodeGetDependencies, cuGraphNodeGetDependencies, (void*, void**, size_t*))         \
     X(cuGraphInstantiateWithFlags, cuGraphInstantiateWithFlags,                                 \
       (void**, void*, unsigned long long))                                                      \
+    X(cuGraphGetNodes, cuGraphGetNodes, (void*, void**, size_t*))                               \
+    X(cuGraphNodeGetType, cuGraphNodeGetType, (void*, int*))                                    \
+    X(cuGraphKernelNodeGetParams, cuGraphKernelNodeGetParams_v2, (void*, KernelParameters*))    \
+    X(cuGraphMemcpyNodeGetParams, cuGraphMemcpyNodeGetParams, (void*, CopyParameters*))         \
+    X(cuGraphMemsetNodeGetParams, cuGraphMemsetNodeGetParams, (void*, FillParameters*))         \
+    X(cuGraphHostNodeGetParams, cuGraphHostNodeGetParams, (void*, HostParameters*))             \
+    X(cuGraphExecKernelNodeSetParams, cuGraphExecKernelNodeSetParams_v2,                        \
+      (void*, void*, const KernelParameters*))                                                  \
+    X(cuGraphExecMemcpyNodeSetParams, cuGraphExecMemcpyNodeSetParams,                           \
+      (void*, void*, const CopyParameters*, void*))                                             \
+    X(cuGraphExecMemsetNodeSetParams, cuGraphExecMemsetNodeSetParams,                           \
+      (void*, void*, const FillParameters*, void*))                                             \
+    X(cuGraphExecHostNodeSetParams, cuGraphExecHostNodeSetParams,                               \
+      (void*, void*, const HostParameters*))                                                    \
+    X(cuGraphExecUpdate, cuGraphExecUpdate_v2, (void*, void*, UpdateResult*))                   \
     X(cuGraphLaunch, cuGraphLaunch, (void*, void*))                                             \
     X(cuGraphDestroy, cuGraphDestroy, (void*))                                                  \
     X(cuGraphExecDestroy, cuGraphExecDestroy, (void*))                                          \
@@ -89,6 +104,11 @@
     X(cuFuncSetAttribute, cuFuncSetAttribute, (void*, int, int))                                \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
       (int*, void*, int, size_t))
+
+// Functions that came after CUDA 12.0: a driver may lack them.
+#define GPUTENSOR_CUDA_NEWER_SYMBOLS(X)                                                         \
+    X(cuFuncGetParamInfo, cuFuncGetParamInfo, (void*, size_t, size_t*, size_t*))                \
+    X(cuKernelGetParamInfo, cuKernelGetParamInfo, (void*, size_t, size_t*, size_t*))
 
 namespace gputensor {
 
@@ -114,9 +134,42 @@ struct MemAccessDesc {
 static_assert(sizeof(MemAllocationProp) == 32 && sizeof(MemAccessDesc) == 12,
               "the layout of CUmemAllocationProp or CUmemAccessDesc is not the driver's");
 
+// CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D_v2, CUDA_MEMSET_NODE_PARAMS_v1, CUDA_HOST_NODE_PARAMS_v1
+// and CUgraphExecUpdateResultInfo_v1. Of a copy only the first words matter to who reads them.
+struct KernelParameters {
+    void* function;  // null: `kernel` is launched
+    uint32_t grid[3], block[3], shared_nbytes;
+    void** parameters;
+    void** extra;
+    void* kernel;
+    void* context;
+};
+struct CopyParameters {
+    uint64_t words[25];
+};
+struct FillParameters {
+    uint64_t dst;
+    size_t pitch;
+    uint32_t value, width;
+    size_t count, height;
+};
+struct HostParameters {
+    void (*function)(void*);
+    void* argument;
+};
+struct UpdateResult {
+    int result;
+    void *node, *from_node;
+};
+static_assert(sizeof(KernelParameters) == 72 && sizeof(CopyParameters) == 200 &&
+                  sizeof(FillParameters) == 40 && sizeof(HostParameters) == 16 &&
+                  sizeof(UpdateResult) == 24,
+              "the layout of a node's parameters is not the driver's");
+
 struct CudaApi {
 #define X(name, exported, parameters) int(*name) parameters;
     GPUTENSOR_CUDA_SYMBOLS(X)
+    GPUTENSOR_CUDA_NEWER_SYMBOLS(X)  // null where the driver lacks them
 #undef X
 
     static constexpr int ABI_VERSION = 12000;
@@ -130,6 +183,10 @@ struct CudaApi {
     name = reinterpret_cast<decltype(name)>(find(library, symbol_of, #name, #exported)); \
     if (!name) return #exported;
         GPUTENSOR_CUDA_SYMBOLS(X)
+#undef X
+#define X(name, exported, parameters) \
+    name = reinterpret_cast<decltype(name)>(symbol_of(library, #exported));
+        GPUTENSOR_CUDA_NEWER_SYMBOLS(X)
 #undef X
         return nullptr;
     }

@@ -1,6 +1,6 @@
 // One CUDA device: the entries of the driver table through the CUDA driver.
 //
-// Each entry is one or two calls of the driver, made inside the device's context (cuda_context.h).
+// Each entry is one or two calls of the driver, made inside the device's context (context.h).
 // Entries that CUDA calls unsafe during a capture (allocation, mapping, queries) are `relaxed`:
 // they are allowed during any capture and are no part of it. The others take part in captures.
 #pragma once
@@ -11,15 +11,15 @@
 #include <unordered_set>
 #include <vector>
 
-#include "gputensor/_driver/cuda/context.h"
+#include "gputensor/_driver/cuda/graph.h"
 
 namespace gputensor {
 
-class CudaDevice : private CudaContext {
+class CudaDevice : public CudaGraphs {
 public:
     // `blocking`: wait after each piece of work (CUDA_LAUNCH_BLOCKING).
     CudaDevice(const CudaApi& api, int device, void* context, bool blocking)
-        : CudaContext(api, context), device(device), blocking(blocking) {
+        : CudaGraphs(api, context), device(device), blocking(blocking) {
         property.type = 1;
         property.location = {1, device};
         access.push_back({{1, device}, READ_WRITE});
@@ -242,25 +242,11 @@ public:
         for (int i = 0; i < count; i++) follows[i] = before.count(nodes[i]) != 0;
         return OK;
     }
-    int graph_instantiate(uint64_t graph, uint64_t* executable) {
-        if (!graph) return INVALID_HANDLE;
-        return relaxed([&] {
-            return give(executable, api.cuGraphInstantiateWithFlags, handle(graph), 0ull);
-        });
-    }
     int graph_launch(uint64_t executable, uint64_t stream) {
         if (!executable) return INVALID_HANDLE;
         return work(stream, [&] {
             return api.cuGraphLaunch(handle(executable), handle(stream));
         });
-    }
-    int graph_destroy(uint64_t graph) {
-        if (!graph) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuGraphDestroy(handle(graph)); });
-    }
-    int graph_executable_destroy(uint64_t executable) {
-        if (!executable) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuGraphExecDestroy(handle(executable)); });
     }
 
     // ---- work ----------------------------------------------------------------------------------

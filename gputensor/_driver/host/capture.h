@@ -9,6 +9,7 @@
 // mode around them.
 #pragma once
 
+#include "gputensor/_driver/graph_node.h"
 #include "gputensor/_driver/host/schedule.h"
 
 namespace gputensor {
@@ -129,7 +130,94 @@ public:
         return executables.erase(executable) ? OK : INVALID_HANDLE;
     }
 
+    int graph_nodes(uint64_t graph, uint64_t* nodes, int capacity, int* count) {
+        Lock guard(mutex);
+        auto found = graphs.find(graph);
+        if (found == graphs.end()) return INVALID_HANDLE;
+        int size = int(found->second->nodes.size());
+        for (int i = 0; i < size && i < capacity; i++) nodes[i] = uint64_t(i) + 1;
+        *count = size;
+        return OK;
+    }
+
+    int graph_node_get(uint64_t graph, uint64_t node, void* words, size_t capacity,
+                       size_t* nbytes) {
+        Lock guard(mutex);
+        auto found = graphs.find(graph);
+        if (found == graphs.end() || node - 1 >= found->second->nodes.size())
+            return INVALID_HANDLE;
+        NodeWords given = words_of(found->second->nodes[node - 1]);
+        if (sizeof(given) <= capacity) memcpy(words, &given, sizeof(given));
+        *nbytes = sizeof(given);
+        return OK;
+    }
+
+    // Launches under way keep the graph that they began with.
+    int graph_node_set(uint64_t executable, uint64_t node, const void* words, size_t nbytes) {
+        Lock guard(mutex);
+        auto found = executables.find(executable);
+        if (found == executables.end() || node - 1 >= found->second.graph->nodes.size())
+            return INVALID_HANDLE;
+        NodeWords given;
+        if (!words || nbytes != sizeof(given)) return INVALID_VALUE;
+        memcpy(&given, words, sizeof(given));
+        const Work& before = found->second.graph->nodes[node - 1];
+        if (given.kind != kind_of(before)) return INVALID_VALUE;
+        if (given.kind == NODE_OTHER) return NOT_SUPPORTED;
+        Work after = before;
+        if (given.kind == NODE_HOST) {
+            if (!given.words[0]) return INVALID_VALUE;
+            after.function = reinterpret_cast<HostFunction>(given.words[0]);
+            after.argument = reinterpret_cast<void*>(given.words[1]);
+        } else {
+            after.dst = given.words[0];
+            after.src = given.words[1];
+            after.nbytes = given.words[2];
+            after.value = uint32_t(given.words[3]);
+            after.width = int(given.words[4]);
+            if (!after.dst || !after.nbytes || (given.kind == NODE_COPY && !after.src))
+                return INVALID_VALUE;
+        }
+        if (found->second.graph.use_count() > 1)
+            found->second.graph = std::make_shared<Graph>(*found->second.graph);
+        found->second.graph->nodes[node - 1] = after;
+        return OK;
+    }
+
+    int graph_update(uint64_t executable, uint64_t graph) {
+        Lock guard(mutex);
+        auto target = executables.find(executable);
+        auto source = graphs.find(graph);
+        if (target == executables.end() || source == graphs.end()) return INVALID_HANDLE;
+        const Graph &before = *target->second.graph, &after = *source->second;
+        if (before.before != after.before) return GRAPH_UPDATE_FAILED;
+        for (size_t i = 0; i < before.nodes.size(); i++)
+            if (kind_of(before.nodes[i]) != kind_of(after.nodes[i])) return GRAPH_UPDATE_FAILED;
+        target->second.graph = source->second;
+        return OK;
+    }
+
 protected:
+    // A copy or a fill: dst, src, nbytes, value, width. A host function as in HostNode.
+    struct NodeWords {
+        uint64_t kind, words[5];
+    };
+
+    static NodeKind kind_of(const Work& work) {
+        return work.kind == Work::COPY       ? NODE_COPY
+               : work.kind == Work::FILL     ? NODE_FILL
+               : work.kind == Work::FUNCTION ? NODE_HOST
+                                             : NODE_OTHER;
+    }
+
+    static NodeWords words_of(const Work& work) {
+        NodeKind kind = kind_of(work);
+        if (kind == NODE_HOST)
+            return {kind, {reinterpret_cast<uint64_t>(work.function),
+                           reinterpret_cast<uint64_t>(work.argument)}};
+        return {kind, {work.dst, work.src, work.nbytes, work.value, uint64_t(work.width)}};
+    }
+
     enum { GLOBAL = 0, THREAD_LOCAL = 1, RELAXED = 2 };
 
     HostCapture(size_t capacity, bool phantom, bool deferred, uint64_t seed)

@@ -123,7 +123,7 @@ inline bool Work::has_function() const {
 }
 
 struct Executable {
-    std::shared_ptr<const Graph> graph;
+    std::shared_ptr<Graph> graph;  // changed only while nothing else refers to it
     std::shared_ptr<Mark> last;  // the end of its latest launch: launches do not overlap
 };
 

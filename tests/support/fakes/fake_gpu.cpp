@@ -6,6 +6,12 @@
 #define cuLaunchKernel fake_launch
 #include <dlfcn.h>
 
+#include <cstddef>
+
+#define KERNELS_ON_CPU
+static size_t parameters_nbytes(void* function) {
+    return reinterpret_cast<size_t (*)()>(dlsym(function, "parameters_nbytes"))();
+}
 #include "tests/support/fakes/fake_libcuda.cpp"
 #undef cuModuleLoadData
 #undef cuModuleGetFunction
@@ -15,12 +21,6 @@
 #include <sys/mman.h>
 #include <unistd.h>
 #include <vector>
-
-struct Launch {
-    void (*run)(const unsigned*, const unsigned*, const void*);
-    unsigned grid[3], block[3];
-    std::vector<char> parameters;
-};
 
 // The image begins with the length of the library, since cuModuleLoadData is not told.
 EXPORT int cuModuleLoadData(void** module, const void* image) {
@@ -54,19 +54,13 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
         gx > 0x7fffffff || gy > 65535)
         return INVALID_VALUE;
     return safe_call([=] {
-        auto nbytes = reinterpret_cast<size_t (*)()>(dlsym(function, "parameters_nbytes"));
-        auto* launch = new Launch{};
+        auto* launch = new Launch{};  // kept: a captured launch runs once for each replay
         *reinterpret_cast<void**>(&launch->run) = dlsym(function, "run");
         unsigned sizes[] = {gx, gy, gz, bx, by, bz};
         memcpy(launch->grid, sizes, sizeof(sizes));
         const char* first = static_cast<const char*>(parameters[0]);
-        launch->parameters.assign(first, first + nbytes());
-        // Kept: a captured launch runs once for each replay.
-        return device().host_launch(
-            [](void* argument) {
-                auto* queued = static_cast<Launch*>(argument);
-                queued->run(queued->grid, queued->block, queued->parameters.data());
-            },
-            launch, number(stream));
+        launch->parameters.assign(first, first + parameters_nbytes(function));
+        launch->function = function;
+        return device().host_launch(run_launch, launch, number(stream));
     });
 }

@@ -78,6 +78,19 @@ struct FakeDevice : HostDevice {
         auto found = schedule.find(stream);
         for (int node : found->frontier) names.push_back(name(found->capture->graph, node));
     }
+    bool names(uint64_t graph, std::vector<void*>& names) {
+        std::lock_guard<std::mutex> guard(mutex);
+        auto found = graphs.find(graph);
+        if (found == graphs.end()) return false;
+        for (size_t i = 0; i < found->second->nodes.size(); i++)
+            names.push_back(name(found->second, int(i)));
+        return true;
+    }
+    using HostDevice::NodeWords;
+    NodeWords words(const Node& node) {
+        std::lock_guard<std::mutex> guard(mutex);
+        return words_of(node.graph->nodes[size_t(node.index)]);
+    }
     void dependencies(const Node& node, std::vector<void*>& names) {
         std::lock_guard<std::mutex> guard(mutex);
         for (int other : node.graph->before[size_t(node.index)])
@@ -375,21 +388,6 @@ EXPORT int cuGraphNodeGetDependencies(void* node, void** nodes, size_t* count) {
     *count = names.size();
     return 0;
 }
-EXPORT int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long flags) {
-    if (flags) return INVALID_VALUE;
-    return safe_call([=] {
-        return make(executable, [=](uint64_t* out) {
-            return device().graph_instantiate(number(graph), out);
-        });
-    });
-}
-EXPORT int cuGraphLaunch(void* executable, void* stream) {
-    return safe_call([=] { return device().graph_launch(number(executable), number(stream)); });
-}
-EXPORT int cuGraphDestroy(void* graph) { return device().graph_destroy(number(graph)); }
-EXPORT int cuGraphExecDestroy(void* executable) {
-    return device().graph_executable_destroy(number(executable));
-}
 EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void* stream) {
     return safe_call([=] { return device().copy_async(dst, src, nbytes, number(stream)); });
 }
@@ -419,6 +417,11 @@ EXPORT int cuMemsetD32Async(uint64_t dst, unsigned value, size_t count, void* st
 EXPORT int cuLaunchHostFunc(void* stream, void (*function)(void*), void* argument) {
     return safe_call([=] { return device().host_launch(function, argument, number(stream)); });
 }
+
+#ifndef KERNELS_ON_CPU
+static size_t parameters_nbytes(void*) { return 0; }
+#endif
+#include "tests/support/fakes/fake_graphs.h"
 
 // Kernels: the one function writes what it was launched with where its first parameter points.
 EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz, unsigned bx,

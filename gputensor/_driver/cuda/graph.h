@@ -1,0 +1,221 @@
+// Graphs of a CUDA device after their capture: executables, and the parameters of their nodes.
+//
+// A kernel's parameters come from cuGraphKernelNodeGetParams as one pointer each. Where they lie and
+// how long they are says cuFuncGetParamInfo, which drivers before CUDA 12.4 lack: such a driver
+// tells nothing of kernels.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <vector>
+
+#include "gputensor/_driver/cuda/context.h"
+#include "gputensor/_driver/graph_node.h"
+
+namespace gputensor {
+
+class CudaGraphs : protected CudaContext {
+public:
+    int graph_instantiate(uint64_t graph, uint64_t* executable) {
+        if (!graph) return INVALID_HANDLE;
+        return relaxed([&] {
+            return give(executable, api.cuGraphInstantiateWithFlags, handle(graph), 0ull);
+        });
+    }
+    int graph_destroy(uint64_t graph) {
+        if (!graph) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuGraphDestroy(handle(graph)); });
+    }
+    int graph_executable_destroy(uint64_t executable) {
+        if (!executable) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuGraphExecDestroy(handle(executable)); });
+    }
+    int graph_nodes(uint64_t graph, uint64_t* nodes, int capacity, int* count) {
+        if (!graph) return INVALID_HANDLE;
+        return current([&] {
+            size_t size = 0;
+            int status = api.cuGraphGetNodes(handle(graph), nullptr, &size);
+            if (status) return status;
+            std::vector<void*> found(size);
+            if (size) status = api.cuGraphGetNodes(handle(graph), found.data(), &size);
+            if (status) return status;
+            for (size_t i = 0; i < size && i < size_t(std::max(capacity, 0)); i++)
+                nodes[i] = number(found[i]);
+            *count = int(size);
+            return OK;
+        });
+    }
+    int graph_node_get(uint64_t graph, uint64_t node, void* words, size_t capacity,
+                       size_t* nbytes) {
+        if (!graph || !node) return INVALID_HANDLE;
+        return current([&] {
+            std::vector<uint64_t> found;
+            int status = read(handle(node), found);
+            if (status) return status;
+            if (found.size() * 8 <= capacity) memcpy(words, found.data(), found.size() * 8);
+            *nbytes = found.size() * 8;
+            return OK;
+        });
+    }
+    int graph_node_set(uint64_t executable, uint64_t node, const void* words, size_t nbytes) {
+        if (!executable || !node) return INVALID_HANDLE;
+        if (!words || nbytes < 8 || nbytes % 8) return INVALID_VALUE;
+        auto* given = static_cast<const uint64_t*>(words);
+        return relaxed([&] { return write(handle(executable), handle(node), given, nbytes / 8); });
+    }
+    int graph_update(uint64_t executable, uint64_t graph) {
+        if (!executable || !graph) return INVALID_HANDLE;
+        return relaxed([&] {
+            UpdateResult result{};
+            return api.cuGraphExecUpdate(handle(executable), handle(graph), &result);
+        });
+    }
+
+protected:
+    using CudaContext::CudaContext;
+
+private:
+    enum { KERNEL = 0, MEMCPY = 1, MEMSET = 2, HOST = 3 };  // CUgraphNodeType
+
+    // The first words of a kernel node; offsets of its parameters, two to a word, and the parameters
+    // follow. No offsets: the kernel was launched with one buffer.
+    struct KernelWords {
+        uint64_t kind, function, kernel;
+        uint32_t grid[3], block[3], shared_nbytes, count;
+        uint64_t nbytes;
+    };
+    static constexpr size_t HEAD = sizeof(KernelWords) / 8;
+    static_assert(sizeof(KernelWords) % 8 == 0, "parameters begin with a word");
+
+    template <class Struct> static void keep(std::vector<uint64_t>& words, NodeKind kind,
+                                             const Struct& value) {
+        words.assign(1 + (sizeof(Struct) + 7) / 8, 0);
+        words[0] = kind;
+        memcpy(&words[1], &value, sizeof(Struct));
+    }
+    template <class Struct> static bool take(const uint64_t* words, size_t count, Struct& value) {
+        if (count != 1 + (sizeof(Struct) + 7) / 8) return false;
+        memcpy(&value, words + 1, sizeof(Struct));
+        return true;
+    }
+
+    int read(void* node, std::vector<uint64_t>& words) {
+        int type = 0;
+        int status = api.cuGraphNodeGetType(node, &type);
+        if (status) return status;
+        if (type == KERNEL) return read_kernel(node, words);
+        if (type == MEMCPY) {
+            CopyParameters copy{};
+            status = api.cuGraphMemcpyNodeGetParams(node, &copy);
+            if (!status) keep(words, NODE_COPY, copy);
+        } else if (type == MEMSET) {
+            FillParameters fill{};
+            status = api.cuGraphMemsetNodeGetParams(node, &fill);
+            if (!status) keep(words, NODE_FILL, fill);
+        } else if (type == HOST) {
+            HostParameters host{};
+            status = api.cuGraphHostNodeGetParams(node, &host);
+            if (!status) keep(words, NODE_HOST, host);
+        } else {
+            words.assign(1, NODE_OTHER);
+        }
+        return status;
+    }
+
+    int parameter(const KernelParameters& kernel, size_t index, size_t* offset, size_t* nbytes) {
+        if (kernel.function && api.cuFuncGetParamInfo)
+            return api.cuFuncGetParamInfo(kernel.function, index, offset, nbytes);
+        if (!kernel.function && kernel.kernel && api.cuKernelGetParamInfo)
+            return api.cuKernelGetParamInfo(kernel.kernel, index, offset, nbytes);
+        return NOT_SUPPORTED;
+    }
+
+    int read_kernel(void* node, std::vector<uint64_t>& words) {
+        KernelParameters kernel{};
+        int status = api.cuGraphKernelNodeGetParams(node, &kernel);
+        if (status) return status;
+        std::vector<uint32_t> offsets;
+        std::vector<char> bytes;
+        if (kernel.parameters) {
+            size_t offset = 0, nbytes = 0;
+            while (!(status = parameter(kernel, offsets.size(), &offset, &nbytes))) {
+                if (bytes.size() < offset + nbytes) bytes.resize(offset + nbytes);
+                memcpy(&bytes[offset], kernel.parameters[offsets.size()], nbytes);
+                offsets.push_back(uint32_t(offset));
+            }
+            if (status != INVALID_VALUE) return status;  // that is: no such parameter
+        } else if (kernel.extra) {
+            status = read_buffer(kernel.extra, bytes);
+            if (status) return status;
+        }
+        KernelWords head{NODE_KERNEL, number(kernel.function), number(kernel.kernel), {}, {},
+                         kernel.shared_nbytes, uint32_t(offsets.size()), bytes.size()};
+        memcpy(head.grid, kernel.grid, sizeof(head.grid));
+        memcpy(head.block, kernel.block, sizeof(head.block));
+        size_t first = HEAD + (offsets.size() + 1) / 2;
+        words.assign(first + (bytes.size() + 7) / 8, 0);
+        memcpy(words.data(), &head, sizeof(head));
+        std::copy(offsets.begin(), offsets.end(), reinterpret_cast<uint32_t*>(&words[HEAD]));
+        std::copy(bytes.begin(), bytes.end(), reinterpret_cast<char*>(words.data() + first));
+        return OK;
+    }
+
+    // CU_LAUNCH_PARAM_BUFFER_POINTER (1), the address; CU_LAUNCH_PARAM_BUFFER_SIZE (2), the size's
+    // address; CU_LAUNCH_PARAM_END (0).
+    static int read_buffer(void** extra, std::vector<char>& bytes) {
+        const char* buffer = nullptr;
+        size_t nbytes = 0;
+        for (; number(*extra); extra += 2) {
+            if (number(*extra) == 1) buffer = static_cast<const char*>(extra[1]);
+            else if (number(*extra) == 2) nbytes = *static_cast<size_t*>(extra[1]);
+            else return NOT_SUPPORTED;
+        }
+        bytes.assign(buffer, buffer + nbytes);
+        return OK;
+    }
+
+    int write(void* executable, void* node, const uint64_t* words, size_t count) {
+        CopyParameters copy{};
+        FillParameters fill{};
+        HostParameters host{};
+        if (words[0] == NODE_KERNEL) return write_kernel(executable, node, words, count);
+        if (words[0] == NODE_COPY && take(words, count, copy))
+            return api.cuGraphExecMemcpyNodeSetParams(executable, node, &copy, context);
+        if (words[0] == NODE_FILL && take(words, count, fill))
+            return api.cuGraphExecMemsetNodeSetParams(executable, node, &fill, context);
+        if (words[0] == NODE_HOST && take(words, count, host))
+            return api.cuGraphExecHostNodeSetParams(executable, node, &host);
+        return words[0] == NODE_OTHER ? NOT_SUPPORTED : INVALID_VALUE;
+    }
+
+    int write_kernel(void* executable, void* node, const uint64_t* words, size_t count) {
+        KernelWords head;
+        if (count < HEAD) return INVALID_VALUE;
+        memcpy(&head, words, sizeof(head));
+        size_t first = HEAD + (size_t(head.count) + 1) / 2;
+        if (count != first + (head.nbytes + 7) / 8) return INVALID_VALUE;
+        auto* offsets = reinterpret_cast<const uint32_t*>(words + HEAD);
+        char* bytes = reinterpret_cast<char*>(const_cast<uint64_t*>(words + first));
+        size_t nbytes = head.nbytes;
+        void* few[16];
+        std::vector<void*> many;
+        void** pointers = few;
+        if (head.count > 16) {
+            many.resize(head.count);
+            pointers = many.data();
+        }
+        for (uint32_t i = 0; i < head.count; i++) pointers[i] = bytes + offsets[i];
+        void* extra[] = {handle(1), bytes, handle(2), &nbytes, nullptr};
+        KernelParameters kernel{};
+        kernel.function = handle(head.function);
+        kernel.kernel = handle(head.kernel);
+        memcpy(kernel.grid, head.grid, sizeof(head.grid));
+        memcpy(kernel.block, head.block, sizeof(head.block));
+        kernel.shared_nbytes = head.shared_nbytes;
+        if (head.count || !nbytes) kernel.parameters = pointers;
+        else kernel.extra = extra;
+        return api.cuGraphExecKernelNodeSetParams(executable, node, &kernel);
+    }
+};
+
+}  // namespace gputensor

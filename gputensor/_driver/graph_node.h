@@ -1,0 +1,20 @@
+// The parameters of a graph's node, as graph_node_get gives and graph_node_set takes them: 8-byte
+// words, the kind of the node first. What follows is the filler's, the host device's and CUDA's
+// words of a host function (HostNode) excepted. Addresses of device memory are whole words, so that
+// who compares two captures of the same work finds what moved. Words that nobody reads are 0.
+#pragma once
+
+#include <cstdint>
+
+namespace gputensor {
+
+// OTHER has no further words and cannot be set.
+enum NodeKind : uint64_t {
+    NODE_OTHER = 0, NODE_KERNEL = 1, NODE_COPY = 2, NODE_FILL = 3, NODE_HOST = 4
+};
+
+struct HostNode {
+    uint64_t kind, function, argument;
+};
+
+}  // namespace gputensor

@@ -1,0 +1,177 @@
+"""Nodes of captured graphs: their parameters, and other parameters for the launches to come."""
+
+import ctypes
+
+import numpy as np
+import pytest
+
+from tests.support.driver_calls import HOST_FUNCTION, UNTOUCHED
+
+INVALID_VALUE, INVALID_HANDLE, UPDATE_FAILED = 1, 400, 910
+COPY, FILL, HOST = 2, 3, 4
+COUNT = 1000
+NBYTES = 4 * COUNT
+
+
+@pytest.fixture
+def stream(calls):
+    made = calls.make("stream_create", 0)
+    yield made
+    assert calls.stream_destroy(made) == 0
+
+
+@pytest.fixture
+def memory(calls):
+    """Four arrays of `COUNT` int32: 0, 1, 2, 3 times 100."""
+    made = [calls.upload(np.full(COUNT, 100 * i, np.int32)) for i in range(4)]
+    yield made
+    for ptr in made:
+        assert calls.mem_free(ptr) == 0
+
+
+def captured(calls, stream, *work):
+    """The graph of calls of entries."""
+    assert calls.capture_begin(stream, 0) == 0
+    for name, *arguments in work:
+        assert getattr(calls, name)(*arguments, stream) == 0
+    return calls.make("capture_end", stream)
+
+
+def copy_and_fill(calls, stream, dst, src, filled):
+    copy = ("copy_async", dst, src, NBYTES)
+    return captured(calls, stream, copy, ("fill_async", filled, 7, 4, COUNT))
+
+
+def nodes_of(calls, graph):
+    found = (ctypes.c_uint64 * 8)()
+    status, count = calls.graph_nodes(graph, ctypes.addressof(found), 8)
+    assert status == 0
+    return list(found)[:count]
+
+
+def words_of(calls, graph, node):
+    nbytes = calls.make("graph_node_get", graph, node, 0, 0)
+    assert nbytes % 8 == 0
+    words = np.zeros(nbytes // 8, np.uint64)
+    assert calls.graph_node_get(graph, node, words.ctypes.data, nbytes) == (0, nbytes)
+    return words
+
+
+def set_node(calls, executable, node, words):
+    return calls.graph_node_set(executable, node, words.ctypes.data, words.nbytes)
+
+
+def read(calls, ptr, stream):
+    values = calls.download(ptr, np.zeros(COUNT, np.int32), stream)
+    assert (values == values[0]).all()
+    return values[0]
+
+
+def destroy(calls, *handles):
+    *executables, graph = handles
+    for executable in executables:
+        assert calls.graph_executable_destroy(executable) == 0
+    assert calls.graph_destroy(graph) == 0
+
+
+def test_nodes_come_in_order_with_their_kinds(calls, stream, memory):
+    ran = HOST_FUNCTION(lambda _: None)
+    work = [("fill_async", memory[0], 7, 4, COUNT), ("host_launch", ran, 5)]
+    work += [("copy_async", memory[1], memory[0], NBYTES)]
+    graph = captured(calls, stream, *work)
+    nodes = nodes_of(calls, graph)
+    assert [words_of(calls, graph, node)[0] for node in nodes] == [FILL, HOST, COPY]
+    assert calls.graph_nodes(graph, 0, 0) == (0, 3)
+    host = words_of(calls, graph, nodes[1])
+    assert list(host[1:3]) == [ctypes.cast(ran, ctypes.c_void_p).value, 5]
+    destroy(calls, graph)
+
+
+def test_addresses_are_the_words_in_which_two_captures_differ(calls, stream, memory):
+    a, b, c, d = memory
+    first = copy_and_fill(calls, stream, a, b, a)
+    second = copy_and_fill(calls, stream, c, d, c)
+    for one, other in zip(nodes_of(calls, first), nodes_of(calls, second), strict=True):
+        before, after = words_of(calls, first, one), words_of(calls, second, other)
+        moved = {int(x): int(y) for x, y in zip(before, after, strict=True) if x != y}
+        assert moved == ({a: c, b: d} if before[0] == COPY else {a: c})
+    destroy(calls, first)
+    destroy(calls, second)
+
+
+def test_a_moved_node_counts_for_later_launches_of_one_executable(calls, stream, memory):
+    a, b, c, d = memory
+    graph = copy_and_fill(calls, stream, a, b, b)
+    moved = copy_and_fill(calls, stream, c, d, d)
+    executable, other = (calls.make("graph_instantiate", graph) for _ in range(2))
+    assert calls.graph_launch(executable, stream) == 0
+    # Refused or not, what is queued already keeps its parameters.
+    for node, source in zip(nodes_of(calls, graph), nodes_of(calls, moved), strict=True):
+        assert set_node(calls, executable, node, words_of(calls, moved, source)) == 0
+    assert [read(calls, ptr, stream) for ptr in memory] == [100, 7, 200, 300]
+    assert calls.graph_launch(executable, stream) == 0
+    assert [read(calls, ptr, stream) for ptr in memory] == [100, 7, 300, 7]
+    assert calls.graph_launch(other, stream) == 0
+    assert [read(calls, ptr, stream) for ptr in memory] == [7, 7, 300, 7]
+    destroy(calls, moved)
+    destroy(calls, executable, other, graph)
+
+
+def test_a_host_function_is_replaced(calls, stream):
+    ran = []
+    functions = [HOST_FUNCTION(lambda argument, i=i: ran.append((i, argument))) for i in range(2)]
+    graph = captured(calls, stream, ("host_launch", functions[0], 5))
+    (node,) = nodes_of(calls, graph)
+    executable = calls.make("graph_instantiate", graph)
+    words = words_of(calls, graph, node)
+    words[1:3] = ctypes.cast(functions[1], ctypes.c_void_p).value, 6
+    assert calls.graph_launch(executable, stream) == 0
+    assert set_node(calls, executable, node, words) == 0
+    assert calls.graph_launch(executable, stream) == 0
+    assert calls.stream_synchronize(stream) == 0
+    assert ran == [(0, 5), (1, 6)]
+    destroy(calls, executable, graph)
+
+
+def test_an_executable_takes_another_graph_with_the_same_nodes(calls, stream, memory):
+    a, b, c, d = memory
+    graph = copy_and_fill(calls, stream, a, b, b)
+    moved = copy_and_fill(calls, stream, c, d, d)
+    other = captured(calls, stream, ("fill_async", a, 1, 4, COUNT))
+    executable = calls.make("graph_instantiate", graph)
+    assert calls.graph_update(executable, other) == UPDATE_FAILED
+    assert calls.graph_launch(executable, stream) == 0
+    assert [read(calls, ptr, stream) for ptr in memory] == [100, 7, 200, 300]
+    assert calls.graph_update(executable, moved) == 0
+    destroy(calls, moved)
+    assert calls.graph_launch(executable, stream) == 0
+    assert [read(calls, ptr, stream) for ptr in memory] == [100, 7, 300, 7]
+    # The nodes are still those of the first graph.
+    node = nodes_of(calls, graph)[1]
+    assert set_node(calls, executable, node, words_of(calls, graph, node)) == 0
+    assert calls.graph_launch(executable, stream) == 0
+    assert [read(calls, ptr, stream) for ptr in memory] == [100, 7, 7, 7]
+    destroy(calls, other)
+    destroy(calls, executable, graph)
+
+
+def test_wrong_arguments_about_nodes_are_refused(calls, stream, memory):
+    graph = copy_and_fill(calls, stream, memory[0], memory[1], memory[1])
+    executable = calls.make("graph_instantiate", graph)
+    copy, fill = nodes_of(calls, graph)
+    words = words_of(calls, graph, copy)
+    assert calls.graph_nodes(0, 0, 0) == (INVALID_HANDLE, UNTOUCHED)
+    assert calls.graph_node_get(0, copy, 0, 0) == (INVALID_HANDLE, UNTOUCHED)
+    assert calls.graph_node_get(graph, 0, 0, 0) == (INVALID_HANDLE, UNTOUCHED)
+    assert set_node(calls, 0, copy, words) == INVALID_HANDLE
+    assert set_node(calls, executable, 0, words) == INVALID_HANDLE
+    assert calls.graph_update(executable, 0) == calls.graph_update(0, graph) == INVALID_HANDLE
+    assert calls.graph_node_set(executable, copy, None, 8) == INVALID_VALUE
+    assert set_node(calls, executable, copy, words[:-1]) == INVALID_VALUE
+    assert set_node(calls, executable, fill, words) == INVALID_VALUE
+    small = np.zeros(1, np.uint64)
+    assert calls.graph_node_get(graph, copy, small.ctypes.data, 8) == (0, words.nbytes)
+    assert small[0] == 0
+    assert calls.graph_launch(executable, stream) == 0
+    assert read(calls, memory[0], stream) == 100
+    destroy(calls, executable, graph)

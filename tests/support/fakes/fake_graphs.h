@@ -1,0 +1,199 @@
+// Graphs of the driver library for tests, after their capture; included by fake_libcuda.cpp.
+//
+// Where a kernel can be captured (fake_gpu.cpp), it is a host function whose argument is a Launch.
+#pragma once
+
+struct KernelNodeParams {
+    void* function;
+    unsigned grid[3], block[3], shared;
+    void** parameters;
+    void** extra;
+    void* kernel;
+    void* context;
+};
+struct Memcpy3d {
+    size_t src_x, src_y, src_z, src_lod;
+    unsigned src_type;
+    void* src_host;
+    uint64_t src_device;
+    void *src_array, *src_reserved;
+    size_t src_pitch, src_height, dst_x, dst_y, dst_z, dst_lod;
+    unsigned dst_type;
+    void* dst_host;
+    uint64_t dst_device;
+    void *dst_array, *dst_reserved;
+    size_t dst_pitch, dst_height, width, height, depth;
+};
+struct MemsetNodeParams {
+    uint64_t dst;
+    size_t pitch;
+    unsigned value, element_size;
+    size_t width, height;
+};
+struct HostNodeParams {
+    void (*function)(void*);
+    void* argument;
+};
+struct UpdateResultInfo {
+    int result;
+    void *node, *from_node;
+};
+static_assert(sizeof(KernelNodeParams) == 72 && sizeof(Memcpy3d) == 200, "CUDA's layouts");
+
+struct Launch {
+    void (*run)(const unsigned*, const unsigned*, const void*);
+    unsigned grid[3], block[3];
+    std::vector<char> parameters;
+    void* function;
+    void* pointer;  // to the parameters, for cuGraphKernelNodeGetParams
+};
+
+namespace {
+
+constexpr unsigned UNIFIED = 4;  // CU_MEMORYTYPE_UNIFIED
+constexpr uint64_t COPY_WORDS = gputensor::NODE_COPY, FILL_WORDS = gputensor::NODE_FILL,
+                   HOST_WORDS = gputensor::NODE_HOST;
+
+void run_launch(void* argument) {
+    auto* queued = static_cast<Launch*>(argument);
+    queued->run(queued->grid, queued->block, queued->parameters.data());
+}
+
+using Words = FakeDevice::NodeWords;
+
+// The words of a node as the host device gives them; not those of a kernel unless it is asked for.
+int words_of(void* node, uint64_t kind, bool is_kernel, Words& words) {
+    auto* named = static_cast<FakeDevice::Node*>(node);
+    if (!named) return INVALID_VALUE;
+    words = device().words(*named);
+    bool launches = words.kind == HOST_WORDS && words.words[0] == uint64_t(&run_launch);
+    return words.kind == kind && launches == is_kernel ? 0 : INVALID_VALUE;
+}
+int set(void* executable, void* node, const Words& words) {
+    auto* named = static_cast<FakeDevice::Node*>(node);
+    return safe_call([&] {
+        return device().graph_node_set(number(executable), uint64_t(named->index) + 1, &words,
+                                       sizeof(words));
+    });
+}
+
+}  // namespace
+
+EXPORT int cuGraphInstantiateWithFlags(void** executable, void* graph, unsigned long long flags) {
+    if (flags) return INVALID_VALUE;
+    return safe_call([=] {
+        return make(executable, [=](uint64_t* out) {
+            return device().graph_instantiate(number(graph), out);
+        });
+    });
+}
+EXPORT int cuGraphLaunch(void* executable, void* stream) {
+    return safe_call([=] { return device().graph_launch(number(executable), number(stream)); });
+}
+EXPORT int cuGraphDestroy(void* graph) { return device().graph_destroy(number(graph)); }
+EXPORT int cuGraphExecDestroy(void* executable) {
+    return device().graph_executable_destroy(number(executable));
+}
+EXPORT int cuGraphGetNodes(void* graph, void** nodes, size_t* count) {
+    std::vector<void*> names;
+    if (!device().names(number(graph), names)) return 400;
+    for (size_t i = 0; nodes && i < names.size() && i < *count; i++) nodes[i] = names[i];
+    *count = names.size();
+    return 0;
+}
+EXPORT int cuGraphNodeGetType(void* node, int* type) {
+    Words words;
+    *type = !words_of(node, HOST_WORDS, true, words)    ? 0
+            : !words_of(node, COPY_WORDS, false, words) ? 1
+            : !words_of(node, FILL_WORDS, false, words) ? 2
+            : !words_of(node, HOST_WORDS, false, words) ? 3
+                                                        : 5;
+    return 0;
+}
+EXPORT int cuGraphKernelNodeGetParams_v2(void* node, KernelNodeParams* found) {
+    Words words;
+    int status = words_of(node, HOST_WORDS, true, words);
+    if (status) return status;
+    auto* launch = reinterpret_cast<Launch*>(words.words[1]);
+    *found = {};
+    found->function = launch->function;
+    memcpy(found->grid, launch->grid, sizeof(launch->grid));
+    memcpy(found->block, launch->block, sizeof(launch->block));
+    launch->pointer = launch->parameters.data();
+    found->parameters = &launch->pointer;
+    return 0;
+}
+EXPORT int cuGraphExecKernelNodeSetParams_v2(void* executable, void* node,
+                                             const KernelNodeParams* given) {
+    Words words;
+    int status = words_of(node, HOST_WORDS, true, words);
+    if (status) return status;
+    auto* launch = new Launch(*reinterpret_cast<Launch*>(words.words[1]));
+    if (given->function != launch->function || given->extra || given->kernel) return INVALID_VALUE;
+    memcpy(launch->grid, given->grid, sizeof(launch->grid));
+    memcpy(launch->block, given->block, sizeof(launch->block));
+    memcpy(launch->parameters.data(), given->parameters[0], launch->parameters.size());
+    words.words[1] = reinterpret_cast<uint64_t>(launch);
+    return set(executable, node, words);
+}
+EXPORT int cuGraphMemcpyNodeGetParams(void* node, Memcpy3d* found) {
+    Words words;
+    int status = words_of(node, COPY_WORDS, false, words);
+    if (status) return status;
+    *found = {};
+    found->src_type = found->dst_type = UNIFIED;
+    found->dst_device = words.words[0];
+    found->src_device = words.words[1];
+    found->width = words.words[2];
+    found->height = found->depth = 1;
+    return 0;
+}
+EXPORT int cuGraphExecMemcpyNodeSetParams(void* executable, void* node, const Memcpy3d* given,
+                                          void* context) {
+    if (given->src_type != UNIFIED || given->dst_type != UNIFIED || given->height != 1 ||
+        context != &primary_context)
+        return INVALID_VALUE;
+    return set(executable, node,
+               {COPY_WORDS, {given->dst_device, given->src_device, given->width}});
+}
+EXPORT int cuGraphMemsetNodeGetParams(void* node, MemsetNodeParams* found) {
+    Words words;
+    int status = words_of(node, FILL_WORDS, false, words);
+    if (status) return status;
+    size_t width = words.words[4];
+    *found = {words.words[0], 0, unsigned(words.words[3]), unsigned(width), words.words[2] / width, 1};
+    return 0;
+}
+EXPORT int cuGraphExecMemsetNodeSetParams(void* executable, void* node,
+                                          const MemsetNodeParams* given, void* context) {
+    if (given->height != 1 || context != &primary_context) return INVALID_VALUE;
+    size_t width = given->element_size;
+    return set(executable, node, {FILL_WORDS, {given->dst, 0, given->width * width, given->value,
+                                               width}});
+}
+EXPORT int cuGraphHostNodeGetParams(void* node, HostNodeParams* found) {
+    Words words;
+    int status = words_of(node, HOST_WORDS, false, words);
+    if (status) return status;
+    *found = {reinterpret_cast<void (*)(void*)>(words.words[0]),
+              reinterpret_cast<void*>(words.words[1])};
+    return 0;
+}
+EXPORT int cuGraphExecHostNodeSetParams(void* executable, void* node, const HostNodeParams* given) {
+    return set(executable, node, {HOST_WORDS, {reinterpret_cast<uint64_t>(given->function),
+                                               reinterpret_cast<uint64_t>(given->argument)}});
+}
+EXPORT int cuGraphExecUpdate_v2(void* executable, void* graph, UpdateResultInfo* result) {
+    *result = {};
+    return safe_call([=] { return device().graph_update(number(executable), number(graph)); });
+}
+#ifndef NO_PARAM_INFO
+// A kernel of fake_gpu.cpp has one parameter.
+EXPORT int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* nbytes) {
+    size_t size = parameters_nbytes(function);
+    if (index || !size) return INVALID_VALUE;
+    *offset = 0;
+    *nbytes = size;
+    return 0;
+}
+#endif
