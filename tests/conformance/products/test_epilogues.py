@@ -1,7 +1,7 @@
 """activation(scale * (x @ w) + bias) + residual as one call, against float64, on every device.
 
-The bound adds to that of the product a rounding for each step, since a step that the library does
-not do may read what the step before it rounded to the type of the result.
+The bound adds to that of the product a rounding for each of the four steps, since a step that the
+library does not do may read what the step before it rounded to the type of the result.
 """
 
 import numpy as np
@@ -15,6 +15,7 @@ from tests.conformance.products.test_matmul import (
     random_array,
     random_shapes,
     random_tensor,
+    underflow,
     wide,
 )
 from tests.conformance.products.test_operations import ACTIVATIONS, SLOPE
@@ -39,7 +40,20 @@ def limit_of(a, b, factor, steps, name, activation):
     sizes = sum(np.abs(wide(np.asarray(step))) for step in steps)
     smooth = 2.0**-10 if activation in ("gelu", "gelu_tanh", "silu") and name != "float64" else 0
     inner = bound(a, b, name) * np.abs(factor)
-    return SLOPE[activation] * (inner + (4 * unit + smooth) * sizes)
+    return SLOPE[activation] * (inner + (4 * unit + smooth) * sizes + 4 * underflow(name))
+
+
+@pytest.mark.parametrize("name", TYPES[1:])
+def test_the_bound_admits_a_correctly_rounded_subnormal_result(rng, name):
+    """Results far below the smallest normal number: their roundings are absolute."""
+    tiny = 2 * underflow(name)
+    factor = np.float64(0.1)
+    a, b = np.full((1, 1), 16 * tiny), rng.uniform(1, 2, (1, 999))
+    exact = a @ b * factor
+    steps = (exact, a @ b * factor, 0.0, 0.0)
+    rounded = (exact / tiny).round() * tiny
+    assert np.max(np.abs(rounded - exact)) > 0.4 * tiny
+    assert_within(rounded, exact, limit_of(a, b, factor, steps, name, None))
 
 
 def check_epilogue(rng, place, name, call):

@@ -5,7 +5,9 @@ unit roundoff u of the accumulation, inputs exact or rounded to v first, and one
 
     |computed - exact| <= ((K + 2) u + 2 v + w) * (|a| @ |b|)       (Higham, 2002, section 3.1)
 
-with the first-order factor (K u) / (1 - K u). docs/blas.md has the table of u, v and w.
+with the first-order factor (K u) / (1 - K u). docs/blas.md has the table of u, v and w. A unit
+roundoff is relative and holds for normal numbers; below the smallest normal, each rounding may lose
+half the smallest subnormal instead (`underflow`), whatever the size of the number.
 """
 
 import ml_dtypes
@@ -69,13 +71,17 @@ def wide(array):
     return array.astype(np.complex128 if array.dtype.kind == "c" else np.float64)
 
 
+def underflow(name):
+    """The largest error of one rounding to a subnormal number of the type."""
+    return float(ml_dtypes.finfo(numpy_dtype(name)).smallest_subnormal) / 2
+
+
 def bound(a, b, name, extra=0.0):
     """The largest admissible error of each element of a @ b."""
     accumulate, result = ROUNDOFF[name]
     terms = a.shape[-1]
     size = np.matmul(np.abs(wide(a)), np.abs(wide(b)))
-    tiny = float(ml_dtypes.finfo(numpy_dtype(name)).smallest_subnormal)
-    return ((terms + 2) * accumulate + result + extra) * size * 1.01 + tiny
+    return ((terms + 2) * accumulate + result + extra) * size * 1.01 + 2 * underflow(name)
 
 
 def assert_within(got, exact, limit):

@@ -13,6 +13,7 @@ from tests.conformance.products.test_matmul import (
     bound,
     random_array,
     random_tensor,
+    underflow,
     wide,
 )
 
@@ -43,7 +44,7 @@ def sum_bound(a, b, addend, alpha, beta, name, activation=None):
     _, result = ROUNDOFF[name]
     inner = abs(alpha) * bound(a, b, name)
     size = abs(alpha) * np.matmul(np.abs(wide(a)), np.abs(wide(b))) + abs(beta) * np.abs(addend)
-    limit = SLOPE[activation] * (inner + 4 * result * size)
+    limit = SLOPE[activation] * (inner + 4 * (result * size + underflow(name)))
     return limit + (2.0**-10 * size if activation in ("gelu", "gelu_tanh", "silu") else 0)
 
 
