@@ -90,7 +90,8 @@ class Part(NamedTuple):
 class FileMapping(mmap.mmap):
     """The bytes of a file, read only. Arrays over it find the file again (`mapping_of`)."""
 
-    path = ""
+    path = ""  # as messages show it
+    identity: tuple = ()  # device and number of the file
     entries: dict = {}
 
     def check_whole(self):
@@ -126,12 +127,13 @@ def open_file(path):
         The file is missing, is no regular file, or breaks a rule of the format.
     """
     name = os.fsdecode(path)
+    name = name if name.isprintable() else ascii(name)
     try:
         # Without O_NONBLOCK a pipe would wait for a writer here.
         file = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
     except (OSError, ValueError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise SafetensorsFileError(f"{shown(name, 400)}: cannot be opened: {reason}") from None
+        raise SafetensorsFileError(f"{name}: cannot be opened: {reason}") from None
     try:
         return read_header(file, name)
     except SafetensorsFileError:
@@ -163,6 +165,7 @@ def read_header(file, name):
     entries = checked_entries(found, 8 + length, facts.st_size)
     mapping = FileMapping(file, facts.st_size, access=mmap.ACCESS_READ)
     mapping.path = name
+    mapping.identity = facts.st_dev, facts.st_ino
     if metadata.get("padding") == PADDING:
         entries = {name: e for name, e in entries.items() if not name.startswith(PADDING)}
     mapping.entries = entries

@@ -1,9 +1,12 @@
 """The `gputensor` command: builds the argument parser and hands over to one module for each verb.
 
-Every other module of this package (but InputError's) is one command. It has
+Every other module of this package but NOT_COMMANDS is one command. It has
 ``register(subparsers)``, which adds its parser and sets ``run``: a function of the parsed arguments
 that returns the exit code. Modules import the rest of the library inside ``run``, so that
 ``gputensor --help`` and argument errors touch no device.
+
+`-` and `_` are alike in the names of options. ``--flagfile=FILE`` stands for the options in a file,
+one a line; `#` begins a comment.
 
 Exit codes: 0 done; 1 a well-formed request that could not be carried out; 2 bad arguments or bad
 input. Errors are one line on standard error, starting with the command's name.
@@ -17,11 +20,12 @@ import sys
 
 import gputensor.cli as commands
 from gputensor.cli.input_error import InputError
-from gputensor.errors import GpuTensorError
+from gputensor.errors import GpuTensorError, argument_error
 
 __all__ = ["build_parser", "main"]
 
-NOT_COMMANDS = ("main", "input_error")
+NOT_COMMANDS = ("main", "input_error", "value_text")
+MOST_FLAG_FILES = 64
 
 
 def build_parser():
@@ -55,7 +59,11 @@ def main(arguments=None):
     >>> print(errors.getvalue().strip())
     gputensor: no-such-trace.npz: no such file
     """
-    options = build_parser().parse_args(arguments)
+    words = sys.argv[1:] if arguments is None else arguments
+    try:
+        options = build_parser().parse_args(plain_words(words))
+    except InputError as error:
+        return fail(error, 2)
     if arguments is None and hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(errors="backslashreplace")  # names of files are any bytes
     try:
@@ -73,6 +81,38 @@ def main(arguments=None):
     except OSError as error:
         drop_output()
         return fail(error, 1)
+
+
+def plain_words(words):
+    """Return the words with underscores in option names, and with the options of flag files.
+
+    >>> plain_words(["run", "--list-devices", "--input=--a-b", "-"])
+    ['run', '--list_devices', '--input=--a-b', '-']
+    """
+    found, left, files = [], list(reversed(words)), 0
+    while left:
+        word = left.pop()
+        name, equals, value = word.partition("=")
+        if not name.startswith("--"):
+            found.append(word)
+        elif name == "--flagfile":
+            files += 1
+            if files > MOST_FLAG_FILES:
+                raise argument_error(InputError, name, value, f"at most {MOST_FLAG_FILES} files")
+            left += reversed(flag_lines(value))
+        else:
+            found.append("--" + name[2:].replace("-", "_") + equals + value)
+    return found
+
+
+def flag_lines(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            lines = [line.strip() for line in file]
+    except (OSError, ValueError) as error:
+        rule = f"a file of options: {getattr(error, 'strerror', None) or error}"
+        raise argument_error(InputError, "--flagfile", path, rule) from None
+    return [line for line in lines if line and not line.startswith("#")]
 
 
 def flush_output():

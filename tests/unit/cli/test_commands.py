@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gputensor.cli.main import build_parser, main
+from gputensor.cli.main import build_parser, main, plain_words
 
 ROOT = Path(__file__).resolve().parents[3]
 TRACES = sorted((ROOT / "benchmarks" / "traces").glob("*.npz"))
@@ -239,3 +239,21 @@ def test_devices_for_people_has_a_line_for_each_device():
     assert (code, errors) == (0, "")
     for device in json.loads(as_json)["devices"]:
         assert device["device"] in output
+
+
+def test_hyphens_and_underscores_are_alike_and_flag_files_are_read(tmp_path):
+    (tmp_path / "inner").write_text("--capacity=2K\n")
+    (tmp_path / "flags").write_text(f"# where\n--flagfile={tmp_path}/inner\n\n  --json  \n")
+    words = ["memory", "replay", "t.npz", f"--flagfile={tmp_path}/flags"]
+    options = build_parser().parse_args(plain_words(words))
+    assert options.capacity == 2048 and options.json
+    assert plain_words(["--a-b_c=d-e", "-x-y", "--"]) == ["--a_b_c=d-e", "-x-y", "--"]
+
+
+def test_flag_file_that_is_missing_or_names_itself_is_one_line(tmp_path, capsys):
+    (tmp_path / "flags").write_text(f"--flagfile={tmp_path}/flags\n" * 2)
+    for path, told in (("none", "No such file"), ("flags", "at most 64 files"), ("", "directory")):
+        assert main(["devices", f"--flagfile={tmp_path}/{path}"]) == 2
+        errors = capsys.readouterr().err
+        assert errors.startswith("gputensor: --flagfile: got ") and told in errors
+        assert errors.count("\n") == 1
