@@ -303,14 +303,16 @@ def read_npy(file):
         (2, 0): np.lib.format.read_array_header_2_0,
     }
     if version not in readers:
-        raise ValueError(f"version {version}")
+        raise argument_error(ValueError, "version", version, "(1, 0) or (2, 0)")
     shape, is_fortran, dtype = readers[version](file, max_header_size=4096)
     if dtype.hasobject or min(shape, default=0) < 0:
-        raise ValueError(f"{dtype} of shape {shape}")
+        raise argument_error(
+            ValueError, "shape", shape, f"extents from 0 on, of numbers, not {dtype}"
+        )
     nbytes = prod(shape) * dtype.itemsize
     left = os.fstat(file.fileno()).st_size - file.tell()
     if nbytes > left:
-        raise ValueError(f"{left} bytes instead of {nbytes}")
+        raise argument_error(ValueError, "data", Described(f"{left} bytes"), f"{nbytes}")
     array = np.frombuffer(file.read(nbytes), np.uint8).view(dtype)
     return array.reshape(shape, order="F" if is_fortran else "C")
 
