@@ -24,7 +24,7 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "program", "programs", "launch", "host", "faces", "testing",
+        "operations", "calls", "program", "programs", "launch", "host", "faces", "testing",
         "__init__",
     ),
     "blas": (

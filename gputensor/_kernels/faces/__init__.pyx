@@ -8,24 +8,25 @@ from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
     DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_INT64, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8,
-    KIND_UINT, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
+    KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
     layout_axes, layout_cut, layout_is_small, layout_merge, layout_size, scalar_is_zero,
     scalar_pack,
 )
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, host_call, host_view, is_host, kernel_find, kernel_function,
-    launch_kernel, launch_kernel_3d,
+    CallOperand, Kernel, KernelTable, call_argument, host_call, is_host, kernel_find,
+    kernel_function, launch_kernel, launch_kernel_3d, recorder_of,
 )
 
 from gputensor._arrays.element_types import DTYPES, KINDS
 from gputensor._kernels import programs
+from gputensor._kernels.calls import bind
 from gputensor._kernels.host import (
     elementwise as host_elementwise, index as host_index, reduction as host_reduction,
 )
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor.errors import raise_for_status
+from gputensor.errors import argument_error, raise_for_status
 
 include "reduction_layout.pxi"
 include "cuda_transpose.pxi"
@@ -36,3 +37,4 @@ include "index.pxi"
 include "cuda_reduction.pxi"
 include "reduction.pxi"
 include "creation.pxi"
+include "doors.pxi"

@@ -1,7 +1,5 @@
 # Kernels that write an Operand from no array (see creation.pxd).
 
-cdef object host_arange = host_index.run_arange
-
 
 cdef int fill(int device, uint64_t stream, Operand* out, Operand* value) except -1:
     if not value.is_scalar:
@@ -18,6 +16,6 @@ cdef int arange(int device, uint64_t stream, Operand* out, double start, double 
     if not is_host(device):
         return cuda_arange(device, stream, out, start, step, integer_start, integer_step)
     if dtype_kind(out.dtype) <= KIND_UINT:
-        return host_call(device, stream, host_arange,
-                         (host_view(out), integer_start, integer_step))
-    return host_call(device, stream, host_arange, (host_view(out), start, step))
+        return host_call(device, stream, ARANGE_CALL,
+                         (integer_start, integer_step, call_argument(device, out)))
+    return host_call(device, stream, ARANGE_CALL, (start, step, call_argument(device, out)))

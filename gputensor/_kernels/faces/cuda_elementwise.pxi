@@ -2,7 +2,7 @@
 #
 # A call does: merge the axes; cut what does not fit 32-bit indices; choose vector width and reading
 # modes; find the kernel by one integer key; fill one parameter struct; launch. On a known key no
-# Python object is made. Zero fills and copies of one contiguous run go to the driver instead.
+# Python object is made.
 
 cdef enum:
     UNIT = 0                # reading modes; elementwise.cuh explains them
@@ -61,8 +61,6 @@ cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype
             plan.dtypes[i] = inputs[i].dtype
     layout_merge(&layout, out, count, inputs)
     if op == OP_COPY:
-        if copy_by_driver(device, stream, &layout, out, &inputs[0]):
-            return 0
         use_bits(&plan)
     return run_layout(device, stream, &plan, &layout, &parameters)
 
@@ -71,41 +69,6 @@ cdef bint is_two(const Operand* operand) noexcept nogil:
     # In the field that the operand's dtype names (see scalar.pyx).
     return operand.integer == 2 if operand.dtype < DT_FLOAT16 else (
         operand.real == 2 and operand.imag == 0)
-
-
-cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:
-    return layout.ndim == 0 or (layout.ndim == 1 and layout.strides[k][0] == 1)
-
-
-cdef bint copy_by_driver(int device, uint64_t stream, const Layout* layout, const Operand* out,
-                         const Operand* value) except -1:
-    # One run of memory: a memset of zero, or a copy of bytes.
-    cdef Driver* driver
-    cdef status_t status
-    cdef size_t nbytes
-    if not is_contiguous(layout, OUT):
-        return False
-    nbytes = <size_t>layout_size(layout) * layout.itemsizes[OUT]
-    if value.is_scalar:
-        if not scalar_is_zero(value):
-            return False
-        driver = driver_open(device)
-        if nbytes % 4 == 0 and layout.ptrs[OUT] % 4 == 0:
-            status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 4, nbytes // 4, stream)
-        else:
-            status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 1, nbytes, stream)
-        if status != 0:
-            raise_for_status(status, "fill_async", f"of {nbytes} bytes on device {device}")
-        return True
-    if value.dtype != out.dtype or not is_contiguous(layout, 0):
-        return False
-    if layout.ptrs[0] == layout.ptrs[OUT]:
-        return True
-    driver = driver_open(device)
-    status = driver.copy_async(driver.self, layout.ptrs[OUT], layout.ptrs[0], nbytes, stream)
-    if status != 0:
-        raise_for_status(status, "copy_async", f"of {nbytes} bytes on device {device}")
-    return True
 
 
 cdef void use_bits(Plan* plan) noexcept nogil:

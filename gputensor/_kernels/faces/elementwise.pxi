@@ -1,7 +1,9 @@
 # Element-wise kernels: the kinds that each operation takes, and the executor of the device.
 
 cdef unsigned char[MAX_OPERATIONS] elementwise_kinds     # bit k: the operation takes kind k
-cdef object elementwise_host_run = host_elementwise.run
+cdef tuple OPERATION_NAMES = tuple(row.name for row in ELEMENTWISE)
+cdef tuple REDUCTION_NAMES = tuple(row.name for row in REDUCTIONS)
+cdef tuple DTYPE_NAMES = tuple(row.name for row in DTYPES)
 
 
 cdef int _elementwise_load_table() except -1:
@@ -36,14 +38,62 @@ cdef int elementwise_check(int op, int compute_dtype) except -1:
 
 cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
                      Operand* out, int count, Operand* inputs) except -1:
+    cdef Layout layout
     cdef int i
     if op == OP_COPY:
         compute_dtype = out.dtype
-    for i in range(out.ndim):
-        if out.shape[i] == 0:
+    if has_no_elements(out):
+        return 0
+    if op == OP_COPY and recorder_of(device) is None:
+        layout_merge(&layout, out, count, inputs)
+        if copy_by_driver(device, stream, &layout, out, inputs):
             return 0
     if not is_host(device):
         return cuda_elementwise(op, device, stream, compute_dtype, out, count, inputs)
-    views = tuple([host_view(&inputs[i]) for i in range(count)])
-    return host_call(device, stream, elementwise_host_run,
-                     (op, compute_dtype, host_view(out), views))
+    arguments = [OPERATION_NAMES[op], DTYPE_NAMES[compute_dtype], call_argument(device, out)]
+    for i in range(count):
+        arguments.append(call_argument(device, &inputs[i]))
+    return host_call(device, stream, ELEMENTWISE_CALL, tuple(arguments))
+
+
+cdef bint has_no_elements(const Operand* operand) noexcept nogil:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
+    return False
+
+
+cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:
+    return layout.ndim == 0 or (layout.ndim == 1 and layout.strides[k][0] == 1)
+
+
+cdef bint copy_by_driver(int device, uint64_t stream, const Layout* layout, const Operand* out,
+                         const Operand* value) except -1:
+    # One run of memory on any device: a memset of zero, or a copy of bytes.
+    cdef Driver* driver
+    cdef status_t status
+    cdef size_t nbytes
+    if not is_contiguous(layout, OUT):
+        return False
+    nbytes = <size_t>layout_size(layout) * layout.itemsizes[OUT]
+    if value.is_scalar:
+        if not scalar_is_zero(value):
+            return False
+        driver = driver_open(device)
+        if nbytes % 4 == 0 and layout.ptrs[OUT] % 4 == 0:
+            status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 4, nbytes // 4, stream)
+        else:
+            status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 1, nbytes, stream)
+        if status != 0:
+            raise_for_status(status, "fill_async", f"of {nbytes} bytes on device {device}")
+        return True
+    if value.dtype != out.dtype or not is_contiguous(layout, 0):
+        return False
+    if layout.ptrs[0] == layout.ptrs[OUT]:
+        return True
+    driver = driver_open(device)
+    status = driver.copy_async(driver.self, layout.ptrs[OUT], layout.ptrs[0], nbytes, stream)
+    if status != 0:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on device {device}")
+    return True

@@ -1,8 +1,9 @@
 # Gather and scatter by integer index arrays (see index.pxd).
 
-cdef object host_gather = host_index.run_gather
-cdef object host_scatter = host_index.run_scatter
-cdef object host_check = host_index.run_check
+
+cdef tuple index_arguments(int device, tuple first, int count, Operand* indices):
+    """`first` and the index operands."""
+    return first + tuple([call_argument(device, &indices[i]) for i in range(count)])
 
 
 cdef int check_extents(Operand* whole, int first_axis, int count) except -1:
@@ -22,28 +23,24 @@ cdef int check_unused(int device, uint64_t stream, Operand* whole, int first_axi
     check_extents(whole, first_axis, count)
     if not is_host(device):
         return 0
-    views = tuple([host_view(&indices[i]) for i in range(count)])
     extents = tuple([whole.shape[first_axis + i] for i in range(count)])
-    return host_call(device, stream, host_check, (extents, views))
+    return host_call(device, stream, CHECK_CALL,
+                     index_arguments(device, (extents,), count, indices))
 
 
 cdef int gather(int device, uint64_t stream, Operand* out, Operand* source, int first_axis,
                 int count, Operand* indices) except -1:
-    cdef int i
     check_extents(source, first_axis, count)
     if not is_host(device):
         return cuda_gather(device, stream, out, source, first_axis, count, indices)
-    views = tuple([host_view(&indices[i]) for i in range(count)])
-    return host_call(device, stream, host_gather,
-                     (host_view(out), host_view(source), first_axis, views))
+    first = (first_axis, call_argument(device, out), call_argument(device, source))
+    return host_call(device, stream, GATHER_CALL, index_arguments(device, first, count, indices))
 
 
 cdef int scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
                  Operand* indices, Operand* values) except -1:
-    cdef int i
     check_extents(target, first_axis, count)
     if not is_host(device):
         return cuda_scatter(device, stream, target, first_axis, count, indices, values)
-    views = tuple([host_view(&indices[i]) for i in range(count)])
-    return host_call(device, stream, host_scatter,
-                     (host_view(target), first_axis, views, host_view(values)))
+    first = (first_axis, call_argument(device, target), call_argument(device, values))
+    return host_call(device, stream, SCATTER_CALL, index_arguments(device, first, count, indices))

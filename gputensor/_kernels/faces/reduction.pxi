@@ -1,7 +1,6 @@
 # Reductions: the kinds that each takes, and the executor of the device.
 
 cdef unsigned char[MAX_OPERATIONS] reduction_kinds
-cdef object reduction_host_run = host_reduction.run
 
 
 def _reduction_load_table():
@@ -28,5 +27,6 @@ cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
     if not is_host(device):
         return cuda_reduce(op, device, stream, compute_dtype, out, input, axes_mask)
     axes = tuple([axis for axis in range(input.ndim) if (axes_mask >> axis) & 1])
-    return host_call(device, stream, reduction_host_run,
-                     (op, compute_dtype, host_view(out), host_view(input), axes))
+    return host_call(device, stream, REDUCE_CALL,
+                     (REDUCTION_NAMES[op], DTYPE_NAMES[compute_dtype], axes,
+                      call_argument(device, out), call_argument(device, input)))

@@ -12,7 +12,7 @@ import numpy as np
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE
 
-__all__ = ["cast", "run"]
+__all__ = ["WIDE", "cast", "host_function", "rounded", "run"]
 
 _erf = np.frompyfunc(math.erf, 1, 1)
 
@@ -143,43 +143,45 @@ def host_function(row):
     return found
 
 
-_TABLE = tuple(host_function(row) for row in ELEMENTWISE)
-_COPY = 0
-_WHERE = next(row.code for row in ELEMENTWISE if row.name == "where")
+_TABLE = {row.name: host_function(row) for row in ELEMENTWISE}
+#: Of each dtype: itself, and what NumPy computes in.
+WIDE = {
+    row.name: (row.numpy, np.dtype(np.float32) if row.compute == "float" else row.numpy)
+    for row in DTYPES
+}
 
 
-def run(op, compute, out, inputs):
+def run(op, compute, out, *inputs):
     """Compute one operation into the array `out`.
 
     Parameters
     ----------
-    op, compute : int
-        Codes of the operation and of the compute dtype.
+    op, compute : str
+        Names of the operation and of the compute dtype.
     out : numpy.ndarray
         The view that is written.
-    inputs : tuple of numpy.ndarray
+    *inputs : numpy.ndarray
         Views of the shape of `out`, or 0-d arrays.
 
     Examples
     --------
     >>> import numpy as np
     >>> out = np.empty(3, np.float32)
-    >>> run(4, 11, out, (np.array([1, 2, 3], np.int32), np.array(0.5)))
+    >>> run("add", "float32", out, np.array([1, 2, 3], np.int32), np.array(0.5))
     >>> out
     array([1.5, 2.5, 3.5], dtype=float32)
     """
-    if op == _COPY:
+    if op == "copy":
         out[...] = cast(inputs[0], out.dtype)
         return
-    dtype = DTYPES[compute].numpy
-    wide = np.dtype(np.float32) if DTYPES[compute].compute == "float" else dtype
+    dtype, wide = WIDE[compute]
     values = [cast(cast(array, dtype), wide) for array in inputs]
-    if op == _WHERE:
+    if op == "where":
         values[0] = cast(inputs[0], np.dtype(bool))
-    out[...] = cast(_round(_TABLE[op](*values), dtype), out.dtype)
+    out[...] = cast(rounded(_TABLE[op](*values), dtype), out.dtype)
 
 
-def _round(result, dtype):
+def rounded(result, dtype):
     """Round a float32 result of a 16-bit computation to its dtype before it is cast further."""
     if result.dtype == np.float32 and dtype.itemsize == 2:
         return result.astype(dtype)

@@ -7,12 +7,12 @@ from gputensor._kernels.host.elementwise import cast
 __all__ = ["run_arange", "run_check", "run_gather", "run_scatter"]
 
 
-def run_arange(out, start, step):
+def run_arange(start, step, out):
     """Write ``start + i * step``; integers wrap, floats are computed in float64.
 
     >>> import numpy as np
     >>> out = np.empty(3, np.float32)
-    >>> run_arange(out, 1.0, 0.5)
+    >>> run_arange(1.0, 0.5, out)
     >>> out
     array([1. , 1.5, 2. ], dtype=float32)
     """
@@ -24,11 +24,11 @@ def run_arange(out, start, step):
     out[...] = cast(values, out.dtype)
 
 
-def run_check(extents, indices):
+def run_check(extents, *indices):
     """Raise IndexError for an index out of range, though nothing is to be read or written.
 
     >>> import numpy as np
-    >>> run_check((3,), (np.array([2, -4]),))
+    >>> run_check((3,), np.array([2, -4]))
     Traceback (most recent call last):
         ...
     IndexError: index -4 is out of bounds for axis 0 with size 3
@@ -39,12 +39,12 @@ def run_check(extents, indices):
                 raise IndexError(f"index {one} is out of bounds for axis {axis} with size {extent}")
 
 
-def run_gather(out, source, first_axis, indices):
+def run_gather(first_axis, out, source, *indices):
     """Write ``source[:, ..., indices...]`` into `out`.
 
     >>> import numpy as np
     >>> out = np.empty(2)
-    >>> run_gather(out, np.array([5.0, 6.0, 7.0]), 0, (np.array([2, -3]),))
+    >>> run_gather(0, out, np.array([5.0, 6.0, 7.0]), np.array([2, -3]))
     >>> out
     array([7., 5.])
     """
@@ -52,12 +52,12 @@ def run_gather(out, source, first_axis, indices):
     out[...] = source[key].reshape(out.shape)
 
 
-def run_scatter(target, first_axis, indices, values):
+def run_scatter(first_axis, target, values, *indices):
     """Write `values` to ``target[:, ..., indices...]``; the last of equal indices wins.
 
     >>> import numpy as np
     >>> target = np.zeros(3)
-    >>> run_scatter(target, 0, (np.array([1, 1]),), np.array([4.0, 5.0]))
+    >>> run_scatter(0, target, np.array([4.0, 5.0]), np.array([1, 1]))
     >>> target
     array([0., 5., 0.])
     """

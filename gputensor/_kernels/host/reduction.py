@@ -2,13 +2,13 @@
 
 import numpy as np
 
-from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.host.elementwise import cast, host_function
+from gputensor._kernels.host.elementwise import WIDE, cast, host_function, rounded
 from gputensor._kernels.operations import REDUCTIONS
 
 __all__ = ["run"]
 
 _FUNCTIONS = tuple(host_function(row) for row in REDUCTIONS)
+_ROWS = {row.name: row for row in REDUCTIONS}
 
 
 def _flattened(array, axes):
@@ -36,19 +36,16 @@ def _accumulate(row, values, axes):
     return result
 
 
-def run(op, compute, out, array, axes):
-    """Reduce `array` over `axes` into `out`, computing as the dtype of code `compute`.
+def run(op, compute, axes, out, array):
+    """Reduce `array` over `axes` into `out`, computing in the dtype `compute`.
 
     >>> import numpy as np
     >>> out = np.empty((), np.int64)
-    >>> run(4, 11, out, np.array([1.0, 3.0, 3.0], np.float32), (0,))
+    >>> run("argmax", "float32", (0,), out, np.array([1.0, 3.0, 3.0], np.float32))
     >>> int(out)
     1
     """
-    dtype = DTYPES[compute].numpy
-    wide = np.dtype(np.float32) if DTYPES[compute].compute == "float" else dtype
+    dtype, wide = WIDE[compute]
     values = cast(cast(array, dtype), wide)
-    result = np.asarray(_accumulate(REDUCTIONS[op], values, axes))
-    if result.dtype == np.float32 and dtype.itemsize == 2:
-        result = result.astype(dtype)
-    out[...] = cast(result, out.dtype)
+    result = np.asarray(_accumulate(_ROWS[op], values, axes))
+    out[...] = cast(rounded(result, dtype), out.dtype)

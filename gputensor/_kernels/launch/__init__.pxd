@@ -54,22 +54,37 @@ cdef int launch_kernel_3d(int device, uint64_t stream, uint64_t function,
 
 # ---- host_call
 
-# Work on a host device: a Python callable queued on one of its streams.
+# Work on a host device: a call of the registry (calls.py) queued on one of its streams.
 #
-# A host device may run it at once, or later in any order that its streams and events allow. An
-# exception inside the callable is kept for its device, and raised by the next host_call or
+# A host device may do it at once, or later in any order that its streams and events allow. An
+# exception inside the row's function is kept for its device, and raised by the next host_call or
 # raise_pending on that device; on a device that does not defer that is the very same call, or the
 # end of the section that it is in.
 # Every function needs the GIL.
 
-# Queues function(*arguments); holds both until it ran (for captured work: until the capture's
-# graph is released).
-cdef int host_call(int device, uint64_t stream, object function, tuple arguments) except -1
+# Queues row.run(*arguments), arguments in the row's order; holds them until it ran (for captured
+# work: until the capture's graph is released). On a device with a recorder, gives them to that.
+cdef int host_call(int device, uint64_t stream, object row, tuple arguments) except -1
 # Raises the first exception that queued work of this device left, once.
 cdef int raise_pending(int device) except -1
 # A NumPy array over the operand's memory (no copy, owns nothing); for a scalar operand a 0-d array
 # of the operand's dtype.
 cdef object host_view(Operand* operand)
+# An operand as an argument of host_call: a view, or a CallOperand where the device has a recorder;
+# None for NULL.
+cdef object call_argument(int device, const Operand* operand)
 
 cdef inline bint is_host(int device) noexcept nogil:
     return device < 0
+
+
+# ---- call_operand
+
+# Operands of calls as Python objects: what a recorder gets, and what a door takes.
+
+cdef class CallOperand:
+    cdef Operand c
+
+cdef CallOperand call_operand(const Operand* operand)
+# The recorder of an open device; None on every CUDA device.
+cdef object recorder_of(int device)

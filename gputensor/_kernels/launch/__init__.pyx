@@ -1,5 +1,6 @@
 # Compiled kernels and queued host calls: how an operation reaches a queue.
 
+cimport cython
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport PyObject, Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint32_t, uint64_t
@@ -8,7 +9,8 @@ from libc.stdlib cimport free, malloc
 import numpy as np
 
 from gputensor._arrays cimport (
-    KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, Operand, dtype_itemsize, dtype_kind,
+    KIND_BOOL, KIND_COMPLEX, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM, Operand,
+    dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.host cimport section_entered
 from gputensor._driver.registry cimport (
@@ -19,7 +21,8 @@ from gputensor.streams.order cimport device_text
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.launch import disk_cache, nvrtc
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import DeviceError, argument_error, raise_for_status
 
 include "module_cache.pxi"
 include "host_call.pxi"
+include "call_operand.pxi"

@@ -1,4 +1,4 @@
-# Work on a host device: a Python callable queued on one of its streams (see host_call.pxd).
+# Work on a host device: a call, queued on one of its streams as its row's NumPy function.
 #
 # A queued call is a small C record that holds references until it ran. The driver gives it back
 # through `run_record`, from whichever thread advances the stream, so that function takes the GIL
@@ -23,6 +23,7 @@ cdef object ndarray = np.ndarray
 cdef struct HostCalls:
     PyObject* error             # owned: the first exception that queued work left
     PyObject* captured          # owned dict: capture id -> addresses of its records
+    PyObject* recorder          # owned: keeps the calls; NULL: they are done
 
 
 cdef void run_record(void* argument) noexcept with gil:
@@ -62,11 +63,15 @@ cdef void drop_record(Record* record) noexcept:
     free(record)
 
 
-cdef int host_call(int device, uint64_t stream, object function, tuple arguments) except -1:
+cdef int host_call(int device, uint64_t stream, object row, tuple arguments) except -1:
     cdef Driver* driver = driver_open(device)
+    cdef HostCalls* calls = calls_of(device)
     cdef Record* record
     cdef int status, active = 0
     cdef uint64_t capture_id = 0
+    if calls.recorder != NULL:
+        (<object>calls.recorder).call(row, stream, arguments)
+        return 0
     raise_pending(device)
     status = driver.capture_info(driver.self, stream, &active, &capture_id)
     if status != 0:
@@ -75,6 +80,7 @@ cdef int host_call(int device, uint64_t stream, object function, tuple arguments
     record = <Record*>malloc(sizeof(Record))
     if record == NULL:
         raise MemoryError("no memory for a queued call")
+    function = row.run
     Py_INCREF(function)
     Py_INCREF(arguments)
     record.function = <PyObject*>function
@@ -112,6 +118,7 @@ cdef int _close(int device) except -1:
     forget_kernels(device)
     Py_CLEAR(calls.error)
     Py_CLEAR(calls.captured)
+    Py_CLEAR(calls.recorder)
     return 0
 
 

@@ -163,9 +163,10 @@ cdef int open_device(int device) noexcept with gil:
 cdef int run_host(Operand* operands, uint64_t stream) noexcept with gil:
     try:
         driver_open(HOST_DEVICE)
-        host_call(HOST_DEVICE, stream, gemm_host.product, (
-            host_view(&operands[0]), host_view(&operands[1]), host_view(&operands[2]),
-            gemm_host.PLAIN._replace(precision=precision_current() & FP32_MASK),
+        host_call(HOST_DEVICE, stream, PRODUCT_CALL, (
+            1, 0, None, False, False, precision_current() & FP32_MASK,
+            call_argument(HOST_DEVICE, &operands[0]), call_argument(HOST_DEVICE, &operands[1]),
+            call_argument(HOST_DEVICE, &operands[2]), None, None, None, None,
         ))
     except BaseException as error:
         text = f"{type(error).__name__}: {error}".encode()

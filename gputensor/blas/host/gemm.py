@@ -8,11 +8,10 @@ its BLAS does not take.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["PLAIN", "Options", "Scales", "product", "scaled_product"]
+__all__ = ["ACTIVATIONS", "plain_product", "product", "scaled_product"]
 
 # Element type -> the type that it is multiplied in. Types that are absent are their own.
 COMPUTE = {
@@ -57,8 +56,7 @@ def _silu(x):
     return x / (1 + np.exp(-x))
 
 
-# Indexed by the ACT_* numbers of product.pxd.
-ACTIVATIONS = (None, _relu, _gelu_tanh, _gelu, _silu)
+ACTIVATIONS = {None: None, "relu": _relu, "gelu_tanh": _gelu_tanh, "gelu": _gelu, "silu": _silu}
 
 
 def _cast_into(out, value):
@@ -80,67 +78,21 @@ def _times(scale, value):
     return value * value.dtype.type(scale)
 
 
-class Options(NamedTuple):
-    """What a product does besides multiplying.
-
-    Attributes
-    ----------
-    alpha, beta : complex or int
-        Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read. Neither
-        `alpha` nor `scale` is a factor of a sum of no terms.
-    addend : numpy.ndarray or None
-        None: `out` itself.
-    bias : numpy.ndarray or None
-        Broadcasts to the shape of `out`.
-    activation : int
-        An ``ACT_*`` number.
-    conj_a, conj_b : bool
-        Conjugate that operand.
-    scale, residual : numpy.ndarray or None
-        Broadcast to the shape of `out`.
-    precision : int
-        The precision flags of the call. NumPy's sums are at least as exact as any of them asks for;
-        whoever records a call reads them here.
-    """
-
-    alpha: complex = 1
-    beta: complex = 0
-    addend: np.ndarray | None = None
-    bias: np.ndarray | None = None
-    activation: int = 0
-    conj_a: bool = False
-    conj_b: bool = False
-    scale: np.ndarray | None = None
-    residual: np.ndarray | None = None
-    precision: int = 0
-
-
-#: The options of ``a @ b``.
-PLAIN = Options()
-
-
-class Scales(NamedTuple):
-    """The scales of an fp8 product, each None or a float32 array.
-
-    Those of `a` and `b` are matrices with one number along an axis, one for each element, or one
-    for each block of 128 elements; that of the result broadcasts to its shape.
-    """
-
-    a: np.ndarray | None = None
-    b: np.ndarray | None = None
-    result: np.ndarray | None = None
-
-
-def product(out, a, b, options=PLAIN):
+def product(alpha, beta, activation, *rest):
     """Write ``activation(alpha * scale * (a @ b) + beta * addend + bias) + residual`` into `out`.
 
     Parameters
     ----------
-    out, a, b : numpy.ndarray
-        Views of the operands, with matmul's shapes.
-    options : Options
+    alpha, beta : complex or int
+        Factors, of integers integers of 64 bits. With `beta` 0 the addend is not read. Neither
+        `alpha` nor `scale` is a factor of a sum of no terms.
+    activation : str or None
+    *rest
+        As in the row of the call: two flags that conjugate `a` and `b`; the precision flags, which
+        NumPy's sums are exact enough for; the arrays. Without an addend it is `out` itself; scale
+        and residual have the shape of `out`.
     """
-    alpha, beta, addend, bias, activation, conj_a, conj_b, scale, residual, _precision = options
+    conj_a, conj_b, _precision, out, a, b, addend, bias, scale, residual = rest
     compute = _compute_dtype(a, out)
     left = a.astype(compute, copy=False)
     right = b.astype(compute, copy=False)
@@ -161,29 +113,40 @@ def product(out, a, b, options=PLAIN):
         value = value + _times(beta, source.astype(value.dtype))
     if bias is not None:
         value = value + bias.astype(value.dtype)
-    function = ACTIVATIONS[activation]
-    if function is not None:
-        value = function(value)
+    if activation is not None:
+        value = ACTIVATIONS[activation](value)
     if residual is not None:
         value = value + residual.astype(value.dtype)
     _cast_into(out, np.asarray(value))
 
 
-def scaled_product(out, a, b, scales, options):
-    """Write ``activation((a * scale_a) @ (b * scale_b) + bias) * result_scale`` into `out`.
+def plain_product(out, a, b, bias=None, activation=None):
+    """Write ``activation(a @ b + bias)`` into `out`."""
+    product(1, 0, activation, False, False, 0, out, a, b, None, bias, None, None)
+
+
+def scaled_product(activation, _is_fast, _precision, out, a, b, *rest):
+    """Write ``activation((a * scale_a) @ (b * scale_b) + bias) * scale_result`` into `out`.
 
     Parameters
     ----------
+    activation : str or None
+    _is_fast : bool
+        Whether partial sums may lose bits; here they do not.
+    _precision : int
+        As in `product`.
     out, a, b : numpy.ndarray
         Matrices; `a` and `b` of fp8 types.
-    scales : Scales
-    options : Options
-        Of which bias and activation hold.
+    *rest : numpy.ndarray or None
+        The scales of `a`, `b` and the result, and the bias. The first two are matrices with one
+        number along an axis, one for each element, or one for each block of 128 elements; that of
+        the result broadcasts to its shape.
     """
+    scale_a, scale_b, scale_result, bias = rest
     value = np.empty(out.shape, np.float32)
-    product(value, _dequantized(a, scales.a), _dequantized(b, scales.b), options)
-    if scales.result is not None:
-        value *= scales.result
+    plain_product(value, _dequantized(a, scale_a), _dequantized(b, scale_b), bias, activation)
+    if scale_result is not None:
+        value *= scale_result
     _cast_into(out, value)
 
 

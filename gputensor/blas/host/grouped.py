@@ -3,7 +3,7 @@
 The offsets are read when the stream gets there, as the GPU's kernel does, and clamped as it does.
 """
 
-from gputensor.blas.host.gemm import product
+from gputensor.blas.host.gemm import plain_product
 
 __all__ = ["offset_products"]
 
@@ -20,5 +20,5 @@ def offset_products(out, a, b, offsets):
     for matrix, offset in zip(b, offsets.tolist(), strict=True):
         start, end = end, min(max(offset, end), len(a))
         if end > start:
-            product(out[start:end], a[start:end], matrix)
+            plain_product(out[start:end], a[start:end], matrix)
     out[end:] = 0

@@ -25,12 +25,8 @@ def dequantized(weight, scales, k):
     return values.astype(np.float32) * factors.T
 
 
-def linear(out, x, weight, scales, options):
-    """Write ``x @ dequantized(weight).T + bias`` into `out`; sums in float32, rounded once.
-
-    `options` are :class:`gputensor.blas.host.gemm.Options`, of which the bias holds.
-    """
-    bias = options.bias
+def linear(_precision, out, x, weight, scales, bias):
+    """Write ``x @ dequantized(weight).T + bias`` into `out`; sums in float32, rounded once."""
     value = np.matmul(x.astype(np.float32), dequantized(weight, scales, x.shape[-1]).T)
     if bias is not None:
         value = value + bias.astype(np.float32)

@@ -236,3 +236,9 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
                            const QuantizedProduct* given) except -1
 cdef int quantized_launch(QuantizedTask* task) except -1
 cdef void quantized_release(QuantizedTask* task) noexcept nogil
+
+
+# ---- doors
+
+# The row of `product` in the registry of calls, bound.
+cdef object PRODUCT_CALL

@@ -13,8 +13,8 @@ from gputensor._driver.registry cimport device_facts, driver_get
 from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
 from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, host_call, host_view, is_host, kernel_find, kernel_function,
-    launch_kernel,
+    CallOperand, Kernel, KernelTable, call_argument, host_call, is_host, kernel_find,
+    kernel_function, launch_kernel,
 )
 from gputensor.blas.backends cimport (
     DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, SMALL_M, STAGE_CONTEXT,
@@ -35,7 +35,7 @@ from gputensor.blas.libraries cimport (
     preferred_library, take_memory, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release, workspace_ask, workspace_nbytes,
 )
-from gputensor.blas.libraries.gemm cimport factor_object, integer_factor
+from gputensor.blas.libraries.gemm cimport factor_object, integer_factor, split_integer
 from gputensor.blas.plan cimport (
     ACT_GELU_TANH, ACT_NONE, ACT_RELU, COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, DETERMINISTIC, FP16_ACCUMULATION,
     PREPARE_BATCH, PREPARE_INNER, PREPARE_NO_DIMENSION, PREPARE_OUT_REPEATS, PREPARE_OUT_SHAPE,
@@ -47,11 +47,12 @@ from gputensor.blas.plan cimport (
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.overlap import may_overlap
+from gputensor._kernels.calls import ACTIVATIONS as ACTIVATION_NAMES, bind
 from gputensor.blas.host import gemm as gemm_host, quantized as quantized_host
 from gputensor.blas.host.grouped import offset_products
 from gputensor.blas.kernels import programs
 from gputensor.blas.libraries.status import raise_for_blas
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import DeviceError, argument_error, raise_for_status
 
 include "check.pxi"
 include "matmul.pxi"
@@ -62,3 +63,4 @@ include "grouped_offsets.pxi"
 include "fp8_copies.pxi"
 include "scaled.pxi"
 include "scaled_library.pxi"
+include "doors.pxi"

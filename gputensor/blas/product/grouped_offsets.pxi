@@ -81,8 +81,9 @@ cdef tuple shape_of(const Operand* operand):
 cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
                         Operand* offsets) except -1:
     if is_host(device):
-        return host_call(device, stream, offset_products, (
-            host_view(out), host_view(a), host_view(b), host_view(offsets)))
+        return host_call(device, stream, OFFSETS_CALL, (
+            call_argument(device, out), call_argument(device, a), call_argument(device, b),
+            call_argument(device, offsets)))
     if out.shape[0] == 0 or out.shape[1] == 0:
         return 0
     if a.shape[1] == 0 or b.shape[0] == 0:

@@ -13,10 +13,6 @@ cdef enum:
     TASK_NO_TERMS = 2           # K is 0: the product is zero
     TASK_LIBRARY = 3
 
-cdef object matmul_host_product = gemm_host.product
-cdef object HostOptions = gemm_host.Options
-cdef object PLAIN_OPTIONS = gemm_host.PLAIN
-
 
 cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
     options.alpha = 1
@@ -405,31 +401,26 @@ cdef int finish(Task* task) except -1:
     return epilogue_run(task.device, task.stream, &epilogue, &task.result, task.out)
 
 
-cdef object host_options(const Task* task):
-    """The options of a product on a host device; one object for the usual ones."""
-    cdef const Options* given = task.options
-    cdef int dtype = task.out.dtype
-    if (given.addend is NULL and given.bias is NULL and given.scale is NULL
-            and given.residual is NULL and given.activation == ACT_NONE and given.precision == 0
-            and given.alpha == 1 and given.alpha_imag == 0 and given.beta == 0
-            and given.beta_imag == 0 and not given.conj_a and not given.conj_b):
-        return PLAIN_OPTIONS
-    return HostOptions(
-        factor_object(dtype, given.alpha, given.alpha_imag),
-        factor_object(dtype, given.beta, given.beta_imag),
-        view_or_none(given.addend), view_or_none(given.bias), given.activation,
-        bool(given.conj_a), bool(given.conj_b), view_or_none(given.scale),
-        view_or_none(given.residual), given.precision)
-
-
-cdef object view_or_none(const Operand* operand):
-    return None if operand is NULL else host_view(<Operand*>operand)
+cdef object factor_argument(int dtype, double real, double imag):
+    """A factor as an attribute of a call; the usual ones need no new object."""
+    if imag == 0 and (real == 0 or real == 1):
+        return 1 if real else 0
+    factor = factor_object(dtype, real, imag)
+    return real if imag == 0 and type(factor) is complex else factor
 
 
 cdef int matmul_launch_host(Task* task) except -1:
-    return host_call(task.device, task.stream, matmul_host_product, (
-        host_view(task.out), host_view(<Operand*>task.a), host_view(<Operand*>task.b),
-        host_options(task)))
+    cdef const Options* given = task.options
+    cdef int device = task.device
+    cdef int dtype = task.out.dtype
+    return host_call(device, task.stream, PRODUCT_CALL, (
+        factor_argument(dtype, given.alpha, given.alpha_imag),
+        factor_argument(dtype, given.beta, given.beta_imag),
+        ACTIVATION_NAMES[given.activation], given.conj_a != 0, given.conj_b != 0, given.precision,
+        call_argument(device, task.out), call_argument(device, task.a),
+        call_argument(device, task.b), call_argument(device, given.addend),
+        call_argument(device, given.bias), call_argument(device, given.scale),
+        call_argument(device, given.residual)))
 
 
 cdef void task_release(Task* task) noexcept nogil:

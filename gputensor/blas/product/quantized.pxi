@@ -10,8 +10,6 @@ cdef enum:
     QUANTIZED_SKINNY = 1
     QUANTIZED_PLAIN = 2
 
-cdef object quantized_host_linear = quantized_host.linear
-
 
 # Whether the kernel for skinny products takes it; fills `small`.
 cdef bint is_skinny(const QuantizedProduct* given, int device, SmallProduct* small) noexcept nogil:
@@ -74,10 +72,10 @@ cdef int quantized_launch(QuantizedTask* task) except -1:
     if task.kind == QUANTIZED_PLAIN:
         dequantize_run(device, stream, given.weight, given.scales, &task.plain)
         return task_launch(&task.task)
-    return host_call(device, stream, quantized_host_linear, (
-        host_view(<Operand*>given.out), host_view(<Operand*>given.x),
-        host_view(<Operand*>given.weight), host_view(<Operand*>given.scales),
-        HostOptions(bias=view_or_none(given.bias), precision=given.precision)))
+    return host_call(device, stream, QUANTIZED_CALL, (
+        given.precision, call_argument(device, given.out), call_argument(device, given.x),
+        call_argument(device, given.weight), call_argument(device, given.scales),
+        call_argument(device, given.bias)))
 
 
 cdef void quantized_release(QuantizedTask* task) noexcept nogil:

@@ -13,9 +13,6 @@ cdef enum:
     SCALED_LIBRARY = 2
     SCALED_PLAIN = 3
 
-cdef object scaled_host_product = gemm_host.scaled_product
-cdef object HostScales = gemm_host.Scales
-
 
 cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const ScaledProduct* given,
                         const Operand* out) except -1:
@@ -138,12 +135,13 @@ cdef int scaled_launch(ScaledTask* task) except -1:
 
 cdef int scaled_launch_host(ScaledTask* task) except -1:
     cdef const ScaledProduct* given = task.given
-    return host_call(task.task.device, task.task.stream, scaled_host_product, (
-        host_view(&task.out), host_view(<Operand*>given.a), host_view(<Operand*>given.b),
-        HostScales(view_or_none(given.scale_a), view_or_none(given.scale_b),
-                   view_or_none(given.result_scale)),
-        HostOptions(bias=view_or_none(given.bias), activation=given.activation,
-                    precision=given.precision)))
+    cdef int device = task.task.device
+    return host_call(device, task.task.stream, SCALED_CALL, (
+        ACTIVATION_NAMES[given.activation], given.is_fast != 0, given.precision,
+        call_argument(device, &task.out), call_argument(device, given.a),
+        call_argument(device, given.b), call_argument(device, given.scale_a),
+        call_argument(device, given.scale_b), call_argument(device, given.result_scale),
+        call_argument(device, given.bias)))
 
 
 cdef void scaled_release(ScaledTask* task) noexcept nogil:

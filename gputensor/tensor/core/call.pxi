@@ -352,19 +352,8 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
 
 cdef int queue_copy(Tensor target, Tensor source, int device, uint64_t stream) except -1:
     cdef Operand output, input
-    cdef Driver* driver
-    cdef int status
     source.prepare_read(stream)
     target.prepare_write(stream)
-    if (source.dtype_code == target.dtype_code and source.size_ == target.size_
-            and source.is_c_contiguous and target.is_c_contiguous):
-        driver = driver_get(device)
-        status = driver.copy_async(driver.self, target.ptr, source.ptr,
-                                   <size_t> (target.size_ * dtype_itemsize(target.dtype_code)),
-                                   stream)
-        if status:
-            raise_for_status(status, "copy_async", f"of {source.nbytes} bytes on {source.device}")
-        return 0
     target.fill_operand(&output)
     broadcast_operand(source, &input, target.ndim_, target.shape_)
     elementwise(OP_COPY, device, stream, target.dtype_code, &output, 1, &input)

@@ -20,6 +20,10 @@ cdef Tensor upload(object array, int dtype, int device):
     result = empty_tensor(dtype, ready.ndim, shape, device)
     if result.size_ == 0:
         return result
+    recorder = recorder_of(device)
+    if recorder is not None:
+        recorder.upload(described(result), ready)
+        return result
     stream = current_handle(device)
     result.prepare_write(stream)
     source = ready.__array_interface__["data"][0]
@@ -55,11 +59,22 @@ cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,
     return raise_pending(device)
 
 
+cdef CallOperand described(Tensor tensor):
+    """The tensor as the recorder of its device sees it."""
+    cdef Operand operand
+    tensor.fill_operand(&operand)
+    return call_operand(&operand)
+
+
 cdef object download(Tensor source):
     cdef int device = source.storage.device
-    cdef Tensor packed = contiguous(source)
+    cdef Tensor packed
     cdef uint64_t stream = current_handle(device)
     cdef uint64_t target
+    recorder = recorder_of(device)
+    if recorder is not None:
+        return recorder.download(described(source))
+    packed = contiguous(source)
     result = np.empty(source.shape, DTYPES[source.dtype_code].numpy)
     if source.size_ == 0:
         return result

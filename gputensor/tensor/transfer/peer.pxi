@@ -7,8 +7,11 @@ of a stream of their own device, which is all that ordering and allocator ask fo
 is dropped right after the call is safe.
 """
 
-# Whether memory goes from one device to the other directly: both host devices, or both CUDA.
-cdef bint are_peers(int device, int other) noexcept:
+# Whether memory goes from one device to the other directly: both host devices, or both CUDA. Of a
+# device that records its calls nothing goes anywhere.
+cdef bint are_peers(int device, int other):
+    if recorder_of(device) is not None or recorder_of(other) is not None:
+        return False
     return (device < 0) == (other < 0)
 
 

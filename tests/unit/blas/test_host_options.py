@@ -1,34 +1,33 @@
 """Calls of products on a host device carry the precision flags that hold for them."""
 
-import sys
-
 import numpy as np
 import pytest
 
 import gputensor as gt
 from gputensor import blas
-from gputensor.blas.host import gemm, quantized
+from gputensor._kernels import calls
 
 TF32, DETERMINISTIC = 1, 32
 
 
 @pytest.fixture
 def seen(monkeypatch):
-    """The options of each call, read where the host's functions begin."""
+    """The attributes of each product that runs, by name."""
     found = []
-
-    def spy(module, name):
-        original = getattr(module, name)
-
-        def spied(*given):
-            found.append(sys._getframe(1).f_locals["options"])
-            return original(*given)
-
-        monkeypatch.setattr(module, name, spied)
-
-    spy(gemm, "_compute_dtype")
-    spy(quantized, "dequantized")
+    for row in calls.CALLS.values():
+        if "precision" in row.attributes:
+            monkeypatch.setattr(row, "run", spied(row, found))
     return found
+
+
+def spied(row, found):
+    run = row.run
+
+    def spy(*arguments):
+        found.append(dict(zip(row.attributes, row.split(arguments)[0], strict=True)))
+        return run(*arguments)
+
+    return spy
 
 
 def ones(*shape, dtype="float32"):
@@ -50,29 +49,24 @@ CALLS = {
 @pytest.mark.parametrize("name", CALLS)
 def test_flags_in_force_travel_with_the_call(seen, name):
     CALLS[name]()
-    assert [options.precision for options in seen] == [0]
+    assert [one["precision"] for one in seen] == [0]
     seen.clear()
     with blas.precision(allow_tf32=True, deterministic=True):
         CALLS[name]()
-    assert [options.precision for options in seen] == [TF32 | DETERMINISTIC]
+    assert [one["precision"] for one in seen] == [TF32 | DETERMINISTIC]
 
 
 @pytest.mark.parametrize("dtype", [gt.float32, gt.float8_e4m3])
 def test_the_setting_of_one_call_travels_with_it(seen, dtype):
     one = blas.Precision(deterministic=True)
     gt.matmul(ones(16, 16, dtype=dtype), ones(16, 16, dtype=dtype), precision=one)
-    assert [options.precision for options in seen] == [DETERMINISTIC]
+    assert [one["precision"] for one in seen] == [DETERMINISTIC]
 
 
-def test_a_plain_product_makes_no_options(seen):
-    gt.matmul(ones(3, 4), ones(4, 5))
-    assert seen[0] is gemm.PLAIN
-
-
-def test_options_hold_what_the_call_says(seen):
+def test_attributes_hold_what_the_call_says(seen):
     x, w, bias = np.ones((2, 3)), np.ones((3, 3)), np.arange(3.0)
     device = {"device": "host"}
     got = gt.linear(gt.asarray(x, **device), gt.asarray(w, **device), gt.asarray(bias, **device),
                     scale=2, activation="relu")  # fmt: skip
-    assert (seen[0].alpha, seen[0].beta, seen[0].activation) == (2, 0, 1)
+    assert [seen[0][name] for name in ("alpha", "beta", "activation")] == [2, 0, "relu"]
     assert np.array_equal(got.numpy(), 2 * x @ w.T + bias)

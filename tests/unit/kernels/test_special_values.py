@@ -26,7 +26,7 @@ LOOSE_ZEROS |= {"silu", "reciprocal", "sign"}
 def host(row, code, inputs):
     out = np.empty(inputs[0].shape, cuda.result_dtype(row.name, code))
     with np.errstate(all="ignore"):
-        host_elementwise.run(row.code, code, out, tuple(inputs))
+        host_elementwise.run(row.name, DTYPES[code].name, out, *inputs)
     return out
 
 

@@ -1,0 +1,176 @@
+# Operands of calls as Python objects: what a recorder gets, and what a door takes.
+
+cdef dict DTYPE_CODES = {row.name: row.code for row in DTYPES}
+
+
+@cython.final
+@cython.freelist(16)
+cdef class CallOperand:
+    """Memory with a shape, or a number, as an operand of a call. Immutable; owns nothing.
+
+    Parameters
+    ----------
+    address : int
+        Of element [0, ..., 0].
+    dtype : str
+        Its name: ``"float32"``.
+    shape, strides : sequence of int
+        Strides are in elements; those of row-major memory unless given.
+
+    Attributes
+    ----------
+    address : int
+    dtype : str
+    shape, strides : tuple of int, or None
+        None for a number.
+    value : bool, int, float, complex or None
+        The number; None for memory.
+
+    Examples
+    --------
+    >>> row = CallOperand(4096, "float32", (2, 3))
+    >>> row.strides, row.at(8192)
+    ((3, 1), CallOperand(8192, 'float32', (2, 3), (3, 1)))
+    >>> CallOperand.number("int16", -1).value
+    -1
+    """
+
+    def __init__(self, address, str dtype not None, shape, strides=None):
+        cdef int axis
+        cdef int64_t step = 1
+        self.c.ptr = address
+        self.c.dtype = code_of(dtype)
+        self.c.is_scalar = 0
+        self.c.real = self.c.imag = 0
+        self.c.integer = 0
+        if len(shape) > MAX_NDIM or (strides is not None and len(strides) != len(shape)):
+            raise argument_error(ValueError, "shape", tuple(shape),
+                                 "at most 16 extents, and as many strides")
+        self.c.ndim = len(shape)
+        for axis in range(self.c.ndim - 1, -1, -1):
+            self.c.shape[axis] = shape[axis]
+            self.c.strides[axis] = step if strides is None else strides[axis]
+            step *= self.c.shape[axis]
+
+    @staticmethod
+    def number(str dtype not None, value):
+        """Return a number of a dtype; OverflowError for an integer outside of it."""
+        cdef CallOperand made = CallOperand.__new__(CallOperand)
+        cdef int code = code_of(dtype)
+        cdef int kind = dtype_kind(code)
+        made.c.is_scalar = 1
+        made.c.dtype = code
+        if kind == KIND_COMPLEX:
+            value = complex(value)
+            made.c.real, made.c.imag = value.real, value.imag
+        elif kind == KIND_FLOAT or kind == KIND_SMALL:
+            made.c.real = value
+        else:
+            number = int(np.asarray(value, numpy_dtypes[code]))
+            made.c.integer = <int64_t><uint64_t>(number & 0xFFFFFFFFFFFFFFFF)
+            made.c.real = <double>number
+        return made
+
+    def at(self, uint64_t address):
+        """Return the same operand at another address."""
+        cdef CallOperand made = call_operand(&self.c)
+        made.c.ptr = address
+        return made
+
+    @property
+    def address(self):
+        return self.c.ptr
+
+    @property
+    def dtype(self):
+        return DTYPES[self.c.dtype].name
+
+    @property
+    def shape(self):
+        cdef int axis
+        if self.c.is_scalar:
+            return None
+        return tuple([self.c.shape[axis] for axis in range(self.c.ndim)])
+
+    @property
+    def strides(self):
+        cdef int axis
+        if self.c.is_scalar:
+            return None
+        return tuple([self.c.strides[axis] for axis in range(self.c.ndim)])
+
+    @property
+    def value(self):
+        cdef int kind = dtype_kind(self.c.dtype)
+        if not self.c.is_scalar:
+            return None
+        if kind == KIND_BOOL:
+            return self.c.integer != 0
+        if kind == KIND_INT:
+            return self.c.integer
+        if kind == KIND_UINT:
+            return <uint64_t>self.c.integer
+        return complex(self.c.real, self.c.imag) if kind == KIND_COMPLEX else self.c.real
+
+    def __repr__(self):
+        if self.c.is_scalar:
+            return f"CallOperand.number({self.dtype!r}, {self.value!r})"
+        return f"CallOperand({self.address}, {self.dtype!r}, {self.shape}, {self.strides})"
+
+
+cdef int code_of(str dtype) except -1:
+    if dtype not in DTYPE_CODES:
+        raise argument_error(ValueError, "dtype", dtype, "the name of a dtype")
+    return DTYPE_CODES[dtype]
+
+
+cdef CallOperand call_operand(const Operand* operand):
+    cdef CallOperand made = CallOperand.__new__(CallOperand)
+    made.c = operand[0]
+    return made
+
+
+# ---- recorders
+
+cdef object recorder_of(int device):
+    cdef HostCalls* calls = calls_of(device)
+    return None if calls == NULL or calls.recorder == NULL else <object>calls.recorder
+
+
+cdef object call_argument(int device, const Operand* operand):
+    cdef HostCalls* calls
+    if operand == NULL:
+        return None
+    calls = calls_of(device)
+    if calls != NULL and calls.recorder != NULL:
+        return call_operand(operand)
+    return host_view(<Operand*>operand)
+
+
+def set_recorder(int device, recorder):
+    """Have a host device keep its calls instead of doing them; None ends that.
+
+    A recorder is an object with these methods. What they raise is raised by the operation.
+
+    ``call(row, stream, arguments)``
+        A call: a row of ``calls.CALLS``, the handle of the stream, and the arguments in the row's
+        order, with a `CallOperand` for each operand and None for one that is absent.
+    ``upload(operand, array)``
+        The values of a NumPy array, which may change afterwards, go to memory of the device.
+    ``download(operand)``
+        The values of an operand are needed; returns them as a NumPy array, or raises.
+
+    Parameters
+    ----------
+    device : int
+        The number of an open host device.
+    recorder : object or None
+    """
+    if not is_host(device):
+        raise argument_error(ValueError, "device", device, "the number of a host device")
+    driver_open(device)
+    cdef HostCalls* calls = calls_of(device)
+    Py_CLEAR(calls.recorder)
+    if recorder is not None:
+        Py_INCREF(recorder)
+        calls.recorder = <PyObject*>recorder

@@ -1,0 +1,116 @@
+"""Every call of the registry: eager, recorded on a phantom, and done again through the door."""
+
+import pytest
+
+import gputensor as gt
+from gputensor import blas
+from gputensor._kernels import calls
+from tests.support.recorded_calls import check_again
+from tests.support.tensor_arrays import random_array
+
+F32, F16, BF16, I32, FP8 = "float32", "float16", "bfloat16", "int32", "float8_e4m3"
+
+
+def copied_in_parts(x):
+    result = gt.empty(x.shape, dtype=x.dtype, device=x.device)
+    result[...] = x
+    result[0] = 0
+    result[:, 1] = x[:, 0]
+    return result
+
+
+def scattered(x, i, y):
+    x[:, i] = y
+    return x
+
+
+def added_in_place(c, a, b):
+    return gt.addmm(c, a, b, beta=2, alpha=3, out=c)
+
+
+def tf32(a, b):
+    with blas.precision(allow_tf32=True, deterministic=True):
+        return a @ b
+
+
+def grouped(a, b, ends):
+    return gt.grouped_matmul(a, b, gt.clip(ends, 3, 20))
+
+
+def quantized(x, w, s, b):
+    return gt.quantized_linear(x, w, s, b)
+
+
+# Name -> the call that must be among them, the function, and shapes and dtypes of its inputs.
+CASES = {
+    "arithmetic": ("elementwise", lambda x, y: (x + y * 2.5) ** 2, ((5, 7), F32), ((7,), F32)),
+    "halves": ("elementwise", lambda x: gt.gelu(x.T) - 0.1, ((33, 18), F16)),
+    "where": ("elementwise", lambda x, y: gt.where(x > 3, x, y[::-1]), ((9,), I32), ((9,), I32)),
+    "complex": ("elementwise", lambda x: x * (1 + 2j), ((6,), "complex64")),
+    "cast": ("elementwise", lambda x: x.astype(FP8).astype(F32), ((4, 5), F32)),
+    "copies": ("elementwise", copied_in_parts, ((6, 8), F32)),
+    "fill": ("elementwise", lambda x: gt.full((3, 5), 7, dtype=x.dtype, device=x.device),
+             ((1,), "uint8")),
+    "zeros": ("elementwise", lambda x: gt.zeros((3, 5), dtype=x.dtype, device=x.device),
+              ((1,), "complex128")),
+    "sum": ("reduce", lambda x: gt.sum(x, axis=(0, 2)), ((3, 40, 5), F32)),
+    "argmax": ("reduce", lambda x: gt.argmax(x.T, axis=0), ((70, 9), I32)),
+    "mean": ("reduce", lambda x: gt.mean(x), ((100, 3), BF16)),
+    "gather": ("gather", lambda x, i: x[:, i, i.T], ((3, 9, 9), F32), ((4, 4), I32)),
+    "take": ("gather", lambda x, i: gt.take(x, i, axis=1), ((3, 9), BF16), ((4,), "int64")),
+    "scatter": ("scatter", scattered, ((3, 9), F32), ((1,), I32), ((3, 1), F32)),
+    "nothing to gather": ("check_indices", lambda x, i: x[i], ((9, 0), F32), ((4,), I32)),
+    "arange": ("arange", lambda x: gt.arange(5, 50, 3, dtype=x.dtype, device=x.device),
+               ((1,), "int16")),
+    "linspace of floats": ("arange", lambda x: gt.arange(0.5, 4, 0.25, dtype=x.dtype,
+                                                         device=x.device), ((1,), F16)),
+    "product": ("product", lambda a, b: a @ b, ((17, 40), F32), ((40, 24), F32)),
+    "stacked": ("product", lambda a, b: a @ b.mT, ((2, 3, 8, 16), F16), ((3, 24, 16), F16)),
+    "vector": ("product", lambda a, b: a @ b, ((40,), F32), ((40, 24), F32)),
+    "integers": ("product", lambda a, b: gt.addmm(a, a, b, alpha=(1 << 62) + 1),
+                 ((8, 8), "int64"), ((8, 8), "int64")),
+    "complex factor": ("product", lambda a, b: gt.addmm(a, a, b, alpha=2j, beta=1 - 1j),
+                       ((8, 8), "complex64"), ((8, 8), "complex64")),
+    "in place": ("product", added_in_place, ((8, 16), F32), ((8, 12), F32), ((12, 16), F32)),
+    "epilogue": ("product", lambda x, w, b, r: gt.linear(x, w, b, activation="gelu", residual=r),
+                 ((9, 32), BF16), ((24, 32), BF16), ((24,), BF16), ((9, 24), BF16)),
+    "scale": ("product", lambda a, b, s: gt.linear(a, b, scale=s, activation="silu"),
+              ((9, 32), F16), ((24, 32), F16), ((24,), F32)),
+    "no terms": ("product", lambda a, b: a @ b, ((3, 0), F32), ((0, 5), F32)),
+    "no result": ("product", lambda a, b: a @ b, ((0, 3), F32), ((3, 5), F32)),
+    "tf32": ("product", tf32, ((64, 96), F32), ((96, 64), F32)),
+    "fp8": ("scaled_product", lambda a, b: gt.scaled_matmul(a, b.T, None, None, activation="relu"),
+            ((32, 64), FP8), ((48, 64), FP8)),
+    "fp8 rows": ("scaled_product",
+                 lambda a, b, s, t, c: gt.scaled_matmul(a, b.T, s, t, bias=c, out_dtype="float16",
+                                                        fast_accumulation=True),
+                 ((32, 64), FP8), ((48, 64), FP8), ((32, 1), F32), ((1, 48), F32), ((48,), F16)),
+    "offsets": ("offset_products", grouped, ((20, 32), F32), ((3, 32, 24), F32), ((3,), I32)),
+    "offsets, halves": ("offset_products", grouped, ((20, 32), BF16), ((3, 32, 24), BF16),
+                        ((3,), I32)),
+    "int8 weights": ("quantized_product", quantized, ((5, 64), F16), ((32, 64), "int8"),
+                     ((2, 32), F16), ((32,), F16)),
+    "int4 weights": ("quantized_product", lambda x, w, s: gt.quantized_linear(x, w, s),
+                     ((40, 64), BF16), ((2, 1, 512), "uint8"), ((1, 32), BF16)),
+}  # fmt: skip
+
+
+def check_case(name, place, rng):
+    row, function, *inputs = CASES[name]
+    dtypes = {FP8: gt.float8_e4m3, BF16: gt.bfloat16}
+    arrays = [random_array(rng, shape, dtypes.get(dtype, dtype), 0, 9) for shape, dtype in inputs]
+    tensors = [gt.asarray(array, device=place) for array in arrays]
+    if name == "scatter" or name == "in place":
+        # The first input is written: each run gets a copy of its own.
+        kept = function
+        function = lambda x, *rest: kept(gt.copy(x), *rest)  # noqa: E731
+    assert row in check_again(function, *tensors)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_calls_done_again_give_equal_bits(place, rng, name):
+    check_case(name, place, rng)
+
+
+def test_every_call_has_a_case():
+    assert {row for row, *_rest in CASES.values()} == set(calls.CALLS)

@@ -1,0 +1,279 @@
+"""The registry of calls, recorders, and what `check` says of programs that anybody wrote."""
+
+import weakref
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import blas
+from gputensor._driver import registry
+from gputensor._kernels import calls
+from gputensor._kernels.calls import ATTRIBUTE_TYPES, CALLS
+from gputensor._kernels.launch import CallOperand, set_recorder
+from tests.support.recorded_calls import Recorder, recording
+
+F32 = "float32"
+# Arguments that fit: attributes, writes, reads.
+GOOD = {
+    "elementwise": (["add", F32], [(F32, (2, 3))], [(F32, (2, 3)), ("int64", None)]),
+    "reduce": (["sum", F32, [1]], [(F32, (2,))], [(F32, (2, 3))]),
+    "gather": ([1], [(F32, (2, 5, 7, 4))], [(F32, (2, 3, 4)), ("int32", (5, 7))]),
+    "scatter": ([0], [("bool", (3, 4))], [("bool", (5,)), ("int8", (5,)), ("int8", (5,))]),
+    "check_indices": ([[3, 4]], [], [("int8", (5,)), ("int8", (5,))]),
+    "arange": ([0, 2], [("int8", (5,))], []),
+    "product": (
+        [2, 0.5, "relu", False, True, 33],
+        [(F32, (7, 2, 4))],
+        [(F32, (7, 2, 3)), (F32, (3, 4)), (F32, (7, 2, 4)), (F32, (4,)), None, None],
+    ),
+    "scaled_product": (
+        [None, True, 0],
+        [("bfloat16", (200, 5))],
+        [("float8_e4m3", (200, 300)), ("float8_e5m2", (300, 5)), (F32, (2, 3)), (F32, (3, 5))]
+        + [(F32, (200, 5)), ("bfloat16", (5,))],
+    ),
+    "offset_products": ([], [(F32, (9, 4))], [(F32, (9, 3)), (F32, (2, 3, 4)), ("int32", (2,))]),
+    "quantized_product": (
+        [0],
+        [(F32, (2, 20))],
+        [(F32, (2, 70)), ("uint8", (2, 2, 512)), (F32, (1, 20)), (F32, (20,))],
+    ),
+}
+# What files may hold in the place of any value.
+JUNK = [None, True, -1, 17, 10**5000, 1e400, float("nan"), "", "add", "x" * 10**6, [], {}, [[]]]
+JUNK += [{"a": 1}, [1] * 10**5, [10**400], [2**61] * 16, [0], [-1], ["a"], (F32, (2, 3)), 2j]
+
+
+def test_arguments_that_fit_pass():
+    assert GOOD.keys() == CALLS.keys()
+    for name, arguments in GOOD.items():
+        CALLS[name].check(*arguments)
+
+
+@pytest.mark.timeout(60)
+@pytest.mark.parametrize("name", CALLS)
+def test_check_of_junk_raises_value_error_or_nothing(name):
+    for path in paths(GOOD[name]):
+        for value in JUNK if path else ():
+            try:
+                CALLS[name].check(*replaced(GOOD[name], path, value))
+            except ValueError as error:
+                assert len(str(error)) < 1000
+    for part in range(3):
+        if GOOD[name][part]:
+            with pytest.raises(ValueError):
+                CALLS[name].check(*replaced(GOOD[name], (part,), GOOD[name][part][:-1]))
+
+
+def paths(value, path=()):
+    """Where values stand in nested sequences."""
+    yield path
+    if isinstance(value, (list, tuple)):
+        for index, part in enumerate(value):
+            yield from paths(part, (*path, index))
+
+
+def replaced(value, path, new):
+    if not path:
+        return new
+    return [
+        replaced(part, path[1:], new) if index == path[0] else part
+        for index, part in enumerate(value)
+    ]
+
+
+WRONG = {
+    "elementwise of another shape": ("elementwise", (2, 0, 1), [3, 2]),
+    "elementwise without an input": ("elementwise", (2,), [(F32, (2, 3))]),
+    "elementwise of no such kind": ("elementwise", (0,), ["add", "float8_e4m3"]),
+    "reduction of an axis too many": ("reduce", (0, 2), [2]),
+    "reduction with other axes": ("reduce", (1, 0, 1), [3]),
+    "maximum of nothing": ("reduce", (), [["max", F32, [1]], [(F32, (2,))], [(F32, (2, 0))]]),
+    "gather of another dtype": ("gather", (1, 0, 0), "int32"),
+    "gather by floats": ("gather", (2, 1, 0), F32),
+    "gather past the last axis": ("gather", (0, 0), 3),
+    "gather from nothing": ("gather", (2, 0, 1), [2, 0, 4]),
+    "scatter of another shape": ("scatter", (2, 0, 1), [6]),
+    "scatter by two shapes": ("scatter", (2, 2, 1), [4]),
+    "indices without an extent": ("check_indices", (0, 0), [3]),
+    "arange of two axes": ("arange", (1, 0, 1), [5, 1]),
+    "arange of integers by floats": ("arange", (0, 1), 0.5),
+    "product of other extents": ("product", (2, 1, 1), [4, 4]),
+    "product of two types": ("product", (2, 1, 0), "float64"),
+    "product of bools": ("product", (), [GOOD["product"][0], [("bool", (1, 1))],
+                                         [("bool", (1, 1))] * 2 + [None] * 4]),
+    "product with a complex factor": ("product", (0, 0), 1j),
+    "product with beta and residual": ("product", (2, 5), (F32, (7, 2, 4))),
+    "bias of another extent": ("product", (2, 3, 1), [3]),
+    "one scale of two": ("scaled_product", (2, 3), None),
+    "blocks of lines only": ("scaled_product", (2, 2, 1), [2, 1]),
+    "fp8 with float16": ("scaled_product", (2, 0, 0), "float16"),
+    "offsets of int64": ("offset_products", (2, 2, 0), "int64"),
+    "int4 weights of another shape": ("quantized_product", (2, 1, 1), [2, 1, 512]),
+    "groups of 35 terms": ("quantized_product", (2, 2, 1), [2, 20]),
+    "a number as memory": ("product", (2, 0, 1), None),
+    "a number to write": ("elementwise", (1, 0, 1), None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_operands_that_do_not_fit_are_refused(name):
+    row, path, value = WRONG[name]
+    with pytest.raises(ValueError, match=f"^{row}.*: got .*; expected"):
+        CALLS[row].check(*replaced(GOOD[row], path, value))
+
+
+def test_rows_name_known_types_and_their_room_binds_them():
+    for row in CALLS.values():
+        assert set(row.attributes.values()) <= ATTRIBUTE_TYPES.keys()
+        assert callable(row.run) and callable(row.door) and callable(row.rule), row
+    assert [one for one in calls.ACTIVATIONS[1:]] == ["relu", "gelu_tanh", "gelu", "silu"]
+
+
+def test_calls_that_update_what_they_write_say_so():
+    updates = {
+        name for name, (attributes, _writes, reads) in GOOD.items()
+        if not CALLS[name].writes_all(attributes, reads)
+    }  # fmt: skip
+    assert updates == {"scatter"}
+    attributes, _writes, reads = GOOD["product"]
+    assert not CALLS["product"].writes_all(attributes, [*reads[:2], None, *reads[3:]])
+    assert CALLS["product"].writes_all([1, 0, *attributes[2:]], [*reads[:2], *[None] * 4])
+
+
+# ---- recorders
+
+
+def test_recorder_gets_descriptions_and_nothing_runs():
+    with recording() as (device, recorder):
+        x = gt.empty((4, 6), device=device)
+        y = gt.add(x.T, 2.5)
+    ((row, stream, arguments),) = recorder.calls
+    assert (row.name, stream, arguments[:2]) == ("elementwise", 0, ("add", F32))
+    out, a, b = arguments[2:]
+    assert (out.dtype, out.shape, out.strides, out.value) == (F32, (6, 4), (4, 1), None)
+    assert (a.address, a.shape, a.strides) == (out.address - 512, (6, 4), (1, 6))
+    assert (b.dtype, b.shape, b.strides, b.value) == (F32, None, None, 2.5)
+    assert y.shape == (6, 4)
+
+
+@pytest.mark.parametrize("copy", ["copy", "setitem", "same", "zeros"])
+def test_copies_of_one_run_are_calls_for_a_recorder(copy):
+    with recording() as (device, recorder):
+        x, y = gt.empty((4, 6), device=device), gt.empty((1, 4, 6), device=device)
+        if copy == "copy":
+            gt.copy(x)
+        elif copy == "zeros":
+            gt.zeros((4, 6), device=device)
+        else:
+            y[...] = y if copy == "same" else x
+    assert [(row.name, arguments[0]) for row, _stream, arguments in recorder.calls] == [
+        ("elementwise", "copy")
+    ]
+
+
+def test_products_record_their_precision_and_factors():
+    with recording() as (device, recorder):
+        a = gt.empty((4, 4), device=device)
+        with blas.precision(allow_tf32=True, deterministic=True):
+            gt.addmm(a, a, a, alpha=0.5, beta=1)
+        q = gt.empty((4, 4), dtype="int64", device=device)
+        gt.addmm(q, q, q, alpha=(1 << 62) + 1)
+    assert recorder.calls[0][2][:6] == (0.5, 1, None, False, False, 33)
+    assert recorder.calls[1][2][:2] == ((1 << 62) + 1, 1)
+
+
+class Keeper(Recorder):
+    """Keeps uploads; answers downloads with ones."""
+
+    def __init__(self):
+        super().__init__()
+        self.uploads = []
+
+    def upload(self, operand, array):
+        self.uploads.append((operand, array.copy()))
+
+    def download(self, operand):
+        return np.ones(operand.shape, operand.dtype)
+
+
+def test_transfers_ask_the_recorder():
+    values = np.arange(6, dtype=np.int16).reshape(2, 3)
+    with recording(Keeper()) as (device, recorder):
+        x = gt.asarray(values, device=device)
+        assert np.array_equal(x.T.numpy(), np.ones((3, 2))) and x[0, 0].item() == 1
+        assert np.array_equal(x.to_device("host").numpy(), np.ones((2, 3)))
+        y = gt.ones((2, 2), device="host").to_device(device)
+        ((operand, array), (moved, _)) = recorder.uploads
+        assert operand.address == x.data_ptr() and moved.address == y.data_ptr()
+        assert (operand.dtype, operand.strides) == ("int16", (3, 1))
+        assert np.array_equal(array, values) and not recorder.calls
+
+
+def test_what_a_recorder_raises_reaches_the_caller():
+    with recording() as (device, recorder):
+        x = gt.empty(3, device=device)
+        for use in (x.numpy, x.__bool__, lambda: x[0].item(), lambda: x.to_device("host")):
+            with pytest.raises((RuntimeError, ValueError)):
+                use()
+        with pytest.raises(RuntimeError, match="come from outside"):
+            gt.asarray([1.0], device=device)
+        recorder.call = None
+        with pytest.raises(TypeError):
+            x + 1
+        assert not recorder.calls
+
+
+def test_recorder_ends_with_none_or_with_its_device():
+    device = registry.open_host(capacity=1 << 24)
+    recorder = Recorder()
+    seen = weakref.ref(recorder)
+    set_recorder(device, recorder)
+    x = gt.empty(3, device=device)
+    x += 1
+    set_recorder(device, None)
+    x[...] = 2
+    assert x.numpy().tolist() == [2, 2, 2] and len(recorder.calls) == 1
+    set_recorder(device, recorder)
+    registry.close_host(device)
+    del recorder
+    assert seen() is None
+    with pytest.raises(ValueError, match="^device: got 0; expected"):
+        set_recorder(0, None)
+
+
+# ---- operands
+
+
+def test_numbers_keep_their_value():
+    for dtype, value in [("bool", True), ("uint64", 2**64 - 1), ("int64", -(2**63))]:
+        assert CallOperand.number(dtype, value).value is value or value == (
+            CallOperand.number(dtype, value).value
+        )
+    assert CallOperand.number("complex64", 1 - 2j).value == 1 - 2j
+    assert CallOperand.number("float16", 0.1).value == 0.1
+    with pytest.raises(OverflowError):
+        CallOperand.number("int8", 300)
+    with pytest.raises(ValueError, match="^dtype: got 'float'"):
+        CallOperand.number("float", 1)
+
+
+def test_shapes_of_operands_are_bounded():
+    with pytest.raises(ValueError, match="^shape: got"):
+        CallOperand(0, F32, (1,) * 17)
+    with pytest.raises(ValueError, match="^shape: got"):
+        CallOperand(0, F32, (1, 2), (1,))
+
+
+def test_make_refuses_arguments_that_do_not_fit():
+    x = CallOperand(4096, F32, (2, 3))
+    with pytest.raises(ValueError, match="elementwise: shape: got"):
+        calls.make("elementwise", -1, 0, ("add", F32, x, x, CallOperand(0, F32, (3, 2))))
+    with pytest.raises(ValueError, match="elementwise: op: got 'ad'"):
+        calls.make("elementwise", -1, 0, ("ad", F32, x, x, x))
+    weights = [CallOperand(4096, dtype, (32, 32), (1, 32)) for dtype in ("int8", F32)]
+    scales = CallOperand(4096, F32, (1, 32))
+    with pytest.raises(ValueError, match="weight.strides: got"):
+        arguments = (0, CallOperand(0, F32, (2, 32)), CallOperand(0, F32, (2, 32)), weights[0])
+        calls.make("quantized_product", -1, 0, (*arguments, scales, None))
