@@ -157,7 +157,8 @@ comma := ,
 # only touches time stamps costs nothing; setuptools and Cython find which module has changed. Other
 # flags or another compiler of Cython make everything anew, which they would not notice. An extension
 # whose source is gone is removed: it would shadow its successor.
-sources_key = $$(find gputensor -name '*.pyx' -o -name '*.px[di]' -o -name '*.h' -o -name operations.py \
+built_folders := gputensor tests/support
+sources_key = $$(find $(built_folders) -name '*.pyx' -o -name '*.px[di]' -o -name '*.h' -o -name operations.py \
 	-o -name source.py | LC_ALL=C sort \
 	| xargs sha256sum | sha256sum)
 flags_key = $$( { "$(PY)" -c 'import sys, Cython; print(sys.version, Cython.__version__)'; \
@@ -166,9 +167,9 @@ extension_suffix = $$("$(PY)" -c 'import sysconfig; print(sysconfig.get_config_v
 
 build: $(OWN_ENVIRONMENT)
 	@set -e; suffix="$(extension_suffix)"; whole=1; force=; \
-	for built in $$(find gputensor -name "*$$suffix"); do \
+	for built in $$(find $(built_folders) -name "*$$suffix"); do \
 	  [ -e "$${built%$$suffix}.pyx" ] || rm -f "$$built"; done; \
-	for source in $$(find gputensor -name '*.pyx'); do \
+	for source in $$(find $(built_folders) -name '*.pyx'); do \
 	  [ -e "$${source%.pyx}$$suffix" ] || whole=0; done; \
 	sources="$(sources_key)"; flags="$(flags_key)"; \
 	if [ $$whole = 1 ] && [ "$$(cat build/key 2>/dev/null)" = "$$sources $$flags" ]; then exit 0; fi; \
@@ -189,5 +190,5 @@ lint-environment: $(OWN_ENVIRONMENT)
 
 clean:
 	rm -rf $(VENV) build dist out gputensor.egg-info .pytest_cache .hypothesis .mypy_cache .ruff_cache
-	find gputensor -name '*.so' -delete
+	find $(built_folders) -name '*.so' -delete
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,5 +1,8 @@
 """Build logic only: every .pyx below gputensor/ becomes one C++17 extension.
 
+A build in place also makes what tests need of the rooms' insides, the .pyx below tests/support/; a
+wheel never has it.
+
 A room is a package whose `__init__.pyx` includes the `.pxi` parts beside it: one module each. The
 element-wise functions are one more part, made here from the table of operations.
 
@@ -82,7 +85,7 @@ def link_args():
 
 
 def extensions():
-    for source in sorted(ROOT.glob("gputensor/**/*.pyx")):
+    for source in sorted((*ROOT.glob("gputensor/**/*.pyx"), *ROOT.glob("tests/support/**/*.pyx"))):
         parts = source.relative_to(ROOT).with_suffix("").parts
         name = ".".join(parts).removesuffix(".__init__")
         if ONLY and not any(f"{name}.".startswith(f"gputensor.{only}.") for only in ONLY):
@@ -107,6 +110,11 @@ class BuildRooms(build_ext):
     An extension named `room.__init__` would land there by itself, but Cython then calls the module
     so, in the types it makes and in what it imports.
     """
+
+    def finalize_options(self):
+        super().finalize_options()
+        if not self.inplace:
+            self.extensions = [one for one in self.extensions if one.name.startswith("gputensor.")]
 
     def get_ext_filename(self, fullname):
         filename = Path(super().get_ext_filename(fullname))

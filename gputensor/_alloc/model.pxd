@@ -255,7 +255,7 @@ cdef struct Counters:
     uint64_t split_bytes_in, split_bytes_out
     int64_t budgets[5]                  # by Budget
 
-cdef struct Slot:
+cdef struct CacheSlot:
     uint64_t stream
     size_t nbytes               # the one size it holds; 0: unused
     int count
@@ -270,7 +270,7 @@ cdef struct ThreadCache:
     int cached_count
     Counters counters[2]
     ThreadCache* next
-    Slot slots[128]
+    CacheSlot slots[128]
 
 # The order is part of the contract with statistics_names.py.
 cdef enum:                      # StatType

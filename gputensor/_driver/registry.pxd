@@ -77,11 +77,13 @@ cdef struct Slot:
     # Of memory for each open device: zeroed when it opens, freed when it has closed, zeroed in the
     # child of a fork.
     size_t nbytes
+    size_t kept_nbytes          # the first of them, which the child of a fork keeps
     # From the top down: the device is about to close and still works.
     device_function_t close
-    # From the bottom up: once in the child of a fork, before Python runs there; for each device
-    # that its parent had open, when Python runs; after a wait for a host device; when a captured
-    # graph is given up.
+    # From the bottom up: once in the child of a fork, before the memory is zeroed and Python runs
+    # there (another thread of the parent may have held any lock, in the middle of a change); for
+    # each device that its parent had open, when Python runs; after a wait for a host device; when
+    # a captured graph is given up.
     fork_function_t fork
     device_function_t reopen
     device_function_t synchronize
@@ -89,7 +91,7 @@ cdef struct Slot:
 
 # The number of the slot, for device_slot.
 cdef int register_slot(const Slot* slot) except -1
-# The memory of a slot for an open device.
+# The memory of a slot for an open device; NULL when it is not open.
 cdef inline void* device_slot(int device, int slot) noexcept nogil:
     return open_devices[device + HOST_DEVICES].slots[slot]
 
@@ -98,8 +100,3 @@ cdef int slots_release(int device, uint64_t capture_id) except -1
 
 cdef inline int device_generation(int device) noexcept nogil:
     return open_devices[device + HOST_DEVICES].generation
-
-# Has `function` called in the child of a fork, before any Python code runs there and after the
-# tables are fit for it (DESIGN.md). Threads of the parent that are not there may have held any
-# lock, in the middle of a change of what it guards. For modules, when they are imported.
-cdef int at_fork(fork_function_t function) except -1

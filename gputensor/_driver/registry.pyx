@@ -57,8 +57,6 @@ cdef extern from "pthread.h" nogil:
     int pthread_atfork(fork_function_t prepare, fork_function_t parent, fork_function_t child)
 
 __all__ = [
-    "after_fork",
-    "before_close",
     "close_host",
     "counts",
     "cuda_device_count",
@@ -71,7 +69,6 @@ __all__ = [
     "modelled_seconds",
     "observe",
     "open_host",
-    "register_release",
     "reset_counts",
     "start_trace",
     "table_address",
@@ -81,10 +78,6 @@ __all__ = [
 cdef Stack[Driver]* stacks[MAX_DEVICES]
 cdef Slot slots[MAX_SLOTS]
 cdef int slot_count = 0
-cdef list close_hooks = []
-cdef list release_functions = []
-cdef list fork_hooks = []
-cdef vector[fork_function_t] fork_functions
 cdef object opening = RLock()   # to open a device runs Python code, in which threads take turns
 
 
@@ -225,8 +218,6 @@ def close_host(int device):
     for index in range(slot_count - 1, -1, -1):
         if slots[index].close != NULL:
             slots[index].close(device)
-    for function in list(close_hooks):
-        function(device)
     record.driver = NULL
     for index in range(slot_count):
         free(record.slots[index])
@@ -234,15 +225,6 @@ def close_host(int device):
     del stacks[device + HOST_DEVICES]
     stacks[device + HOST_DEVICES] = NULL
     host_close(table)
-
-
-def register_release(function):
-    """Have ``function(device, capture_id)`` called when a captured graph is given up.
-
-    It is the last of the `release` functions of slots; for modules without compiled code.
-    """
-    release_functions.append(function)
-    return function
 
 
 cdef int register_slot(const Slot* slot) except -1:
@@ -271,32 +253,6 @@ cdef int slots_release(int device, uint64_t capture_id) except -1:
     for index in range(slot_count):
         if slots[index].release != NULL:
             slots[index].release(device, capture_id)
-    for function in release_functions:
-        function(device, capture_id)
-    return 0
-
-
-def before_close(function):
-    """Have ``function(device)`` called whenever a host device is about to close.
-
-    For those who keep something for each device: numbers of closed devices are given out again.
-    """
-    close_hooks.append(function)
-    return function
-
-
-def after_fork(function):
-    """Have ``function(device)`` called in a forked child for each device its parent had open.
-
-    For those who keep something for each device in Python objects: what it refers to was the
-    parent's.
-    """
-    fork_hooks.append(function)
-    return function
-
-
-cdef int at_fork(fork_function_t function) except -1:
-    fork_functions.push_back(function)
     return 0
 
 
@@ -320,19 +276,18 @@ cdef void _after_fork_in_child() noexcept nogil:
             continue
         if index >= HOST_DEVICES:
             refuse_entries(record.driver if stacks[index] == NULL else stacks[index].device())
-        # What the parent made belongs to it. What the slots hold is left behind as it is: another
-        # thread may have been in the middle of a change.
-        record.generation += 1
+        record.generation += 1      # what the parent made belongs to it
         record.first_generation = record.generation
-        for slot in range(slot_count):
-            if record.slots[slot] != NULL:
-                memset(record.slots[slot], 0, slots[slot].nbytes)
     cuda_after_fork()
     for slot in range(slot_count):
         if slots[slot].fork != NULL:
             slots[slot].fork()
-    for index in range(<int>fork_functions.size()):
-        fork_functions[index]()
+    for index in range(MAX_DEVICES):
+        record = &open_devices[index]
+        for slot in range(slot_count if record.driver != NULL else 0):
+            if record.slots[slot] != NULL:
+                memset(<char*>record.slots[slot] + slots[slot].kept_nbytes, 0,
+                       slots[slot].nbytes - slots[slot].kept_nbytes)
 
 
 def _forget_parent():
@@ -344,8 +299,6 @@ def _forget_parent():
             for slot in range(slot_count):
                 if slots[slot].reopen != NULL:
                     slots[slot].reopen(index - HOST_DEVICES)
-            for function in fork_hooks:
-                function(index - HOST_DEVICES)
 
 
 if pthread_atfork(_before_fork, _after_fork_in_parent, _after_fork_in_child) != 0:

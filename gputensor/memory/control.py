@@ -7,6 +7,9 @@ from gputensor._alloc import (
     allocator as device_allocator,
 )
 from gputensor._alloc import (
+    config,
+)
+from gputensor._alloc import (
     foreign as raw_memory,
 )
 from gputensor._alloc import (
@@ -160,12 +163,12 @@ def set_per_process_memory_fraction(fraction, device=None):
         raise argument_error(TypeError, "fraction", fraction, "float")
     if not 0 <= fraction <= 1:
         raise argument_error(ValueError, "fraction", fraction, "a value from 0 to 1")
-    _settings.set_fraction(device_number(device), fraction)
+    config.set_fraction(device_number(device), fraction)
 
 
 def get_per_process_memory_fraction(device=None):
     """Return the share of a device's memory that the process may hold."""
-    return _settings.fraction_of(device_number(device))
+    return config.fraction_of(device_number(device))
 
 
 def get_allocator_backend():
@@ -185,9 +188,9 @@ def get_allocator_settings(device=None):
     >>> get_allocator_settings()["backend"].value
     'native'
     """
-    if device is None and not _settings.own_fractions():
+    if device is None and not config.has_own_fractions():
         return _settings.current().in_force()  # the same on all: no device has to be opened
-    return _settings.in_force_on(device_number(device))
+    return config.in_force_on(device_number(device))
 
 
 def set_allocator_settings(text):

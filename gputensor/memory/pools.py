@@ -1,11 +1,9 @@
 """Private pools: memory set apart for some requests."""
 
 import contextlib
-import weakref
 
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc.history.pool_names import note_user_pool, pool_pair
-from gputensor._driver.registry import after_fork
 from gputensor.errors import argument_error
 from gputensor.memory.events import memory_snapshot
 from gputensor.memory.scopes import PoolBlock, PoolDevices
@@ -15,8 +13,6 @@ __all__ = [
     "MemPool",
     "use_mem_pool",
 ]
-
-_pools: weakref.WeakSet["MemPool"] = weakref.WeakSet()
 
 
 class MemPool:
@@ -49,7 +45,6 @@ class MemPool:
                 raise argument_error(TypeError, name, value, "bool")
         self._number = raw_memory.new_pool_id()
         self._devices = PoolDevices(self._number, use_on_oom, no_split)
-        _pools.add(self)
         note_user_pool(self._number)
         self._devices.hold(device_number(device))
 
@@ -75,13 +70,6 @@ class MemPool:
     def __reduce__(self):
         # A copy would give back a hold that is not its own.
         raise TypeError("cannot copy or pickle a MemPool")
-
-
-@after_fork
-def _forget(device):
-    """In the child of a fork, where no pool is held: each is held again when it is used."""
-    for pool in _pools:
-        pool._devices.forget(device)
 
 
 class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801

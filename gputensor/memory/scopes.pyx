@@ -9,6 +9,7 @@ from libc.stdint cimport uint64_t
 from gputensor._alloc.allocator cimport (
     pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind, pool_thread,
 )
+from gputensor._driver.registry cimport device_generation
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
 
 from gputensor._alloc import allocator as device_allocator
@@ -32,7 +33,8 @@ cdef class PoolDevices:
     cdef uint64_t pool_id
     cdef bint use_on_oom
     cdef bint no_split
-    cdef uint64_t held              # a bit for each device number, the first for the least
+    # By device + HOST_DEVICES: 1 + the device's generation when it was held; 0: never.
+    cdef int[MAX_DEVICES] held
 
     def __init__(self, uint64_t pool_id, bint use_on_oom, bint no_split):
         self.pool_id = pool_id
@@ -42,30 +44,30 @@ cdef class PoolDevices:
     def __dealloc__(self):
         cdef int index
         for index in range(MAX_DEVICES):
-            if self.held >> index & 1:
+            if self.holds(index - HOST_DEVICES):
                 pool_release(index - HOST_DEVICES, self.pool_id)
 
     def __iter__(self):
-        return iter([index - HOST_DEVICES for index in range(MAX_DEVICES)
-                     if self.held >> index & 1])
+        return iter([device for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
+                     if self.holds(device)])
+
+    # A device that was closed since, or whose holds are those of the parent of this process, holds
+    # nothing.
+    cdef bint holds(self, int device) noexcept:
+        return self.held[device + HOST_DEVICES] == 1 + device_generation(device)
 
     def hold(self, int device):
         """Hold the pool on a device; once."""
-        cdef uint64_t bit = <uint64_t>1 << (device + HOST_DEVICES)
         cdef status_t status
-        if self.held & bit:
+        if self.holds(device):
             return
         device_allocator.open_allocator(device)
         status = pool_retain(device, self.pool_id)
         if status == STATUS_OK:
-            self.held |= bit
+            self.held[device + HOST_DEVICES] = 1 + device_generation(device)
             status = pool_set_kind(device, self.pool_id, self.use_on_oom, self.no_split)
         if status != STATUS_OK:
             raise_for_status(status, "pool_retain")
-
-    def forget(self, int device):
-        """Record that the pool is no longer held on a device."""
-        self.held &= ~(<uint64_t>1 << (device + HOST_DEVICES))
 
 
 cdef class PoolBlock:

@@ -216,11 +216,6 @@ def parameters(text):
 
 # Functions that still take more; none may join them.
 MANY_PARAMETERS = {
-    ("_alloc/grow/view_plan.pxi", "plan_stitch"),
-    ("_alloc/history/history.pxi", "_record"),
-    ("_alloc/history/history.pxi", "history_record_block"),
-    ("_alloc/replay/replay.pxi", "_run"),
-    ("_alloc/replay/replay.pxi", "replay_settings"),
     ("_kernels/faces/cuda_index.pxi", "fold"),
     ("_kernels/faces/cuda_index.pxi", "move"),
     ("_kernels/faces/cuda_index.pxi", "move_by"),

@@ -4,8 +4,6 @@ Graphs are captured on one or several streams and replayed on random streams, be
 fills of the same buffers on other random streams. Nobody inserts a wait but the library.
 """
 
-import threading
-
 import numpy as np
 
 from gputensor._driver import registry
@@ -13,6 +11,7 @@ from gputensor.graphs import CUDAGraph, graph
 from gputensor.streams import Device, Stream, current_stream, ordering
 from tests.simulation.test_ordering import WORDS, World, fresh_seeds
 from tests.support.driver_calls import HOST_FUNCTION
+from tests.support.internals import watched
 
 
 class GraphWorld(World):
@@ -152,11 +151,9 @@ def test_same_programs_without_waits_go_wrong():
 def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_replays():
     """Collecting garbage there may drop a graph, and nobody can wait inside of a host function."""
     ran, released = [], []
-    is_over = threading.Event()  # the hook stays, and other tests count references
-    registry.register_release(lambda device, capture: is_over.is_set() or released.append(len(ran)))
     count = HOST_FUNCTION(lambda _: ran.append(1))
     for seed in fresh_seeds(30):
-        with GraphWorld(seed) as world:
+        with GraphWorld(seed) as world, watched(lambda *_: released.append(len(ran))):
             first, other = world.streams[:2]
             del ran[:], released[:]
             captured = CUDAGraph()
@@ -178,4 +175,3 @@ def test_graph_that_is_given_up_inside_of_a_host_function_still_finishes_its_rep
             world.check()
             assert ran == released == [1]
             assert registry.leaks(world.device)["executables"] == 0
-    is_over.set()

@@ -93,7 +93,7 @@ def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
     """Open a device under a configuration; at the end all is freed and nothing may be left."""
     before = allocator_settings.current()
     allocator_settings._in_force = allocator_settings.parse(conf)
-    allocator_settings._tell()
+    allocator_settings.tell()
     number = registry.open_host(capacity=capacity, seed=seed, phantom=phantom)
     try:
         probe = Probe(number)
@@ -112,7 +112,7 @@ def opened(conf="", capacity=256 * MIB, seed=None, phantom=False):
     finally:
         registry.close_host(number)
         allocator_settings._in_force = before
-        allocator_settings._tell()
+        allocator_settings.tell()
 
 
 @contextlib.contextmanager

@@ -13,11 +13,11 @@ def restored():
         yield
     finally:
         settings._in_force = before
-        settings._fractions.clear()
-        settings._tell()
+        settings.fraction_changes += 1
+        settings.tell()
 
 
 def put_in_force(text):
     """Let a text say all settings, also those that cannot change once an allocator is open."""
     settings._in_force = settings.parse(text)
-    settings._tell()
+    settings.tell()

@@ -8,7 +8,7 @@ from gputensor._alloc.config cimport (
 )
 from gputensor._alloc.core cimport (
     GT_IS_CHECKED, Block, account_give, account_take, block_map_insert, block_map_remove,
-    cache_mine, cache_put, cache_take, caches_after_fork, caches_drain, caches_forget,
+    cache_mine, cache_put, cache_take, caches_drain, caches_forget,
     check_after, checks_resume, checks_stop, device_lock, device_unlock, pool_bins, pool_clear,
     pool_init, pool_insert, pool_take, progress_synchronize, pthread_mutex_init, segment_drop,
     stat_change,
@@ -28,7 +28,9 @@ from gputensor._alloc.model cimport (
     gt_highest_bit, gt_load_int, gt_load_pointer, gt_store_int, gt_store_pointer,
 )
 from gputensor._alloc.order cimport pending_add, pending_poll, pending_resume, use_add
-from gputensor._driver.registry cimport at_fork, driver_get, driver_open
+from gputensor._driver.registry cimport (
+    Slot, device_slot, driver_get, driver_open, register_slot,
+)
 from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_CAPTURE_UNSUPPORTED, STATUS_INVALID_DEVICE,
     STATUS_INVALID_VALUE, STATUS_NOT_FOUND, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
@@ -36,7 +38,6 @@ from gputensor._driver.table cimport (
 
 from gputensor._alloc.config import settings as _settings
 from gputensor._driver.environment import switch
-from gputensor._driver.registry import after_fork, before_close
 from gputensor.errors import raise_for_status
 
 include "devices.pxi"

@@ -3,19 +3,29 @@
 cdef enum:
     MAX_VIEWS = 64              # a plan looks at the pages of all of them
 
-cdef void* allocators[MAX_DEVICES]
-# Of devices that the parent of this process used, until they are used here: 1, or 2 if they cached.
-cdef int caching_at_fork[MAX_DEVICES]
-# Devices with settings of their own, which follow no change of the settings in force.
-_own_settings = set()
+# What this room keeps for each open device (registry.pxd).
+cdef struct AllocatorSlot:
+    # Of a device that the parent of this process used, until it is used here: 1, or 2 if it cached.
+    int caching_at_fork
+    bint has_own_settings       # it follows no change of the settings in force
+    DeviceAllocator* allocator
+
 # Whether devices that are opened later cache; None: as the environment says.
 _caching = None
+
+
+# NULL when the device is not open.
+cdef inline AllocatorSlot* kept_for(int device) noexcept nogil:
+    return <AllocatorSlot*>device_slot(device, allocator_slot)
 
 
 cdef DeviceAllocator* allocator_find(int device) noexcept nogil:
     if device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
         return NULL
-    return <DeviceAllocator*>gt_load_pointer(&allocators[device + HOST_DEVICES])
+    cdef AllocatorSlot* kept = kept_for(device)
+    if kept == NULL:
+        return NULL
+    return <DeviceAllocator*>gt_load_pointer(<void**>&kept.allocator)
 
 
 cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
@@ -69,11 +79,11 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
             else:
                 settings_to_struct(settings, &a.config)
                 a.limit_nbytes = SIZE_MAX if limit_nbytes is None else limit_nbytes
-                _own_settings.add(device)
+                kept_for(device).has_own_settings = True
             pool_init(&a.pools[0], a, 0, 0)
             pool_init(&a.pools[1], a, 1, 0)
-            caching_at_fork[device + HOST_DEVICES] = 0
-            gt_store_pointer(&allocators[device + HOST_DEVICES], a)
+            kept_for(device).caching_at_fork = 0
+            gt_store_pointer(<void**>&kept_for(device).allocator, a)
     except BaseException:
         free(a)
         raise
@@ -94,19 +104,18 @@ def configure(settings=None):
     """Give the settings in force to every open allocator. Blocks in use are not touched."""
     cdef DeviceAllocator* a
     cdef AllocatorConfig config
-    cdef int index
-    for index in range(MAX_DEVICES):
-        a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
-        if a != NULL and index - HOST_DEVICES not in _own_settings:
+    for device in open_devices():
+        a = allocator_find(device)
+        if a != NULL and not kept_for(device).has_own_settings:
             # Without the lock: this runs Python, and a thread that waits for it may hold the GIL.
             config_of_device(a.device, &config)
-            if gt_load_pointer(&allocators[index]) != <void*>a:
+            if allocator_find(device) != a:
                 continue        # another thread closed the device meanwhile, and freed this
             device_lock(a)
             a.config = config
             _set_limit(a)
             device_unlock(a)
-            check_after(index - HOST_DEVICES, "a change of settings")
+            check_after(a.device, "a change of settings")
 
 
 def set_caching(int device, bint caching):
@@ -119,8 +128,8 @@ cdef void _set_caching(int device, bint caching) noexcept:
     if a != NULL:
         a.caching = caching
         check_after(device, "set_caching")
-    elif caching_at_fork[device + HOST_DEVICES]:
-        caching_at_fork[device + HOST_DEVICES] = 1 + caching
+    elif kept_for(device) != NULL and kept_for(device).caching_at_fork:
+        kept_for(device).caching_at_fork = 1 + caching
 
 
 def set_caching_everywhere(bint caching):
@@ -144,11 +153,8 @@ def restore_caching(state):
     cdef dict by_device = state[1]
     cdef bint fresh = state[2]
     _caching = state[0]
-    for index in range(MAX_DEVICES):
-        if caching_at_fork[index]:
-            _set_caching(index - HOST_DEVICES, by_device.get(index - HOST_DEVICES, fresh))
     for index in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
-        if allocator_find(index) != NULL and index not in _own_settings:
+        if kept_for(index) != NULL and not kept_for(index).has_own_settings:
             _set_caching(index, by_device.get(index, fresh))
 
 
@@ -159,7 +165,7 @@ cdef object _new_devices_cache():
 
 
 def _starts_caching(int device):
-    cdef int noted = caching_at_fork[device + HOST_DEVICES]
+    cdef int noted = 0 if kept_for(device) == NULL else kept_for(device).caching_at_fork
     return noted - 1 == 1 if noted else _new_devices_cache()
 
 
@@ -171,8 +177,8 @@ def is_caching(int device):
 
 def open_devices():
     """Return the numbers of the devices that have an allocator."""
-    return [index - HOST_DEVICES for index in range(MAX_DEVICES)
-            if gt_load_pointer(&allocators[index]) != NULL]
+    return [device for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
+            if allocator_find(device) != NULL]
 
 
 def close_allocator(int device, bint abandon=False):
@@ -201,10 +207,10 @@ def close_allocator(int device, bint abandon=False):
         raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
     if GT_IS_CHECKED:
         checks_stop()
-    gt_store_pointer(&allocators[device + HOST_DEVICES], NULL)
+    gt_store_pointer(<void**>&kept_for(device).allocator, NULL)
     if GT_IS_CHECKED:
         checks_resume()
-    _own_settings.discard(device)
+    kept_for(device).has_own_settings = False
     _forget(a)
 
 
@@ -253,27 +259,27 @@ cdef void _drop_segments(DeviceAllocator* a, Segment* segment) noexcept nogil:
         segment = following
 
 
-def _close_with_device(int device):
+cdef int _close(int device) except -1:
     close_allocator(device, abandon=True)
-    caching_at_fork[device + HOST_DEVICES] = 0
-    _settings.set_fraction(device, None)        # the next device of this number has none of its own
+    return 0
 
 
 # In the child of a fork the allocators are its parent's. They are left as they are, records, locks
 # and all: other threads may have been in the middle of a change.
-cdef void _after_fork() noexcept nogil:
+cdef void _fork() noexcept nogil:
     cdef DeviceAllocator* a
-    cdef int index
-    caches_after_fork()
-    for index in range(MAX_DEVICES):
-        a = <DeviceAllocator*>gt_load_pointer(&allocators[index])
+    cdef int device
+    for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
+        a = allocator_find(device)
         if a != NULL:
-            gt_store_pointer(&allocators[index], NULL)
-            caching_at_fork[index] = 1 + (a.caching != 0)
+            kept_for(device).caching_at_fork = 1 + (a.caching != 0)
             caches_forget(a)
 
 
 _settings.on_change(configure)
-before_close(_close_with_device)
-after_fork(_own_settings.discard)
-at_fork(_after_fork)
+cdef Slot slot
+slot.nbytes = sizeof(AllocatorSlot)
+slot.kept_nbytes = sizeof(int)          # caching_at_fork
+slot.close = _close
+slot.fork = _fork
+cdef int allocator_slot = register_slot(&slot)

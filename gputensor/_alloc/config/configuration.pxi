@@ -43,7 +43,7 @@ cdef int config_current(AllocatorConfig* config) except -1:
 
 cdef int config_of_device(int device, AllocatorConfig* config) except -1:
     settings_to_struct(_settings.current(), config)
-    config.memory_fraction = _settings.fraction_of(device)
+    config.memory_fraction = fraction_of(device)
     return 0
 
 

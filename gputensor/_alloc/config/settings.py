@@ -178,8 +178,8 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
 _lock = threading.RLock()
 _in_force = None
 _listeners: list[Callable[[Settings], object]] = []
-# Device -> fraction, where it differs from the setting of all devices.
-_fractions: dict[int, float] = {}
+#: How often the fraction of all devices was set at run time.
+fraction_changes = 0
 
 
 def _renew_lock():
@@ -213,7 +213,7 @@ def change(text):
     Nothing changes when the text is bad. `backend` cannot be changed at run time. A fraction that
     the text names holds for every device, also for one whose own was set before.
     """
-    global _in_force
+    global _in_force, fraction_changes
     with _lock:
         before = current()
         settings = parse(text, before, RUN_TIME, RUN_TIME)
@@ -224,43 +224,15 @@ def change(text):
             )
         _in_force = settings
         if FRACTION in (key for key, _ in _split("".join(text.split()), RUN_TIME)):
-            _fractions.clear()
-        _tell()
+            fraction_changes += 1
+        tell()
     return settings
 
 
-def _tell():
+def tell():
+    """Notify the listeners of the settings in force."""
     for listener in _listeners:
         listener(_in_force)
-
-
-def in_force_on(device):
-    """Return a dict from every option's name to its :class:`Setting` on a device."""
-    settings = current().in_force()
-    if device in own_fractions():
-        settings[FRACTION] = Setting(fraction_of(device), FOR_ONE_DEVICE)
-    return settings
-
-
-def own_fractions():
-    """Return a dict from the devices that have a fraction of their own to it."""
-    return dict(_fractions)
-
-
-def fraction_of(device):
-    """Return the share of its memory that may be reserved on a device."""
-    return _fractions.get(device, current().per_process_memory_fraction)
-
-
-def set_fraction(device, fraction):
-    """Set the share for one device; None goes back to the setting of all devices."""
-    with _lock:
-        current()
-        if fraction is None:
-            _fractions.pop(device, None)
-        else:
-            _fractions[device] = fraction
-        _tell()
 
 
 def unchanged():

@@ -275,5 +275,3 @@ cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil
-# In the child of a fork: whoever was about to forget caches is not there.
-cdef void caches_after_fork() noexcept nogil

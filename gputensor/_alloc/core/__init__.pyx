@@ -14,18 +14,16 @@ from gputensor._alloc.model cimport (
     CACHE_SLOTS, DOWN_BYTES, DOWN_COUNT, EVENT_RING, POOL_LARGE, POOL_SMALL, STAT_ACTIVE,
     STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
     STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT, UNIT,
-    UNIT_SHIFT, UP_BYTES, UP_COUNT, UP_REQUESTED, Bins, Block, BlockPool, Counters,
-    DeviceAllocator, Page, PrivatePool, Segment, Slot, Stat, StreamBins, StreamState,
-    ThreadCache, gt_highest_bit, gt_load, gt_load_byte, gt_load_int, gt_load_pointer,
+    UNIT_SHIFT, UP_BYTES, UP_COUNT, UP_REQUESTED, Bins, Block, BlockPool, CacheSlot, Counters,
+    DeviceAllocator, Page, PrivatePool, Segment, Stat, StreamBins, StreamState, ThreadCache,
+    gt_highest_bit, gt_load, gt_load_byte, gt_load_int, gt_load_pointer,
     gt_lowest_bit, gt_spin_lock, gt_spin_unlock, gt_store, gt_store_byte, gt_store_int,
     gt_store_pointer,
 )
-from gputensor._driver.registry cimport at_fork
+from gputensor._driver.registry cimport Slot, device_slot, register_slot
 from gputensor._driver.table cimport (
-    HOST_DEVICES, MAX_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+    HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
 )
-
-from gputensor._driver.registry import before_close
 
 include "check_hook.pxi"
 include "in_flight.pxi"
@@ -38,3 +36,4 @@ include "segment.pxi"
 include "pool.pxi"
 include "page_pool.pxi"
 include "thread_cache.pxi"
+include "slot.pxi"

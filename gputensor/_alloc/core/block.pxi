@@ -141,7 +141,7 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil:
 
 
 # In the child of a fork: blocks of the parent are found no more, and its free records are left.
-cdef void _block_after_fork() noexcept nogil:
+cdef void block_fork() noexcept nogil:
     global slab_free
     cdef int region
     slab_free = NULL
@@ -150,6 +150,3 @@ cdef void _block_after_fork() noexcept nogil:
             regions[region] = NULL
     gt_spin_unlock(&slab_lock)
     gt_spin_unlock(&regions_lock)
-
-
-at_fork(_block_after_fork)

@@ -53,11 +53,3 @@ cdef void checks_stop() noexcept nogil:
 
 cdef void checks_resume() noexcept nogil:
     gt_check_unlock()
-
-
-# In the child of a fork: a check that another thread of its parent ran is not there.
-cdef void _check_hook_after_fork() noexcept nogil:
-    gt_check_renew()
-
-
-at_fork(_check_hook_after_fork)

@@ -12,8 +12,15 @@ cdef struct OwnedStream:
     uint64_t handle
     OwnedStream* next
 
-cdef OwnedStream* owned_streams[MAX_DEVICES]
+cdef struct CoreSlot:
+    OwnedStream* owned_streams
+
 cdef int32_t owned_streams_lock = 0
+
+
+# Of an open device.
+cdef inline CoreSlot* core_of(int device) noexcept nogil:
+    return <CoreSlot*>device_slot(device, core_slot)
 
 
 cdef void stream_own(int device, uint64_t stream) noexcept nogil:
@@ -23,8 +30,8 @@ cdef void stream_own(int device, uint64_t stream) noexcept nogil:
         return
     record.handle = stream
     gt_spin_lock(&owned_streams_lock)
-    record.next = owned_streams[device + HOST_DEVICES]
-    owned_streams[device + HOST_DEVICES] = record
+    record.next = core_of(device).owned_streams
+    core_of(device).owned_streams = record
     gt_spin_unlock(&owned_streams_lock)
 
 
@@ -33,7 +40,7 @@ cdef bint stream_is_owned(int device, uint64_t stream) noexcept nogil:
     if stream == 0 or (stream == LEGACY_STREAM and device >= 0):
         return True
     gt_spin_lock(&owned_streams_lock)
-    record = owned_streams[device + HOST_DEVICES]
+    record = core_of(device).owned_streams
     while record != NULL and record.handle != stream:
         record = record.next
     gt_spin_unlock(&owned_streams_lock)
@@ -45,26 +52,14 @@ def keep_stream(int device, uint64_t stream):
     stream_own(device, stream)
 
 
-@before_close
-def _forget(int device):
+cdef void owned_streams_forget(int device) noexcept nogil:
     cdef OwnedStream* record
     cdef OwnedStream* following
     gt_spin_lock(&owned_streams_lock)
-    record = owned_streams[device + HOST_DEVICES]
-    owned_streams[device + HOST_DEVICES] = NULL
+    record = core_of(device).owned_streams
+    core_of(device).owned_streams = NULL
     gt_spin_unlock(&owned_streams_lock)
     while record != NULL:
         following = record.next
         free(record)
         record = following
-
-
-# The child of a fork knows no stream of its parent.
-cdef void _owned_streams_after_fork() noexcept nogil:
-    cdef int index
-    for index in range(MAX_DEVICES):
-        owned_streams[index] = NULL
-    gt_spin_unlock(&owned_streams_lock)
-
-
-at_fork(_owned_streams_after_fork)

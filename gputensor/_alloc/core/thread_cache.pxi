@@ -92,14 +92,14 @@ cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil:
     return <ThreadCache*>cache
 
 
-cdef inline Slot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
+cdef inline CacheSlot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
     cdef uint64_t key = (nbytes >> UNIT_SHIFT) + (stream >> 4) * 37 + stream
     return &cache.slots[(key ^ (key >> 7) ^ (key >> 14)) & (CACHE_SLOTS - 1)]
 
 
 # The cached block for a request, or NULL. Needs the cache's lock.
 cdef inline Block* _find(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
-    cdef Slot* slot = _slot(cache, nbytes, stream)
+    cdef CacheSlot* slot = _slot(cache, nbytes, stream)
     if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
         return slot.head
     return NULL
@@ -107,7 +107,7 @@ cdef inline Block* _find(ThreadCache* cache, size_t nbytes, uint64_t stream) noe
 
 # Takes `block`, which _find gave, off its slot and counts it. Needs the cache's lock.
 cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexcept nogil:
-    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
     slot.head = block.link_next
     slot.count -= 1
@@ -166,7 +166,7 @@ cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
 
 # Whether a cache accepts a block. Needs the cache's lock.
 cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
-    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     if not gt_load_int(&cache.in_use) or cache.cached_nbytes[block.kind] + block.nbytes > limit:
         return False
     if slot.head == NULL:
@@ -180,7 +180,7 @@ cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept
 
 # Parks a block that _wants accepted. Needs the cache's lock.
 cdef inline void _put(ThreadCache* cache, Block* block) noexcept nogil:
-    cdef Slot* slot = _slot(cache, block.nbytes, block.stream)
+    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
     counters_take(c, block.nbytes, block.requested)
     if block.is_split:
@@ -270,10 +270,6 @@ cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
         count += _drain(a, cache)
         cache = cache.next
     return count
-
-
-cdef void caches_after_fork() noexcept nogil:
-    gt_spin_unlock(&closing_lock)
 
 
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil:

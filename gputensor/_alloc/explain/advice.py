@@ -164,7 +164,7 @@ def fits(case, capacity, settings, limit, until):
     device = open_host(capacity=capacity, phantom=True)
     try:
         left = until - time.perf_counter()
-        done, peak = replay_settings(*case.arrays, device, settings, limit, left)
+        done, peak = replay_settings(case.arrays, device, settings, limit, left)
         return done == len(case.op), peak
     finally:
         close_host(device)

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from gputensor._alloc import history
 from gputensor._alloc.allocator import open_allocator
-from gputensor._alloc.config import settings as _settings
+from gputensor._alloc.config import fraction_of
 from gputensor._alloc.explain import failure_facts
 from gputensor._alloc.explain.advice import advise
 from gputensor._alloc.observe import device_names
@@ -182,7 +182,7 @@ def call_observers(device, facts):
 def raise_out_of_memory(device, nbytes, stream):
     """Raise the OutOfMemoryError of a request."""
     facts = failure_facts(device, nbytes, stream)
-    facts["fraction"] = _settings.fraction_of(device)
+    facts["fraction"] = fraction_of(device)
     facts["own_context"] = CONTEXT_NBYTES if device >= 0 else 0
     reason = reason_of(facts)
     option, sentence, sites, errors = None, None, [], []

@@ -63,6 +63,13 @@ cdef enum:                      # what a request may do to get a view
     VIEW_OF_FREE = 1            # whatever it costs, but without memory of the driver
     VIEW_AND_GROW = 2           # whatever it costs, with new pages for what is missing
 
+# A request that a view may serve.
+cdef struct ViewRequest:
+    BlockPool* pool
+    uint64_t stream
+    size_t nbytes
+    int effort
+
 # Free bytes of one page: a run inside its home tile.
 cdef struct Piece:
     Page* page

@@ -279,6 +279,7 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
 
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                       size_t nbytes, int effort) noexcept nogil:
+    cdef ViewRequest request = ViewRequest(pool, stream, nbytes, effort)
     cdef Plan* plan
     cdef Block* block = NULL
     cdef bint may_begin = True
@@ -288,11 +289,10 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     if plan == NULL:
         return NULL
     while True:
-        if plan_reuse(a, pool, stream, nbytes, plan):
+        if plan_reuse(a, &request, plan):
             block = _reuse(a, pool, stream, nbytes, plan)
             break
-        if not plan_stitch(a, pool, stream, nbytes, growth_need(a, pool, stream, nbytes), effort,
-                           may_begin, plan):
+        if not plan_stitch(a, &request, growth_need(a, pool, stream, nbytes), may_begin, plan):
             break
         if plan.view != NULL or a.view_count < a.view_limit:
             block = _stitch(a, pool, stream, nbytes, effort == VIEW_IF_WORTH, plan)

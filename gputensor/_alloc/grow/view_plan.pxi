@@ -133,9 +133,9 @@ cdef void _take_run(View* view, int first, size_t nbytes, Plan* plan) noexcept n
 
 
 # A run of free bytes in a view, already mapped. Costs nothing.
-cdef bint plan_reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                     Plan* plan) noexcept nogil:
-    cdef StreamBins* sb = pool_bins(pool, stream)
+cdef bint plan_reuse(DeviceAllocator* a, const ViewRequest* request, Plan* plan) noexcept nogil:
+    cdef StreamBins* sb = pool_bins(request.pool, request.stream)
+    cdef size_t nbytes = request.nbytes
     cdef View* view = a.views
     cdef View* best = NULL
     cdef size_t total, best_total = 0
@@ -298,10 +298,12 @@ cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) n
 
 
 # After plan_reuse found nothing, with its plan: pages to map behind a view's end, or into a new
-# view if one `may_begin`. False: growing is the better choice, or no view is possible.
-cdef bint plan_stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      size_t grow_need, int effort, bint may_begin, Plan* plan) noexcept nogil:
-    cdef StreamBins* sb = pool_bins(pool, stream)
+# view if one `may_begin`. False: growing by `grow_need` is the better choice, or no view can be.
+cdef bint plan_stitch(DeviceAllocator* a, const ViewRequest* request, size_t grow_need,
+                      bint may_begin, Plan* plan) noexcept nogil:
+    cdef StreamBins* sb = pool_bins(request.pool, request.stream)
+    cdef size_t nbytes = request.nbytes
+    cdef int effort = request.effort
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     cdef size_t gain = _min_gain(a)
     cdef double grow_us = STEP_US * (1 + grow_need // (64 << 20))

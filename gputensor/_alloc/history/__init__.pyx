@@ -7,11 +7,11 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 
 from gputensor._alloc.model cimport Block
+from gputensor._driver.registry cimport Slot, device_slot, register_slot
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.history.pool_names import pool_pair
-from gputensor._driver.registry import after_fork, before_close
 
 include "stacks.pxi"
 include "history.pxi"

@@ -9,14 +9,31 @@ cdef inline uint64_t _pool_id(Block* block) noexcept nogil:
     return block.pool.pool_id if block.pool != NULL else 0
 
 
+cdef inline void _fill(gt_record* record, Block* block, uint32_t stack) noexcept nogil:
+    record.ptr, record.nbytes, record.requested = block.ptr, block.nbytes, block.nbytes
+    record.stream, record.stack, record.pool_id = block.stream, stack, _pool_id(block)
+
+
 cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
-    history_record_block(block.device, HISTORY_ALLOC, block.ptr, block.nbytes, block.requested,
-                         block.stream, stack, _pool_id(block))
+    cdef gt_record record
+    _fill(&record, block, stack)
+    record.action, record.requested = HISTORY_ALLOC, block.requested
+    record_add(block.device, DEVICE_RING, &record)
 
 
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil:
-    history_record_free(block.device, block.ptr, block.nbytes, block.stream, stack,
-                        _pool_id(block), is_completed)
+    cdef uint32_t keep = gt_keep()
+    cdef gt_record record
+    if keep == 0:
+        return
+    _fill(&record, block, stack)
+    record.time_ns = gt_now_ns()    # half of a record's cost: both share it
+    if (keep >> HISTORY_FREE_REQUESTED) & 1:
+        record.action = HISTORY_FREE_REQUESTED
+        record_add_timed(block.device, DEVICE_RING, &record)
+    if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
+        record.action = HISTORY_FREE_COMPLETED
+        record_add_timed(block.device, DEVICE_RING, &record)
 
 
 cdef void block_event_completed(Block* block) noexcept nogil:

@@ -4,9 +4,9 @@ A record is 64 bytes: action, address, size, stream, time, private pool, stack i
 interned (stacks.pxi); the ring is lock-free (ring.h). So recording is a clock read and eight
 stores, always affordable, and nothing is formatted before :func:`history_entries` is called.
 
-There is one ring for each device, and one for its pinned host memory, made by its first record and
-never unmapped, so a writer needs no protection against a reader or against switching off. What is
-recorded is one word of bits, read without a lock on every allocation.
+There is one ring for each open device, and one for its pinned host memory, made by its first record
+and kept until the device closes, so a writer needs no protection against a reader or against
+switching off. What is recorded is one word of bits, read without a lock on every allocation.
 """
 
 cdef extern from "gputensor/_alloc/history/ring.h" nogil:
@@ -16,9 +16,8 @@ cdef extern from "gputensor/_alloc/history/ring.h" nogil:
     ctypedef struct gt_ring:
         uint64_t mask, limit
     gt_ring* gt_ring_new(uint64_t limit)
-    void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
-                     uint64_t stream, uint32_t stack, uint64_t pool_id, uint64_t requested,
-                     uint64_t time_ns)
+    void gt_ring_add(gt_ring* ring, const gt_record* source)
+    void gt_ring_delete(gt_ring* ring)
     uint64_t gt_now_ns()
     void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end)
     int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out)
@@ -33,27 +32,25 @@ cdef extern from *:
     static uint32_t gt_history_keep;    // bit of each action that goes to the ring
     static int gt_history_trace_stacks; // records keep their stacks
     static int gt_history_native;       // stacks have C frames too
-    static gt_ring* gt_rings[128];      // by device + HOST_DEVICES; then those of pinned memory
     static uint64_t gt_history_limit = 1;
     static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
 
-    static inline gt_ring* gt_ring_of(int index) {
-        gt_ring* ring = __atomic_load_n(&gt_rings[index], __ATOMIC_ACQUIRE);
+    static inline gt_ring* gt_ring_of(gt_ring** cell) {
+        gt_ring* ring = __atomic_load_n(cell, __ATOMIC_ACQUIRE);
         if (__builtin_expect(ring != NULL, 1)) return ring;
         // The first record of this device: of two threads that make a ring, one wins, and the
         // other's stays as unused address space.
         gt_ring* made = gt_ring_new(__atomic_load_n(&gt_history_limit, __ATOMIC_RELAXED));
         if (made == NULL) return NULL;
-        if (__atomic_compare_exchange_n(&gt_rings[index], &ring, made, 0, __ATOMIC_ACQ_REL,
-                                        __ATOMIC_ACQUIRE))
+        if (__atomic_compare_exchange_n(cell, &ring, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return made;
         return ring;
     }
-    static inline gt_ring* gt_ring_peek(int index) {
-        return __atomic_load_n(&gt_rings[index], __ATOMIC_ACQUIRE);
+    static inline gt_ring* gt_ring_peek(gt_ring** cell) {
+        return __atomic_load_n(cell, __ATOMIC_ACQUIRE);
     }
-    static inline void gt_ring_replace(int index, gt_ring* ring) {
-        __atomic_store_n(&gt_rings[index], ring, __ATOMIC_RELEASE);
+    static inline void gt_ring_replace(gt_ring** cell, gt_ring* ring) {
+        __atomic_store_n(cell, ring, __ATOMIC_RELEASE);
     }
     #define GT_RELAXED_GET(cell) __atomic_load_n(&(cell), __ATOMIC_RELAXED)
     static inline int gt_bits(void) { return GT_RELAXED_GET(gt_history_bits); }
@@ -70,9 +67,9 @@ cdef extern from *:
     }
     """
     uint32_t gt_request_stack
-    gt_ring* gt_ring_of(int index) nogil
-    gt_ring* gt_ring_peek(int index) nogil
-    void gt_ring_replace(int index, gt_ring* ring) nogil
+    gt_ring* gt_ring_of(gt_ring** cell) nogil
+    gt_ring* gt_ring_peek(gt_ring** cell) nogil
+    void gt_ring_replace(gt_ring** cell, gt_ring* ring) nogil
     int gt_bits() nogil
     uint32_t gt_keep() nogil
     int gt_trace_stacks() nogil
@@ -87,6 +84,9 @@ cdef extern from "Python.h":
 
 cdef enum:
     PATTERN_SLOTS = 256
+    DEVICE_RING = 0
+    PINNED_RING = 1
+    RINGS = 2
 
 ACTIONS = (
     "alloc",
@@ -108,56 +108,38 @@ cdef int history_enabled(int device) noexcept nogil:
 
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil:
-    history_record_block(device, action, ptr, nbytes, nbytes, stream, stack, pool_id)
-
-
-# The same for a block of `nbytes`, of which the caller requested `requested`.
-cdef void history_record_block(int device, int action, uint64_t ptr, size_t nbytes,
-                               size_t requested, uint64_t stream, uint32_t stack,
-                               uint64_t pool_id) noexcept nogil:
-    _record(device + HOST_DEVICES, action, ptr, nbytes, requested, stream, stack, pool_id)
+    cdef gt_record record
+    record.action, record.ptr, record.nbytes, record.requested = action, ptr, nbytes, nbytes
+    record.stream, record.stack, record.pool_id = stream, stack, pool_id
+    record_add(device, DEVICE_RING, &record)
 
 
 cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
                                 size_t requested, uint32_t stack) noexcept nogil:
+    cdef gt_record record
     if gt_bits() & HISTORY_TRACE:
-        _record(MAX_DEVICES + device + HOST_DEVICES, action, ptr, nbytes, requested, 0, stack, 0)
+        record.action, record.ptr, record.nbytes, record.requested = action, ptr, nbytes, requested
+        record.stream, record.stack, record.pool_id = 0, stack, 0
+        record_add(device, PINNED_RING, &record)
 
 
-cdef inline void _record(int index, int action, uint64_t ptr, size_t nbytes, size_t requested,
-                         uint64_t stream, uint32_t stack, uint64_t pool_id) noexcept nogil:
-    cdef gt_ring* ring
-    if not (gt_keep() >> action) & 1:
-        return
-    ring = gt_ring_of(index)
+# Adds a record that has everything but its time, if its action is recorded.
+cdef inline void record_add(int device, int which, gt_record* record) noexcept nogil:
+    if (gt_keep() >> record.action) & 1:
+        record.time_ns = gt_now_ns()
+        record_add_timed(device, which, record)
+
+
+cdef inline void record_add_timed(int device, int which, gt_record* record) noexcept nogil:
+    cdef gt_ring** cell = rings_of(device)
+    cdef gt_ring* ring = NULL
+    if cell != NULL:
+        ring = gt_ring_of(&cell[which])
     if ring == NULL:
         return
     if not gt_trace_stacks():
-        stack = 0
-    gt_ring_add(ring, <uint32_t>action, ptr, nbytes, stream, stack, pool_id, requested, gt_now_ns())
-
-
-# HISTORY_FREE_REQUESTED and, when nothing waits for the block, HISTORY_FREE_COMPLETED at once.
-cdef void history_record_free(int device, uint64_t ptr, size_t nbytes, uint64_t stream,
-                              uint32_t stack, uint64_t pool_id,
-                              bint is_completed) noexcept nogil:
-    cdef uint32_t keep = gt_keep()
-    cdef gt_ring* ring
-    cdef uint64_t time_ns
-    if keep == 0:
-        return
-    ring = gt_ring_of(device + HOST_DEVICES)
-    if ring == NULL:
-        return
-    if not gt_trace_stacks():
-        stack = 0
-    time_ns = gt_now_ns()       # half of a record's cost: both share it
-    if (keep >> HISTORY_FREE_REQUESTED) & 1:
-        gt_ring_add(ring, HISTORY_FREE_REQUESTED, ptr, nbytes, stream, stack, pool_id, nbytes,
-                    time_ns)
-    if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
-        gt_ring_add(ring, HISTORY_FREE_COMPLETED, ptr, nbytes, stream, stack, pool_id, nbytes,
-                    time_ns)
+        record.stack = 0
+    gt_ring_add(ring, record)
 
 
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
@@ -222,7 +204,7 @@ cdef list history_entries(int device, object formatter, bint is_pinned):
     An entry is a copy of a dict that differs only in address, size and time, which is several times
     quicker than to build it from its keys.
     """
-    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES + (MAX_DEVICES if is_pinned else 0))
+    cdef gt_ring* ring = ring_peek(device, PINNED_RING if is_pinned else DEVICE_RING)
     cdef StackFormatter stacks = formatter
     cdef EntryPatterns patterns = EntryPatterns()
     cdef gt_record record
@@ -254,7 +236,7 @@ def raw_records(int device, uint64_t most):
     A record is 8 words of 64 bits: unused, address, bytes, stream, pool, time in ns; stack and
     action (32 bits each); and the bytes that the caller asked for.
     """
-    cdef gt_ring* ring = gt_ring_peek(device + HOST_DEVICES)
+    cdef gt_ring* ring = ring_peek(device, DEVICE_RING)
     cdef uint64_t number, first, end, filled = 0
     cdef bytearray made
     cdef gt_record* records
@@ -270,6 +252,20 @@ def raw_records(int device, uint64_t most):
             filled += 1
     del made[filled * sizeof(gt_record):]
     return made
+
+
+# Has a ring show at most `limit` events from now on.
+cdef void ring_limit(gt_ring** cell, uint64_t limit, bint is_cleared) noexcept:
+    cdef gt_ring* ring = gt_ring_peek(cell)
+    if ring == NULL:
+        return
+    if is_cleared:
+        gt_ring_clear(ring)
+    if ring.mask + 1 >= limit:
+        gt_ring_set_limit(ring, limit)
+    else:
+        gt_ring_replace(cell, gt_ring_enlarged(ring, limit))
+        gt_ring_clear(ring)
 
 
 def _check(name, value, allowed):
@@ -312,8 +308,7 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
     cdef int bits = 0
     cdef uint32_t keep = 0
     cdef uint64_t limit
-    cdef gt_ring* ring
-    cdef int index
+    cdef int index, which
     _check("enabled", enabled, ("all", "state", None))
     _check("context", context, ("all", "alloc", "state", None))
     _check("stacks", stacks, ("python", "all"))
@@ -335,17 +330,10 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
                 bits |= HISTORY_STACK_FREE
     for action in skip_actions:
         keep &= ~(<uint32_t>1 << <int>ACTIONS.index(action))
-    for index in range(2 * MAX_DEVICES):
-        ring = gt_ring_peek(index)
-        if ring == NULL:
-            continue
-        if enabled is None or clear_history:
-            gt_ring_clear(ring)
-        if ring.mask + 1 >= limit:
-            gt_ring_set_limit(ring, limit)
-        else:
-            gt_ring_replace(index, gt_ring_enlarged(ring, limit))
-            gt_ring_clear(ring)
+    for index in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
+        if rings_of(index) != NULL:
+            for which in range(RINGS):
+                ring_limit(&rings_of(index)[which], limit, enabled is None or clear_history)
     gt_history_set(bits, keep, context in ("all", "alloc"), stacks == "all", limit)
     _in_force.update(enabled=enabled, context=context, stacks=stacks, max_entries=limit,
                      skip_actions=skip_actions)
@@ -360,20 +348,6 @@ def history_settings():
     return dict(_in_force)
 
 
-def _forget(int device):
-    cdef gt_ring* ring
-    cdef int index
-    for index in (device + HOST_DEVICES, MAX_DEVICES + device + HOST_DEVICES):
-        ring = gt_ring_peek(index)
-        if ring != NULL:
-            gt_ring_clear(ring)
-
-
-# The number of a closed host device goes to the next one that is opened. In the child of a fork the
-# entries are of its parent's memory.
-after_fork(before_close(_forget))
-
-
 def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
     """Record an event of a caller's own, with the caller's stack; used by tests and replays."""
     cdef int number = ACTIONS.index(action)
@@ -386,3 +360,40 @@ def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
 def entries(device):
     """Return the events of a device, oldest first, as dicts of PyTorch's schema."""
     return history_entries(device, StackFormatter(), False)
+
+
+# ---- the slot of this room (registry.pxd) ----
+
+# The rings of a device; NULL when it is not open.
+cdef inline gt_ring** rings_of(int device) noexcept nogil:
+    return <gt_ring**>device_slot(device, history_slot)
+
+
+cdef gt_ring* ring_peek(int device, int which) noexcept nogil:
+    cdef gt_ring** cell = rings_of(device)
+    if cell == NULL:
+        return NULL
+    return gt_ring_peek(&cell[which])
+
+
+cdef int _close(int device) except -1:
+    cdef int which
+    for which in range(RINGS):
+        gt_ring_delete(rings_of(device)[which])
+    return 0
+
+
+# In the child of a fork the events are of its parent's memory.
+cdef int _reopen(int device) except -1:
+    cdef int which
+    for which in range(RINGS):
+        if rings_of(device)[which] != NULL:
+            gt_ring_clear(rings_of(device)[which])
+    return 0
+
+
+cdef Slot slot
+slot.nbytes = slot.kept_nbytes = RINGS * sizeof(gt_ring*)
+slot.close = _close
+slot.reopen = _reopen
+cdef int history_slot = register_slot(&slot)

@@ -6,8 +6,8 @@
 // left out rather than read torn. All fields go through relaxed atomics: plain moves, no data race.
 //
 // The memory is address space that the system backs when it is first written, so a large ring costs
-// nothing until it is used and there is never a moment of growing. A ring is never unmapped: a
-// writer may still hold it. Clearing gives its memory back to the system and keeps the range.
+// nothing until it is used and there is never a moment of growing. While its device is open a ring is
+// not unmapped, as a writer may hold it: clearing gives its memory back and keeps the range.
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
@@ -63,21 +63,20 @@ static inline uint64_t gt_now_ns(void) {
 #define GT_PUT(field, value) __atomic_store_n(&(field), (value), __ATOMIC_RELAXED)
 #define GT_GET(field) __atomic_load_n(&(field), __ATOMIC_RELAXED)
 
-static inline void gt_ring_add(gt_ring* ring, uint32_t action, uint64_t ptr, uint64_t nbytes,
-                               uint64_t stream, uint32_t stack, uint64_t pool_id,
-                               uint64_t requested, uint64_t time_ns) {
+// Adds a copy of `source`, whose sequence is not read.
+static inline void gt_ring_add(gt_ring* ring, const gt_record* source) {
     uint64_t number = __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED);
     gt_record* record = &ring->records[number & ring->mask];
     GT_PUT(record->sequence, 0);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    GT_PUT(record->ptr, ptr);
-    GT_PUT(record->nbytes, nbytes);
-    GT_PUT(record->stream, stream);
-    GT_PUT(record->pool_id, pool_id);
-    GT_PUT(record->time_ns, time_ns);
-    GT_PUT(record->stack, stack);
-    GT_PUT(record->action, action);
-    GT_PUT(record->requested, requested);
+    GT_PUT(record->ptr, source->ptr);
+    GT_PUT(record->nbytes, source->nbytes);
+    GT_PUT(record->stream, source->stream);
+    GT_PUT(record->pool_id, source->pool_id);
+    GT_PUT(record->time_ns, source->time_ns);
+    GT_PUT(record->stack, source->stack);
+    GT_PUT(record->action, source->action);
+    GT_PUT(record->requested, source->requested);
     __atomic_store_n(&record->sequence, number + 1, __ATOMIC_RELEASE);
 }
 
@@ -132,4 +131,10 @@ static inline void gt_ring_set_limit(gt_ring* ring, uint64_t limit) {
 static inline void gt_ring_clear(gt_ring* ring) {
     GT_PUT(ring->start, __atomic_load_n(&ring->next, __ATOMIC_RELAXED));
     madvise(ring->records, (ring->mask + 1) * sizeof(gt_record), MADV_DONTNEED);
+}
+
+static inline void gt_ring_delete(gt_ring* ring) {
+    if (ring == NULL) return;
+    munmap(ring->records, (ring->mask + 1) * sizeof(gt_record));
+    free(ring);
 }

@@ -1,6 +1,8 @@
 # What users read of the allocator: statistics, snapshots and summaries. Nothing here changes
 # memory.
 
+from cpython.object cimport PyObject
+from cpython.ref cimport Py_CLEAR, Py_INCREF, Py_XDECREF
 from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint32_t, uintptr_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
@@ -29,6 +31,7 @@ from gputensor._alloc.model cimport (
 )
 from gputensor._alloc.order cimport pending_poll
 from gputensor._alloc.pinned cimport PinnedPool, PinnedSegment, pinned_pool_peek
+from gputensor._driver.registry cimport Slot, device_slot, register_slot
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc.config import settings as _settings
@@ -39,3 +42,4 @@ from gputensor.atomic_file import write_whole
 include "snapshot.pxi"
 include "report.pxi"
 include "pinned_report.pxi"
+include "slot.pxi"

@@ -9,7 +9,6 @@ from operator import itemgetter
 from gputensor._alloc import observe as report
 from gputensor._alloc.history.pool_names import pool_pair
 from gputensor._alloc.observe.statistics_names import FIELDS, POOLS, SORTED_INDICES, SORTED_KEYS
-from gputensor._driver.registry import after_fork, before_close
 
 __all__ = ["flat_statistics", "reset_accumulated"]
 
@@ -18,16 +17,9 @@ _accumulated = tuple(
 )
 _in_order = itemgetter(*SORTED_INDICES)
 _private_names = tuple(f"{pool}.{field}" for pool in POOLS for field in FIELDS)
-# Device -> what to subtract, in sorted order; and for each private pool in the order of the names.
-_baselines: dict[int, tuple[int, ...]] = {}
-_private_baselines: dict[int, dict[int, tuple[int, ...]]] = {}
-
-
-@after_fork
-@before_close
-def _forget(device):
-    _baselines.pop(device, None)
-    _private_baselines.pop(device, None)
+# What a device has never reset. A baseline is what to subtract, in sorted order; and for each
+# private pool in the order of the names.
+_NO_BASELINE: tuple[None, dict[int, tuple[int, ...]]] = (None, {})
 
 
 def flat_statistics(device):
@@ -38,13 +30,12 @@ def flat_statistics(device):
     """
     counters, private = report.all_values(device)
     values = _in_order(counters)
-    baseline = _baselines.get(device)
+    baseline, baselines = report.kept_for(device) or _NO_BASELINE
     if baseline is not None:
         values = map(int.__sub__, values, baseline)
     statistics = dict(zip(SORTED_KEYS, values, strict=True))
     if not private:
         return statistics
-    baselines = _private_baselines.get(device, {})
     for pool_id, values in private.items():
         first, second = pool_pair(pool_id)
         name = f"reserved_bytes_by_private_pools.{first}_{second}"
@@ -58,11 +49,12 @@ def flat_statistics(device):
 def reset_accumulated(device):
     """Count from zero again what only grows: allocated, freed, and the numbers of events."""
     counters, private = report.all_values(device)
-    _baselines[device] = tuple(
+    baseline = tuple(
         value if grows else 0
         for value, grows in zip(_in_order(counters), _accumulated, strict=True)
     )
-    _private_baselines[device] = {
+    baselines = {
         pool_id: tuple(value if i % 4 >= 2 else 0 for i, value in enumerate(values))
         for pool_id, values in private.items()
     }
+    report.keep_for(device, (baseline, baselines))

@@ -22,14 +22,13 @@ from gputensor._alloc.model cimport (
     DeviceAllocator, Stat, StreamUse, gt_load_pointer, gt_spin_lock, gt_spin_unlock,
     gt_store_pointer,
 )
-from gputensor._driver.registry cimport at_fork, driver_get
+from gputensor._driver.registry cimport Slot, device_slot, driver_get, register_slot
 from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_INVALID_DEVICE, STATUS_INVALID_VALUE, STATUS_OK,
     STATUS_OUT_OF_MEMORY, Driver, status_t,
 )
 
 from gputensor._alloc.config import settings as _settings
-from gputensor._driver.registry import before_close
 from gputensor.errors import OutOfMemoryError, raise_for_status
 
 include "pool.pxi"

@@ -264,12 +264,30 @@ cdef void pinned_close(int device) noexcept nogil:
     pinned_drop_events(pool)
 
 
-def _before_close(int device):
+# ---- the slot of this room (registry.pxd) ----
+
+cdef int _close(int device) except -1:
     with nogil:
         pinned_close(device)
+    return 0
 
 
-before_close(_before_close)
+# In the child of a fork the pools are its parent's: blocks that come back are only forgotten.
+cdef void _fork() noexcept nogil:
+    cdef PinnedPool* pool
+    cdef int device
+    for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
+        pool = pinned_pool_peek(device)
+        if pool != NULL:
+            pool.is_closed = True
+    gt_spin_unlock(&pools_lock)
+
+
+cdef Slot slot
+slot.nbytes = sizeof(PinnedPool*)
+slot.close = _close
+slot.fork = _fork
+cdef int pinned_slot = register_slot(&slot)
 
 
 cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1:

@@ -23,7 +23,6 @@ cdef extern from "gputensor/_alloc/history/ring.h" nogil:
 cdef enum:
     SEGMENT_STEP = 2 << 20
 
-cdef void* pools[MAX_DEVICES]
 cdef int32_t pools_lock = 0
 cdef AllocatorConfig config
 cdef bint is_configured = False
@@ -61,7 +60,10 @@ cdef size_t pinned_reserve_segment() noexcept nogil:
 
 
 cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil:
-    return <PinnedPool*>gt_load_pointer(&pools[device + HOST_DEVICES])
+    cdef void** cell = <void**>device_slot(device, pinned_slot)
+    if cell == NULL:
+        return NULL
+    return <PinnedPool*>gt_load_pointer(cell)
 
 
 # The pool of an open device, made at first use; NULL: no host memory for it.
@@ -75,7 +77,7 @@ cdef PinnedPool* pinned_pool(int device) noexcept nogil:
         pool = <PinnedPool*>calloc(1, sizeof(PinnedPool))
         if pool != NULL:
             pool.device = device
-            gt_store_pointer(&pools[device + HOST_DEVICES], pool)
+            gt_store_pointer(<void**>device_slot(device, pinned_slot), pool)
     gt_spin_unlock(&pools_lock)
     return pool
 
@@ -85,7 +87,7 @@ cdef void pinned_pool_detach(PinnedPool* pool) noexcept nogil:
     gt_spin_lock(&pool.lock)
     pool.is_closed = True
     gt_spin_unlock(&pool.lock)
-    gt_store_pointer(&pools[pool.device + HOST_DEVICES], NULL)
+    gt_store_pointer(<void**>device_slot(pool.device, pinned_slot), NULL)
 
 
 cdef inline void _change(Stat* stat, int64_t amount) noexcept nogil:
@@ -288,18 +290,3 @@ cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil:
             # The system keeps it, so it stays usable.
             _bins_put(pool, block)
         gt_spin_unlock(&pool.lock)
-
-
-# In the child of a fork the pools are its parent's: blocks that come back are only forgotten.
-cdef void _after_fork() noexcept nogil:
-    cdef PinnedPool* pool
-    cdef int index
-    for index in range(MAX_DEVICES):
-        pool = <PinnedPool*>gt_load_pointer(&pools[index])
-        if pool != NULL:
-            pool.is_closed = True
-            gt_store_pointer(&pools[index], NULL)
-    gt_spin_unlock(&pools_lock)
-
-
-at_fork(_after_fork)

@@ -10,10 +10,7 @@ def replay_trace(
     device: int,
 ) -> dict[str, Any]: ...
 def replay_settings(
-    op: np.ndarray[Any, Any],
-    id: np.ndarray[Any, Any],
-    size: np.ndarray[Any, Any],
-    stream: np.ndarray[Any, Any],
+    trace: tuple[np.ndarray[Any, Any], ...],
     device: int,
     settings: Any,
     limit_nbytes: int | None,

@@ -9,22 +9,6 @@ cdef enum:
     CHUNK = 2048                # events between two looks at the clock
 
 
-# Runs the events; gives the index of the event that failed, or -1.
-cdef int64_t _run(int device, const int8_t* op, const int32_t* ids, const int64_t* sizes,
-                  const int16_t* streams, int64_t events, const uint64_t* handles,
-                  Block** blocks, status_t* status) noexcept nogil:
-    cdef int64_t i
-    for i in range(events):
-        if op[i] > 0:
-            blocks[ids[i]] = allocator_malloc(device, <size_t>sizes[i], handles[streams[i]], status)
-            if blocks[ids[i]] == NULL:
-                return i
-        else:
-            allocator_free(blocks[ids[i]])
-            blocks[ids[i]] = NULL
-    return -1
-
-
 # The first of `count` elements. Typed memoryviews would do the same, for 15,000 lines of C++ a
 # module.
 cdef uintptr_t _elements(object array, type scalar, Py_ssize_t count) except? 1:
@@ -32,6 +16,88 @@ cdef uintptr_t _elements(object array, type scalar, Py_ssize_t count) except? 1:
         raise ValueError(f"trace: got {array.dtype} of shape {array.shape}; "
                          f"expected {scalar.__name__} of shape ({count},), contiguous")
     return array.__array_interface__["data"][0]
+
+
+cdef class Replay:
+    """A trace in the arrays of :func:`replay_trace`, and what its replay has made on a device."""
+
+    cdef tuple arrays
+    cdef int64_t events
+    cdef const int8_t* op
+    cdef const int32_t* ids
+    cdef const int64_t* sizes
+    cdef const int16_t* streams
+    cdef int device
+    cdef Driver* driver
+    cdef int64_t names, kinds   # of blocks, of streams
+    cdef Block** blocks
+    cdef uint64_t* handles
+    cdef int64_t done           # events that ran
+    cdef status_t status        # of the event that did not
+
+    def __cinit__(self, tuple arrays, int device):
+        op, ids, sizes, streams = self.arrays = arrays
+        self.device = device
+        self.events = len(op)
+        self.op = <const int8_t*>_elements(op, np.int8, self.events)
+        self.ids = <const int32_t*>_elements(ids, np.int32, self.events)
+        self.sizes = <const int64_t*>_elements(sizes, np.int64, self.events)
+        self.streams = <const int16_t*>_elements(streams, np.int16, self.events)
+        self.driver = driver_open(device)
+        self.names = 1 + (int(ids.max()) if self.events else 0)
+        self.kinds = 1 + (int(streams.max()) if self.events else 0)
+        self.blocks = <Block**>calloc(self.names, sizeof(Block*))
+        self.handles = <uint64_t*>calloc(self.kinds, sizeof(uint64_t))
+        if self.blocks == NULL or self.handles == NULL:
+            raise MemoryError("no host memory for the replay")
+
+    def __dealloc__(self):
+        free(self.blocks)
+        free(self.handles)
+
+    cdef int make_streams(self) except -1:
+        cdef int64_t i
+        for i in range(1, self.kinds):
+            raise_for_status(self.driver.stream_create(self.driver.self, &self.handles[i], 0),
+                             "stream_create")
+            stream_own(self.device, self.handles[i])
+        return 0
+
+    # Runs up to `count` events more; false when one failed.
+    cdef bint run(self, int64_t count) noexcept nogil:
+        cdef int64_t end = min(self.done + count, self.events)
+        cdef int64_t i
+        cdef Block* block
+        for i in range(self.done, end):
+            block = NULL
+            if self.op[i] > 0:
+                block = allocator_malloc(self.device, <size_t>self.sizes[i],
+                                         self.handles[self.streams[i]], &self.status)
+                if block == NULL:
+                    self.done = i
+                    return False
+            else:
+                allocator_free(self.blocks[self.ids[i]])
+            self.blocks[self.ids[i]] = block
+        self.done = end
+        return True
+
+    cdef int raise_for_event(self) except -1:
+        raise_for_malloc(self.device, <size_t>self.sizes[self.done],
+                         self.handles[self.streams[self.done]], self.status)
+
+    cdef int clear(self) except -1:
+        cdef int64_t i
+        for i in range(self.names):
+            if self.blocks[i] != NULL:
+                allocator_free(self.blocks[i])
+        empty_cache(self.device)
+        if self.device < -1:
+            close_allocator(self.device)
+        for i in range(1, self.kinds):
+            if self.handles[i]:
+                self.driver.stream_destroy(self.driver.self, self.handles[i])
+        return 0
 
 
 def replay_trace(op, id, size, stream, int device):
@@ -55,75 +121,38 @@ def replay_trace(op, id, size, stream, int device):
     OutOfMemoryError
         When the device's capacity does not suffice. All memory of the replay is given back.
     """
-    cdef int64_t events = len(op)
-    cdef const int8_t* ops = <const int8_t*>_elements(op, np.int8, events)
-    cdef const int32_t* ids = <const int32_t*>_elements(id, np.int32, events)
-    cdef const int64_t* sizes = <const int64_t*>_elements(size, np.int64, events)
-    cdef const int16_t* streams = <const int16_t*>_elements(stream, np.int16, events)
-    cdef int64_t failed = -1
-    cdef int64_t i, names, kinds
-    cdef status_t status = 0
-    cdef Driver* driver = driver_open(device)
-    cdef Block** blocks = NULL
-    cdef uint64_t* handles = NULL
+    cdef Replay replay = Replay((op, id, size, stream), device)
+    cdef bint is_whole
     open_allocator(device)
-    names = 1 + (int(id.max()) if events else 0)
-    kinds = 1 + (int(stream.max()) if events else 0)
-    blocks = <Block**>calloc(names, sizeof(Block*))
-    handles = <uint64_t*>calloc(kinds, sizeof(uint64_t))
-    if blocks == NULL or handles == NULL:
-        free(blocks)
-        free(handles)
-        raise MemoryError("no host memory for the replay")
     reset_peak(device)
     try:
-        for i in range(1, kinds):
-            raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
-            stream_own(device, handles[i])
+        replay.make_streams()
         reset_counts(device)
         start = time.perf_counter_ns()
-        if events:
-            with nogil:
-                failed = _run(device, ops, ids, sizes, streams, events, handles, blocks, &status)
+        with nogil:
+            is_whole = replay.run(replay.events)
         elapsed = time.perf_counter_ns() - start
         result = {
             "peak_requested_bytes": peak_requested_nbytes(device),
             "peak_reserved_bytes": peak_reserved_nbytes(device),
             "driver_calls": {name: n for name, n in counts(device).items() if n},
             "modelled_driver_seconds": modelled_seconds(device),
-            "ns_per_event": elapsed / events if events else 0.0,
+            "ns_per_event": elapsed / replay.events if replay.events else 0.0,
         }
-        if failed >= 0:
-            raise_for_malloc(device, <size_t>sizes[failed], handles[streams[failed]], status)
+        if not is_whole:
+            replay.raise_for_event()
         return result
     finally:
-        _clear(driver, device, blocks, names, handles, kinds)
+        replay.clear()
 
 
-cdef int _clear(Driver* driver, int device, Block** blocks, int64_t names, uint64_t* handles,
-                int64_t kinds) except -1:
-    cdef int64_t i
-    for i in range(names):
-        if blocks[i] != NULL:
-            allocator_free(blocks[i])
-    empty_cache(device)
-    if device < -1:
-        close_allocator(device)
-    for i in range(1, kinds):
-        if handles[i]:
-            driver.stream_destroy(driver.self, handles[i])
-    free(blocks)
-    free(handles)
-    return 0
-
-
-def replay_settings(op, id, size, stream, int device, settings, limit_nbytes, double seconds):
+def replay_settings(tuple trace, int device, settings, limit_nbytes, double seconds):
     """Replay a trace on a host device that has no allocator yet, under settings of its own.
 
     Parameters
     ----------
-    op, id, size, stream : arrays
-        As for :func:`replay_trace`; not empty.
+    trace : tuple of arrays
+        The first four arguments of :func:`replay_trace`.
     device : int
         A host device below -1. Its allocator is closed again.
     settings : Settings
@@ -144,37 +173,18 @@ def replay_settings(op, id, size, stream, int device, settings, limit_nbytes, do
     TimeoutError
         The time was up.
     """
-    cdef int64_t events = len(op)
-    cdef const int8_t* ops = <const int8_t*>_elements(op, np.int8, events)
-    cdef const int32_t* ids = <const int32_t*>_elements(id, np.int32, events)
-    cdef const int64_t* sizes = <const int64_t*>_elements(size, np.int64, events)
-    cdef const int16_t* streams = <const int16_t*>_elements(stream, np.int16, events)
-    cdef int64_t names = 1 + int(id.max())
-    cdef int64_t kinds = 1 + int(stream.max())
-    cdef int64_t done = 0, failed = -1, count
-    cdef int64_t i
-    cdef status_t status = 0
-    cdef Driver* driver = driver_open(device)
-    cdef Block** blocks = <Block**>calloc(names, sizeof(Block*))
-    cdef uint64_t* handles = <uint64_t*>calloc(kinds, sizeof(uint64_t))
-    if blocks == NULL or handles == NULL:
-        free(blocks)
-        free(handles)
-        raise MemoryError("no host memory for the replay")
+    cdef Replay replay = Replay(trace, device)
+    cdef bint is_whole = True
     until = time.perf_counter() + seconds
     open_allocator(device, settings, limit_nbytes)
     try:
-        for i in range(1, kinds):
-            raise_for_status(driver.stream_create(driver.self, &handles[i], 0), "stream_create")
-            stream_own(device, handles[i])
-        while done < events and failed < 0:
+        replay.make_streams()
+        while is_whole and replay.done < replay.events:
             if time.perf_counter() > until:
-                raise TimeoutError(f"replayed {done} of {events} events in {seconds:.1f} s")
-            count = min(events - done, CHUNK)
+                raise TimeoutError(
+                    f"replayed {replay.done} of {replay.events} events in {seconds:.1f} s")
             with nogil:
-                failed = _run(device, ops + done, ids + done, sizes + done, streams + done, count,
-                              handles, blocks, &status)
-            done += count if failed < 0 else failed
-        return done, peak_reserved_nbytes(device)
+                is_whole = replay.run(CHUNK)
+        return replay.done, peak_reserved_nbytes(device)
     finally:
-        _clear(driver, device, blocks, names, handles, kinds)
+        replay.clear()

@@ -12,9 +12,7 @@ from gputensor._arrays cimport (
 from gputensor._driver.registry cimport (
     DeviceFacts, context_enter, context_leave, device_facts, driver_get, known_facts,
 )
-from gputensor._driver.table cimport (
-    HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
-)
+from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport (
     Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
 )

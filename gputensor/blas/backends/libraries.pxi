@@ -5,17 +5,17 @@ cdef enum:
     EMULATION_VERSION = 120900
     BACKEND_GROUPED = 8
 
-cdef bint[MAX_DEVICES] loaded
+cdef bint is_loaded = False
 
 
 cdef int libraries_load(int device) except -1:
-    if not loaded[device + HOST_DEVICES]:
+    global is_loaded
+    if not is_loaded:
         load_libraries(True)
         bind_table()
         bind_cublas()
-        workspace_configure(device)
-        loaded[device + HOST_DEVICES] = True
-    return 0
+        is_loaded = True
+    return workspace_configure(device)
 
 
 cdef bint library_emulates() noexcept nogil:
@@ -23,7 +23,7 @@ cdef bint library_emulates() noexcept nogil:
 
 
 cdef bint libraries_are_loaded(int device) noexcept nogil:
-    return loaded[device + HOST_DEVICES]
+    return is_loaded and workspace_nbytes(device) != 0
 
 
 # ---- cuBLASLt

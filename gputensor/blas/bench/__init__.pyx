@@ -11,8 +11,8 @@ from gputensor._arrays cimport (
     DT_BFLOAT16, DT_COMPLEX128, DT_COMPLEX64, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64,
     DT_FLOAT8_E4M3, DT_FLOAT8_E5M2, dtype_itemsize,
 )
-from gputensor._driver.registry cimport driver_open
-from gputensor._driver.table cimport EVENT_TIMING, MAX_DEVICES, STATUS_OK, Driver, status_t
+from gputensor._driver.registry cimport Slot, device_slot, driver_open, register_slot
+from gputensor._driver.table cimport EVENT_TIMING, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport Kernel, kernel_function, launch_kernel
 from gputensor.blas.backends cimport (
     STAGE_CONTEXT, Outcome, Wanted, Work, is_own, libraries_load, own_plan, plan_build,

@@ -32,7 +32,12 @@ cdef extern from "gputensor/blas/kernels/random/random.h" namespace "gputensor" 
 
 
 cdef Kernel fill = Kernel(programs.random())
-cdef uint64_t[MAX_DEVICES] streams
+
+# What this room keeps for each open device (registry.pxd): the handle of its stream, 0 before it is
+# made. Blocks of the allocator's pools carry it.
+cdef Slot slot
+slot.nbytes = sizeof(uint64_t)
+cdef int bench_slot = register_slot(&slot)
 
 
 cdef class ProductBench:
@@ -68,11 +73,11 @@ cdef class ProductBench:
         libraries_load(device)
         product_of_signature(signature, &self.raw)
         self.raw.device = device
-        # One stream for each device, for good: blocks of the allocator's pools carry its handle.
-        if not streams[device]:
-            raise_for_status(self.driver.stream_create(self.driver.self, &streams[device], 0),
+        cdef uint64_t* stream = <uint64_t*>device_slot(device, bench_slot)
+        if not stream[0]:
+            raise_for_status(self.driver.stream_create(self.driver.self, stream, 0),
                              "stream_create")
-        self.stream = streams[device]
+        self.stream = stream[0]
         raise_for_status(self.driver.event_create(self.driver.self, &self.start, EVENT_TIMING),
                          "event_create")
         raise_for_status(self.driver.event_create(self.driver.self, &self.end, EVENT_TIMING),

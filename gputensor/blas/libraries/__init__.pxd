@@ -250,7 +250,7 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
 # Raises now what taking one would raise, before anything is queued.
 cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1
 cdef void workspace_return(Workspace* workspace) noexcept nogil
-# The size that a new workspace of the device gets.
+# The size that a new workspace of the device gets; 0 before it is found.
 cdef size_t workspace_nbytes(int device) noexcept nogil
 # Finds that size; with the GIL, before the first use of a device.
 cdef int workspace_configure(int device) except -1

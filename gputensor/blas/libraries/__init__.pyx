@@ -10,9 +10,12 @@ import re
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand, dtype_itemsize
-from gputensor._driver.registry cimport at_fork, device_facts, driver_get
+from gputensor._alloc.model cimport gt_load_pointer, gt_store_pointer
+from gputensor._driver.registry cimport (
+    Slot, device_facts, device_slot, driver_get, driver_open, register_slot,
+)
 from gputensor._driver.table cimport (
-    HOST_DEVICES, MAX_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+    HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
 )
 
 from gputensor.errors import DeviceError

@@ -18,29 +18,28 @@ cdef extern from "gputensor/blas/libraries/handle_pool.h":
 
 cdef extern from *:
     """
-    #include <atomic>
     #include <mutex>
     #include <new>
-    static std::atomic<void*> lt_handles[64];
     static std::mutex lt_handle_mutex;
-    static inline void* lt_handle_get(int index) {
-        return lt_handles[index].load(std::memory_order_acquire);
-    }
     static inline void lt_handle_lock(void) { lt_handle_mutex.lock(); }
     static inline void lt_handle_unlock(void) { lt_handle_mutex.unlock(); }
     static inline void lt_handle_renew(void) { new (&lt_handle_mutex) std::mutex; }
-    static inline void lt_handle_set(int index, void* handle) {
-        lt_handles[index].store(handle, std::memory_order_release);
-    }
     """
-    void* lt_handle_get(int index) noexcept nogil
     void lt_handle_lock() noexcept nogil
     void lt_handle_unlock() noexcept nogil
     void lt_handle_renew() noexcept nogil
-    void lt_handle_set(int index, void* handle) noexcept nogil
+
+# What this room keeps for each open device (registry.pxd).
+cdef struct LibrariesSlot:
+    size_t workspace_nbytes     # 0: not configured yet
+    void* lt_handle             # NULL: not made yet
 
 cdef LtTable* lt = NULL
 cdef CublasTable* cublas = NULL
+
+
+cdef inline LibrariesSlot* libraries_of(int device) noexcept nogil:
+    return <LibrariesSlot*>device_slot(device, libraries_slot)
 
 
 cdef int load_libraries(bint with_cublas) except -1:
@@ -53,17 +52,17 @@ cdef int load_libraries(bint with_cublas) except -1:
 
 
 cdef void* lt_handle(int device, int* status) noexcept nogil:
-    cdef int index = device + HOST_DEVICES
-    cdef void* handle = lt_handle_get(index)
+    cdef void** cell = &libraries_of(device).lt_handle
+    cdef void* handle = gt_load_pointer(cell)
     status[0] = BLAS_OK
     if handle is not NULL:
         return handle
     lt_handle_lock()
-    handle = lt_handle_get(index)
+    handle = gt_load_pointer(cell)
     if handle is NULL:
         status[0] = lt.create(&handle)
         if status[0] == BLAS_OK:
-            lt_handle_set(index, handle)
+            gt_store_pointer(cell, handle)
         else:
             handle = NULL
     lt_handle_unlock()
@@ -97,11 +96,3 @@ cdef CublasHandle* cublas_handle(int device, uint64_t stream, uint64_t workspace
             return NULL
         own.math = math
     return <CublasHandle*>own
-
-
-cdef void _after_fork() noexcept nogil:
-    handle_pool_after_fork()
-    lt_handle_renew()
-
-
-at_fork(_after_fork)

@@ -27,18 +27,19 @@ cdef extern from "gputensor/blas/libraries/workspace_table.h":
 cdef enum:
     ALL_DEVICES = -1000
 
-cdef size_t sizes[MAX_DEVICES]
 HOPPER_NBYTES = 32 << 20
 OLDER_NBYTES = 8519680
 
 
 cdef size_t workspace_nbytes(int device) noexcept nogil:
-    return sizes[device + HOST_DEVICES]
+    cdef LibrariesSlot* kept = libraries_of(device)
+    return 0 if kept is NULL else kept.workspace_nbytes
 
 
 cdef int workspace_configure(int device) except -1:
-    if sizes[device + HOST_DEVICES] == 0:
-        sizes[device + HOST_DEVICES] = default_nbytes(device)
+    driver_open(device)
+    if libraries_of(device).workspace_nbytes == 0:
+        libraries_of(device).workspace_nbytes = default_nbytes(device)
     return 0
 
 
@@ -91,7 +92,7 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
     cdef status_t status = STATUS_OK
     cdef uint64_t capture_id = 0
     cdef int is_capturing = 0
-    cdef size_t full = sizes[device + HOST_DEVICES]
+    cdef size_t full = workspace_nbytes(device)
     out.ptr = 0
     out.nbytes = 0
     out.lent = NULL
@@ -152,7 +153,16 @@ def clear_workspaces(device=None):
 def workspace_size(int device):
     """Return the size in bytes that a workspace on the device gets."""
     workspace_configure(device)
-    return sizes[device + HOST_DEVICES]
+    return workspace_nbytes(device)
 
 
-at_fork(workspace_after_fork)
+cdef void _fork() noexcept nogil:
+    handle_pool_after_fork()
+    lt_handle_renew()
+    workspace_after_fork()
+
+
+cdef Slot slot
+slot.nbytes = sizeof(LibrariesSlot)
+slot.fork = _fork
+cdef int libraries_slot = register_slot(&slot)

@@ -114,4 +114,6 @@ def forget_plans():
     plan_table_forget()
 
 
-at_fork(plan_table_after_fork)
+cdef Slot slot
+slot.fork = plan_table_after_fork
+register_slot(&slot)

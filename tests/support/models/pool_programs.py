@@ -392,7 +392,7 @@ def device_for(rng, name):
         return
     before = allocator_settings.current()
     allocator_settings._in_force = allocator_settings.parse(rng.choice(CONFIGURATIONS))
-    allocator_settings._tell()
+    allocator_settings.tell()
     seed = rng.choice((None, rng.getrandbits(32)))
     number = registry.open_host(capacity=512 * MIB, seed=seed)
     try:
@@ -400,7 +400,7 @@ def device_for(rng, name):
     finally:
         registry.close_host(number)
         allocator_settings._in_force = before
-        allocator_settings._tell()
+        allocator_settings.tell()
 
 
 def run_programs(seed, count, name="host", steps=40):

@@ -206,3 +206,12 @@ def test_a_block_of_a_pool_may_end_in_another_thread(probe):
     assert pool.use_count() == 1
     probe.malloc(MIB)
     assert len(held) == 1 and pool.snapshot() == held
+
+
+def test_a_pool_is_held_again_on_a_device_that_has_the_number_of_a_closed_one():
+    pool = memory.MemPool("host")
+    for _ in range(2):
+        with opened(capacity=32 * MIB) as probe:
+            with memory.use_mem_pool(pool, probe.device):
+                assert raw_memory.count_pool_uses(probe.device, pool.id[1]) == 2
+            assert raw_memory.count_pool_uses(probe.device, pool.id[1]) == 1

@@ -19,12 +19,14 @@ from gputensor._alloc import (
     check as checker,
 )
 from gputensor._alloc import (
+    config,
+)
+from gputensor._alloc import (
     foreign as raw_memory,
 )
 from gputensor._alloc import (
     observe as report,
 )
-from gputensor._alloc.config import settings as allocator_settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.alloc_probe import MIB, held_up, opened
@@ -326,13 +328,13 @@ def test_threads_that_ask_at_once_do_not_pass_the_limit(conf, entry, caching):
 
 def test_threads_that_use_a_device_first_at_once_open_one_allocator(monkeypatch):
     """The settings are read by Python code, in which threads take turns."""
-    fraction_of = allocator_settings.fraction_of
+    fraction_of = config.fraction_of
 
     def slow(device):
         time.sleep(0.01)
         return fraction_of(device)
 
-    monkeypatch.setattr(allocator_settings, "fraction_of", slow)
+    monkeypatch.setattr(config, "fraction_of", slow)
     with opened(phantom=True) as probe:
         run([lambda: probe.malloc(2 * MIB)] * 4)
         assert probe.stats()["allocation.all.current"] == 4
@@ -340,7 +342,7 @@ def test_threads_that_use_a_device_first_at_once_open_one_allocator(monkeypatch)
 
 @pytest.mark.parametrize("name", ["per_process_memory_fraction", "memory_limit_mb"])
 def test_a_device_that_opens_hears_of_a_change_of_settings_meanwhile(monkeypatch, name):
-    fraction_of, reading = allocator_settings.fraction_of, threading.Event()
+    fraction_of, reading = config.fraction_of, threading.Event()
 
     def slow(device):
         fraction = fraction_of(device)
@@ -349,7 +351,7 @@ def test_a_device_that_opens_hears_of_a_change_of_settings_meanwhile(monkeypatch
         return fraction
 
     with opened(phantom=True) as probe:
-        monkeypatch.setattr(allocator_settings, "fraction_of", slow)
+        monkeypatch.setattr(config, "fraction_of", slow)
         value = 0.125 if name.endswith("fraction") else 32
 
         def change():

@@ -13,6 +13,7 @@ import pytest
 from gputensor._driver import registry, settings
 from gputensor.errors import DeviceError
 from tests.support.driver_calls import HOST_FUNCTION, Calls
+from tests.support.internals import watched
 
 ROOT = Path(__file__).resolve().parents[3]
 MIB = 1 << 20
@@ -155,12 +156,13 @@ def test_closing_a_device_frees_what_was_left_on_it(seed):
         registry.counts(number)
 
 
-def test_numbers_of_closed_devices_are_given_out_again_after_the_hooks_ran():
-    closed = []
-    registry.before_close(closed.append)
+def test_numbers_of_closed_devices_are_given_out_again_after_the_slots_closed():
+    events = []
     first = registry.open_host(capacity=MIB)
-    registry.close_host(first)
-    assert closed[-1] == first
+    with watched(lambda *event: events.append((*event, registry.leaks(first)["allocations"]))):
+        assert Calls(first).make("mem_alloc", 4096)
+        registry.close_host(first)
+    assert events == [("close", first, 1)]
     assert registry.open_host(capacity=MIB) == first
     registry.close_host(first)
 

@@ -1,11 +1,13 @@
 """The memory history: interned stacks, the ring, and what record_memory_history switches."""
 
+import os
 import sys
 import threading
+from pathlib import Path
 
 import pytest
 
-from gputensor._alloc import history
+from gputensor._alloc import history, pinned
 from gputensor._alloc import history as stacks
 from gputensor._alloc.config import settings
 from gputensor._driver import registry
@@ -27,6 +29,11 @@ def walk(request):
     stacks.use_public_frames(request.param == "public")
     yield
     stacks.use_public_frames(False)
+
+
+def address_space():
+    """The bytes of addresses that the process has mapped."""
+    return int(Path("/proc/self/statm").read_text().split()[0]) * os.sysconf("SC_PAGE_SIZE")
 
 
 def expected_frames():
@@ -297,3 +304,15 @@ def test_a_new_device_with_the_number_of_a_closed_one_starts_empty():
     assert history.entries(second) == []
     history.record_memory_history(None)
     registry.close_host(second)
+
+
+def test_a_device_that_closes_gives_its_rings_back():
+    history.record_memory_history(max_entries=1 << 22)
+    before = address_space()
+    for _ in range(20):
+        device = registry.open_host(capacity=16 << 20)
+        history.add_entry(device, "alloc", 512, 512)
+        pinned.PinnedMemory(device, 4096)
+        registry.close_host(device)
+    history.record_memory_history(None)
+    assert address_space() - before < 10 * (64 << 22)  # a ring is one, and there were 40

@@ -70,7 +70,7 @@ def test_the_advice_of_many_programs_holds(open_device, conf, rng, given, found)
             registry.close_host(device)
             assert again is None or reached > at, (error, again)
         settings._in_force = before
-        settings._tell()
+        settings.tell()
     assert found in options
 
 
@@ -233,12 +233,12 @@ def test_settings_of_a_replay_touch_no_other_device(open_device, conf):
     phantom = registry.open_host(capacity=1 << 40, phantom=True)
     try:
         own = settings.parse("expandable_segments:False", before)
-        arrays = [np.array([1, 1], np.int8), np.array([0, 1], np.int32),
-                  np.array([30 * MIB, 50 * MIB], np.int64), np.array([0, 3], np.int16)]  # fmt: skip
-        assert replay_settings(*arrays, phantom, own, None, 9) == (2, 80 * MIB)
-        assert replay_settings(*arrays, phantom, own, 79 * MIB, 9) == (1, 30 * MIB)
+        arrays = (np.array([1, 1], np.int8), np.array([0, 1], np.int32),
+                  np.array([30 * MIB, 50 * MIB], np.int64), np.array([0, 3], np.int16))  # fmt: skip
+        assert replay_settings(arrays, phantom, own, None, 9) == (2, 80 * MIB)
+        assert replay_settings(arrays, phantom, own, 79 * MIB, 9) == (1, 30 * MIB)
         with pytest.raises(TimeoutError):
-            replay_settings(*arrays, phantom, own, None, -1)
+            replay_settings(arrays, phantom, own, None, -1)
         device_allocator.open_allocator(phantom, own, 10 * MIB)
         conf("memory_limit_mb:32")
         assert failure_facts(phantom, 1, 0)["limit"] == 10 * MIB

@@ -4,7 +4,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import memory
-from gputensor._alloc.config import settings
+from gputensor._alloc import config
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device
@@ -80,7 +80,7 @@ def test_settings_say_what_is_in_force_and_where_it_came_from(conf):
 def test_device_that_closes_while_settings_change_is_left_alone(monkeypatch):
     number = registry.open_host(capacity=64 << 20)
     gt.zeros(8, device=number)
-    fraction_of = settings.fraction_of
+    fraction_of = config.fraction_of
 
     def closing(device):
         # As another thread may, which gets the GIL in the middle of the change.
@@ -90,7 +90,7 @@ def test_device_that_closes_while_settings_change_is_left_alone(monkeypatch):
             assert registry.open_host(capacity=32 << 20) == number
         return fraction_of(device)
 
-    monkeypatch.setattr(settings, "fraction_of", closing)
+    monkeypatch.setattr(config, "fraction_of", closing)
     memory.set_per_process_memory_fraction(1.0, number)
     assert gt.zeros(8, device=number).tolist() == [0.0] * 8
     registry.close_host(number)

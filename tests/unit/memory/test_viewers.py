@@ -112,7 +112,7 @@ def test_events_undone_one_by_one_lead_back_to_an_empty_device(conf, attempt):
             memory.caching_allocator_delete(ptr)
         registry.close_host(device)
         settings._in_force = before
-        settings._tell()
+        settings.tell()
 
 
 @pytest.mark.parametrize("caching", [True, False])

@@ -2,7 +2,6 @@
 
 import ctypes
 import random
-import threading
 
 import numpy as np
 import pytest
@@ -25,6 +24,7 @@ from gputensor.streams import (
     synchronize,
 )
 from tests.support.driver_calls import HOST_FUNCTION, Calls
+from tests.support.internals import watched
 
 WORDS = 16
 
@@ -363,20 +363,15 @@ def test_reset_and_drop_leave_nothing_behind(device):
 
 def test_drop_waits_for_replays_before_it_tells_that_the_graph_is_gone(device):
     told, ran = [], []
-    is_over = threading.Event()  # the hook stays, and other tests count references
-    hook = registry.register_release(
-        lambda number, capture: is_over.is_set() or told.append((number, len(ran), capture))
-    )
-    assert hook is not None
     function = HOST_FUNCTION(lambda _: ran.append(1))
     calls, g = Calls(device), CUDAGraph()
     with graph(g):
         assert calls.host_launch(function, None, current_stream().cuda_stream) == 0
     for _ in range(3):
         g.replay()
-    del g
-    assert [(number, count) for number, count, _ in told if number == device] == [(device, 3)]
-    is_over.set()
+    with watched(lambda event, number, capture: told.append((event, number, len(ran)))):
+        del g
+    assert told == [("release", device, 3)]
 
 
 def test_graph_dropped_while_capturing_ends_the_capture(device):

@@ -1,0 +1,4 @@
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+
+def watched(function: Callable[..., object]) -> AbstractContextManager[None]: ...
