@@ -1,0 +1,255 @@
+"""Bindings: a function at given sizes, with its integers evaluated and each value given a place.
+
+A *place* is an offset in one of the pieces of memory that a session holds: the arena, and one piece
+for each weight, state, input and output. `Binding.pieces` names them, in order, the arena first; a
+session knows an address for each of them, and a bound call reads and writes at addresses plus
+offsets. Nothing here touches a device.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from math import prod
+from typing import Any, NamedTuple
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.calls import CALLS
+from gputensor._kernels.launch import CallOperand
+from gputensor.errors import Described, argument_error
+from gputensor.programs import dims
+from gputensor.programs.function import Number, Operand
+
+__all__ = ["CONTROL", "Binding", "BoundCall", "BoundControl", "Piece", "bind", "evaluated"]
+
+ALIGNMENT = 512
+ITEMSIZES = {row.name: row.itemsize for row in DTYPES}
+CONTROL = ("cond", "while_loop", "fori_loop", "scan")
+
+
+class Piece(NamedTuple):
+    """Memory with an address of its own. `name` is a weight's or state's, or a number."""
+
+    kind: str  # "arena", "weight", "state", "input", "output"
+    name: Any
+    nbytes: int
+
+
+class Place(NamedTuple):
+    """An offset in a piece, and how many bytes lie there."""
+
+    piece: int
+    offset: int
+    nbytes: int
+
+
+class BoundCall(NamedTuple):
+    """A row of the registry with its arguments; ``patches`` are (argument, piece, offset)."""
+
+    row: Any
+    arguments: tuple
+    patches: tuple
+    is_empty: bool  # it writes no element
+    line: str
+
+
+class BoundControl(NamedTuple):
+    """Control flow: places of what it reads and writes, and its regions as bindings.
+
+    `spare` holds places for a second copy of each carried value, `flag` one for a bool and
+    `index` one for an int64. `arenas` are the offsets of the regions' arenas in the arena.
+    """
+
+    name: str
+    attributes: dict
+    reads: tuple
+    writes: tuple
+    regions: tuple
+    arenas: tuple
+    spare: tuple
+    flag: Place
+    index: Place
+    line: str
+
+
+@dataclass
+class Binding:
+    """A function, or region, at given sizes."""
+
+    function: Any
+    sizes: dict
+    pieces: list = field(default_factory=list)
+    calls: list = field(default_factory=list)
+    #: (dtype, shape) of each input and output
+    inputs: list = field(default_factory=list)
+    outputs: list = field(default_factory=list)
+    #: names of states that are written
+    written: set = field(default_factory=set)
+
+    @property
+    def arena_nbytes(self):
+        return self.pieces[0].nbytes
+
+    @property
+    def inputs_nbytes(self):
+        return [piece.nbytes for piece in self.pieces if piece.kind == "input"]
+
+    @property
+    def outputs_nbytes(self):
+        return [piece.nbytes for piece in self.pieces if piece.kind == "output"]
+
+    @property
+    def region_weights(self):
+        """The names of weights that regions of regions read."""
+        names = set()
+        for call in self.calls:
+            for region in getattr(call, "regions", ()):
+                names |= {piece.name for piece in region.pieces if piece.kind == "weight"}
+                names |= set(region.region_weights)
+        return sorted(names)
+
+    @property
+    def has_control(self):
+        return any(type(call) is BoundControl for call in self.calls)
+
+
+def evaluated(value, sizes):
+    """An attribute or a number of the form with its integers evaluated."""
+    if dims.is_expression(value):
+        return dims.evaluate(value, sizes)
+    if isinstance(value, (tuple, list)):
+        return tuple(evaluated(part, sizes) for part in value)
+    return value
+
+
+def bind(function, sizes):
+    """Return the Binding of a function for these sizes (name of a dim -> int)."""
+    return _Binder(function, sizes).bind()
+
+
+class _Binder:
+    def __init__(self, function, sizes):
+        self.function = function
+        self.sizes = sizes
+        self.binding = Binding(function, sizes)
+        self.places = {}  # number of a root value -> Place
+        self.top = self.most = 0  # of the arena
+
+    def bind(self):
+        binding, function = self.binding, self.function
+        binding.pieces.append(Piece("arena", None, 0))
+        for group in ("inputs", "outputs"):
+            kind = group[:-1]
+            for number, argument in enumerate(getattr(function, group)):
+                nbytes = self._nbytes(argument.operand.value)
+                self._piece(kind, number, nbytes, argument.operand.value)
+                shape = tuple(self._evaluate(extent) for extent in argument.operand.shape)
+                getattr(binding, group).append((argument.operand.dtype, shape))
+        for number, value in enumerate(function.values):
+            if value.base is None and value.kind in ("weight", "constant", "state"):
+                kind = "state" if value.kind == "state" else "weight"
+                self._piece(kind, value.name, self._evaluate(value.nbytes), number)
+        self._place_temporaries()
+        for call in function.calls:
+            binding.calls.append(self._control(call) if call.regions else self._call(call))
+        binding.pieces[0] = Piece("arena", None, max(self.most, self.top))
+        return binding
+
+    def _evaluate(self, integer):
+        return dims.evaluate(integer, self.sizes)
+
+    def _root(self, number):
+        values = self.function.values
+        while values[number].base is not None:
+            number = values[number].base
+        return number
+
+    def _nbytes(self, number):
+        return self._evaluate(self.function.values[self._root(number)].nbytes)
+
+    def _piece(self, kind, name, nbytes, number):
+        self.places[self._root(number)] = Place(len(self.binding.pieces), 0, nbytes)
+        self.binding.pieces.append(Piece(kind, name, nbytes))
+
+    def _place_temporaries(self):
+        """Give each temporary that is no output a place in the arena."""
+        for number, value in enumerate(self.function.values):
+            if value.base is None and value.kind == "temporary" and number not in self.places:
+                self.places[number] = self._take(self._nbytes(number))
+
+    def _take(self, nbytes):
+        """A place in the arena behind those of the plan."""
+        offset = self.top
+        self.top += -(-nbytes // ALIGNMENT) * ALIGNMENT
+        return Place(0, offset, nbytes)
+
+    def _place(self, operand, line):
+        """Where an operand lies: piece, offset in bytes, (dtype, shape, strides)."""
+        place = self.places[self._root(operand.value)]
+        shape = tuple(self._evaluate(extent) for extent in operand.shape)
+        strides = tuple(self._evaluate(stride) for stride in operand.strides)
+        offset = self._evaluate(operand.offset)
+        itemsize = ITEMSIZES[operand.dtype]
+        low = high = offset
+        for extent, stride in zip(shape, strides, strict=True):
+            reach = (extent - 1) * stride * itemsize
+            low, high = low + min(reach, 0), high + max(reach, 0)
+        if 0 not in shape and (low < 0 or high + itemsize > place.nbytes):
+            got = Described(f"bytes {low} to {high + itemsize} of a value of {place.nbytes}")
+            raise argument_error(ValueError, line or "operand", got, "bytes of the value")
+        return place.piece, place.offset + offset, (operand.dtype, shape, strides)
+
+    def _call(self, call):
+        row = CALLS[call.name]
+        attributes = [evaluated(call.attributes[name], self.sizes) for name in row.attributes]
+        arguments, patches, specs = list(attributes), [], []
+        for operand in (*call.writes, *call.reads):
+            if operand is None:
+                arguments.append(None)
+                specs.append(None)
+            elif isinstance(operand, Number):
+                value = evaluated(operand.value, self.sizes)
+                arguments.append(CallOperand.number(operand.dtype, value))
+                specs.append((operand.dtype, None))
+            else:
+                piece, offset, (dtype, shape, strides) = self._place(operand, call.line)
+                patches.append((len(arguments), piece, offset))
+                arguments.append(CallOperand(0, dtype, shape, strides))
+                specs.append((dtype, shape))
+        count = len(call.writes)
+        row.check(attributes, specs[:count], specs[count:])
+        for operand in call.writes:
+            piece = self.binding.pieces[self.places[self._root(operand.value)].piece]
+            if piece.kind == "state":
+                self.binding.written.add(piece.name)
+        is_empty = bool(count) and all(0 in shape for _dtype, shape in specs[:count])
+        return BoundCall(row, tuple(arguments), tuple(patches), is_empty, call.line)
+
+    # ---- control flow
+
+    def _control(self, call):
+        attributes = {name: evaluated(v, self.sizes) for name, v in call.attributes.items()}
+        reads = tuple(self._whole(operand, call.line) for operand in call.reads)
+        writes = tuple(self._whole(operand, call.line) for operand in call.writes)
+        regions = tuple(bind(region, self.sizes) for region in call.regions)
+        # Calls of control flow run one after the other: they share this memory.
+        top, arenas = self.top, []
+        for region in regions:
+            arenas.append(self._take(region.arena_nbytes).offset)
+        carried = attributes["carry"] if call.name == "scan" else len(writes)
+        is_loop = call.name != "cond"
+        spare = tuple(self._take(place.nbytes) for place in writes[:carried] if is_loop)
+        flag, index = self._take(1), self._take(8)
+        self.most, self.top = max(self.most, self.top), top
+        return BoundControl(call.name, attributes, reads, writes, regions, tuple(arenas), spare,
+                            flag, index, call.line)  # fmt: skip
+
+    def _whole(self, operand, line):
+        """The place of a whole row-major operand, or the first bytes of a number."""
+        if not isinstance(operand, Operand):
+            raise argument_error(ValueError, line or "operand", operand, "memory")
+        piece, offset, (dtype, shape, strides) = self._place(operand, line)
+        for extent, stride, wanted in zip(shape, strides, dims.row_major(shape), strict=True):
+            if extent != 1 and stride != wanted and 0 not in shape:
+                got = Described(f"strides {strides}")
+                raise argument_error(ValueError, line or "operand", got, "a row-major operand")
+        return Place(piece, offset, prod(shape) * ITEMSIZES[dtype])

@@ -1,0 +1,268 @@
+"""Program: functions with their weights on a device, called directly or through sessions."""
+
+from __future__ import annotations
+
+import threading
+
+import numpy as np
+
+from gputensor.errors import Described, argument_error
+from gputensor.programs import dims, host_run, text, tree
+from gputensor.programs.bind import bind
+from gputensor.programs.session import Session, device_number
+from gputensor.streams import Device
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.interop import asarray, ascontiguous, from_dlpack
+from gputensor.tensor.manipulation import zeros
+
+__all__ = ["Program"]
+
+
+class Program:
+    """Functions and their weights on one device.
+
+    Made by :func:`compile`, :func:`jit` and :func:`load_program`. Its functions are its methods; a
+    program of one function is called itself. Printing it shows the calls.
+
+    Parameters
+    ----------
+    data : ProgramData
+        What was traced, or read from a file.
+    device : device, optional
+        Where it runs; the current device by default.
+
+    Notes
+    -----
+    Without state it is called from any thread, each call with a session that no other call uses.
+    With state, calls go through :meth:`session`.
+    """
+
+    prepare = staticmethod(host_run.prepare)
+
+    def __init__(self, data, device=None):
+        self.data = data
+        self.functions = data.functions
+        self.device_number = device_number(device)
+        self.device = Device(self.device_number)
+        self.weights = {
+            name: ascontiguous(asarray(weight.source, device=self.device))
+            for name, weight in data.weights.items()
+            if not name.startswith("state.")
+        }
+        self._bindings = {}
+        self._copies = dict.fromkeys(self.functions, 0)
+        self._lock = threading.Lock()
+        self._free = []
+        self._closed = False
+
+    # ---- calls
+
+    @property
+    def only(self):
+        """The name of the only function; TypeError when there are several."""
+        if len(self.functions) != 1:
+            got = Described("a call of the program itself")
+            rule = f"one of its functions: {', '.join(self.functions)}"
+            raise argument_error(TypeError, "program", got, rule)
+        return next(iter(self.functions))
+
+    def call(self, name, args, kwargs):
+        """Call a function by its name, in a session that is free."""
+        if self.data.states:
+            got = Described("a call without a session")
+            rule = "a call of session(), since the program has state"
+            raise argument_error(TypeError, name, got, rule)
+        try:
+            session = self._free.pop()
+        except IndexError:
+            session = self.session()
+        try:
+            return session.call(name, args, kwargs)
+        finally:
+            if self._closed:
+                session.close()
+            else:
+                self._free.append(session)
+
+    def __call__(self, *args, **kwargs):
+        return self.call(self.only, args, kwargs)
+
+    def __getattr__(self, name):
+        functions = self.__dict__.get("functions", {})
+        if name not in functions:
+            got = Described("no function of the program")
+            raise argument_error(AttributeError, name, got, ", ".join(functions))
+
+        def function(*args, **kwargs):
+            return self.call(name, args, kwargs)
+
+        function.__name__ = function.__qualname__ = name
+        return function
+
+    def __dir__(self):
+        return [*super().__dir__(), *self.functions]
+
+    # ---- sessions
+
+    def session(self):
+        """Return a new session, with the first values of the state."""
+        if self._closed:
+            raise RuntimeError("program: got a call after close(); expected an open program")
+        states = {name: self.first_state(name, None) for name in self.data.states}
+        return Session(self, states)
+
+    def first_state(self, name, tensor):
+        """Write the first value of a state into `tensor`, or into a new one, and return it."""
+        dtype, shape = self.data.states[name]
+        if tensor is None:
+            tensor = zeros(shape, dtype=dtype, device=self.device)
+        elif f"state.{name}" not in self.data.weights:
+            tensor[...] = 0
+        if f"state.{name}" in self.data.weights:
+            tensor[...] = asarray(self.data.weights[f"state.{name}"].source, device=self.device)
+        return tensor
+
+    def state_tree(self, states):
+        """The tree of a session's states."""
+        if self.data.state_tree is None:
+            return dict(states)
+        return tree.unflatten(self.data.state_tree, [states[name] for name in self.data.states])
+
+    def close(self):
+        """Give the weights and all free sessions back. Open sessions keep what they need."""
+        self._closed = True
+        while self._free:
+            self._free.pop().close()
+        self.weights = {}
+        self._bindings = {}
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()
+
+    # ---- what a session asks
+
+    def is_flat(self, name):
+        """Whether each argument of a function is one tensor."""
+        structure = self.functions[name].tree
+        return structure is None or all(part == tree.LEAF for part in structure.parts)
+
+    def leaves(self, name, args, kwargs):
+        """Return the inputs of a call in order, from its arguments."""
+        function = self.functions[name]
+        if function.tree is None:
+            names = [one.path for one in function.inputs]
+            return list(_by_name(name, names, args, kwargs).values())
+        names = list(function.tree.keys)
+        return tree.matched(function.tree, _by_name(name, names, args, kwargs), _is_leaf)
+
+    def imported(self, path, leaf):
+        """Return a tensor over an object with DLPack."""
+        if isinstance(leaf, np.ndarray | np.generic) or not hasattr(leaf, "__dlpack__"):
+            rule = f"a tensor on {self.device}, or an object there that has __dlpack__"
+            raise argument_error(TypeError, path, Described(type(leaf).__name__), rule)
+        return from_dlpack(leaf)
+
+    def binding(self, name, shapes):
+        """Return the Binding of a function for the shapes of its inputs."""
+        function = self.functions[name]
+        sizes = match_sizes(function, shapes)
+        key = (name, *sizes.items())
+        with self._lock:
+            found = self._bindings.get(key)
+            if found is None:
+                found = self._bindings[key] = bind(function, sizes)
+        return found
+
+    def result(self, name, outputs):
+        """Return what a function gives, from its outputs."""
+        structure = self.functions[name].result
+        if structure is None:
+            return outputs[0] if len(outputs) == 1 else tuple(outputs)
+        return tree.unflatten(structure, outputs)
+
+    def count_copy(self, name):
+        """Note that an input of a function had to be copied."""
+        with self._lock:
+            self._copies[name] += 1
+
+    # ---- about the program
+
+    def report(self):
+        """Return what running takes, for each function.
+
+        Returns
+        -------
+        dict
+            For each function a dict: ``copied_inputs`` counts inputs that were not contiguous or
+            not aligned to 16 bytes; ``sizes`` has for each size that was used ``arena`` in bytes.
+        """
+        found = {
+            name: {"copied_inputs": self._copies[name], "sizes": []} for name in self.functions
+        }
+        for (name, *sizes), binding in self._bindings.items():
+            found[name]["sizes"].append({**dict(sizes), "arena": binding.arena_nbytes})
+        return found
+
+    def __str__(self):
+        return text.program_text(self.data)
+
+    def __repr__(self):
+        return f"<Program {', '.join(self.functions)} on {self.device}>"
+
+
+def _is_leaf(value):
+    return isinstance(value, Tensor | np.ndarray) or hasattr(value, "__dlpack__")
+
+
+def _by_name(function, names, args, kwargs):
+    """Arguments by the names of their parameters, in order."""
+    found = dict(zip(names, args, strict=False))
+    wrong = [name for name in kwargs if name not in names or name in found]
+    missing = [name for name in names if name not in found and name not in kwargs]
+    if len(args) > len(names) or wrong or missing:
+        given = [str(len(args)), *kwargs] if kwargs else [str(len(args))]
+        got = Described(f"{' and '.join(given)} arguments")
+        raise argument_error(TypeError, function, got, ", ".join(names) or "none")
+    found.update(kwargs)
+    return {name: found[name] for name in names}
+
+
+def match_sizes(function, shapes):
+    """Return the sizes of a function's dims for the shapes of its inputs.
+
+    Raises
+    ------
+    ValueError
+        An extent is none that the function takes; the message names the input and the dim.
+    """
+    sizes, others = {}, []
+    for argument, shape in zip(function.inputs, shapes, strict=True):
+        wanted = argument.operand.shape
+        if len(shape) != len(wanted):
+            rule = f"{len(wanted)} dimensions"
+            raise argument_error(ValueError, f"{argument.path}.shape", tuple(shape), rule)
+        for axis, (extent, integer) in enumerate(zip(shape, wanted, strict=True)):
+            where = f"{argument.path}.shape[{axis}]"
+            is_dim = type(integer) is tuple and integer[0] == "dim"
+            if is_dim and integer[1] not in sizes:
+                dim = function.dims[integer[1]]
+                if not dim.least <= extent <= dim.most or extent % dim.multiple:
+                    raise argument_error(ValueError, where, extent, _range(dim))
+                sizes[dim.name] = extent
+            else:
+                others.append((where, extent, integer))
+    for where, extent, integer in others:
+        if extent != dims.evaluate(integer, sizes):
+            rule = dims.text(integer)
+            if type(integer) is tuple:
+                rule += f", which is {dims.evaluate(integer, sizes)}"
+            raise argument_error(ValueError, where, extent, rule)
+    return sizes
+
+
+def _range(dim):
+    step = f", a multiple of {dim.multiple}" if dim.multiple > 1 else ""
+    return f"{dim.name}, {dim.least} to {dim.most}{step}"

@@ -1,0 +1,88 @@
+"""One function of a session at one set of sizes: where its pieces lie, and what it queues."""
+
+
+class HostWork:
+    """A function as a row of the registry, for `host_call`: its steps are its arguments."""
+
+    name = "program"
+
+    @staticmethod
+    def run(*steps):
+        for function, arguments in steps:
+            function(*arguments)
+
+
+cdef object HOST_WORK = HostWork()
+
+
+@cython.final
+cdef class Bound:
+    cdef object binding
+    cdef object prepare             # host_run.prepare
+    cdef readonly size_t arena_nbytes
+    cdef int input_count
+    cdef int output_count
+    cdef list fixed                 # addresses of the pieces behind arena, inputs and outputs
+    cdef list reads                 # tensors: weights, and states that are only read
+    cdef list writes                # tensors: states that are written
+    cdef dict weights               # name -> address
+    cdef tuple addresses            # that `steps` were prepared for
+    cdef tuple steps
+    cdef list output_codes
+    cdef list output_shapes
+
+    def __init__(self, binding, dict weights, dict states, prepare):
+        self.binding = binding
+        self.prepare = prepare
+        self.arena_nbytes = binding.arena_nbytes
+        self.input_count = len(binding.inputs)
+        self.output_count = len(binding.outputs)
+        self.fixed, self.reads, self.writes = [], [], []
+        self.weights = {}
+        for piece in binding.pieces[1 + self.input_count + self.output_count:]:
+            tensor = weights[piece.name] if piece.kind == "weight" else states[piece.name]
+            self.fixed.append((<Tensor>tensor).ptr)
+            kept = self.writes if piece.name in binding.written else self.reads
+            if piece.kind == "weight":
+                kept = self.reads
+            kept.append(tensor)
+        for name in binding.region_weights:
+            self.weights[name] = (<Tensor>weights[name]).ptr
+            self.reads.append(weights[name])
+        self.output_codes = [DTYPE_CODES[dtype] for dtype, _shape in binding.outputs]
+        self.output_shapes = [shape for _dtype, shape in binding.outputs]
+
+    cdef list results(self, int device):
+        """New tensors for the outputs."""
+        cdef int64_t[16] shape
+        cdef int i, axis
+        cdef list made = []
+        for i in range(self.output_count):
+            extents = <tuple>self.output_shapes[i]
+            for axis in range(len(extents)):
+                shape[axis] = extents[axis]
+            made.append(empty_tensor(self.output_codes[i], len(extents), shape, device))
+        return made
+
+    cdef int place(self, Tensor arena, list inputs, list outputs) except -1:
+        """Prepare the steps for where everything lies now."""
+        cdef tuple addresses = tuple(
+            [arena.ptr, *[(<Tensor>one).ptr for one in inputs],
+             *[(<Tensor>one).ptr for one in outputs], *self.fixed])
+        before = None if self.steps is None else (self.addresses, self.steps)
+        if before is None or addresses != self.addresses:
+            self.steps = self.prepare(self.binding, addresses, self.weights, before)
+            self.addresses = addresses
+        return 0
+
+    cdef int order(self, uint64_t stream, Tensor arena, list inputs, list outputs) except -1:
+        for one in inputs:
+            (<Tensor>one).prepare_read(stream)
+        for one in self.reads:
+            (<Tensor>one).prepare_read(stream)
+        for one in self.writes:
+            (<Tensor>one).prepare_write(stream)
+        for one in outputs:
+            (<Tensor>one).prepare_write(stream)
+        arena.prepare_write(stream)
+        return 0

@@ -1,0 +1,44 @@
+"""Operands of bound calls, and single words, at addresses of host memory."""
+
+cdef dict DTYPE_CODES = {row.name: row.code for row in DTYPES}
+
+
+def host_arguments(tuple arguments, tuple patches, tuple addresses):
+    """Return the arguments of a call as its host function takes them: views instead of operands.
+
+    Parameters
+    ----------
+    arguments : tuple
+        Attributes, and a CallOperand for each operand.
+    patches : tuple of (int, int, int)
+        (argument, piece, offset): the operand lies at the piece's address plus the offset.
+    addresses : tuple of int
+        By piece.
+    """
+    cdef list made = list(arguments)
+    cdef CallOperand operand
+    cdef int at, piece
+    cdef int64_t offset
+    for at, piece, offset in patches:
+        operand = (<CallOperand>arguments[at]).at(<uint64_t>addresses[piece] + offset)
+        made[at] = host_view(&operand.c)
+    for at in range(len(made)):
+        if type(made[at]) is CallOperand:
+            operand = made[at]
+            made[at] = host_view(&operand.c)
+    return tuple(made)
+
+
+def read_word(uint64_t address, int nbytes):
+    """Return the unsigned integer of 1 or 8 bytes at an address of host memory."""
+    return (<uint8_t*>address)[0] if nbytes == 1 else (<uint64_t*>address)[0]
+
+
+def write_word(uint64_t address, int64_t value):
+    """Write an int64 to an address of host memory."""
+    (<int64_t*>address)[0] = value
+
+
+def device_number(device):
+    """Return the number of a device argument; None is the current device."""
+    return resolve_device(device)

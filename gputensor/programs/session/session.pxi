@@ -1,0 +1,227 @@
+"""Session: the state and arena of one caller of a program.
+
+A session serves one thread at a time; two sessions share nothing but weights. What a call needs is
+allocated before it queues anything, so a call that fails has changed nothing and loses nothing.
+"""
+
+cdef enum:
+    MOST_BOUND = 32     # sizes of one function that a session keeps ready
+
+
+@cython.final
+@cython.internal
+cdef class Run:
+    """One function of a session: what it was bound to, by the shapes of its inputs."""
+
+    cdef object program
+    cdef readonly str name
+    cdef object inputs              # of the function: Arguments
+    cdef int count
+    cdef list codes                 # dtype codes of the inputs
+    cdef bint is_flat
+    cdef dict bound                 # shapes -> Bound
+    cdef Bound latest
+    cdef tuple latest_shapes
+
+    def __cinit__(self, program, str name):
+        function = program.functions[name]
+        self.program = program
+        self.name = name
+        self.inputs = function.inputs
+        self.count = len(function.inputs)
+        self.codes = [DTYPE_CODES[one.operand.dtype] for one in function.inputs]
+        self.is_flat = program.is_flat(name)
+        self.bound = {}
+
+    cdef list leaves(self, int device, tuple args, dict kwargs):
+        """The inputs as tensors on the device, in order, contiguous and aligned."""
+        cdef list leaves
+        cdef Tensor leaf
+        cdef int i
+        if self.is_flat and not kwargs and len(args) == self.count:
+            leaves = list(args)
+        else:
+            leaves = self.program.leaves(self.name, args, kwargs)
+        for i in range(self.count):
+            if type(leaves[i]) is not Tensor:
+                leaves[i] = self.program.imported(self.inputs[i].path, leaves[i])
+            leaf = <Tensor>leaves[i]
+            if leaf.storage.device != device:
+                raise argument_error(ValueError, self.inputs[i].path,
+                                     Described(f"a tensor on {leaf.device}"),
+                                     f"one on {device_text(device)}")
+            if leaf.dtype_code != <int>self.codes[i]:
+                raise argument_error(ValueError, f"{self.inputs[i].path}.dtype",
+                                     Described(DTYPES[leaf.dtype_code].name),
+                                     self.inputs[i].operand.dtype)
+        return leaves
+
+    cdef Bound find(self, Session session, list leaves):
+        """What the function is bound to for the shapes of the inputs."""
+        cdef tuple shapes = tuple([(<Tensor>leaf).shape for leaf in leaves])
+        cdef Bound bound
+        if self.latest is not None and shapes == self.latest_shapes:
+            return self.latest
+        bound = self.bound.pop(shapes, None)
+        if bound is None:
+            binding = self.program.binding(self.name, shapes)
+            bound = Bound(binding, session.weights, session.states, self.program.prepare)
+            while len(self.bound) >= MOST_BOUND:
+                del self.bound[next(iter(self.bound))]
+        self.bound[shapes] = bound
+        self.latest, self.latest_shapes = bound, shapes
+        return bound
+
+    cdef list call(self, Session session, tuple args, dict kwargs):
+        cdef int device = session.device
+        cdef list inputs = self.leaves(device, args, kwargs)
+        cdef Bound bound = self.find(session, inputs)
+        cdef list outputs
+        cdef Tensor leaf
+        cdef uint64_t stream
+        cdef int i
+        for i in range(self.count):
+            leaf = inputs[i]
+            if leaf.size_ and not (leaf.is_c_contiguous and leaf.ptr % 16 == 0):
+                inputs[i] = copied(leaf, leaf.dtype_code)
+                self.program.count_copy(self.name)
+        session.take_arena(bound.arena_nbytes)
+        outputs = bound.results(device)
+        bound.place(session.arena, inputs, outputs)
+        stream = current_handle(device)
+        work_begin()
+        try:
+            bound.order(stream, session.arena, inputs, outputs)
+            host_call(device, stream, HOST_WORK, bound.steps)
+        finally:
+            work_end(device)
+        return outputs
+
+
+@cython.final
+cdef class Session:
+    """State, arena and prepared calls of one caller; made by :meth:`Program.session`.
+
+    The functions of the program are its methods. A context manager: leaving it closes it.
+
+    Attributes
+    ----------
+    state : tree of tensors
+        The session's own, to be read and written.
+    """
+
+    cdef readonly object program
+    cdef int device
+    cdef dict weights
+    cdef dict states
+    cdef dict runs
+    cdef Tensor arena
+    cdef bint is_busy
+    cdef bint is_closed
+    cdef object __weakref__
+
+    def __init__(self, program, dict states):
+        self.program = program
+        self.device = program.device_number
+        self.weights = program.weights
+        self.states = states
+        self.runs = {}
+        self.take_arena(0)
+
+    cdef int take_arena(self, size_t nbytes) except -1:
+        """Have at least so many bytes of arena; the former one goes first."""
+        cdef int64_t size = nbytes
+        if self.arena is not None and self.arena.size_ >= size:
+            return 0
+        self.arena = None
+        self.arena = empty_tensor(DT_UINT8, 1, &size, self.device)
+        return 0
+
+    def call(self, str name, tuple args, dict kwargs):
+        """Call a function by its name."""
+        cdef Run run
+        if self.is_closed:
+            raise RuntimeError("session: got a call after close(); expected an open session")
+        if self.is_busy:
+            raise RuntimeError("session: got a second call during a call; expected one thread at a "
+                               "time, or a session for each")
+        run = self.runs.get(name)
+        if run is None:
+            run = self.runs[name] = Run(self.program, name)
+        self.is_busy = True
+        try:
+            outputs = run.call(self, args, kwargs)
+        finally:
+            self.is_busy = False
+        return self.program.result(name, outputs)
+
+    def __call__(self, *args, **kwargs):
+        return self.call(self.program.only, args, kwargs)
+
+    def __getattr__(self, str name):
+        if name not in self.program.functions:
+            raise AttributeError(f"{name}: got no function of the program; expected one of "
+                                 f"{', '.join(self.program.functions)}")
+        return Entry(self, name)
+
+    def __dir__(self):
+        return [*object.__dir__(self), *self.program.functions]
+
+    @property
+    def state(self):
+        return self.program.state_tree(self.states)
+
+    def reset(self):
+        """Give the state its first values: zeros, or those that the program was made with."""
+        for name, tensor in self.states.items():
+            self.program.first_state(name, tensor)
+
+    def fork(self):
+        """Return another session with a copy of the state as it is now."""
+        self.check_open()
+        states = {name: copied(tensor, (<Tensor>tensor).dtype_code)
+                  for name, tensor in self.states.items()}
+        return Session(self.program, states)
+
+    cdef int check_open(self) except -1:
+        if self.is_closed:
+            raise RuntimeError("session: got a use after close(); expected an open session")
+        return 0
+
+    def close(self):
+        """Give the state, the arena and all prepared calls back. Queued work still finishes."""
+        if self.is_busy:
+            raise RuntimeError("session: got close() during a call; expected the call to end first")
+        self.is_closed = True
+        self.runs, self.states, self.weights = {}, {}, {}
+        self.arena = None
+
+    def __enter__(self):
+        self.check_open()
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.close()
+
+    def __repr__(self):
+        what = "closed" if self.is_closed else f"on {device_text(self.device)}"
+        return f"<Session of {', '.join(self.program.functions)} {what}>"
+
+
+@cython.final
+@cython.internal
+cdef class Entry:
+    """A function of a session, to be called."""
+
+    cdef Session session
+    cdef str name
+
+    def __cinit__(self, Session session, str name):
+        self.session = session
+        self.name = name
+
+    def __call__(self, *args, **kwargs):
+        return self.session.call(self.name, args, kwargs)
+
+    def __repr__(self):
+        return f"<function {self.name} of {self.session!r}>"
