@@ -1,8 +1,9 @@
 """gputensor: tensors on NVIDIA GPUs and on an embedded host device.
 
-The array API standard's names are here at the top level; ``gputensor.memory``, ``gputensor.blas``,
-``gputensor.graphs`` and ``gputensor.device`` are imported when they are first used. Importing the
-package makes no CUDA call: a device is opened by the first tensor on it.
+The names of the array API standard, of NumPy and of PyTorch are here at the top level; what is not
+part of a compiled module, and ``gputensor.memory``, ``gputensor.blas``, ``gputensor.graphs`` and
+``gputensor.device``, is imported when it is first used. Importing the package makes no CUDA call: a
+device is opened by the first tensor on it.
 
 >>> import gputensor as gt
 >>> x = gt.asarray([[1.0, 2.0], [3.0, 4.0]], device="host")
@@ -12,281 +13,118 @@ array([[ 7., 10.],
 """
 
 import importlib as _importlib
-from math import e, inf, nan, pi
-from typing import TYPE_CHECKING as _TYPE_CHECKING
+from math import e, inf, nan, pi  # noqa: F401 - names of the standard, as those below
 
-from gputensor._arrays.dtypes import (
-    bfloat16,
-    bool_,
-    complex64,
-    complex128,
-    finfo,
-    float8_e4m3,
-    float8_e5m2,
-    float16,
-    float32,
-    float64,
-    iinfo,
-    int8,
-    int16,
-    int32,
-    int64,
-    isdtype,
-    uint8,
-    uint16,
-    uint32,
-    uint64,
-)
-from gputensor._arrays.dtypes import bool_ as bool
-from gputensor._arrays.promotion import can_cast, result_type
 from gputensor._driver.environment import report as _report_environment
-from gputensor.errors import DeviceError, DriverError, GpuTensorError, OutOfMemoryError
-from gputensor.streams import (
-    Device,
-    Event,
-    ExternalStream,
-    Stream,
-    current_stream,
-    default_stream,
-    ordering,
-    set_stream,
-    stream,
-    synchronize,
-)
-from gputensor.streams.queue import set_device
+from gputensor.callable_module import make_callable as _make_callable
 from gputensor.tensor import functions as _functions
 from gputensor.tensor import operators as _operators  # noqa: F401 - binds them to Tensor
-from gputensor.tensor.core import Tensor
-from gputensor.tensor.functions import *  # noqa: F403 - the table of operations has the names
-from gputensor.tensor.interop import asarray, ascontiguous, astype, copy, from_dlpack
-from gputensor.tensor.interop.array_api import VERSION as __array_api_version__
-from gputensor.tensor.interop.array_api import Info as __array_namespace_info__
-from gputensor.tensor.interop.safetensors import (
-    load_safetensors,
-    map_safetensors,
-    save_safetensors,
-)
-from gputensor.tensor.manipulation import (
-    arange,
-    broadcast_arrays,
-    broadcast_to,
-    empty,
-    empty_like,
-    expand_dims,
-    eye,
-    flip,
-    full,
-    full_like,
-    linspace,
-    matrix_transpose,
-    moveaxis,
-    nonzero,
-    ones,
-    ones_like,
-    permute_dims,
-    reshape,
-    squeeze,
-    take,
-    tril,
-    triu,
-    zeros,
-    zeros_like,
-)
-from gputensor.tensor.manipulation.composed import copysign, hypot, logaddexp, signbit
-from gputensor.tensor.manipulation.joining import (
-    concat,
-    meshgrid,
-    repeat,
-    roll,
-    stack,
-    tile,
-    unstack,
-)
-from gputensor.tensor.products import (
-    addmm,
-    baddbmm,
-    bmm,
-    dot,
-    grouped_matmul,
-    linear,
-    matmul,
-    mm,
-    mv,
-    quantized_linear,
-    scaled_matmul,
-    vecdot,
-)
-from gputensor.tensor.products.einsum import einsum, tensordot
-from gputensor.tensor.products.quantization import (
-    pack_int4,
-    quantize_int4,
-    quantize_int8,
-    unpack_int4,
-)
-
-__all__ = [
-    "Device",
-    "DeviceError",
-    "DriverError",
-    "Event",
-    "ExternalStream",
-    "GpuTensorError",
-    "OutOfMemoryError",
-    "Stream",
-    "Tensor",
-    "__array_api_version__",
-    "__array_namespace_info__",
-    "__version__",
-    "addmm",
-    "arange",
-    "asarray",
-    "ascontiguous",
-    "astype",
-    "baddbmm",
-    "bfloat16",
-    "blas",
-    "bmm",
-    "bool",
-    "bool_",
-    "broadcast_arrays",
-    "broadcast_to",
-    "can_cast",
-    "can_device_access_peer",
-    "complex128",
-    "complex64",
-    "concat",
-    "copy",
-    "copysign",
-    "current_device",
-    "current_stream",
-    "default_stream",
-    "device",
-    "device_count",
-    "dot",
-    "e",
-    "einsum",
-    "empty",
-    "empty_like",
-    "expand_dims",
-    "eye",
-    "finfo",
-    "flip",
-    "float16",
-    "float32",
-    "float64",
-    "float8_e4m3",
-    "float8_e5m2",
-    "from_dlpack",
-    "full",
-    "full_like",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "graphs",
-    "grouped_matmul",
-    "hypot",
-    "iinfo",
-    "inf",
-    "int16",
-    "int32",
-    "int64",
-    "int8",
-    "is_available",
-    "is_bf16_supported",
-    "isdtype",
-    "linear",
-    "linspace",
-    "load_safetensors",
-    "logaddexp",
-    "map_safetensors",
-    "matmul",
-    "matrix_transpose",
-    "memory",
-    "meshgrid",
-    "mm",
-    "moveaxis",
-    "mv",
-    "nan",
-    "newaxis",
-    "nonzero",
-    "ones",
-    "ones_like",
-    "ordering",
-    "pack_int4",
-    "permute_dims",
-    "pi",
-    "quantize_int4",
-    "quantize_int8",
-    "quantized_linear",
-    "repeat",
-    "reshape",
-    "result_type",
-    "roll",
-    "save_safetensors",
-    "scaled_matmul",
-    "set_device",
-    "set_stream",
-    "signbit",
-    "squeeze",
-    "stack",
-    "stream",
-    "synchronize",
-    "take",
-    "tensordot",
-    "tile",
-    "tril",
-    "triu",
-    "uint16",
-    "uint32",
-    "uint64",
-    "uint8",
-    "unpack_int4",
-    "unstack",
-    "vecdot",
-    "zeros",
-    "zeros_like",
-]
-__all__ += _functions.__all__
+from gputensor.tensor.interop.array_api import VERSION as __array_api_version__  # noqa: F401
+from gputensor.tensor.interop.array_api import Info as __array_namespace_info__  # noqa: F401
+from gputensor.tensor.interop.arrays import tensor as _tensor
+from gputensor.tensor.methods import ALIASES as _ALIASES
 
 __version__ = "0.1.0"
 newaxis = None
-_report_environment()
 
-# Imported at first use: they cost time, and many programs use none of them.
-_LAZY_MODULES = ("blas", "device", "graphs", "memory")
-_LAZY_DEVICE_NAMES = (
-    "can_device_access_peer",
-    "current_device",
-    "device_count",
-    "get_device_capability",
-    "get_device_name",
-    "get_device_properties",
-    "is_available",
-    "is_bf16_supported",
-)
-if _TYPE_CHECKING:
-    from gputensor import blas, device, graphs, memory
-    from gputensor.device import (
-        can_device_access_peer,
-        current_device,
-        device_count,
-        get_device_capability,
-        get_device_name,
-        get_device_properties,
-        is_available,
-        is_bf16_supported,
-    )
+# Names of modules that are loaded anyway. gputensor/__init__.pyi has the same names with types.
+_NAMES = {
+    "gputensor._arrays.dtypes": (
+        "bfloat16 bool_ complex64 complex128 finfo float8_e4m3 float8_e5m2 float16 float32 float64 "
+        "iinfo int8 int16 int32 int64 isdtype uint8 uint16 uint32 uint64"
+    ),
+    "gputensor._arrays.promotion": "can_cast result_type",
+    "gputensor.errors": "DeviceError DriverError GpuTensorError OutOfMemoryError",
+    "gputensor.streams": (
+        "Device Event ExternalStream Stream current_stream default_stream ordering set_stream "
+        "stream synchronize"
+    ),
+    "gputensor.streams.queue": "set_device",
+    "gputensor.tensor.core": "Tensor",
+    "gputensor.tensor.functions": " ".join(name for name in _functions.__all__ if name != "round"),
+    "gputensor.tensor.interop": "asarray ascontiguous astype copy from_dlpack",
+    "gputensor.tensor.interop.arrays": "array",
+    "gputensor.tensor.interop.safetensors": "load_safetensors map_safetensors save_safetensors",
+    "gputensor.tensor.manipulation": (
+        "arange broadcast_arrays broadcast_to empty empty_like expand_dims eye flip full full_like "
+        "linspace matrix_transpose moveaxis nonzero ones ones_like permute_dims reshape squeeze "
+        "take tril triu zeros zeros_like"
+    ),
+    "gputensor.tensor.products": (
+        "addmm baddbmm bmm dot grouped_matmul linear matmul mm mv quantized_linear scaled_matmul "
+        "vecdot"
+    ),
+}
+# Names of modules that are imported at their first use: they cost time, and many programs use none.
+_LATE = {
+    "gputensor.device": (
+        "can_device_access_peer current_device device_count get_device_capability get_device_name "
+        "get_device_properties is_available is_bf16_supported"
+    ),
+    "gputensor.tensor.manipulation.arithmetic": (
+        "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
+        "isposinf isreal ldexp modf nan_to_num nextafter rad2deg round"
+    ),
+    "gputensor.tensor.manipulation.axes": (
+        "atleast_1d atleast_2d atleast_3d broadcast_shapes flatten fliplr flipud ravel rot90 "
+        "swapaxes transpose unsqueeze"
+    ),
+    "gputensor.tensor.manipulation.axis_methods": "permute",
+    "gputensor.tensor.manipulation.closeness": "allclose array_equal array_equiv isclose",
+    "gputensor.tensor.manipulation.composed": "copysign hypot logaddexp signbit",
+    "gputensor.tensor.manipulation.diagonals": "diag diagflat diagonal fill_diagonal trace tri",
+    "gputensor.tensor.manipulation.differences": "diff ediff1d gradient trapezoid",
+    "gputensor.tensor.manipulation.joining": (
+        "append column_stack concat dstack hstack meshgrid repeat roll stack tile unstack vstack"
+    ),
+    "gputensor.tensor.manipulation.padding": "pad",
+    "gputensor.tensor.manipulation.picking": (
+        "argwhere compress delete extract flatnonzero gather index_select insert masked_fill "
+        "masked_select one_hot put_along_axis scatter take_along_axis"
+    ),
+    "gputensor.tensor.manipulation.splitting": "array_split chunk dsplit hsplit split vsplit",
+    "gputensor.tensor.products.einsum": "einsum tensordot",
+    "gputensor.tensor.products.outer": "cross inner kron matvec outer vdot vecmat",
+    "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
+    "gputensor.tensor.statistics": (
+        "average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum "
+        "nanvar ptp"
+    ),
+}
+_MODULES = ("blas", "device", "graphs", "memory")
+# Further names of the functions above that no method has.
+_SPELLINGS = _ALIASES | {
+    "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
+    "ndarray": "Tensor", "row_stack": "vstack",
+}  # fmt: skip
+
+for _module, _names in _NAMES.items():
+    _loaded = _importlib.import_module(_module)
+    globals().update({_name: getattr(_loaded, _name) for _name in _names.split()})
+_PLACES = {name: module for module, names in _LATE.items() for name in names.split()}
+__all__ = [
+    *(name for names in (_NAMES | _LATE).values() for name in names.split()),
+    *(name for name in _SPELLINGS if _SPELLINGS[name] in globals() or _SPELLINGS[name] in _PLACES),
+    *("blas", "device", "e", "graphs", "inf", "memory", "nan", "newaxis", "pi", "tensor"),
+    *("__array_api_version__", "__array_namespace_info__", "__version__"),
+]
+globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})
+_make_callable("gputensor.tensor", _tensor)
+_report_environment()
 
 
 def __getattr__(name):
-    if name in _LAZY_MODULES:
+    if name in _MODULES:
         return _importlib.import_module(f"{__name__}.{name}")
-    if name in _LAZY_DEVICE_NAMES:
-        value = getattr(_importlib.import_module(f"{__name__}.device"), name)
-        globals()[name] = value
-        return value
-    raise AttributeError(f"module 'gputensor' has no attribute {name!r}")
+    if name in _PLACES:
+        value = getattr(_importlib.import_module(_PLACES[name]), name)
+    elif _SPELLINGS.get(name) in _PLACES:
+        value = __getattr__(_SPELLINGS[name])
+    else:
+        raise AttributeError(f"module 'gputensor' has no attribute {name!r}")
+    globals()[name] = value
+    return value
 
 
 def __dir__():
-    return sorted({*__all__, *_LAZY_MODULES, *_LAZY_DEVICE_NAMES})
+    return sorted(__all__)

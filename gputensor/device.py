@@ -14,6 +14,7 @@ from gputensor._alloc.foreign import device_memory
 from gputensor._driver.environment import switch
 from gputensor._driver.registry import cuda_device_count, device_info
 from gputensor._driver.settings import host_capacity
+from gputensor.callable_module import make_callable
 from gputensor.errors import DeviceError, argument_error
 from gputensor.streams.queue import Device, set_device, synchronize
 
@@ -37,6 +38,7 @@ __all__ = [
 
 # As in torch.cuda: ``with device(1): ...``.
 device = Device
+make_callable(__name__, Device)  # and as torch.device: ``gt.device("cuda:1")``
 
 
 @dataclass(frozen=True)

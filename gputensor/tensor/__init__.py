@@ -1,0 +1,1 @@
+"""Tensors and their functions; called, ``gt.tensor(data)``, it makes one of `data`."""

@@ -6,42 +6,10 @@ as its first argument.
 
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.promotion import is_same_kind
-from gputensor.tensor import (
-    functions as arithmetic,
-)
-from gputensor.tensor import (
-    functions as comparison,
-)
-from gputensor.tensor import (
-    functions as reduction,
-)
-from gputensor.tensor import (
-    interop as conversion,
-)
-from gputensor.tensor import (
-    interop as cuda_interface,
-)
-from gputensor.tensor import (
-    interop as dlpack,
-)
-from gputensor.tensor import (
-    interop as foreign,
-)
-from gputensor.tensor import (
-    manipulation as indexing,
-)
-from gputensor.tensor import (
-    manipulation as shape,
-)
-from gputensor.tensor import (
-    products,
-)
-from gputensor.tensor import (
-    transfer as host_transfer,
-)
+from gputensor.tensor import functions, interop, manipulation, methods, products, transfer
 from gputensor.tensor.core import bind_methods, bind_operators
 from gputensor.tensor.interop import array_api
-from gputensor.tensor.printing import represent
+from gputensor.tensor.printing import format_number, represent
 
 
 def matmul_in_place(x, other):
@@ -56,43 +24,44 @@ def matmul_in_place(x, other):
 
 
 bind_operators(
-    add=arithmetic.add,
-    subtract=arithmetic.subtract,
-    multiply=arithmetic.multiply,
-    divide=arithmetic.divide,
-    floor_divide=arithmetic.floor_divide,
-    remainder=arithmetic.remainder,
-    pow=arithmetic.pow,
-    negative=arithmetic.negative,
-    positive=arithmetic.positive,
-    abs=arithmetic.abs,
+    add=functions.add,
+    subtract=functions.subtract,
+    multiply=functions.multiply,
+    divide=functions.divide,
+    floor_divide=functions.floor_divide,
+    remainder=functions.remainder,
+    pow=functions.pow,
+    negative=functions.negative,
+    positive=functions.positive,
+    abs=functions.abs,
+    any=functions.any,
     matmul=products.matmul,
     matmul_in_place=matmul_in_place,
-    equal=comparison.equal,
-    not_equal=comparison.not_equal,
-    less=comparison.less,
-    less_equal=comparison.less_equal,
-    greater=comparison.greater,
-    greater_equal=comparison.greater_equal,
-    bitwise_and=comparison.bitwise_and,
-    bitwise_or=comparison.bitwise_or,
-    bitwise_xor=comparison.bitwise_xor,
-    bitwise_invert=comparison.bitwise_invert,
-    bitwise_left_shift=comparison.bitwise_left_shift,
-    bitwise_right_shift=comparison.bitwise_right_shift,
-    getitem=indexing.getitem,
-    setitem=indexing.setitem,
-    transpose=shape.transpose,
-    matrix_transpose=shape.matrix_transpose,
-    numpy=host_transfer.numpy,
-    to_device=host_transfer.to_device,
-    copy=conversion.copy,
-    reduce=conversion.reduce,
+    equal=functions.equal,
+    not_equal=functions.not_equal,
+    less=functions.less,
+    less_equal=functions.less_equal,
+    greater=functions.greater,
+    greater_equal=functions.greater_equal,
+    bitwise_and=functions.bitwise_and,
+    bitwise_or=functions.bitwise_or,
+    bitwise_xor=functions.bitwise_xor,
+    bitwise_invert=functions.bitwise_invert,
+    bitwise_left_shift=functions.bitwise_left_shift,
+    bitwise_right_shift=functions.bitwise_right_shift,
+    getitem=manipulation.getitem,
+    setitem=manipulation.setitem,
+    transpose=manipulation.transpose,
+    matrix_transpose=manipulation.matrix_transpose,
+    numpy=transfer.numpy,
+    to_device=transfer.to_device,
+    copy=interop.copy,
+    reduce=interop.reduce,
     represent=represent,
     namespace=array_api.namespace,
-    dlpack=dlpack.dlpack,
-    dlpack_device=dlpack.device_pair,
-    array_interface=cuda_interface.array_interface,
+    dlpack=interop.dlpack,
+    dlpack_device=interop.device_pair,
+    array_interface=interop.array_interface,
 )
 
 
@@ -103,7 +72,7 @@ def tolist(x, /):
     >>> gt.asarray([[1, 2]], device="host").tolist()
     [[1, 2]]
     """
-    return host_transfer.numpy(x).tolist()
+    return transfer.numpy(x).tolist()
 
 
 def fill(x, value, /):
@@ -124,25 +93,21 @@ def reshape(x, /, *new_shape):
     >>> gt.zeros(6, device="host").reshape(2, -1).shape
     (2, 3)
     """
-    return shape.reshape(x, new_shape[0] if len(new_shape) == 1 else new_shape)
+    return manipulation.reshape(x, new_shape[0] if len(new_shape) == 1 else new_shape)
 
 
-REDUCTIONS = "all any argmax argmin max mean min prod std sum var"
+def _divmod(x1, x2, /):
+    return functions.floor_divide(x1, x2), functions.remainder(x1, x2)
 
+
+def _round(x, decimals=None, /):
+    return x.round(decimals or 0)
+
+
+bind_operators(divmod=_divmod)
 bind_methods(
-    {name: getattr(reduction, name) for name in REDUCTIONS.split()}
-    | {
-        "astype": conversion.astype,
-        "contiguous": conversion.ascontiguous,
-        "copy": conversion.copy,
-        "fill": fill,
-        "flip": shape.flip,
-        "numpy": host_transfer.numpy,
-        "permute": shape.permute_dims,
-        "record_stream": foreign.record_stream,
-        "reshape": reshape,
-        "squeeze": shape.squeeze,
-        "to": conversion.to,
-        "tolist": tolist,
-    }
+    {"contiguous": interop.ascontiguous, "fill": fill, "record_stream": interop.record_stream}
+    | {"reshape": reshape, "tolist": tolist}
+    | {"__format__": format_number, "__round__": _round}
+    | methods.table()
 )

@@ -6,9 +6,10 @@ on the device first.
 
 import numpy as np
 
+from gputensor.errors import Described, argument_error
 from gputensor.tensor.transfer import numpy
 
-__all__ = ["represent"]
+__all__ = ["format_number", "represent"]
 
 EDGE = 3  # values shown at each end of an axis that is cut
 THRESHOLD = 1000  # elements above which axes are cut
@@ -49,3 +50,18 @@ def represent(tensor):
     )
     shape = f", shape={tensor.shape}" if is_large or tensor.size == 0 else ""
     return f"tensor({text}{shape}, device='{tensor.device}', dtype={tensor.dtype.name})"
+
+
+def format_number(tensor, spec, /):
+    """Return ``format(tensor, spec)``: of one element as that of a Python number; waits for it.
+
+    >>> import gputensor as gt
+    >>> f"{gt.asarray(1.5, device='host'):.3f}"
+    '1.500'
+    """
+    if not spec:
+        return str(tensor)
+    if tensor.size != 1:
+        got = Described(f"a tensor of shape {tensor.shape}")
+        raise argument_error(TypeError, "format", got, f"one element to show as {spec!r}")
+    return format(tensor.item(), spec)

@@ -10,7 +10,7 @@ from pathlib import Path
 
 # Who may import whom: a module imports from layers to its left only, and from its own package.
 LAYERS = (
-    ("errors", "atomic_file", "strict_json"),
+    ("errors", "atomic_file", "callable_module", "strict_json"),
     ("_driver",),
     ("_arrays",),
     ("_alloc",),

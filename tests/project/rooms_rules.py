@@ -32,13 +32,12 @@ ROOMS = {
         "backends", "bench", "host", "product", "foreign", "__init__",
     ),
     "tensor": (
-        "core", "transfer", "interop", "functions", "manipulation", "products", "printing",
-        "operators", "__init__",
+        "core", "transfer", "interop", "functions", "manipulation", "products", "statistics",
+        "printing", "placement", "methods", "operators", "__init__",
     ),
 }  # fmt: skip
 # Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.
 LATE = {
-    "gputensor/__init__.py": 4,  # names of the public surface load their module when first used
     "gputensor/_alloc/__init__.py": 2,  # explaining a failure; the checker of a debug build
     "gputensor/blas/__init__.py": 1,  # timing products, for tuning
     "gputensor/blas/tuning/measured_algorithms.py": 1,

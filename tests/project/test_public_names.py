@@ -1,10 +1,12 @@
 """What users see of a package when they ask for its names is what they may use, and no more."""
 
+import ast
 import inspect
 
 import pytest
 
 import gputensor as gt
+from tests.support import public_stubs
 
 # The array API standard and packaging ask for these at the top.
 PROTOCOL = {"__array_api_version__", "__array_namespace_info__", "__version__"}
@@ -26,7 +28,7 @@ def test_dir_lists_public_names_only(name):
     for entry in listed:
         value = getattr(package, entry)
         if inspect.ismodule(value):
-            assert entry in ("blas", "device", "graphs", "memory", "tunable"), entry
+            assert entry in ("blas", "device", "graphs", "memory", "tensor", "tunable"), entry
 
 
 @pytest.mark.parametrize("name", PACKAGES)
@@ -38,3 +40,24 @@ def test_public_names_have_a_docstring(name):
         if callable(getattr(package, entry)) and not getattr(package, entry).__doc__
     ]
     assert not missing
+
+
+def parts(text):
+    """What a stub says, whatever its order and layout."""
+    for node in ast.parse(text).body:
+        if isinstance(node, ast.ImportFrom):
+            yield from ((node.module, alias.name, alias.asname) for alias in node.names)
+        else:
+            yield ast.dump(node)
+
+
+@pytest.mark.parametrize(
+    ("path", "made"),
+    [
+        (public_stubs.PACKAGE, public_stubs.package_stub),
+        (public_stubs.METHODS, public_stubs.method_stub),
+    ],
+    ids=["package", "methods"],
+)
+def test_stub_says_what_the_tables_say(path, made):
+    assert set(parts(path.read_text())) == set(parts(made())), "run tests/support/public_stubs.py"

@@ -75,7 +75,7 @@ cdef Tensor view_tensor(Tensor base, uint64_t ptr, int ndim, const int64_t* shap
 cdef Tensor tensor_over(Storage storage, uint64_t ptr, int dtype, int ndim, const int64_t* shape,
                         const int64_t* strides)
 # The device that two operands share: raises ValueError naming both devices when they do not.
-cdef int common_device(Tensor a, Tensor b, str function) except? -1000
+cpdef int common_device(Tensor a, Tensor b, str function) except? -1000
 # The bytes that a tensor can touch, as [first, last); (ptr, ptr) for an empty one.
 cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept
 

@@ -118,3 +118,29 @@ cpdef Tensor tensor_argument(object value, str name):
         raise TypeError(f"{name}: a Tensor is needed, not a {type(value).__name__}; asarray makes "
                         "a Tensor of an array or a number")
     return <Tensor> value
+
+
+def out_argument(out, Tensor like, tuple shape, dtype, str name):
+    """Return `out` when it can take a result of `shape` and `dtype` on the device of `like`.
+
+    >>> out_argument(gt.zeros(2, device="host"), gt.zeros(3, device="host"), (3,), "int8", "roll")
+    Traceback (most recent call last):
+        ...
+    ValueError: roll: out has shape (2,); the result has (3,)
+    """
+    cdef int64_t[16] extents
+    cdef int ndim = shape_argument(shape, extents)
+    return checked_out(name, out, like, ndim, extents, dtype_argument(dtype, 0))
+
+
+def may_share(Tensor target, Tensor source):
+    """Whether the two may share bytes: what is written to one is perhaps read from the other.
+
+    >>> x = gt.zeros(4, device="host")
+    >>> may_share(x[:2], x[2:]), may_share(x[1:], x[:2])
+    (False, True)
+    """
+    cdef uint64_t first, last, source_first, source_last
+    tensor_span(target, &first, &last)
+    tensor_span(source, &source_first, &source_last)
+    return source_first < last and first < source_last

@@ -23,7 +23,7 @@ cdef class Operators:
     cdef public object negative, positive, abs, getitem, setitem, numpy, to_device
     cdef public object represent, dlpack, dlpack_device, array_interface, namespace
     cdef public object transpose, matrix_transpose, reduce, copy
-    cdef public object matmul_in_place
+    cdef public object matmul_in_place, divmod, any
 
 
 cdef Operators operators = Operators()
@@ -184,21 +184,26 @@ cdef class Tensor:
 
     def item(self):
         """Return the only element as a Python number; ValueError when there is not just one."""
-        if self.size_ != 1:
-            raise ValueError(f"item: the tensor has shape {self.shape}; one element is needed")
-        return operators.numpy(self).item()
+        return number_of(self, "item")
 
     def __bool__(self):
-        return bool(self.item())
+        if self.size_ != 1:
+            raise argument_error(
+                ValueError, "bool", Described(f"a tensor of shape {self.shape}"),
+                "one element; any() and all() tell whether some or every element is nonzero")
+        return bool(operators.numpy(self).item())
 
     def __int__(self):
-        return int(self.item())
+        return int(number_of(self, "int"))
 
     def __float__(self):
-        return float(self.item())
+        return float(number_of(self, "float"))
 
     def __complex__(self):
-        return complex(self.item())
+        return complex(number_of(self, "complex"))
+
+    def __contains__(self, value):
+        return bool(operators.any(operators.equal(self, value)))
 
     def __index__(self):
         if not (self.ndim_ == 0 and NUMPY_DTYPES[self.dtype_code].kind in "iu"):
@@ -348,6 +353,12 @@ cdef class Tensor:
     def __imod__(self, other):
         return operators.remainder(self, other, out=self)
 
+    def __divmod__(self, other):
+        return operators.divmod(self, other)
+
+    def __rdivmod__(self, other):
+        return operators.divmod(other, self)
+
     def __pow__(self, other):
         return operators.pow(self, other)
 
@@ -418,54 +429,15 @@ cdef bint is_operand(object value) noexcept:
         value, "dtype")
 
 
-cdef int describe(Tensor result, int dtype, int ndim, const int64_t* shape,
-                  const int64_t* strides) except -1:
-    """Write shape, strides and what follows from them; NULL strides mean row-major."""
-    cdef int i
-    cdef int64_t expected = 1
-    cdef int64_t most = 1       # elements, counted without the axes of extent 0
-    cdef int contiguous = 1
-    result.dtype_code = dtype
-    result.ndim_ = ndim
-    for i in range(ndim - 1, -1, -1):
-        result.shape_[i] = shape[i]
-        result.strides_[i] = expected if strides is NULL else strides[i]
-        if shape[i] != 1 and result.strides_[i] != expected:
-            contiguous = 0
-        if shape[i] > 0:
-            if (most | shape[i]) >> 29 and most > MAX_SIZE // shape[i]:     # divides rarely
-                raise ValueError(f"shape: got {tuple([shape[k] for k in range(ndim)])}; expected "
-                                 "at most 2**58 elements, counted without the axes of extent 0")
-            most *= shape[i]
-        expected *= shape[i]
-    result.size_ = expected
-    result.is_c_contiguous = contiguous or expected == 0
-    return 0
+cdef object number_of(Tensor a, str name):
+    """The only element as a Python number; ValueError names the function that wants it."""
+    if a.size_ != 1:
+        raise argument_error(ValueError, name, Described(f"a tensor of shape {a.shape}"),
+                             "one element")
+    return operators.numpy(a).item()
 
 
-cdef Tensor empty_tensor(int dtype, int ndim, const int64_t* shape, int device):
-    cdef Tensor result = Tensor.__new__(Tensor)
-    describe(result, dtype, ndim, shape, NULL)
-    result.storage = storage_new(device, <size_t> (result.size_ * dtype_itemsize(dtype)))
-    result.ptr = result.storage.ptr
-    return result
-
-
-cdef Tensor tensor_over(Storage storage, uint64_t ptr, int dtype, int ndim, const int64_t* shape,
-                        const int64_t* strides):
-    cdef Tensor result = Tensor.__new__(Tensor)
-    describe(result, dtype, ndim, shape, strides)
-    result.storage = storage
-    result.ptr = ptr
-    return result
-
-
-cdef Tensor view_tensor(Tensor base, uint64_t ptr, int ndim, const int64_t* shape,
-                        const int64_t* strides):
-    return tensor_over(base.storage, ptr, base.dtype_code, ndim, shape, strides)
-
-
-cdef int common_device(Tensor a, Tensor b, str function) except? -1000:
+cpdef int common_device(Tensor a, Tensor b, str function) except? -1000:
     if a.storage.device != b.storage.device:
         raise ValueError(f"{function}: the operands are on different devices, {a.device} and "
                          f"{b.device}; move one with to_device")

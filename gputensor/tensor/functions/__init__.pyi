@@ -1,4 +1,4 @@
-from typing import Any
+from typing import Any, overload
 
 from gputensor.tensor.core import Axis, Number, Tensor
 from gputensor.tensor.functions import elementwise_functions  # made by setup.py
@@ -23,6 +23,9 @@ __all__ = [
 ]
 __all__ += elementwise_functions.__all__
 
+@overload
+def where(condition: Tensor, /) -> tuple[Tensor, ...]: ...
+@overload
 def where(
     condition: Tensor, x1: Tensor | Number, x2: Tensor | Number, /, *, out: Tensor | None = None
 ) -> Tensor: ...
@@ -31,49 +34,71 @@ def clip(
     /,
     min: Tensor | Number | None = None,
     max: Tensor | Number | None = None,
-    *,
     out: Tensor | None = None,
 ) -> Tensor: ...
 def gelu(x: Tensor, /, *, approximate: str = "none", out: Tensor | None = None) -> Tensor: ...
 def sum(
     x: Tensor,
     /,
-    *,
     axis: Axis = None,
     dtype: Any = None,
-    keepdims: bool = False,
     out: Tensor | None = None,
+    keepdims: bool = False,
 ) -> Tensor: ...
 def prod(
     x: Tensor,
     /,
-    *,
     axis: Axis = None,
     dtype: Any = None,
-    keepdims: bool = False,
     out: Tensor | None = None,
-) -> Tensor: ...
-def max(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor: ...
-def min(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor: ...
-def argmax(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
-def argmin(x: Tensor, /, *, axis: int | None = None, keepdims: bool = False) -> Tensor: ...
-def any(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
-) -> Tensor: ...
-def all(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+    keepdims: bool = False,
 ) -> Tensor: ...
 def mean(
-    x: Tensor, /, *, axis: Axis = None, keepdims: bool = False, out: Tensor | None = None
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Tensor | None = None,
+    keepdims: bool = False,
+) -> Tensor: ...
+def max(
+    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+) -> Tensor: ...
+def min(
+    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+) -> Tensor: ...
+def any(
+    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+) -> Tensor: ...
+def all(
+    x: Tensor, /, axis: Axis = None, out: Tensor | None = None, keepdims: bool = False
+) -> Tensor: ...
+def argmax(
+    x: Tensor, /, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False
+) -> Tensor: ...
+def argmin(
+    x: Tensor, /, axis: int | None = None, out: Tensor | None = None, *, keepdims: bool = False
 ) -> Tensor: ...
 def var(
-    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Tensor | None = None,
+    ddof: float | None = None,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
 ) -> Tensor: ...
 def std(
-    x: Tensor, /, *, axis: Axis = None, correction: float = 0.0, keepdims: bool = False
+    x: Tensor,
+    /,
+    axis: Axis = None,
+    dtype: Any = None,
+    out: Tensor | None = None,
+    ddof: float | None = None,
+    keepdims: bool = False,
+    *,
+    correction: float | None = None,
 ) -> Tensor: ...
-def count_nonzero(x: Tensor, /, *, axis: Axis = None, keepdims: bool = False) -> Tensor: ...
+def count_nonzero(x: Tensor, /, axis: Axis = None, *, keepdims: bool = False) -> Tensor: ...

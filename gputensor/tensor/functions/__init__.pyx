@@ -15,13 +15,15 @@ from gputensor._kernels.faces cimport (
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
     RULE_FLOAT, RULE_SAME, RULE_WHERE, Tensor, axes_mask, axis_argument, check_distinct,
-    common_device, copied, dtype_argument, elementwise_tensor, empty_tensor, flag_argument,
-    number_kind, overlaps, tensor_argument, tensor_over, work_begin, work_end,
+    common_device, copied, copy_into, dtype_argument, elementwise_tensor, empty_tensor,
+    flag_argument, number_kind, overlaps, tensor_argument, tensor_over, work_begin, work_end,
 )
 
 from gputensor._arrays import promotion
+from gputensor._arrays.dtypes import iinfo
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor.errors import Described, argument_error
 
 # Made by setup.py from the table of operations; it lies in the build folder.
 include "elementwise_functions.pxi"

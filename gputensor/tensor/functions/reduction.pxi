@@ -100,15 +100,15 @@ cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int
                    a.dtype_code if code < 0 else code, out)
 
 
-cdef Tensor position(int op, str name, object x, object axis, object keepdims):
+cdef Tensor position(int op, str name, object x, object axis, object keepdims, object out):
     cdef Tensor a = tensor_argument(x, name)
     cdef int mask = (1 << a.ndim_) - 1
     if axis is not None:
         mask = 1 << axis_argument(axis, a.ndim_, name)
-    return reduced(op, name, a, mask, keepdims, a.dtype_code, DT_INT64, None)
+    return reduced(op, name, a, mask, keepdims, a.dtype_code, DT_INT64, out)
 
 
-def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None):
+def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the sum over `axis`; 0 when there are no elements.
 
     Parameters
@@ -129,7 +129,7 @@ def sum(x, /, *, axis=None, dtype=None, keepdims=False, out=None):
     return total(RED_SUM, "sum", x, axis, dtype, keepdims, out)
 
 
-def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None):
+def prod(x, /, axis=None, dtype=None, out=None, keepdims=False):
     """Return the product over `axis`; 1 when there are no elements. Arguments as for :func:`sum`.
 
     >>> prod(gt.asarray([2, 3, 4], device="host")).item()
@@ -138,7 +138,7 @@ def prod(x, /, *, axis=None, dtype=None, keepdims=False, out=None):
     return total(RED_PROD, "prod", x, axis, dtype, keepdims, out)
 
 
-def max(x, /, *, axis=None, keepdims=False, out=None):
+def max(x, /, axis=None, out=None, keepdims=False):
     """Return the greatest element over `axis`; ValueError when there is none.
 
     >>> max(gt.asarray([2, 3, 1], device="host")).item()
@@ -147,7 +147,7 @@ def max(x, /, *, axis=None, keepdims=False, out=None):
     return chosen(RED_MAX, "max", x, axis, keepdims, -1, out)
 
 
-def min(x, /, *, axis=None, keepdims=False, out=None):
+def min(x, /, axis=None, out=None, keepdims=False):
     """Return the least element over `axis`; ValueError when there is none.
 
     >>> min(gt.asarray([2, 3, 1], device="host")).item()
@@ -156,25 +156,25 @@ def min(x, /, *, axis=None, keepdims=False, out=None):
     return chosen(RED_MIN, "min", x, axis, keepdims, -1, out)
 
 
-def argmax(x, /, *, axis=None, keepdims=False):
+def argmax(x, /, axis=None, out=None, *, keepdims=False):
     """Return the int64 index of the first greatest element along `axis` (None: of all elements).
 
     >>> argmax(gt.asarray([2, 3, 3], device="host")).item()
     1
     """
-    return position(RED_ARGMAX, "argmax", x, axis, keepdims)
+    return position(RED_ARGMAX, "argmax", x, axis, keepdims, out)
 
 
-def argmin(x, /, *, axis=None, keepdims=False):
+def argmin(x, /, axis=None, out=None, *, keepdims=False):
     """Return the int64 index of the first least element along `axis` (None: of all elements).
 
     >>> argmin(gt.asarray([2, 1, 1], device="host")).item()
     1
     """
-    return position(RED_ARGMIN, "argmin", x, axis, keepdims)
+    return position(RED_ARGMIN, "argmin", x, axis, keepdims, out)
 
 
-def any(x, /, *, axis=None, keepdims=False, out=None):
+def any(x, /, axis=None, out=None, keepdims=False):
     """Return whether an element over `axis` is nonzero; False when there are none.
 
     >>> any(gt.asarray([0, 2], device="host")).item()
@@ -183,7 +183,7 @@ def any(x, /, *, axis=None, keepdims=False, out=None):
     return chosen(RED_ANY, "any", x, axis, keepdims, DT_BOOL, out)
 
 
-def all(x, /, *, axis=None, keepdims=False, out=None):
+def all(x, /, axis=None, out=None, keepdims=False):
     """Return whether every element over `axis` is nonzero; True when there are none.
 
     >>> all(gt.asarray([0, 2], device="host")).item()
@@ -192,85 +192,113 @@ def all(x, /, *, axis=None, keepdims=False, out=None):
     return chosen(RED_ALL, "all", x, axis, keepdims, DT_BOOL, out)
 
 
-def mean(x, /, *, axis=None, keepdims=False, out=None):
-    """Return the mean over `axis`; NaN when there are no elements.
+def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the mean over `axis`; NaN when there are no elements. Arguments as for :func:`sum`.
 
-    Bool and integers are summed in float64 and give float32.
+    Bool and integers are summed in float64 and give float32. With `dtype`, a floating-point or
+    complex one, the sum is computed and returned in that.
 
     >>> mean(gt.asarray([1, 2], device="host")).item()
     1.5
     """
     cdef Tensor a = tensor_argument(x, "mean")
-    cdef int kind = dtype_kind(a.dtype_code)
-    cdef bint is_whole = kind < KIND_FLOAT
+    cdef bint is_whole = dtype_kind(a.dtype_code) < KIND_FLOAT
+    cdef int code = dtype_argument(dtype, DT_FLOAT32 if is_whole else a.dtype_code)
+    cdef bint is_narrow = is_whole and dtype_kind(code) == KIND_FLOAT
     return reduced(RED_MEAN, "mean", a, axes_mask(axis, a.ndim_, "mean"), keepdims,
-                   DT_FLOAT64 if is_whole else a.dtype_code,
-                   DT_FLOAT32 if is_whole else a.dtype_code, out)
+                   DT_FLOAT64 if is_narrow else code, code, out)
 
 
-cdef Tensor wide_variance(str name, object x, object axis, object correction, object keepdims):
-    """The variance in the dtype it is computed in: float64 but for floats of up to 32 bits."""
+cdef object divisor(str name, object ddof, object correction):
+    """What is taken from the number of elements: one of two names for it."""
+    if ddof is not None and correction is not None:
+        raise argument_error(TypeError, f"{name}: ddof and correction", Described("both"),
+                             "one of them: they mean the same")
+    value = correction if ddof is None else ddof
+    if value is None:
+        return 0
+    if number_kind(value) not in (0, 1, 2):
+        raise argument_error(TypeError, f"{name}: correction", value, "a number")
+    return value
+
+
+# The variance, or its root, in the dtype asked for. It is computed in float64 but for floats of up
+# to 32 bits.
+cdef Tensor spread(str name, object x, object axis, int code, object out, object correction,
+                   object keepdims):
     cdef Tensor a = tensor_argument(x, name)
     cdef int mask = axes_mask(axis, a.ndim_, name)
-    cdef bint is_kept = flag_argument(keepdims, name, "keepdims")
     cdef int64_t count = 1
     cdef int i
-    if number_kind(correction) not in (0, 1, 2):
-        raise TypeError(f"{name}: correction is a {type(correction).__name__}; a number is needed")
-    if dtype_kind(a.dtype_code) == KIND_COMPLEX:
-        raise TypeError(f"{name}: a real dtype is needed, not {a.dtype}")
+    if dtype_kind(a.dtype_code) == KIND_COMPLEX or dtype_kind(code) != KIND_FLOAT:
+        bad = a.dtype_code if dtype_kind(a.dtype_code) == KIND_COMPLEX else code
+        raise argument_error(TypeError, f"{name}: dtype", Described(DTYPES[bad].name), "a real one")
     for i in range(a.ndim_):
         if mask >> i & 1:
             count *= a.shape_[i]
     # Squares of 16-bit floats are summed in float32, so that they are rounded once.
-    code = DT_FLOAT32 if dtype_kind(a.dtype_code) >= KIND_FLOAT else DT_FLOAT64
-    code = DT_FLOAT64 if a.dtype_code == DT_FLOAT64 else code
-    wide = a if a.dtype_code == code else copied(a, code)
-    distance = square(subtract(wide, mean(wide, axis=axis, keepdims=True)))
-    divisor = count - correction
-    result = sum(distance, axis=axis, keepdims=is_kept)
-    result /= divisor if divisor > 0 else 0.0
-    return result
+    wide_code = DT_FLOAT32 if dtype_kind(a.dtype_code) >= KIND_FLOAT else DT_FLOAT64
+    wide_code = DT_FLOAT64 if DT_FLOAT64 in (a.dtype_code, code) else wide_code
+    if out is not None:
+        shape = tuple([1 if mask >> i & 1 else a.shape_[i] for i in range(a.ndim_)
+                       if keepdims or not mask >> i & 1])
+        checked_result(name, out, a, shape, code)
+    wide = a if a.dtype_code == wide_code else copied(a, wide_code)
+    distance = square(subtract(wide, mean(wide, axis, keepdims=True)))
+    result = sum(distance, axis, keepdims=keepdims)
+    result /= count - correction if count > correction else 0.0
+    if name == "std":
+        result = sqrt(result, out=result)
+    if out is not None:
+        copy_into(<Tensor> out, result)
+        return out
+    return result if (<Tensor> result).dtype_code == code else copied(<Tensor> result, code)
 
 
-cdef Tensor of_spread(Tensor result, object x):
-    """`result` in the dtype that var and std of `x` have."""
-    cdef int code = (<Tensor> x).dtype_code
-    code = code if dtype_kind(code) == KIND_FLOAT else DT_FLOAT32
-    return result if result.dtype_code == code else copied(result, code)
+cdef int spread_code(object x, str name, object dtype) except -1:
+    """The dtype of var and std: that of a float, float32 for bool and integers."""
+    cdef int code = (<Tensor> tensor_argument(x, name)).dtype_code
+    return dtype_argument(dtype, DT_FLOAT32 if dtype_kind(code) < KIND_FLOAT else code)
 
 
-def var(x, /, *, axis=None, correction=0.0, keepdims=False):
+def var(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
     """Return the variance over `axis`: the mean squared distance from the mean.
 
     Bool and integers are computed with in float64 and give float32.
 
     Parameters
     ----------
-    correction : float
-        The divisor is the number of elements less `correction`, or 0 when that is negative; 1 gives
-        the unbiased estimate.
+    ddof, correction : float
+        The divisor is the number of elements less this number, or 0 when that is negative. Two
+        names for one argument, NumPy's and the array API's; 0 when neither is given. PyTorch's
+        default is 1, the unbiased estimate.
+    dtype : dtype, optional
+        A real floating-point dtype to compute in and to return.
 
     >>> var(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
     """
-    return of_spread(wide_variance("var", x, axis, correction, keepdims), x)
+    return spread("var", x, axis, spread_code(x, "var", dtype), out,
+                  divisor("var", ddof, correction), flag_argument(keepdims, "var", "keepdims"))
 
 
-def std(x, /, *, axis=None, correction=0.0, keepdims=False):
-    """Return the standard deviation over `axis`: the root of :func:`var`.
+def std(x, /, axis=None, dtype=None, out=None, ddof=None, keepdims=False, *, correction=None):
+    """Return the standard deviation over `axis`: the root of :func:`var`, whose arguments it has.
 
     >>> std(gt.asarray([1.0, 3.0], device="host")).item()
     1.0
     """
-    return of_spread(sqrt(wide_variance("std", x, axis, correction, keepdims)), x)
+    return spread("std", x, axis, spread_code(x, "std", dtype), out,
+                  divisor("std", ddof, correction), flag_argument(keepdims, "std", "keepdims"))
 
 
-def count_nonzero(x, /, *, axis=None, keepdims=False):
+def count_nonzero(x, /, axis=None, *, keepdims=False):
     """Return the int64 number of nonzero elements over `axis`.
 
     >>> count_nonzero(gt.asarray([0, 2, 3], device="host")).item()
     2
     """
     cdef Tensor a = tensor_argument(x, "count_nonzero")
-    return sum(a != 0, axis=axis, keepdims=flag_argument(keepdims, "count_nonzero", "keepdims"))
+    cdef bint is_kept = flag_argument(keepdims, "count_nonzero", "keepdims")
+    cdef int mask = axes_mask(axis, a.ndim_, "count_nonzero")
+    return reduced(RED_SUM, "count_nonzero", a != 0, mask, is_kept, DT_INT64, DT_INT64, None)

@@ -4,23 +4,45 @@ The others are made from the table of operations (source.py). `out` is as there.
 """
 
 
-def where(condition, x1, x2, /, *, out=None):
+def where(condition, x1=None, x2=None, /, *, out=None):
     """Return x1 where `condition` is true and x2 elsewhere.
 
-    `condition` is a tensor; x1 and x2 are tensors or Python numbers.
+    `condition` is a tensor; x1 and x2 are tensors or Python numbers. Without x1 and x2 the result
+    is that of :func:`nonzero`: one int64 tensor of positions for each axis.
 
     >>> where(gt.asarray([True, False], device="host"), 1, 2).numpy()
     array([1, 2])
     """
+    if x1 is None and x2 is None and out is None:
+        return tensor_argument(condition, "where").nonzero()
     return elementwise_tensor(OP_WHERE, "where", (condition, x1, x2), out, RULE_WHERE)
 
 
-def clip(x, /, min=None, max=None, *, out=None):
+cdef object bound(object number, object other, Tensor a, bint is_lower):
+    """A bound of integers that their dtype does not hold, as the last one that it does hold.
+
+    A bound that leaves no value of the dtype stays as it is, for the error that it raises.
+    """
+    cdef int kind = dtype_kind(a.dtype_code)
+    if number_kind(number) != 1 or kind not in (KIND_INT, KIND_UINT) or number_kind(other) > 1:
+        return number
+    limits = iinfo(a.dtype)
+    if is_lower:
+        return limits.min if number < limits.min else number
+    return limits.max if number > limits.max else number
+
+
+def clip(x, /, min=None, max=None, out=None):
     """Return x, raised to `min` and lowered to `max`; None is no limit.
+
+    `min` and `max` are tensors or numbers. An int beyond what an integer dtype holds is no limit
+    either, as far as it never binds.
 
     >>> clip(gt.asarray([1, 5, 9], device="host"), 2, 8).numpy()
     array([2, 5, 8])
     """
+    if type(x) is Tensor:
+        min, max = bound(min, max, <Tensor> x, True), bound(max, min, <Tensor> x, False)
     if min is None and max is None:
         return elementwise_tensor(OP_COPY, "clip", (x,), out, RULE_SAME)
     if max is None:

@@ -11,7 +11,7 @@ import textwrap
 __all__ = ["cython_source", "docstring", "stub_source"]
 
 _FUNCTION = '''
-def {name}({parameters}, /, *, out=None):
+def {name}({parameters}, /, out=None):
     """{doc}
     """
     return elementwise_tensor({code}, "{name}", ({arguments}), out, RULE_{rule})
@@ -95,6 +95,6 @@ def stub_source(rows):
         annotation = "Tensor" if row.arity == 1 else "Tensor | Number"
         inputs = "".join(f"{name}: {annotation}, " for name in row.parameters)
         text.append(
-            f"def {row.public_name}(\n    {inputs}/, *, out: Tensor | None = None\n) -> Tensor: ..."
+            f"def {row.public_name}(\n    {inputs}/, out: Tensor | None = None\n) -> Tensor: ..."
         )
     return "\n".join([*text, ""])

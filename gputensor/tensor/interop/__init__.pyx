@@ -37,7 +37,7 @@ from gputensor.tensor.core cimport (
 from gputensor.tensor.transfer cimport download, moved, upload
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import DeviceError, raise_for_status
+from gputensor.errors import Described, DeviceError, argument_error, raise_for_status
 
 include "foreign.pxi"
 include "cuda_interface.pxi"

@@ -7,7 +7,7 @@ must fit a requested integer dtype; the elements of arrays are converted as `ast
 """
 
 
-def asarray(obj, /, *, dtype=None, device=None, copy=None):
+def asarray(obj, /, dtype=None, *, device=None, copy=None):
     """Return a tensor with the values of `obj`.
 
     Parameters
@@ -215,6 +215,24 @@ def reinterpreted(x, dtype, /):
     return tensor_over(a.storage, a.ptr, code, a.ndim_, a.shape_, a.strides_)
 
 
+def part_view(x, is_imaginary, /):
+    """Return the real or the imaginary parts of a complex tensor as a view.
+
+    >>> part_view(asarray([1 + 2j, 3 + 4j], device="host"), True).tolist()
+    [2.0, 4.0]
+    """
+    cdef Tensor a = tensor_argument(x, "part_view")
+    cdef int code = DT_FLOAT32 if a.dtype_code == DT_COMPLEX64 else DT_FLOAT64
+    cdef int64_t[16] strides
+    cdef int i
+    if dtype_kind(a.dtype_code) != KIND_COMPLEX:
+        raise argument_error(TypeError, "part_view: x", Described(a.dtype), "a complex dtype")
+    for i in range(a.ndim_):
+        strides[i] = 2 * a.strides_[i]
+    return tensor_over(a.storage, a.ptr + (dtype_itemsize(code) if is_imaginary else 0), code,
+                       a.ndim_, a.shape_, strides)
+
+
 def copy(x, /):
     """Return a row-major copy of `x` on its device.
 
@@ -233,16 +251,6 @@ def ascontiguous(x, /):
     """
     cdef Tensor a = tensor_argument(x, "ascontiguous")
     return a if a.is_c_contiguous else copied(a, a.dtype_code)
-
-
-def to(x, device=None, dtype=None):
-    """Return `x` on `device` and with `dtype`; itself when it is so already.
-
-    >>> to(asarray([1.5], device="host"), "host", dtype="float16").dtype
-    dtype('float16')
-    """
-    result = x if dtype is None else astype(x, dtype, copy=False)
-    return result if device is None else result.to_device(device)
 
 
 def reduce(Tensor x):

@@ -5,7 +5,7 @@ stream. The default dtype is float32, also for Python floats; ints give int64.
 """
 
 
-def empty(shape, *, dtype=None, device=None):
+def empty(shape, dtype=None, *, device=None):
     """Return a new tensor with undefined values.
 
     Parameters
@@ -29,7 +29,7 @@ def empty(shape, *, dtype=None, device=None):
     return empty_tensor(dtype_argument(dtype, DT_FLOAT32), ndim, dims, device_argument(device))
 
 
-def full(shape, fill_value, *, dtype=None, device=None):
+def full(shape, fill_value, dtype=None, *, device=None):
     """Return a new tensor with every element equal to `fill_value`, a number.
 
     Without `dtype` an int gives int64, a float float32, a bool bool, a complex complex64, and a
@@ -53,7 +53,7 @@ def full(shape, fill_value, *, dtype=None, device=None):
     return result
 
 
-def zeros(shape, *, dtype=None, device=None):
+def zeros(shape, dtype=None, *, device=None):
     """Return a new tensor of zeros; float32 unless `dtype` is given.
 
     >>> zeros(2, device="host").numpy()
@@ -62,7 +62,7 @@ def zeros(shape, *, dtype=None, device=None):
     return full(shape, 0, dtype="float32" if dtype is None else dtype, device=device)
 
 
-def ones(shape, *, dtype=None, device=None):
+def ones(shape, dtype=None, *, device=None):
     """Return a new tensor of ones; float32 unless `dtype` is given.
 
     >>> ones(2, dtype="int8", device="host").numpy()
@@ -77,7 +77,7 @@ cdef Tensor empty_for(object x, object dtype, object device, str name):
                         a.storage.device if device is None else device_argument(device))
 
 
-def empty_like(x, /, *, dtype=None, device=None):
+def empty_like(x, /, dtype=None, *, device=None):
     """Return an undefined tensor with the shape of `x`, and its dtype and device unless given.
 
     >>> empty_like(zeros(3, device="host")).shape
@@ -86,7 +86,7 @@ def empty_like(x, /, *, dtype=None, device=None):
     return empty_for(x, dtype, device, "empty_like")
 
 
-def full_like(x, /, fill_value, *, dtype=None, device=None):
+def full_like(x, /, fill_value, dtype=None, *, device=None):
     """Return a constant tensor with the shape of `x`, and its dtype and device unless given.
 
     >>> full_like(zeros(2, device="host"), 3).numpy()
@@ -97,22 +97,26 @@ def full_like(x, /, fill_value, *, dtype=None, device=None):
     return result
 
 
-def zeros_like(x, /, *, dtype=None, device=None):
+def zeros_like(x, /, dtype=None, *, device=None):
     """Return zeros with the shape of `x`, and its dtype and device unless given.
 
     >>> zeros_like(ones(2, device="host")).numpy()
     array([0., 0.], dtype=float32)
     """
-    return full_like(x, 0, dtype=dtype, device=device)
+    cdef Tensor result = empty_for(x, dtype, device, "zeros_like")
+    fill_with(result, 0)
+    return result
 
 
-def ones_like(x, /, *, dtype=None, device=None):
+def ones_like(x, /, dtype=None, *, device=None):
     """Return ones with the shape of `x`, and its dtype and device unless given.
 
     >>> ones_like(zeros(2, device="host")).numpy()
     array([1., 1.], dtype=float32)
     """
-    return full_like(x, 1, dtype=dtype, device=device)
+    cdef Tensor result = empty_for(x, dtype, device, "ones_like")
+    fill_with(result, 1)
+    return result
 
 
 cdef Tensor progression(int64_t count, int dtype, int device, object start, object step):
@@ -139,7 +143,7 @@ cdef Tensor progression(int64_t count, int dtype, int device, object start, obje
     return result
 
 
-def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
+def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     """Return ``start, start + step, ...`` up to but without `stop`, in one dimension.
 
     With one argument the values go from 0. Without `dtype`, ints give int64 and floats float32.
@@ -171,7 +175,7 @@ def arange(start, /, stop=None, step=1, *, dtype=None, device=None):
     return progression(count, code, device_argument(device), start, step)
 
 
-def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
+def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None):
     """Return `num` values from `start` to `stop` at equal distances.
 
     Parameters
@@ -204,7 +208,7 @@ def linspace(start, stop, /, num, *, dtype=None, device=None, endpoint=True):
     return result
 
 
-def eye(n_rows, n_cols=None, /, *, k=0, dtype=None, device=None):
+def eye(n_rows, n_cols=None, /, k=0, dtype=None, *, device=None):
     """Return a matrix with ones on diagonal `k` and zeros elsewhere.
 
     `k` > 0 is above the main diagonal. float32 unless `dtype` is given.
@@ -246,7 +250,7 @@ cdef Tensor triangle(object x, object k, bint is_lower, str name):
     return where(keep, a, False)
 
 
-def tril(x, /, *, k=0):
+def tril(x, /, k=0):
     """Return a copy of matrices with zeros above diagonal `k`.
 
     >>> tril(ones((2, 2), device="host")).numpy()
@@ -256,7 +260,7 @@ def tril(x, /, *, k=0):
     return triangle(x, k, True, "tril")
 
 
-def triu(x, /, *, k=0):
+def triu(x, /, k=0):
     """Return a copy of matrices with zeros below diagonal `k`.
 
     >>> triu(ones((2, 2), device="host")).numpy()

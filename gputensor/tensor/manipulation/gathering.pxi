@@ -151,7 +151,7 @@ def nonzero(x, /):
     return tuple(mask_indices(a))
 
 
-def take(x, indices, /, *, axis=None):
+def take(x, indices, /, axis=None):
     """Return the slices of `x` along `axis` that an integer tensor names; stays on the device.
 
     `axis` may be left out when `x` has one dimension. The result has the shape of `indices` in

@@ -5,12 +5,25 @@ Everything is made of a new tensor and writes to slices of it, one kernel for ea
 
 import operator
 
+import numpy as np
+
 from gputensor._arrays.promotion import result_type
-from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import (
+    axis_argument,
+    common_device,
+    may_share,
+    out_argument,
+    tensor_argument,
+)
 from gputensor.tensor.interop import copy
 from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
+from gputensor.tensor.manipulation.axes import atleast_1d, atleast_2d, atleast_3d
 
-__all__ = ["concat", "meshgrid", "repeat", "roll", "stack", "tile", "unstack"]
+__all__ = [
+    "append", "column_stack", "concat", "dstack", "hstack", "meshgrid", "repeat", "roll", "stack",
+    "tile", "unstack", "vstack",
+]  # fmt: skip
 
 
 def _whole(value, name, argument):
@@ -32,38 +45,43 @@ def _at(axis, key):
     return (slice(None),) * axis + (key,)
 
 
-def concat(arrays, /, *, axis=0):
-    """Return the tensors joined along an axis that they have; None joins them flattened.
-
-    Parameters
-    ----------
-    arrays : sequence of Tensor
-        At least one; equal shapes but for `axis`, one device. The dtype is their common one.
-    axis : int or None
-
-    >>> import gputensor as gt
-    >>> concat([gt.zeros(1, device="host"), gt.ones(2, device="host")]).numpy()
-    array([0., 1., 1.], dtype=float32)
-    """
-    arrays = list(arrays)
+def _tensors(arrays, name):
+    """The tensors of a sequence, of which there is one at least."""
+    try:
+        arrays = list(arrays)
+    except TypeError:
+        raise argument_error(
+            TypeError, f"{name}: arrays", arrays, "a sequence of tensors"
+        ) from None
     if not arrays:
-        raise ValueError("concat: no tensors came; at least one is needed")
+        raise argument_error(ValueError, f"{name}: arrays", arrays, "at least one tensor")
     for one in arrays:
-        tensor_argument(one, "concat")
-    if axis is None:
-        arrays, axis = [reshape(one, -1) for one in arrays], 0
+        tensor_argument(one, name)
+    return arrays
+
+
+def _joined(arrays, axis, dtype, out, name):
     first = arrays[0]
-    axis = axis_argument(axis, first.ndim, "concat")
+    axis = axis_argument(axis, first.ndim, name)
     for one in arrays:
         if one.ndim != first.ndim or any(
             a != b for i, (a, b) in enumerate(zip(one.shape, first.shape, strict=True)) if i != axis
         ):
-            raise ValueError(
-                f"concat: shapes {first.shape} and {one.shape} differ elsewhere than in axis {axis}"
+            raise argument_error(
+                ValueError,
+                f"{name}: arrays",
+                Described(f"shapes {first.shape} and {one.shape}"),
+                f"extents that differ in axis {axis} only",
             )
+        common_device(first, one, name)
     shape = list(first.shape)
     shape[axis] = sum(one.shape[axis] for one in arrays)
-    result = empty(shape, dtype=result_type(*arrays), device=first.device)
+    dtype = result_type(*arrays) if dtype is None else dtype
+    if out is None:
+        result = empty(shape, dtype=dtype, device=first.device)
+    else:
+        result = out_argument(out, first, tuple(shape), dtype, name)
+        arrays = [copy(one) if may_share(result, one) else one for one in arrays]
     start = 0
     for one in arrays:
         result[_at(axis, slice(start, start + one.shape[axis]))] = one
@@ -71,23 +89,102 @@ def concat(arrays, /, *, axis=0):
     return result
 
 
-def stack(arrays, /, *, axis=0):
+def concat(arrays, /, axis=0, out=None, *, dtype=None):
+    """Return the tensors joined along an axis that they have; None joins them flattened.
+
+    Parameters
+    ----------
+    arrays : sequence of Tensor
+        At least one; equal shapes but for `axis`, one device. The dtype is their common one unless
+        `dtype` is given.
+    axis : int or None
+
+    >>> import gputensor as gt
+    >>> concat([gt.zeros(1, device="host"), gt.ones(2, device="host")]).numpy()
+    array([0., 1., 1.], dtype=float32)
+    """
+    arrays = _tensors(arrays, "concat")
+    if axis is None:
+        arrays, axis = [reshape(one, -1) for one in arrays], 0
+    return _joined(arrays, axis, dtype, out, "concat")
+
+
+def stack(arrays, /, axis=0, out=None, *, dtype=None):
     """Return tensors of one shape joined along a new axis at `axis` of the result.
 
     >>> import gputensor as gt
     >>> stack([gt.zeros(2, device="host"), gt.ones(2, device="host")], axis=1).shape
     (2, 2)
     """
-    arrays = list(arrays)
-    for one in arrays:
-        tensor_argument(one, "stack")
+    arrays = _tensors(arrays, "stack")
     if len({one.shape for one in arrays}) > 1:
-        shapes = ", ".join(str(one.shape) for one in arrays)
-        raise ValueError(f"stack: the shapes differ: {shapes}")
-    return concat([expand_dims(one, axis=axis) for one in arrays], axis=axis)
+        got = Described(f"shapes {', '.join(str(one.shape) for one in arrays)}")
+        raise argument_error(ValueError, "stack: arrays", got, "one shape")
+    axis = axis_argument(axis, arrays[0].ndim + 1, "stack")
+    return _joined([expand_dims(one, axis) for one in arrays], axis, dtype, out, "stack")
 
 
-def unstack(x, /, *, axis=0):
+def vstack(arrays, /, *, dtype=None):
+    """Return tensors joined along the first axis; vectors become rows.
+
+    >>> import gputensor as gt
+    >>> vstack([gt.zeros(2, device="host"), gt.ones((3, 2), device="host")]).shape
+    (4, 2)
+    """
+    rows = [atleast_2d(one) for one in _tensors(arrays, "vstack")]
+    return _joined(rows, 0, dtype, None, "vstack")
+
+
+def hstack(arrays, /, *, dtype=None):
+    """Return tensors joined along the second axis, vectors along their only one.
+
+    >>> import gputensor as gt
+    >>> hstack([gt.zeros((3, 1), device="host"), gt.ones((3, 2), device="host")]).shape
+    (3, 3)
+    """
+    arrays = [atleast_1d(one) for one in _tensors(arrays, "hstack")]
+    return _joined(arrays, 0 if arrays[0].ndim == 1 else 1, dtype, None, "hstack")
+
+
+def dstack(arrays, /, *, dtype=None):
+    """Return tensors joined along the third axis; see :func:`atleast_3d` for shorter shapes.
+
+    >>> import gputensor as gt
+    >>> dstack([gt.zeros((3, 2), device="host"), gt.ones((3, 2), device="host")]).shape
+    (3, 2, 2)
+    """
+    return _joined(
+        [atleast_3d(one) for one in _tensors(arrays, "dstack")], 2, dtype, None, "dstack"
+    )
+
+
+def column_stack(arrays, /):
+    """Return tensors joined along the second axis; vectors become columns.
+
+    >>> import gputensor as gt
+    >>> column_stack([gt.zeros(3, device="host"), gt.ones((3, 2), device="host")]).shape
+    (3, 3)
+    """
+    arrays = [
+        reshape(one, (-1, 1)) if one.ndim < 2 else one for one in _tensors(arrays, "column_stack")
+    ]
+    return _joined(arrays, 1, None, None, "column_stack")
+
+
+def append(x, values, /, axis=None):
+    """Return `x` followed by the tensor `values` along `axis` (None: both flattened).
+
+    >>> import gputensor as gt
+    >>> append(gt.zeros(1, device="host"), gt.ones(2, device="host")).tolist()
+    [0.0, 1.0, 1.0]
+    """
+    arrays = _tensors((x, values), "append")
+    if axis is None:
+        arrays, axis = [reshape(one, -1) for one in arrays], 0
+    return _joined(arrays, axis, None, None, "append")
+
+
+def unstack(x, /, axis=0):
     """Return the slices of `x` along `axis`, as a tuple of views.
 
     >>> import gputensor as gt
@@ -99,7 +196,7 @@ def unstack(x, /, *, axis=0):
     return tuple(x[_at(axis, i)] for i in range(x.shape[axis]))
 
 
-def roll(x, /, shift, *, axis=None):
+def roll(x, /, shift, axis=None):
     """Return a copy with the elements moved by `shift` places, round the end, along `axis`.
 
     `shift` and `axis` are ints or tuples of one length; axis None rolls the flattened tensor.
@@ -134,7 +231,9 @@ def tile(x, repetitions, /):
            [0, 1, 0, 1]])
     """
     tensor_argument(x, "tile")
-    repetitions = [_whole(one, "tile", "a repetition") for one in _several(repetitions)]
+    repetitions = [_whole(one, "tile", "repetitions") for one in _several(repetitions)]
+    if any(one < 0 for one in repetitions):
+        raise argument_error(ValueError, "tile: repetitions", repetitions, "0 or more")
     ndim = max(x.ndim, len(repetitions))
     shape = (1,) * (ndim - x.ndim) + x.shape
     times = (1,) * (ndim - len(repetitions)) + tuple(repetitions)
@@ -144,20 +243,33 @@ def tile(x, repetitions, /):
     return reshape(broadcast_to(spread, target), result, copy=True)
 
 
-def repeat(x, repeats, /, *, axis=None):
+def repeat(x, repeats, /, axis=None):
     """Return `x` with each element repeated `repeats` times along `axis` (None: flattened).
+
+    `repeats` is an int, or one for each element along the axis in a tensor, array or list; the
+    values of a tensor decide the shape, so they are waited for.
 
     >>> import gputensor as gt
     >>> repeat(gt.arange(2, device="host"), 2).numpy()
     array([0, 0, 1, 1])
     """
     tensor_argument(x, "repeat")
-    repeats = _whole(repeats, "repeat", "repeats")
-    if repeats < 0:
-        raise ValueError(f"repeat: repeats is {repeats}; 0 or more is needed")
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, "repeat")
+    counts = np.asarray(repeats)
+    if counts.dtype.kind not in "iu" and counts.size:
+        raise argument_error(TypeError, "repeat: repeats", Described(counts.dtype), "ints")
+    if counts.size and counts.min() < 0:
+        raise argument_error(ValueError, "repeat: repeats", repeats, "0 or more")
+    if counts.size != 1:
+        if counts.shape != (x.shape[axis],):
+            rule = f"one for each of {x.shape[axis]} elements"
+            got = Described(f"shape {counts.shape}")
+            raise argument_error(ValueError, "repeat: repeats", got, rule)
+        counts = counts.astype(np.int64)
+        return x[_at(axis, np.repeat(np.arange(x.shape[axis]), counts))]
+    repeats = int(counts.reshape(()))
     spread = expand_dims(x, axis=axis + 1)
     target = (*x.shape[: axis + 1], repeats, *x.shape[axis + 1 :])
     shape = (*x.shape[:axis], x.shape[axis] * repeats, *x.shape[axis + 1 :])

@@ -196,7 +196,7 @@ def moveaxis(x, source, destination, /):
     return permute_dims(a, [placed[i] if i in placed else next(rest) for i in range(a.ndim_)])
 
 
-def expand_dims(x, /, *, axis=0):
+def expand_dims(x, /, axis=0):
     """Return a view with axes of extent 1 put at `axis`, an int or a tuple, of the result.
 
     >>> expand_dims(gt.zeros(3, device="host"), axis=1).shape
@@ -249,7 +249,7 @@ def squeeze(x, /, axis=None):
     return view_tensor(a, a.ptr, ndim, shape, strides)
 
 
-def flip(x, /, *, axis=None):
+def flip(x, /, axis=None):
     """Return a view with the order along `axis`, an int or a tuple (None: all), reversed.
 
     >>> flip(gt.arange(3, device="host")).numpy()
@@ -267,6 +267,22 @@ def flip(x, /, *, axis=None):
             strides[i] = -a.strides_[i]
     return view_tensor(a, a.ptr + <uint64_t> (reach * dtype_itemsize(a.dtype_code)), a.ndim_,
                        a.shape_, strides)
+
+
+def diagonal_view(Tensor tensor, int first, int second):
+    """Return a view in which axis `first` walks the diagonal of axes `first` and `second`."""
+    cdef int64_t[MAX_NDIM] shape
+    cdef int64_t[MAX_NDIM] strides
+    cdef int axis
+    cdef int count = 0
+    for axis in range(tensor.ndim_):
+        if axis == second:
+            continue
+        shape[count], strides[count] = tensor.shape_[axis], tensor.strides_[axis]
+        if axis == first:
+            strides[count] += tensor.strides_[second]
+        count += 1
+    return view_tensor(tensor, tensor.ptr, count, shape, strides)
 
 
 def broadcast_to(x, /, shape):

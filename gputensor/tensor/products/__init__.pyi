@@ -70,7 +70,6 @@ def dot(
 def vecdot(
     x1: Tensor, x2: Tensor, /, *, axis: int = -1, precision: str | Precision | None = None
 ) -> Tensor: ...
-def diagonal_view(tensor: Tensor, first: int, second: int) -> Tensor: ...
 def linear(
     input: Tensor,
     weight: Tensor,

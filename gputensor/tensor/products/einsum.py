@@ -13,13 +13,13 @@ import operator
 
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.functions import sum as sum_over
-from gputensor.tensor.manipulation import permute_dims, reshape
-from gputensor.tensor.products import diagonal_view, matmul
+from gputensor.tensor.manipulation import diagonal_view, permute_dims, reshape
+from gputensor.tensor.products import matmul
 
 __all__ = ["einsum", "tensordot"]
 
 
-def tensordot(x1, x2, /, *, axes=2, precision=None):
+def tensordot(x1, x2, /, axes=2, *, precision=None):
     """Sum the products over pairs of axes.
 
     Parameters

@@ -229,22 +229,6 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
     return view_tensor(result, result.ptr, result.ndim_ - 2, result.shape_, result.strides_)
 
 
-def diagonal_view(Tensor tensor, int first, int second):
-    """Return a view in which axis `first` walks the diagonal of axes `first` and `second`."""
-    cdef int64_t[MAX_NDIM] shape
-    cdef int64_t[MAX_NDIM] strides
-    cdef int axis
-    cdef int count = 0
-    for axis in range(tensor.ndim_):
-        if axis == second:
-            continue
-        shape[count], strides[count] = tensor.shape_[axis], tensor.strides_[axis]
-        if axis == first:
-            strides[count] += tensor.strides_[second]
-        count += 1
-    return view_tensor(tensor, tensor.ptr, count, shape, strides)
-
-
 cdef Tensor transposed(Tensor matrix):
     cdef int64_t[2] shape
     cdef int64_t[2] strides

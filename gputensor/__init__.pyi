@@ -1,0 +1,343 @@
+# Made by tests/support/public_stubs.py.
+from gputensor import blas as blas
+from gputensor import device as device
+from gputensor import graphs as graphs
+from gputensor import memory as memory
+from gputensor._arrays.dtypes import bfloat16 as bfloat16
+from gputensor._arrays.dtypes import bool_ as bool_
+from gputensor._arrays.dtypes import complex64 as complex64
+from gputensor._arrays.dtypes import complex128 as complex128
+from gputensor._arrays.dtypes import finfo as finfo
+from gputensor._arrays.dtypes import float8_e4m3 as float8_e4m3
+from gputensor._arrays.dtypes import float8_e5m2 as float8_e5m2
+from gputensor._arrays.dtypes import float16 as float16
+from gputensor._arrays.dtypes import float32 as float32
+from gputensor._arrays.dtypes import float64 as float64
+from gputensor._arrays.dtypes import iinfo as iinfo
+from gputensor._arrays.dtypes import int8 as int8
+from gputensor._arrays.dtypes import int16 as int16
+from gputensor._arrays.dtypes import int32 as int32
+from gputensor._arrays.dtypes import int64 as int64
+from gputensor._arrays.dtypes import isdtype as isdtype
+from gputensor._arrays.dtypes import uint8 as uint8
+from gputensor._arrays.dtypes import uint16 as uint16
+from gputensor._arrays.dtypes import uint32 as uint32
+from gputensor._arrays.dtypes import uint64 as uint64
+from gputensor._arrays.promotion import can_cast as can_cast
+from gputensor._arrays.promotion import result_type as result_type
+from gputensor.device import can_device_access_peer as can_device_access_peer
+from gputensor.device import current_device as current_device
+from gputensor.device import device_count as device_count
+from gputensor.device import get_device_capability as get_device_capability
+from gputensor.device import get_device_name as get_device_name
+from gputensor.device import get_device_properties as get_device_properties
+from gputensor.device import is_available as is_available
+from gputensor.device import is_bf16_supported as is_bf16_supported
+from gputensor.errors import DeviceError as DeviceError
+from gputensor.errors import DriverError as DriverError
+from gputensor.errors import GpuTensorError as GpuTensorError
+from gputensor.errors import OutOfMemoryError as OutOfMemoryError
+from gputensor.streams import Device as Device
+from gputensor.streams import Event as Event
+from gputensor.streams import ExternalStream as ExternalStream
+from gputensor.streams import Stream as Stream
+from gputensor.streams import current_stream as current_stream
+from gputensor.streams import default_stream as default_stream
+from gputensor.streams import ordering as ordering
+from gputensor.streams import set_stream as set_stream
+from gputensor.streams import stream as stream
+from gputensor.streams import synchronize as synchronize
+from gputensor.streams.queue import set_device as set_device
+from gputensor.tensor.core import Tensor as Tensor
+from gputensor.tensor.functions import abs as abs
+from gputensor.tensor.functions import acos as acos
+from gputensor.tensor.functions import acosh as acosh
+from gputensor.tensor.functions import add as add
+from gputensor.tensor.functions import all as all
+from gputensor.tensor.functions import any as any
+from gputensor.tensor.functions import argmax as argmax
+from gputensor.tensor.functions import argmin as argmin
+from gputensor.tensor.functions import asin as asin
+from gputensor.tensor.functions import asinh as asinh
+from gputensor.tensor.functions import atan as atan
+from gputensor.tensor.functions import atan2 as atan2
+from gputensor.tensor.functions import atanh as atanh
+from gputensor.tensor.functions import bitwise_and as bitwise_and
+from gputensor.tensor.functions import bitwise_invert as bitwise_invert
+from gputensor.tensor.functions import bitwise_left_shift as bitwise_left_shift
+from gputensor.tensor.functions import bitwise_or as bitwise_or
+from gputensor.tensor.functions import bitwise_right_shift as bitwise_right_shift
+from gputensor.tensor.functions import bitwise_xor as bitwise_xor
+from gputensor.tensor.functions import cbrt as cbrt
+from gputensor.tensor.functions import ceil as ceil
+from gputensor.tensor.functions import clip as clip
+from gputensor.tensor.functions import conj as conj
+from gputensor.tensor.functions import cos as cos
+from gputensor.tensor.functions import cosh as cosh
+from gputensor.tensor.functions import count_nonzero as count_nonzero
+from gputensor.tensor.functions import divide as divide
+from gputensor.tensor.functions import equal as equal
+from gputensor.tensor.functions import erf as erf
+from gputensor.tensor.functions import exp as exp
+from gputensor.tensor.functions import expm1 as expm1
+from gputensor.tensor.functions import floor as floor
+from gputensor.tensor.functions import floor_divide as floor_divide
+from gputensor.tensor.functions import gelu as gelu
+from gputensor.tensor.functions import greater as greater
+from gputensor.tensor.functions import greater_equal as greater_equal
+from gputensor.tensor.functions import imag as imag
+from gputensor.tensor.functions import isfinite as isfinite
+from gputensor.tensor.functions import isinf as isinf
+from gputensor.tensor.functions import isnan as isnan
+from gputensor.tensor.functions import less as less
+from gputensor.tensor.functions import less_equal as less_equal
+from gputensor.tensor.functions import log as log
+from gputensor.tensor.functions import log1p as log1p
+from gputensor.tensor.functions import log2 as log2
+from gputensor.tensor.functions import log10 as log10
+from gputensor.tensor.functions import logical_and as logical_and
+from gputensor.tensor.functions import logical_not as logical_not
+from gputensor.tensor.functions import logical_or as logical_or
+from gputensor.tensor.functions import logical_xor as logical_xor
+from gputensor.tensor.functions import max as max
+from gputensor.tensor.functions import maximum as maximum
+from gputensor.tensor.functions import mean as mean
+from gputensor.tensor.functions import min as min
+from gputensor.tensor.functions import minimum as minimum
+from gputensor.tensor.functions import multiply as multiply
+from gputensor.tensor.functions import negative as negative
+from gputensor.tensor.functions import not_equal as not_equal
+from gputensor.tensor.functions import positive as positive
+from gputensor.tensor.functions import pow as pow
+from gputensor.tensor.functions import prod as prod
+from gputensor.tensor.functions import real as real
+from gputensor.tensor.functions import reciprocal as reciprocal
+from gputensor.tensor.functions import relu as relu
+from gputensor.tensor.functions import remainder as remainder
+from gputensor.tensor.functions import rsqrt as rsqrt
+from gputensor.tensor.functions import sigmoid as sigmoid
+from gputensor.tensor.functions import sign as sign
+from gputensor.tensor.functions import silu as silu
+from gputensor.tensor.functions import sin as sin
+from gputensor.tensor.functions import sinc as sinc
+from gputensor.tensor.functions import sinh as sinh
+from gputensor.tensor.functions import sqrt as sqrt
+from gputensor.tensor.functions import square as square
+from gputensor.tensor.functions import std as std
+from gputensor.tensor.functions import subtract as subtract
+from gputensor.tensor.functions import sum as sum
+from gputensor.tensor.functions import tan as tan
+from gputensor.tensor.functions import tanh as tanh
+from gputensor.tensor.functions import trunc as trunc
+from gputensor.tensor.functions import var as var
+from gputensor.tensor.functions import where as where
+from gputensor.tensor.interop import asarray as asarray
+from gputensor.tensor.interop import ascontiguous as ascontiguous
+from gputensor.tensor.interop import astype as astype
+from gputensor.tensor.interop import copy as copy
+from gputensor.tensor.interop import from_dlpack as from_dlpack
+from gputensor.tensor.interop.arrays import array as array
+from gputensor.tensor.interop.arrays import tensor as tensor
+from gputensor.tensor.interop.safetensors import load_safetensors as load_safetensors
+from gputensor.tensor.interop.safetensors import map_safetensors as map_safetensors
+from gputensor.tensor.interop.safetensors import save_safetensors as save_safetensors
+from gputensor.tensor.manipulation import arange as arange
+from gputensor.tensor.manipulation import broadcast_arrays as broadcast_arrays
+from gputensor.tensor.manipulation import broadcast_to as broadcast_to
+from gputensor.tensor.manipulation import empty as empty
+from gputensor.tensor.manipulation import empty_like as empty_like
+from gputensor.tensor.manipulation import expand_dims as expand_dims
+from gputensor.tensor.manipulation import eye as eye
+from gputensor.tensor.manipulation import flip as flip
+from gputensor.tensor.manipulation import full as full
+from gputensor.tensor.manipulation import full_like as full_like
+from gputensor.tensor.manipulation import linspace as linspace
+from gputensor.tensor.manipulation import matrix_transpose as matrix_transpose
+from gputensor.tensor.manipulation import moveaxis as moveaxis
+from gputensor.tensor.manipulation import nonzero as nonzero
+from gputensor.tensor.manipulation import ones as ones
+from gputensor.tensor.manipulation import ones_like as ones_like
+from gputensor.tensor.manipulation import permute_dims as permute_dims
+from gputensor.tensor.manipulation import reshape as reshape
+from gputensor.tensor.manipulation import squeeze as squeeze
+from gputensor.tensor.manipulation import take as take
+from gputensor.tensor.manipulation import tril as tril
+from gputensor.tensor.manipulation import triu as triu
+from gputensor.tensor.manipulation import zeros as zeros
+from gputensor.tensor.manipulation import zeros_like as zeros_like
+from gputensor.tensor.manipulation.arithmetic import angle as angle
+from gputensor.tensor.manipulation.arithmetic import deg2rad as deg2rad
+from gputensor.tensor.manipulation.arithmetic import divmod as divmod
+from gputensor.tensor.manipulation.arithmetic import exp2 as exp2
+from gputensor.tensor.manipulation.arithmetic import fabs as fabs
+from gputensor.tensor.manipulation.arithmetic import float_power as float_power
+from gputensor.tensor.manipulation.arithmetic import fmax as fmax
+from gputensor.tensor.manipulation.arithmetic import fmin as fmin
+from gputensor.tensor.manipulation.arithmetic import fmod as fmod
+from gputensor.tensor.manipulation.arithmetic import heaviside as heaviside
+from gputensor.tensor.manipulation.arithmetic import iscomplex as iscomplex
+from gputensor.tensor.manipulation.arithmetic import isneginf as isneginf
+from gputensor.tensor.manipulation.arithmetic import isposinf as isposinf
+from gputensor.tensor.manipulation.arithmetic import isreal as isreal
+from gputensor.tensor.manipulation.arithmetic import ldexp as ldexp
+from gputensor.tensor.manipulation.arithmetic import modf as modf
+from gputensor.tensor.manipulation.arithmetic import nan_to_num as nan_to_num
+from gputensor.tensor.manipulation.arithmetic import nextafter as nextafter
+from gputensor.tensor.manipulation.arithmetic import rad2deg as rad2deg
+from gputensor.tensor.manipulation.arithmetic import round as round
+from gputensor.tensor.manipulation.axes import atleast_1d as atleast_1d
+from gputensor.tensor.manipulation.axes import atleast_2d as atleast_2d
+from gputensor.tensor.manipulation.axes import atleast_3d as atleast_3d
+from gputensor.tensor.manipulation.axes import broadcast_shapes as broadcast_shapes
+from gputensor.tensor.manipulation.axes import flatten as flatten
+from gputensor.tensor.manipulation.axes import fliplr as fliplr
+from gputensor.tensor.manipulation.axes import flipud as flipud
+from gputensor.tensor.manipulation.axes import ravel as ravel
+from gputensor.tensor.manipulation.axes import rot90 as rot90
+from gputensor.tensor.manipulation.axes import swapaxes as swapaxes
+from gputensor.tensor.manipulation.axes import transpose as transpose
+from gputensor.tensor.manipulation.axes import unsqueeze as unsqueeze
+from gputensor.tensor.manipulation.axis_methods import permute as permute
+from gputensor.tensor.manipulation.closeness import allclose as allclose
+from gputensor.tensor.manipulation.closeness import array_equal as array_equal
+from gputensor.tensor.manipulation.closeness import array_equiv as array_equiv
+from gputensor.tensor.manipulation.closeness import isclose as isclose
+from gputensor.tensor.manipulation.composed import copysign as copysign
+from gputensor.tensor.manipulation.composed import hypot as hypot
+from gputensor.tensor.manipulation.composed import logaddexp as logaddexp
+from gputensor.tensor.manipulation.composed import signbit as signbit
+from gputensor.tensor.manipulation.diagonals import diag as diag
+from gputensor.tensor.manipulation.diagonals import diagflat as diagflat
+from gputensor.tensor.manipulation.diagonals import diagonal as diagonal
+from gputensor.tensor.manipulation.diagonals import fill_diagonal as fill_diagonal
+from gputensor.tensor.manipulation.diagonals import trace as trace
+from gputensor.tensor.manipulation.diagonals import tri as tri
+from gputensor.tensor.manipulation.differences import diff as diff
+from gputensor.tensor.manipulation.differences import ediff1d as ediff1d
+from gputensor.tensor.manipulation.differences import gradient as gradient
+from gputensor.tensor.manipulation.differences import trapezoid as trapezoid
+from gputensor.tensor.manipulation.joining import append as append
+from gputensor.tensor.manipulation.joining import column_stack as column_stack
+from gputensor.tensor.manipulation.joining import concat as concat
+from gputensor.tensor.manipulation.joining import dstack as dstack
+from gputensor.tensor.manipulation.joining import hstack as hstack
+from gputensor.tensor.manipulation.joining import meshgrid as meshgrid
+from gputensor.tensor.manipulation.joining import repeat as repeat
+from gputensor.tensor.manipulation.joining import roll as roll
+from gputensor.tensor.manipulation.joining import stack as stack
+from gputensor.tensor.manipulation.joining import tile as tile
+from gputensor.tensor.manipulation.joining import unstack as unstack
+from gputensor.tensor.manipulation.joining import vstack as vstack
+from gputensor.tensor.manipulation.padding import pad as pad
+from gputensor.tensor.manipulation.picking import argwhere as argwhere
+from gputensor.tensor.manipulation.picking import compress as compress
+from gputensor.tensor.manipulation.picking import delete as delete
+from gputensor.tensor.manipulation.picking import extract as extract
+from gputensor.tensor.manipulation.picking import flatnonzero as flatnonzero
+from gputensor.tensor.manipulation.picking import gather as gather
+from gputensor.tensor.manipulation.picking import index_select as index_select
+from gputensor.tensor.manipulation.picking import insert as insert
+from gputensor.tensor.manipulation.picking import masked_fill as masked_fill
+from gputensor.tensor.manipulation.picking import masked_select as masked_select
+from gputensor.tensor.manipulation.picking import one_hot as one_hot
+from gputensor.tensor.manipulation.picking import put_along_axis as put_along_axis
+from gputensor.tensor.manipulation.picking import scatter as scatter
+from gputensor.tensor.manipulation.picking import take_along_axis as take_along_axis
+from gputensor.tensor.manipulation.splitting import array_split as array_split
+from gputensor.tensor.manipulation.splitting import chunk as chunk
+from gputensor.tensor.manipulation.splitting import dsplit as dsplit
+from gputensor.tensor.manipulation.splitting import hsplit as hsplit
+from gputensor.tensor.manipulation.splitting import split as split
+from gputensor.tensor.manipulation.splitting import vsplit as vsplit
+from gputensor.tensor.products import addmm as addmm
+from gputensor.tensor.products import baddbmm as baddbmm
+from gputensor.tensor.products import bmm as bmm
+from gputensor.tensor.products import dot as dot
+from gputensor.tensor.products import grouped_matmul as grouped_matmul
+from gputensor.tensor.products import linear as linear
+from gputensor.tensor.products import matmul as matmul
+from gputensor.tensor.products import mm as mm
+from gputensor.tensor.products import mv as mv
+from gputensor.tensor.products import quantized_linear as quantized_linear
+from gputensor.tensor.products import scaled_matmul as scaled_matmul
+from gputensor.tensor.products import vecdot as vecdot
+from gputensor.tensor.products.einsum import einsum as einsum
+from gputensor.tensor.products.einsum import tensordot as tensordot
+from gputensor.tensor.products.outer import cross as cross
+from gputensor.tensor.products.outer import inner as inner
+from gputensor.tensor.products.outer import kron as kron
+from gputensor.tensor.products.outer import matvec as matvec
+from gputensor.tensor.products.outer import outer as outer
+from gputensor.tensor.products.outer import vdot as vdot
+from gputensor.tensor.products.outer import vecmat as vecmat
+from gputensor.tensor.products.quantization import pack_int4 as pack_int4
+from gputensor.tensor.products.quantization import quantize_int4 as quantize_int4
+from gputensor.tensor.products.quantization import quantize_int8 as quantize_int8
+from gputensor.tensor.products.quantization import unpack_int4 as unpack_int4
+from gputensor.tensor.statistics import average as average
+from gputensor.tensor.statistics import corrcoef as corrcoef
+from gputensor.tensor.statistics import cov as cov
+from gputensor.tensor.statistics import nanargmax as nanargmax
+from gputensor.tensor.statistics import nanargmin as nanargmin
+from gputensor.tensor.statistics import nanmax as nanmax
+from gputensor.tensor.statistics import nanmean as nanmean
+from gputensor.tensor.statistics import nanmin as nanmin
+from gputensor.tensor.statistics import nanprod as nanprod
+from gputensor.tensor.statistics import nanstd as nanstd
+from gputensor.tensor.statistics import nansum as nansum
+from gputensor.tensor.statistics import nanvar as nanvar
+from gputensor.tensor.statistics import ptp as ptp
+
+e: float
+inf: float
+nan: float
+pi: float
+newaxis: None
+__array_api_version__: str
+__version__: str
+
+def __array_namespace_info__() -> object: ...
+
+absolute = abs
+amax = max
+amin = min
+arccos = acos
+arccosh = acosh
+arcsin = asin
+arcsinh = asinh
+arctan = atan
+arctan2 = atan2
+arctanh = atanh
+bitwise_not = bitwise_invert
+bool = bool_
+cat = concat
+clamp = clip
+clone = copy
+concatenate = concat
+conjugate = conj
+degrees = rad2deg
+div = divide
+eq = equal
+fix = trunc
+ge = greater_equal
+gt = greater
+identity = eye
+invert = bitwise_invert
+le = less_equal
+left_shift = bitwise_left_shift
+lt = less
+mod = remainder
+movedim = moveaxis
+mul = multiply
+ndarray = Tensor
+ne = not_equal
+neg = negative
+power = pow
+radians = deg2rad
+right_shift = bitwise_right_shift
+rint = round
+row_stack = vstack
+sub = subtract
+swapdims = swapaxes
+true_divide = divide
+unbind = unstack

@@ -1,0 +1,375 @@
+"""Element-wise functions that are put together from those of the table of operations.
+
+Each is a few kernels. `out` takes the result as in the functions of the table.
+"""
+
+import builtins
+import math
+import operator
+
+from gputensor._arrays.dtypes import finfo, float32, float64, int16, int32, int64, uint64
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.functions import (
+    abs,
+    add,
+    atan2,
+    bitwise_and,
+    clip,
+    divide,
+    equal,
+    floor_divide,
+    greater,
+    imag,
+    isinf,
+    isnan,
+    less,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    not_equal,
+    positive,
+    pow,
+    real,
+    remainder,
+    subtract,
+    trunc,
+    where,
+)
+from gputensor.tensor.functions import round as rint
+from gputensor.tensor.interop import astype, reinterpreted
+from gputensor.tensor.manipulation import full
+
+__all__ = [
+    "angle", "deg2rad", "divmod", "exp2", "fabs", "float_power", "fmax", "fmin", "fmod",
+    "heaviside", "iscomplex", "isneginf", "isposinf", "isreal", "ldexp", "modf", "nan_to_num",
+    "nextafter", "rad2deg", "round",
+]  # fmt: skip
+
+
+def _real(x, name):
+    if tensor_argument(x, name).dtype.kind == "c":
+        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), "a real dtype")
+    return x
+
+
+def divmod(x1, x2, /):
+    """Return ``(x1 // x2, x1 % x2)``.
+
+    >>> import gputensor as gt
+    >>> [part.item() for part in divmod(gt.asarray(7, device="host"), 2)]
+    [3, 1]
+    """
+    return floor_divide(x1, x2), remainder(x1, x2)
+
+
+def exp2(x, /, out=None):
+    """Return 2 to the power x.
+
+    >>> import gputensor as gt
+    >>> exp2(gt.asarray([3, -1], device="host")).tolist()
+    [8.0, 0.5]
+    """
+    return pow(2.0, tensor_argument(x, "exp2"), out=out)
+
+
+def float_power(x1, x2, /):
+    """Return x1 to the power x2, computed in float64 or complex128 at least.
+
+    >>> import gputensor as gt
+    >>> float_power(gt.asarray([2], device="host"), -1).tolist()
+    [0.5]
+    """
+    tensors = [x for x in (x1, x2) if type(x) is Tensor]
+    dtype = result_type(*(tensors or [tensor_argument(x1, "float_power")]), float64)
+    x1, x2 = (astype(x, dtype, copy=False) if type(x) is Tensor else x for x in (x1, x2))
+    return pow(x1, x2)
+
+
+def fmod(x1, x2, /, out=None):
+    """Return the remainder of x1 / x2 with the sign of x1, as C does; compare :func:`remainder`.
+
+    >>> import gputensor as gt
+    >>> fmod(gt.asarray([7, -7], device="host"), 3).tolist()
+    [1, -1]
+    """
+    if result_type(x1, x2).kind in "iub":
+        rest = remainder(x1, x2)
+        differs = logical_and(not_equal(rest, 0), not_equal(less(rest, 0), _is_minus(x1)))
+        return where(differs, subtract(rest, x2), rest, out=out)
+    # Of two positive numbers the remainder is exact and the same in both ways.
+    rest = remainder(_magnitude(x1), _magnitude(x2))
+    return where(_is_minus(x1), negative(rest), rest, out=out)
+
+
+def _magnitude(x):
+    return abs(x) if type(x) is Tensor else -x if x < 0 else x
+
+
+def _is_minus(x):
+    return less(x, 0) if type(x) is Tensor else x < 0
+
+
+def modf(x, /):
+    """Return the fraction and the whole part of x, both with its sign.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in modf(gt.asarray([1.5, -2.25], device="host"))]
+    [[0.5, -0.25], [1.0, -2.0]]
+    """
+    if _real(x, "modf").dtype.kind in "iub":
+        x = astype(x, float32)
+    whole = trunc(x)
+    return where(isinf(x), 0.0, subtract(x, whole)), whole
+
+
+def round(x, /, decimals=0, out=None):
+    """Return x rounded to `decimals` places after the point; halves go to the even neighbour.
+
+    Negative `decimals` round in front of the point.
+
+    >>> import gputensor as gt
+    >>> round(gt.asarray([2.5, 1.26], device="host"), 1).tolist()
+    [2.5, 1.2999999523162842]
+    """
+    places = operator.index(decimals)
+    kind = tensor_argument(x, "round").dtype.kind
+    if kind == "c":
+        return add(round(real(x), places), multiply(round(imag(x), places), 1j), out=out)
+    if places == 0 or kind in "iub" and places > 0:
+        return rint(x, out=out)
+    scale = 10.0 ** builtins.abs(places)
+    if kind in "iu":
+        # Multiples of a power of ten that int64 lacks are all 0.
+        scale = 10 ** builtins.min(-places, 18)
+        wide = x if x.dtype == uint64 else astype(x, int64, copy=False)
+        low = floor_divide(wide, scale)
+        rest = subtract(wide, multiply(low, scale))
+        up = logical_or(
+            greater(rest, scale // 2),
+            logical_and(equal(rest, scale // 2), equal(bitwise_and(low, 1), 1)),
+        )
+        result = astype(multiply(add(low, up), scale), x.dtype, copy=False)
+        return result if out is None else positive(result, out=out)
+    if places > 0:
+        return divide(rint(multiply(x, scale)), scale, out=out)
+    return multiply(rint(divide(x, scale)), scale, out=out)
+
+
+def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, out=None):
+    """Return x with numbers in place of NaN and infinities.
+
+    Parameters
+    ----------
+    copy : bool
+        False writes to `x` itself.
+    nan, posinf, neginf : float
+        What stands for each; None is the greatest or least finite number of the dtype.
+
+    >>> import gputensor as gt
+    >>> nan_to_num(gt.asarray([float("nan"), 1.0], device="host")).tolist()
+    [0.0, 1.0]
+    """
+    kind = tensor_argument(x, "nan_to_num").dtype.kind
+    out = x if not copy and out is None else out
+    if kind in "iub":
+        return astype(x, x.dtype) if out is None else out if out is x else positive(x, out=out)
+    if kind == "c":
+        parts = [nan_to_num(part(x), True, nan, posinf, neginf) for part in (real, imag)]
+        result = parts[0] + parts[1] * 1j
+        return result if out is None else positive(result, out=out)
+    limits = finfo(x.dtype)
+    low = limits.min if neginf is None else neginf
+    high = limits.max if posinf is None else posinf
+    if posinf is None and neginf is None:
+        return where(isnan(x), nan, clip(x, low, high), out=out)
+    finite = where(equal(x, math.inf), high, where(equal(x, -math.inf), low, x))
+    return where(isnan(x), nan, finite, out=out)
+
+
+def _ignoring_nan(choose, x1, x2, out):
+    if type(x1) is not Tensor:
+        x1, x2 = x2, x1  # they are alike
+    if type(x2) is Tensor:
+        result = where(isnan(x2), x1, choose(x1, x2))
+        return where(isnan(x1), x2, result, out=out)
+    return positive(x1, out=out) if x2 != x2 else where(isnan(x1), x2, choose(x1, x2), out=out)
+
+
+def fmax(x1, x2, /, out=None):
+    """Return the greater of x1 and x2; a number wins over NaN.
+
+    >>> import gputensor as gt
+    >>> fmax(gt.asarray([1.0, float("nan")], device="host"), 0.5).tolist()
+    [1.0, 0.5]
+    """
+    return _ignoring_nan(maximum, x1, x2, out)
+
+
+def fmin(x1, x2, /, out=None):
+    """Return the lesser of x1 and x2; a number wins over NaN.
+
+    >>> import gputensor as gt
+    >>> fmin(gt.asarray([1.0, float("nan")], device="host"), 0.5).tolist()
+    [0.5, 0.5]
+    """
+    return _ignoring_nan(minimum, x1, x2, out)
+
+
+def fabs(x, /, out=None):
+    """Return the magnitude of real x, a float also for integers.
+
+    >>> import gputensor as gt
+    >>> fabs(gt.asarray([-2], device="host")).tolist()
+    [2.0]
+    """
+    is_whole = _real(x, "fabs").dtype.kind in "iub"
+    return abs(astype(x, float32) if is_whole else x, out=out)
+
+
+def angle(x, /, deg=False):
+    """Return the angle of complex x in radians, or in degrees; real x is 0 or pi.
+
+    >>> import gputensor as gt
+    >>> angle(gt.asarray([1 + 1j], device="host"), deg=True).tolist()
+    [45.0]
+    """
+    if tensor_argument(x, "angle").dtype.kind == "c":
+        result = atan2(imag(x), real(x))
+    else:
+        x = astype(x, float32) if x.dtype.kind in "iub" else x
+        result = where(isnan(x), x, where(less(x, 0), math.pi, multiply(x, 0)))
+        result = where(isinf(x), where(less(x, 0), math.pi, 0.0), result)
+    return rad2deg(result) if deg else result
+
+
+def _floating(x, name):
+    return astype(x, float32) if tensor_argument(x, name).dtype.kind in "iub" else x
+
+
+def deg2rad(x, /, out=None):
+    """Return degrees as radians.
+
+    >>> import gputensor as gt
+    >>> deg2rad(gt.asarray([180.0], device="host")).numpy()
+    array([3.1415927], dtype=float32)
+    """
+    return multiply(_floating(x, "deg2rad"), math.pi / 180, out=out)
+
+
+def rad2deg(x, /, out=None):
+    """Return radians as degrees.
+
+    >>> import gputensor as gt
+    >>> rad2deg(gt.asarray([0.0], device="host")).tolist()
+    [0.0]
+    """
+    return multiply(_floating(x, "rad2deg"), 180 / math.pi, out=out)
+
+
+def heaviside(x1, x2, /, out=None):
+    """Return 0 where x1 < 0, x2 where x1 is 0, 1 where it is above; NaN stays.
+
+    >>> import gputensor as gt
+    >>> heaviside(gt.asarray([-1.0, 0.0, 2.0], device="host"), 0.5).tolist()
+    [0.0, 0.5, 1.0]
+    """
+    x1 = _floating(x1, "heaviside")
+    above = where(isnan(x1), x1, astype(greater(x1, 0), x1.dtype))
+    return where(equal(x1, 0), x2, above, out=out)
+
+
+def ldexp(x1, x2, /, out=None):
+    """Return x1 times 2 to the power x2.
+
+    >>> import gputensor as gt
+    >>> ldexp(gt.asarray([1.5], device="host"), 4).tolist()
+    [24.0]
+    """
+    x1 = _floating(x1, "ldexp") if type(x1) is Tensor else x1
+    half = x2 // 2  # in two steps: a step alone may overflow where the result does not
+    first, second = (
+        pow(2.0, one) if type(one) is Tensor else 2.0**one for one in (half, x2 - half)
+    )
+    return multiply(multiply(x1, first), second, out=out)
+
+
+def isposinf(x, /):
+    """Return where real x is positive infinity.
+
+    >>> import gputensor as gt
+    >>> isposinf(gt.asarray([1.0, float("inf")], device="host")).tolist()
+    [False, True]
+    """
+    return equal(_floating(_real(x, "isposinf"), "isposinf"), math.inf)
+
+
+def isneginf(x, /):
+    """Return where real x is negative infinity.
+
+    >>> import gputensor as gt
+    >>> isneginf(gt.asarray([1.0, -float("inf")], device="host")).tolist()
+    [False, True]
+    """
+    return equal(_floating(_real(x, "isneginf"), "isneginf"), -math.inf)
+
+
+def isreal(x, /):
+    """Return where the imaginary part of x is zero.
+
+    >>> import gputensor as gt
+    >>> isreal(gt.asarray([1 + 0j, 1j], device="host")).tolist()
+    [True, False]
+    """
+    if tensor_argument(x, "isreal").dtype.kind == "c":
+        return equal(imag(x), 0)
+    return logical_or(equal(x, x), True)
+
+
+def iscomplex(x, /):
+    """Return where the imaginary part of x is not zero.
+
+    >>> import gputensor as gt
+    >>> iscomplex(gt.asarray([1 + 0j, 1j], device="host")).tolist()
+    [False, True]
+    """
+    if tensor_argument(x, "iscomplex").dtype.kind == "c":
+        return not_equal(imag(x), 0)
+    return logical_and(equal(x, x), False)
+
+
+def nextafter(x1, x2, /):
+    """Return the next number after x1 in the direction of x2, in their floating-point dtype.
+
+    >>> import gputensor as gt
+    >>> nextafter(gt.asarray([0.0, 1.0], device="host"), 1.0).tolist()
+    [1.401298464324817e-45, 1.0]
+    """
+    tensors = [x for x in (x1, x2) if type(x) is Tensor]
+    dtype = result_type(*(tensors or [tensor_argument(x1, "nextafter")]))
+    if dtype.kind not in "fV" or dtype.itemsize not in _BITS:
+        got = Described(dtype.name)
+        raise argument_error(TypeError, "nextafter: x1", got, "a floating-point dtype")
+    first, second = (multiply(x, _one(dtype, tensors[0])) for x in (x1, x2))
+    bits = reinterpreted(first, _BITS[dtype.itemsize])
+    # The bits of floats are ordered like integers, away from zero on both sides.
+    is_away = equal(less(first, second), greater(first, 0))
+    step = astype(where(is_away, 1, -1), bits.dtype)
+    stepped = reinterpreted(add(bits, step), dtype)
+    tiny = reinterpreted(where(less(second, 0), _LOWEST[dtype.itemsize], bits * 0) + 1, dtype)
+    stepped = where(equal(first, 0), tiny, stepped)
+    result = where(equal(first, second), second, stepped)
+    return where(logical_or(isnan(first), isnan(second)), math.nan, result)
+
+
+# Integers of the size of each float, and the least of them: the bits of -0.0.
+_BITS = {2: int16, 4: int32, 8: int64}
+_LOWEST = {2: -(2**15), 4: -(2**31), 8: -(2**63)}
+
+
+def _one(dtype, like):
+    return full((), 1, dtype=dtype, device=like.device)

@@ -1,0 +1,209 @@
+"""Views with their axes in another order or number, in NumPy's and PyTorch's spellings."""
+
+import operator
+
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.manipulation import broadcast_to, expand_dims, flip, permute_dims, reshape
+
+__all__ = [
+    "atleast_1d", "atleast_2d", "atleast_3d", "broadcast_shapes", "expand", "flatten", "fliplr",
+    "flipud", "ravel", "rot90", "swapaxes", "transpose", "unsqueeze",
+]  # fmt: skip
+
+
+def transpose(x, /, axes=None):
+    """Return a view with the axes in the order `axes`; without it, in reverse order.
+
+    PyTorch's ``transpose(x, 0, 1)`` is :func:`swapaxes`.
+
+    >>> import gputensor as gt
+    >>> transpose(gt.zeros((2, 3, 4), device="host")).shape
+    (4, 3, 2)
+    """
+    if axes is None:
+        axes = range(tensor_argument(x, "transpose").ndim - 1, -1, -1)
+    return permute_dims(x, axes)
+
+
+def swapaxes(x, axis1, axis2, /):
+    """Return a view with two axes exchanged.
+
+    >>> import gputensor as gt
+    >>> swapaxes(gt.zeros((2, 3, 4), device="host"), 0, -1).shape
+    (4, 3, 2)
+    """
+    order = list(range(tensor_argument(x, "swapaxes").ndim))
+    one, other = (axis_argument(axis, x.ndim, "swapaxes") for axis in (axis1, axis2))
+    order[one], order[other] = other, one
+    return permute_dims(x, order)
+
+
+def ravel(x, /):
+    """Return the elements in one dimension: a view where strides allow it, else a copy.
+
+    >>> import gputensor as gt
+    >>> ravel(gt.zeros((2, 3), device="host")).shape
+    (6,)
+    """
+    return reshape(tensor_argument(x, "ravel"), -1)
+
+
+def flatten(x, /, start_axis=0, end_axis=-1):
+    """Return a copy with the axes from `start_axis` to `end_axis`, both included, made one.
+
+    >>> import gputensor as gt
+    >>> flatten(gt.zeros((2, 3, 4), device="host"), 1).shape
+    (2, 12)
+    """
+    if tensor_argument(x, "flatten").ndim == 0:
+        return reshape(x, 1, copy=True)
+    first = axis_argument(start_axis, x.ndim, "flatten")
+    last = axis_argument(end_axis, x.ndim, "flatten")
+    if last < first:
+        raise argument_error(ValueError, "flatten: end_axis", end_axis, f"{start_axis} or more")
+    extent = 1
+    for one in x.shape[first : last + 1]:
+        extent *= one
+    return reshape(x, (*x.shape[:first], extent, *x.shape[last + 1 :]), copy=True)
+
+
+def unsqueeze(x, axis, /):
+    """Return a view with an axis of extent 1 put at `axis` of the result.
+
+    >>> import gputensor as gt
+    >>> unsqueeze(gt.zeros(3, device="host"), -1).shape
+    (3, 1)
+    """
+    return expand_dims(x, axis)
+
+
+def expand(x, /, *shape):
+    """Return a view broadcast to a shape, given as ints or a tuple; -1 keeps an extent.
+
+    >>> import gputensor as gt
+    >>> expand(gt.zeros((3, 1), device="host"), -1, 4).shape
+    (3, 4)
+    """
+    tensor_argument(x, "expand")
+    shape = tuple(shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape)
+    shift = len(shape) - x.ndim
+    if any(one == -1 and i < shift for i, one in enumerate(shape)):
+        raise argument_error(ValueError, "expand: shape", shape, "-1 for axes that x has only")
+    return broadcast_to(x, [x.shape[i - shift] if n == -1 else n for i, n in enumerate(shape)])
+
+
+def flipud(x, /):
+    """Return a view with the order along the first axis reversed.
+
+    >>> import gputensor as gt
+    >>> flipud(gt.arange(3, device="host")).tolist()
+    [2, 1, 0]
+    """
+    return flip(x, 0)
+
+
+def fliplr(x, /):
+    """Return a view with the order along the second axis reversed.
+
+    >>> import gputensor as gt
+    >>> fliplr(gt.asarray([[1, 2]], device="host")).tolist()
+    [[2, 1]]
+    """
+    return flip(x, 1)
+
+
+def rot90(x, /, k=1, axes=(0, 1)):
+    """Return a view turned `k` times by 90 degrees, from the first axis of `axes` to the second.
+
+    >>> import gputensor as gt
+    >>> rot90(gt.asarray([[1, 2], [3, 4]], device="host")).tolist()
+    [[2, 4], [1, 3]]
+    """
+    tensor_argument(x, "rot90")
+    if len(axes) != 2:
+        raise argument_error(ValueError, "rot90: axes", axes, "two axes")
+    one, other = (axis_argument(axis, x.ndim, "rot90") for axis in axes)
+    if one == other:
+        raise argument_error(ValueError, "rot90: axes", axes, "two different axes")
+    turns = operator.index(k) % 4
+    if turns == 0:
+        return x[...]
+    if turns == 2:
+        return flip(x, (one, other))
+    if turns == 1:
+        return swapaxes(flip(x, other), one, other)
+    return flip(swapaxes(x, one, other), other)
+
+
+def _at_least(x, name, shape_of):
+    if type(x) is not Tensor:
+        tensor_argument(x, name)
+    return reshape(x, shape_of(x.shape))
+
+
+def _one_or_all(arrays, name, shape_of):
+    result = [_at_least(x, name, shape_of) for x in arrays]
+    return result[0] if len(result) == 1 else result
+
+
+def atleast_1d(*arrays):
+    """Return views with one dimension at least: one view for one argument, else a list.
+
+    >>> import gputensor as gt
+    >>> atleast_1d(gt.zeros((), device="host")).shape
+    (1,)
+    """
+    return _one_or_all(arrays, "atleast_1d", lambda shape: shape or (1,))
+
+
+def atleast_2d(*arrays):
+    """Return views with two dimensions at least; a vector becomes a row.
+
+    >>> import gputensor as gt
+    >>> atleast_2d(gt.zeros(3, device="host")).shape
+    (1, 3)
+    """
+    return _one_or_all(
+        arrays, "atleast_2d", lambda shape: (1,) * max(0, 2 - len(shape)) + tuple(shape)
+    )
+
+
+def atleast_3d(*arrays):
+    """Return views with three dimensions at least, as NumPy places them: a vector in the middle.
+
+    >>> import gputensor as gt
+    >>> atleast_3d(gt.zeros(3, device="host")).shape
+    (1, 3, 1)
+    """
+
+    def shape_of(shape):
+        return {0: (1, 1, 1), 1: (1, *shape, 1), 2: (*shape, 1)}.get(len(shape), shape)
+
+    return _one_or_all(arrays, "atleast_3d", shape_of)
+
+
+def broadcast_shapes(*shapes):
+    """Return the shape that tensors of the given shapes broadcast to.
+
+    >>> broadcast_shapes((2, 1), 3, (1,))
+    (2, 3)
+    """
+    result = []
+    for shape in shapes:
+        shape = shape if hasattr(shape, "__iter__") else (shape,)
+        try:
+            shape = [operator.index(extent) for extent in shape]
+        except TypeError:
+            raise argument_error(TypeError, "broadcast_shapes: shape", shape, "ints") from None
+        if any(extent < 0 for extent in shape):
+            raise argument_error(ValueError, "broadcast_shapes: shape", shape, "0 or more each")
+        result = [1] * (len(shape) - len(result)) + result
+        for i, extent in enumerate(shape, len(result) - len(shape)):
+            if result[i] != 1 and extent not in (1, result[i]):
+                got = Described(", ".join(str(one) for one in shapes))
+                raise argument_error(
+                    ValueError, "broadcast_shapes", got, "extents that are equal or 1"
+                )
+            result[i] = extent if result[i] == 1 else result[i]
+    return tuple(result)

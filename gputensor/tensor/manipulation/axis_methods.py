@@ -1,0 +1,38 @@
+"""Functions of axes as methods, where the axes may come one by one."""
+
+from gputensor.errors import argument_error
+from gputensor.tensor.manipulation import permute_dims
+
+__all__ = ["permute", "transpose"]
+
+
+def _order(axes):
+    return axes[0] if len(axes) == 1 and hasattr(axes[0], "__iter__") else axes
+
+
+def permute(x, /, *axes):
+    """Return a view with the axes in another order, given as ints or as one sequence.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3, 4), device="host").permute(2, 0, 1).shape
+    (4, 2, 3)
+    """
+    return permute_dims(x, _order(axes))
+
+
+def transpose(x, /, *axes):
+    """Return a view with the axes in reverse order, or in the order given, as in NumPy.
+
+    PyTorch's ``x.transpose(0, 1)`` is ``x.swapaxes(0, 1)``.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3, 4), device="host").transpose().shape
+    (4, 3, 2)
+    """
+    order = _order(axes)
+    if not axes or order is None:
+        order = range(x.ndim - 1, -1, -1)
+    elif len(order) == 2 and x.ndim != 2:
+        rule = f"{x.ndim} axes; swapaxes exchanges two, as PyTorch's transpose does"
+        raise argument_error(ValueError, "transpose: axes", tuple(order), rule)
+    return permute_dims(x, order)

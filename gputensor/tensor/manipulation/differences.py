@@ -1,0 +1,145 @@
+"""Differences of neighbours, slopes and areas along an axis."""
+
+import operator
+
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.functions import add, divide, multiply, not_equal, subtract
+from gputensor.tensor.functions import sum as sum_over
+from gputensor.tensor.interop import asarray
+from gputensor.tensor.manipulation import broadcast_to, empty, reshape
+from gputensor.tensor.manipulation.joining import concat
+
+__all__ = ["diff", "ediff1d", "gradient", "trapezoid"]
+
+
+def _along(axis, *key):
+    return (*[slice(None)] * axis, *key)
+
+
+def _edge(value, x, axis, name):
+    """What is put before or behind `x`: a tensor, or a number as one slice."""
+    if value is None:
+        return []
+    if type(value) is not Tensor:
+        value = asarray(value, result_type(x, value), device=x.device)
+    if value.ndim == 0:
+        value = broadcast_to(value, (*x.shape[:axis], 1, *x.shape[axis + 1 :]))
+    return [value]
+
+
+def diff(x, /, n=1, axis=-1, prepend=None, append=None):
+    """Return the differences of neighbours along `axis`, taken `n` times.
+
+    Parameters
+    ----------
+    prepend, append : Tensor or number, optional
+        Put before and behind `x` first.
+
+    >>> import gputensor as gt
+    >>> diff(gt.asarray([1, 4, 9], device="host")).tolist()
+    [3, 5]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "diff").ndim, "diff")
+    n = operator.index(n)
+    if n < 0:
+        raise argument_error(ValueError, "diff: n", n, "0 or more")
+    parts = [*_edge(prepend, x, axis, "diff"), x, *_edge(append, x, axis, "diff")]
+    x = concat(parts, axis) if len(parts) > 1 else x
+    difference = not_equal if x.dtype.kind == "b" else subtract
+    for _ in range(n):
+        x = difference(x[_along(axis, slice(1, None))], x[_along(axis, slice(None, -1))])
+    return x
+
+
+def ediff1d(x, /, to_end=None, to_begin=None):
+    """Return the differences of neighbours of the flattened `x`, with tensors at the ends.
+
+    >>> import gputensor as gt
+    >>> ediff1d(gt.asarray([1, 4, 9], device="host")).tolist()
+    [3, 5]
+    """
+    inside = diff(reshape(tensor_argument(x, "ediff1d"), -1))
+    ends = [[reshape(one, -1) for one in _edge(end, x, 0, "ediff1d")] for end in (to_begin, to_end)]
+    return concat([*ends[0], inside, *ends[1]]) if any(ends) else inside
+
+
+def _slope(x, axis, spacing):
+    """Second-order differences inside, first-order ones at both ends."""
+    extent = x.shape[axis]
+    if extent < 2:
+        got = Described(f"extent {extent} in axis {axis}")
+        raise argument_error(ValueError, "gradient: x", got, "2 or more")
+    result = empty(x.shape, dtype=divide(x[_along(axis, slice(0, 0))], 1.0).dtype, device=x.device)
+
+    def at(first, last):
+        return x[_along(axis, slice(first, last))]
+
+    is_even = not isinstance(spacing, Tensor)
+    inside = _along(axis, slice(1, -1))
+    if is_even:
+        steps = spacing, spacing
+        result[inside] = divide(subtract(at(2, None), at(None, -2)), 2.0 * spacing)
+    else:
+        shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+        gaps = reshape(diff(spacing), shape)
+        steps = gaps[_along(axis, slice(0, 1))], gaps[_along(axis, slice(-1, None))]
+        left, right = gaps[_along(axis, slice(None, -1))], gaps[_along(axis, slice(1, None))]
+        total = add(left, right)
+        before = multiply(at(None, -2), divide(right, multiply(left, total)))
+        middle = multiply(at(1, -1), divide(subtract(right, left), multiply(left, right)))
+        after = multiply(at(2, None), divide(left, multiply(right, total)))
+        result[inside] = add(subtract(middle, before), after)
+    result[_along(axis, slice(0, 1))] = divide(subtract(at(1, 2), at(0, 1)), steps[0])
+    result[_along(axis, slice(-1, None))] = divide(subtract(at(-1, None), at(-2, -1)), steps[1])
+    return result
+
+
+def gradient(x, /, *spacing, axis=None):
+    """Return the slope along each of `axis` (None: all): one tensor for one axis, else a tuple.
+
+    `spacing` is nothing, one number for all axes, or for each axis a number or the tensor of its
+    coordinates.
+
+    >>> import gputensor as gt
+    >>> gradient(gt.asarray([1.0, 2.0, 4.0], device="host")).tolist()
+    [1.0, 1.5, 2.0]
+    """
+    tensor_argument(x, "gradient")
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_argument(one, x.ndim, "gradient") for one in axes]
+    spacing = spacing or (1.0,)
+    spacing = spacing * len(axes) if len(spacing) == 1 else spacing
+    if len(spacing) != len(axes):
+        got = Described(f"{len(spacing)} values")
+        raise argument_error(TypeError, "gradient: spacing", got, f"1 or {len(axes)}")
+    for one, step in zip(axes, spacing, strict=True):
+        if isinstance(step, Tensor) and step.shape != (x.shape[one],):
+            got = Described(f"shape {step.shape}")
+            raise argument_error(ValueError, "gradient: spacing", got, f"{(x.shape[one],)}")
+    slopes = [_slope(x, one, step) for one, step in zip(axes, spacing, strict=True)]
+    return slopes[0] if len(slopes) == 1 else tuple(slopes)
+
+
+def trapezoid(y, /, x=None, dx=1.0, axis=-1):
+    """Return the integral of `y` along `axis` by the trapezoidal rule.
+
+    Parameters
+    ----------
+    x : Tensor, optional
+        The coordinates, of one dimension or of the shape of `y`; `dx` apart when not given.
+
+    >>> import gputensor as gt
+    >>> trapezoid(gt.asarray([1.0, 2.0, 4.0], device="host")).item()
+    4.5
+    """
+    axis = axis_argument(axis, tensor_argument(y, "trapezoid").ndim, "trapezoid")
+    width = dx
+    if x is not None:
+        is_line = tensor_argument(x, "trapezoid").ndim == 1
+        width = diff(x, axis=0 if is_line else axis)
+        if is_line:
+            width = reshape(width, [-1 if i == axis else 1 for i in range(y.ndim)])
+    both = add(y[_along(axis, slice(1, None))], y[_along(axis, slice(None, -1))])
+    return divide(sum_over(multiply(both, width), axis), 2.0)

@@ -1,0 +1,326 @@
+"""Elements picked by their positions or by masks: along an axis, by number, where true.
+
+What reads positions on the device stays there. Results whose length depends on values wait for it:
+those of masks, which have to be counted.
+"""
+
+import operator
+
+import numpy as np
+
+from gputensor._arrays.dtypes import int64
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.functions import equal, where
+from gputensor.tensor.functions import max as largest
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import (
+    arange,
+    broadcast_arrays,
+    empty,
+    expand_dims,
+    nonzero,
+    reshape,
+    take,
+)
+from gputensor.tensor.manipulation.joining import stack
+
+__all__ = [
+    "argwhere", "compress", "delete", "extract", "flatnonzero", "gather", "index_select", "insert",
+    "masked_fill", "masked_select", "one_hot", "put_along_axis", "scatter", "take_along_axis",
+]  # fmt: skip
+
+
+def flatnonzero(x, /):
+    """Return where the flattened `x` is not zero, in one int64 tensor. Waits for the device.
+
+    >>> import gputensor as gt
+    >>> flatnonzero(gt.asarray([[0, 5], [7, 0]], device="host")).tolist()
+    [1, 2]
+    """
+    return nonzero(reshape(tensor_argument(x, "flatnonzero"), -1))[0]
+
+
+def argwhere(x, /):
+    """Return where `x` is not zero: one row of positions for each element. Waits for the device.
+
+    >>> import gputensor as gt
+    >>> argwhere(gt.asarray([[0, 5], [7, 0]], device="host")).tolist()
+    [[0, 1], [1, 0]]
+    """
+    if tensor_argument(x, "argwhere").ndim == 0:
+        count = int(nonzero(reshape(x, 1))[0].size)
+        return empty((count, 0), dtype=int64, device=x.device)
+    return stack(nonzero(x), -1)
+
+
+def _mask(mask, like, name):
+    if tensor_argument(mask, name).dtype.kind != "b":
+        raise argument_error(TypeError, f"{name}: mask", Described(mask.dtype.name), "dtype bool")
+    return mask
+
+
+def masked_fill(x, mask, value, /, out=None):
+    """Return `x` with `value`, a number or a tensor, where `mask` is true.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1, 2], device="host")
+    >>> masked_fill(x, x > 1, 0).tolist()
+    [1, 0]
+    """
+    mask = _mask(mask, tensor_argument(x, "masked_fill"), "masked_fill")
+    if type(value) is not Tensor:
+        value = asarray(value, dtype=x.dtype, device=x.device)
+    return where(mask, astype(value, x.dtype, copy=False), x, out=out)
+
+
+def masked_select(x, mask, /):
+    """Return the elements of `x` where `mask` is true, in one dimension. Waits for the device.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1, 2, 3], device="host")
+    >>> masked_select(x, x > 1).tolist()
+    [2, 3]
+    """
+    mask = _mask(mask, tensor_argument(x, "masked_select"), "masked_select")
+    if x.shape != mask.shape:
+        x, mask = broadcast_arrays(x, mask)
+    return x[mask] if x.ndim else reshape(x, 1)[reshape(mask, 1)]
+
+
+def extract(condition, x, /):
+    """Return the elements of the flattened `x` where the flattened `condition` is not zero. Waits.
+
+    >>> import gputensor as gt
+    >>> extract(gt.asarray([1, 0], device="host"), gt.asarray([5, 6], device="host")).tolist()
+    [5]
+    """
+    places = flatnonzero(tensor_argument(condition, "extract"))
+    return take(reshape(tensor_argument(x, "extract"), -1), places)
+
+
+def compress(condition, x, /, axis=None):
+    """Return the slices of `x` along `axis` (None: flattened) where `condition` is true. Waits.
+
+    >>> import gputensor as gt
+    >>> compress([True, False, True], gt.asarray([5, 6, 7], device="host")).tolist()
+    [5, 7]
+    """
+    tensor_argument(x, "compress")
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    if not isinstance(condition, Tensor):
+        condition = asarray(np.asarray(condition, bool), device=x.device)
+    if condition.ndim != 1:
+        got = Described(f"{condition.ndim} dimensions")
+        raise argument_error(ValueError, "compress: condition", got, "1")
+    return take(x, nonzero(condition)[0], axis)
+
+
+def _grid(x, indices, axis, name):
+    """A key for `x` that takes `indices` along `axis`, each in its own place of the other axes."""
+    tensor_argument(x, name)
+    if tensor_argument(indices, name).dtype.kind not in "iu":
+        got = Described(indices.dtype.name)
+        raise argument_error(TypeError, f"{name}: indices", got, "an integer dtype")
+    if indices.ndim != x.ndim:
+        got = Described(f"{indices.ndim} dimensions")
+        raise argument_error(ValueError, f"{name}: indices", got, f"{x.ndim}, as x has")
+    axis = axis_argument(axis, x.ndim, name)
+    key = []
+    for i, extent in enumerate(x.shape):
+        if i == axis:
+            key.append(indices)
+            continue
+        if indices.shape[i] not in (1, extent) and extent != 1:
+            got = Described(f"shape {indices.shape}")
+            rule = f"extents of {x.shape} or 1 but in axis {axis}"
+            raise argument_error(ValueError, f"{name}: indices", got, rule)
+        places = arange(extent, device=x.device)
+        key.append(reshape(places, [-1 if j == i else 1 for j in range(x.ndim)]))
+    return tuple(key)
+
+
+def take_along_axis(x, indices, /, axis=-1):
+    """Return the elements of `x` that `indices` names along `axis`, place by place.
+
+    `indices` has as many dimensions as `x`; the other axes broadcast. None flattens `x`.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([[5, 6], [7, 8]], device="host")
+    >>> take_along_axis(x, gt.asarray([[1], [0]], device="host"), axis=1).tolist()
+    [[6], [7]]
+    """
+    if axis is None:
+        x, axis = reshape(tensor_argument(x, "take_along_axis"), -1), 0
+    return x[_grid(x, indices, axis, "take_along_axis")]
+
+
+def put_along_axis(x, indices, values, /, axis=-1):
+    """Write `values` to the elements that :func:`take_along_axis` would return, in place.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros((2, 2), device="host")
+    >>> put_along_axis(x, gt.asarray([[1], [0]], device="host"), 5, axis=1)
+    >>> x.tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    """
+    if axis is None:
+        if not tensor_argument(x, "put_along_axis").is_contiguous:
+            got = Described("a tensor that is not contiguous")
+            raise argument_error(ValueError, "put_along_axis: x", got, "an axis for it")
+        x, axis = reshape(x, -1), 0
+    x[_grid(x, indices, axis, "put_along_axis")] = values
+
+
+def _corner(x, indices, axis, name):
+    """`x` cut to the extents of `indices` but for `axis`, as torch.gather reads it."""
+    tensor_argument(x, name)
+    tensor_argument(indices, name)
+    if x.ndim != indices.ndim:
+        got = Described(f"{indices.ndim} dimensions")
+        raise argument_error(ValueError, f"{name}: index", got, f"{x.ndim}, as x has")
+    axis = axis_argument(axis, x.ndim, name)
+    for i, (extent, most) in enumerate(zip(indices.shape, x.shape, strict=True)):
+        if i != axis and extent > most:
+            got = Described(f"shape {indices.shape}")
+            rule = f"extents of {x.shape} or less but in axis {axis}"
+            raise argument_error(ValueError, f"{name}: index", got, rule)
+    key = [slice(None) if i == axis else slice(n) for i, n in enumerate(indices.shape)]
+    return x[tuple(key)], axis
+
+
+def gather(x, axis, index, /):
+    """Return PyTorch's gather: the elements that `index` names along `axis`, place by place.
+
+    Other axes of `index` may be shorter than those of `x`.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([[5, 6], [7, 8]], device="host")
+    >>> gather(x, 1, gt.asarray([[1, 1]], device="host")).tolist()
+    [[6, 6]]
+    """
+    x, axis = _corner(x, index, axis, "gather")
+    return x[_grid(x, index, axis, "gather")]
+
+
+def scatter(x, axis, index, source, /):
+    """Return a copy of `x` with `source` written to the elements that `index` names along `axis`.
+
+    `source` is a number, or a tensor with the extents of `index` at least.
+
+    >>> import gputensor as gt
+    >>> x, index = gt.zeros((1, 3), device="host"), gt.asarray([[2, 0]], device="host")
+    >>> scatter(x, 1, index, 4).tolist()
+    [[4.0, 0.0, 4.0]]
+    """
+    result = astype(tensor_argument(x, "scatter"), x.dtype)
+    part, axis = _corner(result, index, axis, "scatter")
+    if type(source) is Tensor and source.ndim == index.ndim:
+        source = source[tuple(slice(extent) for extent in index.shape)]
+    part[_grid(part, index, axis, "scatter")] = source
+    return result
+
+
+def index_select(x, axis, index, /):
+    """Return the slices of `x` along `axis` that an integer tensor names; see :func:`take`.
+
+    >>> import gputensor as gt
+    >>> index_select(gt.arange(3, device="host"), 0, gt.asarray([2], device="host")).tolist()
+    [2]
+    """
+    return take(x, index, axis)
+
+
+def one_hot(x, num_classes=-1, /, *, dtype=int64):
+    """Return 1 in the place that each element of `x` names along a new last axis, 0 elsewhere.
+
+    With -1 there is a class for each number up to the greatest, which is waited for. An element
+    that is no class has zeros only.
+
+    >>> import gputensor as gt
+    >>> one_hot(gt.asarray([1, 0], device="host"), 3).tolist()
+    [[0, 1, 0], [1, 0, 0]]
+    """
+    if tensor_argument(x, "one_hot").dtype.kind not in "iu":
+        got = Described(x.dtype.name)
+        raise argument_error(TypeError, "one_hot: x", got, "an integer dtype")
+    num_classes = operator.index(num_classes)
+    if num_classes < -1 or num_classes == -1 and x.size == 0:
+        rule = "the number of classes, or -1 with elements to count them by"
+        raise argument_error(ValueError, "one_hot: num_classes", num_classes, rule)
+    if num_classes == -1:
+        num_classes = int(largest(x)) + 1
+    classes = arange(num_classes, device=x.device)
+    places = x if x.dtype.kind == "i" else astype(x, int64)
+    return astype(equal(expand_dims(places, -1), classes), dtype)
+
+
+def _kept(obj, extent, name):
+    """The positions along an axis that NumPy's delete leaves."""
+    positions = np.arange(extent)
+    if isinstance(obj, Tensor):
+        obj = obj.numpy()
+    try:
+        return np.delete(positions, obj)
+    except IndexError:
+        rule = f"positions below {extent}"
+        raise argument_error(IndexError, f"{name}: obj", obj, rule) from None
+
+
+def delete(x, obj, /, axis=None):
+    """Return a copy of `x` without the slices `obj` along `axis` (None: flattened).
+
+    `obj` is an int, a slice, or a sequence of ints; the values of a tensor are waited for.
+
+    >>> import gputensor as gt
+    >>> delete(gt.arange(4, device="host"), [1, -1]).tolist()
+    [0, 2]
+    """
+    tensor_argument(x, "delete")
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    axis = axis_argument(axis, x.ndim, "delete")
+    return x[(slice(None),) * axis + (_kept(obj, x.shape[axis], "delete"),)]
+
+
+def insert(x, obj, values, /, axis=None):
+    """Return a copy of `x` with `values` before the positions `obj` of `axis` (None: flattened).
+
+    >>> import gputensor as gt
+    >>> insert(gt.arange(3, device="host"), 1, 9).tolist()
+    [0, 9, 1, 2]
+    """
+    tensor_argument(x, "insert")
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    axis = axis_argument(axis, x.ndim, "insert")
+    extent = x.shape[axis]
+    if isinstance(obj, Tensor):
+        obj = obj.numpy()
+    places = np.asarray(range(*obj.indices(extent)) if isinstance(obj, slice) else obj)
+    if (
+        places.dtype.kind not in "iu"
+        or places.size
+        and (places.min() < -extent or places.max() > extent)
+    ):
+        rule = f"positions from {-extent} to {extent}"
+        raise argument_error(IndexError, "insert: obj", obj, rule)
+    if type(values) is not Tensor:
+        values = asarray(values, dtype=x.dtype, device=x.device)
+    places = np.where(places < 0, places + extent, places)
+    if places.ndim == 0:
+        # One position takes as many slices as there are values.
+        count = values.shape[axis] if values.ndim == x.ndim else 1
+        places = np.full(count, places)
+    order = np.argsort(places, kind="stable")
+    is_new = np.zeros(extent + places.size, bool)
+    targets = places.copy()
+    targets[order] += np.arange(places.size)
+    is_new[targets] = True
+    prefix = (slice(None),) * axis
+    shape = (*x.shape[:axis], extent + places.size, *x.shape[axis + 1 :])
+    result = empty(shape, dtype=x.dtype, device=x.device)
+    result[prefix + (np.flatnonzero(~is_new),)] = x
+    result[prefix + (targets,)] = values
+    return result

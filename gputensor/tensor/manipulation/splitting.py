@@ -1,0 +1,128 @@
+"""Tensors taken apart along an axis; every part is a view.
+
+``split`` counts as NumPy does: an int is the number of parts, a sequence the places to cut. For
+parts of a given size, as PyTorch's ``split`` makes them, give ``range(size, extent, size)``.
+"""
+
+import operator
+
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import axis_argument, tensor_argument
+
+__all__ = ["array_split", "chunk", "dsplit", "hsplit", "split", "vsplit"]
+
+
+def _count(value, name):
+    try:
+        count = operator.index(value)
+    except TypeError:
+        raise argument_error(TypeError, name, value, "an int or a sequence of ints") from None
+    if count < 1:
+        raise argument_error(ValueError, name, count, "1 or more")
+    return count
+
+
+def _cuts(indices, extent, name):
+    """Where the parts begin and end, as slices of NumPy would cut."""
+    edges = [0]
+    try:
+        edges += [operator.index(one) for one in indices]
+    except TypeError:
+        raise argument_error(TypeError, name, indices, "an int or a sequence of ints") from None
+    return list(zip(edges, [*edges[1:], extent], strict=True))
+
+
+def _parts(x, axis, edges):
+    prefix = (slice(None),) * axis
+    return [x[prefix + (slice(first, last),)] for first, last in edges]
+
+
+def _even(extent, count):
+    """`count` parts of which the first are one longer where `extent` is no multiple."""
+    size, longer = divmod(extent, count)
+    start = 0
+    for i in range(count):
+        stop = start + size + (i < longer)
+        yield start, stop
+        start = stop
+
+
+def array_split(x, indices_or_sections, /, axis=0):
+    """Return parts of `x` along `axis`, which may differ by one in length; see :func:`split`.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in array_split(gt.arange(5, device="host"), 2)]
+    [[0, 1, 2], [3, 4]]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "array_split").ndim, "array_split")
+    if hasattr(indices_or_sections, "__iter__"):
+        name = "array_split: indices_or_sections"
+        return _parts(x, axis, _cuts(indices_or_sections, x.shape[axis], name))
+    count = _count(indices_or_sections, "array_split: indices_or_sections")
+    return _parts(x, axis, _even(x.shape[axis], count))
+
+
+def split(x, indices_or_sections, /, axis=0):
+    """Return a list of views of `x`, its parts along `axis`.
+
+    Parameters
+    ----------
+    indices_or_sections : int or sequence of int
+        How many equal parts, or the places at which to cut.
+    axis : int
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in split(gt.arange(6, device="host"), 3)]
+    [[0, 1], [2, 3], [4, 5]]
+    >>> [part.tolist() for part in split(gt.arange(6, device="host"), [1, 4])]
+    [[0], [1, 2, 3], [4, 5]]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "split").ndim, "split")
+    if hasattr(indices_or_sections, "__iter__"):
+        name = "split: indices_or_sections"
+        return _parts(x, axis, _cuts(indices_or_sections, x.shape[axis], name))
+    count = _count(indices_or_sections, "split: indices_or_sections")
+    if x.shape[axis] % count:
+        raise argument_error(
+            ValueError,
+            "split: indices_or_sections",
+            count,
+            f"a divisor of the extent {x.shape[axis]}; array_split makes unequal parts",
+        )
+    return _parts(x, axis, _even(x.shape[axis], count))
+
+
+def chunk(x, chunks, /, axis=0):
+    """Return at most `chunks` views of `x` along `axis`, all but the last of one length.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in chunk(gt.arange(5, device="host"), 3)]
+    [[0, 1], [2, 3], [4]]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "chunk").ndim, "chunk")
+    extent = x.shape[axis]
+    size = -(-extent // _count(chunks, "chunk: chunks")) or 1
+    starts = range(0, extent, size) or [0]
+    return _parts(x, axis, [(start, start + size) for start in starts])
+
+
+def _split_at(name, axis, least):
+    def function(x, indices_or_sections, /):
+        if tensor_argument(x, name).ndim < least:
+            got = Described(f"{x.ndim} dimensions")
+            raise argument_error(ValueError, f"{name}: x", got, f"{least} or more")
+        return split(x, indices_or_sections, 0 if x.ndim == 1 else axis)
+
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Return the parts of `x` along axis {axis}; see :func:`split`.
+
+    >>> import gputensor as gt
+    >>> [part.shape for part in {name}(gt.zeros((2, 2, 2), device="host"), 2)]
+    {[tuple(1 if i == axis else 2 for i in range(3))] * 2}
+    """
+    return function
+
+
+vsplit = _split_at("vsplit", 0, 2)
+hsplit = _split_at("hsplit", 1, 1)
+dsplit = _split_at("dsplit", 2, 3)

@@ -1,0 +1,122 @@
+"""The methods of Tensor: which functions are methods too, and under which further names.
+
+A method is the function of that name with the tensor as its first argument. Functions of compiled
+rooms are bound at import. The others stand for themselves as a `LateMethod`, which imports their
+module when it is first asked for and then binds the function in its own place.
+"""
+
+import importlib
+
+from gputensor.tensor import functions, interop, manipulation, products, transfer
+from gputensor.tensor.core import bind_methods
+
+__all__ = ["ALIASES", "BOUND", "IN_PLACE", "LATE", "LateMethod", "table"]
+
+# Functions that are there at import, by room.
+BOUND = {
+    functions: [name for name in functions.__all__ if name not in ("round", "real", "imag")],
+    interop: ["astype", "copy"],
+    manipulation: ["flip", "moveaxis", "nonzero", "squeeze", "take", "tril", "triu"],
+    products: ["addmm", "baddbmm", "bmm", "dot", "matmul", "mm", "mv"],
+    transfer: ["numpy"],
+}
+# Functions of modules that are imported at their first use, by module.
+LATE = {
+    "gputensor.tensor.manipulation.arithmetic": (
+        "angle deg2rad divmod exp2 float_power fmax fmin fmod isneginf isposinf isreal ldexp "
+        "nan_to_num nextafter rad2deg round"
+    ),
+    "gputensor.tensor.manipulation.axes": "expand flatten fliplr flipud ravel rot90 swapaxes "
+    "unsqueeze",
+    "gputensor.tensor.manipulation.axis_methods": "permute transpose",
+    "gputensor.tensor.manipulation.closeness": "allclose array_equal isclose",
+    "gputensor.tensor.manipulation.composed": "copysign hypot logaddexp signbit",
+    "gputensor.tensor.manipulation.diagonals": "diag diagflat diagonal fill_diagonal trace",
+    "gputensor.tensor.manipulation.differences": "diff",
+    "gputensor.tensor.manipulation.joining": "repeat roll tile",
+    "gputensor.tensor.manipulation.picking": (
+        "argwhere compress flatnonzero gather index_select masked_fill masked_select scatter "
+        "take_along_axis"
+    ),
+    "gputensor.tensor.manipulation.splitting": "chunk split",
+    "gputensor.tensor.placement": (
+        "bfloat16 bool byte copy_ cpu cuda dim double element_size float get half imag int is_cuda "
+        "long numel real short stride to tobytes view"
+    ),
+    "gputensor.tensor.products.outer": "cross inner kron outer vdot",
+    "gputensor.tensor.statistics": (
+        "average nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp"
+    ),
+}
+# Other names of functions, in this package and as methods: NumPy's and PyTorch's.
+ALIASES = {
+    "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",
+    "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
+    "arctanh": "atanh", "bitwise_not": "bitwise_invert", "clamp": "clip", "clone": "copy",
+    "conjugate": "conj", "degrees": "rad2deg", "div": "divide", "eq": "equal", "fix": "trunc",
+    "ge": "greater_equal", "gt": "greater", "invert": "bitwise_invert", "le": "less_equal",
+    "left_shift": "bitwise_left_shift", "lt": "less", "mod": "remainder", "movedim": "moveaxis",
+    "mul": "multiply", "ne": "not_equal", "neg": "negative", "power": "pow", "radians": "deg2rad",
+    "right_shift": "bitwise_right_shift", "rint": "round", "sub": "subtract",
+    "swapdims": "swapaxes", "true_divide": "divide", "unbind": "unstack",
+}  # fmt: skip
+# PyTorch's methods that write to the tensor itself: the names of functions with `out`, without _.
+IN_PLACE = (
+    "abs add ceil clamp clip cos div divide exp floor floor_divide log masked_fill maximum minimum "
+    "mul multiply neg negative pow reciprocal relu remainder round rsqrt sigmoid sin sqrt square "
+    "sub subtract tanh trunc"
+)
+
+
+class LateMethod:
+    """Stands for a method until its module has been imported."""
+
+    def __init__(self, module, name, method):
+        self.module, self.name, self.method = module, name, method
+
+    def __get__(self, tensor, owner=None):
+        found = getattr(importlib.import_module(self.module), self.name)
+        bind_methods({self.method: found})
+        return found.__get__(tensor, owner)
+
+    def __set__(self, tensor, value):
+        found = getattr(importlib.import_module(self.module), self.name)
+        if not hasattr(found, "__set__"):
+            raise AttributeError(f"{self.method}: got a value for a method; expected a property")
+        found.__set__(tensor, value)
+
+
+class InPlaceMethod:
+    """A function whose result goes to its first argument, as a method."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, tensor, owner=None):
+        function = getattr(owner, self.name)
+
+        def method(x, /, *arguments):
+            return function(x, *arguments, out=x)
+
+        method.__name__ = method.__qualname__ = f"{self.name}_"
+        method.__doc__ = f"Write the result of :func:`{self.name}` to the tensor and return it."
+        bind_methods({method.__name__: method})
+        return method.__get__(tensor, owner)
+
+
+def table():
+    """Return every method that is a function, by its name.
+
+    >>> sorted(name for name in table() if name.startswith("nanm"))
+    ['nanmax', 'nanmean', 'nanmin']
+    """
+    found = {name: getattr(room, name) for room, names in BOUND.items() for name in names}
+    for module, names in LATE.items():
+        found |= {name: LateMethod(module, name, name) for name in names.split()}
+    for alias, name in ALIASES.items():
+        method = found.get(name)
+        if isinstance(method, LateMethod):
+            method = LateMethod(method.module, name, alias)
+        if method is not None:
+            found[alias] = method
+    return found | {f"{name}_": InPlaceMethod(name) for name in IN_PLACE.split()}

@@ -1,0 +1,293 @@
+# Made by tests/support/public_stubs.py.
+from types import ModuleType
+from typing import Any
+
+from gputensor.tensor import functions as _functions
+from gputensor.tensor import interop as _interop
+from gputensor.tensor import manipulation as _manipulation
+from gputensor.tensor import placement as _placement
+from gputensor.tensor import products as _products
+from gputensor.tensor import statistics as _statistics
+from gputensor.tensor import transfer as _transfer
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.manipulation import arithmetic as _arithmetic
+from gputensor.tensor.manipulation import axes as _axes
+from gputensor.tensor.manipulation import axis_methods as _axis_methods
+from gputensor.tensor.manipulation import closeness as _closeness
+from gputensor.tensor.manipulation import composed as _composed
+from gputensor.tensor.manipulation import diagonals as _diagonals
+from gputensor.tensor.manipulation import differences as _differences
+from gputensor.tensor.manipulation import joining as _joining
+from gputensor.tensor.manipulation import picking as _picking
+from gputensor.tensor.manipulation import splitting as _splitting
+from gputensor.tensor.products import outer as _outer
+
+ALIASES: dict[str, str]
+BOUND: dict[ModuleType, list[str]]
+IN_PLACE: str
+LATE: dict[str, str]
+
+def table() -> dict[str, Any]: ...
+
+class Methods:
+    abs = _functions.abs
+    absolute = _functions.abs
+    acos = _functions.acos
+    acosh = _functions.acosh
+    add = _functions.add
+    addmm = _products.addmm
+    all = _functions.all
+    allclose = _closeness.allclose
+    amax = _functions.max
+    amin = _functions.min
+    angle = _arithmetic.angle
+    any = _functions.any
+    arccos = _functions.acos
+    arccosh = _functions.acosh
+    arcsin = _functions.asin
+    arcsinh = _functions.asinh
+    arctan = _functions.atan
+    arctan2 = _functions.atan2
+    arctanh = _functions.atanh
+    argmax = _functions.argmax
+    argmin = _functions.argmin
+    argwhere = _picking.argwhere
+    array_equal = _closeness.array_equal
+    asin = _functions.asin
+    asinh = _functions.asinh
+    astype = _interop.astype
+    atan = _functions.atan
+    atan2 = _functions.atan2
+    atanh = _functions.atanh
+    average = _statistics.average
+    baddbmm = _products.baddbmm
+    def bfloat16(self) -> Tensor: ...
+    bitwise_and = _functions.bitwise_and
+    bitwise_invert = _functions.bitwise_invert
+    bitwise_left_shift = _functions.bitwise_left_shift
+    bitwise_not = _functions.bitwise_invert
+    bitwise_or = _functions.bitwise_or
+    bitwise_right_shift = _functions.bitwise_right_shift
+    bitwise_xor = _functions.bitwise_xor
+    bmm = _products.bmm
+    def bool(self) -> Tensor: ...
+    def byte(self) -> Tensor: ...
+    cbrt = _functions.cbrt
+    ceil = _functions.ceil
+    chunk = _splitting.chunk
+    clamp = _functions.clip
+    clip = _functions.clip
+    clone = _interop.copy
+    compress = _picking.compress
+    conj = _functions.conj
+    conjugate = _functions.conj
+    copy = _interop.copy
+    copy_ = _placement.copy_
+    copysign = _composed.copysign
+    cos = _functions.cos
+    cosh = _functions.cosh
+    count_nonzero = _functions.count_nonzero
+    cpu = _placement.cpu
+    cross = _outer.cross
+    cuda = _placement.cuda
+    deg2rad = _arithmetic.deg2rad
+    degrees = _arithmetic.rad2deg
+    diag = _diagonals.diag
+    diagflat = _diagonals.diagflat
+    diagonal = _diagonals.diagonal
+    diff = _differences.diff
+    dim = _placement.dim
+    div = _functions.divide
+    divide = _functions.divide
+    divmod = _arithmetic.divmod
+    dot = _products.dot
+    def double(self) -> Tensor: ...
+    element_size = _placement.element_size
+    eq = _functions.equal
+    equal = _functions.equal
+    erf = _functions.erf
+    exp = _functions.exp
+    exp2 = _arithmetic.exp2
+    expand = _axes.expand
+    expm1 = _functions.expm1
+    fill_diagonal = _diagonals.fill_diagonal
+    fix = _functions.trunc
+    flatnonzero = _picking.flatnonzero
+    flatten = _axes.flatten
+    flip = _manipulation.flip
+    fliplr = _axes.fliplr
+    flipud = _axes.flipud
+    def float(self) -> Tensor: ...
+    float_power = _arithmetic.float_power
+    floor = _functions.floor
+    floor_divide = _functions.floor_divide
+    fmax = _arithmetic.fmax
+    fmin = _arithmetic.fmin
+    fmod = _arithmetic.fmod
+    gather = _picking.gather
+    ge = _functions.greater_equal
+    gelu = _functions.gelu
+    get = _placement.get
+    greater = _functions.greater
+    greater_equal = _functions.greater_equal
+    gt = _functions.greater
+    def half(self) -> Tensor: ...
+    hypot = _composed.hypot
+    @property
+    def imag(self) -> Any: ...
+    index_select = _picking.index_select
+    inner = _outer.inner
+    def int(self) -> Tensor: ...
+    invert = _functions.bitwise_invert
+    @property
+    def is_cuda(self) -> Any: ...
+    isclose = _closeness.isclose
+    isfinite = _functions.isfinite
+    isinf = _functions.isinf
+    isnan = _functions.isnan
+    isneginf = _arithmetic.isneginf
+    isposinf = _arithmetic.isposinf
+    isreal = _arithmetic.isreal
+    kron = _outer.kron
+    ldexp = _arithmetic.ldexp
+    le = _functions.less_equal
+    left_shift = _functions.bitwise_left_shift
+    less = _functions.less
+    less_equal = _functions.less_equal
+    log = _functions.log
+    log10 = _functions.log10
+    log1p = _functions.log1p
+    log2 = _functions.log2
+    logaddexp = _composed.logaddexp
+    logical_and = _functions.logical_and
+    logical_not = _functions.logical_not
+    logical_or = _functions.logical_or
+    logical_xor = _functions.logical_xor
+    def long(self) -> Tensor: ...
+    lt = _functions.less
+    masked_fill = _picking.masked_fill
+    masked_select = _picking.masked_select
+    matmul = _products.matmul
+    max = _functions.max
+    maximum = _functions.maximum
+    mean = _functions.mean
+    min = _functions.min
+    minimum = _functions.minimum
+    mm = _products.mm
+    mod = _functions.remainder
+    moveaxis = _manipulation.moveaxis
+    movedim = _manipulation.moveaxis
+    mul = _functions.multiply
+    multiply = _functions.multiply
+    mv = _products.mv
+    nan_to_num = _arithmetic.nan_to_num
+    nanargmax = _statistics.nanargmax
+    nanargmin = _statistics.nanargmin
+    nanmax = _statistics.nanmax
+    nanmean = _statistics.nanmean
+    nanmin = _statistics.nanmin
+    nanprod = _statistics.nanprod
+    nanstd = _statistics.nanstd
+    nansum = _statistics.nansum
+    nanvar = _statistics.nanvar
+    ne = _functions.not_equal
+    neg = _functions.negative
+    negative = _functions.negative
+    nextafter = _arithmetic.nextafter
+    nonzero = _manipulation.nonzero
+    not_equal = _functions.not_equal
+    numel = _placement.numel
+    numpy = _transfer.numpy
+    outer = _outer.outer
+    permute = _axis_methods.permute
+    positive = _functions.positive
+    pow = _functions.pow
+    power = _functions.pow
+    prod = _functions.prod
+    ptp = _statistics.ptp
+    rad2deg = _arithmetic.rad2deg
+    radians = _arithmetic.deg2rad
+    ravel = _axes.ravel
+    @property
+    def real(self) -> Any: ...
+    reciprocal = _functions.reciprocal
+    relu = _functions.relu
+    remainder = _functions.remainder
+    repeat = _joining.repeat
+    right_shift = _functions.bitwise_right_shift
+    rint = _arithmetic.round
+    roll = _joining.roll
+    rot90 = _axes.rot90
+    round = _arithmetic.round
+    rsqrt = _functions.rsqrt
+    scatter = _picking.scatter
+    def short(self) -> Tensor: ...
+    sigmoid = _functions.sigmoid
+    sign = _functions.sign
+    signbit = _composed.signbit
+    silu = _functions.silu
+    sin = _functions.sin
+    sinc = _functions.sinc
+    sinh = _functions.sinh
+    split = _splitting.split
+    sqrt = _functions.sqrt
+    square = _functions.square
+    squeeze = _manipulation.squeeze
+    std = _functions.std
+    stride = _placement.stride
+    sub = _functions.subtract
+    subtract = _functions.subtract
+    sum = _functions.sum
+    swapaxes = _axes.swapaxes
+    swapdims = _axes.swapaxes
+    take = _manipulation.take
+    take_along_axis = _picking.take_along_axis
+    tan = _functions.tan
+    tanh = _functions.tanh
+    tile = _joining.tile
+    to = _placement.to
+    tobytes = _placement.tobytes
+    trace = _diagonals.trace
+    transpose = _axis_methods.transpose
+    tril = _manipulation.tril
+    triu = _manipulation.triu
+    true_divide = _functions.divide
+    trunc = _functions.trunc
+    unsqueeze = _axes.unsqueeze
+    var = _functions.var
+    vdot = _outer.vdot
+    view = _placement.view
+    where = _functions.where
+    def abs_(self, *arguments: Any) -> Tensor: ...
+    def add_(self, *arguments: Any) -> Tensor: ...
+    def ceil_(self, *arguments: Any) -> Tensor: ...
+    def clamp_(self, *arguments: Any) -> Tensor: ...
+    def clip_(self, *arguments: Any) -> Tensor: ...
+    def cos_(self, *arguments: Any) -> Tensor: ...
+    def div_(self, *arguments: Any) -> Tensor: ...
+    def divide_(self, *arguments: Any) -> Tensor: ...
+    def exp_(self, *arguments: Any) -> Tensor: ...
+    def floor_(self, *arguments: Any) -> Tensor: ...
+    def floor_divide_(self, *arguments: Any) -> Tensor: ...
+    def log_(self, *arguments: Any) -> Tensor: ...
+    def masked_fill_(self, *arguments: Any) -> Tensor: ...
+    def maximum_(self, *arguments: Any) -> Tensor: ...
+    def minimum_(self, *arguments: Any) -> Tensor: ...
+    def mul_(self, *arguments: Any) -> Tensor: ...
+    def multiply_(self, *arguments: Any) -> Tensor: ...
+    def neg_(self, *arguments: Any) -> Tensor: ...
+    def negative_(self, *arguments: Any) -> Tensor: ...
+    def pow_(self, *arguments: Any) -> Tensor: ...
+    def reciprocal_(self, *arguments: Any) -> Tensor: ...
+    def relu_(self, *arguments: Any) -> Tensor: ...
+    def remainder_(self, *arguments: Any) -> Tensor: ...
+    def round_(self, *arguments: Any) -> Tensor: ...
+    def rsqrt_(self, *arguments: Any) -> Tensor: ...
+    def sigmoid_(self, *arguments: Any) -> Tensor: ...
+    def sin_(self, *arguments: Any) -> Tensor: ...
+    def sqrt_(self, *arguments: Any) -> Tensor: ...
+    def square_(self, *arguments: Any) -> Tensor: ...
+    def sub_(self, *arguments: Any) -> Tensor: ...
+    def subtract_(self, *arguments: Any) -> Tensor: ...
+    def tanh_(self, *arguments: Any) -> Tensor: ...
+    def trunc_(self, *arguments: Any) -> Tensor: ...

@@ -1,0 +1,242 @@
+"""Methods that say where a tensor is and as what, in PyTorch's and CuPy's words.
+
+``x.to`` takes dtypes, devices and tensors in any order; the others are short for it.
+"""
+
+import operator
+
+from gputensor._arrays import dtypes
+from gputensor._arrays.dtypes import CODES, dtype_code
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.interop import astype, part_view, reinterpreted
+from gputensor.tensor.interop import copy as copy_of
+from gputensor.tensor.manipulation import reshape, zeros_like
+from gputensor.tensor.transfer import numpy
+
+__all__ = [
+    "bfloat16", "bool", "byte", "copy_", "cpu", "cuda", "dim", "double", "element_size", "float",
+    "get", "half", "imag", "int", "is_cuda", "long", "numel", "real", "short", "stride", "to",
+    "tobytes", "view",
+]  # fmt: skip
+
+
+def _is_dtype(value):
+    try:
+        return value in CODES or (not isinstance(value, str) and dtype_code(value) is not None)
+    except TypeError:
+        return False
+
+
+def to(x, /, *targets, device=None, dtype=None, copy=False):
+    """Return `x` with a dtype and on a device; itself when it is so already.
+
+    Parameters
+    ----------
+    *targets : dtype, device or Tensor
+        In any order; a tensor stands for its dtype and its device.
+    copy : bool
+        Whether to copy in any case.
+
+    >>> import gputensor as gt
+    >>> x = gt.ones(2, device="host")
+    >>> to(x, "host", gt.float16).dtype
+    dtype('float16')
+    >>> to(x, "float32") is x
+    True
+    """
+    for target in targets:
+        if isinstance(target, Tensor):
+            device = target.device if device is None else device
+            dtype = target.dtype if dtype is None else dtype
+        elif target is None:
+            continue
+        elif dtype is None and _is_dtype(target):
+            dtype = target
+        elif device is None:
+            device = target
+        else:
+            rule = "one dtype and one device"
+            raise argument_error(TypeError, "to: targets", target, rule)
+    result = tensor_argument(x, "to")
+    if dtype is not None:
+        result = astype(result, dtype, copy=False)
+    if device is not None:
+        result = result.to_device(device)
+    return copy_of(result) if copy and result is x else result
+
+
+def cpu(x, /):
+    """Return the tensor on the host device; ``numpy()`` gives a NumPy array.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").cpu().device
+    device('host')
+    """
+    return x.to_device("host")
+
+
+def cuda(x, /, device=None):
+    """Return the tensor on a CUDA device, given as a number, a name or a Device; ``cuda:0`` if not.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, device="host").cuda(2.5)
+    Traceback (most recent call last):
+        ...
+    TypeError: device: got float; expected None, a str, an int or a device
+    """
+    if device is None:
+        device = x.device if x.device.type == "cuda" else "cuda:0"
+    return x.to_device(device)
+
+
+def get(x, /):
+    """Return the values as a NumPy array, in CuPy's word; the same as ``numpy()``.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").get()
+    array([0., 0.], dtype=float32)
+    """
+    return numpy(x)
+
+
+def _cast(name, dtype):
+    def method(x, /):
+        return astype(x, dtype, copy=False)
+
+    method.__name__ = method.__qualname__ = name
+    method.__doc__ = f"""Return the tensor as {dtype.name}; itself when it is so already.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").{name}().dtype.name
+    '{dtype.name}'
+    """
+    return method
+
+
+bfloat16 = _cast("bfloat16", dtypes.bfloat16)
+bool = _cast("bool", dtypes.bool_)
+byte = _cast("byte", dtypes.uint8)
+double = _cast("double", dtypes.float64)
+float = _cast("float", dtypes.float32)
+half = _cast("half", dtypes.float16)
+int = _cast("int", dtypes.int32)
+long = _cast("long", dtypes.int64)
+short = _cast("short", dtypes.int16)
+
+
+def numel(x, /):
+    """Return the number of elements: ``size``.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3), device="host").numel()
+    6
+    """
+    return x.size
+
+
+def dim(x, /):
+    """Return the number of axes: ``ndim``.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3), device="host").dim()
+    2
+    """
+    return x.ndim
+
+
+def element_size(x, /):
+    """Return the bytes of one element: ``itemsize``.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").element_size()
+    4
+    """
+    return x.itemsize
+
+
+def stride(x, /, axis=None):
+    """Return the strides in elements, or that of one axis; ``strides`` counts bytes.
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3), device="host").stride()
+    (3, 1)
+    """
+    strides = tuple(one // x.itemsize for one in x.strides)
+    return strides if axis is None else strides[axis]
+
+
+def tobytes(x, /):
+    """Return the values in row-major order as bytes.
+
+    >>> import gputensor as gt
+    >>> gt.ones(2, dtype="int8", device="host").tobytes()
+    b'\\x01\\x01'
+    """
+    return numpy(x).tobytes()
+
+
+def view(x, /, *shape_or_dtype):
+    """Return a view in another shape (PyTorch) or of another dtype of the same size (NumPy).
+
+    >>> import gputensor as gt
+    >>> gt.zeros((2, 3), device="host").view(3, -1).shape
+    (3, 2)
+    >>> gt.ones(1, device="host").view("int32").tolist()
+    [1065353216]
+    """
+    first = shape_or_dtype[0] if len(shape_or_dtype) == 1 else None
+    if len(shape_or_dtype) == 1 and not hasattr(first, "__iter__") and not _is_index(first):
+        return reinterpreted(x, first)
+    if isinstance(first, str):
+        return reinterpreted(x, first)
+    return reshape(x, first if hasattr(first, "__iter__") else shape_or_dtype, copy=False)
+
+
+def _is_index(value):
+    try:
+        operator.index(value)
+    except TypeError:
+        return False
+    return True
+
+
+def copy_(x, source, /):
+    """Write a tensor or number to the tensor, broadcast and converted, and return it.
+
+    >>> import gputensor as gt
+    >>> gt.zeros(2, device="host").copy_(gt.ones(2, device="host")).tolist()
+    [1.0, 1.0]
+    """
+    x[...] = source
+    return x
+
+
+def _is_cuda(x):
+    """Whether the tensor is on a CUDA device."""
+    return x.device.type == "cuda"
+
+
+def _real(x):
+    """The real parts as a view; the tensor itself when it is real."""
+    return part_view(x, False) if x.dtype.kind == "c" else x
+
+
+def _set_real(x, value):
+    _real(x)[...] = value
+
+
+def _imag(x):
+    """The imaginary parts as a view; zeros when the tensor is real."""
+    return part_view(x, True) if x.dtype.kind == "c" else zeros_like(x)
+
+
+def _set_imag(x, value):
+    if x.dtype.kind != "c":
+        raise argument_error(TypeError, "imag: x", Described(x.dtype.name), "a complex dtype")
+    part_view(x, True)[...] = value
+
+
+imag = property(_imag, _set_imag)
+is_cuda = property(_is_cuda)
+real = property(_real, _set_real)

@@ -1,0 +1,245 @@
+"""Statistics put together from reductions: ranges, sums that leave NaN out, weighted means."""
+
+import math
+
+from gputensor._arrays.dtypes import float64
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import (
+    broadcast_to,
+    expand_dims,
+    full_like,
+    moveaxis,
+    reshape,
+)
+from gputensor.tensor.manipulation.diagonals import diagonal
+from gputensor.tensor.manipulation.joining import concat
+from gputensor.tensor.products import matmul
+
+__all__ = [
+    "average", "corrcoef", "cov", "nanargmax", "nanargmin", "nanmax", "nanmean",
+    "nanmin", "nanprod", "nanstd", "nansum", "nanvar", "ptp",
+]  # fmt: skip
+
+
+def ptp(x, /, axis=None, out=None, keepdims=False):
+    """Return the greatest less the least element over `axis`.
+
+    >>> import gputensor as gt
+    >>> ptp(gt.asarray([3, 1, 7], device="host")).item()
+    6
+    """
+    largest = fn.max(x, axis, keepdims=keepdims)
+    return fn.subtract(largest, fn.min(x, axis, keepdims=keepdims), out=out)
+
+
+def _may_be_nan(x, name):
+    return tensor_argument(x, name).dtype.kind in "fcV"
+
+
+def _filled(x, value, name):
+    """`x` with a number in place of NaN."""
+    return fn.where(fn.isnan(x), value, x) if _may_be_nan(x, name) else x
+
+
+def nansum(x, /, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the sum over `axis` without NaN; arguments as for :func:`sum`.
+
+    >>> import gputensor as gt
+    >>> nansum(gt.asarray([1.0, float("nan")], device="host")).item()
+    1.0
+    """
+    return fn.sum(_filled(x, 0, "nansum"), axis, dtype, out, keepdims)
+
+
+def nanprod(x, /, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the product over `axis` without NaN; arguments as for :func:`sum`.
+
+    >>> import gputensor as gt
+    >>> nanprod(gt.asarray([2.0, float("nan")], device="host")).item()
+    2.0
+    """
+    return fn.prod(_filled(x, 1, "nanprod"), axis, dtype, out, keepdims)
+
+
+def _nan_extreme(reduce, worst, name, x, axis, out, keepdims):
+    if not _may_be_nan(x, name):
+        return reduce(x, axis, out, keepdims)
+    best = reduce(_filled(x, worst, name), axis, keepdims=keepdims)
+    is_all = fn.all(fn.isnan(x), axis, keepdims=keepdims)
+    return fn.where(is_all, math.nan, best, out=out)
+
+
+def nanmax(x, /, axis=None, out=None, keepdims=False):
+    """Return the greatest element over `axis` that is not NaN; NaN where all are.
+
+    >>> import gputensor as gt
+    >>> nanmax(gt.asarray([2.0, float("nan")], device="host")).item()
+    2.0
+    """
+    return _nan_extreme(fn.max, -math.inf, "nanmax", x, axis, out, keepdims)
+
+
+def nanmin(x, /, axis=None, out=None, keepdims=False):
+    """Return the least element over `axis` that is not NaN; NaN where all are.
+
+    >>> import gputensor as gt
+    >>> nanmin(gt.asarray([2.0, float("nan")], device="host")).item()
+    2.0
+    """
+    return _nan_extreme(fn.min, math.inf, "nanmin", x, axis, out, keepdims)
+
+
+def nanargmax(x, /, axis=None, *, keepdims=False):
+    """Return the index of the greatest element along `axis` that is not NaN.
+
+    A slice of NaN alone gives 0: NumPy raises, but the values are on the device.
+
+    >>> import gputensor as gt
+    >>> nanargmax(gt.asarray([float("nan"), 2.0], device="host")).item()
+    1
+    """
+    return fn.argmax(_filled(x, -math.inf, "nanargmax"), axis, keepdims=keepdims)
+
+
+def nanargmin(x, /, axis=None, *, keepdims=False):
+    """Return the index of the least element along `axis` that is not NaN; see :func:`nanargmax`.
+
+    >>> import gputensor as gt
+    >>> nanargmin(gt.asarray([float("nan"), 2.0], device="host")).item()
+    1
+    """
+    return fn.argmin(_filled(x, math.inf, "nanargmin"), axis, keepdims=keepdims)
+
+
+def nanmean(x, /, axis=None, dtype=None, out=None, keepdims=False):
+    """Return the mean over `axis` without NaN; NaN where there is nothing else.
+
+    >>> import gputensor as gt
+    >>> nanmean(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
+    2.0
+    """
+    if not _may_be_nan(x, "nanmean"):
+        return fn.mean(x, axis, dtype, out, keepdims)
+    is_missing = fn.isnan(x)
+    total = fn.sum(fn.where(is_missing, 0, x), axis, dtype, keepdims=keepdims)
+    count = fn.sum(fn.logical_not(is_missing), axis, keepdims=keepdims)
+    return fn.divide(total, count, out=out)
+
+
+def nanvar(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    """Return the variance over `axis` without NaN; arguments as for :func:`var`.
+
+    >>> import gputensor as gt
+    >>> nanvar(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
+    1.0
+    """
+    if not _may_be_nan(x, "nanvar"):
+        return fn.var(x, axis, dtype, out, ddof, keepdims)
+    x = x if dtype is None else astype(x, dtype, copy=False)
+    is_missing = fn.isnan(x)
+    distance = fn.abs(fn.subtract(x, nanmean(x, axis, keepdims=True)))
+    total = fn.sum(fn.where(is_missing, 0, fn.square(distance)), axis, keepdims=keepdims)
+    count = fn.sum(fn.logical_not(is_missing), axis, keepdims=keepdims) - ddof
+    return fn.where(fn.less_equal(count, 0), math.nan, fn.divide(total, count), out=out)
+
+
+def nanstd(x, /, axis=None, dtype=None, out=None, ddof=0, keepdims=False):
+    """Return the standard deviation over `axis` without NaN; arguments as for :func:`std`.
+
+    >>> import gputensor as gt
+    >>> nanstd(gt.asarray([1.0, float("nan"), 3.0], device="host")).item()
+    1.0
+    """
+    return fn.sqrt(nanvar(x, axis, dtype, None, ddof, keepdims), out=out)
+
+
+def average(x, /, axis=None, weights=None, returned=False, *, keepdims=False):
+    """Return the mean over `axis`, weighted by `weights`.
+
+    Parameters
+    ----------
+    weights : Tensor, optional
+        Of the shape of `x`, or one number for each element along a single `axis`.
+    returned : bool
+        Whether the sum of the weights comes too, as the second of a pair.
+
+    >>> import gputensor as gt
+    >>> x, w = gt.asarray([1.0, 3.0], device="host"), gt.asarray([3.0, 1.0], device="host")
+    >>> average(x, weights=w).item()
+    1.5
+    """
+    tensor_argument(x, "average")
+    if weights is None:
+        result = fn.mean(x, axis, keepdims=keepdims)
+        if not returned:
+            return result
+        count = x.size // max(result.size, 1)
+        return result, full_like(result, count)
+    if tensor_argument(weights, "average").shape != x.shape:
+        if axis is None or isinstance(axis, (tuple, list)) or weights.ndim != 1:
+            got = Described(f"shape {weights.shape}")
+            rule = f"shape {x.shape}, or one dimension and an axis"
+            raise argument_error(ValueError, "average: weights", got, rule)
+        place = axis_argument(axis, x.ndim, "average")
+        if weights.shape[0] != x.shape[place]:
+            got = Described(f"{weights.shape[0]} weights")
+            raise argument_error(ValueError, "average: weights", got, str(x.shape[place]))
+        weights = reshape(weights, [-1 if i == place else 1 for i in range(x.ndim)])
+    total = fn.sum(weights, axis, keepdims=keepdims)
+    weighted = fn.sum(fn.multiply(x, weights), axis, keepdims=keepdims)
+    result = fn.divide(weighted, total)
+    return (result, broadcast_to(total, result.shape)) if returned else result
+
+
+def cov(x, y=None, rowvar=True, bias=False, ddof=None):
+    """Return the covariance matrix of variables that are rows, or columns without `rowvar`.
+
+    Parameters
+    ----------
+    x : Tensor
+        One variable, or a matrix of them.
+    y : Tensor, optional
+        Further variables.
+    bias, ddof
+        The divisor is the number of observations less `ddof`, which is 0 with `bias`, else 1.
+
+    >>> import gputensor as gt
+    >>> cov(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
+    [[0.5, 1.0], [1.0, 2.0]]
+    """
+    variables = [_variables(one, rowvar) for one in (x, y) if one is not None]
+    rows = variables[0] if len(variables) == 1 else concat(variables)
+    ddof = (0 if bias else 1) if ddof is None else ddof
+    count = rows.shape[1] - ddof
+    centred = fn.subtract(rows, fn.mean(rows, 1, keepdims=True))
+    result = matmul(centred, fn.conj(moveaxis(centred, 0, 1)))
+    result = fn.divide(result, count if count > 0 else 0.0)
+    return reshape(result, ()) if result.size == 1 else result
+
+
+def _variables(x, rowvar):
+    if tensor_argument(x, "cov").ndim > 2:
+        raise argument_error(ValueError, "cov: x", Described(f"{x.ndim} dimensions"), "2 or less")
+    x = astype(x, result_type(x.dtype, float64), copy=False) if x.dtype.kind in "iub" else x
+    if x.ndim < 2:
+        return reshape(x, (1, -1))
+    return x if rowvar or x.shape[0] == 1 else moveaxis(x, 0, 1)
+
+
+def corrcoef(x, y=None, rowvar=True):
+    """Return the correlation coefficients of variables; arguments as for :func:`cov`.
+
+    >>> import gputensor as gt
+    >>> corrcoef(gt.asarray([[1.0, 2.0], [3.0, 5.0]], device="host")).tolist()
+    [[1.0, 1.0], [1.0, 1.0]]
+    """
+    matrix = cov(x, y, rowvar)
+    if matrix.ndim == 0:
+        return fn.divide(matrix, matrix)
+    deviation = fn.sqrt(fn.real(diagonal(matrix)))
+    result = fn.divide(fn.divide(matrix, expand_dims(deviation, 1)), deviation)
+    return result if matrix.dtype.kind == "c" else fn.clip(result, -1, 1)

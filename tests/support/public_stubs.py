@@ -1,0 +1,98 @@
+"""The stubs that follow from tables: of the package, and of the methods of Tensor.
+
+``python -m tests.support.public_stubs`` writes them; a test compares them with the tables.
+"""
+
+import importlib
+from pathlib import Path
+
+import gputensor as gt
+from gputensor.tensor import methods
+
+ROOT = Path(gt.__file__).parent
+PACKAGE = ROOT / "__init__.pyi"
+METHODS = ROOT / "tensor" / "methods.pyi"
+CONSTANTS = """
+e: float
+inf: float
+nan: float
+pi: float
+newaxis: None
+__array_api_version__: str
+__version__: str
+
+def __array_namespace_info__() -> object: ...
+"""
+TABLES = """
+ALIASES: dict[str, str]
+BOUND: dict[ModuleType, list[str]]
+IN_PLACE: str
+LATE: dict[str, str]
+
+def table() -> dict[str, Any]: ...
+"""
+
+
+def _imports(places):
+    """`from module import name as name` lines; `places` maps names to (module, name there)."""
+    by_module = {}
+    for name, (module, there) in places.items():
+        by_module.setdefault(module, []).append(f"{there} as {name}")
+    for module, parts in sorted(by_module.items()):
+        yield f"from {module} import ({', '.join(sorted(parts))})"
+
+
+def package_stub():
+    """The text of gputensor/__init__.pyi."""
+    places = {}
+    for module, names in (gt._NAMES | gt._LATE).items():
+        places |= {name: (module, name) for name in names.split()}
+    places["tensor"] = ("gputensor.tensor.interop.arrays", "tensor")
+    places |= {name: ("gputensor", name) for name in gt._MODULES}
+    spelled = [f"{name} = {full}" for name, full in gt._SPELLINGS.items() if full in places]
+    lines = ["# Made by tests/support/public_stubs.py.", *_imports(places), "", CONSTANTS]
+    return "\n".join([*lines, *sorted(spelled), ""])
+
+
+def _found(module, name):
+    return getattr(importlib.import_module(module), name)
+
+
+def _is_made(module, name):
+    """Whether a function made the method, so that its own name stands in no ``def``."""
+    code = getattr(_found(module, name), "__code__", None)
+    return code is not None and code.co_name == "method"
+
+
+def method_stub():
+    """The text of gputensor/tensor/methods.pyi."""
+    homes = {name: room.__name__ for room, names in methods.BOUND.items() for name in names}
+    homes |= {name: module for module, names in methods.LATE.items() for name in names.split()}
+    places = {name: (module, name) for name, module in homes.items()}
+    for name, full in methods.ALIASES.items():
+        if full in homes:
+            places[name] = (homes[full], full)
+    properties = [name for name, place in places.items() if isinstance(_found(*place), property)]
+    modules = sorted({module for module, _name in places.values()})
+    aliases = {module: "_" + module.rpartition(".")[2] for module in modules}
+    lines = ["# Made by tests/support/public_stubs.py.", "from types import ModuleType"]
+    lines += ["from typing import Any", ""]
+    for module in modules:
+        parent, _, last = module.rpartition(".")
+        lines.append(f"from {parent} import {last} as {aliases[module]}")
+    lines += ["from gputensor.tensor.core import Tensor", TABLES, "class Methods:"]
+    for name, (module, there) in sorted(places.items()):
+        if name in properties:
+            lines += ["    @property", f"    def {name}(self) -> Any: ..."]
+        elif _is_made(module, there):
+            lines.append(f"    def {name}(self) -> Tensor: ...")
+        else:
+            lines.append(f"    {name} = {aliases[module]}.{there}")
+    for name in sorted(methods.IN_PLACE.split()):
+        lines.append(f"    def {name}_(self, *arguments: Any) -> Tensor: ...")
+    return "\n".join([*lines, ""])
+
+
+if __name__ == "__main__":
+    PACKAGE.write_text(package_stub())
+    METHODS.write_text(method_stub())

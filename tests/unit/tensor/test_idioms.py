@@ -1,0 +1,178 @@
+"""What users of NumPy, CuPy and PyTorch type first works, and its mistakes are explained."""
+
+import math
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.tensor_arrays import check_same
+
+X = np.arange(6, dtype=np.float32).reshape(2, 3)
+
+
+@pytest.fixture
+def x():
+    return gt.asarray(X, device="host")
+
+
+# An expression of x, and the same in NumPy.
+IDIOMS = {
+    "x.sum(0)": X.sum(0),
+    "x.max(1)": X.max(1),
+    "x.sum(1, None, None, True)": X.sum(1, keepdims=True),
+    "gt.concat([x, x], 0)": np.concatenate([X, X]),
+    "gt.cat([x, x], 1)": np.concatenate([X, X], 1),
+    "gt.roll(x, 1, 0)": np.roll(X, 1, 0),
+    "x.std(0, ddof=1)": X.std(0, ddof=1),
+    "x.var(0, correction=1)": X.var(0, ddof=1),
+    "x.mean(dtype='float64')": X.mean(dtype=np.float64),
+    "x.exp().log().round()": X,
+    "x.clip(1, 3)": X.clip(1, 3),
+    "x.clamp(min=2)": X.clip(2),
+    "x.transpose()": X.T,
+    "x.transpose(1, 0)": X.T,
+    "x.permute(1, 0)": X.T,
+    "x.swapaxes(0, 1)": X.T,
+    "x.flatten()": X.ravel(),
+    "x.reshape(-1).chunk(2)[1]": X.ravel()[3:],
+    "x.view(3, 2)": X.reshape(3, 2),
+    "x.view('int32')": X.view("int32"),
+    "x.unsqueeze(0).expand(4, -1, -1)": np.broadcast_to(X, (4, 2, 3)),
+    "x.to('float64')": X.astype("float64"),
+    "x.to(gt.float64, 'host')": X.astype("float64"),
+    "x.to(gt.ones(1, dtype='int8', device='host'))": X.astype("int8"),
+    "x.double().cpu().float()": X,
+    "x.long()": X.astype("int64"),
+    "x.masked_fill(x > 3, -1)": np.where(X > 3, np.float32(-1), X),
+    "x.gather(1, gt.asarray([[2], [0]], device='host'))": np.float32([[2], [3]]),
+    "x.scatter(1, gt.asarray([[2], [0]], device='host'), 9)": np.float32([[0, 1, 9], [9, 4, 5]]),
+    "gt.where(x > 4)[1]": np.int64([2]),
+    "gt.one_hot(gt.asarray([1, 0], device='host'))": np.int64([[0, 1], [1, 0]]),
+    "gt.zeros((2,), 'int8')": np.zeros(2, "int8"),
+    "gt.array(X, 'float64')": X.astype("float64"),
+    "gt.tensor([1, 2])": np.int64([1, 2]),
+    "abs(-x).add(1).mul(2)": (X + 1) * 2,
+    "round(x / 3, 1)": np.float32(X / 3).round(1),
+    "divmod(x, 2)[1]": X % 2,
+    "x.add_(1).sub_(1)": X,
+    "x.copy_(1)": np.ones_like(X),
+    "x.diagonal()": X.diagonal(),
+    "x.trace().reshape(())": X.trace(),
+    "x.repeat(2, 0)": X.repeat(2, 0),
+    "x.argmax(1)": X.argmax(1),
+    "x.nonzero()[0]": X.nonzero()[0],
+    "x.conj().real": X,
+    "gt.cross(x, x)": np.cross(X, X),
+    "gt.vdot(x, x)": np.vdot(X, X),
+    "gt.linspace(0, 1, dtype='float64')": np.linspace(0, 1),
+}
+
+
+@pytest.mark.parametrize("idiom", IDIOMS)
+def test_idiom_gives_numpys_result(idiom, x):
+    with gt.Device("host"):
+        result = eval(idiom, {"gt": gt, "x": x, "X": X})
+    check_same(result, IDIOMS[idiom], 1e-6)
+
+
+def test_numbers_text_and_membership(x):
+    one = x[0, 1]
+    assert (float(one), int(one), complex(one), f"{one:.3f}", f"{one + 0.5:6.2f}") == (
+        1.0, 1, 1 + 0j, "1.000", "  1.50",
+    )  # fmt: skip
+    assert f"{x}" == str(x)
+    assert 5 in x and 9 not in x
+    assert x.numel() == 6 and x.dim() == 2 and x.stride() == (3, 1) and len(x) == 2
+    assert x.tobytes() == X.tobytes() and not x.is_cuda
+    assert gt.device("host") == gt.Device("host") == x.device
+    assert gt.broadcast_shapes((2, 1), (3,)) == (2, 3)
+
+
+def test_parts_of_complex_tensors_are_views():
+    z = gt.asarray(np.array([1 + 2j, 3 - 4j]), device="host")
+    z.real = z.imag
+    z.imag += 1
+    np.testing.assert_array_equal(z.numpy(), [2 + 3j, -4 - 3j])
+    with pytest.raises(TypeError, match="imag: x: got float32; expected a complex dtype"):
+        gt.ones(1, device="host").imag = 1
+
+
+def test_methods_are_bound_in_their_own_place_at_first_use(x):
+    assert x.ptp().item() == 5
+    assert "ptp" in vars(gt.Tensor)
+    assert gt.Tensor.ptp is gt.ptp
+    with pytest.raises(AttributeError):
+        x.swapaxes = 3
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int64", "uint64"])
+@pytest.mark.parametrize("low", [None, -(2**70), -1000, 3])
+@pytest.mark.parametrize("high", [None, 2**70, 1000, 5])
+def test_bounds_that_never_bind_are_no_bounds(dtype, low, high):
+    values = np.arange(9).astype(dtype)
+    expected = [min(max(int(v), low if low is not None else 0), high or 9) for v in values]
+    assert gt.clip(gt.asarray(values, device="host"), low, high).tolist() == expected
+
+
+MISTAKES = {
+    "bool(x)": (
+        "bool: got a tensor of shape (2, 3); expected one element; any() and all() tell whether "
+        "some or every element is nonzero"
+    ),
+    "float(x)": "float: got a tensor of shape (2, 3); expected one element",
+    "x.item()": "item: got a tensor of shape (2, 3); expected one element",
+    "f'{x:.2f}'": "format: got a tensor of shape (2, 3); expected one element to show as '.2f'",
+    "gt.stack([])": "stack: arrays: got []; expected at least one tensor",
+    "gt.concat(None)": "concat: arrays: got NoneType; expected a sequence of tensors",
+    "gt.stack([x, x[0]])": "stack: arrays: got shapes (2, 3), (3,); expected one shape",
+    "gt.tile(x, -1)": "tile: repetitions: got [-1]; expected 0 or more",
+    "gt.split(x, 5, 1)": (
+        "split: indices_or_sections: got 5; expected a divisor of the extent 3; array_split makes "
+        "unequal parts"
+    ),
+    "x.reshape(1, 2, 3).transpose(0, 1)": (
+        "transpose: axes: got (0, 1); expected 3 axes; swapaxes exchanges two, as PyTorch's "
+        "transpose does"
+    ),
+    "gt.pad(x, -1)": "pad: pad_width: got -1; expected 0 or more",
+    "gt.pad(x, 1, 'mirror')": (
+        "pad: mode: got 'mirror'; expected one of constant, empty, edge, reflect, symmetric, wrap"
+    ),
+    "gt.take_along_axis(x, x, 0)": (
+        "take_along_axis: indices: got float32; expected an integer dtype"
+    ),
+    "x.to('float64', 'host', 'host')": "to: targets: got str; expected one dtype and one device",
+    "gt.broadcast_shapes((2,), (3,))": (
+        "broadcast_shapes: got (2,), (3,); expected extents that are equal or 1"
+    ),
+    "x.masked_fill(x, 0)": "masked_fill: mask: got float32; expected dtype bool",
+    "gt.cross(x, x, 0)": "cross: x1: got shape (2, 3); expected extent 3 in axis 0",
+}
+
+
+@pytest.mark.parametrize("call", MISTAKES)
+def test_mistake_is_explained(call, x):
+    with pytest.raises((ValueError, TypeError)) as raised:
+        eval(call, {"gt": gt, "x": x})
+    assert str(raised.value) == MISTAKES[call]
+
+
+def test_out_of_join_may_be_one_of_the_parts(x):
+    flat = x.ravel()
+    expected = np.concatenate([X.ravel()[3:], X.ravel()[:3]])
+    gt.concat([flat[3:], flat[:3]], 0, flat)
+    np.testing.assert_array_equal(flat.numpy(), expected)
+    with pytest.raises(ValueError, match=r"concat: out"):
+        gt.concat([x, x], 0, x)
+
+
+def test_nan_is_left_out(x):
+    x[0, 0] = math.nan
+    values = x.numpy()
+    for name in ("nansum", "nanprod", "nanmax", "nanmin", "nanmean", "nanvar", "nanstd"):
+        check_same(getattr(gt, name)(x, 0), getattr(np, name)(values, 0), 1e-6, name)
+    assert gt.nanargmax(x, 1).tolist() == np.nanargmax(values, 1).tolist()
+    check_same(gt.nan_to_num(x, nan=7.0), np.nan_to_num(values, nan=7.0))
+    assert gt.allclose(x, x, equal_nan=True) and not gt.allclose(x, x)
+    assert gt.array_equal(x, x, equal_nan=True) and not gt.array_equal(x, x)
