@@ -42,7 +42,7 @@ class Dim:
     Parameters
     ----------
     name : str
-        A Python identifier. Within one program equal names mean the same extent.
+        A Python identifier. Within one function equal names mean the same extent.
     least, most : int
         The range, both ends included; at least 1.
     multiple : int

@@ -325,8 +325,8 @@ class _Reader:
         dtype = self.dtype(data, path)
         if "number" in data:
             value = self.attribute(data["number"], f"{path}.number", 0)
-            if type(value) not in (bool, int, float, complex):
-                _refuse(f"{path}.number", _shown(value), "a bool or number")
+            if not (type(value) in (bool, int, float, complex) or forms.is_expression(value)):
+                _refuse(f"{path}.number", _shown(value), "a bool, a number or an expression")
             return Number(value, dtype)
         value = _int(data.get("value"), f"{path}.value", 0, MAX_CALLS * 64)
         shape, strides = (self.integers(data, key, path) for key in ("shape", "strides"))

@@ -139,8 +139,7 @@ class _Rows:
             if call.stream:
                 parts.append(f"stream={call.stream}")
             results = ", ".join(
-                operand_text(o, self.dims) if v is None else self.name(self.first(v))[1:]
-                for o, v in writes
+                operand_text(o, self.dims) if v is None else self.memory(v) for o, v in writes
             )
             right = " ".join(part for part in (results, call.line) if part)
             self.rows.append((indent + " ".join(parts), right))
@@ -160,14 +159,15 @@ class _Rows:
         named = values[number].base is None and values[number].name
         return f"%{values[number].name}" if named else f"%{number}"
 
-    def first(self, number):
-        """The first version of a value."""
+    def memory(self, number):
+        """The name of the memory of a value: of its first version."""
         values = self.function.values
         for _turn in values:
             if not 0 <= number < len(values) or values[number].base is None:
                 break
             number = values[number].base
-        return number
+        name = self.name(number)
+        return name if name[1:].isdigit() else name[1:]
 
     def view(self, operand, version=None):
         """An operand by name, with what differs from how its value was made."""

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from gputensor.errors import Described, argument_error
 
-__all__ = ["Structure", "flatten", "from_json", "matched", "to_json", "unflatten"]
+__all__ = ["Structure", "flatten", "from_json", "matched", "paths", "to_json", "unflatten"]
 
 MAX_DEPTH = 64
 #: What a tree may hold beside leaves; a structure keeps it.
@@ -217,6 +217,17 @@ def shown(keys):
     """The first few of some keys, for a message."""
     keys = [str(key) for key in keys]
     return ", ".join(keys[:8]) + (", …" if len(keys) > 8 else "")
+
+
+def paths(structure, path=""):
+    """Return the paths of the leaves of a structure."""
+    if structure.kind == "leaf":
+        return [path]
+    keys = structure.keys or range(len(structure.parts))
+    found = []
+    for key, part in zip(keys, structure.parts, strict=True):
+        found += paths(part, joined(path, key))
+    return found
 
 
 def to_json(structure):

@@ -39,7 +39,7 @@ def example_program():
     body.calls = [
         Call(
             "elementwise",
-            {"operation": "multiply"},
+            {"op": "mul", "compute": "float32"},
             (dense(2, (N, 4)),),
             (dense(1, (N, 4)), Number(0.5, "float32")),
             (None,),
@@ -65,7 +65,13 @@ def example_program():
             "product", {}, (dense(3, (N, 4)),), (dense(0, (N, 4)), turned), (None,), 0, "model.py:7"
         ),
         Call(
-            "elementwise", {"operation": "copy"}, (row,), (dense(3, (N, 4)),), (2,), 1, "model.py:8"
+            "elementwise",
+            {"op": "copy", "compute": "float32"},
+            (row,),
+            (dense(3, (N, 4)),),
+            (2,),
+            1,
+            "model.py:8",
         ),
         Call(
             "fori_loop",

@@ -1,0 +1,159 @@
+"""Runs functions of the form in NumPy, each value in memory of its own or at a plan's place.
+
+Shares nothing with the library but the plain data: the reference for passes and plans. Memory is
+poisoned first, and in an arena again when a lifetime begins, so that a lost write shows.
+"""
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor.programs.dims import evaluate, is_expression
+from gputensor.programs.function import Number, Operand
+
+NUMPY = {row.name: row.numpy for row in DTYPES}
+OPERATIONS = {
+    "add": lambda x, y: x + y,
+    "mul": lambda x, y: x * y,
+    "sub": lambda x, y: x - y,
+    "maximum": np.maximum,
+    "neg": lambda x: -x,
+    "abs": abs,
+    "copy": lambda x: x,
+}
+POISON = 0xA5
+
+
+class Memory:
+    """Bytes of the values of one function."""
+
+    def __init__(self, function, sizes, plan=None):
+        self.function, self.sizes, self.plan = function, sizes, plan
+        self.blocks = {}
+        self.arena = None
+        if plan is not None:
+            self.arena = np.full(plan.nbytes, POISON, np.uint8)
+
+    def root(self, number):
+        while self.function.values[number].base is not None:
+            number = self.function.values[number].base
+        return number
+
+    def block(self, number):
+        root = self.root(number)
+        if root not in self.blocks:
+            nbytes = evaluate(self.function.values[root].nbytes, self.sizes)
+            if self.plan is not None and root in self.plan.offsets:
+                start = self.plan.offsets[root]
+                assert start + nbytes <= len(self.arena)
+                self.blocks[root] = self.arena[start : start + nbytes]
+                self.blocks[root][:] = POISON
+            else:
+                self.blocks[root] = np.full(nbytes, POISON, np.uint8)
+        return self.blocks[root]
+
+    def view(self, operand):
+        if operand is None:
+            return None
+        if isinstance(operand, Number):
+            value = operand.value
+            value = evaluate(value, self.sizes) if is_expression(value) else value
+            return np.asarray(value).astype(NUMPY[operand.dtype])
+        dtype = NUMPY[operand.dtype]
+        shape = tuple(evaluate(extent, self.sizes) for extent in operand.shape)
+        strides = tuple(evaluate(s, self.sizes) * dtype.itemsize for s in operand.strides)
+        if 0 in shape:
+            return np.empty(shape, dtype)
+        offset = evaluate(operand.offset, self.sizes)
+        return np.ndarray(shape, dtype, self.block(operand.value), offset, strides)
+
+
+def run(function, inputs, weights=None, states=None, sizes=None, plan=None):
+    """Return (outputs, states afterwards) of a function, as arrays and as bytes.
+
+    `weights` and `states` hold arrays by name; `plan` has `nbytes`, `offsets` and `regions`.
+    """
+    sizes = sizes or {}
+    memory = Memory(function, sizes, plan)
+    for number, value in enumerate(function.values):
+        if value.kind in ("weight", "constant"):
+            memory.block(number)[:] = _bytes(weights[value.name])
+        elif value.kind == "state" and value.base is None:
+            memory.block(number)[:] = _bytes(states[value.name])
+    for item, array in zip(function.inputs, inputs, strict=True):
+        memory.view(item.operand)[...] = array
+    for index, call in enumerate(function.calls):
+        _call(call, memory, weights, (plan.regions.get(index) if plan else None))
+    outputs = [memory.view(item.operand).copy() for item in function.outputs]
+    after = {name: memory.block(first).copy() for name, (first, _) in function.states.items()}
+    return outputs, after
+
+
+def _bytes(array):
+    return np.frombuffer(np.ascontiguousarray(array).tobytes(), np.uint8)
+
+
+def _attributes(call, sizes):
+    return {
+        name: evaluate(value, sizes) if is_expression(value) else value
+        for name, value in call.attributes.items()
+    }
+
+
+def _call(call, memory, weights, plans):
+    given = _attributes(call, memory.sizes)
+    reads = [memory.view(operand) for operand in call.reads]
+    if call.name == "elementwise":
+        compute = NUMPY[given["compute"]]
+        with np.errstate(all="ignore"):
+            parts = [np.asarray(read).astype(compute) for read in reads]
+            results = [np.asarray(OPERATIONS[given["op"]](*parts))]
+    elif call.name == "reduce":
+        compute = NUMPY[given["compute"]]
+        assert given["op"] == "sum"
+        with np.errstate(all="ignore"):
+            results = [reads[0].astype(compute).sum(axis=given["axes"], dtype=compute)]
+    elif call.name == "gather":
+        results = [np.take(reads[0], reads[1], axis=given["first_axis"])]
+    elif call.name == "scatter":
+        target = memory.view(call.writes[0])
+        target[(slice(None),) * given["first_axis"] + (reads[1],)] = reads[0]
+        return
+    elif call.name == "arange":
+        shape = memory.view(call.writes[0]).shape
+        results = [given["start"] + given["step"] * np.arange(shape[0])]
+    else:
+        results = _control(call, given, [read.copy() for read in reads], memory, weights, plans)
+    # All operands are read before anything is written, as a call does.
+    results = [np.array(result) for result in results]
+    for operand, result in zip(call.writes, results, strict=True):
+        view = memory.view(operand)
+        with np.errstate(all="ignore"):
+            view[...] = result.astype(view.dtype)
+    assert all(isinstance(operand, Operand) for operand in call.writes)
+
+
+def _control(call, given, reads, memory, weights, plans):
+    def region(which, arrays):
+        plan = plans[which] if plans else None
+        return run(call.regions[which], arrays, weights, None, memory.sizes, plan)[0]
+
+    carried = len(call.writes)
+    if call.name == "cond":
+        return region(0 if reads[0] else 1, reads[1:])
+    if call.name == "while_loop":
+        while region(0, reads)[0]:
+            reads[:carried] = region(1, reads)
+        return reads[:carried]
+    if call.name == "fori_loop":
+        for index in range(given["lower"], given["upper"]):
+            reads[:carried] = region(0, [np.int64(index), *reads])
+        return reads[:carried]
+    carry, arrays, length = given["carry"], given["arrays"], given["length"]
+    stacked = [np.empty(memory.view(o).shape, NUMPY[o.dtype]) for o in call.writes[carry:]]
+    for index in reversed(range(length)) if given["reverse"] else range(length):
+        elements = [array[index] for array in reads[carry : carry + arrays]]
+        made = region(0, [*reads[:carry], *elements, *reads[carry + arrays :]])
+        reads[:carry] = made[:carry]
+        for whole, one in zip(stacked, made[carry:], strict=True):
+            whole[index] = one
+    return [*reads[:carry], *stacked]
