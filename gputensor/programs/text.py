@@ -2,7 +2,7 @@
 
 A temporary prints as its number, a weight, constant, input or state as its name. An operand shows
 what differs from the way its value was made: dtype, shape, strides when they are not row-major,
-and the offset in bytes.
+and the offset in bytes. Attributes that say nothing (None, False, a factor of 1) are left out.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ _SHORT = {
     "bool": "i1", "bfloat16": "bf16", "float8_e4m3": "f8E4M3FN", "float8_e5m2": "f8E5M2",
     "complex64": "cf64", "complex128": "cf128",
 }  # fmt: skip
+_OMITTED = {"alpha": ("1", "1.0"), "beta": ("0", "0.0"), "precision": ("0",)}  # what says nothing
 _WIDE = 96  # results stand in one column unless a call is longer
 _MAX_ITEMS = 6  # states and inputs that the first line shows from each end
 
@@ -133,9 +134,16 @@ class _Rows:
                     self.made.setdefault(operand.value, whole)
             names = ", ".join(self.name(operand.value) for operand in call.writes)
             parts = [f"{names} = {call.name}" if names else call.name]
-            parts += [self.read(read) for read in call.reads]
+            reads = list(call.reads)
+            while reads and reads[-1] is None:
+                reads.pop()
+            parts += [self.read(read) for read in reads]
             parts += [f"into {self.view(o, v)}" for o, v in writes if v is not None]
-            parts += [f"{key}={_attribute(value)}" for key, value in call.attributes.items()]
+            parts += [
+                f"{key}={_attribute(value)}"
+                for key, value in call.attributes.items()
+                if repr(value) not in _OMITTED.get(key, ("None", "False"))
+            ]
             if call.stream:
                 parts.append(f"stream={call.stream}")
             results = ", ".join(

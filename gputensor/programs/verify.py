@@ -177,7 +177,7 @@ class _Structure:
             self.operand(item.operand, place)
             value = self.function.values[item.operand.value]
             if value.kind != "input":
-                self.fail(place, Described(f"a {value.kind}"), "an input")
+                self.fail(place, Described(f"memory of the kind {value.kind!r}"), "an input")
             found.append(item.operand.value)
         wanted = [i for i, value in enumerate(self.function.values) if value.kind == "input"]
         if sorted(found) != wanted:
@@ -195,7 +195,7 @@ class _Structure:
             first = self.first[item.operand.value]
             if self.function.values[first].kind != "temporary":
                 kind = self.function.values[first].kind
-                self.fail(place, Described(f"a {kind}"), "a temporary")
+                self.fail(place, Described(f"memory of the kind {kind!r}"), "a temporary")
             if first in found:
                 self.fail(place, Described("memory of another output"), "memory of its own")
             found.add(first)

@@ -13,6 +13,9 @@ from gputensor.programs.function import (
 )
 
 N = ("dim", "n")
+PRODUCT = {
+    "alpha": 1.0, "beta": 0.0, "activation": None, "conj_a": False, "conj_b": False, "precision": 0,
+}  # fmt: skip
 
 
 def dense(value, shape, dtype="float32", offset=0):
@@ -62,7 +65,12 @@ def example_program():
     turned = Operand(1, "float32", (4, 4), (1, 4))
     function.calls = [
         Call(
-            "product", {}, (dense(3, (N, 4)),), (dense(0, (N, 4)), turned), (None,), 0, "model.py:7"
+            "product",
+            dict(PRODUCT),
+            (dense(3, (N, 4)),),
+            (dense(0, (N, 4)), turned, None, None, None, None),
+            (None,),
+            line="model.py:7",
         ),
         Call(
             "elementwise",
@@ -85,7 +93,7 @@ def example_program():
         ),
     ]
     function.states = {"cache": (2, 4)}
-    function.outputs = [Argument("0", dense(5, (N, 4))), Argument("1", row)]
+    function.outputs = [Argument("0", dense(5, (N, 4)))]
     return ProgramData(
         {"decode": function},
         {"w": Weight("w", "float32", (4, 4))},

@@ -23,14 +23,35 @@ OPERATIONS = {
 POISON = 0xA5
 
 
+def elementwise(given, _shape, *reads):
+    compute = NUMPY[given["compute"]]
+    with np.errstate(all="ignore"):
+        return np.asarray(OPERATIONS[given["op"]](*[np.asarray(x).astype(compute) for x in reads]))
+
+
+def reduce(given, _shape, x):
+    assert given["op"] == "sum"
+    with np.errstate(all="ignore"):
+        compute = NUMPY[given["compute"]]
+        return x.astype(compute).sum(axis=given["axes"], dtype=compute)
+
+
+PLAIN = {
+    "elementwise": elementwise,
+    "reduce": reduce,
+    "gather": lambda given, _shape, x, index: np.take(x, index, axis=given["first_axis"]),
+    "arange": lambda given, shape: given["start"] + given["step"] * np.arange(shape[0]),
+}
+
+
 class Memory:
     """Bytes of the values of one function."""
 
-    def __init__(self, function, sizes, plan=None):
+    def __init__(self, function, sizes, plan=None, arena=None):
         self.function, self.sizes, self.plan = function, sizes, plan
         self.blocks = {}
-        self.arena = None
-        if plan is not None:
+        self.arena = arena
+        if plan is not None and arena is None:
             self.arena = np.full(plan.nbytes, POISON, np.uint8)
 
     def root(self, number):
@@ -51,6 +72,12 @@ class Memory:
                 self.blocks[root] = np.full(nbytes, POISON, np.uint8)
         return self.blocks[root]
 
+    def poison_scratch(self, index, call):
+        starts = self.plan.scratch.get(index, ())
+        sizes = [len(self.block(operand.value)) for operand in call.writes]
+        for start, nbytes in zip(starts, [*sizes[: len(starts)], 8], strict=False):
+            self.arena[start : start + nbytes] = POISON
+
     def view(self, operand):
         if operand is None:
             return None
@@ -67,13 +94,13 @@ class Memory:
         return np.ndarray(shape, dtype, self.block(operand.value), offset, strides)
 
 
-def run(function, inputs, weights=None, states=None, sizes=None, plan=None):
+def run(function, inputs, weights=None, states=None, sizes=None, place=(None, None)):
     """Return (outputs, states afterwards) of a function, as arrays and as bytes.
 
-    `weights` and `states` hold arrays by name; `plan` has `nbytes`, `offsets` and `regions`.
+    `weights` and `states` hold arrays by name; `place` is a plan, and an arena or None.
     """
     sizes = sizes or {}
-    memory = Memory(function, sizes, plan)
+    memory = Memory(function, sizes, *place)
     for number, value in enumerate(function.values):
         if value.kind in ("weight", "constant"):
             memory.block(number)[:] = _bytes(weights[value.name])
@@ -82,7 +109,12 @@ def run(function, inputs, weights=None, states=None, sizes=None, plan=None):
     for item, array in zip(function.inputs, inputs, strict=True):
         memory.view(item.operand)[...] = array
     for index, call in enumerate(function.calls):
-        _call(call, memory, weights, (plan.regions.get(index) if plan else None))
+        places = []
+        if call.regions and memory.plan is not None:
+            memory.poison_scratch(index, call)
+            for start, plan in memory.plan.regions[index]:
+                places.append((plan, memory.arena[start : start + plan.nbytes]))
+        _call(call, memory, weights, places)
     outputs = [memory.view(item.operand).copy() for item in function.outputs]
     after = {name: memory.block(first).copy() for name, (first, _) in function.states.items()}
     return outputs, after
@@ -99,30 +131,17 @@ def _attributes(call, sizes):
     }
 
 
-def _call(call, memory, weights, plans):
+def _call(call, memory, weights, places):
     given = _attributes(call, memory.sizes)
     reads = [memory.view(operand) for operand in call.reads]
-    if call.name == "elementwise":
-        compute = NUMPY[given["compute"]]
-        with np.errstate(all="ignore"):
-            parts = [np.asarray(read).astype(compute) for read in reads]
-            results = [np.asarray(OPERATIONS[given["op"]](*parts))]
-    elif call.name == "reduce":
-        compute = NUMPY[given["compute"]]
-        assert given["op"] == "sum"
-        with np.errstate(all="ignore"):
-            results = [reads[0].astype(compute).sum(axis=given["axes"], dtype=compute)]
-    elif call.name == "gather":
-        results = [np.take(reads[0], reads[1], axis=given["first_axis"])]
-    elif call.name == "scatter":
+    if call.name == "scatter":
         target = memory.view(call.writes[0])
         target[(slice(None),) * given["first_axis"] + (reads[1],)] = reads[0]
         return
-    elif call.name == "arange":
-        shape = memory.view(call.writes[0]).shape
-        results = [given["start"] + given["step"] * np.arange(shape[0])]
+    if call.name in PLAIN:
+        results = [PLAIN[call.name](given, memory.view(call.writes[0]).shape, *reads)]
     else:
-        results = _control(call, given, [read.copy() for read in reads], memory, weights, plans)
+        results = _control(call, given, [read.copy() for read in reads], memory, weights, places)
     # All operands are read before anything is written, as a call does.
     results = [np.array(result) for result in results]
     for operand, result in zip(call.writes, results, strict=True):
@@ -132,10 +151,10 @@ def _call(call, memory, weights, plans):
     assert all(isinstance(operand, Operand) for operand in call.writes)
 
 
-def _control(call, given, reads, memory, weights, plans):
+def _control(call, given, reads, memory, weights, places):
     def region(which, arrays):
-        plan = plans[which] if plans else None
-        return run(call.regions[which], arrays, weights, None, memory.sizes, plan)[0]
+        place = places[which] if places else (None, None)
+        return run(call.regions[which], arrays, weights, None, memory.sizes, place)[0]
 
     carried = len(call.writes)
     if call.name == "cond":

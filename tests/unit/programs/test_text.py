@@ -4,14 +4,14 @@ from gputensor.programs import text
 from tests.support.programs.example_function import example_program
 
 EXPECTED = """\
-func @decode(x: f32[n,4])  state(cache: f32[256,4])  -> (f32[n,4], f32[n,4]+256)  dims(n 1..64)
-  %3 = product %x %w[4,4]/[1,4]                                      : f32[n,4] model.py:7
-  %4 = elementwise %3 into %cache[n,4]+256 operation=copy stream=1   : cache model.py:8
-  %5 = fori_loop %3 lower=0 upper=n                                  : f32[n,4] model.py:9
+func @decode(x: f32[n,4])  state(cache: f32[256,4])  -> f32[n,4]  dims(n 1..64)
+  %3 = product %x %w[4,4]/[1,4] : f32[n,4] model.py:7
+  %4 = elementwise %3 into %cache[n,4]+256 op=copy compute=float32 stream=1 : cache model.py:8
+  %5 = fori_loop %3 lower=0 upper=n : f32[n,4] model.py:9
     region @body(index: i64[], carry: f32[n,4])
-      %2 = elementwise %carry 0.5 operation=multiply                 : f32[n,4] model.py:9
+      %2 = elementwise %carry 0.5 op=mul compute=float32 : f32[n,4] model.py:9
       return %2
-  return %5, %4[n,4]+256"""
+  return %5"""
 
 
 def test_a_program_prints_as_one_line_for_each_call():

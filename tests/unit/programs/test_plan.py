@@ -1,0 +1,174 @@
+"""Plans: what lives at once lies apart, the checker finds planted faults, arenas are small."""
+
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gputensor.errors import ProgramError
+from gputensor.programs.function import Argument, Call, Function, Value
+from gputensor.programs.plan import ALIGNMENT, plan
+from gputensor.programs.plan_check import check_plan
+from tests.support.programs.example_function import dense, example_program
+from tests.support.programs.interpreter import run
+from tests.support.programs.model_lifetimes import models
+from tests.support.programs.random_functions import random_function, random_inputs, random_sizes
+
+
+@settings(max_examples=150, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_in_an_arena_that_is_poisoned_a_function_computes_the_same(rng):
+    function, arrays, states = random_function(rng)
+    sizes = random_sizes(rng, function)
+    found = plan(function, sizes)
+    check_plan(function, sizes, found)
+    assert found.lower_bound <= found.nbytes <= found.total
+    inputs = random_inputs(rng, function, sizes)
+    outputs, after = run(function, inputs, arrays, states, sizes)
+    again, later = run(function, inputs, arrays, states, sizes, (found, None))
+    for one, other in zip(outputs, again, strict=True):
+        assert one.tobytes() == other.tobytes()
+    assert {name: a.tobytes() for name, a in after.items()} == {
+        name: a.tobytes() for name, a in later.items()
+    }
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.randoms(use_true_random=False))
+def test_on_one_stream_small_arenas_meet_the_lower_bound(rng):
+    function, _arrays, _states = random_function(rng)
+    for call in function.calls:
+        call.stream = 0
+    found = plan(function, random_sizes(rng, function))
+    assert found.nbytes <= 1.1 * found.lower_bound
+
+
+def test_arenas_of_models_are_near_their_lower_bound():
+    ratios = {}
+    for function in models():
+        found = plan(function, {})
+        check_plan(function, {}, found)
+        ratios[function.name] = found.nbytes / found.lower_bound
+        assert found.total > found.nbytes
+    assert len(ratios) >= 10
+    assert sum(ratios.values()) / len(ratios) <= 1.01, ratios
+    assert max(ratios.values()) <= 1.05, ratios
+
+
+def test_results_are_not_in_the_arena():
+    function = example_program().functions["decode"]
+    found = plan(function, {"n": 5})
+    assert found.results == (5,) and set(found.offsets) == {3}
+    ((offset, inner),) = found.regions[2]
+    assert offset % ALIGNMENT == 0 and not inner.offsets and inner.results == (2,)
+    assert len(found.scratch[2]) == 2  # the carried value again, and the index
+    assert found.nbytes == 3 * 256
+
+
+def chain(streams):
+    """a = f(x); b = f(a); c = f(x); d = f(c), each on its stream; b and d are added."""
+    function = Function("f")
+    function.values = [Value("input", 1024, "x"), *(Value("temporary", 1024) for _i in range(5))]
+    function.inputs = [Argument("x", dense(0, (256,)))]
+    reads = [(0,), (1,), (0,), (3,), (2, 4)]
+    for index, (stream, read) in enumerate(zip(streams, reads, strict=True)):
+        parts = tuple(dense(number, (256,)) for number in read)
+        attributes = {"op": "add" if len(read) > 1 else "copy", "compute": "float32"}
+        call = Call("elementwise", attributes, (dense(index + 1, (256,)),), parts, (None,), stream)
+        function.calls.append(call)
+    function.outputs = [Argument("", dense(5, (256,)))]
+    return function
+
+
+def test_streams_share_only_what_data_orders():
+    one, two = chain([0] * 5), chain([0, 0, 1, 1, 0])
+    assert plan(one, {}).nbytes == 3 * 1024  # c lies where a was
+    assert plan(two, {}).nbytes == 4 * 1024  # c may be written while a is read
+    check_plan(two, {}, plan(two, {}))
+    with pytest.raises(ProgramError, match="value 3 and value 1|value 1 and value 3"):
+        check_plan(two, {}, plan(one, {}))
+    ordered = chain([0, 0, 1, 1, 0])
+    ordered.calls[2].reads = (dense(2, (256,)),)  # c is computed from b
+    assert plan(ordered, {}).nbytes < 4 * 1024
+    check_plan(ordered, {}, plan(ordered, {}))
+
+
+def test_empty_functions_have_empty_plans():
+    found = plan(Function("f"), {})
+    assert (found.nbytes, found.lower_bound, found.total) == (0, 0, 0)
+    check_plan(Function("f"), {}, found)
+
+
+def overlapping(rng, function, found):
+    """Two places at one offset."""
+    names = list(found.offsets)
+    one, other = rng.sample(names, 2)
+    found.offsets[one] = found.offsets[other]
+
+
+def short_lifetime(rng, function, found):
+    """Planned as if the last reader of a value were not there."""
+    for index in rng.sample(range(len(function.calls)), len(function.calls)):
+        call = function.calls[index]
+        if call.name == "elementwise":
+            reads, call.reads = call.reads, ()
+            other = plan(function, {})
+            call.reads = reads
+            found.offsets, found.nbytes = other.offsets, other.nbytes
+            return
+
+
+def lost_place(rng, function, found):
+    del found.offsets[rng.choice(list(found.offsets))]
+
+
+def outside(rng, function, found):
+    found.nbytes -= ALIGNMENT
+
+
+def unaligned(rng, function, found):
+    found.offsets[rng.choice(list(found.offsets))] += 64
+
+
+FAULTS = (overlapping, short_lifetime, lost_place, outside, unaligned)
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults_are_found(fault):
+    """Some faults leave a plan that is still right; then it computes the same."""
+    seed = random.randrange(2**32)
+    print("seed", seed)
+    rng = random.Random(seed)
+    found = tried = 0
+    for _turn in range(400):
+        function, arrays, states = random_function(rng, 10)
+        if function.dims or any(call.regions for call in function.calls):
+            continue
+        planned = plan(function, {})
+        if len(planned.offsets) < 2 or not planned.nbytes:
+            continue
+        fault(rng, function, planned)
+        tried += 1
+        try:
+            check_plan(function, {}, planned)
+        except ProgramError as error:
+            assert str(error).startswith("plan of f: got ") and "; expected " in str(error)
+            found += 1
+            continue
+        assert fault in (overlapping, short_lifetime)
+        inputs = random_inputs(rng, function, {})
+        outputs, _after = run(function, inputs, arrays, states, {})
+        again, _later = run(function, inputs, arrays, states, {}, (planned, None))
+        for one, other in zip(outputs, again, strict=True):
+            assert one.tobytes() == other.tobytes()
+    assert tried > 50
+    assert found == tried or (fault in (overlapping, short_lifetime) and found > 10)
+
+
+def test_scratch_that_overlaps_an_operand_is_found():
+    function = example_program().functions["decode"]
+    found = plan(function, {"n": 5})
+    found.scratch[2] = (found.offsets[3], found.scratch[2][1])
+    with pytest.raises(ProgramError, match="scratch of call 2 and value 3|value 3 and scratch of"):
+        check_plan(function, {"n": 5}, found)
