@@ -4,7 +4,8 @@ A call is a row of `CALLS` and a flat tuple of arguments: the row's attributes, 
 writes, the operands that it reads. On a host device the arguments are NumPy views and the row's
 `run` computes them; a recorder gets descriptions instead (launch/call_operand.pxi), and `make` does
 a recorded call on any device. An optional operand that is absent is None; one whose name begins
-with ``*`` is the last and may repeat.
+with ``*`` is the last and may repeat. A call whose only written operand is ``*results`` writes as many as its
+first attribute has elements.
 
 The room that owns the C face of a call binds the row when it is imported. `Row.check` is for
 programs that come from files: whatever the values are, it returns or raises ValueError, at once.
@@ -15,6 +16,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.formula import formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import Described, argument_error
 
@@ -144,8 +146,11 @@ class Row:
     def split(self, arguments):
         """Return the attributes, the written and the read operands of a tuple of arguments."""
         first = len(self.attributes)
-        second = first + len(self.writes)
+        second = first + self._count_writes(arguments)
         return arguments[:first], arguments[first:second], arguments[second:]
+
+    def _count_writes(self, attributes):
+        return len(attributes[0]) if self.writes == ("*results",) else len(self.writes)
 
     def writes_all(self, attributes, reads):
         """Whether the call writes every element of what it writes, and reads none of them.
@@ -169,13 +174,16 @@ class Row:
             test, rule = ATTRIBUTE_TYPES[kind]
             if not test(value):
                 _refuse(f"{self.name}: {name}", _shown(value), rule)
-        _check_count(self, "written operands", writes, len(self.writes))
+        writing = self.writes
+        if writing == ("*results",):
+            writing *= self._count_writes(attributes)
+        _check_count(self, "written operands", writes, len(writing))
         repeats = self.reads[-1:] and self.reads[-1][0] == "*"
         _check_count(self, "read operands", reads, len(self.reads), MAX_NDIM if repeats else 0)
-        written = [_spec(self, name, one) for name, one in zip(self.writes, writes, strict=True)]
+        written = [_spec(self, name, one) for name, one in zip(writing, writes, strict=True)]
         names = self.reads + self.reads[-1:] * (len(reads) - len(self.reads))
         read = [_spec(self, name, one) for name, one in zip(names, reads, strict=True)]
-        for name, one in zip(self.writes, written, strict=True):
+        for name, one in zip(writing, written, strict=True):
             if one.shape is None:
                 _refuse(f"{self.name}: {name}", Described("a number"), "memory")
         if self.name != "elementwise":
@@ -412,6 +420,34 @@ def _quantized_product(name, _attributes, writes, reads):
         _need(bias == (x.dtype, (n,)), name, "bias", tuple(bias), (x.dtype, (n,)))
 
 
+def _is_trees(value):
+    try:
+        formula(value)
+    except ValueError:
+        return False
+    return True
+
+
+ATTRIBUTE_TYPES["trees"] = (_is_trees, "the trees of a formula")
+
+
+def _formula(name, attributes, results, reads):
+    trees, row_ndim = attributes
+    made = formula(trees)
+    _need(len(reads) == made.loads, name, "operands", len(reads), f"{made.loads} for its loads")
+    shape = reads[0].shape
+    _need(row_ndim <= len(shape), name, "row_ndim", row_ndim, f"axes of {shape}")
+    _need(0 not in shape, name, "shape", shape, "elements")
+    for one in (*reads, *results):
+        fits = _DTYPES[one.dtype].kind != "complex"
+        _need(fits, name, "dtype", one.dtype, "a real dtype")
+    for one in reads:
+        _need(one.shape == shape, name, "x.shape", one.shape, shape)
+    for one, is_row in zip(results, made.row_results(), strict=True):
+        wanted = shape[: len(shape) - row_ndim] + (1,) * row_ndim if is_row else shape
+        _need(one.shape == wanted, name, "out.shape", one.shape, wanted)
+
+
 # fmt: off
 _ROWS = (
     Row("elementwise", "_kernels.faces", attributes="op:operation compute:dtype",
@@ -427,6 +463,9 @@ _ROWS = (
         writes="", reads="*indices", rule=_check_indices),
     Row("arange", "_kernels.faces", attributes="start:number step:number",
         writes="out", reads="", rule=_arange),
+    # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
+    Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
+        writes="*results", reads="*x", rule=_formula),
     # activation(alpha * scale * (a @ b) + beta * addend + bias) + residual
     Row("product", "blas.product",
         attributes="alpha:number beta:number activation:activation conj_a:flag conj_b:flag "

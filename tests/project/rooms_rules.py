@@ -24,7 +24,8 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "calls", "program", "programs", "launch", "host", "faces", "testing",
+        "operations", "program", "programs", "formula", "row_program", "calls", "launch", "host",
+        "faces", "formulas", "testing",
         "__init__",
     ),
     "blas": (

@@ -1,4 +1,27 @@
 // Neighbouring elements that one instruction loads or stores.
 #pragma once
 
+#include "gputensor/_kernels/cuda/types.cuh"
+
 template <class T, int N> struct alignas(sizeof(T) * N) Vector { T item[N]; };
+
+// Arithmetic values as neighbouring elements; one instruction rounds two 16-bit floats.
+template <class To, int N, class T> __device__ __forceinline__ void narrow_all(
+        Vector<To, N>& y, const T (&x)[N]) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) y.item[v] = narrow<To>(x[v]);
+}
+#if __CUDA_ARCH__ >= 800 && !defined(GPUTENSOR_ON_CPU)
+#define NARROW_PAIRS(To, type)                                                                  \
+    template <int N> __device__ __forceinline__ void narrow_all(                                \
+            Vector<To, N>& y, const float (&x)[N]) {                                            \
+        uint32* words = reinterpret_cast<uint32*>(&y);                                          \
+        _Pragma("unroll") for (int v = 0; v + 1 < N; v += 2)                                    \
+            asm volatile("cvt.rn." type "x2.f32 %0, %1, %2;"                                    \
+                         : "=r"(words[v / 2]) : "f"(x[v + 1]), "f"(x[v]));                      \
+        if (N % 2) y.item[N - 1] = narrow<To>(x[N - 1]);                                        \
+    }
+NARROW_PAIRS(half_t, "f16")
+NARROW_PAIRS(bfloat_t, "bf16")
+#undef NARROW_PAIRS
+#endif

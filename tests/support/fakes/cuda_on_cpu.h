@@ -17,6 +17,7 @@
 #define __launch_bounds__(...)
 #define __shared__ static
 #define __CUDA_ARCH__ 900
+#define GPUTENSOR_ON_CPU
 
 struct Dim3 { unsigned x, y, z; };
 struct alignas(16) double2 { double x, y; };
@@ -76,6 +77,14 @@ static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int wid
     cpu_lanes[thread] = value;
     __syncthreads();
     unsigned found = lane + distance < (unsigned)width ? cpu_lanes[thread + distance] : value;
+    __syncthreads();
+    return found;
+}
+static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
+    unsigned thread = cpu_thread();
+    cpu_lanes[thread] = value;
+    __syncthreads();
+    unsigned found = cpu_lanes[thread ^ mask];
     __syncthreads();
     return found;
 }

@@ -1,0 +1,126 @@
+"""Softmax and norms along rows: share of the copy rate, and host time, beside torch.
+
+Both sides run in turn in one process; times are medians of rounds between two events around a run
+of calls. The share is bytes read plus bytes written over the time, by the rate of a copy of as many
+bytes in the same run. The last columns are the host's time for one call on a 64 x 64 tensor.
+
+    python benchmarks/rows.py [--nbytes BYTES] [--compile] [--widths N ...]
+"""
+
+import argparse
+import statistics
+import sys
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import gputensor as gt  # noqa: E402
+from benchmarks.report import Report, measure, require_gpu  # noqa: E402
+from gputensor import nn  # noqa: E402
+
+WIDTHS = (128, 256, 512, 1000, 1024, 2048, 4096, 8192, 16384, 32768, 65536, 131072, 262144)
+DTYPES = ("float32", "bfloat16")
+CALLS = 10
+
+
+def round_of(call, torch):
+    """Seconds of one call, from a run of them between two events."""
+    start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+    torch.cuda.synchronize()
+    start.record()
+    for _ in range(CALLS):
+        call()
+    end.record()
+    torch.cuda.synchronize()
+    return start.elapsed_time(end) / CALLS / 1e3
+
+
+def interleaved(calls, torch, rounds=9):
+    """The median time of each call, all in turn."""
+    for call in calls.values():
+        call()
+        call()
+    times = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            times[name].append(round_of(call, torch))
+    return {name: statistics.median(found) for name, found in times.items()}
+
+
+def functions(torch, width, is_compiled):
+    """By name: ours of a tensor and weights, and torch's."""
+    from torch.nn import functional
+
+    def rms(x, w, b):
+        return functional.rms_norm(x, (width,), w, 1e-5)
+
+    def layer(x, w, b):
+        return functional.layer_norm(x, (width,), w, b, 1e-5)
+
+    theirs = {
+        "softmax": lambda x, w, b: functional.softmax(x, -1),
+        "log_softmax": lambda x, w, b: functional.log_softmax(x, -1),
+        "layer_norm": layer,
+        "rms_norm": rms,
+    }
+    ours = {
+        "softmax": lambda x, w, b: nn.softmax(x),
+        "log_softmax": lambda x, w, b: nn.log_softmax(x),
+        "layer_norm": nn.layer_norm,
+        "rms_norm": lambda x, w, b: nn.rms_norm(x, w),
+    }
+    compiled = {}
+    if is_compiled:
+        compiled = {name: torch.compile(call, dynamic=False) for name, call in theirs.items()}
+    return {name: (ours[name], theirs[name], compiled.get(name)) for name in ours}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--nbytes", type=int, default=1 << 30, help="of the input")
+    parser.add_argument("--widths", type=int, nargs="+", default=WIDTHS)
+    parser.add_argument("--compile", action="store_true", help="also torch.compile")
+    arguments = parser.parse_args()
+    require_gpu()
+    import torch
+
+    report = Report("rows", "Softmax and norms along rows")
+    for dtype in DTYPES:
+        kind = getattr(torch, dtype)
+        for width in arguments.widths:
+            rows = arguments.nbytes // (width * kind.itemsize)
+            x = torch.randn((rows, width), device="cuda", dtype=kind)
+            w, b = (torch.randn(width, device="cuda", dtype=kind) for _ in range(2))
+            mine = [gt.from_dlpack(t) for t in (x, w, b)]
+            y = torch.empty_like(x)
+            for name, (ours, theirs, compiled) in functions(torch, width, arguments.compile).items():
+                calls = {
+                    "copy": lambda y=y, x=x: y.copy_(x),
+                    "ours": lambda f=ours, a=mine: f(*a),
+                    "torch": lambda f=theirs, a=(x, w, b): f(*a),
+                }
+                if compiled:
+                    calls["compile"] = lambda f=compiled, a=(x, w, b): f(*a)
+                times = interleaved(calls, torch)
+                report.add(
+                    function=name, dtype=dtype, width=width,
+                    share=round(times["copy"] / times["ours"], 3),
+                    torch_share=round(times["copy"] / times["torch"], 3),
+                    compile_share=round(times["copy"] / times["compile"], 3) if compiled else "",
+                    copy_tb_s=round(2 * x.nbytes / times["copy"] / 1e12, 2),
+                )  # fmt: skip
+            del x, y, mine
+    small = torch.randn(64, 64, device="cuda")
+    mine = gt.from_dlpack(small)
+    for name, (ours, theirs, _) in functions(torch, 64, False).items():
+        w = torch.ones(64, device="cuda")
+        own = [mine, *(gt.from_dlpack(w) for _ in range(2))]
+        pair = [measure(lambda f=ours, a=own: f(*a), setup=torch.cuda.synchronize),
+                measure(lambda f=theirs, a=(small, w, w): f(*a), setup=torch.cuda.synchronize)]
+        report.add(function=name, dtype="float32", width=64, host_ns=round(pair[0]),
+                   torch_host_ns=round(pair[1]), host_ratio=round(pair[0] / pair[1], 3))  # fmt: skip
+    report.finish()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,215 @@
+// A formula along rows: each row is read once, folded, and written once.
+//
+// LANES threads share a row; a thread holds UNITS units of VECTOR neighbouring columns in registers,
+// UNITS * LANES units apart from those of its neighbours. In the layout of ROWS the lanes are
+// neighbours along the columns; with ACROSS set the threads of a warp have neighbouring rows, whose
+// elements are neighbours in memory. CLUSTER blocks share a row that one block cannot hold; LOOP
+// reads a row again for each of its phases instead.
+//
+// A fold goes in fixed steps, so its bits depend on neither timing nor other rows: a thread's
+// elements in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives
+// every lane the same bits since every fold is commutative.
+//
+// Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, FULL
+// (the lanes have as many columns as there are), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of all values; FOLDS, how many there are; and what
+// row_program.py writes: FUNCTIONS of the steps, TYPES, POINTERS and DECLARE of the operands, LOAD of
+// one unit, BODY (the phases that fold), the steps of the results and how they are stored. Operands
+// that only the last phase needs are loaded there.
+#pragma once
+
+#include "gputensor/_kernels/cuda/types.cuh"
+#include "gputensor/_kernels/cuda/math.cuh"
+#include "gputensor/_kernels/cuda/row.h"
+#include "gputensor/_kernels/cuda/vector.cuh"
+
+typedef RowParameters Parameters;
+typedef ARITHMETIC C;
+typedef C A;
+#define LOWEST (-__int_as_float(0x7f800000))
+#define HIGHEST __int_as_float(0x7f800000)
+
+FUNCTIONS
+TYPES
+
+__device__ __forceinline__ C from_lane(C x, int mask) {
+    union { C value; uint32 words[sizeof(C) / 4]; } u = {x};
+#pragma unroll
+    for (int i = 0; i < sizeof(C) / 4; ++i)
+        u.words[i] = __shfl_xor_sync(0xffffffffu, u.words[i], mask);
+    return u.value;
+}
+
+#if CLUSTER > 1
+__device__ __forceinline__ uint32 cluster_rank() {
+    uint32 rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+__device__ __forceinline__ void cluster_sync() {
+    asm volatile("barrier.cluster.arrive.release.aligned;\nbarrier.cluster.wait.acquire.aligned;"
+                 ::: "memory");
+}
+__device__ __forceinline__ void store_in_block(C* slot, uint32 rank, C x) {
+    uint32 here = (uint32)__cvta_generic_to_shared(slot), there;
+    asm volatile("mapa.shared::cluster.u32 %0, %1, %2;" : "=r"(there) : "r"(here), "r"(rank));
+    union { C value; uint32 words[sizeof(C) / 4]; } u = {x};
+#pragma unroll
+    for (int i = 0; i < sizeof(C) / 4; ++i)
+        asm volatile("st.shared::cluster.u32 [%0], %1;" ::"r"(there + 4 * i), "r"(u.words[i])
+                     : "memory");
+}
+#define BY_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define BY_CLUSTER
+#endif
+
+// What the lanes of a row have, folded; every lane gets it. `slot` has memory for this fold alone.
+template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane, uint32 row) {
+#if ACROSS
+    slot[lane * ROWS + row] = x;
+    for (int half = LANES / 2; half > 0; half /= 2) {
+        __syncthreads();
+        if (lane < half)
+            slot[lane * ROWS + row] = F::combine(slot[lane * ROWS + row],
+                                                 slot[(lane + half) * ROWS + row]);
+    }
+    __syncthreads();
+    return slot[row];
+#else
+    const int width = LANES < 32 ? LANES : 32;
+#pragma unroll
+    for (int mask = 1; mask < width; mask *= 2) x = F::combine(x, from_lane(x, mask));
+#if LANES > 32
+    const int warps = LANES / 32;
+    if (lane % 32 == 0) slot[row * warps + lane / 32] = x;
+    __syncthreads();
+    x = slot[row * warps + lane % 32 % warps];
+#pragma unroll
+    for (int mask = 1; mask < warps; mask *= 2) x = F::combine(x, from_lane(x, mask));
+#endif
+#if CLUSTER > 1
+    C* shares = slot + 32;
+    if (lane < CLUSTER) store_in_block(shares + cluster_rank(), lane, x);
+    cluster_sync();
+    x = shares[0];
+#pragma unroll
+    for (int block = 1; block < CLUSTER; ++block) x = F::combine(x, shares[block]);
+#endif
+    return x;
+#endif
+}
+#define SLOT (ACROSS ? LANES * ROWS : CLUSTER > 1 ? 32 + CLUSTER : 32)
+#define FOLDED(F, number, x) \
+    F::finish(folded<F>(x, shared + number * SLOT, lane, row_of_block), (double)p.columns)
+
+#if LOOP
+typedef int64 Column;
+#else
+typedef uint32 Column;
+#endif
+#define COLUMN(k) (((Column)(k) * (CLUSTER * LANES) + place) * VECTOR)
+#define IS_INSIDE(column) (FULL || column < limit)
+#if LOOP
+// A phase reads the row again, UNITS units of a thread at a time.
+#define EACH(...)                                                                     \
+    for (int64 from = 0; from < p.columns; from += (int64)UNITS * LANES * VECTOR) {   \
+        DECLARE                                                                       \
+        _Pragma("unroll") for (int k = 0; k < UNITS; ++k) {                           \
+            const Column column = from + COLUMN(k);                                   \
+            if (IS_INSIDE(column)) { LOAD }                                           \
+        }                                                                             \
+        _Pragma("unroll") for (int k = 0; k < UNITS; ++k) {                           \
+            const Column column = from + COLUMN(k);                                   \
+            if (IS_INSIDE(column)) {                                                  \
+                _Pragma("unroll") for (int v = 0; v < VECTOR; ++v) { __VA_ARGS__ }    \
+            }                                                                         \
+        }                                                                             \
+    }
+#else
+#define EACH(...)                                                                     \
+    _Pragma("unroll") for (int k = 0; k < UNITS; ++k) {                               \
+        const Column column = COLUMN(k);                                              \
+        if (IS_INSIDE(column)) {                                                      \
+            _Pragma("unroll") for (int v = 0; v < VECTOR; ++v) { __VA_ARGS__ }        \
+        }                                                                             \
+    }
+#endif
+
+// Elements from the first of a row to a column, for an operand without unit stride.
+__device__ __forceinline__ int64 along(const Parameters& p, int operand, int64 column) {
+#if COLUMN_AXES == 1
+    return column * p.axes[0].strides[operand];
+#else
+    int64 offset = 0;
+    uint32 rest = (uint32)column;
+#pragma unroll
+    for (int d = 0; d < COLUMN_AXES; ++d) {
+        const uint32 next = d + 1 < COLUMN_AXES ? rest / (uint32)p.axes[d].size : 0;
+        offset += (int64)(rest - next * (uint32)p.axes[d].size) * p.axes[d].strides[operand];
+        rest = next;
+    }
+    return offset;
+#endif
+}
+__device__ __forceinline__ int64 to_row(const Parameters& p, int operand, int64 row) {
+    int64 offset = 0;
+#pragma unroll
+    for (int d = 0; d < KEPT_AXES; ++d) {
+        const RowAxis& axis = p.axes[COLUMN_AXES + d];
+        const int64 next = d + 1 < KEPT_AXES ? row / axis.size : 0;
+        offset += (row - next * (d + 1 < KEPT_AXES ? axis.size : 0)) * axis.strides[operand];
+        row = next;
+    }
+    return offset;
+}
+
+extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS) kernel(const Parameters p) {
+    __shared__ C shared[(FOLDS ? FOLDS : 1) * SLOT];
+    const uint32 lane = ACROSS ? threadIdx.y : threadIdx.x;
+    const uint32 row_of_block = ACROSS ? threadIdx.x : threadIdx.y;
+#if CLUSTER > 1
+    const uint32 place = cluster_rank() * LANES + lane;
+    const int64 row = blockIdx.x / CLUSTER;
+    cluster_sync();                     // no block writes to another before that has begun
+#else
+    const uint32 place = lane;
+    const int64 row = (int64)blockIdx.x * ROWS + row_of_block;
+#endif
+    // All threads take part in the folds; those beyond the last row do that row once more.
+    const Column limit = (Column)p.columns;
+    const int64 here = row < p.rows ? row : p.rows - 1;
+    POINTERS
+#if !LOOP
+    DECLARE
+#pragma unroll
+    for (int k = 0; k < UNITS; ++k) {
+        const Column column = COLUMN(k);
+        if (IS_INSIDE(column)) { LOAD }
+    }
+#endif
+    BODY
+#if HAS_RESULT
+#if LOOP
+    for (int64 from = 0; from < p.columns; from += (int64)UNITS * LANES * VECTOR) {
+        DECLARE
+#else
+    {
+        const Column from = 0;
+#endif
+#pragma unroll
+        for (int k = 0; k < UNITS; ++k) {
+            const Column column = from + COLUMN(k);
+            if (IS_INSIDE(column)) {
+#if LOOP
+                LOAD
+#endif
+                RESULT_DECLARE
+#pragma unroll
+                for (int v = 0; v < VECTOR; ++v) { RESULT_STEPS }
+                RESULT_STORE
+            }
+        }
+    }
+#endif
+    if (place == 0) { ROW_RESULT }
+}

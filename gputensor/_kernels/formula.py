@@ -1,0 +1,149 @@
+"""Formulas along rows: trees of element-wise steps and folds that become one kernel.
+
+A formula reads operands that share rows and columns, and gives results of the same rows, with or
+without columns. Its trees are nested tuples:
+
+``("load", i)``
+    The element of operand `i`; ``("load", i)`` of bool operands is a truth value.
+``("number", value)``, ``("column",)``
+    A constant, where "inf", "-inf" and "nan" stand for these; the number of the column.
+``(operation, x, ...)``
+    A row of ``operations.ELEMENTWISE`` by name: ``("exp", x)``, ``("where", c, a, b)``.
+``("round", dtype, x)``
+    The value as an element of `dtype` would hold it.
+``("fold", reduction, x)``
+    A sum, mean, maximum, minimum or product along the row, the same for all its columns.
+
+Values are float32, or float64 where an operand or result is float64; they are rounded once, when
+they are stored. On a host device `host/formula.py` computes the same steps with NumPy.
+"""
+
+import functools
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor.errors import Described, argument_error
+
+__all__ = ["FOLDS", "MAX_LOADS", "MAX_RESULTS", "MAX_STEPS", "Formula", "formula"]
+
+MAX_LOADS, MAX_RESULTS, MAX_STEPS = 8, 4, 64
+OPERATIONS = {row.name: row for row in ELEMENTWISE if {"float", "bool"} & row.kinds}
+FOLDS = {row.name: row for row in REDUCTIONS if row.name in ("sum", "prod", "max", "min", "mean")}
+_NAMES = {row.name for row in DTYPES if row.kind in ("float", "small")}
+
+
+def _checked(tree, count, depth=0):
+    """Return a tree as tuples; ValueError says what is wrong with it. `count` counts the steps."""
+    count[0] += 1
+    if depth > MAX_STEPS or count[0] > 16 * MAX_STEPS:
+        raise _fault(f"more than {MAX_STEPS} steps", "fewer")
+    if not isinstance(tree, (tuple, list)) or not tree or not isinstance(tree[0], str):
+        raise _fault(f"a {type(tree).__name__}", "a step such as ('exp', x)")
+    head, *rest = tree
+    parts, known = (), True
+    if head == "load":
+        known = len(rest) == 1 and type(rest[0]) is int and 0 <= rest[0] < MAX_LOADS
+    elif head == "number":
+        known = len(rest) == 1 and (
+            type(rest[0]) in (int, float, bool) or rest[0] in ("inf", "-inf", "nan")
+        )
+        known = known and (type(rest[0]) is not int or abs(rest[0]) < 1 << 64)
+    elif head == "column":
+        known = not rest
+    elif head in ("round", "fold"):
+        names = _NAMES if head == "round" else FOLDS
+        known = len(rest) == 2 and isinstance(rest[0], str) and rest[0] in names
+        parts = rest[1:] if known else ()
+    else:
+        known = head in OPERATIONS and len(rest) == OPERATIONS[head].arity
+        parts = rest if known else ()
+    if not known:
+        raise _fault(f"step {head[:40]!r} of {len(rest)} parts", "a step of formula.py")
+    before = rest[: len(rest) - len(parts)]
+    return (head, *before, *(_checked(part, count, depth + 1) for part in parts))
+
+
+def _fault(value, rule):
+    return argument_error(ValueError, "formula", Described(value), rule)
+
+
+class Formula:
+    """One formula: its results, how many operands it loads, and its steps in order.
+
+    Parameters
+    ----------
+    results : tuple of trees, checked
+
+    Attributes
+    ----------
+    results : tuple of trees
+    loads : int
+        Number of operands.
+    nodes : list of trees
+        Every distinct step, each after those that it needs.
+    level : dict
+        Folds that come one after the other before a step is known.
+    by_column : dict
+        Whether a step differs from column to column.
+    """
+
+    def __init__(self, results):
+        self.results = results
+        self.nodes, self.level, self.by_column, self.truth = [], {}, {}, {}
+        for tree in self.results:
+            self._visit(tree)
+        self.loads = 1 + max([node[1] for node in self.nodes if node[0] == "load"], default=-1)
+        if len(self.nodes) > 2 * MAX_STEPS:
+            raise _fault(f"{len(self.nodes)} steps", f"at most {2 * MAX_STEPS}")
+        if not self.loads:
+            raise _fault("no operand", "at least one ('load', i)")
+        self.folds = [node for node in self.nodes if node[0] == "fold"]
+
+    def _visit(self, node):
+        if node in self.level:
+            return
+        parts = self.parts(node)
+        for part in parts:
+            self._visit(part)
+        head = node[0]
+        self.level[node] = max([self.level[part] for part in parts], default=0) + (head == "fold")
+        self.by_column[node] = head in ("load", "column") or (
+            head != "fold" and any(self.by_column[part] for part in parts)
+        )
+        row = OPERATIONS.get(head)
+        self.truth[node] = row is not None and (row.gives_bool or row.rule == "logical")
+        self.nodes.append(node)
+
+    def is_truth(self, node, dtypes):
+        """Whether a step is a truth value, for operands of these dtypes."""
+        return dtypes[node[1]] == 0 if node[0] == "load" else self.truth[node]
+
+    @staticmethod
+    def parts(node):
+        """The steps that a step needs, as trees."""
+        if node[0] in ("load", "number", "column"):
+            return ()
+        return node[2:] if node[0] in ("round", "fold") else node[1:]
+
+    def row_results(self):
+        """Which results have no columns."""
+        return tuple(not self.by_column[tree] for tree in self.results)
+
+
+@functools.lru_cache(maxsize=1024)
+def _formula(results):
+    return Formula(results)
+
+
+def formula(results):
+    """Return the formula of some trees: the same object for the same trees.
+
+    >>> x = ("load", 0)
+    >>> softmax = formula([("div", x, ("fold", "sum", x))])
+    >>> softmax.loads, softmax.row_results()
+    (1, (False,))
+    """
+    if not isinstance(results, (tuple, list)) or not 1 <= len(results) <= MAX_RESULTS:
+        raise _fault(f"a {type(results).__name__}", f"1 to {MAX_RESULTS} trees")
+    count = [0]
+    return _formula(tuple(_checked(tree, count) for tree in results))

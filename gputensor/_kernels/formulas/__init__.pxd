@@ -1,0 +1,24 @@
+# What other rooms may call of _kernels/formulas.
+
+from libc.stdint cimport uint64_t
+from libcpp.string cimport string
+from libcpp.unordered_map cimport unordered_map
+
+from gputensor._arrays cimport Operand
+
+# A formula along rows (formula.py) and its compiled variants. Made once and kept by its caller.
+cdef class RowFormula:
+    cdef readonly object formula
+    cdef readonly int loads
+    cdef readonly int results
+    cdef int folds
+    cdef tuple row_results          # which results have no columns
+    cdef unordered_map[string, void*] kernels   # by variant; borrowed from `owned`
+    cdef list owned
+
+# Queues the formula on operands of one shape: those that it loads, then its results. The last
+# `row_ndim` axes are the columns, along which a result without columns has extent 1 and stride 0. No
+# operand is a scalar, and the shape has elements. Values are float64 where an operand is, else float32. A
+# result may be an operand with the same layout; any other overlap is the caller's to avoid.
+cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
+                     int row_ndim) except -1

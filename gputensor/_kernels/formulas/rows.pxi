@@ -1,0 +1,284 @@
+"""Row formulas on a device: merge the axes, choose lanes and units, launch (see row.cuh).
+
+Rows that are neighbours in memory along their columns are read in vectors by lanes along them; rows
+whose elements of one column are neighbours, by lanes across. A row stays in registers up to 16,384
+elements of float32 in one block, then in the registers of a cluster, and is read again beyond.
+"""
+
+cdef enum:
+    UNIT = 0
+    STRIDED = 1
+    CONSTANT = 2
+    ROW_OPERANDS = 12
+    MOST_AXES = 16
+    MOST_LANES = 1024
+    BLOCK_THREADS = 256
+    MOST_CLUSTER = 8
+    HELD = 32                   # elements of a row in the registers of a thread
+    # Threads of all rows that keep a GPU of 132 multiprocessors busy.
+    BUSY = 132 * 1024
+
+cdef extern from "gputensor/_kernels/cuda/row.h" namespace "gputensor" nogil:
+    cdef struct RowAxis:
+        int64_t size
+        int64_t[12] strides
+
+    cdef struct RowParameters:
+        uint64_t[12] operands
+        int64_t rows
+        int64_t columns
+        RowAxis[16] axes
+
+    unsigned row_nbytes(int axes)
+
+cdef struct RowVariant:
+    unsigned char[12] dtypes
+    unsigned char[12] modes
+    int count
+    int vector
+    int units
+    int lanes
+    int rows
+    int across
+    int cluster
+    int loop
+    int full
+    int column_axes
+    int kept_axes
+    int is_double
+
+cdef class RowFormula:
+    """A formula with its kernels.
+
+    >>> RowFormula([("fold", "sum", ("load", 0))]).loads
+    1
+    """
+
+    def __init__(self, trees):
+        self.formula = formula_module.formula(trees)
+        self.loads = self.formula.loads
+        self.row_results = self.formula.row_results()
+        self.results = len(self.row_results)
+        self.folds = len(self.formula.folds)
+        self.owned = []
+
+
+cdef inline int64_t magnitude(int64_t x) noexcept nogil:
+    return -x if x < 0 else x
+
+
+# The axes [first, last) of the operands, without those of one element, those that operand `by`
+# walks in the smallest steps first, neighbours that every operand walks as one merged.
+cdef int merge_axes(int count, const Operand* operands, int first, int last, int by,
+                    RowAxis* axes) noexcept nogil:
+    cdef int n = 0, merged = 0, i, j, k
+    cdef RowAxis moved
+    cdef bint is_one
+    for i in range(first, last):
+        if operands[0].shape[i] == 1:
+            continue
+        moved.size = operands[0].shape[i]
+        for k in range(count):
+            moved.strides[k] = operands[k].strides[i]
+        j = n
+        while j > 0 and magnitude(axes[j - 1].strides[by]) >= magnitude(moved.strides[by]):
+            axes[j] = axes[j - 1]
+            j -= 1
+        axes[j] = moved
+        n += 1
+    for i in range(n):
+        is_one = merged > 0
+        for k in range(count):
+            if is_one and axes[i].strides[k] != axes[merged - 1].strides[k] * axes[merged - 1].size:
+                is_one = False
+        if is_one:
+            axes[merged - 1].size *= axes[i].size
+        else:
+            axes[merged] = axes[i]
+            merged += 1
+    return merged
+
+
+cdef inline int64_t product(const RowAxis* axes, int count) noexcept nogil:
+    cdef int64_t result = 1
+    cdef int i
+    for i in range(count):
+        result *= axes[i].size
+    return result
+
+
+cdef inline int64_t above(int64_t a, int64_t b) noexcept nogil:
+    return (a + b - 1) // b
+
+
+cdef inline int64_t power_above(int64_t at_least) noexcept nogil:
+    cdef int64_t x = 1
+    while x < at_least:
+        x *= 2
+    return x
+
+
+# How each operand is read, and in how many elements at once.
+cdef void choose_modes(RowVariant* variant, int loads, const RowParameters* parameters) noexcept nogil:
+    cdef int k, d, nbytes, largest = 1, vector = 8
+    cdef bint is_constant
+    cdef int64_t together = parameters.columns
+    for k in range(variant.count):
+        is_constant = True
+        for d in range(variant.column_axes):
+            if parameters.axes[d].strides[k] != 0 and parameters.axes[d].size > 1:
+                is_constant = False
+        if is_constant and (k < loads or parameters.columns > 1):
+            variant.modes[k] = CONSTANT
+        elif variant.column_axes == 1 and parameters.axes[0].strides[k] == 1:
+            variant.modes[k] = UNIT
+            largest = max(largest, dtype_itemsize(variant.dtypes[k]))
+        else:
+            variant.modes[k] = STRIDED
+    vector = min(vector, 16 // largest)
+    if variant.across:
+        vector = 1
+    for k in range(variant.count):
+        if variant.modes[k] != UNIT:
+            continue
+        nbytes = dtype_itemsize(variant.dtypes[k])
+        while vector > 1 and parameters.operands[k] % <uint64_t>(vector * nbytes) != 0:
+            vector //= 2
+        for d in range(variant.column_axes, variant.column_axes + variant.kept_axes):
+            together |= parameters.axes[d].strides[k]
+    while vector > 1 and together % vector != 0:
+        vector //= 2
+    variant.vector = vector
+
+
+# Lanes along the columns; a row in one block, in a cluster of blocks, or read again. 32 elements a
+# thread: on an H200 half as many gave .61 of the copy rate for rows of 16,384 bfloat16, 32 gave .98
+# (layer_norm), since more blocks then overlap their loads with others' folds.
+cdef void choose_along(RowVariant* variant, const RowParameters* parameters,
+                       bint can_cluster) noexcept nogil:
+    cdef int64_t pieces = above(parameters.columns, variant.vector)
+    cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
+    cdef int64_t lanes = min(power_above(above(pieces, most)), MOST_LANES)
+    variant.cluster, variant.loop = 1, 0
+    while lanes < MOST_LANES and above(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
+        lanes *= 2
+    if above(pieces, lanes) > most and can_cluster:
+        while variant.cluster < MOST_CLUSTER and above(pieces, lanes * variant.cluster) > most:
+            variant.cluster *= 2
+    variant.lanes = <int>lanes
+    variant.units = <int>above(pieces, lanes * variant.cluster)
+    variant.rows = <int>max(1, BLOCK_THREADS // lanes)
+    if variant.units > most:
+        variant.loop, variant.cluster, variant.units = 1, 1, <int>most
+
+
+# Lanes across: the threads of a warp have neighbouring rows.
+cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
+                        int folds) noexcept nogil:
+    cdef int64_t threads = 1024 if folds <= 4 and not variant.is_double else 256
+    cdef int64_t rows = min(32, power_above(parameters.axes[variant.column_axes].size))
+    cdef int64_t lanes = min(threads // rows, power_above(above(parameters.columns, 8)))
+    variant.cluster, variant.loop = 1, 0
+    while lanes < threads // rows and parameters.rows * lanes < BUSY:
+        lanes *= 2
+    variant.rows, variant.lanes = <int>rows, <int>lanes
+    variant.units = <int>above(parameters.columns, lanes)
+    if variant.units > 16:
+        variant.loop, variant.units = 1, 4
+
+
+cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
+                     int row_ndim) except -1:
+    cdef RowParameters parameters
+    cdef RowVariant variant
+    cdef int count = formula.loads + formula.results
+    cdef int k, kept_ndim = operands[0].ndim - row_ndim
+    cdef int by = 0
+    cdef uint64_t function, blocks
+    memset(&variant, 0, sizeof(variant))
+    variant.count = count
+    for k in range(count):
+        variant.dtypes[k] = operands[k].dtype
+        variant.is_double |= operands[k].dtype == DT_FLOAT64
+    if is_host(device):
+        return host_call(device, stream, FORMULA_CALL, (
+            formula.formula.results, row_ndim,
+            *[call_argument(device, &operands[k]) for k in range(formula.loads, count)],
+            *[call_argument(device, &operands[k]) for k in range(formula.loads)]))
+    memset(&parameters, 0, sizeof(parameters))
+    for k in range(count):
+        parameters.operands[k] = operands[k].ptr
+    variant.column_axes = merge_axes(count, operands, kept_ndim, operands[0].ndim, by,
+                                     parameters.axes)
+    parameters.columns = product(parameters.axes, variant.column_axes)
+    if variant.column_axes == 0:
+        variant.column_axes = 1
+        parameters.axes[0].size = 1
+        for k in range(count):
+            parameters.axes[0].strides[k] = 1
+    variant.kept_axes = merge_axes(count, operands, 0, kept_ndim, by,
+                                   parameters.axes + variant.column_axes)
+    parameters.rows = product(parameters.axes + variant.column_axes, variant.kept_axes)
+    variant.across = (
+        variant.kept_axes > 0 and parameters.columns > 1
+        and parameters.axes[variant.column_axes].strides[by] == 1
+        and parameters.axes[0].strides[by] != 1)
+    choose_modes(&variant, formula.loads, &parameters)
+    if variant.across:
+        choose_across(&variant, &parameters, formula.folds)
+    else:
+        choose_along(&variant, &parameters, device_facts(device).can_cluster)
+    variant.full = not variant.loop and parameters.columns == (
+        <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)
+    function = kernel_function(<Kernel>variant_kernel(formula, &variant), device)
+    blocks = above(parameters.rows, variant.rows) * variant.cluster
+    if blocks > 0x7fffffff:
+        raise ValueError(f"formula: got {parameters.rows} rows; expected fewer than 2**31")
+    return launch_kernel_3d(
+        device, stream, function, <uint32_t>blocks, 1, 1,
+        variant.rows if variant.across else variant.lanes,
+        variant.lanes if variant.across else variant.rows, 1, 0, &parameters,
+        row_nbytes(variant.column_axes + variant.kept_axes))
+
+
+cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except NULL:
+    cdef string key = string(<const char*>variant, sizeof(RowVariant))
+    found = formula.kernels.find(key)
+    cdef Kernel kernel
+    if found != formula.kernels.end():
+        return dereference(found).second
+    kernel = Kernel(row_program.program(formula.formula, described(variant)))
+    formula.owned.append(kernel)
+    formula.kernels[key] = <void*>kernel
+    return <void*>kernel
+
+
+cdef dict described(const RowVariant* variant):
+    """A variant as row_program takes it."""
+    return {
+        "dtypes": tuple([variant.dtypes[k] for k in range(variant.count)]),
+        "modes": tuple([variant.modes[k] for k in range(variant.count)]),
+        "vector": variant.vector, "units": variant.units, "lanes": variant.lanes,
+        "rows": variant.rows, "across": variant.across, "cluster": variant.cluster,
+        "loop": variant.loop, "full": variant.full, "column_axes": variant.column_axes,
+        "kept_axes": variant.kept_axes, "is_double": bool(variant.is_double),
+    }
+
+
+cdef dict known = {}        # Formula -> RowFormula, of the door
+
+
+def _door(int device, uint64_t stream, tuple arguments):
+    cdef Operand[12] operands
+    cdef int k
+    formula = formula_module.formula(arguments[0])
+    cdef RowFormula made = known.get(formula)
+    if made is None:
+        made = known.setdefault(formula, RowFormula(arguments[0]))
+    for k in range(made.loads + made.results):
+        operands[k] = (<CallOperand?>arguments[2 + (k + made.results) % (
+            made.loads + made.results)]).c
+    run_formula(made, device, stream, operands, arguments[1])
+
+
+cdef object FORMULA_CALL = bind("formula", host_formula.run, _door)

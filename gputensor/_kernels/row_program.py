@@ -1,0 +1,271 @@
+"""The text of row formulas: one variant of a formula becomes the definitions of ``row.cuh``.
+
+Steps that two phases need are computed twice, since arithmetic is cheaper than registers; costly
+ones stay in registers.
+"""
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.formula import FOLDS, OPERATIONS, formula  # noqa: F401 - the example
+from gputensor._kernels.program import Program
+
+__all__ = ["CONSTANT", "STRIDED", "UNIT", "program"]
+
+# How an operand is read: neighbours in memory; by its strides; one element for a whole row.
+UNIT, STRIDED, CONSTANT = range(3)
+COSTLY = frozenset(
+    "div pow exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh sigmoid silu erf "
+    "gelu gelu_tanh sinc hypot".split()
+)
+_CUDA = {row.name: row.cuda for row in DTYPES}
+
+
+class _Text:
+    """The text of one variant's steps: names of values, and statements that compute them."""
+
+    def __init__(self, formula, variant):
+        self.formula, self.variant = formula, variant
+        self.number = {node: i for i, node in enumerate(formula.nodes)}
+        self.kept = set() if variant["loop"] else self._kept()
+        folding = [node for wanted in list(self.phases())[:-1] for node in self.closure(wanted)]
+        loads = {node[1] for node in formula.nodes if node[0] == "load"}
+        moving = {i for i in loads if variant["modes"][i] != CONSTANT}
+        self.early = sorted(moving & {node[1] for node in folding if node[0] == "load"})
+        self.late = sorted(moving - set(self.early))
+        self.functions = {}
+
+    def _kept(self):
+        """The costly steps that more than one phase needs."""
+        uses = {}
+        for phase, wanted in enumerate(self.phases()):
+            for node in self.closure(wanted):
+                uses.setdefault(node, set()).add(phase)
+        return {node for node, phases in uses.items()
+                if len(phases) > 1 and node[0] in COSTLY and self.formula.by_column[node]}  # fmt: skip
+
+    def phases(self):
+        """What each pass over the columns has to know: the folds of a level, then the results."""
+        formula = self.formula
+        levels = sorted({formula.level[fold] for fold in formula.folds})
+        for level in levels:
+            yield [fold[2] for fold in formula.folds if formula.level[fold] == level]
+        yield [tree for tree in formula.results if formula.by_column[tree]]
+
+    def closure(self, wanted):
+        """The steps by column that these need, in order."""
+        needed, stack = set(), list(wanted)
+        while stack:
+            node = stack.pop()
+            if node not in needed and self.formula.by_column[node]:
+                needed.add(node)
+                stack.extend(self.formula.parts(node))
+        return [node for node in self.formula.nodes if node in needed]
+
+    def name(self, node):
+        """The C++ expression of a known value."""
+        if node[0] == "number":
+            return self._literal(node[1])
+        return f"n{self.number[node]}" + ("[k][v]" if node in self.kept else "")
+
+    def _literal(self, value):
+        value = float(value)
+        if value != value:
+            return "(C)__int_as_float(0x7fffffff)"
+        if value in (float("inf"), float("-inf")):
+            return f"((C){'-' if value < 0 else ''}__int_as_float(0x7f800000))"
+        return f"((C){value!r})"
+
+    def value(self, node, is_truth):
+        text = self.name(node)
+        if self.formula.is_truth(node, self.variant["dtypes"]) == is_truth:
+            return text
+        return f"({text} != 0)" if is_truth else f"(C){text}"
+
+    def expression(self, node):
+        """The C++ expression that computes a step from those that it needs."""
+        head = node[0]
+        if head == "load":
+            i = node[1]
+            mode = self.variant["modes"][i]
+            element = f"x{i}" if mode == CONSTANT else f"x{i}[k].item[v]"
+            element = f"x{i}.item[v]" if i in self.late else element
+            is_truth = self.variant["dtypes"][i] == 0
+            return element if is_truth else f"narrow<C>(wide({element}))"
+        if head == "column":
+            return "(C)(column + v)"
+        if head == "round":
+            kind = _CUDA[node[1]]
+            return f"(C)wide(narrow<{kind}>({self.value(node[2], False)}))"
+        row = OPERATIONS[head]
+        kind = "bool" if row.rule == "logical" or "float" not in row.kinds else "float"
+        takes = [kind == "bool" or (row.rule == "where" and i == 0) for i in range(row.arity)]
+        self.functions[head] = self._function(row, kind, takes)
+        arguments = [self.value(x, takes[i]) for i, x in enumerate(node[1:])]
+        return f"op_{head}({', '.join(arguments)})"
+
+    @staticmethod
+    def _function(row, kind, takes):
+        gives_bool = row.gives_bool or row.rule == "logical"
+        parameters = ", ".join(f"{'bool' if t else 'C'} {'abc'[i]}" for i, t in enumerate(takes))
+        return (f"__device__ __forceinline__ {'bool' if gives_bool else 'C'} op_{row.name}"
+                f"({parameters}) {{ return ({row.cuda[kind]}); }}")  # fmt: skip
+
+    def load(self, i, target):
+        """The statement that loads one unit of an operand."""
+        if self.variant["modes"][i] == UNIT:
+            return (
+                f"{target} = *reinterpret_cast<const Vector<T{i}, VECTOR>*>(in{i} + column);"
+            )
+        return (
+            f'_Pragma("unroll") for (int v = 0; v < VECTOR; ++v) '
+            f"{target}.item[v] = in{i}[along(p, {i}, column + v)];"
+        )
+
+    def late_loads(self):
+        """Statements that load what only the last phase needs."""
+        return [f"Vector<T{i}, VECTOR> x{i}; {self.load(i, f'x{i}')}" for i in self.late]
+
+    def steps(self, wanted, known):
+        """Statements inside EACH that compute what is wanted; adds kept steps to `known`."""
+        lines, local = [], set()
+        for node in self._needed(wanted, known):
+            kind = "bool" if self.formula.is_truth(node, self.variant["dtypes"]) else "C"
+            if node in self.kept:
+                lines.append(f"{self.name(node)} = {self.expression(node)};")
+                local.add(node)
+            else:
+                lines.append(f"const {kind} n{self.number[node]} = {self.expression(node)};")
+        known |= local
+        return " ".join(lines)
+
+    def _needed(self, wanted, known):
+        needed, stack = set(), list(wanted)
+        while stack:
+            node = stack.pop()
+            if node in needed or not self.formula.by_column[node] or node in known:
+                continue
+            needed.add(node)
+            stack.extend(self.formula.parts(node))
+        return [node for node in self.formula.nodes if node in needed]
+
+    def uniform(self, level):
+        """Statements that compute the steps without columns which `level` folds make known."""
+        lines = []
+        for node in self.formula.nodes:
+            if (self.formula.by_column[node] or node[0] in ("fold", "number")
+                    or self.formula.level[node] != level):  # fmt: skip
+                continue
+            kind = "bool" if self.formula.is_truth(node, self.variant["dtypes"]) else "C"
+            lines.append(f"const {kind} n{self.number[node]} = {self.expression(node)};")
+        return " ".join(lines)
+
+
+def _body(text):
+    """The phases: fold after fold."""
+    formula = text.formula
+    lines = [f"C n{text.number[node]}[UNITS][VECTOR];" for node in text.kept]
+    lines.append(text.uniform(0))
+    known = set()
+    for level in sorted({formula.level[fold] for fold in formula.folds}):
+        folds = [fold for fold in formula.folds if formula.level[fold] == level]
+        inside = [text.steps([fold[2] for fold in folds], known)]
+        for fold in folds:
+            i, kind = text.number[fold], f"Fold_{fold[1]}"
+            lines.append(f"C a{i} = {kind}::identity();")
+            value = text.value(fold[2], False)
+            inside.append(f"a{i} = {kind}::combine(a{i}, {kind}::lift({value}));")
+        lines.append(f"EACH({' '.join(inside)})")
+        for fold in folds:
+            i, slot = text.number[fold], formula.folds.index(fold)
+            lines.append(f"const C n{i} = FOLDED(Fold_{fold[1]}, {slot}, a{i});")
+        lines.append(text.uniform(level))
+    return " ".join(lines), known
+
+
+def _fold_text(name):
+    identity, lift, combine, finish = FOLDS[name].cuda["float"]
+    functions = (("identity()", identity), ("lift(C x)", lift), ("combine(C a, C b)", combine),
+                 ("finish(C a, double count)", finish))  # fmt: skip
+    return f"struct Fold_{name} {{ " + " ".join(
+        f"static __device__ __forceinline__ C {head} {{ return {text}; }}"
+        for head, text in functions
+    ) + " };"  # fmt: skip
+
+
+def _results(text, known):
+    """What is computed and stored last: the RESULT_ definitions and ROW_RESULT."""
+    formula, variant = text.formula, text.variant
+    by_column = [i for i, tree in enumerate(formula.results) if formula.by_column[tree]]
+    unit = [i for i in by_column if variant["modes"][formula.loads + i] == UNIT]
+    steps = [text.steps([formula.results[i] for i in by_column], known)]
+    for i in by_column:
+        place = f"out{i}[along(p, {formula.loads + i}, column + v)]"
+        place = f"r{i}[v]" if i in unit else place
+        value = text.value(formula.results[i], False)
+        steps.append(f"{place} = {value if i in unit else f'narrow<R{i}>({value})'};")
+    declare = text.late_loads() + [f"C r{i}[VECTOR];" for i in unit]
+    store = [f"Vector<R{i}, VECTOR> y{i}; narrow_all(y{i}, r{i}); "
+             f"*reinterpret_cast<Vector<R{i}, VECTOR>*>(out{i} + column) = y{i};" for i in unit]
+    rows = [
+        f"out{i}[0] = narrow<R{i}>({text.value(tree, False)});"
+        for i, tree in enumerate(formula.results)
+        if not formula.by_column[tree]
+    ]
+    return [
+        ("HAS_RESULT", int(bool(by_column))),
+        ("RESULT_DECLARE", " ".join(declare)),
+        ("RESULT_STEPS", " ".join(steps)),
+        ("RESULT_STORE", " ".join(store)),
+        ("ROW_RESULT", " ".join(rows)),
+    ]
+
+
+def program(formula, variant):
+    """Return the program of one variant of a formula.
+
+    Parameters
+    ----------
+    formula : Formula
+    variant : dict
+        ``dtypes`` and ``modes`` of the operands and then the results; ``vector units lanes rows
+        across cluster loop full column_axes kept_axes`` and ``is_double``, as row.cuh says.
+
+    Examples
+    --------
+    >>> x = ("load", 0)
+    >>> variant = dict(dtypes=(11, 11), modes=(0, 0), vector=4, units=2, lanes=32, rows=8, across=0,
+    ...                cluster=1, loop=0, full=0, column_axes=1, kept_axes=1, is_double=False)
+    >>> made = program(formula([("sub", x, ("fold", "max", x))]), variant)
+    >>> dict(made.defines)["FOLDS"]
+    1
+    """
+    text = _Text(formula, variant)
+    body, known = _body(text)
+    results = _results(text, known)
+    loads = formula.loads
+    types, pointers = [], []
+    used = {node[1] for node in formula.nodes if node[0] == "load"}
+    for i, (code, mode) in enumerate(zip(variant["dtypes"], variant["modes"], strict=True)):
+        if i < loads and i not in used:
+            continue
+        kind, name, owner = ("const T", "in", i) if i < loads else ("R", "out", i - loads)
+        types.append(f"typedef {DTYPES[code].cuda} {kind[-1]}{owner};")
+        pointers.append(
+            f"{kind}{owner}* {name}{owner} = reinterpret_cast<{kind}{owner}*>(p.operands[{i}]) "
+            f"+ to_row(p, {i}, here);"
+        )
+        if i < loads and mode == CONSTANT:
+            pointers.append(f"const T{i} x{i} = in{i}[0];")
+    declare = [f"Vector<T{i}, VECTOR> x{i}[UNITS];" for i in text.early]
+    load = [text.load(i, f"x{i}[k]") for i in text.early]
+    functions = [text.functions[name] for name in sorted(text.functions)]
+    functions += [_fold_text(name) for name in sorted({fold[1] for fold in formula.folds})]
+    defines = [(name.upper(), int(variant[name])) for name in (
+        "vector", "units", "lanes", "rows", "across", "cluster", "loop", "full", "column_axes",
+        "kept_axes")]  # fmt: skip
+    defines += [("ARITHMETIC", "double" if variant["is_double"] else "float")]
+    defines += [("FOLDS", len(formula.folds)), ("FUNCTIONS", " ".join(functions))]
+    defines += [("TYPES", " ".join(types)), ("POINTERS", " ".join(pointers))]
+    defines += [("DECLARE", " ".join(declare)), ("LOAD", " ".join(load)), ("BODY", body)]
+    defines += results
+    minimum = 90 if variant["cluster"] > 1 else 0
+    return Program("gputensor/_kernels/cuda/row.cuh", tuple(defines), minimum)

@@ -1,0 +1,41 @@
+from collections.abc import Sequence
+
+from gputensor.tensor.core import Tensor
+
+_Axes = int | Sequence[int]
+
+def softmax(
+    x: Tensor,
+    axis: _Axes = -1,
+    *,
+    scale: float = 1.0,
+    mask: Tensor | None = None,
+    dtype: object = None,
+) -> Tensor: ...
+def log_softmax(x: Tensor, axis: _Axes = -1, *, dtype: object = None) -> Tensor: ...
+def logsumexp(x: Tensor, axis: _Axes = -1, *, keepdims: bool = False) -> Tensor: ...
+def layer_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    axis: _Axes = -1,
+    eps: float = 1e-5,
+    residual: Tensor | None = None,
+) -> Tensor: ...
+def rms_norm(
+    x: Tensor,
+    weight: Tensor | None = None,
+    *,
+    axis: _Axes = -1,
+    eps: float = 1e-5,
+    residual: Tensor | None = None,
+) -> Tensor: ...
+def group_norm(
+    x: Tensor,
+    groups: int,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    *,
+    eps: float = 1e-5,
+) -> Tensor: ...

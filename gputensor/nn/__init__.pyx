@@ -1,0 +1,20 @@
+# Functions of rows for networks, each one kernel: softmax and its relatives, norms.
+
+import numpy as np
+
+from libc.stdint cimport int64_t, uint64_t
+
+from gputensor._arrays cimport (
+    DT_BOOL, DT_FLOAT32, KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, Operand, dtype_kind,
+)
+from gputensor._kernels.formulas cimport RowFormula, run_formula
+from gputensor.streams.order cimport current_handle
+from gputensor.tensor.core cimport (
+    Tensor, axes_mask, broadcast_operand, broadcast_shape, common_device, dtype_argument,
+    empty_tensor, fill_with, flag_argument, tensor_argument, tensor_over, work_begin, work_end,
+)
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor.errors import argument_error
+
+include "rows.pxi"

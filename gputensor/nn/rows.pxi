@@ -1,0 +1,338 @@
+"""Softmax and norms: formulas along rows, one kernel each that reads its input once.
+
+The axes that a function works along are the columns, all others the rows. Values are computed in
+float32 (float64 for float64) and rounded once, to the dtype of the result. Work is queued on the
+current stream and ordered like that of any operation.
+"""
+
+cdef dict formulas = {}     # what was asked for -> RowFormula
+
+
+cdef RowFormula kept_formula(tuple key, object trees):
+    """The formula of a function's variant: made at its first use by calling `trees`."""
+    cdef RowFormula found = formulas.get(key)
+    if found is None:
+        found = formulas[key] = RowFormula(trees(*key[1:]))
+    return found
+
+
+cdef int result_code(Tensor x, str name, object dtype) except -1:
+    cdef int kind = dtype_kind(x.dtype_code)
+    if kind == KIND_COMPLEX or kind == KIND_SMALL:
+        raise TypeError(f"{name}: x: got {DTYPES[x.dtype_code].name}; expected a real dtype that "
+                        "is computed with")
+    cdef int code = dtype_argument(dtype, x.dtype_code if kind == KIND_FLOAT else DT_FLOAT32)
+    if dtype_kind(code) != KIND_FLOAT:
+        raise TypeError(f"{name}: dtype: got {DTYPES[code].name}; expected a floating-point dtype")
+    return code
+
+
+# Runs the formula on tensors that broadcast to the shape of the first; gives its results.
+cdef list along_rows(str name, RowFormula formula, list tensors, int mask, int code,
+                     bint keepdims):
+    cdef Operand[12] operands
+    cdef Operand plain
+    cdef int64_t[16] shape
+    cdef int64_t[16] kept_shape
+    cdef Tensor x = tensors[0], one
+    cdef int ndim = x.ndim_, kept_ndim = 0, i, k
+    cdef int device = x.storage.device
+    cdef int count = len(tensors)
+    cdef list results = []
+    cdef uint64_t stream
+    for i in range(ndim):
+        shape[i] = x.shape_[i]
+        if not mask >> i & 1 or keepdims:
+            kept_shape[kept_ndim] = 1 if mask >> i & 1 else x.shape_[i]
+            kept_ndim += 1
+    for one in tensors[1:]:
+        common_device(x, one, name)
+        if one.ndim_ > ndim or broadcast_shape(shape, ndim, one, name) != ndim or any(
+                [shape[i] != x.shape_[i] for i in range(ndim)]):
+            raise argument_error(ValueError, f"{name}: shape of an operand", one.shape,
+                                 f"one that broadcasts to {x.shape}")
+    for is_row in formula.row_results:
+        results.append(empty_tensor(code, kept_ndim, kept_shape, device) if is_row
+                       else empty_tensor(code, ndim, shape, device))
+    if x.size_ == 0:
+        return results
+    for k in range(count):
+        broadcast_operand(<Tensor>tensors[k], &plain, ndim, shape)
+        columns_last(&plain, &operands[k], mask)
+    for k in range(len(results)):
+        one = results[k]
+        if formula.row_results[k]:
+            spread(one, &plain, mask, ndim, shape, keepdims)
+        else:
+            one.fill_operand(&plain)
+        columns_last(&plain, &operands[count + k], mask)
+    stream = current_handle(device)
+    work_begin()
+    try:
+        for one in tensors:
+            one.prepare_read(stream)
+        for one in results:
+            one.prepare_write(stream)
+        run_formula(formula, device, stream, operands, ndim - count_kept(mask, ndim))
+    finally:
+        work_end(device)
+    return results
+
+
+cdef inline int count_kept(int mask, int ndim) noexcept:
+    cdef int i, kept = 0
+    for i in range(ndim):
+        kept += not mask >> i & 1
+    return kept
+
+
+cdef void columns_last(const Operand* plain, Operand* out, int mask) noexcept:
+    """The operand with the axes of the mask moved behind the others."""
+    cdef int i, j = 0, turn
+    out[0] = plain[0]
+    for turn in range(2):
+        for i in range(plain.ndim):
+            if (mask >> i & 1) == turn:
+                out.shape[j], out.strides[j] = plain.shape[i], plain.strides[i]
+                j += 1
+
+
+cdef void spread(Tensor result, Operand* out, int mask, int ndim, const int64_t* shape,
+                 bint keepdims) noexcept:
+    """A result without columns, with extent 1 along them."""
+    cdef int i, j = 0
+    result.fill_operand(out)
+    out.ndim = ndim
+    for i in range(ndim):
+        out.shape[i] = shape[i]
+        if mask >> i & 1:
+            out.shape[i], out.strides[i] = 1, 0
+            j += keepdims
+        else:
+            out.strides[i] = result.strides_[j]
+            j += 1
+
+
+cdef Tensor beside(Tensor x, object parameter, int mask, str name, str argument):
+    """A weight or bias as a view that broadcasts to x: its axes are those of the mask, in order."""
+    cdef Tensor weight = tensor_argument(parameter, f"{name}: {argument}")
+    cdef int64_t[16] shape
+    cdef int64_t[16] strides
+    cdef int i, j = 0
+    wanted = tuple([x.shape_[i] for i in range(x.ndim_) if mask >> i & 1])
+    if weight.shape != wanted:
+        raise argument_error(ValueError, f"{name}: shape of {argument}", weight.shape,
+                             f"{wanted}, the extents of x along its axes")
+    for i in range(x.ndim_):
+        shape[i], strides[i] = 1, 0
+        if mask >> i & 1:
+            shape[i], strides[i] = weight.shape_[j], weight.strides_[j]
+            j += 1
+    return tensor_over(weight.storage, weight.ptr, weight.dtype_code, x.ndim_, shape, strides)
+
+
+# ---- softmax
+
+cdef object X = ("load", 0)
+
+
+def _number(value):
+    value = float(value)
+    return ("number", value if np.isfinite(value) else str(value))
+
+
+def _softmax_trees(scale, mask):
+    x = X if scale == 1.0 else ("mul", X, _number(scale))
+    if mask == "bool":
+        x = ("where", ("load", 1), x, _number(-np.inf))
+    elif mask == "float":
+        x = ("add", x, ("load", 1))
+    largest = ("fold", "max", x)
+    if mask is None:
+        powers = ("exp", ("sub", x, largest))
+        return [("mul", powers, ("div", _number(1), ("fold", "sum", powers)))]
+    # Where everything is masked all powers are 0, and so is the row.
+    shift = ("where", ("eq", largest, _number(-np.inf)), _number(0), largest)
+    powers = ("exp", ("sub", x, shift))
+    total = ("fold", "sum", powers)
+    return [("mul", powers, ("div", _number(1), ("where", ("eq", total, _number(0)), _number(1),
+                                                 total)))]
+
+
+def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
+    """Return exp(scale * x) over its sum along `axis`.
+
+    Parameters
+    ----------
+    x : Tensor
+    axis : int or tuple of int
+    scale : float
+        A factor of x.
+    mask : Tensor, optional
+        Broadcasts to x. Of bool: which elements take part, the others give 0. Of floats: added to
+        scale * x. A row without elements that take part is 0.
+    dtype : dtype, optional
+        Of the result; that of x when not given, float32 for bool and integers.
+
+    >>> softmax(gt.asarray([[0.0, 0.0]], device="host")).numpy()
+    array([[0.5, 0.5]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "softmax")
+    cdef list tensors = [a]
+    kind = None
+    if mask is not None:
+        tensors.append(tensor_argument(mask, "softmax: mask"))
+        kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
+    formula = kept_formula(("softmax", float(scale), kind), lambda *key: _softmax_trees(*key))
+    return along_rows("softmax", formula, tensors, axes_mask(axis, a.ndim_, "softmax"),
+                      result_code(a, "softmax", dtype), False)[0]
+
+
+def _logarithm(largest, x):
+    return ("add", ("log", ("fold", "sum", ("exp", ("sub", x, largest)))), largest)
+
+
+def log_softmax(x, axis=-1, *, dtype=None):
+    """Return the logarithm of :func:`softmax`, exact also where that is tiny.
+
+    >>> log_softmax(gt.asarray([[0.0, 0.0]], device="host")).numpy()
+    array([[-0.6931472, -0.6931472]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "log_softmax")
+    formula = kept_formula(("log_softmax",), lambda: [
+        ("sub", ("sub", X, ("fold", "max", X)),
+         ("log", ("fold", "sum", ("exp", ("sub", X, ("fold", "max", X))))))])
+    return along_rows("log_softmax", formula, [a], axes_mask(axis, a.ndim_, "log_softmax"),
+                      result_code(a, "log_softmax", dtype), False)[0]
+
+
+def logsumexp(x, axis=-1, *, keepdims=False):
+    """Return the logarithm of the sum of exp(x) along `axis`; -inf where there are no elements.
+
+    >>> logsumexp(gt.asarray([0.0, 0.0], device="host")).item()
+    0.6931471824645996
+    """
+    cdef Tensor a = tensor_argument(x, "logsumexp")
+    # An infinite maximum is the result: infinity less infinity would be NaN.
+    largest = ("fold", "max", X)
+    shift = ("where", ("isfinite", largest), largest, _number(0))
+    formula = kept_formula(("logsumexp",), lambda: [_logarithm(shift, X)])
+    result = along_rows("logsumexp", formula, [a], axes_mask(axis, a.ndim_, "logsumexp"),
+                        result_code(a, "logsumexp", None),
+                        flag_argument(keepdims, "logsumexp", "keepdims"))[0]
+    if a.size_ == 0 and (<Tensor>result).size_:
+        fill_with(result, -np.inf)
+    return result
+
+
+# ---- norms
+
+def _norm_trees(kind, eps, weight, bias, residual):
+    """`weight`, `bias` and `residual` are the numbers of their operands, or 0."""
+    x = ("add", X, ("load", residual)) if residual else X
+    away = ("sub", x, ("fold", "mean", x)) if kind == "layer_norm" else x
+    spread = ("fold", "mean", ("mul", away, away))
+    result = ("mul", away, ("rsqrt", ("add", spread, _number(eps))))
+    if weight:
+        result = ("mul", result, ("load", weight))
+    if bias:
+        result = ("add", result, ("load", bias))
+    return [result, x] if residual else [result]
+
+
+cdef object normed(str name, str kind, Tensor a, int mask, tuple parameters, object eps,
+                   object residual):
+    """One kernel for a norm along the axes of the mask."""
+    cdef list tensors = [a]
+    cdef list numbers = []
+    cdef Tensor added
+    for argument, parameter in zip(("weight", "bias"), parameters, strict=False):
+        numbers.append(0 if parameter is None else len(tensors))
+        if parameter is not None:
+            tensors.append(beside(a, parameter, mask, name, argument))
+    numbers.append(0 if residual is None else len(tensors))
+    if residual is not None:
+        added = tensor_argument(residual, f"{name}: residual")
+        if added.shape != a.shape:
+            raise argument_error(ValueError, f"{name}: shape of residual", added.shape,
+                                 f"{a.shape}")
+        tensors.append(added)
+    if len(numbers) == 2:
+        numbers.insert(1, 0)
+    formula = kept_formula((kind, kind, float(eps), *numbers), lambda *key: _norm_trees(*key))
+    results = along_rows(name, formula, tensors, mask, result_code(a, name, None), False)
+    return results[0] if residual is None else tuple(results)
+
+
+def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias, mean and variance along `axis`.
+
+    Parameters
+    ----------
+    x : Tensor
+    weight, bias : Tensor, optional
+        Of the extents of x along `axis`.
+    axis : int or tuple of int
+    eps : float
+    residual : Tensor, optional
+        Added to x first. The result is then a pair: the norm, and the sum.
+
+    >>> layer_norm(gt.asarray([[1.0, 3.0]], device="host"), eps=0.0).numpy()
+    array([[-1.,  1.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "layer_norm")
+    return normed("layer_norm", "layer_norm", a, axes_mask(axis, a.ndim_, "layer_norm"),
+                  (weight, bias), eps, residual)
+
+
+def rms_norm(x, weight=None, *, axis=-1, eps=1e-5, residual=None):
+    """Return x / sqrt(mean(x**2) + eps) * weight, the mean along `axis`.
+
+    Parameters are those of :func:`layer_norm`.
+
+    >>> rms_norm(gt.asarray([[2.0, 2.0]], device="host"), eps=0.0).numpy()
+    array([[1., 1.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "rms_norm")
+    return normed("rms_norm", "rms_norm", a, axes_mask(axis, a.ndim_, "rms_norm"), (weight,), eps,
+                  residual)
+
+
+def group_norm(x, groups, weight=None, bias=None, *, eps=1e-5):
+    """Return the :func:`layer_norm` of each group of channels, which are axis 1 of x.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (n, channels, ...).
+    groups : int
+        Divides the channels.
+    weight, bias : Tensor, optional
+        One element for each channel.
+    eps : float
+
+    >>> group_norm(gt.asarray([[1.0, 3.0, 5.0, 5.0]], device="host"), 2, eps=0.0).numpy()[0, :2]
+    array([-1.,  1.], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "group_norm")
+    cdef int mask = 0, i
+    if a.ndim_ < 2:
+        raise argument_error(ValueError, "group_norm: shape of x", a.shape,
+                             "at least two axes, the second of channels")
+    if not isinstance(groups, int) or groups < 1 or a.shape_[1] % groups:
+        raise argument_error(ValueError, "group_norm: groups", groups,
+                             f"a divisor of the {a.shape_[1]} channels")
+    inner = a.shape[1] // groups
+    apart = a.reshape((a.shape[0], groups, inner, *a.shape[2:]))
+    tensors, numbers = [apart], []
+    for argument, parameter in (("weight", weight), ("bias", bias)):
+        numbers.append(0 if parameter is None else len(tensors))
+        if parameter is not None:
+            one = beside(a, parameter, 2, "group_norm", argument)
+            tensors.append(one.reshape((1, groups, inner) + (1,) * (a.ndim_ - 2)))
+    for i in range(2, (<Tensor>apart).ndim_):
+        mask |= 1 << i
+    formula = kept_formula(("layer_norm", "layer_norm", float(eps), *numbers, 0),
+                           lambda *key: _norm_trees(*key))
+    return along_rows("group_norm", formula, tensors, mask, result_code(a, "group_norm", None),
+                      False)[0].reshape(a.shape)

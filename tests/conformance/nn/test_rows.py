@@ -1,0 +1,76 @@
+"""The row functions on every device: random shapes, strides, dtypes and masks against float64."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import nn
+from tests.support.row_checks import DTYPES, close, row_program
+
+
+def test_random_calls(place, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(150):
+        row_program(rng, place)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("columns", [1, 31, 128, 1000, 1001, 4096, 16384, 20000, 65536, 300000])
+def test_widths(where, columns, dtype, rng):
+    values = (rng.standard_normal((3, columns)) * 2).astype(DTYPES[dtype])
+    x = gt.asarray(values, device=where)
+    exact = values.astype(np.float64)
+    powers = np.exp(exact - exact.max(axis=1, keepdims=True))
+    want = powers / powers.sum(axis=1, keepdims=True)
+    close(f"softmax of {columns}", nn.softmax(x), want, dtype, 200 * want)
+    away = exact - exact.mean(axis=1, keepdims=True)
+    want = away / np.sqrt((away * away).mean(axis=1, keepdims=True) + 1e-5)
+    close(f"layer_norm of {columns}", nn.layer_norm(x), want, dtype, 400 * (1 + np.abs(want)))
+
+
+@pytest.mark.parametrize("shape", [(5, 700, 33), (700, 64), (3, 2000, 5)])
+def test_columns_across_memory(where, shape, rng):
+    values = rng.standard_normal(shape).astype(np.float32)
+    exact = values.astype(np.float64)
+    powers = np.exp(exact - exact.max(axis=-2, keepdims=True))
+    want = powers / powers.sum(axis=-2, keepdims=True)
+    close("softmax", nn.softmax(gt.asarray(values, device=where), -2), want, "float32", 200 * want)
+
+
+def test_results_do_not_depend_on_timing(where, rng):
+    x = gt.asarray(rng.standard_normal((70, 40000)).astype(np.float32), device=where)
+    first = nn.softmax(x).numpy()
+    assert all((nn.softmax(x).numpy() == first).all() for _ in range(3))
+    alone = nn.softmax(x[11:12]).numpy()
+    assert np.allclose(alone, first[11:12], rtol=1e-5)
+
+
+def test_empty(where):
+    assert nn.softmax(gt.ones((0, 3), device=where)).shape == (0, 3)
+    assert nn.layer_norm(gt.ones((3, 0), device=where)).shape == (3, 0)
+    assert (nn.logsumexp(gt.ones((2, 0), device=where)).numpy() == -np.inf).all()
+
+
+def test_infinities_and_nan(where):
+    x = np.array([[np.inf, 0], [-np.inf, 0], [-np.inf, -np.inf], [np.nan, 0]], np.float32)
+    t = gt.asarray(x, device=where)
+    assert np.array_equal(nn.logsumexp(t).numpy(), [np.inf, 0, -np.inf, np.nan], equal_nan=True)
+    assert np.array_equal(nn.softmax(t).numpy()[1], [0, 1])
+    assert np.isnan(nn.softmax(t).numpy()[[0, 2, 3]]).any(axis=1).all()
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "text"),
+    [
+        (lambda x: nn.softmax(x, 2), IndexError, "softmax: axis"),
+        (lambda x: nn.softmax(x, mask=gt.ones(3, device="host")), ValueError, "softmax: .*does not broadcast"),
+        (lambda x: nn.softmax(x, dtype=gt.int32), TypeError, "softmax: dtype: got int32"),
+        (lambda x: nn.layer_norm(x, x), ValueError, "layer_norm: shape of weight: got"),
+        (lambda x: nn.rms_norm(x, residual=x[0]), ValueError, "rms_norm: shape of residual: got"),
+        (lambda x: nn.group_norm(x, 3), ValueError, "group_norm: groups: got 3"),
+        (lambda x: nn.softmax(gt.astype(x, gt.complex64)), TypeError, "softmax: x: got complex64"),
+    ],
+)
+def test_wrong_arguments(call, error, text):
+    with pytest.raises(error, match=text):
+        call(gt.ones((2, 5), device="host"))
