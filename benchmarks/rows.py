@@ -93,7 +93,8 @@ def main():
             w, b = (torch.randn(width, device="cuda", dtype=kind) for _ in range(2))
             mine = [gt.from_dlpack(t) for t in (x, w, b)]
             y = torch.empty_like(x)
-            for name, (ours, theirs, compiled) in functions(torch, width, arguments.compile).items():
+            found = functions(torch, width, arguments.compile)
+            for name, (ours, theirs, compiled) in found.items():
                 calls = {
                     "copy": lambda y=y, x=x: y.copy_(x),
                     "ours": lambda f=ours, a=mine: f(*a),
@@ -115,8 +116,10 @@ def main():
     for name, (ours, theirs, _) in functions(torch, 64, False).items():
         w = torch.ones(64, device="cuda")
         own = [mine, *(gt.from_dlpack(w) for _ in range(2))]
-        pair = [measure(lambda f=ours, a=own: f(*a), setup=torch.cuda.synchronize),
-                measure(lambda f=theirs, a=(small, w, w): f(*a), setup=torch.cuda.synchronize)]
+        pair = [
+            measure(lambda f=ours, a=own: f(*a), setup=torch.cuda.synchronize),
+            measure(lambda f=theirs, a=(small, w, w): f(*a), setup=torch.cuda.synchronize),
+        ]
         report.add(function=name, dtype="float32", width=64, host_ns=round(pair[0]),
                    torch_host_ns=round(pair[1]), host_ratio=round(pair[0] / pair[1], 3))  # fmt: skip
     report.finish()

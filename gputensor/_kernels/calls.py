@@ -4,8 +4,8 @@ A call is a row of `CALLS` and a flat tuple of arguments: the row's attributes, 
 writes, the operands that it reads. On a host device the arguments are NumPy views and the row's
 `run` computes them; a recorder gets descriptions instead (launch/call_operand.pxi), and `make` does
 a recorded call on any device. An optional operand that is absent is None; one whose name begins
-with ``*`` is the last and may repeat. A call whose only written operand is ``*results`` writes as many as its
-first attribute has elements.
+with ``*`` is the last and may repeat. A call whose only written operand is ``*results`` writes as
+many as its first attribute has elements.
 
 The room that owns the C face of a call binds the row when it is imported. `Row.check` is for
 programs that come from files: whatever the values are, it returns or raises ValueError, at once.
@@ -13,98 +13,21 @@ programs that come from files: whatever the values are, it returns or raises Val
 
 import importlib
 from collections.abc import Sequence
-from typing import NamedTuple
 
-from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.formula import formula
-from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor.errors import Described, argument_error
+from gputensor._kernels.call_rules import (
+    ACTIVATIONS,
+    ATTRIBUTE_TYPES,
+    MAX_NDIM,
+    RULES,
+    Spec,
+    is_extent,
+    refuse,
+    shown,
+    updates_product,
+)  # fmt: skip
+from gputensor.errors import Described
 
 __all__ = ["ACTIVATIONS", "CALLS", "Row", "Spec", "bind", "make"]
-
-#: By the numbers of ``blas``.
-ACTIVATIONS = (None, "relu", "gelu_tanh", "gelu", "silu")
-MAX_NDIM = 16
-MAX_EXTENT = 1 << 62
-PRECISION_BITS = 6
-SCALE_BLOCK = 128
-_DTYPES = {row.name: row for row in DTYPES}
-_OPERATIONS = {row.name: row for row in ELEMENTWISE}
-_REDUCTIONS = {row.name: row for row in REDUCTIONS}
-_HALVES = ("float16", "bfloat16")
-
-
-class Spec(NamedTuple):
-    """What a rule knows of an operand: the name of its dtype, its shape; None: it is a number."""
-
-    dtype: str
-    shape: tuple | None
-
-
-# ---- attributes
-
-
-def _is_index(value, end=MAX_EXTENT):
-    return type(value) is int and 0 <= value < end
-
-
-def _is_word(words):
-    return lambda value: type(value) is str and value in words
-
-
-def _is_axes(value):
-    if not isinstance(value, (tuple, list)) or len(value) > MAX_NDIM:
-        return False
-    rising = all(_is_index(axis, MAX_NDIM) for axis in value)
-    return rising and all(a < b for a, b in zip(value, value[1:], strict=False))
-
-
-def _is_extents(value):
-    return (
-        isinstance(value, (tuple, list))
-        and 1 <= len(value) <= MAX_NDIM
-        and all(map(_is_index, value))
-    )
-
-
-def _is_number(value):
-    if type(value) is int:
-        return -(1 << 63) <= value < 1 << 64
-    return type(value) in (float, complex)
-
-
-#: The types of attributes: a test of a value, and what passes it.
-ATTRIBUTE_TYPES = {
-    "operation": (_is_word(_OPERATIONS), "the name of an element-wise operation"),
-    "reduction": (_is_word(_REDUCTIONS), "the name of a reduction"),
-    "dtype": (_is_word(_DTYPES), "the name of a dtype"),
-    "axis": (lambda value: _is_index(value, MAX_NDIM), "an axis, 0 to 15"),
-    "axes": (_is_axes, "different axes, 0 to 15, in rising order"),
-    "extents": (_is_extents, "1 to 16 extents"),
-    "number": (_is_number, "an integer of 64 bits, a float or a complex number"),
-    "flag": (lambda value: type(value) is bool, "True or False"),
-    "precision": (lambda value: _is_index(value, 1 << PRECISION_BITS), "flags of 6 bits"),
-    "activation": (
-        lambda value: value is None or _is_word(ACTIVATIONS)(value),
-        f"None or one of {', '.join(ACTIVATIONS[1:])}",
-    ),
-}
-
-
-def _shown(value):
-    """The value where it is short; of anything else its type, since files hold anything."""
-    is_short = (
-        value is None
-        or type(value) in (bool, float, complex)
-        or (type(value) is int and value.bit_length() <= 64)
-        or (type(value) is str and len(value) <= 40)
-    )
-    return Described(repr(value) if is_short else f"another {type(value).__name__}")
-
-
-def _refuse(name, value, rule):
-    raise argument_error(ValueError, name, value, rule)
-
 
 # ---- rows
 
@@ -130,13 +53,13 @@ class Row:
 
     __slots__ = ("attributes", "door", "name", "reads", "room", "rule", "run", "updates", "writes")
 
-    def __init__(self, name, room, *, attributes, writes, reads, rule, updates=False):
+    def __init__(self, name, room, *, attributes, writes, reads, updates=False):
         self.name = name
         self.room = f"gputensor.{room}"
         self.attributes = dict(part.split(":") for part in attributes.split())
         self.writes = tuple(writes.split())
         self.reads = tuple(reads.split())
-        self.rule = rule
+        self.rule = RULES[name]
         self.updates = updates
         self.run = self.door = None
 
@@ -173,7 +96,7 @@ class Row:
         for value, (name, kind) in zip(attributes, self.attributes.items(), strict=True):
             test, rule = ATTRIBUTE_TYPES[kind]
             if not test(value):
-                _refuse(f"{self.name}: {name}", _shown(value), rule)
+                refuse(f"{self.name}: {name}", shown(value), rule)
         writing = self.writes
         if writing == ("*results",):
             writing *= self._count_writes(attributes)
@@ -185,19 +108,19 @@ class Row:
         read = [_spec(self, name, one) for name, one in zip(names, reads, strict=True)]
         for name, one in zip(writing, written, strict=True):
             if one.shape is None:
-                _refuse(f"{self.name}: {name}", Described("a number"), "memory")
+                refuse(f"{self.name}: {name}", Described("a number"), "memory")
         if self.name != "elementwise":
             for name, one in zip(names, read, strict=True):
                 if one is not None and one.shape is None:
-                    _refuse(f"{self.name}: {name}", Described("a number"), "memory")
+                    refuse(f"{self.name}: {name}", Described("a number"), "memory")
         self.rule(self.name, attributes, written, read)
 
 
 def _check_count(row, what, values, least, more=0):
     if not isinstance(values, Sequence) or isinstance(values, str):
-        _refuse(f"{row.name}: {what}", _shown(values), "a sequence")
+        refuse(f"{row.name}: {what}", shown(values), "a sequence")
     if not least <= len(values) <= least + more:
-        _refuse(f"{row.name}: {what}", len(values), f"{least}{' or more' if more else ''}")
+        refuse(f"{row.name}: {what}", len(values), f"{least}{' or more' if more else ''}")
 
 
 def _spec(row, name, value):
@@ -205,283 +128,53 @@ def _spec(row, name, value):
         return None
     title = f"{row.name}: {name.strip('*?')}"
     if not isinstance(value, (tuple, list)) or len(value) != 2:
-        _refuse(title, _shown(value), "a dtype and a shape")
+        refuse(title, shown(value), "a dtype and a shape")
     dtype, shape = value
     if not ATTRIBUTE_TYPES["dtype"][0](dtype):
-        _refuse(f"{title}.dtype", _shown(dtype), "the name of a dtype")
+        refuse(f"{title}.dtype", shown(dtype), "the name of a dtype")
     if shape is None:
         return Spec(dtype, None)
     if not isinstance(shape, (tuple, list)) or len(shape) > MAX_NDIM:
-        _refuse(f"{title}.shape", _shown(shape), "at most 16 extents")
-    if not all(map(_is_index, shape)):
-        _refuse(f"{title}.shape", Described("another extent"), "integers of 0 to 2**62")
+        refuse(f"{title}.shape", shown(shape), "at most 16 extents")
+    if not all(map(is_extent, shape)):
+        refuse(f"{title}.shape", Described("another extent"), "integers of 0 to 2**62")
     return Spec(dtype, tuple(shape))
-
-
-# ---- rules; each has the call's name, and attributes, writes and reads that are well formed
-
-
-def _need(holds, name, what, value, rule):
-    if not holds:
-        _refuse(f"{name}: {what}", value, rule)
-
-
-def _is_integer(spec):
-    return _DTYPES[spec.dtype].kind in ("int", "uint")
-
-
-def _check_kind(name, row, compute):
-    kind = _DTYPES[compute].kind
-    _need(kind in row.kinds, name, "compute", compute, f"a dtype that {row.name} takes")
-
-
-def _elementwise(name, attributes, writes, reads):
-    (op, compute), (out,) = attributes, writes
-    row = _OPERATIONS[op]
-    if op != "copy":
-        _check_kind(name, row, compute)
-    _need(len(reads) == row.arity, name, "operands", len(reads), f"{row.arity} for {op}")
-    for one in reads:
-        _need(one.shape in (None, out.shape), name, "shape", one.shape, f"{out.shape}, that of out")
-
-
-def _reduce(name, attributes, writes, reads):
-    (op, compute, axes), (out,), (x,) = attributes, writes, reads
-    _check_kind(name, _REDUCTIONS[op], compute)
-    _need(not axes or axes[-1] < len(x.shape), name, "axes", axes, f"axes of {x.shape}")
-    kept = tuple(extent for axis, extent in enumerate(x.shape) if axis not in axes)
-    _need(out.shape == kept, name, "out.shape", out.shape, kept)
-    reduced = [x.shape[axis] for axis in axes]
-    if op in ("max", "min", "argmax", "argmin"):
-        _need(0 not in reduced or 0 in kept, name, "x.shape", x.shape, f"elements for {op}")
-
-
-def _indexed_shape(name, first, whole, indices):
-    """The shape of what the indices select."""
-    end = first + len(indices)
-    _need(end <= len(whole.shape), name, "indices", len(indices), f"axes of {whole.shape}")
-    for one in indices:
-        _need(_is_integer(one), name, "index.dtype", one.dtype, "an integer dtype")
-        shape = indices[0].shape
-        _need(one.shape == shape, name, "index.shape", one.shape, f"{shape}, one for all")
-    _need(0 not in whole.shape[first:end], name, "shape", whole.shape, "elements to index")
-    return whole.shape[:first] + indices[0].shape + whole.shape[end:]
-
-
-def _gather(name, attributes, writes, reads):
-    (first,), (out,), (source, *indices) = attributes, writes, reads
-    shape = _indexed_shape(name, first, source, indices)
-    _need(out == (source.dtype, shape), name, "out", tuple(out), (source.dtype, shape))
-
-
-def _scatter(name, attributes, writes, reads):
-    (first,), (target,), (values, *indices) = attributes, writes, reads
-    shape = _indexed_shape(name, first, target, indices)
-    _need(values == (target.dtype, shape), name, "values", tuple(values), (target.dtype, shape))
-
-
-def _check_indices(name, attributes, _writes, indices):
-    (extents,) = attributes
-    _need(len(extents) == len(indices), name, "extents", len(extents), "one for each index")
-    whole = Spec("bool", tuple(extents))
-    _indexed_shape(name, 0, whole, indices)
-
-
-def _arange(name, attributes, writes, _reads):
-    (out,) = writes
-    _need(len(out.shape) == 1, name, "out.shape", out.shape, "one extent")
-    is_whole = _DTYPES[out.dtype].kind in ("bool", "int", "uint")
-    for value in attributes:
-        fits = type(value) is int if is_whole else type(value) in (int, float)
-        _need(fits, name, "start and step", _shown(value), f"numbers for {out.dtype}")
-
-
-def _matmul_shape(name, a, b):
-    """The shape of ``a @ b``."""
-    rule = f"shapes that multiply: got {a.shape} @ {b.shape}"
-    _need(a.shape and b.shape, name, "a, b", Described("no extent"), rule)
-    inner = b.shape[-2] if len(b.shape) > 1 else b.shape[0]
-    _need(a.shape[-1] == inner, name, "inner extent", a.shape[-1], f"{inner}; {rule}")
-    batch = []
-    left, right = a.shape[:-2], b.shape[:-2]
-    for axis in range(max(len(left), len(right)), 0, -1):
-        one = left[-axis] if axis <= len(left) else 1
-        other = right[-axis] if axis <= len(right) else 1
-        _need(one == other or 1 in (one, other), name, "batch extent", one, f"{other}; {rule}")
-        batch.append(other if one == 1 else one)
-    return (*batch, *a.shape[-2:-1], *(b.shape[-1:] if len(b.shape) > 1 else ()))
-
-
-def _check_activation(name, activation, dtype):
-    is_float = _DTYPES[dtype].kind in ("float", "small")
-    _need(activation is None or is_float, name, "activation", activation, f"None for {dtype}")
-
-
-def _product(name, attributes, writes, reads):
-    alpha, beta, activation, *_flags = attributes
-    (out,), (a, b, addend, bias, scale, residual) = writes, reads
-    types = (a.dtype, b.dtype, out.dtype)
-    kind = _DTYPES[a.dtype].kind
-    is_known = kind not in ("bool", "small") and out.dtype == a.dtype
-    is_wider = out.dtype == "float32" and a.dtype in _HALVES
-    is_exact = out.dtype == "int32" and a.dtype == "int8"
-    fits = a.dtype == b.dtype and (is_known or is_wider or is_exact)
-    _need(fits, name, "dtypes", types, "types of a, b and out that a product takes")
-    shape = _matmul_shape(name, a, b)
-    _need(out.shape == shape, name, "out.shape", out.shape, shape)
-    for factor in (alpha, beta):
-        if _is_integer(out):
-            _need(type(factor) is int, name, "factor", _shown(factor), f"an int for {out.dtype}")
-        elif kind != "complex":
-            _need(type(factor) is not complex, name, "factor", _shown(factor), "a real number")
-    _check_activation(name, activation, out.dtype)
-    for one, dtype in ((addend, out.dtype), (scale, "float32"), (residual, out.dtype)):
-        if one is not None:
-            _need(one == (dtype, out.shape), name, "operand", tuple(one), (dtype, out.shape))
-    if bias is not None:
-        _need(bias == (out.dtype, out.shape[-1:]), name, "bias", tuple(bias), "a value a column")
-        _need(out.shape, name, "out.shape", out.shape, "a column for the bias")
-    if scale is not None or residual is not None:
-        _need(beta == 0, name, "beta", _shown(beta), "0 beside a scale or a residual")
-    if scale is not None:
-        is_float = _DTYPES[out.dtype].kind == "float"
-        _need(is_float, name, "out.dtype", out.dtype, "a float beside a scale")
-
-
-def _updates_product(attributes, reads):
-    return attributes[1] != 0 and reads[2] is None
-
-
-def _scale_fits(scale, rows, k):
-    """Whether (lines, columns) of scales go with `rows` lines of k terms."""
-    lines, columns = scale
-    row_blocks, blocks = -(-rows // SCALE_BLOCK), -(-k // SCALE_BLOCK)
-    if lines not in (1, rows, row_blocks) or columns not in (1, blocks):
-        return False
-    return lines in (1, rows) or columns == blocks
-
-
-def _scaled_product(name, attributes, writes, reads):
-    (out,), (a, b, scale_a, scale_b, scale_result, bias) = writes, reads
-    for one in (a, b):
-        fits = _DTYPES[one.dtype].kind == "small" and len(one.shape) == 2
-        _need(fits, name, "operand", tuple(one), "an fp8 matrix")
-    shape = _matmul_shape(name, a, b)
-    _need(out.shape == shape, name, "out.shape", out.shape, shape)
-    is_small = _DTYPES[out.dtype].kind == "small"
-    is_known = is_small or out.dtype in (*_HALVES, "float32")
-    _need(is_known, name, "out.dtype", out.dtype, "float32, a 16-bit float or fp8")
-    _need((scale_a is None) == (scale_b is None), name, "scales", Described("one"), "both or none")
-    for scale in (scale_a, scale_b):
-        if scale is not None:
-            fits = scale.dtype == "float32" and len(scale.shape) == 2
-            _need(fits, name, "scale", tuple(scale), "a float32 matrix")
-    if scale_a is not None:
-        fits = _scale_fits(scale_a.shape, *a.shape)
-        _need(fits, name, "scale_a.shape", scale_a.shape, f"scales of {a.shape}")
-        fits = _scale_fits(scale_b.shape[::-1], *b.shape[::-1])
-        _need(fits, name, "scale_b.shape", scale_b.shape, f"scales of {b.shape}")
-    if scale_result is not None:
-        wanted = ("float32", out.shape)
-        _need(scale_result == wanted, name, "scale_result", tuple(scale_result), wanted)
-    if bias is not None:
-        wanted = ("float32" if is_small else out.dtype, out.shape[1:])
-        _need(bias == wanted, name, "bias", tuple(bias), wanted)
-
-
-def _offset_products(name, _attributes, writes, reads):
-    (out,), (a, b, offsets) = writes, reads
-    fits = a.dtype == b.dtype and a.dtype in (*_HALVES, "float32")
-    _need(fits, name, "dtypes", (a.dtype, b.dtype), "float32 or a 16-bit float, the same twice")
-    _need(out.dtype in (a.dtype, "float32"), name, "out.dtype", out.dtype, a.dtype)
-    fits = len(a.shape) == 2 and len(b.shape) == 3 and a.shape[1] == b.shape[1]
-    _need(fits, name, "shapes", (a.shape, b.shape), "(tokens, k) and (groups, k, n)")
-    shape = (a.shape[0], b.shape[2])
-    _need(out.shape == shape, name, "out.shape", out.shape, shape)
-    wanted = ("int32", b.shape[:1])
-    _need(offsets == wanted, name, "offsets", tuple(offsets), wanted)
-    _need(max(*a.shape, *b.shape) < 1 << 31, name, "shapes", (a.shape, b.shape), "below 2**31")
-
-
-def _quantized_product(name, _attributes, writes, reads):
-    (out,), (x, weight, scales, bias) = writes, reads
-    fits = len(x.shape) == 2 and x.shape[1] > 0 and x.dtype in (*_HALVES, "float32")
-    _need(fits, name, "x", tuple(x), "a matrix of float32 or a 16-bit float")
-    _need(len(scales.shape) == 2, name, "scales.shape", scales.shape, "(groups, n)")
-    _need(scales.dtype == x.dtype, name, "scales.dtype", scales.dtype, x.dtype)
-    (m, k), (groups, n) = x.shape, scales.shape
-    fits = groups == 1 or (groups and k % groups == 0 and k // groups in (32, 64, 128))
-    _need(fits, name, "scales.shape", scales.shape, "groups of 32, 64, 128 or all terms")
-    packed = (-(-n // 16), -(-k // 64), 512)
-    fits = weight in (("int8", (n, k)), ("uint8", packed))
-    _need(fits, name, "weight", tuple(weight), f"int8 of {(n, k)} or uint8 of {packed}")
-    _need(out == (x.dtype, (m, n)), name, "out", tuple(out), (x.dtype, (m, n)))
-    if bias is not None:
-        _need(bias == (x.dtype, (n,)), name, "bias", tuple(bias), (x.dtype, (n,)))
-
-
-def _is_trees(value):
-    try:
-        formula(value)
-    except ValueError:
-        return False
-    return True
-
-
-ATTRIBUTE_TYPES["trees"] = (_is_trees, "the trees of a formula")
-
-
-def _formula(name, attributes, results, reads):
-    trees, row_ndim = attributes
-    made = formula(trees)
-    _need(len(reads) == made.loads, name, "operands", len(reads), f"{made.loads} for its loads")
-    shape = reads[0].shape
-    _need(row_ndim <= len(shape), name, "row_ndim", row_ndim, f"axes of {shape}")
-    _need(0 not in shape, name, "shape", shape, "elements")
-    for one in (*reads, *results):
-        fits = _DTYPES[one.dtype].kind != "complex"
-        _need(fits, name, "dtype", one.dtype, "a real dtype")
-    for one in reads:
-        _need(one.shape == shape, name, "x.shape", one.shape, shape)
-    for one, is_row in zip(results, made.row_results(), strict=True):
-        wanted = shape[: len(shape) - row_ndim] + (1,) * row_ndim if is_row else shape
-        _need(one.shape == wanted, name, "out.shape", one.shape, wanted)
 
 
 # fmt: off
 _ROWS = (
     Row("elementwise", "_kernels.faces", attributes="op:operation compute:dtype",
-        writes="out", reads="*x", rule=_elementwise),
+        writes="out", reads="*x"),
     Row("reduce", "_kernels.faces", attributes="op:reduction compute:dtype axes:axes",
-        writes="out", reads="x", rule=_reduce),
+        writes="out", reads="x"),
     Row("gather", "_kernels.faces", attributes="first_axis:axis",
-        writes="out", reads="source *indices", rule=_gather),
+        writes="out", reads="source *indices"),
     Row("scatter", "_kernels.faces", attributes="first_axis:axis",
-        writes="target", reads="values *indices", rule=_scatter, updates=True),
+        writes="target", reads="values *indices", updates=True),
     # Writes nothing: an index out of range raises on a host device.
     Row("check_indices", "_kernels.faces", attributes="extents:extents",
-        writes="", reads="*indices", rule=_check_indices),
+        writes="", reads="*indices"),
     Row("arange", "_kernels.faces", attributes="start:number step:number",
-        writes="out", reads="", rule=_arange),
+        writes="out", reads=""),
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
-        writes="*results", reads="*x", rule=_formula),
+        writes="*results", reads="*x"),
     # activation(alpha * scale * (a @ b) + beta * addend + bias) + residual
     Row("product", "blas.product",
         attributes="alpha:number beta:number activation:activation conj_a:flag conj_b:flag "
                    "precision:precision",
-        writes="out", reads="a b addend? bias? scale? residual?", rule=_product,
-        updates=_updates_product),
+        writes="out", reads="a b addend? bias? scale? residual?",
+        updates=updates_product),
     # activation((a * scale_a) @ (b * scale_b) + bias) * scale_result
     Row("scaled_product", "blas.product",
         attributes="activation:activation is_fast:flag precision:precision",
-        writes="out", reads="a b scale_a? scale_b? scale_result? bias?", rule=_scaled_product),
+        writes="out", reads="a b scale_a? scale_b? scale_result? bias?"),
     # Rows offsets[g - 1] to offsets[g] of a by b[g]; all sums are float32, so no flags.
     Row("offset_products", "blas.product", attributes="",
-        writes="out", reads="a b offsets", rule=_offset_products),
+        writes="out", reads="a b offsets"),
     # x @ (weight * scales).T + bias
     Row("quantized_product", "blas.product", attributes="precision:precision",
-        writes="out", reads="x weight scales bias?", rule=_quantized_product),
+        writes="out", reads="x weight scales bias?"),
 )
 # fmt: on
 

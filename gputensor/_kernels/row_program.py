@@ -5,7 +5,7 @@ ones stay in registers.
 """
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.formula import FOLDS, OPERATIONS, formula  # noqa: F401 - the example
+from gputensor._kernels.formula import FOLDS, OPERATIONS
 from gputensor._kernels.program import Program
 
 __all__ = ["CONSTANT", "STRIDED", "UNIT", "program"]
@@ -39,8 +39,11 @@ class _Text:
         for phase, wanted in enumerate(self.phases()):
             for node in self.closure(wanted):
                 uses.setdefault(node, set()).add(phase)
-        return {node for node, phases in uses.items()
-                if len(phases) > 1 and node[0] in COSTLY and self.formula.by_column[node]}  # fmt: skip
+        return {
+            node
+            for node, found in uses.items()
+            if len(found) > 1 and node[0] in COSTLY and self.formula.by_column[node]
+        }
 
     def phases(self):
         """What each pass over the columns has to know: the folds of a level, then the results."""
@@ -112,9 +115,7 @@ class _Text:
     def load(self, i, target):
         """The statement that loads one unit of an operand."""
         if self.variant["modes"][i] == UNIT:
-            return (
-                f"{target} = *reinterpret_cast<const Vector<T{i}, VECTOR>*>(in{i} + column);"
-            )
+            return f"{target} = *reinterpret_cast<const Vector<T{i}, VECTOR>*>(in{i} + column);"
         return (
             f'_Pragma("unroll") for (int v = 0; v < VECTOR; ++v) '
             f"{target}.item[v] = in{i}[along(p, {i}, column + v)];"
@@ -203,8 +204,11 @@ def _results(text, known):
         value = text.value(formula.results[i], False)
         steps.append(f"{place} = {value if i in unit else f'narrow<R{i}>({value})'};")
     declare = text.late_loads() + [f"C r{i}[VECTOR];" for i in unit]
-    store = [f"Vector<R{i}, VECTOR> y{i}; narrow_all(y{i}, r{i}); "
-             f"*reinterpret_cast<Vector<R{i}, VECTOR>*>(out{i} + column) = y{i};" for i in unit]
+    store = [
+        f"Vector<R{i}, VECTOR> y{i}; narrow_all(y{i}, r{i}); "
+        f"*reinterpret_cast<Vector<R{i}, VECTOR>*>(out{i} + column) = y{i};"
+        for i in unit
+    ]
     rows = [
         f"out{i}[0] = narrow<R{i}>({text.value(tree, False)});"
         for i, tree in enumerate(formula.results)
@@ -231,6 +235,7 @@ def program(formula, variant):
 
     Examples
     --------
+    >>> from gputensor._kernels.formula import formula
     >>> x = ("load", 0)
     >>> variant = dict(dtypes=(11, 11), modes=(0, 0), vector=4, units=2, lanes=32, rows=8, across=0,
     ...                cluster=1, loop=0, full=0, column_axes=1, kept_axes=1, is_double=False)

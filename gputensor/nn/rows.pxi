@@ -8,12 +8,12 @@ current stream and ordered like that of any operation.
 cdef dict formulas = {}     # what was asked for -> RowFormula
 
 
-cdef RowFormula kept_formula(tuple key, object trees):
-    """The formula of a function's variant: made at its first use by calling `trees`."""
-    cdef RowFormula found = formulas.get(key)
+cdef RowFormula kept_formula(tuple key):
+    """The formula of a function's variant: its key is a name in TREES, and what that takes."""
+    cdef object found = formulas.get(key)
     if found is None:
-        found = formulas[key] = RowFormula(trees(*key[1:]))
-    return found
+        found = formulas.setdefault(key, RowFormula(TREES[key[0]](*key[1:])))
+    return <RowFormula>found
 
 
 cdef int result_code(Tensor x, str name, object dtype) except -1:
@@ -115,7 +115,7 @@ cdef void spread(Tensor result, Operand* out, int mask, int ndim, const int64_t*
 
 cdef Tensor beside(Tensor x, object parameter, int mask, str name, str argument):
     """A weight or bias as a view that broadcasts to x: its axes are those of the mask, in order."""
-    cdef Tensor weight = tensor_argument(parameter, f"{name}: {argument}")
+    cdef Tensor weight = tensor_argument(parameter, name)
     cdef int64_t[16] shape
     cdef int64_t[16] strides
     cdef int i, j = 0
@@ -183,13 +183,21 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     if mask is not None:
         tensors.append(tensor_argument(mask, "softmax: mask"))
         kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
-    formula = kept_formula(("softmax", float(scale), kind), lambda *key: _softmax_trees(*key))
+    formula = kept_formula(("softmax", float(scale), kind))
     return along_rows("softmax", formula, tensors, axes_mask(axis, a.ndim_, "softmax"),
                       result_code(a, "softmax", dtype), False)[0]
 
 
-def _logarithm(largest, x):
-    return ("add", ("log", ("fold", "sum", ("exp", ("sub", x, largest)))), largest)
+def _log_softmax_trees():
+    away = ("sub", X, ("fold", "max", X))
+    return [("sub", away, ("log", ("fold", "sum", ("exp", away))))]
+
+
+def _logsumexp_trees():
+    # An infinite maximum is the result: infinity less infinity would be NaN.
+    largest = ("fold", "max", X)
+    shift = ("where", ("isfinite", largest), largest, _number(0))
+    return [("add", ("log", ("fold", "sum", ("exp", ("sub", X, shift)))), shift)]
 
 
 def log_softmax(x, axis=-1, *, dtype=None):
@@ -199,10 +207,7 @@ def log_softmax(x, axis=-1, *, dtype=None):
     array([[-0.6931472, -0.6931472]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "log_softmax")
-    formula = kept_formula(("log_softmax",), lambda: [
-        ("sub", ("sub", X, ("fold", "max", X)),
-         ("log", ("fold", "sum", ("exp", ("sub", X, ("fold", "max", X))))))])
-    return along_rows("log_softmax", formula, [a], axes_mask(axis, a.ndim_, "log_softmax"),
+    return along_rows("log_softmax", kept_formula(("log_softmax",)), [a], axes_mask(axis, a.ndim_, "log_softmax"),
                       result_code(a, "log_softmax", dtype), False)[0]
 
 
@@ -213,11 +218,7 @@ def logsumexp(x, axis=-1, *, keepdims=False):
     0.6931471824645996
     """
     cdef Tensor a = tensor_argument(x, "logsumexp")
-    # An infinite maximum is the result: infinity less infinity would be NaN.
-    largest = ("fold", "max", X)
-    shift = ("where", ("isfinite", largest), largest, _number(0))
-    formula = kept_formula(("logsumexp",), lambda: [_logarithm(shift, X)])
-    result = along_rows("logsumexp", formula, [a], axes_mask(axis, a.ndim_, "logsumexp"),
+    result = along_rows("logsumexp", kept_formula(("logsumexp",)), [a], axes_mask(axis, a.ndim_, "logsumexp"),
                         result_code(a, "logsumexp", None),
                         flag_argument(keepdims, "logsumexp", "keepdims"))[0]
     if a.size_ == 0 and (<Tensor>result).size_:
@@ -252,16 +253,20 @@ cdef object normed(str name, str kind, Tensor a, int mask, tuple parameters, obj
             tensors.append(beside(a, parameter, mask, name, argument))
     numbers.append(0 if residual is None else len(tensors))
     if residual is not None:
-        added = tensor_argument(residual, f"{name}: residual")
+        added = tensor_argument(residual, name)
         if added.shape != a.shape:
             raise argument_error(ValueError, f"{name}: shape of residual", added.shape,
                                  f"{a.shape}")
         tensors.append(added)
     if len(numbers) == 2:
         numbers.insert(1, 0)
-    formula = kept_formula((kind, kind, float(eps), *numbers), lambda *key: _norm_trees(*key))
+    formula = kept_formula(("norm", kind, float(eps), *numbers))
     results = along_rows(name, formula, tensors, mask, result_code(a, name, None), False)
     return results[0] if residual is None else tuple(results)
+
+
+cdef dict TREES = {"softmax": _softmax_trees, "log_softmax": _log_softmax_trees,
+                   "logsumexp": _logsumexp_trees, "norm": _norm_trees}
 
 
 def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):
@@ -332,7 +337,6 @@ def group_norm(x, groups, weight=None, bias=None, *, eps=1e-5):
             tensors.append(one.reshape((1, groups, inner) + (1,) * (a.ndim_ - 2)))
     for i in range(2, (<Tensor>apart).ndim_):
         mask |= 1 << i
-    formula = kept_formula(("layer_norm", "layer_norm", float(eps), *numbers, 0),
-                           lambda *key: _norm_trees(*key))
+    formula = kept_formula(("norm", "layer_norm", float(eps), *numbers, 0))
     return along_rows("group_norm", formula, tensors, mask, result_code(a, "group_norm", None),
                       False)[0].reshape(a.shape)

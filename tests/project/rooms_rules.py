@@ -24,8 +24,8 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "program", "programs", "formula", "row_program", "calls", "launch", "host",
-        "faces", "formulas", "testing",
+        "operations", "program", "programs", "formula", "row_program", "call_rules", "calls",
+        "launch", "host", "faces", "formulas", "testing",
         "__init__",
     ),
     "blas": (

@@ -108,7 +108,8 @@ def norm_program(rng, name, x, t, axis, dtype):
 
 def group_program(rng, device, dtype):
     groups, inner = int(rng.integers(1, 4)), int(rng.integers(1, 5))
-    shape = (int(rng.integers(1, 4)), groups * inner, *map(int, rng.integers(1, 6, rng.integers(3))))
+    rest = map(int, rng.integers(1, 6, rng.integers(3)))
+    shape = (int(rng.integers(1, 4)), groups * inner, *rest)
     x = strided(rng, shape, DTYPES[dtype])
     weight, bias = (rng.standard_normal(shape[1]).astype(DTYPES[dtype]) for _ in range(2))
     exact = x.astype(float).reshape(shape[0], groups, -1)

@@ -1,0 +1,5 @@
+class RowFormula:
+    formula: object
+    loads: int
+    results: int
+    def __init__(self, trees: object) -> None: ...
