@@ -120,8 +120,14 @@ def main():
             measure(lambda f=ours, a=own: f(*a), setup=torch.cuda.synchronize),
             measure(lambda f=theirs, a=(small, w, w): f(*a), setup=torch.cuda.synchronize),
         ]
-        report.add(function=name, dtype="float32", width=64, host_ns=round(pair[0]),
-                   torch_host_ns=round(pair[1]), host_ratio=round(pair[0] / pair[1], 3))  # fmt: skip
+        report.add(
+            function=name,
+            dtype="float32",
+            width=64,
+            host_ns=round(pair[0]),
+            torch_host_ns=round(pair[1]),
+            host_ratio=round(pair[0] / pair[1], 3),
+        )
     report.finish()
 
 

@@ -1,5 +1,6 @@
 """The registry of calls, recorders, and what `check` says of programs that anybody wrote."""
 
+import importlib
 import weakref
 
 import numpy as np
@@ -22,6 +23,11 @@ GOOD = {
     "scatter": ([0], [("bool", (3, 4))], [("bool", (5,)), ("int8", (5,)), ("int8", (5,))]),
     "check_indices": ([[3, 4]], [], [("int8", (5,)), ("int8", (5,))]),
     "arange": ([0, 2], [("int8", (5,))], []),
+    "formula": (
+        [[["sub", ["load", 0], ["fold", "max", ["load", 1]]], ["fold", "sum", ["load", 0]]], 1],
+        [(F32, (2, 3)), ("float16", (2, 1))],
+        [(F32, (2, 3)), ("int8", (2, 3))],
+    ),
     "product": (
         [2, 0.5, "relu", False, True, 33],
         [(F32, (7, 2, 4))],
@@ -99,6 +105,10 @@ WRONG = {
     "indices without an extent": ("check_indices", (0, 0), [3]),
     "arange of two axes": ("arange", (1, 0, 1), [5, 1]),
     "arange of integers by floats": ("arange", (0, 1), 0.5),
+    "formula of an unknown step": ("formula", (0, 0, 0), ["no_such_step"]),
+    "formula without an operand": ("formula", (2,), [(F32, (2, 3))]),
+    "row result with columns": ("formula", (1, 1, 1), [2, 3]),
+    "formula of complex": ("formula", (2, 0, 0), "complex64"),
     "product of other extents": ("product", (2, 1, 1), [4, 4]),
     "product of two types": ("product", (2, 1, 0), "float64"),
     "product of bools": ("product", (), [GOOD["product"][0], [("bool", (1, 1))],
@@ -126,6 +136,7 @@ def test_operands_that_do_not_fit_are_refused(name):
 
 def test_rows_name_known_types_and_their_room_binds_them():
     for row in CALLS.values():
+        importlib.import_module(row.room)
         assert set(row.attributes.values()) <= ATTRIBUTE_TYPES.keys()
         assert callable(row.run) and callable(row.door) and callable(row.rule), row
     assert [one for one in calls.ACTIVATIONS[1:]] == ["relu", "gelu_tanh", "gelu", "silu"]
