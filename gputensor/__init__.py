@@ -61,6 +61,7 @@ _LATE = {
         "can_device_access_peer current_device device_count get_device_capability get_device_name "
         "get_device_properties is_available is_bf16_supported"
     ),
+    "gputensor.nn": "group_norm layer_norm log_softmax logsumexp rms_norm softmax",
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
         "isposinf isreal ldexp modf nan_to_num nextafter rad2deg round"

@@ -37,6 +37,12 @@ from gputensor.errors import DeviceError as DeviceError
 from gputensor.errors import DriverError as DriverError
 from gputensor.errors import GpuTensorError as GpuTensorError
 from gputensor.errors import OutOfMemoryError as OutOfMemoryError
+from gputensor.nn import group_norm as group_norm
+from gputensor.nn import layer_norm as layer_norm
+from gputensor.nn import log_softmax as log_softmax
+from gputensor.nn import logsumexp as logsumexp
+from gputensor.nn import rms_norm as rms_norm
+from gputensor.nn import softmax as softmax
 from gputensor.streams import Device as Device
 from gputensor.streams import Event as Event
 from gputensor.streams import ExternalStream as ExternalStream

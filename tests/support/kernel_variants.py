@@ -9,6 +9,8 @@ import itertools
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels import programs as elements
+from gputensor._kernels import row_program
+from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import tiny_program
 from gputensor.blas.kernels import programs as products
@@ -126,6 +128,30 @@ def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
 
+def rows():
+    """A softmax and a norm: lanes along and across, in one block, in a cluster, read again."""
+    x, mean = ("load", 0), ("fold", "mean", ("load", 0))
+    powers = ("exp", ("sub", x, ("fold", "max", x)))
+    away = ("sub", x, mean)
+    norm = ("mul", ("mul", away, ("rsqrt", ("fold", "mean", ("mul", away, away)))), ("load", 1))
+    trees = [[("div", powers, ("fold", "sum", powers))], [norm, mean]]
+    forms = [(0, 1, 0), (0, 1, 1), (0, 4, 0), (1, 1, 0), (1, 1, 1)]
+    for formula, code, (across, cluster, loop), (columns, kept), is_full in itertools.product(
+        map(rows_formula, trees), (9, 10, 11, 12), forms, ((1, 1), (2, 3)), BITS
+    ):
+        count = formula.loads + len(formula.results)
+        is_unit = columns == 1 and not across
+        modes = [row_program.UNIT if is_unit else row_program.STRIDED] * count
+        modes[-1] = row_program.CONSTANT if formula.row_results()[-1] else modes[-1]
+        lanes = 1024 if cluster > 1 else 64
+        yield row_program.program(formula, {
+            "dtypes": (code,) * count, "modes": modes, "vector": 4 if is_unit else 1, "units": 4,
+            "lanes": lanes, "rows": 1 if cluster > 1 else 4, "across": across, "cluster": cluster,
+            "loop": loop, "full": int(is_full and not loop), "column_axes": columns,
+            "kept_axes": kept, "is_double": code == 12,
+        })  # fmt: skip
+
+
 #: name -> all variants of a kernel, and how many of them stand for it in the quick tests.
 KERNELS = {
     "operations": (operations, 12),
@@ -133,6 +159,7 @@ KERNELS = {
     "reductions": (reductions, 4),
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
+    "rows": (rows, 4),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
