@@ -62,6 +62,7 @@ _LATE = {
         "get_device_properties is_available is_bf16_supported"
     ),
     "gputensor.nn": "group_norm layer_norm log_softmax logsumexp rms_norm softmax",
+    "gputensor.nn.attention": "embedding rotary scaled_dot_product_attention",
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
         "isposinf isreal ldexp modf nan_to_num nextafter rad2deg round"

@@ -43,6 +43,9 @@ from gputensor.nn import log_softmax as log_softmax
 from gputensor.nn import logsumexp as logsumexp
 from gputensor.nn import rms_norm as rms_norm
 from gputensor.nn import softmax as softmax
+from gputensor.nn.attention import embedding as embedding
+from gputensor.nn.attention import rotary as rotary
+from gputensor.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
 from gputensor.streams import Device as Device
 from gputensor.streams import Event as Event
 from gputensor.streams import ExternalStream as ExternalStream

@@ -1,0 +1,122 @@
+"""Attention, rotary positions and embeddings on every device, against float64."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.row_checks import DTYPES
+
+# Of 16-bit floats the weights are rounded once, then the result: both are relative to the values.
+UNIT = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-18, "float64": 2.0**-46}
+
+
+def reference(q, k, v, mask, scale, cap):
+    shared = q.shape[-3] // k.shape[-3]
+    k, v = (np.repeat(one, shared, axis=-3) for one in (k, v))
+    scores = q @ np.swapaxes(k, -1, -2) * scale
+    if cap:
+        scores = cap * np.tanh(scores / cap)
+    scores = scores + mask
+    largest = scores.max(axis=-1, keepdims=True)
+    powers = np.exp(scores - np.where(np.isfinite(largest), largest, 0))
+    total = powers.sum(axis=-1, keepdims=True)
+    return powers / np.where(total == 0, 1, total) @ v
+
+
+def attention_program(rng, place):
+    dtype = str(rng.choice(list(UNIT)))
+    batch = tuple(int(n) for n in rng.integers(1, 4, rng.integers(0, 3)))
+    kept, shared = int(rng.integers(1, 4)), int(rng.integers(1, 4))
+    queries, keys = int(rng.integers(1, 20)), int(rng.integers(1, 40))
+    size, width = int(rng.integers(1, 70)), int(rng.integers(1, 40))
+    shapes = [(*batch, kept * shared, queries, size), (*batch, kept, keys, size),
+              (*batch, kept, keys, width)]  # fmt: skip
+    arrays = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
+    tensors = [gt.asarray(array, device=place) for array in arrays]
+    how, mask, length = {}, np.zeros((queries, keys)), keys
+    last = np.arange(queries)[:, None] + keys - queries
+    if rng.integers(3) == 0:
+        length = int(rng.integers(0, keys + 1))
+        how["kv_length"] = gt.asarray(np.array(length, np.int32), device=place)
+        last = last + length - keys
+    mask = np.where(np.arange(keys) < length, mask, -np.inf)
+    if rng.integers(2):
+        how["is_causal"] = True
+        mask = np.where(np.arange(keys) <= last, mask, -np.inf)
+    if rng.integers(4) == 0:
+        how["window"] = int(rng.integers(1, 9))
+        inside = (np.arange(keys) <= last) & (np.arange(keys) > last - how["window"])
+        mask = np.where(inside, mask, -np.inf)
+    kind = rng.integers(3)
+    if kind:
+        shape = [int(rng.choice([1, n])) for n in (kept * shared, queries, keys)]
+        given = rng.random(shape) < 0.7 if kind == 1 else rng.standard_normal(shape)
+        given = given if kind == 1 else given.astype(np.float32)
+        how["attn_mask"] = gt.asarray(given, device=place)
+        mask = mask + (np.where(given, 0, -np.inf) if kind == 1 else given)
+    scale, cap = 1 / np.sqrt(size), 0
+    if rng.integers(3) == 0:
+        scale = how["scale"] = 0.25
+    if rng.integers(4) == 0:
+        cap = how["soft_cap"] = 2.0
+    want = reference(*(array.astype(np.float64) for array in arrays), mask, scale, cap)
+    got = gt.scaled_dot_product_attention(*tensors, **how).numpy().astype(np.float64)
+    assert got.shape == want.shape
+    bound = UNIT[dtype] * (np.abs(arrays[2].astype(np.float64)).max() * 2 + 1)
+    assert np.abs(got - want).max() <= bound, (dtype, shapes, sorted(how))
+
+
+def test_attention(place, seed):
+    rng = np.random.default_rng(seed)
+    for _ in range(60):
+        attention_program(rng, place)
+
+
+def test_lengths_of_a_batch(where, rng):
+    q, k = (rng.standard_normal((3, 2, n, 8)).astype(np.float32) for n in (1, 9))
+    lengths = np.array([9, 4, 1], np.int32)
+    got = gt.scaled_dot_product_attention(
+        *(gt.asarray(one, device=where) for one in (q, k, k)),
+        is_causal=True, kv_length=gt.asarray(lengths, device=where),
+    ).numpy()  # fmt: skip
+    for one, length in enumerate(lengths):
+        kept = k[one, :, :length].astype(float)
+        want = reference(q[one].astype(float), kept, kept, 0.0, 8**-0.5, 0)
+        assert np.abs(got[one] - want).max() < 1e-5
+
+
+@pytest.mark.parametrize("interleaved", [False, True])
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+def test_rotary(where, dtype, interleaved, rng):
+    x = rng.standard_normal((2, 5, 12)).astype(DTYPES[dtype])
+    positions = rng.integers(0, 100, 5)
+    angles = positions[:, None] * 10000.0 ** (-np.arange(6) / 6)
+    exact, turn = x.astype(np.float64), np.exp(1j * angles)
+    pairs = (slice(0, None, 2), slice(1, None, 2)) if interleaved else (slice(6), slice(6, None))
+    turned = (exact[..., pairs[0]] + 1j * exact[..., pairs[1]]) * turn
+    want = np.empty_like(exact)
+    want[..., pairs[0]], want[..., pairs[1]] = turned.real, turned.imag
+    got = gt.rotary(gt.asarray(x, device=where), gt.asarray(positions, device=where),
+                    interleaved=interleaved).numpy().astype(np.float64)  # fmt: skip
+    assert np.abs(got - want).max() <= (2.0**-7 if dtype == "bfloat16" else 1e-4)
+
+
+def test_embedding(where, rng):
+    table = rng.standard_normal((9, 4)).astype(np.float32)
+    indices = rng.integers(0, 9, (2, 3))
+    got = gt.embedding(gt.asarray(indices, device=where), gt.asarray(table, device=where))
+    assert np.array_equal(got.numpy(), table[indices])
+
+
+@pytest.mark.parametrize(
+    ("shapes", "text"),
+    [
+        (((2, 3, 4), (2, 5, 6), (2, 5, 4)), "head size of key: got 6; expected 4"),
+        (((2, 3, 4), (2, 5, 4), (2, 6, 4)), "shape of value: got"),
+        (((3, 3, 4), (2, 5, 4), (2, 5, 4)), "heads of key: got 2; expected a divisor of 3"),
+        (((2, 2, 3, 4), (1, 2, 5, 4), (1, 2, 5, 4)), "shape of key: got"),
+    ],
+)
+def test_shapes_that_do_not_fit(shapes, text):
+    with pytest.raises(ValueError, match=f"scaled_dot_product_attention: {text}"):
+        gt.scaled_dot_product_attention(*(gt.ones(shape, device="host") for shape in shapes))
