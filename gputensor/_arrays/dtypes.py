@@ -84,7 +84,7 @@ def dtype_code(dtype):
             CODES[dtype] = code = CODE_OF[None if dtype is None else np.dtype(dtype)]
     except (TypeError, KeyError, ValueError):
         allowed = ", ".join(row.name for row in DTYPES)
-        raise TypeError(f"dtype: {dtype!r} is not supported; allowed are {allowed}") from None
+        raise TypeError(f"dtype: got {dtype!r}; expected {allowed}") from None
     return code
 
 
@@ -130,7 +130,7 @@ def finfo(type, /):
     """
     dtype = _dtype_of(type)
     if dtype.kind in "biu":
-        raise TypeError(f"finfo: a floating-point dtype is needed, not {dtype}")
+        raise TypeError(f"finfo: type: got {dtype}; expected a floating-point dtype")
     facts = ml_dtypes.finfo(dtype)
     return finfo_object(
         int(facts.bits),
@@ -150,7 +150,7 @@ def iinfo(type, /):
     """
     dtype = _dtype_of(type)
     if dtype.kind not in "iu":
-        raise TypeError(f"iinfo: an integer dtype is needed, not {dtype}")
+        raise TypeError(f"iinfo: type: got {dtype}; expected an integer dtype")
     facts = np.iinfo(dtype)
     return iinfo_object(facts.bits, int(facts.max), int(facts.min), dtype)
 
@@ -186,5 +186,5 @@ def isdtype(dtype, kind):
         return row.kind in KINDS_OF_NAME[kind]
     if isinstance(kind, str) and kind not in CODES:
         allowed = ", ".join(repr(name) for name in KINDS_OF_NAME)
-        raise ValueError(f"kind: {kind!r} is not a kind; allowed are {allowed} and dtypes")
+        raise ValueError(f"kind: got {kind!r}; expected {allowed} or a dtype")
     return row.code == dtype_code(kind)

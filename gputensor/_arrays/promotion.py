@@ -57,8 +57,8 @@ def promote(a, b):
     code = TABLE[a * COUNT + b]
     if code == NONE:
         raise TypeError(
-            f"{DTYPES[a].name} and {DTYPES[b].name} have no common dtype; "
-            "convert one of them with astype"
+            f"dtypes: got {DTYPES[a].name} and {DTYPES[b].name}, which have no common dtype; "
+            "expected one of them converted with astype"
         )
     return code
 
@@ -102,7 +102,9 @@ def result_type(*arrays_and_dtypes):
     (dtype('int8'), dtype('float32'))
     """
     if not arrays_and_dtypes:
-        raise ValueError("result_type: at least one tensor, dtype or number is needed")
+        raise ValueError(
+            "result_type: got no argument; expected at least one tensor, dtype or number"
+        )
     strong, weak = [], []
     for one in arrays_and_dtypes:
         kind = _weak_kind(one)

@@ -156,7 +156,7 @@ cdef Stack[Driver]* stack_of(int device) except NULL:
 
 cdef Driver* host_table(int device) except NULL:
     if device >= 0:
-        raise ValueError(f"device is {device}, a CUDA device; only a host device can do this")
+        raise ValueError(f"device: got {device}, a CUDA device; expected a host device")
     return stack_of(device).device()
 
 
@@ -167,7 +167,7 @@ cdef int entry_number(object name) except -2:
     for entry in range(ENTRY_COUNT):
         if entry_name(entry).decode() == name:
             return entry
-    raise ValueError(f"name is {name!r}, which is not an entry of the driver table")
+    raise ValueError(f"name: got {name!r}; expected an entry of the driver table")
 
 
 def open_host(capacity=None, seed=None, phantom=False):
@@ -207,7 +207,7 @@ def close_host(int device):
     memory through DLPack, and addresses read before, are of memory that is gone.
     """
     if device >= HOST_DEVICE:
-        raise ValueError(f"device is {device}; only devices that open_host made can be closed")
+        raise ValueError(f"device: got {device}; expected a device that open_host made")
     if driver_get(device) == NULL:
         raise DeviceError(f"device {device} is not open")
     cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
@@ -361,7 +361,8 @@ def fail_call(int device, k, status=2, name=None):
         Count only calls of this entry; default: of every entry.
     """
     if k < 0:
-        raise ValueError(f"k is {k}; it counts calls from 1, and 0 turns the failure off")
+        raise ValueError(f"k: got {k}; expected the number of a call from 1, or 0 to turn the "
+                         "failure off")
     cdef int entry = entry_number(name)
     stack_of(device).fail(k, status, entry)
 

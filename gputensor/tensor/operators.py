@@ -16,9 +16,13 @@ def matmul_in_place(x, other):
     """Write ``x @ other`` to `x`: what ``x @= other`` does."""
     product = products.matmul(x, other)
     if product.shape != x.shape:
-        raise ValueError(f"@=: the product has shape {product.shape}; the tensor has {x.shape}")
+        raise ValueError(
+            f"@=: product: got shape {product.shape}; expected {x.shape}, that of the tensor"
+        )
     if not is_same_kind(dtype_code(product.dtype), dtype_code(x.dtype)):
-        raise TypeError(f"@=: dtype {x.dtype} cannot take a product of dtype {product.dtype}")
+        raise TypeError(
+            f"@=: product: got dtype {product.dtype}; expected one that {x.dtype} can take"
+        )
     x[...] = product
     return x
 

@@ -142,7 +142,7 @@ def test_copy_and_device_arguments():
     assert x[0].item() == 0
     assert gt.from_dlpack(x, copy=True).data_ptr() != x.data_ptr()
     assert gt.from_dlpack(x, device="host").data_ptr() == x.data_ptr()
-    message = r"dl_device is \(2, 0\); a tensor on host can be exported to \(1, 0\)$"
+    message = r"dl_device: got \(2, 0\); expected \(1, 0\) for a tensor on host"
     with pytest.raises(BufferError, match=message):
         x.__dlpack__(dl_device=(2, 0))
     with pytest.raises(TypeError, match="dl_device: got 5; expected a pair"):
@@ -226,7 +226,7 @@ def test_asarray_without_a_copy_shares_a_cpu_array_of_another_library(rng, defer
         assert np.all(a[0] == 9)
         if device is not None:
             assert gt.asarray(array, device=device).data_ptr() != a.ctypes.data
-        with pytest.raises(ValueError, match="copy is False, but dtype float64 on host"):
+        with pytest.raises(ValueError, match="copy: got False; expected True or None, since dtype"):
             gt.asarray(array, dtype="float64", device=device, copy=False)
 
 
@@ -270,7 +270,7 @@ def test_asarray_without_a_copy_shares_buffers(rng):
 
 
 def test_stranger_is_refused():
-    with pytest.raises(TypeError, match="a int came"):
+    with pytest.raises(TypeError, match="x: got int; expected an object with __dlpack__ and"):
         gt.from_dlpack(3)
 
     class Elsewhere:
@@ -280,7 +280,7 @@ def test_stranger_is_refused():
         def __dlpack_device__(self):
             return (10, 0)
 
-    with pytest.raises(BufferError, match="device type 10 came"):
+    with pytest.raises(BufferError, match=r"device type: got 10; expected 1 \(CPU\), 2 \(CUDA\)"):
         gt.from_dlpack(Elsewhere())
 
     class Nowhere(Elsewhere):
@@ -288,7 +288,7 @@ def test_stranger_is_refused():
             return None
 
     for function in (gt.from_dlpack, gt.asarray):
-        with pytest.raises(TypeError, match="__dlpack_device__ of a Nowhere gives None; a pair"):
+        with pytest.raises(TypeError, match="__dlpack_device__: got None from a Nowhere"):
             function(Nowhere())
 
 

@@ -41,7 +41,7 @@ def test_file_of_the_reference_writer_is_read(tmp_path, rng):
 
 
 def test_what_is_no_tensor_is_named(tmp_path):
-    with pytest.raises(TypeError, match="'w' is a ndarray; a Tensor is needed"):
+    with pytest.raises(TypeError, match="'w': got ndarray; expected a Tensor"):
         gt.save_safetensors({"w": np.zeros(2)}, tmp_path / "c.safetensors")
 
 

@@ -184,7 +184,9 @@ def tune(
     try:
         tuning.add(None)
         if not tuning.contenders:
-            raise ValueError("no library has this product")
+            raise ValueError(
+                "signature: got a product that no library has; expected one that a library computes"
+            )
         tuning.first_pass(is_exhaustive)
         finalists = tuning.second_pass(rounds)
         default = tuning.contenders[0]

@@ -19,7 +19,7 @@ def from_environment(text):
     if text == "":
         return "auto"
     if text not in ("0", "1"):
-        raise ValueError(f"GPUTENSOR_BLAS_PREFER_CUBLASLT is {text!r}; it may be 0 or 1")
+        raise ValueError(f"GPUTENSOR_BLAS_PREFER_CUBLASLT: got {text!r}; expected 0 or 1")
     return "cublaslt" if text == "1" else "cublas"
 
 
@@ -52,7 +52,7 @@ def preferred_blas_library(library=None):
         library = from_environment(os.environ.get("GPUTENSOR_BLAS_PREFER_CUBLASLT", ""))
     if library is not None:
         if not isinstance(library, str) or library not in NAMES:
-            raise ValueError(f"library is {library!r}; it may be one of {sorted(NAMES)}")
+            raise ValueError(f"library: got {library!r}; expected one of {sorted(NAMES)}")
         chosen = NAMES[library]
         is_unread = False
     return {code: name for name, code in NAMES.items()}[chosen]

@@ -75,9 +75,8 @@ cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF:
     if isinstance(setting, Precision):
         own = <Precision>setting
         return (flags & ~own.mask) | own.value
-    raise TypeError(
-        f"precision must be None, a string or a gputensor.blas.Precision, not {type(setting)!r}"
-    )
+    raise TypeError(f"precision: got {type(setting).__name__}; expected None, a string or a "
+                    "gputensor.blas.Precision")
 
 
 cdef int compute_type(int dtype, int result, uint32_t flags) noexcept nogil:
@@ -110,16 +109,16 @@ cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil:
 
 cdef int float32_code(object name) except -1:
     if not isinstance(name, str):
-        raise TypeError(f"float32 precision must be a string, not {name!r}")
+        raise TypeError(f"float32: got {type(name).__name__}; expected a string")
     if name not in FLOAT32:
-        raise ValueError(f"float32 precision is {name!r}; it may be one of {sorted(FLOAT32)}")
+        raise ValueError(f"float32: got {name!r}; expected one of {sorted(FLOAT32)}")
     return FLOAT32[name]
 
 
 cdef bint boolean(str name, object value) except -1:
     if value is True or value is False:
         return value
-    raise TypeError(f"{name} must be True or False, not {value!r}")
+    raise TypeError(f"{name}: got {value!r:.60}; expected True or False")
 
 
 cdef class Precision:
@@ -165,7 +164,7 @@ cdef class Precision:
         cdef uint32_t mask = 0
         cdef uint32_t value = 0
         if allow_tf32 is not None and float32 is not None:
-            raise ValueError("give allow_tf32 or float32, not both")
+            raise ValueError("precision: got allow_tf32 and float32; expected one of them")
         if allow_tf32 is not None:
             mask |= FP32_MASK
             value |= FP32_TF32 if boolean("allow_tf32", allow_tf32) else FP32_IEEE

@@ -42,7 +42,7 @@ cdef tuple product_signature(const Product* product):
 cdef int product_of_signature(tuple signature, Product* product) except -1:
     cdef int is_repeated
     if len(signature) != len(FIELDS):
-        raise ValueError(f"a signature has {len(FIELDS)} numbers, not {len(signature)}")
+        raise ValueError(f"signature: got {len(signature)} numbers; expected {len(FIELDS)}")
     (product.m, product.n, product.k, product.batch, product.lda, product.ldb, product.ldc,
      product.ldd, product.stride_a, product.stride_b, product.stride_c, product.stride_d,
      product.op_a, product.op_b, product.type_a, product.type_b, product.type_d, product.compute,
@@ -64,13 +64,16 @@ cdef int check_product(const Product* product) except -1:
     rows_a = product.m if product.op_a == OP_N else product.k
     rows_b = product.k if product.op_b == OP_N else product.n
     if min(product.m, product.n, product.k, product.batch) < 1:
-        raise ValueError("a signature has a size below 1")
+        raise ValueError("signature: got a size below 1; expected 1 or more")
     if not (0 <= product.op_a <= 2 and 0 <= product.op_b <= 2):
-        raise ValueError("op_a and op_b of a signature are 0, 1 or 2")
+        raise ValueError(f"signature: got op_a {product.op_a} and op_b {product.op_b}; expected "
+                         "0, 1 or 2")
     if not all(0 <= t < DTYPE_COUNT for t in (product.type_a, product.type_b, product.type_d)):
-        raise ValueError("a signature has a type that is not an element type")
+        raise ValueError("signature: got a type that is no element type; expected 0 to "
+                         f"{DTYPE_COUNT - 1}")
     if product.lda < rows_a or product.ldb < rows_b or min(product.ldc, product.ldd) < product.m:
-        raise ValueError("a signature has a leading dimension that is too small")
+        raise ValueError("signature: got a leading dimension below the rows of its matrix; "
+                         "expected no fewer")
     columns_a = product.k if product.op_a == OP_N else product.m
     columns_b = product.n if product.op_b == OP_N else product.k
     check_span(rows_a, columns_a, product.lda, product.batch, product.stride_a)
@@ -84,7 +87,8 @@ cdef int check_span(object rows, object columns, object ld, object batch,
                     object stride) except -1:
     """The elements from the first to the last of a batch of matrices, in numbers of any size."""
     if stride < 0 or (batch - 1) * stride + (columns - 1) * ld + rows > MAX_SPAN:
-        raise ValueError("a signature has a matrix that no memory holds")
+        raise ValueError("signature: got a batch of matrices that spans more than 2**56 elements; "
+                         "expected one that a memory holds")
     return 0
 
 
@@ -93,7 +97,7 @@ def check_signature(signature):
 
     >>> check_signature((1, 2))
     Traceback (most recent call last):
-    ValueError: a signature has 26 numbers, not 2
+    ValueError: signature: got 2 numbers; expected 26
     """
     cdef Product product
     product_of_signature(tuple(operator.index(number) for number in signature), &product)
@@ -119,11 +123,11 @@ def signature_of_shape(int64_t m, int64_t n, int64_t k, kind, layout="NN"):
     16
     """
     if kind not in KINDS:
-        raise ValueError(f"{kind!r} is no kind of product; there are {', '.join(KINDS)}")
+        raise ValueError(f"kind: got {kind!r}; expected one of {', '.join(KINDS)}")
     if len(layout) != 2 or set(layout) - set("NT"):
-        raise ValueError(f"the layout is {layout!r}; it may be NN, NT, TN or TT")
+        raise ValueError(f"layout: got {layout!r}; expected NN, NT, TN or TT")
     if min(m, n, k) < 1:
-        raise ValueError(f"{m}x{n}x{k} has a size below 1")
+        raise ValueError(f"sizes: got {m}x{n}x{k}; expected 1 or more")
     dtype, compute = KINDS[kind]
     # A row-major product is the library's with operands and sizes swapped.
     op_a, lda = (OP_T, k) if layout[1] == "T" else (OP_N, n)

@@ -35,9 +35,12 @@ def _algorithm(row):
     """Split a row into key and configuration; ValueError for what is no row."""
     *key, config = row
     if len(key) != len(KEY) or len(config) != CONFIG_COUNT:
-        raise ValueError(f"a row has {len(KEY)} numbers and {CONFIG_COUNT} in a list")
+        raise ValueError(
+            f"row: got {len(key)} numbers and {len(config)} in a list; expected {len(KEY)} and "
+            f"{CONFIG_COUNT}"
+        )
     if any(type(number) is not int or abs(number) >= 1 << 31 for number in (*key, *config)):
-        raise ValueError("the numbers of a row are integers of 32 bits")
+        raise ValueError(f"row: got {row!r:.60}; expected integers of 32 bits")
     return tuple(key), tuple(config)
 
 
@@ -75,7 +78,7 @@ def read_rows(text, device_name, library_version):
             if section["device"] == device_name and section["library"] == library_version // 10000:
                 rows.update(_algorithm(row) for row in section["rows"])
     except (KeyError, TypeError, RecursionError) as error:
-        raise ValueError(f"no table of known ways: {error!r}") from None
+        raise ValueError(f"table: got {error!r}; expected rows of measured algorithms") from None
     return rows
 
 

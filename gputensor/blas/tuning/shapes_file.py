@@ -34,7 +34,7 @@ def read_signatures(path):
     try:
         text = Path(path).read_text(encoding="utf-8")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{path} is not a file of text: {error}") from None
+        raise ValueError(f"{path}: got {error}; expected a file of text") from None
     if text.lstrip().startswith("{"):
         return _recorded(path, text)
     found = []
@@ -54,13 +54,13 @@ def _recorded(path, text):
         problems = json.loads(text)["problems"]
         return [check_signature([row[name] for name in FIELDS]) for row in problems]
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{path} is not a file of untuned products: {error}") from None
+        raise ValueError(f"{path}: got {error}; expected a file of untuned products") from None
 
 
 def _signature_of_words(words):
     sizes = words[0].split("x")
     if not 2 <= len(words) <= 3 or len(sizes) != 3 or not all(map(str.isdecimal, sizes)):
-        raise ValueError(f"{' '.join(words)!r} is not of the form 16x4096x8192 bf16 NT")
+        raise ValueError(f"shape: got {' '.join(words)!r}; expected the form 16x4096x8192 bf16 NT")
     layout = words[2] if len(words) == 3 else "NN"
     return check_signature(signature_of_shape(*map(int, sizes), words[1], layout))
 

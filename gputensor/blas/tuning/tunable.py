@@ -194,7 +194,7 @@ def set_untuned_filename(filename):
 
 def _boolean(name, value):
     if not isinstance(value, bool):
-        raise TypeError(f"{name} must be True or False, not {value!r}")
+        raise TypeError(f"{name}: got {value!r:.60}; expected True or False")
     return value
 
 
@@ -353,7 +353,7 @@ def read_file(filename=None):
         content = json.loads(path.read_text())
         rows = [_entry_of(row) for row in content["results"]]
     except (KeyError, TypeError, ValueError, OverflowError, RecursionError) as error:
-        raise ValueError(f"{path} is not a file of tuned results: {error}") from None
+        raise ValueError(f"{path}: got {error}; expected a file of tuned results") from None
     with _lock:
         _entries.update(rows)
         _changed()
@@ -365,11 +365,18 @@ def _entry_of(row):
     config = row["config"] and tuple(int(number) for number in row["config"])
     pad, backend = int(row["pad"]), int(row["backend"])
     if config and (len(config) != CONFIG_COUNT or max(map(abs, config)) >= 1 << 31):
-        raise ValueError(f"a configuration is {CONFIG_COUNT} integers of 32 bits")
+        raise ValueError(
+            f"configuration: got {config!r:.60}; expected {CONFIG_COUNT} integers of 32 bits"
+        )
     if not (-1 <= pad <= 7 and -1 <= backend < 1 << 31):  # a mask of three matrices
-        raise ValueError(f"there is no padding {pad}, or no library {backend}")
+        raise ValueError(
+            f"choice: got padding {pad} and library {backend}; expected -1 to 7 and -1 or more"
+        )
     if pad > 0 and row["problem"]["is_repeated"]:
-        raise ValueError("a repeated product is never padded: each repetition has other matrices")
+        raise ValueError(
+            f"padding: got {pad} for a repeated product; expected -1 or 0, since each repetition "
+            "has other matrices"
+        )
     entry = {
         "choice": (pad, backend, config or None),
         "us": float(row["us"]),

@@ -41,7 +41,7 @@ def _flag(environ, name, default):
     if text is None:
         return default
     if text not in ("0", "1"):
-        raise ValueError(f"{name} is {text!r}; it may be 0 or 1")
+        raise ValueError(f"{name}: got {text!r}; expected 0 or 1")
     return text == "1"
 
 
@@ -50,16 +50,16 @@ def _number(environ, name, default, most):
     if text is None:
         return default
     if not (text.isascii() and text.isdecimal() and len(text) <= 20):
-        raise ValueError(f"{name} is {text!r}; it must be a whole number")
+        raise ValueError(f"{name}: got {text!r}; expected a whole number")
     return positive(name, int(text), most)
 
 
 def positive(name, value, most):
     """A number of the environment or of a setter, checked."""
     if not isinstance(value, int) or isinstance(value, bool):
-        raise TypeError(f"{name} must be an int, not {value!r}")
+        raise TypeError(f"{name}: got {type(value).__name__}; expected an int")
     if not 1 <= value <= most:
-        raise ValueError(f"{name} is {value}; it must be 1 to {most}")
+        raise ValueError(f"{name}: got {value}; expected 1 to {most}")
     return value
 
 

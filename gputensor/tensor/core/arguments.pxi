@@ -13,20 +13,21 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
     elif not isinstance(shape, (tuple, list)):
         shape = tuple(shape) if hasattr(shape, "__iter__") else (shape,)
     if len(shape) > MAX_NDIM:
-        raise ValueError(f"shape: {len(shape)} axes came; at most {MAX_NDIM} are allowed")
+        raise ValueError(f"shape: got {len(shape)} dimensions; expected at most {MAX_NDIM}")
     for extent in shape:
         try:
             out[ndim] = PyNumber_Index(extent)
         except TypeError:
-            raise TypeError(f"shape: {extent!r} is not an extent; an int is needed") from None
+            raise TypeError(f"shape: got {extent!r:.60} as an extent; expected an int") from None
         except OverflowError:
             if extent < 0:
-                raise ValueError(f"shape: the extent {extent} is negative") from None
-            raise ValueError(f"shape: the extent {extent} has more than 63 bits") from None
+                raise ValueError(f"shape: got the extent {extent}; expected 0 or more") from None
+            raise ValueError(f"shape: got the extent {extent}; expected at most 63 bits") from None
         if out[ndim] < 0:
-            raise ValueError(f"shape: the extent {out[ndim]} is negative")
+            raise ValueError(f"shape: got the extent {out[ndim]}; expected 0 or more")
         if out[ndim] and size > MAX_SIZE // out[ndim]:
-            raise ValueError(f"shape: {tuple(shape)} has more elements than there are addresses")
+            raise ValueError(f"shape: got {tuple(shape)}; expected no more elements than there "
+                             "are addresses")
         size *= out[ndim] or 1      # a view or a sum may lose the axis of extent 0
         ndim += 1
     return ndim
@@ -37,12 +38,13 @@ cdef int64_t count_argument(object count, str name, str argument) except -1:
     try:
         value = PyNumber_Index(count)
     except TypeError:
-        raise TypeError(f"{name}: {argument} is a {type(count).__name__}; an int is needed"
+        raise TypeError(f"{name}: {argument}: got {type(count).__name__}; expected an int"
                         ) from None
     if value < 0:
-        raise ValueError(f"{name}: {argument} is {value}; 0 or more is needed")
+        raise ValueError(f"{name}: {argument}: got {value}; expected 0 or more")
     if value > MAX_SIZE:
-        raise ValueError(f"{name}: {argument} is {value}, more elements than there are addresses")
+        raise ValueError(f"{name}: {argument}: got {value}; expected no more elements than there "
+                         "are addresses")
     return value
 
 
@@ -51,7 +53,7 @@ cdef int64_t diagonal_argument(object k, str name) except? -1:
     try:
         value = PyNumber_Index(k)
     except TypeError:
-        raise TypeError(f"{name}: k is a {type(k).__name__}; an int is needed") from None
+        raise TypeError(f"{name}: k: got {type(k).__name__}; expected an int") from None
     # Beyond the longest axis all diagonals are alike: empty.
     return max(-MAX_SIZE, min(value, MAX_SIZE))
 
@@ -76,11 +78,12 @@ cpdef int axis_argument(object axis, int ndim, str name) except -1:
     try:
         value = PyNumber_Index(axis)
     except TypeError:
-        raise TypeError(f"{name}: axis is a {type(axis).__name__}; an int is needed") from None
+        raise TypeError(f"{name}: axis: got {type(axis).__name__}; expected an int") from None
     except OverflowError:
-        raise IndexError(f"{name}: axis {axis} is out of range for {ndim} dimensions") from None
+        raise IndexError(f"{name}: axis: got {axis}; expected an axis of {ndim} dimensions"
+                         ) from None
     if value < -ndim or value >= ndim:
-        raise IndexError(f"{name}: axis {value} is out of range for {ndim} dimensions")
+        raise IndexError(f"{name}: axis: got {value}; expected an axis of {ndim} dimensions")
     return <int> (value + ndim if value < 0 else value)
 
 
@@ -92,7 +95,7 @@ cdef int axes_mask(object axis, int ndim, str name) except -1:
     for one in axis if isinstance(axis, (tuple, list)) else (axis,):
         bit = 1 << axis_argument(one, ndim, name)
         if mask & bit:
-            raise ValueError(f"{name}: axis {one} comes twice in {axis}")
+            raise ValueError(f"{name}: axis: got {axis}; expected axis {one} once")
         mask |= bit
     return mask
 
@@ -115,8 +118,8 @@ cdef object copy_argument(object value, str name):
 
 cpdef Tensor tensor_argument(object value, str name):
     if type(value) is not Tensor:
-        raise TypeError(f"{name}: a Tensor is needed, not a {type(value).__name__}; asarray makes "
-                        "a Tensor of an array or a number")
+        raise TypeError(f"{name}: argument: got {type(value).__name__}; expected a Tensor "
+                        "(asarray makes one of an array or a number)")
     return <Tensor> value
 
 

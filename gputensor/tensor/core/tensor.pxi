@@ -66,7 +66,8 @@ cdef class Tensor:
     __array_ufunc__ = None
 
     def __init__(self, *args, **kwargs):
-        raise TypeError("Tensor has no constructor: use asarray, empty, zeros, full or arange")
+        raise TypeError("Tensor: got a call of its constructor; expected asarray, empty, zeros, "
+                        "full or arange")
 
     cdef int fill_operand(self, Operand* out) except -1:
         if self.storage.device < closable:
@@ -174,12 +175,12 @@ cdef class Tensor:
 
     def __len__(self):
         if self.ndim_ == 0:
-            raise TypeError("len() of a tensor with 0 dimensions")
+            raise TypeError("len: got a tensor with 0 dimensions; expected 1 or more")
         return self.shape_[0]
 
     def __iter__(self):
         if self.ndim_ == 0:
-            raise TypeError("a tensor with 0 dimensions cannot be iterated")
+            raise TypeError("iter: got a tensor with 0 dimensions; expected 1 or more")
         return iter([operators.getitem(self, i) for i in range(self.shape_[0])])
 
     def item(self):
@@ -207,16 +208,17 @@ cdef class Tensor:
 
     def __index__(self):
         if not (self.ndim_ == 0 and NUMPY_DTYPES[self.dtype_code].kind in "iu"):
-            raise TypeError("only a tensor of integers with 0 dimensions can be an index; this "
-                            f"one has dtype {DTYPES[self.dtype_code].name} and shape {self.shape}")
+            raise TypeError(f"index: got a tensor of dtype {DTYPES[self.dtype_code].name} and "
+                            f"shape {self.shape}; expected an integer dtype and 0 dimensions")
         return int(self.item())
 
     def __array__(self, dtype=None, copy=None):
         if copy is not None and copy is not True and copy is not False:
             raise TypeError(f"__array__: copy: got {copy!r:.60}; expected True, False or None")
         if copy is False:
-            raise ValueError("copy=False: a tensor becomes a NumPy array by copying from its "
-                             "device; numpy.from_dlpack shares memory of the host device")
+            raise ValueError("__array__: copy: got False; expected True or None, since NumPy's "
+                             "array is a copy from the device (numpy.from_dlpack shares memory of "
+                             "the host device)")
         result = operators.numpy(self)
         return result if dtype is None else result.astype(dtype, copy=False)
 
@@ -439,8 +441,8 @@ cdef object number_of(Tensor a, str name):
 
 cpdef int common_device(Tensor a, Tensor b, str function) except? -1000:
     if a.storage.device != b.storage.device:
-        raise ValueError(f"{function}: the operands are on different devices, {a.device} and "
-                         f"{b.device}; move one with to_device")
+        raise ValueError(f"{function}: operands: got devices {a.device} and {b.device}; expected "
+                         "one device (move a tensor with to_device)")
     return a.storage.device
 
 

@@ -17,13 +17,13 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
     cdef Operand input, output
     cdef uint64_t stream
     if dtype_kind(a.dtype_code) == KIND_SMALL:
-        raise TypeError(f"{name}: {DTYPES[a.dtype_code].name} is a type for storage; convert the "
-                        "tensor with astype first")
+        raise TypeError(f"{name}: dtype: got {DTYPES[a.dtype_code].name}, a type for storage; "
+                        "expected one that computes (convert the tensor with astype)")
     reduction_check(op, compute)
     for i in range(a.ndim_):
         if mask >> i & 1:
             if a.shape_[i] == 0 and RED_MAX <= op <= RED_ARGMIN:
-                raise ValueError(f"{name}: axis {i} has no elements; at least one is needed")
+                raise ValueError(f"{name}: axis {i}: got no elements; expected at least one")
             if is_kept:
                 shape[ndim] = 1
                 ndim += 1
@@ -70,10 +70,11 @@ cdef Tensor checked_result(str name, object out, Tensor a, tuple shape, int code
     cdef Tensor target = tensor_argument(out, name)
     common_device(a, target, name)
     if target.shape != shape:
-        raise ValueError(f"{name}: out has shape {target.shape}; the result has {shape}")
+        raise ValueError(f"{name}: out: got shape {target.shape}; expected {shape}, that of the "
+                         "result")
     if not promotion.is_same_kind(code, target.dtype_code):
-        raise TypeError(f"{name}: out has dtype {DTYPES[target.dtype_code].name}, which cannot "
-                        f"take a result of {DTYPES[code].name}")
+        raise TypeError(f"{name}: out: got dtype {DTYPES[target.dtype_code].name}; expected one "
+                        f"that can take a result of {DTYPES[code].name}")
     check_distinct(target, name)
     return target
 

@@ -64,6 +64,6 @@ def gelu(x, /, *, approximate="none", out=None):
     array([0.], dtype=float32)
     """
     if approximate not in ("none", "tanh"):
-        raise ValueError(f"gelu: approximate is {approximate!r}; 'none' or 'tanh' is allowed")
+        raise ValueError(f"gelu: approximate: got {approximate!r}; expected 'none' or 'tanh'")
     op = OP_GELU if approximate == "none" else OP_GELU_TANH
     return elementwise_tensor(op, "gelu", (x,), out, RULE_FLOAT)

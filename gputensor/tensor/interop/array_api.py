@@ -24,7 +24,7 @@ def namespace(api_version=None):
     """
     if api_version is not None and api_version not in KNOWN_VERSIONS:
         raise ValueError(
-            f"api_version is {api_version!r}; allowed are {', '.join(KNOWN_VERSIONS)} and None"
+            f"api_version: got {api_version!r}; expected {', '.join(KNOWN_VERSIONS)} or None"
         )
     return importlib.import_module("gputensor")
 

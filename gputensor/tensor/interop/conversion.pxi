@@ -2,8 +2,9 @@
 
 `asarray` takes any array-like object. NumPy arrays, NumPy scalars and buffers keep their dtype,
 also as parts of lists (nested.pxi); Python floats become float32, ints int64, complex numbers
-complex64. Host memory is copied unless ``copy=False``; arrays already on a device are shared. Python numbers
-must fit a requested integer dtype; the elements of arrays are converted as `astype` does.
+complex64. Host memory is copied unless ``copy=False``; arrays already on a device are shared.
+Python numbers must fit a requested integer dtype; the elements of arrays are converted as `astype`
+does.
 """
 
 
@@ -60,9 +61,9 @@ cdef Tensor placed(Tensor source, object dtype, object device, object copy):
     cdef int code = dtype_argument(dtype, source.dtype_code)
     cdef int target = source.storage.device if device is None else resolve_device(device)
     if copy is False and (code != source.dtype_code or target != source.storage.device):
-        raise ValueError(f"asarray: copy is False, but dtype {DTYPES[code].name} on "
-                         f"{device_text(target)} cannot share the memory of {source.dtype} on "
-                         f"{source.device}")
+        raise ValueError("asarray: copy: got False; expected True or None, since dtype "
+                         f"{DTYPES[code].name} on {device_text(target)} cannot share the memory "
+                         f"of {source.dtype} on {source.device}")
     if code != source.dtype_code:
         source = copied(source, code)
         copy = None
@@ -86,13 +87,13 @@ cdef Tensor shared_host_memory(object obj, object device):
         try:
             return from_dlpack(obj, device=device, copy=False)
         except BufferError as error:
-            raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} "
-                             f"cannot be shared: {error}") from error
+            raise ValueError("asarray: copy: got False; expected True or None, since the memory "
+                             f"of a {type(obj).__name__} cannot be shared: {error}") from error
     # A NumPy scalar offers a buffer as well, but of a copy of its value.
     if PyObject_CheckBuffer(obj) and not isinstance(obj, np.generic):
         return share_ndarray(np.asarray(memoryview(obj)), device)
-    raise ValueError(f"asarray: copy is False, but the memory of a {type(obj).__name__} cannot be "
-                     "shared")
+    raise ValueError("asarray: copy: got False; expected True or None, since the memory of a "
+                     f"{type(obj).__name__} cannot be shared")
 
 
 cdef Tensor from_host(object obj, object dtype, object device):
@@ -144,8 +145,8 @@ cdef tuple as_ndarray(object obj):
         # So NumPy takes ints of more than 64 bits, and everything that it does not know.
         kinds = {number_kind(part) for part in array.flat if is_plain} or {-1}
         if -1 in kinds:
-            raise TypeError(f"asarray: a {type(obj).__name__} of unequal or unsupported parts "
-                            "came; numbers in nested sequences of equal lengths are needed")
+            raise TypeError(f"asarray: obj: got {type(obj).__name__} of unequal or unsupported "
+                            "parts; expected numbers in nested sequences of equal lengths")
         if max(kinds) > 1:
             array = array.astype(np.complex128 if 3 in kinds else np.float64)
     if is_plain and array.size == 0:
@@ -164,7 +165,8 @@ cdef object fitting(object array, object obj, int code):
     """`array`, which holds the numbers of `obj`, when dtype `code` can take each of them."""
     cdef int kind = dtype_kind(code)
     if array.dtype.kind == "c" and kind != KIND_COMPLEX and kind != KIND_BOOL:
-        raise TypeError(f"asarray: complex numbers came, which {DTYPES[code].name} cannot hold")
+        raise TypeError("asarray: obj: got complex numbers; expected numbers that "
+                        f"{DTYPES[code].name} can hold")
     if kind != KIND_INT and kind != KIND_UINT:
         # Ints of more than 64 bits: bfloat16 and float8 take them from floats only.
         return array.astype(np.float64) if array.dtype == object and kind != KIND_BOOL else array

@@ -192,19 +192,19 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
     if dl_device is not None and dl_device != device_pair(t):
         if dl_device != (DL_CPU, 0):
             others = "" if is_host(t.storage.device) else f"{device_pair(t)} and "
-            raise BufferError(f"dl_device is {dl_device}; a tensor on {t.device} can be "
-                              f"exported to {others}(1, 0)")
+            raise BufferError(f"dl_device: got {dl_device}; expected {others}(1, 0) for a tensor "
+                              f"on {t.device}")
         if copy is False:
-            raise BufferError(f"copy is False, but a tensor on {t.device} reaches dl_device "
-                              f"{dl_device} by a copy only")
+            raise BufferError("copy: got False; expected True or None, since a tensor on "
+                              f"{t.device} reaches dl_device {dl_device} by a copy only")
         t = moved(t, resolve_device(HOST_DEVICE))
         is_copied = True
     elif copy:
         t = copied(t, t.dtype_code)
         is_copied = True
     if t.storage.is_readonly and not is_versioned:
-        raise BufferError("the tensor is read-only, which DLPack before version 1 cannot say; "
-                          "copy it first")
+        raise BufferError("tensor: got read-only memory, which DLPack before version 1 cannot "
+                          "express; expected writable memory (copy the tensor first)")
     order_export(t, stream)
     export = <Export*> malloc(sizeof(Export))
     if export is NULL:
@@ -245,8 +245,8 @@ def producer_device(x):
         kind, index = given
         kind, index = PyNumber_Index(kind), PyNumber_Index(index)
     except (TypeError, ValueError):
-        raise TypeError(f"__dlpack_device__ of a {type(x).__name__} gives {given!r:.60}; a pair "
-                        "(device type, index) is needed") from None
+        raise TypeError(f"__dlpack_device__: got {given!r:.60} from a {type(x).__name__}; "
+                        "expected a pair (device type, index)") from None
     if not 0 <= index < 1 << 31:
         raise ValueError(f"__dlpack_device__: index: got {index:#x}; expected 0 or more, below "
                          "2**31")
@@ -287,8 +287,8 @@ cdef int read_managed(DLTensor* source, Layout* layout) except -1:
     cdef int i
     pair = (source.dtype.code, source.dtype.bits)
     if pair not in DTYPE_OF_DL or source.dtype.lanes != 1:
-        raise BufferError(f"DLPack type code {pair[0]} with {pair[1]} bits and "
-                          f"{source.dtype.lanes} lanes has no dtype here")
+        raise BufferError(f"dtype: got DLPack type code {pair[0]} with {pair[1]} bits and "
+                          f"{source.dtype.lanes} lanes; expected an element type of this library")
     if not 0 <= source.ndim <= MAX_NDIM:
         raise BufferError(f"__dlpack__: ndim: got {source.ndim}; expected 0 to {MAX_NDIM}")
     if source.ndim and source.shape is NULL:
@@ -336,7 +336,7 @@ cdef Tensor adopt(object capsule, int device, bint assume_writable):
         versioned = <DLManagedTensorVersioned*> PyCapsule_GetPointer(capsule, "dltensor_versioned")
         # Only the version has its place in every version.
         if versioned.version.major != 1:
-            raise BufferError(f"DLPack version {versioned.version.major} came; 1 is understood")
+            raise BufferError(f"DLPack: got version {versioned.version.major}; expected 1")
         source = &versioned.dl_tensor
         is_readonly = versioned.flags & FLAG_READ_ONLY
     elif PyCapsule_IsValid(capsule, "dltensor"):
@@ -344,7 +344,7 @@ cdef Tensor adopt(object capsule, int device, bint assume_writable):
         source = &plain.dl_tensor
         is_readonly = not assume_writable
     else:
-        raise BufferError("the object's __dlpack__ gave no DLPack capsule that is still unused")
+        raise BufferError("__dlpack__: got no DLPack capsule that is still unused; expected one")
     check_place(source, device)
     read_managed(source, &layout)
     result = foreign_tensor(device, &layout, owner, is_readonly, "__dlpack__")
@@ -402,8 +402,8 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
     cdef bint is_ours = flag_argument(assume_writable, "from_dlpack", "assume_writable")
     copy = copy_argument(copy, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
-        raise TypeError(f"from_dlpack: a {type(x).__name__} came; an object with __dlpack__ and "
-                        "__dlpack_device__ is needed")
+        raise TypeError(f"from_dlpack: x: got {type(x).__name__}; expected an object with "
+                        "__dlpack__ and __dlpack_device__")
     if type(x) is Tensor:
         home = (<Tensor> x).storage.device
         if device is None or resolve_device(device) == home:
@@ -419,11 +419,12 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
             home = resolve_device(device)
         capsule = ask_for_capsule(x, None, copy)
     else:
-        raise BufferError(f"from_dlpack: DLPack device type {kind} came; 1 (CPU), 2 (CUDA) "
-                          "and 3 (pinned host memory) are understood")
+        raise BufferError(f"from_dlpack: device type: got {kind}; expected 1 (CPU), 2 (CUDA) or 3 "
+                          "(pinned host memory)")
     target = home if device is None else resolve_device(device)
     if copy is False and target != home:
-        raise ValueError(f"from_dlpack: copy is False, but the memory is not on {device}")
+        raise ValueError("from_dlpack: copy: got False; expected True or None, since the memory "
+                         f"is not on {device}")
     result = adopt(capsule, home, is_ours)
     if target != home:
         return moved(result, target)

@@ -190,12 +190,13 @@ def share_ndarray(array, device=None):
     cdef Layout layout
     cdef int target = host_home() if device is None else resolve_device(device)
     if not is_host(target):
-        raise ValueError(f"asarray: copy is False, but the memory of a NumPy array cannot be "
-                         f"shared with {device_text(target)}")
+        raise ValueError("asarray: copy: got False; expected True or None, since the memory of a "
+                         f"NumPy array cannot be shared with {device_text(target)}")
     # A subclass can say anything of itself; the plain array over its memory cannot.
     plain = np.asarray(array)
     if not plain.dtype.isnative:
-        raise ValueError("asarray: copy is False, but the array is in foreign byte order")
+        raise ValueError("asarray: copy: got False; expected True or None, since the array is in "
+                         "foreign byte order")
     layout.dtype = dtype_argument(plain.dtype, 0)
     layout.ptr = plain.__array_interface__["data"][0]
     layout_shape(&layout, plain.shape, "asarray")
@@ -216,8 +217,8 @@ cdef uint64_t stream_of_protocol(object stream, str source) except? 0xFFFFFFFF:
     except TypeError:
         raise TypeError(f"{source}: stream: got {stream!r:.60}; expected an int or None") from None
     if number == 0:
-        raise ValueError(f"{source}: stream: 0 is ambiguous; 1 is the legacy default stream, 2 the "
-                         "one of the thread")
+        raise ValueError(f"{source}: stream: got 0, which is ambiguous; expected 1 for the legacy "
+                         "default stream or 2 for that of the thread")
     if not 0 < number < 1 << 64:
         raise ValueError(f"{source}: stream: got {number:#x}; expected 1, 2 or a stream handle")
     return 0 if number == 1 else number

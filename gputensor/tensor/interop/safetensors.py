@@ -107,7 +107,7 @@ def save_safetensors(tensors, path, *, metadata=None):
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
             raise TypeError(
-                f"save_safetensors: {name!r} is a {type(tensor).__name__}; a Tensor is needed"
+                f"save_safetensors: {name!r}: got {type(tensor).__name__}; expected a Tensor"
             )
         if str(tensor.dtype) not in TYPE_OF:
             raise ValueError(

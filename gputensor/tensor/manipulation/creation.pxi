@@ -43,7 +43,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     cdef int kind = number_kind(fill_value)
     cdef int code
     if kind < 0:
-        raise TypeError(f"full: fill_value is a {type(fill_value).__name__}; a number is needed")
+        raise TypeError(f"full: fill_value: got {type(fill_value).__name__}; expected a number")
     code = (DT_BOOL, DT_INT64, DT_FLOAT32, DT_COMPLEX64)[kind]
     if dtype is None and isinstance(fill_value, generic):
         dtype = fill_value.dtype
@@ -155,12 +155,12 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
         start, stop = 0, start
     for name, value in (("start", start), ("stop", stop), ("step", step)):
         if number_kind(value) not in (1, 2):
-            raise TypeError(f"arange: {name} is a {type(value).__name__}; an int or a float is "
-                            "needed")
+            raise TypeError(f"arange: {name}: got {type(value).__name__}; expected an int or a "
+                            "float")
         if number_kind(value) == 2 and not math.isfinite(value):
-            raise ValueError(f"arange: {name} is {value}; a finite number is needed")
+            raise ValueError(f"arange: {name}: got {value}; expected a finite number")
     if step == 0:
-        raise ValueError("arange: step is 0; it must not be")
+        raise ValueError("arange: step: got 0; expected another number")
     is_integer = all(number_kind(value) == 1 for value in (start, stop, step))
     code = dtype_argument(dtype, DT_INT64 if is_integer else DT_FLOAT32)
     if is_integer:
@@ -195,7 +195,7 @@ def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None):
     cdef int64_t one = 1
     cdef int code = dtype_argument(dtype, DT_FLOAT32)
     if dtype_kind(code) != KIND_FLOAT:
-        raise TypeError(f"linspace: dtype {dtype} came; a real floating-point dtype is needed")
+        raise TypeError(f"linspace: dtype: got {dtype}; expected a real floating-point dtype")
     num = count_argument(num, "linspace", "num")
     start, stop = float(start), float(stop)
     endpoint = flag_argument(endpoint, "linspace", "endpoint")
@@ -237,7 +237,7 @@ cdef Tensor triangle(object x, object k, bint is_lower, str name):
     cdef int64_t[2] shape
     cdef int64_t[2] strides
     if a.ndim_ < 2:
-        raise ValueError(f"{name}: the tensor has {a.ndim_} dimensions; at least 2 are needed")
+        raise ValueError(f"{name}: x: got {a.ndim_} dimensions; expected at least 2")
     rows = progression(a.shape_[a.ndim_ - 2], DT_INT64, a.storage.device,
                        diagonal_argument(k, name), 1)
     columns = progression(a.shape_[a.ndim_ - 1], DT_INT64, a.storage.device, 0, 1)

@@ -18,7 +18,8 @@ cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
         common_device(a, <Tensor> one, "index")
         ndim = broadcast_shape(index_shape, ndim, <Tensor> one, "index")
     if a.ndim_ - count + ndim > MAX_NDIM:
-        raise IndexError(f"the indexed result has more than {MAX_NDIM} dimensions")
+        raise IndexError(f"index: got more than {MAX_NDIM} dimensions in the result; expected at "
+                         f"most {MAX_NDIM}")
     for i in range(first_axis):
         shape[i] = a.shape_[i]
     for i in range(ndim):
@@ -101,8 +102,8 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
         size *= shape[i]
     if broadcast_shape(joint, ndim, values, "index assignment") != ndim or not all(
             [joint[i] == shape[i] for i in range(ndim)]):
-        raise ValueError(f"a tensor of shape {values.shape} cannot be written to a selection of "
-                         f"shape {tuple([shape[i] for i in range(ndim)])}")
+        raise ValueError(f"value: got shape {values.shape}; expected one that broadcasts to the "
+                         f"selection's {tuple([shape[i] for i in range(ndim)])}")
     check_distinct(target, "index assignment")
     if size == 0:
         return check_unused(target, first_axis, indices, index_ndim, index_shape)
@@ -147,7 +148,7 @@ def nonzero(x, /):
     """
     cdef Tensor a = tensor_argument(x, "nonzero")
     if a.ndim_ == 0:
-        raise ValueError("nonzero: a tensor with 0 dimensions has no axes")
+        raise ValueError("nonzero: x: got 0 dimensions; expected 1 or more")
     return tuple(mask_indices(a))
 
 
@@ -163,7 +164,8 @@ def take(x, indices, /, axis=None):
     cdef Tensor a = tensor_argument(x, "take")
     cdef Tensor picks = tensor_argument(indices, "take")
     if axis is None and a.ndim_ != 1:
-        raise ValueError(f"take: x has {a.ndim_} dimensions; axis is needed unless it has 1")
+        raise ValueError(f"take: axis: got None for {a.ndim_} dimensions; expected an int unless "
+                         "x has 1 dimension")
     check_index_dtype(picks)
     return gather_tensor(a, axis_argument(0 if axis is None else axis, a.ndim_, "take"), [picks])
 
@@ -171,6 +173,6 @@ def take(x, indices, /, axis=None):
 # IndexError unless the tensor is of integers.
 cdef int check_index_dtype(Tensor index) except -1:
     if DTYPES[index.dtype_code].kind not in ("int", "uint"):
-        raise IndexError(f"an index tensor has dtype {DTYPES[index.dtype_code].name}; integers or "
-                         "bool are allowed")
+        raise IndexError(f"index: got a tensor of dtype {DTYPES[index.dtype_code].name}; expected "
+                         "integers or bool")
     return 0

@@ -22,7 +22,8 @@ cdef struct View:
 
 cdef int keep_axis(View* view, int64_t extent, int64_t stride) except -1:
     if view.ndim == MAX_NDIM:
-        raise IndexError(f"the indexed result has more than {MAX_NDIM} dimensions")
+        raise IndexError(f"index: got more than {MAX_NDIM} dimensions in the result; expected at "
+                         f"most {MAX_NDIM}")
     view.shape[view.ndim] = extent
     view.strides[view.ndim] = stride
     view.ndim += 1
@@ -44,10 +45,11 @@ cdef int take_integer(Tensor a, View* view, int axis, object key) except -1:
     try:
         index = key
     except OverflowError:
-        raise IndexError(f"index {key} is out of range for axis {axis} with extent {extent}"
-                         ) from None
+        raise IndexError(f"index: got {key} for axis {axis}; expected one within its extent "
+                         f"{extent}") from None
     if index < -extent or index >= extent:
-        raise IndexError(f"index {index} is out of range for axis {axis} with extent {extent}")
+        raise IndexError(f"index: got {index} for axis {axis}; expected one within its extent "
+                         f"{extent}")
     if index < 0:
         index += extent
     view.ptr += <uint64_t> (index * a.strides_[axis] * dtype_itemsize(a.dtype_code))
@@ -78,16 +80,16 @@ cdef object array_entry(object entry, int device):
             return upload(array, DT_BOOL, device)
         if array.dtype.kind in "iu":
             return array
-        raise IndexError(f"an index array has dtype {array.dtype}; integers or bool are allowed")
-    raise IndexError(f"{entry!r} is no index: ints, slices, ..., None, and tensors, lists or "
-                     "arrays of integers or bool are allowed")
+        raise IndexError(f"index: got an array of dtype {array.dtype}; expected integers or bool")
+    raise IndexError(f"index: got {entry!r:.60}; expected ints, slices, ..., None, and tensors, "
+                     "lists or arrays of integers or bool")
 
 
 cdef Tensor checked_indices(object array, int64_t extent, int axis, int device):
     """Indices from the host, checked against the axis and sent to the device."""
     if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
-        raise IndexError(f"an index in [{array.min()}, {array.max()}] is out of range for axis "
-                         f"{axis} with extent {extent}")
+        raise IndexError(f"index: got values in [{array.min()}, {array.max()}] for axis {axis}; "
+                         f"expected all within its extent {extent}")
     return upload(array, DT_INT64, device)
 
 
@@ -95,10 +97,10 @@ cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) exc
     cdef int i
     if axis + mask.ndim_ > a.ndim_ or not all(
             [mask.shape_[i] == a.shape_[axis + i] for i in range(mask.ndim_)]):
-        raise IndexError(f"a mask of shape {mask.shape} does not fit axis {axis} on of shape "
-                         f"{a.shape}")
+        raise IndexError(f"mask: got shape {mask.shape}; expected that of the axes from {axis} "
+                         f"on, of shape {a.shape}")
     if mask.ndim_ == 0:
-        raise IndexError("a mask with 0 dimensions is no index; use where")
+        raise IndexError("mask: got 0 dimensions; expected 1 or more (see where)")
     for index in mask_indices(mask):
         arrays.append((view.ndim, index))
         keep_axis(view, a.shape_[axis], a.strides_[axis])
@@ -126,18 +128,19 @@ cdef list walk(Tensor a, object key, View* view):
     for entry in key if type(key) is tuple else (key,):
         if entry is Ellipsis:
             if has_ellipsis:
-                raise IndexError("an index can have one Ellipsis only")
+                raise IndexError("index: got more than one Ellipsis; expected one at most")
             has_ellipsis = True
         elif entry is not None:
             if isinstance(entry, bool):
-                raise IndexError("a Python bool is no index; use where or an integer")
+                raise IndexError("index: got a Python bool; expected an integer (or see where)")
             if not is_basic(entry):
                 entry = array_entry(entry, a.storage.device)
             is_mask = type(entry) is Tensor and (<Tensor> entry).dtype_code == DT_BOOL
             consumed += (<Tensor> entry).ndim_ if is_mask else 1
         entries.append(entry)
     if consumed > a.ndim_:
-        raise IndexError(f"{consumed} indices came for {a.ndim_} dimensions")
+        raise IndexError(f"index: got {consumed} indices; expected at most {a.ndim_}, one for "
+                         "each dimension")
     if not has_ellipsis:
         entries.append(Ellipsis)
     for entry in entries:
@@ -250,5 +253,6 @@ cdef Tensor value_tensor(object value, Tensor a):
     else:
         source = asarray(value, device=a.device)
     if a.dtype.kind != "c" and source.dtype.kind == "c":
-        raise TypeError(f"complex values cannot be written to dtype {a.dtype}")
+        raise TypeError(f"value: got complex numbers; expected numbers that dtype {a.dtype} can "
+                        "hold")
     return source

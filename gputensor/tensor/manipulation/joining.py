@@ -31,7 +31,7 @@ def _whole(value, name, argument):
         return operator.index(value)
     except TypeError:
         raise TypeError(
-            f"{name}: {argument} is a {type(value).__name__}; an int is needed"
+            f"{name}: {argument}: got {type(value).__name__}; expected an int"
         ) from None
 
 
@@ -211,7 +211,10 @@ def roll(x, /, shift, axis=None):
     axes = _several(axis)
     shifts = _several(shift) if isinstance(shift, (tuple, list)) else (shift,) * len(axes)
     if len(shifts) != len(axes):
-        raise ValueError(f"roll: {len(shifts)} shifts and {len(axes)} axes came; as many of each")
+        raise ValueError(
+            f"roll: shift: got {len(shifts)} shifts for {len(axes)} axes; expected one for each "
+            "axis"
+        )
     if not axes:
         return copy(x)
     for one, amount in zip(axes, shifts, strict=True):
@@ -290,11 +293,13 @@ def meshgrid(*arrays, indexing="xy"):
     (3, 2)
     """
     if indexing not in ("xy", "ij"):
-        raise ValueError(f"meshgrid: indexing is {indexing!r}; 'xy' or 'ij' is allowed")
+        raise ValueError(f"meshgrid: indexing: got {indexing!r}; expected 'xy' or 'ij'")
     for one in arrays:
         tensor_argument(one, "meshgrid")
     if any(one.ndim != 1 for one in arrays):
-        raise ValueError("meshgrid: every argument must have 1 dimension")
+        raise ValueError(
+            f"meshgrid: arrays: got {[one.ndim for one in arrays]} dimensions; expected 1 for each"
+        )
     shape = tuple(one.size for one in arrays)
     grids = []
     for i, one in enumerate(arrays):

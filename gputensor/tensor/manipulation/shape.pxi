@@ -94,7 +94,7 @@ def reshape(x, /, shape, *, copy=None):
         shape = (shape,)
     wanted = list(shape)
     if wanted.count(-1) > 1:
-        raise ValueError(f"reshape: shape {tuple(shape)} has more than one -1")
+        raise ValueError(f"reshape: shape: got {tuple(shape)}; expected at most one -1")
     if -1 in wanted:
         try:
             for extent in wanted:
@@ -102,14 +102,16 @@ def reshape(x, /, shape, *, copy=None):
         except OverflowError:
             known = 0
         if known == 0 or a.size_ % known:
-            raise ValueError(f"reshape: {a.size_} elements do not fit shape {tuple(shape)}")
+            raise ValueError(f"reshape: shape: got {tuple(shape)}; expected room for {a.size_} "
+                             "elements")
         wanted[wanted.index(-1)] = a.size_ // known
     ndim = shape_argument(wanted, dims)
     known = 1
     for i in range(ndim):
         known *= dims[i]
     if known != a.size_:
-        raise ValueError(f"reshape: {a.size_} elements do not fit shape {tuple(shape)}")
+        raise ValueError(f"reshape: shape: got {tuple(shape)}; expected room for {a.size_} "
+                         "elements")
     if copy:
         a = copied(a, a.dtype_code)
     if a.is_c_contiguous:
@@ -117,8 +119,8 @@ def reshape(x, /, shape, *, copy=None):
     if restride(a, ndim, dims, strides):
         return view_tensor(a, a.ptr, ndim, dims, strides)
     if copy is not None:
-        raise ValueError(f"reshape: no view shows strides {a.strides} in shape {tuple(shape)}, "
-                         "and copy is False")
+        raise ValueError("reshape: copy: got False; expected True or None, since no view shows "
+                         f"strides {a.strides} in shape {tuple(shape)}")
     a = copied(a, a.dtype_code)
     return view_tensor(a, a.ptr, ndim, dims, NULL)
 
@@ -133,11 +135,11 @@ def permute_dims(x, /, axes):
     cdef int[16] order
     cdef int i
     if not hasattr(axes, "__iter__"):
-        raise TypeError(f"permute_dims: axes is {axes!r}; a sequence of {a.ndim_} ints is needed")
+        raise TypeError(f"permute_dims: axes: got {axes!r}; expected a sequence of {a.ndim_} ints")
     axes = tuple(axes)
     if len(axes) != a.ndim_:
-        raise ValueError(f"permute_dims: axes {axes} came for {a.ndim_} dimensions; each must "
-                         "come once")
+        raise ValueError(f"permute_dims: axes: got {axes}; expected each of {a.ndim_} dimensions "
+                         "once")
     axes_mask(axes, a.ndim_, "permute_dims")
     for i in range(a.ndim_):
         order[i] = axis_argument(axes[i], a.ndim_, "permute_dims")
@@ -154,8 +156,7 @@ def matrix_transpose(x, /):
     cdef int[16] order
     cdef int i
     if a.ndim_ < 2:
-        raise ValueError(f"matrix_transpose: the tensor has {a.ndim_} dimensions; at least 2 are "
-                         "needed")
+        raise ValueError(f"matrix_transpose: x: got {a.ndim_} dimensions; expected at least 2")
     for i in range(a.ndim_):
         order[i] = i
     order[a.ndim_ - 1] = a.ndim_ - 2
@@ -171,8 +172,8 @@ def transpose(x, /):
     """
     cdef Tensor a = tensor_argument(x, "T")
     if a.ndim_ != 2:
-        raise ValueError(f"T: the tensor has {a.ndim_} dimensions; 2 are needed (mT exchanges the "
-                         "last two, permute_dims any)")
+        raise ValueError(f"T: x: got {a.ndim_} dimensions; expected 2 (mT exchanges the last two, "
+                         "permute_dims any)")
     return matrix_transpose(a)
 
 
@@ -186,8 +187,8 @@ def moveaxis(x, source, destination, /):
     sources = source if isinstance(source, (tuple, list)) else (source,)
     targets = destination if isinstance(destination, (tuple, list)) else (destination,)
     if len(sources) != len(targets):
-        raise ValueError(f"moveaxis: {len(sources)} sources and {len(targets)} destinations came; "
-                         "as many of each are needed")
+        raise ValueError(f"moveaxis: destination: got {len(targets)} for {len(sources)} sources; "
+                         "expected one for each")
     axes_mask(tuple(sources), a.ndim_, "moveaxis")
     axes_mask(tuple(targets), a.ndim_, "moveaxis")
     placed = {axis_argument(to, a.ndim_, "moveaxis"): axis_argument(axis, a.ndim_, "moveaxis")
@@ -210,8 +211,8 @@ def expand_dims(x, /, axis=0):
     cdef int mask, i
     cdef int source = 0
     if ndim > MAX_NDIM:
-        raise ValueError(f"expand_dims: the result has {ndim} dimensions; at most {MAX_NDIM} are "
-                         "allowed")
+        raise ValueError(f"expand_dims: axis: got {ndim} dimensions in the result; expected at "
+                         f"most {MAX_NDIM}")
     mask = axes_mask(axis, ndim, "expand_dims")
     for i in range(ndim):
         if mask >> i & 1:
@@ -242,7 +243,8 @@ def squeeze(x, /, axis=None):
         if mask >> i & 1 and a.shape_[i] == 1:
             continue
         if mask >> i & 1 and axis is not None:
-            raise ValueError(f"squeeze: axis {i} has extent {a.shape_[i]}; only 1 can go")
+            raise ValueError(f"squeeze: axis: got {i}, of extent {a.shape_[i]}; expected an axis "
+                             "of extent 1")
         shape[ndim] = a.shape_[i]
         strides[ndim] = a.strides_[i]
         ndim += 1
@@ -301,7 +303,8 @@ def broadcast_to(x, /, shape):
         common[i] = dims[i]
     if broadcast_shape(common, ndim, a, "broadcast_to") != ndim or not all(
             [common[i] == dims[i] for i in range(ndim)]):
-        raise ValueError(f"broadcast_to: shape {a.shape} does not broadcast to {tuple(shape)}")
+        raise ValueError(f"broadcast_to: shape: got {tuple(shape)}; expected one that {a.shape} "
+                         "broadcasts to")
     return broadcast_view(a, ndim, dims)
 
 

@@ -44,12 +44,13 @@ def tensordot(x1, x2, /, axes=2, *, precision=None):
     """
     for name, value in (("x1", x1), ("x2", x2)):
         if not isinstance(value, Tensor):
-            raise TypeError(f"tensordot: {name} must be a Tensor, not {type(value).__name__}")
+            raise TypeError(f"tensordot: {name}: got {type(value).__name__}; expected a Tensor")
     left, right = _axis_pairs(x1, x2, axes)
     for i, j in zip(left, right, strict=True):
         if x1.shape[i] != x2.shape[j]:
             raise ValueError(
-                f"tensordot: axis {i} of {x1.shape} and axis {j} of {x2.shape} differ in length"
+                f"tensordot: axes: got axis {i} of {x1.shape} and axis {j} of {x2.shape}; "
+                "expected equal lengths"
             )
     kept_left = [axis for axis in range(x1.ndim) if axis not in left]
     kept_right = [axis for axis in range(x2.ndim) if axis not in right]
@@ -67,23 +68,27 @@ def _axis_pairs(x1, x2, axes):
         axes = operator.index(axes)
     if isinstance(axes, int):
         if not 0 <= axes <= min(x1.ndim, x2.ndim):
-            raise ValueError(f"tensordot: axes is {axes}; 0 to {min(x1.ndim, x2.ndim)} is allowed")
+            raise ValueError(f"tensordot: axes: got {axes}; expected 0 to {min(x1.ndim, x2.ndim)}")
         return list(range(x1.ndim - axes, x1.ndim)), list(range(axes))
     try:
         left, right = ([operator.index(axis) for axis in one] for one in axes)
     except (TypeError, ValueError):
         raise TypeError(
-            f"tensordot: axes is {axes!r}; an int or a pair of sequences of ints is needed"
+            f"tensordot: axes: got {axes!r}; expected an int or a pair of sequences of ints"
         ) from None
     if len(left) != len(right):
-        raise ValueError(f"tensordot: axes names {len(left)} and {len(right)} axes")
+        raise ValueError(
+            f"tensordot: axes: got {len(left)} and {len(right)} axes; expected as many of each"
+        )
     for which, tensor in ((left, x1), (right, x2)):
         for position, axis in enumerate(which):
             if not -tensor.ndim <= axis < tensor.ndim:
-                raise ValueError(f"tensordot: axis {axis} is not one of {tensor.shape}")
+                raise ValueError(
+                    f"tensordot: axes: got axis {axis}; expected one of {tensor.shape}"
+                )
             which[position] = axis % tensor.ndim
         if len(set(which)) != len(which):
-            raise ValueError(f"tensordot: axes names an axis twice: {which}")
+            raise ValueError(f"tensordot: axes: got {which}; expected each axis once")
     return left, right
 
 
@@ -113,12 +118,12 @@ def einsum(subscripts, /, *operands, optimize=True, precision=None):
     3.0
     """
     if not isinstance(subscripts, str):
-        raise TypeError(f"einsum: subscripts must be a str, not {type(subscripts).__name__}")
+        raise TypeError(f"einsum: subscripts: got {type(subscripts).__name__}; expected a str")
     if not isinstance(optimize, bool | str):
-        raise TypeError(f"einsum: optimize must be a bool or str, not {type(optimize).__name__}")
+        raise TypeError(f"einsum: optimize: got {type(optimize).__name__}; expected a bool or str")
     for operand in operands:
         if not isinstance(operand, Tensor):
-            raise TypeError(f"einsum: a Tensor is needed, not {type(operand).__name__}")
+            raise TypeError(f"einsum: operand: got {type(operand).__name__}; expected a Tensor")
     terms, result = _parse(subscripts, operands)
     _check_lengths(terms, operands)
     work = [
@@ -142,7 +147,8 @@ def _parse(subscripts, operands):
     terms = inputs.split(",")
     if len(terms) != len(operands):
         raise ValueError(
-            f"einsum: {subscripts!r} has {len(terms)} terms for {len(operands)} operands"
+            f"einsum: subscripts: got {len(terms)} terms in {subscripts!r}; expected "
+            f"{len(operands)}, one for each operand"
         )
     parsed = [
         _labels(term, tensor.ndim, subscripts) for term, tensor in zip(terms, operands, strict=True)
@@ -156,21 +162,28 @@ def _parse(subscripts, operands):
     for label in output.replace("...", "."):
         result += ellipsis if label == "." else [label]
     if len(set(result)) != len(result):
-        raise ValueError(f"einsum: the result of {subscripts!r} names an index twice")
+        raise ValueError(
+            f"einsum: subscripts: got {subscripts!r}; expected each index of the result once"
+        )
     unknown = [x for x in result if isinstance(x, str) and x not in letters]
     if unknown:
-        raise ValueError(f"einsum: {subscripts!r} has no operand with {', '.join(unknown)}")
+        raise ValueError(
+            f"einsum: subscripts: got {subscripts!r}; expected an operand with {', '.join(unknown)}"
+        )
     return parsed, result
 
 
 def _labels(term, ndim, subscripts):
     before, dots, after = term.partition("...")
     if not (before + after).isalpha() and before + after:
-        raise ValueError(f"einsum: {subscripts!r} has something other than letters in {term!r}")
+        raise ValueError(
+            f"einsum: subscripts: got {term!r} in {subscripts!r}; expected letters only"
+        )
     count = ndim - len(before) - len(after)
     if count < 0 or (count and not dots):
         raise ValueError(
-            f"einsum: the term {term!r} does not have the {ndim} dimensions of its operand"
+            f"einsum: subscripts: got the term {term!r}; expected one index for each of the "
+            f"{ndim} dimensions of its operand"
         )
     return [*before, *range(-count, 0), *after]
 
@@ -183,14 +196,17 @@ def _check_lengths(terms, operands):
         for label, length in zip(term, tensor.shape, strict=True):
             if own.setdefault(label, length) != length:
                 raise ValueError(
-                    f"einsum: index {label!r} has lengths {own[label]} and {length} in an operand "
-                    f"of shape {tensor.shape}"
+                    f"einsum: operands: got lengths {own[label]} and {length} for index {label!r} "
+                    f"in shape {tensor.shape}; expected equal lengths"
                 )
             known = lengths.setdefault(label, length)
             if known == 1:
                 lengths[label] = length
             elif length not in (1, known):
-                raise ValueError(f"einsum: index {label!r} has lengths {known} and {length}")
+                raise ValueError(
+                    f"einsum: operands: got lengths {known} and {length} for index {label!r}; "
+                    "expected equal lengths"
+                )
 
 
 def _with_needs(operands, terms, result):
@@ -239,7 +255,9 @@ def _order(terms, result, operands, optimize):
     try:
         opt_einsum.paths.get_path_fn(strategy)
     except KeyError:
-        raise ValueError(f"einsum: opt_einsum has no strategy {optimize!r}") from None
+        raise ValueError(
+            f"einsum: optimize: got {optimize!r}; expected a strategy of opt_einsum"
+        ) from None
     path, _ = opt_einsum.contract_path(
         text,
         *(tensor.shape for tensor in operands),

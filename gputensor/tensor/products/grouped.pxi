@@ -63,13 +63,14 @@ def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision
     """
     if type(a) is Tensor or type(b) is Tensor:
         if offsets is None:
-            raise ValueError(f"{NAME}: tokens and weights need offsets, where each group ends; "
-                             "pairs come as two sequences")
+            raise ValueError(f"{NAME}: offsets: got None for tokens and weights; expected where "
+                             "each group ends (or pairs as two sequences)")
         if type(offsets) is Tensor:
             return multiply_at_offsets(a, b, offsets, out, out_dtype)
         return multiply_rows(a, b, offsets, out, out_dtype, precision)
     if offsets is not None:
-        raise ValueError(f"{NAME}: offsets go with tokens and weights, not with sequences of pairs")
+        raise ValueError(f"{NAME}: offsets: got them with sequences of pairs; expected them with "
+                         "tokens and weights only")
     return multiply_pairs(a, b, out, out_dtype, precision)
 
 
@@ -77,8 +78,8 @@ def grouped_matmul(a, b, /, offsets=None, *, out=None, out_dtype=None, precision
 
 cdef list tensors_of(object value, str which):
     if not isinstance(value, (list, tuple)):
-        raise TypeError(f"{NAME}: {which} is a {type(value).__name__}; a list or tuple of Tensors, "
-                        "or a Tensor, is needed")
+        raise TypeError(f"{NAME}: {which}: got {type(value).__name__}; expected a list or tuple "
+                        "of Tensors, or a Tensor")
     return [tensor_argument(one, NAME) for one in value]
 
 
@@ -101,9 +102,8 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     cdef Pairs pairs
     cdef Options options
     if len(right) != count or len(given) != count:
-        raise ValueError(f"{NAME}: {count} first and {len(right)} second operands"
-                         + ("" if out is None else f", and {len(given)} in out") + " came; as many "
-                         "of each are needed")
+        raise ValueError(f"{NAME}: operands: got {count} first, {len(right)} second and "
+                         f"{'no' if out is None else len(given)} out; expected as many of each")
     if count == 0:
         return results
     options_init(&options, precision_for(precision))
@@ -175,12 +175,12 @@ cdef Tensor token_result(Tensor tokens, Tensor weights, object out, object out_d
         common_device(tokens, result, NAME)
         code = result_code(tokens, result, out_dtype)
         if result.dtype_code != code:
-            raise TypeError(f"{NAME}: out is {DTYPES[result.dtype_code].name}; out_dtype is "
-                            f"{DTYPES[code].name}")
+            raise TypeError(f"{NAME}: out: got {DTYPES[result.dtype_code].name}; expected "
+                            f"{DTYPES[code].name}, which is out_dtype")
         return result
     if tokens.ndim_ != 2 or weights.ndim_ != 3:
-        raise ValueError(f"{NAME}: tokens of shape {tokens.shape} do not go with weights of shape "
-                         f"{weights.shape}; (tokens, k) and (groups, k, n) are needed")
+        raise ValueError(f"{NAME}: weights: got shape {weights.shape} for tokens of shape "
+                         f"{tokens.shape}; expected (groups, k, n) for (tokens, k)")
     shape[0], shape[1] = tokens.shape_[0], weights.shape_[2]
     return empty_tensor(result_code(tokens, None, out_dtype), 2, shape, tokens.storage.device)
 
@@ -195,7 +195,7 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
     cdef Operand left, right, target, ends
     common_device(tokens, offsets, NAME)
     if offsets.dtype_code != DT_INT32 and offsets.dtype_code != DT_INT64:
-        raise TypeError(f"{NAME}: offsets are {DTYPES[offsets.dtype_code].name}; int32 is needed")
+        raise TypeError(f"{NAME}: offsets: got {DTYPES[offsets.dtype_code].name}; expected int32")
     tokens.fill_operand(&left)
     weights.fill_operand(&right)
     result.fill_operand(&target)
@@ -229,15 +229,14 @@ cdef list ends_of(object offsets, int64_t groups, int64_t tokens):
         given = offsets.tolist() if hasattr(offsets, "tolist") else offsets
         ends = [operator.index(end) for end in given]
     except TypeError as error:
-        raise TypeError(
-            f"{NAME}: offsets must be a sequence of ints or a Tensor: {error}") from None
+        raise TypeError(f"{NAME}: offsets: got {error}; expected a sequence of ints or a Tensor"
+                        ) from None
     if len(ends) != groups:
-        raise ValueError(f"{NAME}: {len(ends)} offsets came; one for each of the {groups} groups "
-                         "is needed")
+        raise ValueError(f"{NAME}: offsets: got {len(ends)}; expected {groups}, one for each group")
     for end in ends:
         if end < before or end > tokens:
-            raise ValueError(f"{NAME}: offsets must not decrease and not pass the {tokens} tokens; "
-                             f"{end} follows {before}")
+            raise ValueError(f"{NAME}: offsets: got {end} after {before}; expected none that "
+                             f"decreases or passes the {tokens} tokens")
         before = end
     return ends
 

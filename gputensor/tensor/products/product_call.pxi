@@ -18,14 +18,14 @@ cdef int activation_code(str name, object activation, Tensor a, Tensor b) except
     if activation is None:
         return ACT_NONE
     if not isinstance(activation, str) or activation not in ACTIVATIONS:
-        raise ValueError(f"{name}: activation is {activation!r}; it may be None or one of "
+        raise ValueError(f"{name}: activation: got {activation!r}; expected None or one of "
                          f"{sorted(ACTIVATIONS)}")
     # fp8 matrices of two types have a product, though no type in common.
     if dtype_kind(dtype) != KIND_SMALL or dtype_kind(b.dtype_code) != KIND_SMALL:
         dtype = promote_codes(dtype, b.dtype_code)
     if dtype_kind(dtype) != KIND_FLOAT and dtype_kind(dtype) != KIND_SMALL:
-        raise TypeError(f"{name}: an activation needs a floating-point product, not "
-                        f"{DTYPES[dtype].name}")
+        raise TypeError(f"{name}: activation: got a product of {DTYPES[dtype].name}; expected a "
+                        "floating-point product")
     return ACTIVATIONS[activation]
 
 
@@ -35,8 +35,8 @@ cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
     for tensor in (a, b):
         kind = dtype_kind((<Tensor>tensor).dtype_code)
         if kind == KIND_BOOL or kind == KIND_SMALL:
-            raise TypeError(f"{name}: {DTYPES[(<Tensor>tensor).dtype_code].name} has no product; "
-                            "convert it with astype")
+            raise TypeError(f"{name}: dtype: got {DTYPES[(<Tensor>tensor).dtype_code].name}, "
+                            "which has no product; expected another (see astype)")
     return 0
 
 
@@ -57,8 +57,9 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, cons
     if result.storage.device != device:
         common_device(a, result, name)
     if result.dtype_code != dtype:
-        raise TypeError(f"{name}: out is {DTYPES[result.dtype_code].name}; this product gives "
-                        f"{DTYPES[dtype].name} (out_dtype chooses another)")
+        raise TypeError(f"{name}: out: got {DTYPES[result.dtype_code].name}; expected "
+                        f"{DTYPES[dtype].name}, which this product gives (out_dtype chooses "
+                        "another)")
     return result
 
 
@@ -69,9 +70,9 @@ cdef int fp8_out_code(str name, Tensor a, Tensor b, int out_dtype) except -1:
     if out_dtype < 0:
         return DT_BFLOAT16
     if out_dtype not in (DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32):
-        raise TypeError(f"{name}: a product of {DTYPES[a.dtype_code].name} and "
-                        f"{DTYPES[b.dtype_code].name} gives bfloat16, float16 or float32, not "
-                        f"{DTYPES[out_dtype].name}")
+        raise TypeError(f"{name}: out_dtype: got {DTYPES[out_dtype].name} for a product of "
+                        f"{DTYPES[a.dtype_code].name} and {DTYPES[b.dtype_code].name}; expected "
+                        "bfloat16, float16 or float32")
     return out_dtype
 
 
@@ -236,15 +237,15 @@ cdef int prepare_addend(str name, str which, Tensor addend, Tensor result,
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
     common_device(addend, result, name)
     if addend.dtype_code != result.dtype_code:
-        raise TypeError(f"{name}: {which} is {DTYPES[addend.dtype_code].name}; the product is "
-                        f"{DTYPES[result.dtype_code].name}")
+        raise TypeError(f"{name}: {which}: got {DTYPES[addend.dtype_code].name}; expected "
+                        f"{DTYPES[result.dtype_code].name}, that of the product")
     for axis in range(result.ndim_):
         shape[axis] = result.shape_[axis]
     ndim = broadcast_shape(shape, result.ndim_, addend, name)
     for axis in range(result.ndim_):
         if ndim != result.ndim_ or shape[axis] != result.shape_[axis]:
-            raise ValueError(f"{name}: {which} of shape {addend.shape} does not broadcast to the "
-                             f"product's shape {result.shape}")
+            raise ValueError(f"{name}: {which}: got shape {addend.shape}; expected one that "
+                             f"broadcasts to the product's {result.shape}")
     broadcast_operand(addend, operand, result.ndim_, result.shape_)
     return 0 if same_view(addend, result) else check_extents(&target, operand, which)
 
@@ -258,11 +259,11 @@ cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
     common_device(bias, result, name)
     if bias.dtype_code != result.dtype_code:
-        raise TypeError(f"{name}: the bias is {DTYPES[bias.dtype_code].name}; the product is "
-                        f"{DTYPES[result.dtype_code].name}")
+        raise TypeError(f"{name}: bias: got {DTYPES[bias.dtype_code].name}; expected "
+                        f"{DTYPES[result.dtype_code].name}, that of the product")
     if bias.ndim_ != 1 or result.ndim_ < 1 or bias.shape_[0] != result.shape_[result.ndim_ - 1]:
-        raise ValueError(f"{name}: the bias has shape {bias.shape}; one value for each of the "
-                         f"last extent of {result.shape} is needed")
+        raise ValueError(f"{name}: bias: got shape {bias.shape}; expected one value for each of "
+                         f"the last extent of {result.shape}")
     bias.fill_operand(operand)
     return check_extents(&target, operand, "the bias")
 
@@ -277,14 +278,15 @@ cdef int prepare_scale(str name, Tensor scale, Tensor result, const Operand* lef
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
     common_device(scale, result, name)
     if scale.dtype_code != DT_FLOAT32:
-        raise TypeError(f"{name}: scale is a tensor of {DTYPES[scale.dtype_code].name}; a number "
-                        "or a tensor of float32 is needed")
+        raise TypeError(f"{name}: scale: got a tensor of {DTYPES[scale.dtype_code].name}; "
+                        "expected a number or a tensor of float32")
     if dtype_kind(result.dtype_code) != KIND_FLOAT:
-        raise TypeError(f"{name}: a scale that is a tensor needs a floating-point product, not "
-                        f"{DTYPES[result.dtype_code].name}")
+        raise TypeError(f"{name}: scale: got a tensor for a product of "
+                        f"{DTYPES[result.dtype_code].name}; expected a number, or a "
+                        "floating-point product")
     if not is_one and (scale.ndim_ != 1 or result.ndim_ < 1
                        or scale.shape_[0] != result.shape_[result.ndim_ - 1]):
-        raise ValueError(f"{name}: scale has shape {scale.shape}; one element, or one for each of "
-                         f"the last extent of {result.shape}, is needed")
+        raise ValueError(f"{name}: scale: got shape {scale.shape}; expected one element, or one "
+                         f"for each of the last extent of {result.shape}")
     broadcast_operand(scale, operand, result.ndim_, result.shape_)
     return check_extents(&target, operand, "scale")

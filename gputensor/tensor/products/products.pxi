@@ -15,13 +15,15 @@ cdef int set_factor(ProductCall call, str which, object value, double* real,
     cdef object number
     cdef int kind = number_kind(value)
     if kind < 0:
-        raise TypeError(f"{name}: {which} must be a number, not {type(value).__name__}")
+        raise TypeError(f"{name}: {which}: got {type(value).__name__}; expected a number")
     if is_whole(a) and is_whole(b):
         if kind > 1:
-            raise TypeError(f"{name}: {which} is {value!r}; a product of integers needs an integer")
+            raise TypeError(f"{name}: {which}: got {value!r}; expected an integer for a product "
+                            "of integers")
         return split_integer(int(value), real, imag)
     if kind == 3 and not dtype_is_complex(a.dtype_code) and not dtype_is_complex(b.dtype_code):
-        raise TypeError(f"{name}: {which} is {value!r}; a product of real numbers needs a real one")
+        raise TypeError(f"{name}: {which}: got {value!r}; expected a real number for a product of "
+                        "real numbers")
     number = complex(value)
     real[0] = number.real
     imag[0] = number.imag
@@ -35,7 +37,7 @@ cdef bint is_whole(Tensor tensor) noexcept:
 
 cdef int need_ndim(str name, str which, Tensor tensor, int ndim) except -1:
     if tensor.ndim_ != ndim:
-        raise ValueError(f"{name}: {which} has {tensor.ndim_} dimensions; {ndim} are needed")
+        raise ValueError(f"{name}: {which}: got {tensor.ndim_} dimensions; expected {ndim}")
     return 0
 
 
@@ -142,7 +144,8 @@ def bmm(input, mat2, /, *, out=None, out_dtype=None, precision=None):
     need_ndim("bmm", "input", a, 3)
     need_ndim("bmm", "mat2", b, 3)
     if a.shape_[0] != b.shape_[0]:
-        raise ValueError(f"bmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
+        raise ValueError(f"bmm: mat2: got {b.shape_[0]} matrices; expected {a.shape_[0]}, as in "
+                         "the first batch")
     return matmul(a, b, out=out, out_dtype=out_dtype, precision=precision)
 
 
@@ -212,15 +215,16 @@ def vecdot(x1, x2, /, *, axis=-1, precision=None):
     cdef int ndim = a.ndim_ if a.ndim_ > b.ndim_ else b.ndim_
     cdef int from_end
     if a.ndim_ < 1 or b.ndim_ < 1:
-        raise ValueError("vecdot: operands of one dimension or more are needed")
+        raise ValueError("vecdot: x1 and x2: got 0 dimensions; expected 1 or more")
     from_end = axis_argument(axis, ndim, "vecdot") - ndim
     if from_end < -a.ndim_ or from_end < -b.ndim_:
-        raise ValueError(f"vecdot: axis {axis} is not an axis of {a.shape} and {b.shape}")
+        raise ValueError(f"vecdot: axis: got {axis}; expected an axis of {a.shape} and {b.shape}")
     if ndim + 1 > MAX_NDIM:
-        raise ValueError(f"vecdot: at most {MAX_NDIM - 1} dimensions are allowed")
+        raise ValueError(f"vecdot: x1 and x2: got {MAX_NDIM} dimensions; expected at most "
+                         f"{MAX_NDIM - 1}")
     if a.shape_[a.ndim_ + from_end] != b.shape_[b.ndim_ + from_end]:
-        raise ValueError(f"vecdot: the vectors of {a.shape} and {b.shape} along axis {axis} have "
-                         "different lengths")
+        raise ValueError(f"vecdot: x1 and x2: got shapes {a.shape} and {b.shape}; expected equal "
+                         f"lengths along axis {axis}")
     call = product_call("vecdot", with_matrix(a, a.ndim_ + from_end, True),
                         with_matrix(b, b.ndim_ + from_end, False))
     call.set_result(None, None, precision)
@@ -342,7 +346,8 @@ def baddbmm(input, batch1, batch2, *, beta=1, alpha=1, activation=None, out=None
     need_ndim("baddbmm", "batch1", a, 3)
     need_ndim("baddbmm", "batch2", b, 3)
     if a.shape_[0] != b.shape_[0]:
-        raise ValueError(f"baddbmm: the batches have {a.shape_[0]} and {b.shape_[0]} matrices")
+        raise ValueError(f"baddbmm: batch2: got {b.shape_[0]} matrices; expected {a.shape_[0]}, "
+                         "as in the first batch")
     call = product_call("baddbmm", a, b)
     call.set_result(out, out_dtype, precision)
     call.add(input, beta, alpha, activation)

@@ -21,22 +21,24 @@ _GROUP_SIZES = (32, 64, 128)
 def _quantize(weight, group_size, largest, name):
     """Integers ``[n, k]`` and scales ``[groups, n]``, as arrays."""
     if not isinstance(weight, Tensor):
-        raise TypeError(f"{name}: weight must be a Tensor, not {type(weight).__name__}")
+        raise TypeError(f"{name}: weight: got {type(weight).__name__}; expected a Tensor")
     if weight.dtype not in (float16, bfloat16, float32):
-        raise TypeError(f"{name}: weight is {weight.dtype}; float16, bfloat16 or float32 is needed")
+        raise TypeError(
+            f"{name}: weight: got {weight.dtype}; expected float16, bfloat16 or float32"
+        )
     if weight.ndim != 2 or weight.shape[1] == 0:
-        raise ValueError(f"{name}: weight has shape {weight.shape}; (n, k) with k > 0 is needed")
+        raise ValueError(f"{name}: weight: got shape {weight.shape}; expected (n, k) with k > 0")
     n, k = weight.shape
     if group_size is None:
         group_size = k
     elif group_size not in _GROUP_SIZES or k % group_size:
         raise ValueError(
-            f"{name}: group_size is {group_size}; it may be None (all {k} terms) or one of "
+            f"{name}: group_size: got {group_size}; expected None (all {k} terms) or one of "
             f"{_GROUP_SIZES} that divides them"
         )
     values = weight.numpy().astype(np.float32).reshape(n, k // group_size, group_size)
     if not np.isfinite(values).all():
-        raise ValueError(f"{name}: weight has elements that are not finite")
+        raise ValueError(f"{name}: weight: got elements that are not finite; expected finite ones")
     # The integers are made with the scales as they are stored.
     scales = (np.abs(values).max(axis=2) / largest).astype(weight.dtype)
     scales[scales == 0] = 1
@@ -132,13 +134,17 @@ def pack_int4(values):
     array([[-8,  7,  3]], dtype=int8)
     """
     if not isinstance(values, Tensor) or values.dtype != np.int8:
-        raise TypeError("pack_int4: values must be an int8 Tensor")
+        raise TypeError(
+            f"pack_int4: values: got {getattr(values, 'dtype', type(values).__name__)}; expected "
+            "an int8 Tensor"
+        )
     if values.ndim != 2:
-        raise ValueError(f"pack_int4: values have shape {values.shape}; (n, k) is needed")
+        raise ValueError(f"pack_int4: values: got shape {values.shape}; expected (n, k)")
     array = values.numpy()
     if array.size and (array.min() < -8 or array.max() > 7):
         raise ValueError(
-            f"pack_int4: values go from {array.min()} to {array.max()}; 4 bits hold -8 to 7"
+            f"pack_int4: values: got {array.min()} to {array.max()}; expected -8 to 7, which 4 "
+            "bits hold"
         )
     return asarray(int4_layout.pack(array), device=values.device)
 
@@ -161,12 +167,15 @@ def unpack_int4(packed, shape):
     try:
         n, k = (operator.index(extent) for extent in shape)
     except (TypeError, ValueError):
-        raise TypeError(f"unpack_int4: shape is {shape!r}; two ints, n and k, are needed") from None
+        raise TypeError(f"unpack_int4: shape: got {shape!r}; expected two ints, n and k") from None
     if not isinstance(packed, Tensor) or packed.dtype != np.uint8:
-        raise TypeError("unpack_int4: packed must be a uint8 Tensor")
+        raise TypeError(
+            f"unpack_int4: packed: got {getattr(packed, 'dtype', type(packed).__name__)}; "
+            "expected a uint8 Tensor"
+        )
     if packed.shape != int4_layout.packed_shape(n, k):
         raise ValueError(
-            f"unpack_int4: packed has shape {packed.shape}; {n} features of {k} terms have "
-            f"{int4_layout.packed_shape(n, k)}"
+            f"unpack_int4: packed: got shape {packed.shape}; expected "
+            f"{int4_layout.packed_shape(n, k)} for {n} features of {k} terms"
         )
     return asarray(int4_layout.unpack(packed.numpy(), n, k), device=packed.device)

@@ -6,32 +6,33 @@ cdef int check_weight(Tensor weight, int64_t n, int64_t k) except -1:
     elif weight.dtype_code == DT_UINT8:
         expected = int4_layout.packed_shape(n, k)
     else:
-        raise TypeError(f"quantized_linear: weight is {DTYPES[weight.dtype_code].name}; int8, or "
-                        "uint8 from pack_int4, is needed")
+        raise TypeError(f"quantized_linear: weight: got {DTYPES[weight.dtype_code].name}; "
+                        "expected int8, or uint8 from pack_int4")
     if weight.shape != expected:
-        raise ValueError(f"quantized_linear: weight has shape {weight.shape}; {n} features (the "
-                         f"last extent of scales) of {k} terms (that of x) have {expected}")
+        raise ValueError(f"quantized_linear: weight: got shape {weight.shape}; expected "
+                         f"{expected} for {n} features (the last extent of scales) of {k} terms "
+                         "(that of x)")
     return 0
 
 
 cdef int check_scales(Tensor scales, Tensor x, int64_t k) except -1:
     cdef int64_t groups
     if scales.dtype_code != x.dtype_code:
-        raise TypeError(f"quantized_linear: scales are {DTYPES[scales.dtype_code].name}; x is "
-                        f"{DTYPES[x.dtype_code].name}")
+        raise TypeError(f"quantized_linear: scales: got {DTYPES[scales.dtype_code].name}; "
+                        f"expected {DTYPES[x.dtype_code].name}, as x")
     groups = scales.shape_[0]
     if groups != 1 and (groups < 1 or k % groups or k // groups not in (32, 64, 128)):
-        raise ValueError(f"quantized_linear: {groups} rows of scales for {k} terms; a row holds "
-                         "for 32, 64, 128 or all terms")
+        raise ValueError(f"quantized_linear: scales: got {groups} rows for {k} terms; expected "
+                         "one for each 32, 64, 128 or all terms")
     return 0
 
 
 cdef int check_vector(Tensor bias, Tensor x, int64_t n) except -1:
     if bias.dtype_code != x.dtype_code:
-        raise TypeError(f"quantized_linear: the bias is {DTYPES[bias.dtype_code].name}; x is "
-                        f"{DTYPES[x.dtype_code].name}")
+        raise TypeError(f"quantized_linear: bias: got {DTYPES[bias.dtype_code].name}; expected "
+                        f"{DTYPES[x.dtype_code].name}, as x")
     if bias.ndim_ != 1 or bias.shape_[0] != n:
-        raise ValueError(f"quantized_linear: the bias has shape {bias.shape}; ({n},) is needed")
+        raise ValueError(f"quantized_linear: bias: got shape {bias.shape}; expected ({n},)")
     return 0
 
 
@@ -99,12 +100,13 @@ def quantized_linear(x, weight, scales, bias=None):
         if tensor is not None:
             common_device(a, tensor, "quantized_linear")
     if a.dtype_code not in (DT_FLOAT16, DT_BFLOAT16, DT_FLOAT32):
-        raise TypeError(f"quantized_linear: x is {DTYPES[a.dtype_code].name}; float16, bfloat16 or "
-                        "float32 is needed")
+        raise TypeError(f"quantized_linear: x: got {DTYPES[a.dtype_code].name}; expected float16, "
+                        "bfloat16 or float32")
     if a.ndim_ < 1 or a.shape_[a.ndim_ - 1] < 1:
-        raise ValueError(f"quantized_linear: x of shape {a.shape} has no terms")
+        raise ValueError(f"quantized_linear: x: got shape {a.shape}; expected terms along its "
+                         "last axis")
     if s.ndim_ != 2:
-        raise ValueError(f"quantized_linear: scales have shape {s.shape}; (groups, n) is needed")
+        raise ValueError(f"quantized_linear: scales: got shape {s.shape}; expected (groups, n)")
     n, k = s.shape_[1], a.shape_[a.ndim_ - 1]
     check_scales(s, a, k)
     check_weight(w, n, k)

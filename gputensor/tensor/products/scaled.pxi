@@ -10,10 +10,10 @@ cdef bint is_fp8_pair(Tensor a, Tensor b) noexcept:
 
 cdef int check_matrix(str name, str which, Tensor matrix) except -1:
     if dtype_kind(matrix.dtype_code) != KIND_SMALL:
-        raise TypeError(f"{name}: {which} is {DTYPES[matrix.dtype_code].name}; float8_e4m3 or "
-                        "float8_e5m2 is needed")
+        raise TypeError(f"{name}: {which}: got {DTYPES[matrix.dtype_code].name}; expected "
+                        "float8_e4m3 or float8_e5m2")
     if matrix.ndim_ != 2:
-        raise ValueError(f"{name}: {which} has {matrix.ndim_} dimensions; 2 are needed")
+        raise ValueError(f"{name}: {which}: got {matrix.ndim_} dimensions; expected 2")
     return 0
 
 
@@ -29,7 +29,7 @@ cdef Tensor scale_matrix(str name, str which, object value, Tensor matrix, bint 
     scale = tensor_argument(value, name)
     common_device(matrix, scale, name)
     if scale.dtype_code != DT_FLOAT32:
-        raise TypeError(f"{name}: {which} is {DTYPES[scale.dtype_code].name}; float32 is needed")
+        raise TypeError(f"{name}: {which}: got {DTYPES[scale.dtype_code].name}; expected float32")
     if scale.size_ == 1 and scale.ndim_ <= 2:
         shape[0] = shape[1] = strides[0] = strides[1] = 1
         return view_tensor(scale, scale.ptr, 2, shape, strides)
@@ -39,9 +39,9 @@ cdef Tensor scale_matrix(str name, str which, object value, Tensor matrix, bint 
         allowed = [(rows, 1), (rows, blocks[1]), blocks]
         if is_right:
             allowed = [(columns, lines) for lines, columns in allowed]
-        raise ValueError(f"{name}: {which} has shape {scale.shape}; for an operand of shape "
-                         f"{matrix.shape} it may have one element, {allowed[0]} (rows), "
-                         f"{allowed[1]} (blocks of 128 terms) or {allowed[2]} (128 x 128 blocks)")
+        raise ValueError(f"{name}: {which}: got shape {scale.shape}; expected one element, "
+                         f"{allowed[0]} (rows), {allowed[1]} (blocks of 128 terms) or "
+                         f"{allowed[2]} (128 x 128 blocks) for an operand of shape {matrix.shape}")
     return scale
 
 
@@ -51,12 +51,11 @@ cdef Tensor bias_vector(str name, Tensor bias, Tensor result):
         dtype = DT_FLOAT32
     common_device(bias, result, name)
     if bias.dtype_code != dtype:
-        raise TypeError(f"{name}: the bias is {DTYPES[bias.dtype_code].name}; "
-                        f"{DTYPES[dtype].name} is needed for a result of "
-                        f"{DTYPES[result.dtype_code].name}")
+        raise TypeError(f"{name}: bias: got {DTYPES[bias.dtype_code].name}; expected "
+                        f"{DTYPES[dtype].name} for a result of {DTYPES[result.dtype_code].name}")
     if bias.ndim_ != 1 or bias.shape_[0] != result.shape_[1]:
-        raise ValueError(f"{name}: the bias has shape {bias.shape}; one value for each of the "
-                         f"last extent of {result.shape} is needed")
+        raise ValueError(f"{name}: bias: got shape {bias.shape}; expected one value for each of "
+                         f"the last extent of {result.shape}")
     return bias
 
 
@@ -66,8 +65,8 @@ cdef Tensor result_scale(str name, object value, Tensor result):
     cdef int64_t[2] strides
     common_device(scale, result, name)
     if scale.dtype_code != DT_FLOAT32 or scale.size_ != 1:
-        raise TypeError(f"{name}: scale_result is {DTYPES[scale.dtype_code].name} of shape "
-                        f"{scale.shape}; one element of float32 is needed")
+        raise TypeError(f"{name}: scale_result: got {DTYPES[scale.dtype_code].name} of shape "
+                        f"{scale.shape}; expected one element of float32")
     shape[0], shape[1] = result.shape_[0], result.shape_[1]
     strides[0] = strides[1] = 0
     return view_tensor(scale, scale.ptr, 2, shape, strides)
@@ -92,9 +91,9 @@ cdef Tensor scaled_product(ProductCall call):
     if out_dtype < 0:
         out_dtype = DT_BFLOAT16
     if out_dtype not in (DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2):
-        raise TypeError(f"{name}: a product of {DTYPES[a.dtype_code].name} and "
-                        f"{DTYPES[b.dtype_code].name} gives bfloat16, float16, float32 or fp8, not "
-                        f"{DTYPES[out_dtype].name}")
+        raise TypeError(f"{name}: out_dtype: got {DTYPES[out_dtype].name} for a product of "
+                        f"{DTYPES[a.dtype_code].name} and {DTYPES[b.dtype_code].name}; expected "
+                        "bfloat16, float16, float32 or fp8")
     given.scale_a = given.scale_b = given.bias = given.result_scale = NULL
     given.activation, given.is_fast = call.options.activation, call.is_fast
     given.precision = call.options.precision

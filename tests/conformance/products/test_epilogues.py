@@ -177,23 +177,23 @@ def test_an_activation_is_of_the_product_whatever_type_comes_first(place):
     )
     for left, right in ((a, b), (b, a)):
         for call in (gt.matmul, gt.linear, lambda *x, **how: gt.addmm(b, *x, **how)):
-            with pytest.raises(TypeError, match="floating-point product, not complex128"):
+            with pytest.raises(TypeError, match="activation: got a product of complex128"):
                 call(left, right, activation="gelu")
 
 
 def test_wrong_steps_are_named(place):
     x, w = gt.ones((2, 3), device=place), gt.ones((4, 3), device=place)
-    with pytest.raises(ValueError, match=r"linear: scale has shape \(3,\); one element, or one"):
+    with pytest.raises(ValueError, match=r"linear: scale: got shape \(3,\)"):
         gt.linear(x, w, scale=gt.ones((3,), device=place))
-    with pytest.raises(TypeError, match="linear: scale is a tensor of float64"):
+    with pytest.raises(TypeError, match="linear: scale: got a tensor of float64"):
         gt.linear(x, w, scale=gt.ones((), dtype=gt.float64, device=place))
-    with pytest.raises(TypeError, match="linear: scale must be a number, not str"):
+    with pytest.raises(TypeError, match="linear: scale: got str; expected a number"):
         gt.linear(x, w, scale="2")
-    with pytest.raises(TypeError, match="linear: residual is float64; the product is float32"):
+    with pytest.raises(TypeError, match="linear: residual: got float64; expected float32, that of"):
         gt.linear(x, w, residual=gt.ones((2, 4), dtype=gt.float64, device=place))
     with pytest.raises(ValueError, match="linear: .*does not broadcast"):
         gt.linear(x, w, activation="relu", residual=gt.ones((3, 4), device=place))
-    with pytest.raises(TypeError, match="matmul: an activation needs a floating-point product"):
+    with pytest.raises(TypeError, match="matmul: activation: got a product of int32"):
         gt.matmul(x.astype(gt.int32), w.astype(gt.int32).mT, activation="relu")
     base = gt.ones((4, 4), device=place)
     with pytest.raises(ValueError, match="out shares memory with residual"):

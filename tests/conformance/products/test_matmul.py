@@ -241,15 +241,19 @@ def test_shapes_that_do_not_fit_are_named(where, a, b, text):
 
 def test_wrong_arguments_are_refused(where):
     a = gt.ones((2, 2), device=where)
-    with pytest.raises(TypeError, match="a Tensor is needed"):
+    with pytest.raises(
+        TypeError, match=r"argument: got list; expected a Tensor \(asarray makes one of an array or"
+    ):
         gt.matmul(a, [[1.0, 2.0], [3.0, 4.0]])
-    with pytest.raises(TypeError, match="bool has no product"):
+    with pytest.raises(TypeError, match="dtype: got bool, which has no product"):
         gt.matmul(a == a, a == a)
     with pytest.raises(ValueError, match="out has shape"):
         gt.matmul(a, a, out=gt.ones((3, 2), device=where))
     with pytest.raises(TypeError, match="out_dtype|no product"):
         gt.matmul(a, a, out=gt.ones((2, 2), dtype=gt.float16, device=where))
-    with pytest.raises(ValueError, match="float32 precision"):
+    with pytest.raises(
+        ValueError, match=r"float32: got 'exactest'; expected one of \['bf16', 'bf16x9', 'high'"
+    ):
         gt.matmul(a, a, precision="exactest")
     with pytest.raises(ValueError, match="more than one index"):
         gt.matmul(a, a, out=gt.broadcast_to(gt.ones((1, 2), device=where), (2, 2)))

@@ -295,10 +295,12 @@ def test_product_in_place_keeps_shape_and_kind(place):
     x = gt.ones((3, 3), device=place)
     x @= x
     assert x.tolist() == [[3.0] * 3] * 3
-    with pytest.raises(ValueError, match=r"@=: the product has shape \(3,\)"):
+    with pytest.raises(
+        ValueError, match=r"@=: product: got shape \(3,\); expected \(3, 3\), that of the tensor"
+    ):
         x @= gt.ones(3, device=place)
     counts = gt.ones((3, 3), dtype="int32", device=place)
-    with pytest.raises(TypeError, match="@=: dtype int32 cannot take a product of dtype float32"):
+    with pytest.raises(TypeError, match="@=: product: got dtype float32"):
         counts @= x / 2
     assert counts.tolist() == [[1] * 3] * 3
 
@@ -314,7 +316,7 @@ def test_composed_functions_take_integers_and_numbers_as_floats(place, name):
     check_same(
         getattr(gt, name)(y, 5), getattr(np, name)(b.astype(np.float32), np.float32(5)), 2**-20
     )
-    with pytest.raises(TypeError, match=f"{name}: a Tensor is needed"):
+    with pytest.raises(TypeError, match=f"{name}: argument: got float; expected a Tensor"):
         getattr(gt, name)(1.0, 2.0)
 
 
@@ -333,7 +335,9 @@ def test_float8_is_selected_like_every_dtype(place, rng, dtype):
 def test_operands_on_two_devices_are_refused(place):
     x = gt.ones(2, device=place)
     other = gt.ones(2, device=-1 if place != -1 else device_of("deferred-a"))
-    with pytest.raises(ValueError, match="add: the operands are on different devices"):
+    with pytest.raises(
+        ValueError, match=r"add: operands: got .*; expected one device \(move a tensor with"
+    ):
         x + other
 
 

@@ -131,7 +131,7 @@ def test_reduction_of_nothing_follows_the_definition(place):
     check_same(gt.mean(x, axis=1), np.full(3, np.nan, np.float32))
     check_same(gt.sum(x, axis=0), np.zeros(0, np.float32))
     for name in ("max", "min", "argmax", "argmin"):
-        with pytest.raises(ValueError, match=f"{name}: axis 1 has no elements"):
+        with pytest.raises(ValueError, match=f"{name}: axis 1: got no elements"):
             getattr(gt, name)(x, axis=1)
         assert getattr(gt, name)(x, axis=0).shape == (0,)
 
@@ -156,9 +156,9 @@ def test_out_takes_the_result_also_when_it_overlaps_the_input(place, rng):
     check_same(out, a.max(1))
     gt.sum(x, axis=0, out=x[1])
     check_same(x[1], a.sum(0), 1e-5)
-    with pytest.raises(ValueError, match=r"sum: out has shape \(4,\); the result has \(\)"):
+    with pytest.raises(ValueError, match=r"sum: out: got shape \(4,\); expected \(\), that of the"):
         gt.sum(x, out=out)
-    with pytest.raises(TypeError, match="cannot take a result of float32"):
+    with pytest.raises(TypeError, match="out: got dtype int32; expected one that can take a"):
         gt.sum(x, axis=0, out=gt.zeros(4, dtype="int32", device=place))
 
 

@@ -145,7 +145,7 @@ def test_ints_beyond_64_bits_are_taken_as_floats_only(place):
         got = gt.asarray(value, dtype="float32", device=place)
         check_same(got, np.asarray(value, "float32"))
     check_same(gt.asarray([2**70, 1.5], device=place), np.array([2**70, 1.5], "float32"))
-    with pytest.raises(TypeError, match="a list of unequal or unsupported parts"):
+    with pytest.raises(TypeError, match="obj: got list of unequal or unsupported parts"):
         gt.asarray([2**70, None], device=place)
 
 
@@ -154,7 +154,7 @@ def test_asarray_of_a_tensor_shares_unless_told(place):
     assert gt.asarray(x) is x
     assert gt.asarray(x, copy=True).data_ptr() != x.data_ptr()
     assert gt.asarray(x, dtype="int32").dtype == gt.int32
-    with pytest.raises(ValueError, match="copy is False"):
+    with pytest.raises(ValueError, match="copy: got False; expected True or None, since dtype"):
         gt.asarray(x, dtype="int32", copy=False)
 
 
@@ -166,7 +166,7 @@ def test_scalars_and_lists(place):
         x.item()
     with pytest.raises(ValueError, match="expected one element"):
         bool(x)
-    with pytest.raises(TypeError, match="only a tensor of integers"):
+    with pytest.raises(TypeError, match=r"index: got a tensor of dtype float32 and shape \(\)"):
         range(x[0, 0])
     np.testing.assert_array_equal(np.asarray(x), [[1.5, 2.5]])
 
@@ -268,9 +268,9 @@ def test_tensor_tells_what_it_is(place):
     assert x.device == gt.Device(place)
     assert {x: 1}[x] == 1
     for arguments in ((), ([1, 2],), (2, 3)):
-        with pytest.raises(TypeError, match="no constructor: use asarray"):
+        with pytest.raises(TypeError, match="Tensor: got a call of its constructor"):
             gt.Tensor(*arguments)
-    with pytest.raises(TypeError, match="no constructor: use asarray"):
+    with pytest.raises(TypeError, match="Tensor: got a call of its constructor"):
         gt.Tensor(shape=2)
     with pytest.raises(TypeError, match="0 dimensions"):
         len(gt.zeros((), device=place))

@@ -85,11 +85,15 @@ def test_the_environment_chooses_the_library(text, name):
 def test_a_wrong_library_name_is_refused():
     from gputensor.blas.libraries import from_environment
 
-    with pytest.raises(ValueError, match="GPUTENSOR_BLAS_PREFER_CUBLASLT is 'yes'"):
+    with pytest.raises(ValueError, match="GPUTENSOR_BLAS_PREFER_CUBLASLT: got 'yes'"):
         from_environment("yes")
-    with pytest.raises(ValueError, match="library is 'mkl'"):
+    with pytest.raises(
+        ValueError, match=r"library: got 'mkl'; expected one of \['auto', 'cublas', 'cublaslt'\]"
+    ):
         blas.preferred_blas_library("mkl")
-    with pytest.raises(ValueError, match=r"library is \['cublas'\]"):
+    with pytest.raises(
+        ValueError, match=r"library: got \['cublas'\]; expected one of \['auto', 'cublas'"
+    ):
         blas.preferred_blas_library(["cublas"])
 
 
@@ -152,7 +156,10 @@ def test_padding_can_be_fixed_for_measurements():
     finally:
         pad.padding("auto")
     for wrong in ("always", ["all"]):
-        with pytest.raises(ValueError, match="padding is .*; it may be one of"):
+        with pytest.raises(
+            ValueError,
+            match=r"padding: got .*; expected one of \['all', 'auto', 'inputs', 'never'\]",
+        ):
             pad.padding(wrong)
 
 
@@ -179,7 +186,7 @@ def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, 
         with pytest.raises(ValueError, match=variable):
             FromEnvironment({variable: text})
         if text.isdecimal() and int(text) != 5:
-            with pytest.raises(ValueError, match=f"it must be 1 to {most}"):
+            with pytest.raises(ValueError, match=f"got .*; expected 1 to {most}"):
                 getattr(tunable, setter)(int(text))
     assert most in vars(FromEnvironment({variable: str(most)})).values()
 
@@ -200,7 +207,7 @@ def test_a_bad_variable_is_told_when_it_is_asked_for_and_not_by_the_import(name)
         [sys.executable, "-c", code], env=environment, capture_output=True, text=True, timeout=300
     )
     assert done.stderr == ""
-    assert done.stdout == f"GPUTENSOR_{name} is 'maybe'; it may be 0 or 1\n"
+    assert done.stdout == f"GPUTENSOR_{name}: got 'maybe'; expected 0 or 1\n"
 
 
 def test_results_that_cannot_be_read_do_not_enable_them(tmp_path):
@@ -210,7 +217,9 @@ def test_results_that_cannot_be_read_do_not_enable_them(tmp_path):
     tunable.set_filename(tmp_path / "results.json")
     (tmp_path / "results.json").write_text("[]")
     try:
-        with pytest.raises(ValueError, match="is not a file of tuned results"):
+        with pytest.raises(
+            ValueError, match=r"results\.json: got .*; expected a file of tuned results"
+        ):
             tunable.enable()
         assert not tunable.is_enabled()
         tunable.set_filename("/dev/null")  # no file, so there is nothing to read
@@ -235,7 +244,9 @@ def test_files_of_tuned_products_are_checked(tmp_path):
     path = tmp_path / "results.json"
     for text in ("", "[]", "[" * 100_000, '{"results": [{"problem": {}}]}', '{"results": 3}'):
         path.write_text(text)
-        with pytest.raises(ValueError, match="is not a file of tuned results"):
+        with pytest.raises(
+            ValueError, match=r"results\.json: got .*; expected a file of tuned results"
+        ):
             tunable.read_file(path)
     good = {
         "device": "GPU X",
@@ -261,7 +272,9 @@ def test_files_of_tuned_products_are_checked(tmp_path):
         {"measured": float("inf")},
     ):
         path.write_text(json.dumps({"results": [good, {**good, **change}]}))
-        with pytest.raises(ValueError, match="is not a file of tuned results"):
+        with pytest.raises(
+            ValueError, match=r"results\.json: got .*; expected a file of tuned results"
+        ):
             tunable.read_file(path)
     assert tunable.get_results() == []
     path.write_text('{"results": []}')
@@ -277,7 +290,9 @@ def test_tuned_results_that_cannot_be_read_are_not_enabled(tmp_path, monkeypatch
     path = tmp_path / "results.json"
     path.write_text('{"results": [')
     monkeypatch.setattr(tunable._settings, "filename", str(path))
-    with pytest.raises(ValueError, match="is not a file of tuned results"):
+    with pytest.raises(
+        ValueError, match=r"results\.json: got .*; expected a file of tuned results"
+    ):
         tunable.enable(True)
     assert not tunable.is_enabled()
 

@@ -200,13 +200,18 @@ def test_a_call_setting_wins_over_the_scope():
 
 
 def test_wrong_values_are_named():
-    with pytest.raises(ValueError, match="float32 precision is 'exact'"):
+    with pytest.raises(
+        ValueError, match=r"float32: got 'exact'; expected one of \['bf16', 'bf16x9', 'high'"
+    ):
         blas.float32_matmul_precision("exact")
-    with pytest.raises(TypeError, match="float32 precision must be a string, not 32"):
+    with pytest.raises(TypeError, match="float32: got int; expected a string"):
         blas.Precision(float32=32)
-    with pytest.raises(TypeError, match="deterministic must be True or False"):
+    with pytest.raises(TypeError, match="deterministic: got 1; expected True or False"):
         blas.deterministic(1)
-    with pytest.raises(ValueError, match="not both"):
+    with pytest.raises(ValueError, match="precision: got allow_tf32 and float32"):
         blas.Precision(allow_tf32=True, float32="high")
-    with pytest.raises(TypeError, match="precision must be"):
+    with pytest.raises(
+        TypeError,
+        match=r"precision: got int; expected None, a string or a gputensor\.blas\.Precision",
+    ):
         compute_type_name(FLOAT32, 3)

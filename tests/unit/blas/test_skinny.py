@@ -154,7 +154,7 @@ def test_what_does_not_fit_is_refused():
     assert not small_m.skinny_run(0, 0, PLAIN, (12, 12), (4, 64, 64), fits, (64, 64, 64, 0))
     types, sizes = (FLOAT32, FLOAT32), (4, 64, 64)
     assert not small_m.skinny_run(0, 0, INT8, types, sizes, fits, (64, 64, 64, 0))
-    with pytest.raises(ValueError, match="splits is 3"):
+    with pytest.raises(ValueError, match="splits: got 3; expected 0, 1, 2, 4 or 8"):
         small_m.skinny_configure(splits=3)
-    with pytest.raises(ValueError, match="4 times 5 warps"):
+    with pytest.raises(ValueError, match="warps: got 4 times 5; expected at most 16 in a block"):
         small_m_mma.skinny_mma_configure(row_warps=4, k_warps=5)

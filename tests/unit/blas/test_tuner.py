@@ -165,5 +165,5 @@ def test_a_product_that_no_library_has_is_an_error(monkeypatch):
         def plan(self, algorithm):
             return 0
 
-    with pytest.raises(ValueError, match="no library has this product"):
+    with pytest.raises(ValueError, match="signature: got a product that no library has"):
         tuned(monkeypatch, Without({}, proposed=[]))

@@ -168,7 +168,7 @@ def test_numbers_of_closed_devices_are_given_out_again_after_the_slots_closed():
 
 
 def test_only_devices_that_open_host_made_are_closed():
-    with pytest.raises(ValueError, match="device is -1"):
+    with pytest.raises(ValueError, match="device: got -1; expected a device that open_host made"):
         registry.close_host(-1)
     with pytest.raises(DeviceError, match="is not open"):
         registry.close_host(-30)
@@ -232,11 +232,14 @@ def test_overlapping_ranges_copy_as_if_through_a_buffer(open_calls):
 
 
 def test_misuse_of_the_python_face_is_an_error_that_names_it():
-    with pytest.raises(ValueError, match="k is -1"):
+    with pytest.raises(
+        ValueError,
+        match="k: got -1; expected the number of a call from 1, or 0 to turn the failure",
+    ):
         registry.fail_call(-1, -1)
     with pytest.raises(ValueError, match="'mem_allot'"):
         registry.fail_call(-1, 1, name="mem_allot")
     with pytest.raises(DeviceError, match="open_host"):
         registry.device_name(-17)
-    with pytest.raises(ValueError, match="only a host device"):
+    with pytest.raises(ValueError, match="device: got 0, a CUDA device; expected a host device"):
         registry.leaks(0)

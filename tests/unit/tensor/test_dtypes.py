@@ -105,7 +105,9 @@ def test_python_types_and_aliases():
 
 @pytest.mark.parametrize("wrong", ["float7", object, "O", [1], 3.5, "S3", "datetime64[s]"])
 def test_unknown_dtype_is_refused_with_the_allowed_names(wrong):
-    with pytest.raises(TypeError, match=r"is not supported; allowed are bool, int8"):
+    with pytest.raises(
+        TypeError, match=r"dtype: got .*; expected bool, int8, int16, int32, int64, uint8, uint16"
+    ):
         dtype_code(wrong)
 
 
@@ -123,15 +125,17 @@ def test_iinfo_and_kinds():
         2**64 - 1,
         16,
     )
-    with pytest.raises(TypeError, match="an integer dtype is needed"):
+    with pytest.raises(TypeError, match="type: got float32; expected an integer dtype"):
         gt.iinfo("float32")
-    with pytest.raises(TypeError, match="a floating-point dtype is needed"):
+    with pytest.raises(TypeError, match="type: got int8; expected a floating-point dtype"):
         gt.finfo("int8")
     assert gt.isdtype(gt.bfloat16, "real floating")
     assert gt.isdtype("uint8", ("bool", "integral"))
     assert not gt.isdtype("complex64", "real floating")
     assert gt.isdtype("int8", gt.int8)
-    with pytest.raises(ValueError, match="is not a kind"):
+    with pytest.raises(
+        ValueError, match="kind: got 'whole'; expected 'bool', 'signed integer', 'unsigned integer'"
+    ):
         gt.isdtype("int8", "whole")
     assert gt.can_cast("float16", "bfloat16") is False
     assert gt.can_cast("bool", "int8") is True
@@ -146,5 +150,8 @@ def test_numpy_scalars_are_weak_in_result_type_as_in_operations():
 
 def test_none_is_no_dtype():
     for call in (gt.result_type, gt.finfo, lambda none: gt.isdtype(none, "real floating")):
-        with pytest.raises(TypeError, match="dtype: None is not supported"):
+        with pytest.raises(
+            TypeError,
+            match="dtype: got None; expected bool, int8, int16, int32, int64, uint8, uint16",
+        ):
             call(None)

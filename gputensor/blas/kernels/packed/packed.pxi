@@ -294,7 +294,7 @@ def packing(setting=None):
     global packed_mode
     if setting is not None:
         if setting not in PACKED_MODES:
-            raise ValueError(f"packing is {setting!r}; it may be one of {sorted(PACKED_MODES)}")
+            raise ValueError(f"packing: got {setting!r}; expected one of {sorted(PACKED_MODES)}")
         packed_mode = PACKED_MODES[setting]
     return {code: name for name, code in PACKED_MODES.items()}[packed_mode]
 

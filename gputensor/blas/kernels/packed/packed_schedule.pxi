@@ -139,6 +139,6 @@ def schedule_of(int64_t m, int64_t n, int64_t k, int itemsize, int clusters=66):
     """
     cdef Schedule schedule
     if min(m, n, k) < 1:
-        raise ValueError("sizes below 1 make no product")
+        raise ValueError(f"sizes: got {m}, {n}, {k}; expected 1 or more")
     schedule_choose(m, n, k, itemsize, clusters, &schedule)
     return schedule

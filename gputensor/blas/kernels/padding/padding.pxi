@@ -305,7 +305,7 @@ def padding(setting=None):
     global padding_mode
     if setting is not None:
         if not isinstance(setting, str) or setting not in PADDING_MODES:
-            raise ValueError(f"padding is {setting!r}; it may be one of {sorted(PADDING_MODES)}")
+            raise ValueError(f"padding: got {setting!r}; expected one of {sorted(PADDING_MODES)}")
         padding_mode = PADDING_MODES[setting]
     return {code: name for name, code in PADDING_MODES.items()}[padding_mode]
 

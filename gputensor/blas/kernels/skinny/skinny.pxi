@@ -342,9 +342,9 @@ def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
     """
     global skinny_forced_tiles, forced_warps, skinny_forced_stages, skinny_forced_splits
     if splits not in (0, 1, 2, 4, 8):
-        raise ValueError(f"splits is {splits}; it may be 0, 1, 2, 4 or 8")
+        raise ValueError(f"splits: got {splits}; expected 0, 1, 2, 4 or 8")
     if stages and not 2 <= stages <= 31:
-        raise ValueError(f"stages is {stages}; it may be 0 or 2 to 31")
+        raise ValueError(f"stages: got {stages}; expected 0 or 2 to 31")
     skinny_forced_tiles, forced_warps = tiles, warps
     skinny_forced_stages, skinny_forced_splits = stages, splits
 

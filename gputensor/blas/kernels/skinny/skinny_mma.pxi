@@ -260,8 +260,8 @@ cdef const Known* skinny_mma_known(const SmallProduct* product,
 cdef int need_shape(const SmallProduct* product, const SmallDevice* device,
                     SkinnyMmaBlockShape* shape) except -1:
     if not skinny_mma_choose_shape(product, device, shape):
-        raise ValueError(f"no block of a skinny product fits {device.shared_nbytes} bytes of "
-                         "shared memory")
+        raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected the room for a "
+                         "block of a skinny product")
     return 0
 
 
@@ -310,13 +310,14 @@ def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int sta
     global skinny_mma_forced_tiles, forced_row_warps, forced_k_warps
     global skinny_mma_forced_stages, skinny_mma_forced_splits
     if splits not in (0, 1, 2):
-        raise ValueError(f"splits is {splits}; it may be 0, 1 or 2")
+        raise ValueError(f"splits: got {splits}; expected 0, 1 or 2")
     if stages and not 2 <= stages <= SKINNY_MMA_MAX_STAGES:
-        raise ValueError(f"stages is {stages}; it may be 0 or 2 to {SKINNY_MMA_MAX_STAGES}")
+        raise ValueError(f"stages: got {stages}; expected 0 or 2 to {SKINNY_MMA_MAX_STAGES}")
     if tiles not in (0, 1, 2, 4):
-        raise ValueError(f"tiles is {tiles}; it may be 0, 1, 2 or 4")
+        raise ValueError(f"tiles: got {tiles}; expected 0, 1, 2 or 4")
     if not (0 <= row_warps and 0 <= k_warps and row_warps * k_warps <= MAX_WARPS):
-        raise ValueError(f"{row_warps} times {k_warps} warps; a block has up to {MAX_WARPS}")
+        raise ValueError(f"warps: got {row_warps} times {k_warps}; expected at most {MAX_WARPS} "
+                         "in a block")
     skinny_mma_forced_tiles, forced_row_warps, forced_k_warps = tiles, row_warps, k_warps
     skinny_mma_forced_stages, skinny_mma_forced_splits = stages, splits
     memset(known_shapes, 0, sizeof(known_shapes))

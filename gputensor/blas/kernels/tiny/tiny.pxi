@@ -174,5 +174,5 @@ def tile_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
     (16, 32, 0)
     """
     if min(m, n, k, batch) < 1:
-        raise ValueError("sizes below 1 make no product")
+        raise ValueError(f"sizes: got {m}, {n}, {k}, {batch}; expected 1 or more")
     return choose_tile(dtype, m, n, k, batch) if is_float(dtype) else 0

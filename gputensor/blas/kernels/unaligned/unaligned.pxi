@@ -264,5 +264,5 @@ def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
     (5, 5, 0)
     """
     if min(m, n, k, batch) < 1:
-        raise ValueError("sizes below 1 make no product")
+        raise ValueError(f"sizes: got {m}, {n}, {k}, {batch}; expected 1 or more")
     return split_of_sizes(dtype, False, True, m, n, k, batch)
