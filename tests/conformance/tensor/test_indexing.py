@@ -232,9 +232,7 @@ def test_leading_axes_of_one_are_let_go_in_every_assignment(place):
         a[key] = np.array([[[4.0, 5.0]]])
         x[key] = gt.asarray([[[4.0, 5.0]]], device=place)
         check_same(x, a)
-        with pytest.raises(
-            ValueError, match=r"shape \(2, 1\)"
-        ):
+        with pytest.raises(ValueError, match=r"shape \(2, 1\)"):
             x[key] = gt.zeros((2, 1), device=place)
 
 
