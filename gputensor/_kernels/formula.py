@@ -5,8 +5,11 @@ without columns. Its trees are nested tuples:
 
 ``("load", i)``
     The element of operand `i`; ``("load", i)`` of bool operands is a truth value.
-``("number", value)``, ``("column",)``
-    A constant, where "inf", "-inf" and "nan" stand for these; the number of the column.
+``("number", value)``, ``("column",)``, ``("row",)``
+    A constant, where "inf", "-inf" and "nan" stand for these; the number of the column; the number
+    of the row along the axis before the columns, 0 where there is none.
+``("columns",)``, ``("rows",)``
+    How many columns there are; how many rows along that axis.
 ``(operation, x, ...)``
     A row of ``operations.ELEMENTWISE`` by name: ``("exp", x)``, ``("where", c, a, b)``.
 ``("round", dtype, x)``
@@ -48,7 +51,7 @@ def _checked(tree, count, depth=0):
             type(rest[0]) in (int, float, bool) or rest[0] in ("inf", "-inf", "nan")
         )
         known = known and (type(rest[0]) is not int or abs(rest[0]) < 1 << 64)
-    elif head == "column":
+    elif head in ("column", "columns", "row", "rows"):
         known = not rest
     elif head in ("round", "fold"):
         names = _NAMES if head == "round" else FOLDS
@@ -97,6 +100,7 @@ class Formula:
             raise _fault(f"{len(self.nodes)} steps", f"at most {2 * MAX_STEPS}")
         if not self.loads:
             raise _fault("no operand", "at least one ('load', i)")
+        self.has_row = ("row",) in self.level
         self.folds = [node for node in self.nodes if node[0] == "fold"]
 
     def _visit(self, node):
@@ -121,7 +125,7 @@ class Formula:
     @staticmethod
     def parts(node):
         """The steps that a step needs, as trees."""
-        if node[0] in ("load", "number", "column"):
+        if node[0] in ("load", "number", "column", "columns", "row", "rows"):
             return ()
         return node[2:] if node[0] in ("round", "fold") else node[1:]
 

@@ -95,6 +95,10 @@ class _Text:
             return element if is_truth else f"narrow<C>(wide({element}))"
         if head == "column":
             return "(C)(column + v)"
+        if head == "row":
+            return "(C)(here % p.period)"
+        if head in ("columns", "rows"):
+            return "(C)p.columns" if head == "columns" else "(C)p.period"
         if head == "round":
             kind = _CUDA[node[1]]
             return f"(C)wide(narrow<{kind}>({self.value(node[2], False)}))"

@@ -4,6 +4,13 @@ from gputensor.tensor.core import Tensor
 
 _Axes = int | Sequence[int]
 
+def attention_weights(
+    scores: Tensor,
+    mask: Tensor | None,
+    length: Tensor | None,
+    dtype: object,
+    how: tuple[object, ...],
+) -> Tensor: ...
 def softmax(
     x: Tensor,
     axis: _Axes = -1,

@@ -7,10 +7,10 @@ heads that share keys are stacked, so that grouped queries copy no keys.
 import math
 
 from gputensor._arrays.dtypes import bfloat16 as bfloat16_
-from gputensor._arrays.dtypes import bool_, float16, float32, int64
+from gputensor._arrays.dtypes import float16, float32
 from gputensor._arrays.element_types import CODE_OF, DTYPES
 from gputensor.errors import argument_error
-from gputensor.nn import softmax
+from gputensor.nn import attention_weights
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import astype
@@ -61,25 +61,6 @@ def _check_shapes(query, key, value):
     return heads // kept if kept else 1
 
 
-def _band(queries, keys, device, is_causal, window, length):
-    """Which keys each query sees, of shape (..., queries, keys), or None when it sees all."""
-    if not is_causal and window is None and length is None:
-        return None
-    columns = arange(keys, dtype=int64, device=device)
-    end = keys if length is None else astype(length, int64)
-    if length is not None and length.ndim:
-        end = reshape(end, (*length.shape, 1, 1, 1))
-    # The last query is the one at the last key.
-    last = reshape(arange(queries, dtype=int64, device=device), (queries, 1)) + (end - queries)
-    seen = None if length is None else columns < end
-    if is_causal or window is not None:
-        before = columns <= last
-        seen = before if seen is None else functions.logical_and(seen, before)
-    if window is not None:
-        seen = functions.logical_and(seen, columns > last - window)
-    return seen
-
-
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, *, is_causal=False, scale=None, window=None, soft_cap=None,
     kv_length=None,
@@ -114,7 +95,7 @@ def scaled_dot_product_attention(
     """
     name = "scaled_dot_product_attention"
     shared = _check_shapes(query, key, value)
-    queries, keys, size = query.shape[-2], key.shape[-2], query.shape[-1]
+    keys, size = key.shape[-2], query.shape[-1]
     if window is not None and (not isinstance(window, int) or window < 1):
         raise argument_error(ValueError, f"{name}: window", window, "an integer above 0")
     if soft_cap is not None and not soft_cap > 0:
@@ -126,21 +107,11 @@ def scaled_dot_product_attention(
     # Scores of 16-bit floats are float32, which no product of theirs leaves.
     wide = float32 if query.dtype in _HALVES else None
     scores = _products(query, key.mT, shared, wide)
-    if soft_cap is not None:
-        scores = functions.tanh(scores * (scale / soft_cap)) * soft_cap
-        scale = 1.0
-    seen = _band(queries, keys, query.device, is_causal, window, kv_length)
-    mask = attn_mask
-    if seen is not None:
-        mask = seen if mask is None else _joined(seen, mask)
-    weights = softmax(scores, scale=scale, mask=mask, dtype=query.dtype)
+    weights = attention_weights(
+        scores, attn_mask, kv_length, query.dtype,
+        (scale, is_causal or window is not None, window, soft_cap),
+    )  # fmt: skip
     return _products(weights, value, shared)
-
-
-def _joined(seen, mask):
-    if mask.dtype == bool_:
-        return functions.logical_and(seen, mask)
-    return functions.where(seen, mask, -math.inf)
 
 
 def _products(a, b, shared, out_dtype=None):

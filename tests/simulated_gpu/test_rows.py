@@ -5,6 +5,7 @@ import pytest
 
 import gputensor as gt
 from gputensor import nn
+from tests.conformance.nn.test_attention import attention_program
 from tests.support.row_checks import DTYPES, close, row_program
 
 
@@ -24,3 +25,8 @@ def test_widths(shape, dtype, rng):
         want = powers / powers.sum(axis=axis, keepdims=True)
         got = nn.softmax(gt.asarray(values, device="cuda"), axis)
         close(f"softmax {shape} {axis}", got, want, dtype, 200 * want)
+
+
+def test_attention(rng):
+    for _ in range(8):
+        attention_program(rng, "cuda")

@@ -19,9 +19,10 @@ struct RowAxis {
 struct RowParameters {
     GPUTENSOR_POINTER(char) operands[ROW_OPERANDS];     // those that are read, then the results
     int64 rows, columns;
+    int64 period;                       // rows of the axis before the columns
     RowAxis axes[ROW_AXES];             // of the columns, then of the rows; innermost first
 };
-static_assert(sizeof(RowParameters) == 8 * ROW_OPERANDS + 16 + ROW_AXES * 8 * (1 + ROW_OPERANDS),
+static_assert(sizeof(RowParameters) == 8 * ROW_OPERANDS + 24 + ROW_AXES * 8 * (1 + ROW_OPERANDS),
               "both sides of a launch lay the parameters out alike");
 
 #ifndef GPUTENSOR_KERNEL

@@ -12,6 +12,7 @@ cdef class RowFormula:
     cdef readonly int loads
     cdef readonly int results
     cdef int folds
+    cdef bint has_row               # rows are in the order of their axes
     cdef tuple row_results          # which results have no columns
     cdef unordered_map[string, void*] kernels   # by variant; borrowed from `owned`
     cdef list owned

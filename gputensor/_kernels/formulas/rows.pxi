@@ -27,6 +27,7 @@ cdef extern from "gputensor/_kernels/cuda/row.h" namespace "gputensor" nogil:
         uint64_t[12] operands
         int64_t rows
         int64_t columns
+        int64_t period
         RowAxis[16] axes
 
     unsigned row_nbytes(int axes)
@@ -60,6 +61,7 @@ cdef class RowFormula:
         self.row_results = self.formula.row_results()
         self.results = len(self.row_results)
         self.folds = len(self.formula.folds)
+        self.has_row = self.formula.has_row
         self.owned = []
 
 
@@ -68,7 +70,8 @@ cdef inline int64_t magnitude(int64_t x) noexcept nogil:
 
 
 # The axes [first, last) of the operands, without those of one element, those that operand `by`
-# walks in the smallest steps first, neighbours that every operand walks as one merged.
+# walks in the smallest steps first (below 0: the last first), neighbours that every operand walks as
+# one merged.
 cdef int merge_axes(int count, const Operand* operands, int first, int last, int by,
                     RowAxis* axes) noexcept nogil:
     cdef int n = 0, merged = 0, i, j, k
@@ -81,7 +84,8 @@ cdef int merge_axes(int count, const Operand* operands, int first, int last, int
         for k in range(count):
             moved.strides[k] = operands[k].strides[i]
         j = n
-        while j > 0 and magnitude(axes[j - 1].strides[by]) >= magnitude(moved.strides[by]):
+        while j > 0 and (by < 0 or (
+                magnitude(axes[j - 1].strides[by]) >= magnitude(moved.strides[by]))):
             axes[j] = axes[j - 1]
             j -= 1
         axes[j] = moved
@@ -216,7 +220,8 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
         parameters.axes[0].size = 1
         for k in range(count):
             parameters.axes[0].strides[k] = 1
-    variant.kept_axes = merge_axes(count, operands, 0, kept_ndim, by,
+    parameters.period = operands[0].shape[kept_ndim - 1] if kept_ndim else 1
+    variant.kept_axes = merge_axes(count, operands, 0, kept_ndim, -1 if formula.has_row else by,
                                    parameters.axes + variant.column_axes)
     parameters.rows = product(parameters.axes + variant.column_axes, variant.kept_axes)
     variant.across = (

@@ -53,6 +53,10 @@ def run(trees, row_ndim, *operands):
             value = x if x.dtype == bool else cast(x, wide)
         elif head == "number":
             value = wide.type(float(node[1]))
+        elif head == "row":
+            value = np.arange(kept[-1] if kept else 1).astype(wide)[:, None]
+        elif head in ("columns", "rows"):
+            value = wide.type(columns if head == "columns" else (kept or (1,))[-1])
         elif head == "column":
             value = np.arange(columns).astype(wide)
         elif head == "round":
