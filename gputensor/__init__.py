@@ -34,7 +34,7 @@ _NAMES = {
         "iinfo int8 int16 int32 int64 isdtype uint8 uint16 uint32 uint64"
     ),
     "gputensor._arrays.promotion": "can_cast result_type",
-    "gputensor.errors": "DeviceError DriverError GpuTensorError OutOfMemoryError",
+    "gputensor.errors": "DeviceError DriverError GpuTensorError OutOfMemoryError TraceError",
     "gputensor.streams": (
         "Device Event ExternalStream Stream current_stream default_stream ordering set_stream "
         "stream synchronize"
@@ -63,6 +63,7 @@ _LATE = {
     ),
     "gputensor.nn": "group_norm layer_norm log_softmax logsumexp rms_norm softmax",
     "gputensor.nn.attention": "embedding rotary scaled_dot_product_attention",
+    "gputensor.programs": "Dim compile cond fori_loop jit scan spec while_loop",
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
         "isposinf isreal ldexp modf nan_to_num nextafter rad2deg round"
@@ -93,7 +94,7 @@ _LATE = {
         "nanvar ptp"
     ),
 }
-_MODULES = ("blas", "device", "graphs", "memory")
+_MODULES = ("blas", "device", "graphs", "memory", "programs")
 # Further names of the functions above that no method has.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
@@ -107,7 +108,19 @@ _PLACES = {name: module for module, names in _LATE.items() for name in names.spl
 __all__ = [
     *(name for names in (_NAMES | _LATE).values() for name in names.split()),
     *(name for name in _SPELLINGS if _SPELLINGS[name] in globals() or _SPELLINGS[name] in _PLACES),
-    *("blas", "device", "e", "graphs", "inf", "memory", "nan", "newaxis", "pi", "tensor"),
+    *(
+        "blas",
+        "device",
+        "e",
+        "graphs",
+        "inf",
+        "memory",
+        "nan",
+        "newaxis",
+        "pi",
+        "programs",
+        "tensor",
+    ),
     *("__array_api_version__", "__array_namespace_info__", "__version__"),
 ]
 globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})

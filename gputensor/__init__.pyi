@@ -3,6 +3,7 @@ from gputensor import blas as blas
 from gputensor import device as device
 from gputensor import graphs as graphs
 from gputensor import memory as memory
+from gputensor import programs as programs
 from gputensor._arrays.dtypes import bfloat16 as bfloat16
 from gputensor._arrays.dtypes import bool_ as bool_
 from gputensor._arrays.dtypes import complex64 as complex64
@@ -37,6 +38,7 @@ from gputensor.errors import DeviceError as DeviceError
 from gputensor.errors import DriverError as DriverError
 from gputensor.errors import GpuTensorError as GpuTensorError
 from gputensor.errors import OutOfMemoryError as OutOfMemoryError
+from gputensor.errors import TraceError as TraceError
 from gputensor.nn import group_norm as group_norm
 from gputensor.nn import layer_norm as layer_norm
 from gputensor.nn import log_softmax as log_softmax
@@ -46,6 +48,14 @@ from gputensor.nn import softmax as softmax
 from gputensor.nn.attention import embedding as embedding
 from gputensor.nn.attention import rotary as rotary
 from gputensor.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from gputensor.programs import Dim as Dim
+from gputensor.programs import compile as compile
+from gputensor.programs import cond as cond
+from gputensor.programs import fori_loop as fori_loop
+from gputensor.programs import jit as jit
+from gputensor.programs import scan as scan
+from gputensor.programs import spec as spec
+from gputensor.programs import while_loop as while_loop
 from gputensor.streams import Device as Device
 from gputensor.streams import Event as Event
 from gputensor.streams import ExternalStream as ExternalStream

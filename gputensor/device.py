@@ -4,6 +4,7 @@ Names and meanings follow ``torch.cuda``. A device argument is whatever :class:`
 is the current device. Asking a CUDA device for its facts does not open it.
 """
 
+import functools
 import os
 import platform
 import warnings
@@ -16,6 +17,7 @@ from gputensor._driver.registry import cuda_device_count, device_info
 from gputensor._driver.settings import host_capacity
 from gputensor.callable_module import make_callable
 from gputensor.errors import DeviceError, argument_error
+from gputensor.streams.order import tracer
 from gputensor.streams.queue import Device, set_device, synchronize
 
 __all__ = [
@@ -78,6 +80,21 @@ class DeviceProperties:
     pci_bus_id: str = ""
 
 
+def _fact(function):
+    """Have a traced function get the answer of the device that it is traced for."""
+
+    @functools.wraps(function)
+    def asked(*arguments, **named):
+        trace = tracer()
+        if trace is None:
+            return function(*arguments, **named)
+        device = named.get("device", arguments[0] if arguments else None)
+        return trace.fact(function.__name__, device)
+
+    return asked
+
+
+@_fact
 def device_count():
     """Return the number of CUDA devices that this process sees; 0 when CUDA cannot be used.
 
@@ -89,6 +106,7 @@ def device_count():
     return cuda_device_count()
 
 
+@_fact
 def is_available():
     """Return whether there is a CUDA device. Never an error.
 
@@ -133,6 +151,7 @@ def _nvml_sees_a_device():
         pynvml.nvmlShutdown()
 
 
+@_fact
 def current_device():
     """Return the number of this thread's current device: a CUDA ordinal, or -1 for the host device.
 
@@ -143,6 +162,7 @@ def current_device():
     return Device().number
 
 
+@_fact
 def get_device_properties(device=None):
     """Return the :class:`DeviceProperties` of a device.
 
@@ -190,6 +210,7 @@ def _processor_name():
     return platform.machine()
 
 
+@_fact
 def get_device_name(device=None):
     """Return what the maker calls a device.
 
@@ -199,6 +220,7 @@ def get_device_name(device=None):
     return get_device_properties(device).name
 
 
+@_fact
 def get_device_capability(device=None):
     """Return the compute capability of a CUDA device as ``(major, minor)``.
 
@@ -213,6 +235,7 @@ def get_device_capability(device=None):
     return properties.major, properties.minor
 
 
+@_fact
 def is_bf16_supported(device=None):
     """Return whether the device computes in bfloat16: capability 8.0 or newer, or the host device.
 
@@ -222,6 +245,7 @@ def is_bf16_supported(device=None):
     return Device(device).number < 0 or get_device_capability(device) >= (8, 0)
 
 
+@_fact
 def is_tf32_supported(device=None):
     """Return whether the device has TF32 products: CUDA capability 8.0 or newer.
 
@@ -231,6 +255,7 @@ def is_tf32_supported(device=None):
     return Device(device).number >= 0 and get_device_capability(device) >= (8, 0)
 
 
+@_fact
 def mem_get_info(device=None):
     """Return ``(free, total)`` bytes of a device as its driver says, other processes included.
 
@@ -241,6 +266,7 @@ def mem_get_info(device=None):
     return device_memory(Device(device).number)
 
 
+@_fact
 def can_device_access_peer(device, peer_device):
     """Return whether one CUDA device can read and write the memory of another directly.
 

@@ -14,6 +14,7 @@ __all__ = [
     "OutOfMemoryError",
     "ProgramError",
     "ProgramFileError",
+    "TraceError",
     "argument_error",
     "raise_for_status",
     "status_text",
@@ -157,6 +158,22 @@ class ProgramError(GpuTensorError, ValueError):
 
 class ProgramFileError(ProgramError):
     """A program file is damaged, or made to harm; nothing of it was used."""
+
+
+class TraceError(GpuTensorError, RuntimeError):
+    """A function does something that a program cannot hold, or not for all sizes.
+
+    The message has one form: ``model.py:31: PROBLEM; WAY OUT``.
+
+    Attributes
+    ----------
+    line : str
+        Where the traced function did it: ``"model.py:31"``.
+    """
+
+    def __init__(self, line, problem, way_out):
+        super().__init__(f"{line}: {problem}; {way_out}" if line else f"{problem}; {way_out}")
+        self.line = line
 
 
 class Described(str):

@@ -10,8 +10,8 @@ from gputensor._arrays cimport (
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
-    Tensor, axes_mask, broadcast_operand, broadcast_shape, common_device, dtype_argument,
-    empty_tensor, fill_with, flag_argument, tensor_argument, tensor_over, work_begin, work_end,
+    Tensor, axes_mask, broadcast_operand, broadcast_shape, dtype_argument, empty_tensor, fill_with,
+    flag_argument, on_one_device, tensor_argument, tensor_over, work_begin, work_end,
 )
 
 from gputensor._arrays.element_types import DTYPES

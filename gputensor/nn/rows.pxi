@@ -46,7 +46,9 @@ cdef list along_rows(str name, RowFormula formula, list tensors, int mask, int c
             kept_shape[kept_ndim] = 1 if mask >> i & 1 else x.shape_[i]
             kept_ndim += 1
     for one in tensors[1:]:
-        common_device(x, one, name)
+        if one.storage.device != device:
+            tensors = list(on_one_device(name, tuple(tensors), None))
+            return along_rows(name, formula, tensors, mask, code, keepdims)
         if one.ndim_ > ndim or broadcast_shape(shape, ndim, one, name) != ndim or any(
                 [shape[i] != x.shape_[i] for i in range(ndim)]):
             raise argument_error(ValueError, f"{name}: shape of an operand", one.shape,

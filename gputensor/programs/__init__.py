@@ -1,1 +1,22 @@
-"""Programs: functions of tensors, traced once, kept in a file, run without their source."""
+"""Programs: functions of tensors that are traced once, kept, and run without their Python code.
+
+The public names are those of ``gputensor`` itself; DESIGN.md has the words and invariants.
+"""
+
+from gputensor.programs.compile import compile, trace
+from gputensor.programs.control import cond, fori_loop, scan, while_loop
+from gputensor.programs.dims import Dim
+from gputensor.programs.jit import jit
+from gputensor.programs.tracing import spec
+
+__all__ = [
+    "Dim",
+    "compile",
+    "cond",
+    "fori_loop",
+    "jit",
+    "scan",
+    "spec",
+    "trace",
+    "while_loop",
+]

@@ -7,6 +7,8 @@ on the device first.
 import numpy as np
 
 from gputensor.errors import Described, argument_error
+from gputensor.streams.order import tracer
+from gputensor.tensor.core import device_number_of
 from gputensor.tensor.transfer import numpy
 
 __all__ = ["format_number", "represent"]
@@ -35,6 +37,9 @@ def represent(tensor):
     >>> gt.asarray([1, 2], device="host")
     tensor([1, 2], device='host', dtype=int64)
     """
+    trace = tracer()
+    if trace is not None and trace.number == device_number_of(tensor):
+        trace.refuse_value("print")
     is_large = tensor.size > THRESHOLD
     values = _corners(tensor) if is_large else numpy(tensor)
     kind = tensor.dtype.kind

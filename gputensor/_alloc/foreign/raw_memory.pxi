@@ -67,6 +67,28 @@ def raw_traceback(ptr):
     return StackFormatter().frames(_raw_memory_held(ptr).stack)
 
 
+def uncached_block(int device, uint64_t address):
+    """Return (address, requested bytes) of the uncached block that holds an address, or None.
+
+    Blocks are looked through from the newest on.
+    """
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef Block* block
+    cdef uint64_t start = 0
+    cdef size_t nbytes = 0
+    if a == NULL:
+        return None
+    with nogil:
+        device_lock(a)
+        block = a.uncached
+        while block != NULL and not block.ptr <= address < block.ptr + block.nbytes:
+            block = block.next
+        if block != NULL:
+            start, nbytes = block.ptr, block.requested
+        device_unlock(a)
+    return (start, nbytes) if start else None
+
+
 def device_memory(int device):
     """Return (free, total) bytes of a device, as its driver says. Opens the device."""
     cdef Driver* driver = driver_open(device)

@@ -65,6 +65,15 @@ cdef uint32_t precision_current() noexcept nogil:
     return (precision_default_get() & ~precision_scope_mask) | precision_scope_value
 
 
+def precision_flags():
+    """Return the flags of this thread's products, all settings resolved, as an int.
+
+    >>> precision_flags() >= 0
+    True
+    """
+    return precision_current()
+
+
 cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF:
     cdef uint32_t flags = precision_current()
     cdef Precision own

@@ -81,6 +81,8 @@ cdef class CUDAGraph:
         cdef uint64_t before = 0
         cdef uint64_t capture_id = 0
         cdef status_t status
+        if is_tracing():
+            current_tracer().refuse("a graph", "programs are captured when they run")
         if self.state != EMPTY:
             raise RuntimeError("this CUDAGraph holds a capture; reset() it or make another one")
         if capture_error_mode not in CAPTURE_ERROR_MODES:

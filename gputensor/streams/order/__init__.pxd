@@ -42,6 +42,13 @@ cdef int enter_stream(int device, uint64_t stream, object stream_object) except 
 cdef int leave() except -1
 
 
+# ---- traces
+
+# Whether a function is traced in this thread, and what traces it, or None; see set_tracer.
+cdef bint is_tracing() noexcept nogil
+cdef object current_tracer()
+
+
 # ---- event_pool
 
 # Events without time stamps, shared by the whole library. A returned event may be handed out again

@@ -27,6 +27,7 @@ from gputensor._driver.registry import cuda_device_count
 from gputensor.errors import DeviceError, argument_error, raise_for_status
 
 include "current.pxi"
+include "traces.pxi"
 include "event_pool.pxi"
 include "graph_streams.pxi"
 include "waited.pxi"

@@ -14,6 +14,7 @@ cdef extern from "gputensor/streams/order/thread_state.h":
         int device
         uint64_t* streams
         void* owner
+        void* tracer
 
     ThreadState* thread_state() noexcept nogil
 
@@ -100,6 +101,8 @@ cdef int current_device() except? -1000:
 
 
 cdef int make_device_current(int device) except -1:
+    if thread_state().tracer != NULL:
+        device = traced_device(device)
     if driver_get(device) == NULL:
         driver_open(device)
     thread_state().device = device
@@ -182,6 +185,8 @@ cdef int make_stream_current(int device, uint64_t stream, object stream_object) 
 
 cdef int enter_device(int device) except -1:
     cdef ThreadState* state = thread_state()
+    if state.tracer != NULL:
+        device = traced_device(device)
     if driver_get(device) == NULL:
         driver_open(device)
     own_streams().push(state.device, NO_DEVICE, 0, NULL)
@@ -272,6 +277,8 @@ cdef int parse_device(object device) except? -1000:
 
 cdef int resolve_device(object device) except? -1000:
     cdef int number = parse_device(device)
+    if thread_state().tracer != NULL:
+        number = traced_device(number)
     if driver_get(number) == NULL:
         driver_open(number)
     return number

@@ -12,9 +12,10 @@ struct ThreadState {
     int device;                 // NO_DEVICE (-1000): the process default
     uint64_t streams[64];       // current stream of device d at [d + 32]; 0 is the default stream
     void* owner;
+    void* tracer;               // borrowed; what traces in this thread, see traces.pxi
 };
 
-static thread_local ThreadState gputensor_thread_state = {-1000, {0}, nullptr};
+static thread_local ThreadState gputensor_thread_state = {-1000, {0}, nullptr, nullptr};
 
 static inline ThreadState* thread_state() { return &gputensor_thread_state; }
 

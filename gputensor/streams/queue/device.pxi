@@ -102,6 +102,11 @@ cdef Device device_object(int device):
     return <Device>found
 
 
+def stand_for(int number, device):
+    """Have tensors on device `number` say that they are on `device`; None ends that."""
+    devices[number + HOST_DEVICES] = None if device is None else Device(device)
+
+
 def device_of(int number):
     """Return the Device of a device number.
 

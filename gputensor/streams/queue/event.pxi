@@ -195,6 +195,8 @@ cdef class Event:
         cdef status_t status
         cdef uint64_t handle, end_handle
         cdef float milliseconds = 0
+        if is_tracing():
+            current_tracer().refuse("the time between events", "time the calls of the program")
         if not isinstance(end_event, Event):
             raise argument_error(TypeError, "end_event", end_event, "an Event")
         end = <Event>end_event

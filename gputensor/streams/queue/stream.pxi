@@ -146,8 +146,9 @@ cdef class Stream:
         return event
 
     def __enter__(self):
-        self.driver()
-        enter_stream(self.device_number, self.handle, self)
+        cdef Stream entered = traced_stream(self) if is_tracing() else self
+        entered.driver()
+        enter_stream(entered.device_number, entered.handle, entered)
         return self
 
     def __exit__(self, kind, value, trace):
@@ -271,7 +272,7 @@ cdef object find_event_type():
 cdef Stream any_stream(object stream, int device):
     cdef ExternalStream made
     if isinstance(stream, Stream):
-        return <Stream>stream
+        return traced_stream(<Stream>stream) if is_tracing() else <Stream>stream
     if getattr(stream, "__cuda_stream__", None) is None:
         raise argument_error(TypeError, "stream", stream,
                              "a Stream or an object with __cuda_stream__")
@@ -313,6 +314,11 @@ cdef Stream default_of(int device):
 cdef Stream current_of(int device):
     found = current_stream_object(device)
     return default_of(device) if found is None else <Stream>found
+
+
+# While a function is traced: the stream of the tracer's device that stands for this one.
+cdef Stream traced_stream(Stream given):
+    return current_tracer().stream(given)
 
 
 # ---- functions ----

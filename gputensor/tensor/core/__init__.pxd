@@ -74,10 +74,22 @@ cdef Tensor view_tensor(Tensor base, uint64_t ptr, int ndim, const int64_t* shap
 # The same for any storage and dtype (imported memory, reinterpreted memory).
 cdef Tensor tensor_over(Storage storage, uint64_t ptr, int dtype, int ndim, const int64_t* shape,
                         const int64_t* strides)
-# The device that two operands share: raises ValueError naming both devices when they do not.
-cpdef int common_device(Tensor a, Tensor b, str function) except? -1000
 # The bytes that a tensor can touch, as [first, last); (ptr, ptr) for an empty one.
 cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept
+
+
+# ---- tracing
+
+# What tensors do while a function is traced in this thread.
+
+# For operands that are on different devices: raises ValueError naming two of them. While a function
+# is traced, tensors from outside become values of the trace instead: the operands are returned, all
+# on the device of the trace. `out` is the tensor to write, which stays as it is, or None.
+cpdef tuple on_one_device(str function, tuple operands, Tensor out)
+# Raises for a tensor of the function that is traced in this thread: it has no value yet.
+cdef int refuse_value_of(Tensor tensor, str what) except -1
+# The rest of prepare_write for a storage whose device is below `closable`.
+cdef int storage_check_write(Storage storage) except -1
 
 
 # ---- section

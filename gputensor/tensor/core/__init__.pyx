@@ -25,8 +25,8 @@ from gputensor._kernels.faces cimport (
 )
 from gputensor._kernels.launch cimport raise_pending
 from gputensor.streams.order cimport (
-    UseLog, current_device, current_handle, device_text, event_return,
-    event_take, order_read, order_write, raise_closed, raise_for_order, resolve_device,
+    UseLog, current_device, current_handle, current_tracer, device_text, event_return,
+    event_take, is_tracing, order_read, order_write, raise_closed, raise_for_order, resolve_device,
     use_log_drop, use_log_init,
 )
 from gputensor.streams.queue cimport device_object
@@ -38,6 +38,7 @@ from gputensor.errors import Described, argument_error, raise_for_status
 include "storage.pxi"
 include "tensor.pxi"
 include "construction.pxi"
+include "tracing.pxi"
 include "section.pxi"
 include "arguments.pxi"
 include "call.pxi"

@@ -133,7 +133,9 @@ def out_argument(out, Tensor like, tuple shape, dtype, str name):
     """
     cdef int64_t[16] extents
     cdef int ndim = shape_argument(shape, extents)
-    return checked_out(name, out, like, ndim, extents, dtype_argument(dtype, 0))
+    if type(out) is Tensor and (<Tensor> out).storage.device != like.storage.device:
+        on_one_device(name, (like,), out)
+    return checked_out(name, out, ndim, extents, dtype_argument(dtype, 0))
 
 
 def may_share(Tensor target, Tensor source):

@@ -223,8 +223,8 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
             a = <Tensor> arguments[i]
             if first is None:
                 first = a
-            else:
-                common_device(first, a, name)
+            elif a.storage.device != first.storage.device:
+                return elementwise_tensor(op, name, on_one_device(name, arguments, None), out, rule)
             ndim = broadcast_shape(shape, ndim, a, name)
     if first is None:
         raise TypeError(f"{name}: at least one argument must be a Tensor")
@@ -241,7 +241,9 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
     if out is None:
         result = empty_tensor(result_code, ndim, shape, first.storage.device)
     else:
-        result = checked_out(name, out, first, ndim, shape, result_code)
+        if type(out) is Tensor and (<Tensor> out).storage.device != first.storage.device:
+            return elementwise_tensor(op, name, on_one_device(name, arguments, out), out, rule)
+        result = checked_out(name, out, ndim, shape, result_code)
         arguments = apart_from(result, arguments)
     if result.size_ == 0:
         return result
@@ -261,15 +263,13 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
     return result
 
 
-cdef Tensor checked_out(str name, object out, Tensor first, int ndim, const int64_t* shape,
-                        int code):
+cdef Tensor checked_out(str name, object out, int ndim, const int64_t* shape, int code):
     """`out` when it can take the result; ValueError or TypeError otherwise."""
     cdef Tensor target
     cdef int i
     if type(out) is not Tensor:
         raise TypeError(f"{name}: out is a {type(out).__name__}; a Tensor is needed")
     target = <Tensor> out
-    common_device(first, target, name)
     wanted = tuple([shape[i] for i in range(ndim)])
     if target.shape != wanted:
         raise ValueError(f"{name}: out has shape {target.shape}; the result has {wanted}")
@@ -283,6 +283,10 @@ cdef Tensor checked_out(str name, object out, Tensor first, int ndim, const int6
 cdef int check_distinct(Tensor target, str name) except -1:
     """Refuse to write to a tensor whose elements share memory by stride 0."""
     cdef int i
+    if target.storage.device < closable:
+        storage_check_open(target.storage)
+        if is_tracing():
+            current_tracer().check_write(target.storage.device, target.storage)
     if target.storage.is_readonly:
         raise ValueError(f"{name}: the tensor to write to is read-only imported memory; copy it "
                          "first, or see assume_writable of from_dlpack")
@@ -329,8 +333,8 @@ cdef bint overlaps(Tensor target, Tensor source) noexcept:
 cdef int copy_into(Tensor target, Tensor source) except -1:
     cdef int64_t[16] shape
     cdef int ndim
-    cdef int device = common_device(target, source, "copy")
-    cdef uint64_t stream
+    if source.storage.device != target.storage.device:
+        source = on_one_device("copy", (source,), target)[0]
     ndim = broadcast_shape(shape, 0, target, "copy")
     if broadcast_shape(shape, ndim, source, "copy") != target.ndim_ or not all(
             [shape[i] == target.shape_[i] for i in range(target.ndim_)]):
@@ -341,7 +345,13 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
         return 0
     if overlaps(target, source):
         source = copied(source, source.dtype_code)
-    stream = current_handle(device)
+    return copy_values(target, source)
+
+
+cdef int copy_values(Tensor target, Tensor source) except -1:
+    """The copy of a source that fits its target and does not overlap it."""
+    cdef int device = target.storage.device
+    cdef uint64_t stream = current_handle(device)
     work_begin()
     try:
         queue_copy(target, source, device, stream)
@@ -386,7 +396,8 @@ cdef int fill_with(Tensor target, object value) except -1:
 
 cdef Tensor copied(Tensor source, int dtype):
     cdef Tensor result = empty_tensor(dtype, source.ndim_, source.shape_, source.storage.device)
-    copy_into(result, source)
+    if result.size_:
+        copy_values(result, source)
     return result
 
 

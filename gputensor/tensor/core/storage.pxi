@@ -13,6 +13,8 @@ each stream, which later imports and drops look through. All of this runs with t
 cdef list retired = []
 
 cdef int closable = HOST_DEVICE
+cdef int closable_untraced = HOST_DEVICE    # what it is when no function is traced
+cdef int traces = 0
 
 
 @cython.final
@@ -53,6 +55,8 @@ cdef Storage storage_foreign(int device, uint64_t ptr, size_t nbytes, object own
                              bint is_readonly, uint64_t stream):
     cdef Storage storage = Storage.__new__(Storage)
     release_retired()
+    if is_tracing():
+        device = current_tracer().outside(device)
     storage.device = device
     storage.generation = device_generation(device)
     use_log_init(&storage.uses, device, stream)
@@ -158,8 +162,8 @@ cdef int _close(int device) except -1:
 
 
 cdef void _fork() noexcept nogil:
-    global closable
-    closable = MAX_DEVICES - HOST_DEVICES
+    global closable, closable_untraced
+    closable = closable_untraced = MAX_DEVICES - HOST_DEVICES
 
 
 cdef Slot slot

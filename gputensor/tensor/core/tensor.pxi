@@ -92,7 +92,7 @@ cdef class Tensor:
     cdef int prepare_write(self, uint64_t stream) except -1:
         cdef int status
         if self.storage.device < closable:
-            storage_check_open(self.storage)
+            storage_check_write(self.storage)
         if self.storage.is_readonly:
             raise ValueError("tensor: got read-only imported memory; expected memory whose owner "
                              "allows writing and whose DLPack can say so: copy it first, or see "
@@ -166,6 +166,8 @@ cdef class Tensor:
         """Return the address of the first element; 0 when there is none."""
         if self.storage.device < closable:
             storage_check_open(self.storage)
+            if is_tracing():
+                refuse_value_of(self, "data_ptr()")
         return self.ptr if self.size_ else 0
 
     # ---- values, which wait for the device
@@ -192,7 +194,7 @@ cdef class Tensor:
             raise argument_error(
                 ValueError, "bool", Described(f"a tensor of shape {self.shape}"),
                 "one element; any() and all() tell whether some or every element is nonzero")
-        return bool(operators.numpy(self).item())
+        return bool(number_of(self, "bool"))
 
     def __int__(self):
         return int(number_of(self, "int"))
@@ -210,7 +212,7 @@ cdef class Tensor:
         if not (self.ndim_ == 0 and NUMPY_DTYPES[self.dtype_code].kind in "iu"):
             raise TypeError(f"index: got a tensor of dtype {DTYPES[self.dtype_code].name} and "
                             f"shape {self.shape}; expected an integer dtype and 0 dimensions")
-        return int(self.item())
+        return int(number_of(self, "index"))
 
     def __array__(self, dtype=None, copy=None):
         if copy is not None and copy is not True and copy is not False:
@@ -436,14 +438,11 @@ cdef object number_of(Tensor a, str name):
     if a.size_ != 1:
         raise argument_error(ValueError, name, Described(f"a tensor of shape {a.shape}"),
                              "one element")
+    if is_tracing():
+        refuse_value_of(a, name + "()")
     return operators.numpy(a).item()
 
 
-cpdef int common_device(Tensor a, Tensor b, str function) except? -1000:
-    if a.storage.device != b.storage.device:
-        raise ValueError(f"{function}: operands: got devices {a.device} and {b.device}; expected "
-                         "one device (move a tensor with to_device)")
-    return a.storage.device
 
 
 cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept:

@@ -15,8 +15,8 @@ from gputensor._kernels.faces cimport (
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
     RULE_FLOAT, RULE_SAME, RULE_WHERE, Tensor, axes_mask, axis_argument, check_distinct,
-    common_device, copied, copy_into, dtype_argument, elementwise_tensor, empty_tensor,
-    flag_argument, number_kind, overlaps, tensor_argument, tensor_over, work_begin, work_end,
+    copied, copy_into, dtype_argument, elementwise_tensor, empty_tensor, flag_argument,
+    number_kind, on_one_device, overlaps, tensor_argument, tensor_over, work_begin, work_end,
 )
 
 from gputensor._arrays import promotion

@@ -33,7 +33,8 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
     if out is None:
         result = empty_tensor(code, ndim, shape, a.storage.device)
     else:
-        result = checked_result(name, out, a, tuple([shape[i] for i in range(ndim)]), code)
+        a = beside(name, a, out)
+        result = checked_result(name, out, tuple([shape[i] for i in range(ndim)]), code)
         if overlaps(result, a):
             a = copied(a, a.dtype_code)
     if result.size_ == 0:
@@ -66,9 +67,15 @@ cdef Tensor without_reduced(Tensor result, int mask, int ndim):
     return tensor_over(result.storage, result.ptr, result.dtype_code, kept, shape, strides)
 
 
-cdef Tensor checked_result(str name, object out, Tensor a, tuple shape, int code):
+cdef Tensor beside(str name, Tensor a, object out):
+    """The argument on the device of `out`, when that is a tensor."""
+    if type(out) is Tensor and (<Tensor> out).storage.device != a.storage.device:
+        return on_one_device(name, (a,), out)[0]
+    return a
+
+
+cdef Tensor checked_result(str name, object out, tuple shape, int code):
     cdef Tensor target = tensor_argument(out, name)
-    common_device(a, target, name)
     if target.shape != shape:
         raise ValueError(f"{name}: out: got shape {target.shape}; expected {shape}, that of the "
                          "result")
@@ -243,7 +250,8 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
     if out is not None:
         shape = tuple([1 if mask >> i & 1 else a.shape_[i] for i in range(a.ndim_)
                        if keepdims or not mask >> i & 1])
-        checked_result(name, out, a, shape, code)
+        a = beside(name, a, out)
+        checked_result(name, out, shape, code)
     wide = a if a.dtype_code == wide_code else copied(a, wide_code)
     distance = square(subtract(wide, mean(wide, axis, keepdims=True)))
     result = sum(distance, axis, keepdims=keepdims)

@@ -25,13 +25,13 @@ from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport HOST_DEVICE, Driver, status_t
 from gputensor._kernels.launch cimport host_view, is_host, raise_pending
 from gputensor.streams.order cimport (
-    current_device, current_handle, device_text, raise_for_order, resolve_device,
+    current_device, current_handle, device_text, is_tracing, raise_for_order, resolve_device,
     stream_wait_stream,
 )
 from gputensor.streams.queue cimport resolve_stream
 from gputensor.tensor.core cimport (
     MAX_SIZE, Tensor, copied, copy_argument, dtype_argument, flag_argument, number_kind,
-    storage_foreign, tensor_argument, tensor_over, tensor_span, whole_number, work_begin,
+    refuse_value_of, storage_foreign, tensor_argument, tensor_over, tensor_span, whole_number, work_begin,
     work_end,
 )
 from gputensor.tensor.transfer cimport download, moved, upload

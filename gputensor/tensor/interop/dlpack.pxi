@@ -185,6 +185,8 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
     cdef bint is_versioned = max_version is not None and int_pair(
         max_version, "max_version", "a pair of ints (major, minor)")[0] >= 1
     copy = copy_argument(copy, "__dlpack__")
+    if is_tracing():
+        refuse_value_of(t, "DLPack")
     if stream is not None:
         check_stream(stream)
     if dl_device is not None:

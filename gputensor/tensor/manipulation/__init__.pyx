@@ -16,12 +16,13 @@ from gputensor._kernels.faces cimport (
     arange as arange_kernel, check_unused as check_unused_kernel, gather as gather_kernel,
     scatter as scatter_kernel,
 )
-from gputensor.streams.order cimport current_handle
+from gputensor.streams.order cimport current_handle, is_tracing
 from gputensor.tensor.core cimport (
     Tensor, axes_mask, axis_argument, broadcast_operand, broadcast_shape, check_distinct,
-    common_device, copied, copy_argument, copy_into, count_argument, device_argument,
+    closable, copied, copy_argument, copy_into, count_argument, device_argument,
     diagonal_argument, dtype_argument, empty_tensor, fill_with, flag_argument, number_kind,
-    overlaps, shape_argument, tensor_argument, view_tensor, whole_number, work_begin, work_end,
+    on_one_device, overlaps, refuse_value_of, shape_argument, storage_check_write,
+    tensor_argument, view_tensor, whole_number, work_begin, work_end,
 )
 from gputensor.tensor.transfer cimport download, upload
 

@@ -73,8 +73,11 @@ def ones(shape, dtype=None, *, device=None):
 
 cdef Tensor empty_for(object x, object dtype, object device, str name):
     cdef Tensor a = tensor_argument(x, name)
-    return empty_tensor(dtype_argument(dtype, a.dtype_code), a.ndim_, a.shape_,
-                        a.storage.device if device is None else device_argument(device))
+    cdef Tensor made = empty_tensor(dtype_argument(dtype, a.dtype_code), a.ndim_, a.shape_,
+                                    a.storage.device if device is None else device_argument(device))
+    if made.storage.device < closable:
+        storage_check_write(made.storage)
+    return made
 
 
 def empty_like(x, /, dtype=None, *, device=None):

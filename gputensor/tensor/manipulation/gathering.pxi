@@ -15,7 +15,6 @@ cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
     cdef int i
     cdef int ndim = 0
     for one in indices:
-        common_device(a, <Tensor> one, "index")
         ndim = broadcast_shape(index_shape, ndim, <Tensor> one, "index")
     if a.ndim_ - count + ndim > MAX_NDIM:
         raise IndexError(f"index: got more than {MAX_NDIM} dimensions in the result; expected at "
@@ -57,6 +56,19 @@ cdef int check_unused(Tensor a, int first_axis, list indices, int ndim,
 
 # The elements of `a` that index tensors pick on consecutive axes from `first_axis` on.
 cdef Tensor gather_tensor(Tensor a, int first_axis, list indices):
+    if not share_device(a, indices):
+        a, *indices = on_one_device("index", (a, *indices), None)
+    return gathered(a, first_axis, indices)
+
+
+cdef bint share_device(Tensor a, list indices) noexcept:
+    for one in indices:
+        if (<Tensor> one).storage.device != a.storage.device:
+            return False
+    return True
+
+
+cdef Tensor gathered(Tensor a, int first_axis, list indices):
     cdef int64_t[16] shape
     cdef int64_t[16] index_shape
     cdef Operand[16] operands
@@ -91,11 +103,14 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     cdef Operand[16] operands
     cdef Operand output, source
     cdef int index_ndim = 0
-    cdef int device = common_device(target, values, "index assignment")
-    cdef int ndim = selection_shape(target, first_axis, indices, shape, index_shape, &index_ndim)
+    cdef int device = target.storage.device
+    cdef int ndim
     cdef int64_t size = 1
     cdef int i
     cdef uint64_t stream
+    if not share_device(target, indices) or values.storage.device != device:
+        values, *indices = on_one_device("index assignment", (values, *indices), target)
+    ndim = selection_shape(target, first_axis, indices, shape, index_shape, &index_ndim)
     values = without_leading(values, ndim)
     for i in range(ndim):
         joint[i] = shape[i]
@@ -137,6 +152,8 @@ cdef Tensor without_leading(Tensor values, int ndim):
 
 
 cdef list mask_indices(Tensor mask):
+    if is_tracing():
+        refuse_value_of(mask, "a mask as an index")
     return [upload(one, DT_INT64, mask.storage.device) for one in np.nonzero(download(mask))]
 
 
@@ -149,6 +166,8 @@ def nonzero(x, /):
     cdef Tensor a = tensor_argument(x, "nonzero")
     if a.ndim_ == 0:
         raise ValueError("nonzero: x: got 0 dimensions; expected 1 or more")
+    if is_tracing():
+        refuse_value_of(a, "nonzero()")
     return tuple(mask_indices(a))
 
 

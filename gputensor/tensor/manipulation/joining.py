@@ -11,8 +11,8 @@ from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import (
     axis_argument,
-    common_device,
     may_share,
+    on_one_device,
     out_argument,
     tensor_argument,
 )
@@ -73,7 +73,8 @@ def _joined(arrays, axis, dtype, out, name):
                 Described(f"shapes {first.shape} and {one.shape}"),
                 f"extents that differ in axis {axis} only",
             )
-        common_device(first, one, name)
+    arrays = on_one_device(name, tuple(arrays), None)
+    first = arrays[0]
     shape = list(first.shape)
     shape[axis] = sum(one.shape[axis] for one in arrays)
     dtype = result_type(*arrays) if dtype is None else dtype

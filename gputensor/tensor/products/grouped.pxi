@@ -106,6 +106,7 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
                          f"{'no' if out is None else len(given)} out; expected as many of each")
     if count == 0:
         return results
+    left, right = brought_together(left, right, given)
     options_init(&options, precision_for(precision))
     device = (<Tensor>left[0]).storage.device
     operands = <Operand*>calloc(3 * count, sizeof(Operand))
@@ -115,8 +116,6 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     try:
         for index in range(count):
             one, other = left[index], right[index]
-            common_device(left[0], one, NAME)
-            common_device(one, other, NAME)
             check_element_types(NAME, one, other)
             if one.dtype_code != other.dtype_code:
                 dtype = promote_codes(one.dtype_code, other.dtype_code)
@@ -137,6 +136,17 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     finally:
         free(operands)
     return results if out is None else out if isinstance(out, list) else results
+
+
+cdef tuple brought_together(list left, list right, list given):
+    """The operands, all on one device."""
+    cdef int device = (<Tensor>left[0]).storage.device
+    for tensor in (*left, *right, *given):
+        if tensor is not None and (<Tensor>tensor).storage.device != device:
+            out = next((one for one in given if one is not None), None)
+            together = list(on_one_device(NAME, (*left, *right), out))
+            return together[:len(left)], together[len(left):]
+    return left, right
 
 
 cdef int queue(int device, const Pairs* pairs, const Options* options, list left, list right,
@@ -164,15 +174,20 @@ cdef int queue(int device, const Pairs* pairs, const Options* options, list left
 
 # ---- tokens and weights
 
+cdef bint on_device_of(Tensor tokens, tuple others):
+    for other in others:
+        if type(other) is Tensor and (<Tensor>other).storage.device != tokens.storage.device:
+            return False
+    return True
+
+
 cdef Tensor token_result(Tensor tokens, Tensor weights, object out, object out_dtype):
     """The tensor to write; its shape is checked with the others."""
     cdef int64_t[2] shape
     cdef Tensor result
     cdef int code
-    common_device(tokens, weights, NAME)
     if out is not None:
         result = tensor_argument(out, NAME)
-        common_device(tokens, result, NAME)
         code = result_code(tokens, result, out_dtype)
         if result.dtype_code != code:
             raise TypeError(f"{NAME}: out: got {DTYPES[result.dtype_code].name}; expected "
@@ -188,12 +203,14 @@ cdef Tensor token_result(Tensor tokens, Tensor weights, object out, object out_d
 cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, object out_dtype):
     cdef Tensor tokens = tensor_argument(a, NAME)
     cdef Tensor weights = tensor_argument(b, NAME)
-    cdef Tensor result = token_result(tokens, weights, out, out_dtype)
-    cdef int device = tokens.storage.device
-    cdef Tensor narrow
+    cdef Tensor narrow, result
+    cdef int device
     cdef uint64_t stream
     cdef Operand left, right, target, ends
-    common_device(tokens, offsets, NAME)
+    if not on_device_of(tokens, (weights, offsets, out)):
+        tokens, weights, offsets = on_one_device(NAME, (tokens, weights, offsets), out)
+    device = tokens.storage.device
+    result = token_result(tokens, weights, out, out_dtype)
     if offsets.dtype_code != DT_INT32 and offsets.dtype_code != DT_INT64:
         raise TypeError(f"{NAME}: offsets: got {DTYPES[offsets.dtype_code].name}; expected int32")
     tokens.fill_operand(&left)
@@ -245,14 +262,18 @@ cdef Tensor multiply_rows(object a, object b, object offsets, object out, object
                           object precision):
     cdef Tensor tokens = tensor_argument(a, NAME)
     cdef Tensor weights = tensor_argument(b, NAME)
-    cdef Tensor result = token_result(tokens, weights, out, out_dtype)
-    cdef int device = tokens.storage.device
+    cdef Tensor result
+    cdef int device
     cdef int64_t groups, group, start, end
     cdef Operand left, right, target
     cdef Operand* operands
     cdef Pairs pairs
     cdef Options options
     cdef list ends
+    if not on_device_of(tokens, (weights, out)):
+        tokens, weights = on_one_device(NAME, (tokens, weights), out)
+    device = tokens.storage.device
+    result = token_result(tokens, weights, out, out_dtype)
     tokens.fill_operand(&left)
     weights.fill_operand(&right)
     result.fill_operand(&target)

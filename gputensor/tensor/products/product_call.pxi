@@ -55,7 +55,7 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, cons
         return empty_tensor(dtype, ndim, shape, device)
     result = tensor_argument(out, name)
     if result.storage.device != device:
-        common_device(a, result, name)
+        on_one_device(name, (a, b), result)     # raises: they were brought there before
     if result.dtype_code != dtype:
         raise TypeError(f"{name}: out: got {DTYPES[result.dtype_code].name}; expected "
                         f"{DTYPES[dtype].name}, which this product gives (out_dtype chooses "
@@ -96,7 +96,11 @@ cdef class ProductCall:
 
     cdef int set_result(self, object out, object out_dtype, object precision) except -1:
         self.out = out
-        self.out_dtype = -1 if out is None and out_dtype is None else out_code(out, out_dtype)
+        self.out_dtype = -1
+        if out is not None or out_dtype is not None:
+            self.out_dtype = out_code(out, out_dtype)
+            if type(out) is Tensor and (<Tensor> out).storage.device != self.a.storage.device:
+                self.a, self.b = on_one_device(self.name, (self.a, self.b), out)
         options_init(&self.options,
                      precision_current() if precision is None else precision_for(precision))
         return 0
@@ -144,6 +148,15 @@ cdef ProductCall product_call(str name, Tensor a, Tensor b):
     return call
 
 
+# The tensors of a call that are on several devices: see on_one_device.
+cdef ProductCall on_device(ProductCall call):
+    (call.a, call.b, call.addend, call.bias, call.scale, call.residual, call.scale_a, call.scale_b,
+     call.scale_result) = on_one_device(
+        call.name, (call.a, call.b, call.addend, call.bias, call.scale, call.residual,
+                    call.scale_a, call.scale_b, call.scale_result), call.out)
+    return call
+
+
 cdef Tensor multiply(ProductCall call):
     cdef str name = call.name
     cdef Tensor a = call.a
@@ -161,7 +174,7 @@ cdef Tensor multiply(ProductCall call):
     cdef Tensor result
     cdef int dtype
     if b.storage.device != device:
-        common_device(a, b, name)
+        return multiply(on_device(call))
     if dtype_kind(a.dtype_code) == KIND_SMALL or dtype_kind(b.dtype_code) == KIND_SMALL:
         # Every fp8 value is one of both 16-bit floats.
         out_dtype = fp8_out_code(name, a, b, out_dtype)
@@ -180,16 +193,24 @@ cdef Tensor multiply(ProductCall call):
                         &right)
     result.fill_operand(&target)
     if addend is not None and not same_view(addend, result):
+        if addend.storage.device != device:
+            return multiply(on_device(call))
         prepare_addend(name, "residual" if name == "linear" or name == "matmul" else "input",
                        addend, result, &left, &right, &addend_operand)
         options.addend = &addend_operand
     if bias is not None:
+        if bias.storage.device != device:
+            return multiply(on_device(call))
         prepare_bias(name, bias, result, &left, &right, &bias_operand)
         options.bias = &bias_operand
     if scale is not None:
+        if scale.storage.device != device:
+            return multiply(on_device(call))
         prepare_scale(name, scale, result, &left, &right, &scale_operand)
         options.scale = &scale_operand
     if residual is not None:
+        if residual.storage.device != device:
+            return multiply(on_device(call))
         prepare_addend(name, "residual", residual, result, &left, &right, &residual_operand)
         options.residual = &residual_operand
     stream = current_handle(device)
@@ -235,7 +256,6 @@ cdef int prepare_addend(str name, str which, Tensor addend, Tensor result,
     result.fill_operand(&target)
     if check_out(left, right, &target):
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
-    common_device(addend, result, name)
     if addend.dtype_code != result.dtype_code:
         raise TypeError(f"{name}: {which}: got {DTYPES[addend.dtype_code].name}; expected "
                         f"{DTYPES[result.dtype_code].name}, that of the product")
@@ -257,7 +277,6 @@ cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
     result.fill_operand(&target)
     if check_out(left, right, &target):
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
-    common_device(bias, result, name)
     if bias.dtype_code != result.dtype_code:
         raise TypeError(f"{name}: bias: got {DTYPES[bias.dtype_code].name}; expected "
                         f"{DTYPES[result.dtype_code].name}, that of the product")
@@ -276,7 +295,6 @@ cdef int prepare_scale(str name, Tensor scale, Tensor result, const Operand* lef
     result.fill_operand(&target)
     if check_out(left, right, &target):
         raise_for_shapes(check_out(left, right, &target), left, right, &target)
-    common_device(scale, result, name)
     if scale.dtype_code != DT_FLOAT32:
         raise TypeError(f"{name}: scale: got a tensor of {DTYPES[scale.dtype_code].name}; "
                         "expected a number or a tensor of float32")

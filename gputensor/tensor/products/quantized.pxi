@@ -97,8 +97,9 @@ def quantized_linear(x, weight, scales, bias=None):
     cdef int64_t n, k
     cdef int axis
     for tensor in (w, s, b):
-        if tensor is not None:
-            common_device(a, tensor, "quantized_linear")
+        if tensor is not None and (<Tensor> tensor).storage.device != a.storage.device:
+            a, w, s, b = on_one_device("quantized_linear", (a, w, s, b), None)
+            break
     if a.dtype_code not in (DT_FLOAT16, DT_BFLOAT16, DT_FLOAT32):
         raise TypeError(f"quantized_linear: x: got {DTYPES[a.dtype_code].name}; expected float16, "
                         "bfloat16 or float32")

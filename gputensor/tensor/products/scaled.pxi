@@ -27,7 +27,6 @@ cdef Tensor scale_matrix(str name, str which, object value, Tensor matrix, bint 
     if value is None:
         return ones((1, 1), dtype="float32", device=matrix.storage.device)
     scale = tensor_argument(value, name)
-    common_device(matrix, scale, name)
     if scale.dtype_code != DT_FLOAT32:
         raise TypeError(f"{name}: {which}: got {DTYPES[scale.dtype_code].name}; expected float32")
     if scale.size_ == 1 and scale.ndim_ <= 2:
@@ -49,7 +48,6 @@ cdef Tensor bias_vector(str name, Tensor bias, Tensor result):
     cdef int dtype = result.dtype_code
     if dtype_kind(dtype) == KIND_SMALL:
         dtype = DT_FLOAT32
-    common_device(bias, result, name)
     if bias.dtype_code != dtype:
         raise TypeError(f"{name}: bias: got {DTYPES[bias.dtype_code].name}; expected "
                         f"{DTYPES[dtype].name} for a result of {DTYPES[result.dtype_code].name}")
@@ -63,7 +61,6 @@ cdef Tensor result_scale(str name, object value, Tensor result):
     cdef Tensor scale = tensor_argument(value, name)
     cdef int64_t[2] shape
     cdef int64_t[2] strides
-    common_device(scale, result, name)
     if scale.dtype_code != DT_FLOAT32 or scale.size_ != 1:
         raise TypeError(f"{name}: scale_result: got {DTYPES[scale.dtype_code].name} of shape "
                         f"{scale.shape}; expected one element of float32")
@@ -87,7 +84,9 @@ cdef Tensor scaled_product(ProductCall call):
     cdef ScaledTask task
     cdef Tensor result, s_a, s_b, vector, last
     s_a = s_b = vector = last = None
-    common_device(a, b, name)
+    for tensor in (b, call.scale_a, call.scale_b, call.bias, call.scale_result):
+        if type(tensor) is Tensor and (<Tensor> tensor).storage.device != device:
+            return scaled_product(on_device(call))
     if out_dtype < 0:
         out_dtype = DT_BFLOAT16
     if out_dtype not in (DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT8_E4M3, DT_FLOAT8_E5M2):

@@ -17,7 +17,8 @@ from gputensor._kernels.launch cimport (
     CallOperand, call_operand, raise_pending, recorder_of,
 )
 from gputensor.streams.order cimport (
-    UseLog, current_handle, device_text, event_return, event_take, resolve_device,
+    UseLog, current_handle, current_tracer, device_text, event_return, event_take, is_tracing,
+    resolve_device,
     stream_wait_peer, use_log_hold, use_log_release,
 )
 from gputensor.streams.queue cimport resolve_stream

@@ -113,6 +113,8 @@ cdef status_t finish(Driver* driver, uint64_t stream):
 
 
 cdef Tensor moved(Tensor source, int device):
+    if is_tracing():
+        return current_tracer().moved(source, device)
     if are_peers(source.storage.device, device):
         return copied_to_peer(source, device)
     return upload(download(source), source.dtype_code, device)

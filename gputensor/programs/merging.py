@@ -1,0 +1,193 @@
+"""Several traces of one function, at several sizes, as one Function with integers of the form.
+
+The traces have to agree in all but integers. An integer that differs must be explained by the dims
+and the extents that calls before it have (samples.py); if it is not, the error names its line.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gputensor.errors import TraceError
+from gputensor.programs.function import Argument, Call, Function, Number, Operand, Value
+from gputensor.programs.samples import Explainer
+
+__all__ = ["merge"]
+
+_WAY_OUT = "fix the dim, or compile the sizes apart"
+
+
+def merge(traces, sizes, dims):
+    """Return the Function and weights that stand for all traces.
+
+    Parameters
+    ----------
+    traces : list of (Function, dict)
+        One for each of `sizes`, with the weights that it used.
+    sizes : list of dict
+        From the names of dims to sizes.
+    dims : dict
+        From names to Dims.
+    """
+    functions = [function for function, _weights in traces]
+    if len(traces) == 1:
+        functions[0].dims = dims
+        return traces[0]
+    merger = _Merger(sizes)
+    merged = merger.function(functions)
+    merged.dims = dims
+    _check_weights(functions[0], [weights for _function, weights in traces])
+    return merged, traces[0][1]
+
+
+class _Merger:
+    def __init__(self, sizes):
+        self.sizes = sizes
+        self.explainer = Explainer(sizes)
+        self.line = ""
+
+    def refuse(self, what, values):
+        first, last = self.sizes[0], self.sizes[-1]
+        shown = [", ".join(f"{name}={size}" for name, size in at.items()) for at in (first, last)]
+        problem = f"{what} is {values[0]!r} at {shown[0]} and {values[-1]!r} at {shown[1]}"
+        raise TraceError(self.line, problem, _WAY_OUT)
+
+    def same(self, what, values):
+        first = values[0]
+        for one in values:
+            if one != first:
+                self.refuse(what, values)
+        return first
+
+    def integer(self, what, values):
+        found = self.explainer.explain(values)
+        if found is None:
+            # Those in the middle show what is not explained, too.
+            self.refuse(what, values)
+        return found
+
+    def part(self, what, parts):
+        """Any part of a call: integers are explained, all else has to be the same."""
+        first = parts[0]
+        if all(one is first or one == first for one in parts) and type(first) is not bool:
+            return first
+        kinds = {type(one) for one in parts}
+        if kinds == {int}:
+            return self.integer(what, parts)
+        if kinds <= {float, int} and all(float(one).is_integer() for one in parts):
+            return self.integer(what, [int(one) for one in parts])
+        if kinds == {float} and len({repr(one) for one in parts}) == 1:
+            return first
+        if kinds <= {tuple, list} and len({len(one) for one in parts}) == 1:
+            return tuple(self.part(what, column) for column in zip(*parts, strict=True))
+        return self.same(what, parts)
+
+    def operand(self, parts):
+        first = parts[0]
+        if all(one == first for one in parts):
+            return first
+        self.same("an operand", [type(one).__name__ for one in parts])
+        if type(first) is Number:
+            self.same("a dtype", [one.dtype for one in parts])
+            return Number(self.part("a number", [one.value for one in parts]), first.dtype)
+        value = self.same("an operand", [one.value for one in parts])
+        dtype = self.same("a dtype", [one.dtype for one in parts])
+        shape = self.part("a shape", [one.shape for one in parts])
+        strides = self.part("the strides", [one.strides for one in parts])
+        offset = self.part("an offset", [one.offset for one in parts])
+        return Operand(value, dtype, shape, strides, offset)
+
+    def call(self, calls):
+        first = calls[0]
+        self.line = first.line
+        self.same("the call", [call.name for call in calls])
+        for what in ("into", "stream"):
+            self.same(what, [getattr(call, what) for call in calls])
+        self.same("the number of operands", [len(c.reads) + len(c.writes) for c in calls])
+        reads = tuple(map(self.operand, zip(*[call.reads for call in calls], strict=True)))
+        writes = tuple(map(self.operand, zip(*[call.writes for call in calls], strict=True)))
+        attributes = {
+            name: (self.same if name == "trees" else self.part)(
+                name, [call.attributes[name] for call in calls]
+            )
+            for name in first.attributes
+        }
+        for operand in writes:
+            for extent in operand.shape:
+                self.explainer.learn(extent)
+        self.same("the number of regions", [len(call.regions) for call in calls])
+        regions = zip(*[call.regions for call in calls], strict=True)
+        return Call(
+            first.name,
+            attributes,
+            writes,
+            reads,
+            first.into,
+            first.stream,
+            first.line,
+            tuple(self.function(one) for one in regions),
+        )
+
+    def function(self, functions):
+        first = functions[0]
+        merged = Function(first.name, facts=first.facts, tree=first.tree)
+        merged.states = first.states
+        merged.inputs = self.arguments([function.inputs for function in functions])
+        counts = [len(function.calls) for function in functions]
+        for calls in zip(*[function.calls for function in functions], strict=False):
+            merged.calls.append(self.call(calls))
+        self.same("the number of calls", counts)
+        merged.result = self.same("the result", [function.result for function in functions])
+        self.same("the number of values", [len(function.values) for function in functions])
+        for values in zip(*[function.values for function in functions], strict=True):
+            kinds = [(value.kind, value.name, value.base) for value in values]
+            kind, name, base = self.same("a value", kinds)
+            nbytes = self.integer("the bytes of a tensor", [value.nbytes for value in values])
+            merged.values.append(Value(kind, nbytes, name, base))
+        merged.outputs = self.arguments([function.outputs for function in functions])
+        self.same("the states", [function.states for function in functions])
+        self.same("what it asks of the device", [function.facts for function in functions])
+        return merged
+
+    def arguments(self, rows):
+        self.same("the number of tensors", [len(row) for row in rows])
+        return [
+            Argument(column[0].path, self.operand([one.operand for one in column]))
+            for column in zip(*rows, strict=True)
+        ]
+
+
+def _check_weights(function, traces):
+    """Constants of all traces have to be the same values."""
+    names = [weights.keys() for weights in traces]
+    first = traces[0]
+    for weights in traces[1:]:
+        for name, weight in first.items():
+            other = weights.get(name)
+            if other is None or not _is_same(weight, other):
+                line = _line_of(function, name)
+                problem = f"{name} is made outside of the trace from a size"
+                raise TraceError(line, problem, "make it with gt.arange or gt.full, or fix the dim")
+    del names
+
+
+def _is_same(one, other):
+    if (one.dtype, one.shape) != (other.dtype, other.shape):
+        return False
+    if isinstance(one.source, np.ndarray) and isinstance(other.source, np.ndarray):
+        return one.source.tobytes() == other.source.tobytes()
+    if one.source is other.source:
+        return True
+    if isinstance(one.source, np.ndarray) or isinstance(other.source, np.ndarray):
+        return False
+    return one.source.numpy().tobytes() == other.source.numpy().tobytes()
+
+
+def _line_of(function, name):
+    """Where a function reads a constant first."""
+    numbers = {i for i, value in enumerate(function.values) if value.name == name}
+    for call in function.calls:
+        for operand in call.reads:
+            if isinstance(operand, Operand) and operand.value in numbers:
+                return call.line
+    return ""

@@ -1,0 +1,368 @@
+"""From the calls of a traced function to values and versions.
+
+A `Recorder` gets what a function queues on the device of a trace, by addresses, and writes it down
+as a Function: one for the function, one for each region of control flow. A `Place` is the memory of
+one tensor and its views; it knows the value that holds its elements now. A call that writes a place
+moves it on to a new value or version, so aliases, views and ``out=`` need no rules of their own.
+"""
+
+from __future__ import annotations
+
+import threading
+from bisect import bisect_right, insort
+
+import numpy as np
+
+from gputensor._alloc.foreign import uncached_block
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.calls import CALLS
+from gputensor.errors import TraceError
+from gputensor.programs import dims as forms
+from gputensor.programs.function import Call, Function, Number, Operand, Value, Weight
+from gputensor.programs.trace_device import user_line
+from gputensor.streams.queue import stream_handle
+from gputensor.tensor.core import device_number_of, storage_place, view_of
+from gputensor.tensor.manipulation import empty
+
+__all__ = ["Recorder", "Trace"]
+
+_ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
+_ELEMENTWISE = CALLS["elementwise"]
+_EMPTY = "empty"
+
+
+class Place:
+    """Memory on the device of a trace: [start, start + nbytes)."""
+
+    __slots__ = ("current", "kind", "name", "nbytes", "owner", "start")
+
+    def __init__(self, start, nbytes, kind="temporary", name=""):
+        self.start = start
+        self.nbytes = nbytes
+        self.kind = kind  # of function.KINDS, or "upload": a constant until it is written to
+        self.name = name
+        self.current = None  # the number of its value in `owner`; None: nothing has written it
+        self.owner = None  # the Recorder that wrote it last, or whose input it is
+
+
+class Trace:
+    """What the recorders of one trace share: places, and what was lifted from outside.
+
+    Parameters
+    ----------
+    tracer : Tracer
+        The open trace.
+
+    Attributes
+    ----------
+    weights : dict
+        From a name to a Weight, of what the trace used: constants, and weights that were given.
+    """
+
+    def __init__(self, tracer):
+        self.tracer = tracer
+        self.starts = []  # of places, rising
+        self.places = {}  # start -> Place
+        self.kept = []  # tensors and storages whose places must outlast them
+        self.outside = {}  # (device, address of the storage) -> [(first, last, tensor), ...]
+        self.weights = {}
+        self.constants = 0
+
+    def place(self, address):
+        """The place that holds an address."""
+        found = self.places.get(address)
+        if found is not None:
+            return found
+        index = bisect_right(self.starts, address) - 1
+        if index >= 0:
+            found = self.places[self.starts[index]]
+            if address < found.start + found.nbytes:
+                return found
+        block = uncached_block(self.tracer.number, address)
+        if block is None:
+            raise TraceError(user_line(), "memory that no tensor of the trace has", "copy it first")
+        return self.add(Place(*block))
+
+    def add(self, place):
+        self.places[place.start] = place
+        if self.starts and place.start < self.starts[-1]:
+            insort(self.starts, place.start)
+        else:
+            self.starts.append(place.start)
+        return place
+
+    def new(self, kind, name, dtype, shape):
+        """A tensor of the trace whose memory is of some kind, and its place."""
+        tensor = empty(shape, dtype=dtype, device=self.tracer.number)
+        start, nbytes, _offset = storage_place(tensor)
+        self.kept.append(tensor)
+        if not nbytes:
+            return tensor, Place(0, 0, kind, name)
+        return tensor, self.add(Place(start, nbytes, kind, name))
+
+    def weight(self, name, dtype, shape, source):
+        """The tensor of the trace for a weight; a Tensor as `source` is recognised elsewhere."""
+        tensor, _place = self.new("weight", name, dtype, shape)
+        self.weights[name] = Weight(name, dtype, tuple(shape), source)
+        if hasattr(source, "data_ptr") and source.is_contiguous:
+            self.know(source, tensor)
+        return tensor
+
+    def know(self, source, tensor):
+        """Tensors over the memory of `source` are views of `tensor` from now on."""
+        start, _nbytes, offset = storage_place(source)
+        key = device_number_of(source), start
+        self.outside.setdefault(key, []).append((offset, offset + source.nbytes, tensor))
+        self.kept.append(source)
+
+    def lift(self, tensor):
+        """The tensor of the trace for one from outside: of a weight, or of a new constant."""
+        dtype = tensor.dtype.name
+        shape, itemsize = tensor.shape, tensor.itemsize
+        if not tensor.size:
+            return empty(shape, dtype=dtype, device=self.tracer.number)
+        strides = tuple(stride // itemsize for stride in tensor.strides)
+        steps = [(n - 1) * s for n, s in zip(shape, strides, strict=True)]
+        low = sum(step for step in steps if step < 0) * itemsize
+        high = sum(step for step in steps if step > 0) * itemsize + itemsize
+        start, _nbytes, offset = storage_place(tensor)
+        known = self.outside.get((device_number_of(tensor), start), ())
+        for first, last, inside in known:
+            if first <= offset + low and offset + high <= last:
+                return view_of(inside, offset - first, dtype, shape, strides)
+        source = tensor
+        if not tensor.is_contiguous:
+            source = view_of(tensor, offset + low, dtype, ((high - low) // itemsize,), (1,))
+        name = self.constant_name()
+        inside, _place = self.new("constant", name, dtype, source.shape)
+        self.weights[name] = Weight(name, dtype, source.shape, source)
+        self.know(source, inside)
+        return self.lift(tensor)
+
+    def upload(self, operand, array):
+        """The values of a NumPy array for new memory."""
+        name = self.constant_name()
+        place = self.place(operand.address)
+        place.kind, place.name = "upload", name
+        values = np.array(array, order="C")
+        self.weights[name] = Weight(name, operand.dtype, values.shape, values)
+
+    def constant_name(self):
+        self.constants += 1
+        return f"constant.{self.constants - 1}"
+
+
+class Recorder:
+    """Keeps the calls of one function or region; see `_kernels.launch.set_recorder`.
+
+    Parameters
+    ----------
+    trace : Trace
+    name : str
+    parent : Recorder, optional
+        Of the function that the region is in.
+    """
+
+    def __init__(self, trace, name, parent=None):
+        self.trace = trace
+        self.parent = parent
+        self.function = Function(name)
+        self.values = self.function.values
+        self.calls = self.function.calls
+        self.numbers = {}  # name of a weight or constant -> its value here
+        self.captures = {}  # Place of an outer function -> its value here
+        self.streams = {0: 0}  # handle -> number
+        self.thread = threading.get_ident()
+
+    @classmethod
+    def of(cls, tracer, name):
+        """The first recorder of a trace, which gets the calls from now on."""
+        recorder = cls(Trace(tracer), name)
+        recorder.function.facts = tracer.facts
+        tracer.record(recorder)
+        return recorder
+
+    # ---- what _kernels calls
+
+    def call(self, row, stream, arguments):
+        if threading.get_ident() != self.thread:
+            raise TraceError(
+                user_line(), "a tensor of a trace in another thread", "use it where it is traced"
+            )
+        line = user_line()
+        attributes, written, read = row.split(arguments)
+        reads = tuple([self.read(one) for one in read])
+        covers = row.writes_all(attributes, read)
+        targets = [self.write(one, covers, line) for one in written]
+        self.calls.append(
+            Call(
+                row.name,
+                dict(zip(row.attributes, attributes, strict=True)),
+                tuple([operand for operand, _into in targets]),
+                reads,
+                tuple([into for _operand, into in targets]),
+                self.streams.setdefault(stream, len(self.streams)),
+                line,
+            )
+        )
+
+    def upload(self, operand, array):
+        self.trace.upload(operand, array)
+
+    def download(self, operand):
+        self.trace.tracer.refuse_value("numpy()")
+
+    def stream_now(self):
+        """The number of the current stream."""
+        handle = stream_handle(self.trace.tracer.number)
+        return self.streams.setdefault(handle, len(self.streams))
+
+    # ---- operands
+
+    def value(self, kind, nbytes, name="", base=None):
+        self.values.append(Value(kind, nbytes, name, base))
+        return len(self.values) - 1
+
+    def weight(self, name, kind, nbytes):
+        """The value of a weight or constant in this function."""
+        number = self.numbers.get(name)
+        if number is None:
+            number = self.numbers[name] = self.value(kind, nbytes, name)
+        return number
+
+    def input(self, place):
+        """Make a place an input or state of this function; return its value."""
+        place.owner = self
+        place.current = self.value(place.kind, place.nbytes, place.name)
+        return place.current
+
+    def current(self, place):
+        """The value that holds a place now, as a value of this function."""
+        if place.kind in ("weight", "constant", "upload"):
+            kind = "weight" if place.kind == "weight" else "constant"
+            return self.weight(place.name, kind, place.nbytes)
+        if place.current is None:
+            self.clear(place)
+        if place.owner is self:
+            return place.current
+        if place in self.captures:
+            return self.captures[place]
+        if not self.is_inside(place.owner):
+            raise TraceError(
+                user_line(), "a tensor of a loop or branch outside of it", "return it from there"
+            )
+        number = self.value("input", place.nbytes)
+        self.captures[place] = number
+        return number
+
+    def is_inside(self, owner):
+        """Whether this is a region in `owner`, at any depth."""
+        parent = self.parent
+        while parent is not None and parent is not owner:
+            parent = parent.parent
+        return parent is not None
+
+    def read(self, given):
+        """The operand of a call that reads it."""
+        if given is None:
+            return None
+        shape = given.shape
+        if shape is None:
+            return Number(given.value, given.dtype)
+        if 0 in shape:
+            return self.nothing(given.dtype, shape, given.strides)
+        address = given.address
+        place = self.trace.places.get(address) or self.trace.place(address)
+        return Operand(
+            self.current(place), given.dtype, shape, given.strides, address - place.start
+        )
+
+    def nothing(self, dtype, shape, strides):
+        """An operand without elements."""
+        self.trace.weights.setdefault(_EMPTY, Weight(_EMPTY, "uint8", (0,), np.empty(0, np.uint8)))
+        return Operand(self.weight(_EMPTY, "constant", 0), dtype, shape, strides, 0)
+
+    def make(self, tensor):
+        """The operand of a call that writes all of a new tensor."""
+        shape, dtype = tensor.shape, tensor.dtype.name
+        strides = forms.row_major(shape)
+        if not tensor.size:
+            return self.nothing(dtype, shape, strides)
+        place = self.trace.place(storage_place(tensor)[0])
+        place.owner = self
+        place.current = self.value("temporary", place.nbytes)
+        return Operand(place.current, dtype, shape, strides)
+
+    def write(self, given, covers, line):
+        """The operand of a call that writes it, and the version that it continues."""
+        address = given.address
+        place = self.trace.places.get(address) or self.trace.place(address)
+        self.check_write(place, line)
+        shape, strides = given.shape, given.strides
+        offset = address - place.start
+        is_whole = covers and is_dense(place.nbytes, given.dtype, shape, strides, offset)
+        if place.kind == "upload":
+            self.own(place, is_whole)
+        base = None
+        if place.kind == "state":
+            base = place.current
+        elif not is_whole and (place.current is not None or not covers):
+            base = self.current(place)
+        kind = "state" if place.kind == "state" else "temporary"
+        place.owner = self
+        place.current = self.value(kind, place.nbytes, place.name, base)
+        return Operand(place.current, given.dtype, shape, strides, offset), base
+
+    def check_write(self, place, line):
+        if place.kind in ("temporary", "upload", "state") and place.owner in (self, None):
+            return
+        if place.kind == "input" and place.owner is self and self.parent is None:
+            problem = f"a write to the argument {place.name!r}"
+            way_out = "copy it first, or pass it in state"
+        elif place.kind in ("weight", "constant"):
+            problem = f"a write to the {place.kind} {place.name!r}"
+            way_out = "copy it first, or pass it in state"
+        else:
+            problem = "a write in a loop or branch to a tensor that it did not make"
+            way_out = "copy it first, and return the copy"
+        raise TraceError(line, problem, way_out)
+
+    def own(self, place, is_whole):
+        """Memory of uploaded values that is about to be written is a temporary with a copy."""
+        source = None if is_whole else self.current(place)
+        place.kind = "temporary"
+        if source is not None:
+            run = Operand(source, "uint8", (place.nbytes,), (1,), 0)
+            self.fill(place, run)
+        place.name = ""
+
+    def clear(self, place):
+        """Zeros for memory that is read before anything wrote it."""
+        self.fill(place, Number(0, "uint8"))
+
+    def fill(self, place, source):
+        place.owner = self
+        place.current = self.value("temporary", place.nbytes)
+        target = Operand(place.current, "uint8", (place.nbytes,), (1,), 0)
+        attributes = {"op": "copy", "compute": "uint8"}
+        self.calls.append(
+            Call("elementwise", attributes, (target,), (source,), (None,), 0, user_line())
+        )
+
+
+def is_dense(nbytes, dtype, shape, strides, offset):
+    """Whether an operand covers all bytes of its memory, each once."""
+    itemsize = _ITEMSIZE[dtype]
+    low, expected = 0, 1
+    for stride, extent in sorted([(abs(s), n) for s, n in zip(strides, shape, strict=True)]):
+        if extent == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= extent
+    if expected * itemsize != nbytes:
+        return False
+    for stride, extent in zip(strides, shape, strict=True):
+        if stride < 0:
+            low += stride * (extent - 1)
+    return offset + low * itemsize == 0

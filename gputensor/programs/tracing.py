@@ -1,0 +1,322 @@
+"""Traces a function: at each sample of its dims, then as one Function whose integers are explained.
+
+Parameters named `weights` and `state` receive those trees, all others what their specs say. Nothing
+here knows devices or files; recorder.py writes the calls down, and samples.py explains integers.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from gputensor._arrays.dtypes import dtype_code
+from gputensor._arrays.element_types import DTYPES
+from gputensor.errors import Described, TraceError, argument_error
+from gputensor.programs import dims as forms
+from gputensor.programs import tree
+from gputensor.programs.function import Argument, Call, Number, Operand
+from gputensor.programs.merging import merge
+from gputensor.programs.recorder import Recorder
+from gputensor.programs.samples import confirming, samples
+from gputensor.programs.trace_device import Tracer
+from gputensor.tensor.core import Tensor, storage_place
+
+__all__ = ["Source", "Spec", "finish", "input_tensor", "operand_of", "spec", "trace_function"]
+
+_TREES = ("weights", "state")
+
+
+@dataclass(frozen=True)
+class Spec:
+    """What an argument will be: the shape, whose extents may be `Dim`s, and the dtype."""
+
+    shape: tuple
+    dtype: Any
+
+    def __repr__(self):
+        return f"spec({self.shape}, {self.dtype.name})"
+
+    @property
+    def form(self):
+        """The shape as integers of the form."""
+        return tuple(
+            ("dim", extent.name) if isinstance(extent, forms.Dim) else extent
+            for extent in self.shape
+        )
+
+    def dims(self):
+        return [extent for extent in self.shape if isinstance(extent, forms.Dim)]
+
+
+def spec(shape, dtype="float32"):
+    """Return what an argument of a program will be.
+
+    Parameters
+    ----------
+    shape : int or sequence of int and Dim
+    dtype : dtype
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.spec((gt.Dim("batch", 1, 64), 784), gt.float16).shape[1]
+    784
+    """
+    shape = tuple(shape) if isinstance(shape, (tuple, list)) else (shape,)
+    if len(shape) > 16:
+        raise argument_error(ValueError, "shape", Described(f"{len(shape)} extents"), "at most 16")
+    for extent in shape:
+        if isinstance(extent, forms.Dim):
+            continue
+        if type(extent) is not int:
+            raise argument_error(TypeError, "shape", extent, "ints and Dims")
+        if not 0 <= extent <= 1 << 40:
+            raise argument_error(ValueError, "shape", extent, "extents from 0 to 2**40")
+    return Spec(shape, DTYPES[dtype_code(dtype)].numpy)
+
+
+@dataclass
+class Source:
+    """A function to trace, with the trees that it gets.
+
+    `arguments` maps parameters to trees of specs and Python values; `weights` and `state` are lists
+    of (name, dtype, shape, source), with the structure that puts them together.
+    """
+
+    name: str
+    function: Any
+    arguments: dict
+    weights: list
+    weights_tree: Any
+    state: list
+    state_tree: Any
+
+    def parameters(self):
+        """The parameters of the function, without those that take trees."""
+        return inspect.signature(self.function).parameters
+
+
+def arguments_of(name, function, specs, named):
+    """The arguments of a function by parameter: `specs` in order, and `named`."""
+    parameters = inspect.signature(function).parameters
+    for parameter in parameters.values():
+        if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            got = Described(f"the parameter {parameter}")
+            raise argument_error(TypeError, name, got, "parameters with names")
+    plain = [p for p in parameters.values() if p.name not in _TREES]
+    taken = [p for p in plain if p.kind != p.KEYWORD_ONLY]
+    if len(specs) > len(taken):
+        got = Described(f"{len(specs)} specs")
+        raise argument_error(TypeError, name, got, f"at most {len(taken)}, one for each parameter")
+    arguments = {p.name: given for p, given in zip(taken, specs, strict=False)}
+    arguments.update(named)
+    for parameter in plain:
+        if parameter.default is parameter.empty and parameter.name not in arguments:
+            got = Described("no spec")
+            raise argument_error(TypeError, parameter.name, got, f"one, since {name} needs it")
+    return {p.name: arguments[p.name] for p in plain if p.name in arguments}
+
+
+def leaves_of(name, given):
+    """([(name, dtype, shape, source)], structure) of a tree of weights or states."""
+    is_leaf = (Spec, Tensor, np.ndarray)
+    leaves, structure = tree.flatten(given, lambda part: isinstance(part, is_leaf), "")
+    found = []
+    for path, leaf in leaves:
+        source = None if isinstance(leaf, Spec) else leaf
+        if isinstance(leaf, Tensor) and not leaf.is_contiguous:
+            source = leaf.contiguous()
+        elif isinstance(leaf, np.ndarray):
+            source = np.ascontiguousarray(leaf).reshape(leaf.shape)
+        shape = leaf.form if isinstance(leaf, Spec) else leaf.shape
+        if any(type(extent) is tuple for extent in shape):
+            raise argument_error(TypeError, path or name, Described("a Dim"), "ints in its shape")
+        dtype = DTYPES[dtype_code(leaf.dtype)].name
+        found.append((path or name, dtype, tuple(shape), source))
+    return found, structure
+
+
+def trace_function(source, target):
+    """Return the Function of a source for a device, and its weights by name.
+
+    Raises `TraceError` for what a program cannot hold.
+    """
+    inputs, structure = tree.flatten(source.arguments, lambda part: isinstance(part, Spec))
+    dims = {}
+    for path, leaf in inputs:
+        for dim in leaf.dims():
+            if dims.setdefault(dim.name, dim) != dim:
+                raise argument_error(ValueError, path, dim, f"{dims[dim.name]}, as before")
+    sizes = samples(dims.values())
+    traces = [_run(source, inputs, structure, one, target) for one in sizes]
+    while True:
+        function, weights = merge(traces, sizes, dims)
+        more = confirming(forms_of(function), dims.values(), sizes) if dims else ()
+        if not more:
+            break
+        traces += [_run(source, inputs, structure, one, target) for one in more]
+        sizes += more
+    for argument, (_path, leaf) in zip(function.inputs, inputs, strict=True):
+        operand = argument.operand
+        strides = forms.row_major(leaf.form)
+        argument.operand = operand._replace(shape=leaf.form, strides=strides)
+    return function, weights
+
+
+def forms_of(function):
+    """The integers of a function that depend on dims."""
+    found = set()
+
+    def look(part):
+        if forms.is_expression(part):
+            found.add(part)
+        elif isinstance(part, (tuple, list)):
+            for one in part:
+                look(one)
+        elif isinstance(part, dict):
+            look(list(part.values()))
+
+    for value in function.values:
+        look(value.nbytes)
+    for call in function.calls:
+        look([part for name, part in call.attributes.items() if name != "trees"])
+        look([call.writes, call.reads])
+        for region in call.regions:
+            found |= forms_of(region)
+    return found
+
+
+def _run(source, inputs, structure, sizes, target):
+    """(Function, weights) of one run at given sizes."""
+    with Tracer(target, {}) as tracer:
+        recorder = Recorder.of(tracer, source.name)
+        trace, function = recorder.trace, recorder.function
+        leaves = []
+        for path, leaf in inputs:
+            shape = [sizes[e.name] if isinstance(e, forms.Dim) else e for e in leaf.shape]
+            leaves.append(input_tensor(recorder, path, leaf.dtype.name, shape))
+        arguments = tree.unflatten(structure, leaves)
+        named = source.parameters()
+        if "weights" in named:
+            made = [trace.weight(*one) for one in source.weights]
+            arguments["weights"] = tree.unflatten(source.weights_tree, made)
+        else:
+            for _name, _dtype, _shape, given in source.weights:
+                if isinstance(given, Tensor):
+                    trace.weight(_name, _dtype, _shape, given)
+        states = _states(source, recorder, arguments if "state" in named else None)
+        function.tree = structure
+        result = _call(source.function, arguments)
+        for name, place, _tensor in states:
+            function.states[name] = (function.states[name], place.current)
+        _check_states(source, states, arguments)
+        finish(recorder, result)
+        return function, trace.weights
+
+
+def _call(function, arguments):
+    positional, named = [], {}
+    for parameter in inspect.signature(function).parameters.values():
+        if parameter.name not in arguments:
+            continue
+        if parameter.kind == parameter.POSITIONAL_ONLY:
+            positional.append(arguments[parameter.name])
+        else:
+            named[parameter.name] = arguments[parameter.name]
+    return function(*positional, **named)
+
+
+def input_tensor(recorder, path, dtype, shape):
+    """A tensor of the trace that is an input of the function."""
+    tensor, place = recorder.trace.new("input", path, dtype, shape)
+    value = recorder.input(place)
+    operand = Operand(value, dtype, tuple(shape), forms.row_major(shape))
+    recorder.function.inputs.append(Argument(path, operand))
+    return tensor
+
+
+def _states(source, recorder, arguments):
+    """[(name, place, tensor)] of the states, which go to the arguments as a tree."""
+    found = []
+    if arguments is None:
+        return found
+    for name, dtype, shape, _first in source.state:
+        tensor, place = recorder.trace.new("state", name, dtype, shape)
+        recorder.function.states[name] = recorder.input(place)
+        found.append((name, place, tensor))
+    tensors = [tensor for _name, _place, tensor in found]
+    arguments["state"] = tree.unflatten(source.state_tree, tensors)
+    return found
+
+
+def _check_states(source, states, arguments):
+    if "state" not in arguments:
+        return
+    after, _structure = tree.flatten(arguments["state"], lambda part: isinstance(part, Tensor))
+    after = dict(after)
+    for name, _place, tensor in states:
+        if after.get(name if name in after else "") is not tensor:
+            raise TraceError(
+                "", f"{source.name}: the state {name!r} was replaced", "write to it: x[...] = value"
+            )
+
+
+def finish(recorder, result):
+    """Make the tensors of a result the outputs: whole temporaries, each another one."""
+    function = recorder.function
+    inside = recorder.trace.tracer.inside
+    leaves, structure = tree.flatten(result, lambda part: isinstance(part, Tensor), "")
+    function.result = structure
+    taken = set()
+    for path, leaf in leaves:
+        operand = operand_of(recorder, inside(leaf))
+        if not leaf.size:
+            operand = _copied(recorder, operand, Number(0, operand.dtype))
+        elif not _is_own(recorder, operand, taken):
+            operand = _copied(recorder, operand, operand)
+        taken.add(_root(function.values, operand.value))
+        function.outputs.append(Argument(path, operand))
+
+
+def operand_of(recorder, tensor):
+    """The operand of a call that reads a tensor of the trace."""
+    itemsize, dtype = tensor.itemsize, tensor.dtype.name
+    strides = tuple(stride // itemsize for stride in tensor.strides)
+    if not tensor.size:
+        return recorder.nothing(dtype, tensor.shape, strides)
+    start, _nbytes, offset = storage_place(tensor)
+    place = recorder.trace.place(start)
+    return Operand(recorder.current(place), dtype, tensor.shape, strides, offset)
+
+
+def _root(values, number):
+    while values[number].base is not None:
+        number = values[number].base
+    return number
+
+
+def _is_own(recorder, operand, taken):
+    values = recorder.values
+    value = values[operand.value]
+    nbytes = forms.mul(*operand.shape, np.dtype(DTYPES[dtype_code(operand.dtype)].numpy).itemsize)
+    return (
+        value.kind == "temporary"
+        and operand.offset == 0
+        and operand.strides == forms.row_major(operand.shape)
+        and nbytes == value.nbytes
+        and _root(values, operand.value) not in taken
+    )
+
+
+def _copied(recorder, operand, source):
+    """A row-major copy of `source`, like the operand, in a value of its own."""
+    itemsize = DTYPES[dtype_code(operand.dtype)].itemsize
+    number = recorder.value("temporary", forms.mul(*operand.shape, itemsize))
+    strides = forms.row_major(operand.shape)
+    target = Operand(number, operand.dtype, operand.shape, strides)
+    attributes = {"op": "copy", "compute": operand.dtype}
+    recorder.calls.append(Call("elementwise", attributes, (target,), (source,), (None,)))
+    return target
