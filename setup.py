@@ -55,7 +55,6 @@ PYTHON_FACING = (
     "_alloc.foreign",
     "_alloc.observe",
     "_alloc.replay",
-    "_kernels.testing",
     "blas.bench",
     "memory.scopes",
     "streams.capture",
@@ -71,7 +70,8 @@ def compile_args(name):
     if DEBUG or SANITIZER:
         args += ["-O1", "-g", "-fno-omit-frame-pointer"]
     else:
-        level = "-O1" if name.removeprefix("gputensor.") in PYTHON_FACING else "-O2"
+        is_facing = name.startswith("tests.") or name.removeprefix("gputensor.") in PYTHON_FACING
+        level = "-O1" if is_facing else "-O2"
         args += [level, "-g0", "-fno-semantic-interposition"]
     if SANITIZER:
         args.append(f"-fsanitize={SANITIZER}")

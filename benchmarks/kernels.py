@@ -19,9 +19,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 import gputensor as gt  # noqa: E402
 from benchmarks.report import Report, measure  # noqa: E402
 from gputensor._arrays.element_types import DTYPES  # noqa: E402
-from gputensor._kernels import testing as kernels  # noqa: E402
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS  # noqa: E402
-from gputensor._kernels.testing import DeviceArray  # noqa: E402
+from tests.support import device_array as kernels  # noqa: E402
+from tests.support.device_array import DeviceArray  # noqa: E402
 
 OPS = {row.name: row.code for row in ELEMENTWISE}
 REDS = {row.name: row.code for row in REDUCTIONS}

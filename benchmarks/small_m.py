@@ -15,16 +15,19 @@ import argparse
 import importlib.util
 import math
 import statistics
+import sys
+from pathlib import Path
 
 import numpy as np
 
-import gputensor as gt
-from gputensor._arrays.element_types import CODE_OF
-from gputensor.blas import backends as small_m
-from gputensor.blas import backends as small_m_mma
-from gputensor.blas.host import int4_layout
-from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
-from report import Report, require_gpu
+sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
+
+import gputensor as gt  # noqa: E402
+from benchmarks.report import Report, require_gpu  # noqa: E402
+from gputensor._arrays.element_types import CODE_OF  # noqa: E402
+from gputensor.blas.host import int4_layout  # noqa: E402
+from gputensor.blas.kernels.programs import INT4, INT8, PLAIN  # noqa: E402
+from tests.support import internals  # noqa: E402
 
 SHAPES = [(m, 8192, 8192) for m in (1, 2, 4, 8, 16)] + [(1, 4096, 4096), (1, 1024, 8192)]
 FORMS = {"plain": PLAIN, "int8": INT8, "int4": INT4}
@@ -116,7 +119,7 @@ class Ours:
                 addresses += (scales.data_ptr() if scales is not None else 0, 0, 0)
                 stream = gt.current_stream("cuda").cuda_stream
                 types, sizes, pitches = (code, code), (m, n, k), (k, pitch, n, n)
-                if not small_m.skinny_run(
+                if not internals.skinny_run(
                     0, stream, FORMS[form], types, sizes, addresses, pitches, group=group
                 ):
                     raise ValueError(f"the kernel does not fit {form} {m}x{n}x{k}")
@@ -203,12 +206,12 @@ def sweep(calls, rounds):
                 for splits in (1, 2):
                     parts = (tiles, row_warps, k_warps, stages, splits)
                     names = ("tiles", "row_warps", "k_warps", "stages", "splits")
-                    small_m_mma.skinny_mma_configure(**dict(zip(names, parts, strict=True)))
+                    internals.skinny_mma_configure(**dict(zip(names, parts, strict=True)))
                     try:
                         found[parts] = measured([Graph("sweep", calls, Ours)], rounds)[0]
                     except ValueError:  # no room in shared memory
                         continue
-    small_m_mma.skinny_mma_configure()
+    internals.skinny_mma_configure()
     return sorted(found.items(), key=lambda item: item[1])
 
 

@@ -5,10 +5,10 @@ import pytest
 
 from gputensor._arrays.element_types import CODE_OF, DTYPES
 from gputensor._driver.registry import cuda_device_count
-from gputensor._kernels import testing as device_array
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor._kernels.testing import DeviceArray
+from tests.support import device_array
 from tests.support import kernel_checks as checks
+from tests.support.device_array import DeviceArray
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 

@@ -7,8 +7,8 @@ import pytest
 import gputensor as gt
 from gputensor._driver import cuda
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas.backends import packing
 from tests.conformance.products.test_matmul import assert_within, bound, random_array, wide
+from tests.support.internals import packing
 
 pytestmark = pytest.mark.skipif(
     cuda_device_count() == 0 or cuda.device_info(0)["compute_capability"] != (9, 0),

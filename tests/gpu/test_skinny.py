@@ -5,9 +5,8 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas import backends as small_m
-from gputensor.blas import backends as small_m_mma
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
+from tests.support import internals
 from tests.support import skinny_checks as cases
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
@@ -19,8 +18,8 @@ CASES = [cases.shapes, cases.quantized, cases.plain, cases.products, cases.layer
 def on_cuda():
     with gt.Device("cuda:0"):
         yield
-    small_m.skinny_configure()
-    small_m_mma.skinny_mma_configure()
+    internals.skinny_configure()
+    internals.skinny_mma_configure()
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float16", "float32"])
@@ -68,6 +67,6 @@ def test_equal_bits_from_run_to_run(rng):
         stream = gt.current_stream("cuda").cuda_stream
         pitches = (8192, 8192, 8192, 0)
         sizes = (16, 8192, 8192)
-        assert small_m.skinny_run(0, stream, PLAIN, (10, 10), sizes, addresses, pitches)
+        assert internals.skinny_run(0, stream, PLAIN, (10, 10), sizes, addresses, pitches)
         results.append(y.numpy().view(np.uint16))
     assert all(np.array_equal(result, results[0]) for result in results)

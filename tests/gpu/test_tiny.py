@@ -8,7 +8,6 @@ import pytest
 import gputensor as gt
 from gputensor import blas
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas.backends import tile_of
 from tests.conformance.products.test_matmul import (
     assert_within,
     bound,
@@ -16,6 +15,7 @@ from tests.conformance.products.test_matmul import (
     random_array,
     wide,
 )
+from tests.support.internals import tile_of
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 CODES = {"float16": 9, "bfloat16": 10, "float32": 11}

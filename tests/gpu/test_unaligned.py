@@ -7,8 +7,8 @@ import pytest
 
 import gputensor as gt
 from gputensor._driver.registry import cuda_device_count
-from gputensor.blas import backends as direct
 from tests.conformance.products.test_matmul import TF32, assert_within, bound, numpy_dtype, wide
+from tests.support.internals import unaligned_run
 
 pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
 
@@ -69,7 +69,7 @@ def multiply(rng, name, out, operations, sizes, split, *, alpha=1.0, beta=0.0, h
     c = Matrix(rng, addend, out, m, n, batch)
     d = Matrix(rng, None, out, m, n, batch)
     vector = Matrix(rng, bias, out, m, 1, 1)
-    direct.unaligned_run(
+    unaligned_run(
         0,
         gt.current_stream("cuda").cuda_stream,
         (CODES[name], CODES[out]),

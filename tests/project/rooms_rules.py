@@ -25,7 +25,7 @@ ROOMS = {
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
         "operations", "program", "programs", "formula", "row_program", "call_rules", "calls",
-        "launch", "host", "faces", "formulas", "testing",
+        "launch", "host", "faces", "formulas",
         "__init__",
     ),
     "blas": (

@@ -139,3 +139,26 @@ def test_kernel_text_is_part_of_the_wheel_and_of_the_source_archive():
     for suffix in (".cuh", ".h"):
         assert f"*{suffix}" in listed('"*"')
         assert f"*{suffix}" in manifest
+
+
+def test_extensions_of_the_tests_are_built_in_place_only():
+    """What `pip wheel` would build, from the build command that setup.py configures."""
+    program = (
+        "import runpy, sys, setuptools\n"
+        "found = {}\n"
+        "setuptools.setup = lambda **keywords: found.update(keywords)\n"
+        "import Cython.Build\n"
+        "Cython.Build.cythonize = lambda modules, **keywords: modules\n"
+        "runpy.run_path('setup.py', run_name='__main__')\n"
+        "from setuptools.dist import Distribution\n"
+        "for inplace in (0, 1):\n"
+        "    command = found['cmdclass']['build_ext'](\n"
+        "        Distribution({'ext_modules': list(found['ext_modules'])}))\n"
+        "    command.inplace = inplace\n"
+        "    command.ensure_finalized()\n"
+        "    print(*sorted({one.name.split('.')[0] for one in command.extensions}))\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    assert done.stdout.splitlines() == ["gputensor", "gputensor tests"]

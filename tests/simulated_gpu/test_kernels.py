@@ -11,12 +11,11 @@ import numpy as np
 import pytest
 
 from gputensor._kernels import programs
-from gputensor._kernels import testing as device_array
 from gputensor._kernels.launch import loaded_programs
-from gputensor._kernels.testing import DeviceArray
 from gputensor.errors import DeviceError
+from tests.support import device_array, kernel_compiler, refused_calls
 from tests.support import kernel_checks as checks
-from tests.support import kernel_compiler, refused_calls
+from tests.support.device_array import DeviceArray
 
 DEVICE = 0
 
@@ -65,8 +64,8 @@ def test_indices(rng):
 ADD = """
 import sys
 import numpy as np
-from gputensor._kernels import testing as device_array
-from gputensor._kernels.testing import DeviceArray
+from tests.support import device_array
+from tests.support.device_array import DeviceArray
 from tests.support import kernel_checks as checks
 from tests.support import kernel_compiler, refused_calls
 kernel_compiler.install()

@@ -29,6 +29,7 @@ from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
 from tests.support.allocator_settings import put_in_force, restored
 from tests.support.driver_calls import Calls
+from tests.support.internals import limit_views
 
 MIB = 1 << 20
 CAPACITY = 256 * MIB
@@ -136,7 +137,7 @@ def a_private_pool(run):
 
 def evicted_views(run):
     with contextlib.suppress(Exception):
-        checker.limit_views(run.device, 1)
+        limit_views(run.device, 1)
     for nbytes in (24 * MIB, 16 * MIB, 12 * MIB):
         blocks = [run.malloc(nbytes) for _ in range(CAPACITY // nbytes)]
         for ptr in blocks[::2]:

@@ -5,9 +5,9 @@ import string
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gputensor._alloc import config as configuration
 from gputensor._alloc.config.options import OPTIONS, REJECTED
 from gputensor._alloc.config.settings import Settings, parse
+from tests.support.internals import as_bytes
 
 FRAGMENTS = [
     *OPTIONS, *REJECTED, ":", ",", "[", "]", ">", "True", "False", "native", "cudaMallocAsync",
@@ -55,7 +55,7 @@ def test_any_text_gives_settings_or_one_line(text):
         assert "\n" not in message
     else:
         assert isinstance(parsed, Settings)
-        configuration.as_bytes(parsed)
+        as_bytes(parsed)
         assert parse(parsed.text()) == parsed
 
 

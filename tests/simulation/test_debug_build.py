@@ -41,6 +41,7 @@ from gputensor._alloc import (
 )
 from gputensor._driver import registry
 from tests.support.driver_calls import Calls
+from tests.support.internals import view_blocks
 from tests.simulation.planted_violations import KINDS, plant
 
 assert gputensor.__file__.startswith(sys.argv[1]), gputensor.__file__
@@ -54,7 +55,7 @@ large = [alloc(device, 20 * MIB, stream) for i in range(8)]
 for ptr in large[::2]:
     free(ptr)
 in_view = alloc(device, 40 * MIB, stream)
-assert checker.view_blocks(device) == [in_view]
+assert view_blocks(device) == [in_view]
 for ptr in small[::3]:
     free(ptr)
 free(alloc(device, 512, stream))

@@ -26,6 +26,7 @@ from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.streams import order as event_pool
 from tests.support.driver_calls import HEADER_WORDS, INT, PTR, SIGNATURES, Calls
+from tests.support.internals import view_blocks
 
 MIB = 1 << 20
 
@@ -85,7 +86,7 @@ class Probe:
                 if name in ("mem_alloc", "page_create", "page_map", "async_alloc")}  # fmt: skip
 
     def lies_in_a_view(self, ptr):
-        return ptr in checker.view_blocks(self.device)
+        return ptr in view_blocks(self.device)
 
 
 @contextlib.contextmanager

@@ -5,9 +5,9 @@ import itertools
 import numpy as np
 
 from gputensor._arrays.element_types import CODE_OF, DTYPES
-from gputensor._kernels import testing as device_array
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor._kernels.testing import DeviceArray
+from tests.support import device_array
+from tests.support.device_array import DeviceArray
 from tests.support.kernel_reference import (
     BOOLEAN,
     PARTS,

@@ -5,10 +5,9 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._arrays.element_types import CODE_OF
-from gputensor.blas import backends as small_m
-from gputensor.blas import backends as small_m_mma
 from gputensor.blas.host import int4_layout
 from gputensor.blas.kernels.programs import INT4, INT8, PLAIN
+from tests.support import internals
 
 DTYPES = {
     "float32": np.dtype(np.float32),
@@ -57,7 +56,7 @@ def check(rng, form, name, m, n, k, *, group=0, out=None, alpha=1.0, beta=0.0, h
     codes = CODE_OF[DTYPES[name]], CODE_OF[DTYPES[out]]
     stream = gt.current_stream("cuda").cuda_stream
     sizes = (m, n, k)
-    assert small_m.skinny_run(0, stream, form, codes, sizes, addresses, pitches, group=group,
+    assert internals.skinny_run(0, stream, form, codes, sizes, addresses, pitches, group=group,
                        alpha=alpha, beta=beta)  # fmt: skip
     gt.synchronize()
     got = y_on.numpy()
@@ -83,22 +82,22 @@ def plain(rng):
 def shapes(rng):
     """Blocks of every shape give the same product."""
     for tiles, warps, stages, splits in [(1, 1, 2, 1), (2, 4, 3, 2), (4, 2, 5, 4), (1, 8, 2, 8)]:
-        small_m.skinny_configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
+        internals.skinny_configure(tiles=tiles, warps=warps, stages=stages, splits=splits)
         check(rng, PLAIN, "float32", 7, 150, 1300)
-    small_m.skinny_configure()
+    internals.skinny_configure()
     for tiles, row_warps, k_warps, stages, splits in [
         (1, 1, 1, 2, 1),
         (2, 3, 5, 3, 2),
         (4, 1, 3, 2, 2),
         (1, 7, 2, 5, 1),
     ]:
-        small_m_mma.skinny_mma_configure(
+        internals.skinny_mma_configure(
             tiles=tiles, row_warps=row_warps, k_warps=k_warps, stages=stages, splits=splits
         )
         check(rng, PLAIN, "bfloat16", 3, 150, 1304)
         check(rng, INT4, "float16", 9, 152, 1280, group=128)
         check(rng, INT8, "bfloat16", 2, 77, 1296)
-    small_m_mma.skinny_mma_configure()
+    internals.skinny_mma_configure()
 
 
 def quantized(rng):

@@ -9,7 +9,7 @@ import os
 
 from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.core cimport (
-    GT_IS_CHECKED, block_is_mapped, caches_resume, caches_stop, check_after, check_install,
+    GT_IS_CHECKED, block_is_mapped, caches_resume, caches_stop, check_install,
     device_lock, device_unlock,
 )
 from gputensor._alloc.model cimport (
@@ -21,8 +21,6 @@ from gputensor._alloc.model cimport (
     DeviceAllocator, Page, PendingEvent, PendingQueue, PoolScope, PrivatePool, Segment,
     StreamBins, ThreadCache, View, gt_highest_bit,
 )
-
-from gputensor._alloc.allocator import open_allocator
 
 include "tiles.pxi"
 include "counts.pxi"

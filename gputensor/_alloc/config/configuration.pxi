@@ -45,16 +45,3 @@ cdef int config_of_device(int device, AllocatorConfig* config) except -1:
     settings_to_struct(_settings.current(), config)
     config.memory_fraction = fraction_of(device)
     return 0
-
-
-def as_bytes(settings):
-    """Return the C fields of a Settings as a dict (the union of what the core reads).
-
-    >>> from gputensor._alloc.config.settings import parse
-    >>> as_bytes(parse("page_size_mb:4"))["page_size"]
-    4194304
-    """
-    cdef AllocatorConfig config
-    settings_to_struct(settings, &config)
-    fields = config  # Cython makes a dict of a struct
-    return dict(fields)

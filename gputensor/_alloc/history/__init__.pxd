@@ -15,6 +15,11 @@ cdef class StackFormatter:
     cdef list _empty            # what id 0 gets
     cdef list frames_of(self, uint32_t stack)
 
+# For the tests' extension: whether the interpreter's frame records are read directly (frames.h says
+# when), and to walk through CPython's public functions only, or directly again where that works.
+cdef bint stacks_walk_directly() noexcept
+cdef void stacks_choose_walk(bint is_public) noexcept
+
 
 # ---- history
 

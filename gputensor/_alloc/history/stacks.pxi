@@ -233,12 +233,7 @@ def capture(native=False):
     return stack_capture(native)
 
 
-def table_size():
-    """Return the numbers of stacks and of frames in the table."""
-    return stack_count - 1, frame_count
-
-
-def _agree():
+cdef bint _agree() noexcept:
     """Whether both ways of walking see the same frames here."""
     cdef gt_frame direct[32]
     cdef gt_frame public[32]
@@ -252,15 +247,13 @@ def _agree():
     return True
 
 
-def walks_directly():
-    """Whether the interpreter's frame records are read directly (frames.h says when)."""
-    return bool(use_direct)
+cdef bint stacks_walk_directly() noexcept:
+    return use_direct
 
 
-def use_public_frames(public=True):
-    """Walk through CPython's public functions only, or go back to the direct way where it works."""
+cdef void stacks_choose_walk(bint is_public) noexcept:
     global use_direct
-    use_direct = not public and GT_DIRECT_FRAMES and _agree()
+    use_direct = not is_public and GT_DIRECT_FRAMES and _agree()
 
 
-use_public_frames(False)
+stacks_choose_walk(False)

@@ -3,6 +3,7 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport KIND_INT, KIND_UINT, dtype_kind
+from gputensor._driver.registry cimport DeviceFacts
 from gputensor.blas.libraries cimport Workspace
 from gputensor.blas.plan cimport Choice, Plan, PlanKey, Product
 
@@ -169,3 +170,11 @@ cdef struct SmallProduct:
 cdef bint small_product_fits(const SmallProduct* product) noexcept nogil
 # Queues it on the stream. Needs the GIL; raises DriverError when the launch is refused.
 cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1
+
+
+# ---- doors of the tests' extension
+
+include "../kernels/tiny/door.pxi"
+include "../kernels/unaligned/door.pxi"
+include "../kernels/packed/door.pxi"
+include "../kernels/skinny/door.pxi"

@@ -1,13 +1,12 @@
 from collections.abc import Iterable
 from types import TracebackType
-from typing import Any, overload
+from typing import overload
 
 from typing_extensions import Self
 
 FLOAT32: dict[str, int]
 FLOAT32_NAME: dict[int, str]
 BITS: dict[str, int]
-COMPUTE_NAME: dict[int, str]
 
 class Precision:
     mask: int
@@ -67,12 +66,10 @@ def allow_fp16_accumulation(value: bool) -> ProcessSetting: ...
 def deterministic(value: None = None) -> bool: ...
 @overload
 def deterministic(value: bool) -> ProcessSetting: ...
-def compute_type_name(dtype: int, setting: str | Precision | None = None) -> str: ...
 
 # (address, dtype code, shape, strides in elements)
 View = tuple[int, int, tuple[int, ...], tuple[int, ...]]
 
-def describe(a: View, b: View, out: View, addend: View | None = None) -> dict[str, Any]: ...
 def plan_count() -> int: ...
 def forget_plans() -> None: ...
 

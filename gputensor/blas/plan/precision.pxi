@@ -318,23 +318,3 @@ def deterministic(value=None):
     False
     """
     return bit_flag("deterministic", value)
-
-
-COMPUTE_NAME = {
-    COMPUTE_16F: "16F",
-    COMPUTE_32F: "32F",
-    COMPUTE_64F: "64F",
-    COMPUTE_32I: "32I",
-    COMPUTE_32F_FAST_16BF: "32F_FAST_16BF",
-    COMPUTE_32F_FAST_TF32: "32F_FAST_TF32",
-    COMPUTE_32F_EMULATED_16BFX9: "32F_EMULATED_16BFX9",
-}
-
-
-def compute_type_name(int dtype, setting=None):
-    """Return the library's compute type for products of a dtype code into it, without its prefix.
-
-    >>> compute_type_name(11), compute_type_name(11, "tf32"), compute_type_name(9)
-    ('32F', '32F_FAST_TF32', '32F')
-    """
-    return COMPUTE_NAME[compute_type(dtype, dtype, precision_for(setting))]

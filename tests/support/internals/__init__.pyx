@@ -1,8 +1,38 @@
 # What only tests do with the library's rooms, as one extension that a checkout builds beside them.
 # No wheel has it.
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.string cimport memset
 
+import contextlib
+
+from gputensor._alloc.allocator cimport allocator_find
+from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
+from gputensor._alloc.core cimport check_after, device_lock, device_unlock
+from gputensor._alloc.history cimport stacks_choose_walk, stacks_walk_directly
+from gputensor._alloc.model cimport Block, DeviceAllocator, View
+from gputensor._arrays cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
 from gputensor._driver.registry cimport Slot, register_slot
+from gputensor.blas.backends cimport (
+    FORM_PLAIN, PACKING_ALWAYS, PACKING_AUTO, PACKING_NEVER, Schedule, SkinnyBlockShape,
+    SkinnyForced, SkinnyMmaBlockShape, SmallDevice, SmallProduct, Work, packed_can,
+    packed_is_worthwhile, packed_mode, pointer_batch_wins, schedule_choose, skinny_choose_shape,
+    skinny_forced, skinny_mma_force, skinny_mma_shape, small_product_fits, small_product_run,
+    tiny_tile, unaligned_kernel, unaligned_launch_split, unaligned_split, work_init,
+)
+from gputensor.blas.kernels cimport PAD_A, PAD_B, PAD_D, pad_choose
+from gputensor.blas.libraries cimport *
+from gputensor.blas.plan cimport (
+    COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, Product, check_out, compute_type, precision_for, prepare,
+)
+
+from gputensor._alloc.allocator import open_allocator
+from gputensor.blas.libraries import CUBLAS_SYMBOLS, LT_SYMBOLS
 
 include "slots.pxi"
+include "settings.pxi"
+include "views.pxi"
+include "plans.pxi"
+include "libraries.pxi"
+include "kernels.pxi"
+include "skinny.pxi"

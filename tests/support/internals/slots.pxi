@@ -1,7 +1,5 @@
 """The topmost slot of open devices: tests hear of what happens to a device."""
 
-import contextlib
-
 cdef list watchers = []
 
 

@@ -32,6 +32,7 @@ from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.driver_calls import Calls
+from tests.support.internals import view_blocks
 
 UNIT = 512
 MIB = 1 << 20
@@ -202,7 +203,7 @@ class Shadow:
 
     def views(self):
         """How many of the held blocks lie in views."""
-        found = set(checker.view_blocks(self.device))
+        found = set(view_blocks(self.device))
         assert found <= {b.ptr for b in self.held} | self.waiting()
         return sum(b.ptr in found for b in self.held)
 

@@ -13,6 +13,7 @@ from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
 from gputensor.errors import OutOfMemoryError
 from tests.support.alloc_probe import MIB, opened
+from tests.support.internals import view_blocks
 
 PAGE = 2 * MIB
 
@@ -103,7 +104,7 @@ def test_it_is_served_under_limits_that_change_as_well(first):
                 if free < PAGE:
                     continue
                 # Pages that a view in use shows cannot move to another pool.
-                kind = 1.0 if checker.view_blocks(probe.device) else rng.random()
+                kind = 1.0 if view_blocks(probe.device) else rng.random()
                 if kind < 0.25:
                     held[probe.malloc(MIB)] = PAGE  # at most: it is a part of one
                 elif kind < 0.35:

@@ -10,6 +10,7 @@ from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
 from gputensor._driver import registry
 from tests.support.alloc_probe import MIB, opened
+from tests.support.internals import limit_views, view_sizes
 from tests.support.models.allocator_shadow import Shadow
 
 
@@ -86,17 +87,17 @@ def test_a_full_table_of_views_drops_the_one_unused_for_longest():
     with opened(capacity=1024 * MIB) as probe:
         sizes = [20 * MIB, 24 * MIB, 28 * MIB]
         report.empty_cache(probe.device)
-        checker.limit_views(probe.device, 2)
+        limit_views(probe.device, 2)
         first, _ = stitch(probe, sizes[0])
         second, _ = stitch(probe, sizes[1])
-        before = checker.view_sizes(probe.device)
+        before = view_sizes(probe.device)
         assert len(before) == 2
         probe.free(first)
         for _ in range(2):
             probe.malloc(20 * MIB)  # its pages are in use where they are
         probe.mark()
         stitch(probe, sizes[2])
-        after = checker.view_sizes(probe.device)
+        after = view_sizes(probe.device)
         assert len(after) == 2
         assert second in probe.held and probe.lies_in_a_view(second)
         assert probe.made().get("page_unmap", 0) >= 1 and "page_destroy" not in probe.made()
@@ -105,12 +106,12 @@ def test_a_full_table_of_views_drops_the_one_unused_for_longest():
 
 def test_a_full_table_whose_views_are_all_in_use_grows_instead():
     with opened(capacity=1024 * MIB) as probe:
-        checker.limit_views(probe.device, 1)
+        limit_views(probe.device, 1)
         first, _ = stitch(probe, 20 * MIB)
         blocks = [probe.malloc(24 * MIB) for _ in range(8)]
         probe.free_all(blocks[::2])
         probe.malloc(48 * MIB)
-        assert len(checker.view_sizes(probe.device)) == 1
+        assert len(view_sizes(probe.device)) == 1
         assert probe.lies_in_a_view(first)
 
 
@@ -126,7 +127,7 @@ def test_values_survive_the_eviction_of_views(limit, mode):
     try:
         shadow = Shadow(number, rng=rng)
         shadow.malloc(512)
-        checker.limit_views(number, limit)
+        limit_views(number, limit)
         registry.reset_counts(number)
         views = 0
         for turn in range(30):
@@ -146,7 +147,7 @@ def test_values_survive_the_eviction_of_views(limit, mode):
                     shadow.free(block)
             shadow.compare()
             shadow.check()
-            assert len(checker.view_sizes(number)) <= limit
+            assert len(view_sizes(number)) <= limit
         assert views > 5 and registry.counts(number)["page_unmap"] > 0
         shadow.finish()
     finally:

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from gputensor.blas.backends import backend_table
+from tests.support.internals import goes_by_pointers
 
 ROOT = Path(__file__).resolve().parents[3]
 BLAS = ROOT / "gputensor/blas"
@@ -56,3 +57,8 @@ def test_tiny_products_leave_with_their_folder_and_their_row():
         if path.suffix in (".pyx", ".pxd", ".pxi", ".py") and path.parent.name != "tiny":
             used = defined & set(re.findall(r"\w+", path.read_text()))
             assert not used or path == TABLE, path
+
+
+def test_a_batch_of_batches_goes_by_pointers():
+    assert goes_by_pointers(11, 68, 16, 16, 16, batch=8, outer=[(4, 0, 256, 2048)])
+    assert not goes_by_pointers(11, 68, 16, 16, 16, batch=8)

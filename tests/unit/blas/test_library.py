@@ -11,14 +11,13 @@ import pytest
 
 from gputensor import blas
 from gputensor._arrays import overlap
-from gputensor.blas import kernels as pad
 from gputensor.blas import libraries as library
 from gputensor.blas import libraries as workspace
-from gputensor.blas.libraries import gemm as scale_factor
 from gputensor.blas.libraries import status
 from gputensor.blas.plan import FIELDS, signature_of_shape
 from gputensor.blas.tuning.tunable_settings import FromEnvironment
 from gputensor.errors import BlasError, DeviceError
+from tests.support import internals
 
 BFLOAT16, FLOAT32 = 10, 11
 
@@ -28,14 +27,14 @@ def test_our_numbers_are_those_of_nvmath():
     modules = {
         name: importlib.import_module(f"nvmath.bindings.{name}") for name in ("cublas", "cublasLt")
     }
-    for name, number in library.constants().items():
+    for name, number in internals.constants().items():
         module, enum, member = name.split(".")
         assert int(getattr(getattr(modules[module], enum), member)) == number, name
 
 
 def test_every_symbol_of_the_tables_exists():
     try:
-        library.check_symbols()
+        internals.check_symbols()
     except DeviceError as error:
         if "was not found" in str(error):
             pytest.skip("needs cuBLAS and cuBLASLt (the wheels are enough, a GPU is not needed)")
@@ -61,7 +60,7 @@ def test_factors_round_to_half_as_numpy_does():
     with np.errstate(over="ignore"):
         # The library's float is rounded first, as in a call.
         expected = values.astype(np.float32).astype(np.float16).view(np.uint16)
-    got = np.array([scale_factor.half_bits(v) for v in values], dtype=np.uint16)
+    got = np.array([internals.half_bits(v) for v in values], dtype=np.uint16)
     np.testing.assert_array_equal(got, expected)
 
 
@@ -122,45 +121,45 @@ SQUARE = {"m": 4096, "n": 4096, "k": 4096, "lda": 4096, "ldb": 4096, "ldd": 4096
 
 
 def test_an_aligned_product_is_not_padded():
-    assert pad.choose(BFLOAT16, 68, **SQUARE) == ""
-    assert pad.choose(FLOAT32, 77, **SQUARE) == ""
+    assert internals.padded(BFLOAT16, 68, **SQUARE) == ""
+    assert internals.padded(FLOAT32, 77, **SQUARE) == ""
 
 
 def test_an_odd_product_of_half_floats_is_padded_and_one_of_float32_is_not():
     odd = {"m": 4097, "n": 4095, "k": 4099, "lda": 4097, "ldb": 4099, "ldd": 4097}
-    assert set("ab") <= set(pad.choose(BFLOAT16, 68, **odd))
-    assert pad.choose(FLOAT32, 68, **odd) == ""
-    assert set("ab") <= set(pad.choose(FLOAT32, 77, **odd))
+    assert set("ab") <= set(internals.padded(BFLOAT16, 68, **odd))
+    assert internals.padded(FLOAT32, 68, **odd) == ""
+    assert set("ab") <= set(internals.padded(FLOAT32, 77, **odd))
 
 
 def test_matrices_that_share_an_odd_size_are_copied_together_and_others_are_not():
-    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, k=4097, ldb=4097)) == "ab"
-    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, m=4097, lda=4097, ldd=4097)) == "ad"
-    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, n=4097)) == ""  # contiguous nowhere
-    assert pad.choose(BFLOAT16, 68, **dict(SQUARE, a=2)) == "a"
+    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, k=4097, ldb=4097)) == "ab"
+    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, m=4097, lda=4097, ldd=4097)) == "ad"
+    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, n=4097)) == ""  # contiguous nowhere
+    assert internals.padded(BFLOAT16, 68, **dict(SQUARE, a=2)) == "a"
 
 
 def test_a_product_too_small_to_gain_is_left_alone():
     small = {"m": 17, "n": 17, "k": 17, "lda": 17, "ldb": 17, "ldd": 17}
-    assert pad.choose(BFLOAT16, 68, **small) == ""
+    assert internals.padded(BFLOAT16, 68, **small) == ""
     thin = {"m": 4097, "n": 1, "k": 4097, "lda": 4097, "ldb": 4097, "ldd": 4097}
-    assert pad.choose(BFLOAT16, 68, **thin) == ""
+    assert internals.padded(BFLOAT16, 68, **thin) == ""
 
 
 def test_padding_can_be_fixed_for_measurements():
     odd = {"m": 4097, "n": 4095, "k": 4099, "lda": 4097, "ldb": 4099, "ldd": 4097}
     try:
         for setting, expected in (("never", ""), ("inputs", "ab"), ("all", "abd")):
-            pad.padding(setting)
-            assert pad.choose(BFLOAT16, 68, **odd) == expected
+            blas.padding(setting)
+            assert internals.padded(BFLOAT16, 68, **odd) == expected
     finally:
-        pad.padding("auto")
+        blas.padding("auto")
     for wrong in ("always", ["all"]):
         with pytest.raises(
             ValueError,
             match=r"padding: got .*; expected one of \['all', 'auto', 'inputs', 'never'\]",
         ):
-            pad.padding(wrong)
+            blas.padding(wrong)
 
 
 def test_the_tune_command_refuses_what_it_cannot_read(tmp_path, capsys):

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.backends import is_packed, packing, schedule_of
 from gputensor.blas.kernels import programs
+from tests.support.internals import is_packed, packing, schedule_of
 from tests.support.nvrtc_library import why_no_nvrtc
 
 BFLOAT16, FLOAT16, FLOAT32, FLOAT64 = 10, 9, 11, 12

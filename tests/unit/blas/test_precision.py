@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from gputensor import blas
-from gputensor.blas.plan import compute_type_name
+from tests.support.internals import compute_type_name
 
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64, COMPLEX64, INT8 = 9, 10, 11, 12, 13, 1
 BITS = (

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputensor.blas import plan as prepare
+from tests.support.internals import prepared
 
 FLOAT64 = 12
 ITEM = 8
@@ -105,9 +105,7 @@ def test_the_described_product_is_matmul_for_any_views(seed):
     buffer_b, offset_b, b = random_view(rng, shape_b)
     expected = np.matmul(a, b)
     buffer_d, offset_d, d = random_view(rng, expected.shape, is_out=True)
-    product = prepare.describe(
-        described(offset_a, a), described(offset_b, b), described(offset_d, d)
-    )
+    product = prepared(described(offset_a, a), described(offset_b, b), described(offset_d, d))
     if "copies" in product:
         # Only a view without a usable unit stride asks for a copy.
         for name, view in (("a", a), ("b", b), ("out", d)):
@@ -147,18 +145,18 @@ def one(shape, strides, address=0):
     ],
 )
 def test_a_view_without_a_library_layout_asks_for_a_copy(strides, name):
-    product = prepare.describe(one((4, 3), strides), one((3, 2), (2, 1)), one((4, 2), (2, 1)))
+    product = prepared(one((4, 3), strides), one((3, 2), (2, 1)), one((4, 2), (2, 1)))
     assert product == {"copies": ["a"]}, name
 
 
 def test_a_transposed_result_goes_without_a_swap():
-    product = prepare.describe(one((4, 3), (3, 1)), one((3, 2), (2, 1)), one((4, 2), (1, 4)))
+    product = prepared(one((4, 3), (3, 1)), one((3, 2), (2, 1)), one((4, 2), (1, 4)))
     assert (product["is_swapped"], product["m"], product["n"], product["ldd"]) == (0, 4, 2, 4)
 
 
 def test_dimensions_of_one_element_may_have_any_stride():
     for stride in (0, 1, 5, -7, 10**12):
-        product = prepare.describe(
+        product = prepared(
             one((1, 3), (stride, 1)), one((3, 1), (1, stride)), one((1, 1), (stride, stride))
         )
         assert "copies" not in product
@@ -166,14 +164,12 @@ def test_dimensions_of_one_element_may_have_any_stride():
 
 
 def test_a_batch_that_shares_b_becomes_rows():
-    product = prepare.describe(
-        one((5, 4, 3), (12, 3, 1)), one((3, 2), (2, 1)), one((5, 4, 2), (8, 2, 1))
-    )
+    product = prepared(one((5, 4, 3), (12, 3, 1)), one((3, 2), (2, 1)), one((5, 4, 2), (8, 2, 1)))
     assert (product["batch"], product["n"], product["outer"]) == (1, 20, [])
 
 
 def test_the_longest_batch_dimension_is_the_librarys():
-    product = prepare.describe(
+    product = prepared(
         one((2, 7, 4, 3), (0, 12, 3, 1)),
         one((2, 7, 3, 2), (6, 0, 2, 1)),
         one((2, 7, 4, 2), (56, 8, 2, 1)),
@@ -183,14 +179,14 @@ def test_the_longest_batch_dimension_is_the_librarys():
 
 
 def test_an_addend_in_the_order_of_the_result_goes_as_it_is():
-    product = prepare.describe(
+    product = prepared(
         one((4, 3), (3, 1)), one((3, 2), (2, 1)), one((4, 2), (2, 1)), one((4, 2), (10, 1), 64)
     )
     assert (product["ldc"], product["ldd"], product["c"]) == (10, 2, 64)
 
 
 def test_an_addend_in_another_order_is_copied():
-    product = prepare.describe(
+    product = prepared(
         one((4, 3), (3, 1)), one((3, 2), (2, 1)), one((4, 2), (2, 1)), one((4, 2), (1, 4))
     )
     assert product == {"copies": ["addend"]}
@@ -207,4 +203,4 @@ def test_an_addend_in_another_order_is_copied():
     ],
 )
 def test_shapes_that_do_not_fit_give_a_status(a, b, out, status):
-    assert prepare.describe(a, b, out) == {"status": status}
+    assert prepared(a, b, out) == {"status": status}

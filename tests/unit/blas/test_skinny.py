@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas import backends as small_m
-from gputensor.blas import backends as small_m_mma
 from gputensor.blas.kernels.programs import (
     INT4,
     INT8,
@@ -20,6 +18,8 @@ from gputensor.blas.kernels.programs import (
     skinny,
     skinny_mma,
 )
+from tests.support import internals
+from tests.support.internals import skinny_run
 from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11
@@ -31,7 +31,7 @@ def mma_variants():
         for code, name in ((FLOAT16, "float16"), (BFLOAT16, "bfloat16")):
             for m in (1, 16):
                 group = {INT8: 128, INT4: 32}.get(form, 0)
-                shape = small_m_mma.skinny_mma_block_shape(form, code, (m, 8192, 8192), group=group)
+                shape = internals.skinny_mma_block_shape(form, code, (m, 8192, 8192), group=group)
                 yield pytest.param(form, name, shape, group, id=f"{form}-{name}-{m}")
 
 
@@ -65,7 +65,7 @@ def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, gro
 @needs_nvrtc
 @pytest.mark.parametrize("m", [1, 16])
 def test_programs_in_float32_compile_without_spills(m):
-    shape = small_m.skinny_block_shape((m, 8192, 8192))
+    shape = internals.skinny_block_shape((m, 8192, 8192))
     parts = {key: shape[key] for key in ("tiles", "warps", "stages", "splits")}
     source = skinny(shape["tokens"], **parts).text()
     copy = r"cp\.async\.cg\.shared\.global\.L2::128B \[[^,]*, [^,]*, 16"
@@ -77,7 +77,7 @@ def test_programs_in_float32_compile_without_spills(m):
 def test_quantized_programs_compile_for_every_group():
     for form in (INT8, INT4):
         for group in (0, 32, 64, 128):
-            shape = small_m_mma.skinny_mma_block_shape(form, BFLOAT16, (4, 4096, 4096), group=group)
+            shape = internals.skinny_mma_block_shape(form, BFLOAT16, (4, 4096, 4096), group=group)
             program = skinny_mma(
                 form, "bfloat16", "bfloat16", shape["tokens"], **mma_parts(shape), group=group
             )
@@ -96,7 +96,7 @@ def test_blocks_in_float32_fill_the_device_once_and_fit_its_shared_memory():
     for _ in range(300):
         m, n, k = random_sizes(rng)
         multiprocessors, shared = (132, 233472) if rng.integers(2) else (58, 102400)
-        shape = small_m.skinny_block_shape(
+        shape = internals.skinny_block_shape(
             (m, n, k), multiprocessors=multiprocessors, shared_nbytes=shared,
             can_cluster=bool(rng.integers(2)),
         )  # fmt: skip
@@ -116,7 +116,7 @@ def test_blocks_for_tensor_cores_fit_the_shared_memory_and_cover_the_product():
         form, (m, n, k) = int(rng.integers(3)), random_sizes(rng)
         group = int(rng.choice([0, 32, 64, 128])) if form != PLAIN else 0
         shared, can_cluster = int(rng.choice([102400, 167936, 233472])), bool(rng.integers(2))
-        shape = small_m_mma.skinny_mma_block_shape(
+        shape = internals.skinny_mma_block_shape(
             form, BFLOAT16, (m, n, k), group=group, shared_nbytes=shared, can_cluster=can_cluster
         )
         assert shape["shared_nbytes"] <= shared - 1024
@@ -133,9 +133,7 @@ def test_one_wave_of_blocks_fills_an_h200():
     for form, group in ((PLAIN, 0), (INT8, 128), (INT4, 128)):
         for n in (4096, 8192, 28672):
             for m in (1, 16):
-                shape = small_m_mma.skinny_mma_block_shape(
-                    form, BFLOAT16, (m, n, 8192), group=group
-                )
+                shape = internals.skinny_mma_block_shape(form, BFLOAT16, (m, n, 8192), group=group)
                 rows = 16 * shape["tiles"] * shape["row_warps"]
                 assert 120 <= -(-n // rows) * shape["splits"] <= 132
 
@@ -150,11 +148,11 @@ def test_what_does_not_fit_is_refused():
         ((4, 64, 64), ((1 << 20) + 2, *fits[1:]), (64, 64, 64, 0)),
         ((4, 64, 64), (fits[0], (1 << 21) + 8, *fits[2:]), (64, 64, 64, 0)),
     ]:
-        assert not small_m.skinny_run(0, 0, PLAIN, (BFLOAT16, BFLOAT16), sizes, addresses, pitches)
-    assert not small_m.skinny_run(0, 0, PLAIN, (12, 12), (4, 64, 64), fits, (64, 64, 64, 0))
+        assert not skinny_run(0, 0, PLAIN, (BFLOAT16, BFLOAT16), sizes, addresses, pitches)
+    assert not skinny_run(0, 0, PLAIN, (12, 12), (4, 64, 64), fits, (64, 64, 64, 0))
     types, sizes = (FLOAT32, FLOAT32), (4, 64, 64)
-    assert not small_m.skinny_run(0, 0, INT8, types, sizes, fits, (64, 64, 64, 0))
+    assert not skinny_run(0, 0, INT8, types, sizes, fits, (64, 64, 64, 0))
     with pytest.raises(ValueError, match="splits: got 3; expected 0, 1, 2, 4 or 8"):
-        small_m.skinny_configure(splits=3)
+        internals.skinny_configure(splits=3)
     with pytest.raises(ValueError, match="warps: got 4 times 5; expected at most 16 in a block"):
-        small_m_mma.skinny_mma_configure(row_warps=4, k_warps=5)
+        internals.skinny_mma_configure(row_warps=4, k_warps=5)

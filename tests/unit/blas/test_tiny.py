@@ -6,7 +6,8 @@ tests/simulated_gpu/test_tiny.py runs it; what only a GPU can show (its time) is
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.backends import tile_of, tiny_program
+from gputensor.blas.backends import tiny_program
+from tests.support.internals import tile_of
 from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32, FLOAT64 = 9, 10, 11, 12

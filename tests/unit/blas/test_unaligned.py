@@ -5,8 +5,8 @@ import itertools
 import pytest
 
 from gputensor._kernels.launch import nvrtc
-from gputensor.blas.backends import split_of
 from gputensor.blas.kernels import programs
+from tests.support.internals import split_of
 from tests.support.nvrtc_library import needs_nvrtc
 
 FLOAT16, BFLOAT16, FLOAT32 = 9, 10, 11

@@ -70,7 +70,7 @@ def test_missing_nvrtc_is_one_clear_sentence(monkeypatch):
 
 
 def test_c_and_python_tables_of_dtypes_agree():
-    from gputensor._kernels.testing import dtype_facts
+    from tests.support.device_array import dtype_facts
 
     for row in dtypes.DTYPES:
         assert dtype_facts(row.code) == (row.itemsize, dtypes.KINDS.index(row.kind))

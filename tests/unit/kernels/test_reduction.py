@@ -5,10 +5,10 @@ import pytest
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._driver.registry import close_host, open_host
-from gputensor._kernels import testing as device_array
 from gputensor._kernels.operations import REDUCTIONS
-from gputensor._kernels.testing import DeviceArray
+from tests.support import device_array
 from tests.support import kernel_checks as checks
+from tests.support.device_array import DeviceArray
 
 
 @pytest.fixture(params=["immediate", "deferred"])

@@ -12,11 +12,11 @@ import types
 import pytest
 
 from gputensor import memory
-from gputensor._alloc import check as checker
 from gputensor._alloc.explain import gpu_processes
 from gputensor._alloc.observe import statistics_names
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
+from tests.support.internals import view_blocks
 
 MIB = 1 << 20
 
@@ -118,7 +118,7 @@ def test_the_sums_over_a_snapshot_equal_the_statistics_at_every_moment(
             for ptr in teeth[::2]:
                 allocate.free(ptr)
             allocate(8 * MIB)
-            in_views += len(checker.view_blocks(device))
+            in_views += len(view_blocks(device))
         if allocate.held and (rng.random() < 0.5 or len(allocate.held) > 40):
             allocate.free(rng.choice(list(allocate.held)))
         else:

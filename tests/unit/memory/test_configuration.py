@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from gputensor._alloc import config as configuration
 from gputensor._alloc.config import options, settings
 from gputensor._alloc.config.settings import Settings, parse
+from tests.support.internals import as_bytes
 
 MIB = 1 << 20
 NO_LIMIT = (1 << 64) - 1
@@ -210,14 +210,14 @@ def test_settings_survive_a_pickle_with_their_sources():
 
 
 def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
-    fields = configuration.as_bytes(Settings())
+    fields = as_bytes(Settings())
     assert fields["max_split_size"] == NO_LIMIT
     assert fields["pinned_max_cached"] == NO_LIMIT
     assert fields["large_segment_size"] == fields["max_non_split_rounding"] == 20 * MIB
     assert fields["page_size"] == 40 * MIB
     assert (fields["memory_limit"], fields["memory_fraction"], fields["gc_threshold"]) == (0, 1, 0)
     assert (fields["expandable_segments"], fields["page_reuse"], fields["thread_cache"]) == (1,) * 3
-    fields = configuration.as_bytes(
+    fields = as_bytes(
         parse(
             "max_split_size_mb:64,large_segment_size_mb:32,memory_limit_mb:3,page_size_mb:2,"
             "garbage_collection_threshold:0.25,per_process_memory_fraction:0.5,"
@@ -264,7 +264,7 @@ def test_every_option_goes_back_to_its_default_at_run_time_as_the_documentation_
         changed = settings.change(f"{name}:{default}")
         assert changed.in_force()[name] == (option.default, "set_allocator_settings")
         assert type(getattr(changed, name)) is type(option.default)
-    assert configuration.as_bytes(changed) == configuration.as_bytes(Settings())
+    assert as_bytes(changed) == as_bytes(Settings())
     assert pickle.loads(pickle.dumps(changed)) == changed
 
 

@@ -11,6 +11,7 @@ from gputensor._alloc import history, pinned
 from gputensor._alloc import history as stacks
 from gputensor._alloc.config import settings
 from gputensor._driver import registry
+from tests.support import internals
 
 
 @pytest.fixture
@@ -24,11 +25,11 @@ def device():
 @pytest.fixture(params=["direct", "public"])
 def walk(request):
     """Both ways of walking frames; restored afterwards."""
-    if request.param == "direct" and not stacks.walks_directly():
+    if request.param == "direct" and not internals.walks_directly():
         pytest.skip("this interpreter's frames are only read through its public functions")
-    stacks.use_public_frames(request.param == "public")
+    internals.use_public_frames(request.param == "public")
     yield
-    stacks.use_public_frames(False)
+    internals.use_public_frames(False)
 
 
 def address_space():

@@ -7,7 +7,6 @@ import pytest
 
 from gputensor import memory
 from gputensor._alloc import allocator as device_allocator
-from gputensor._alloc import check as checker
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc.config import settings
 from gputensor._alloc.explain import advice as oom_advice
@@ -17,6 +16,7 @@ from gputensor._alloc.replay import replay_settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.failing_requests import MIB, comb, fail, refusing, serves
+from tests.support.internals import view_blocks
 
 pytest_plugins = ("tests.support.failing_fixtures",)
 
@@ -220,7 +220,7 @@ def test_a_block_in_a_view_is_one_request_in_a_case(open_device):
     for ptr in blocks[::2]:
         raw_memory.raw_delete(ptr)
     stitched = raw_memory.raw_alloc(device, 40 * MIB - 100, 0)
-    assert checker.view_blocks(device) == [stitched]
+    assert view_blocks(device) == [stitched]
     case = case_of(device, 64, 0)
     assert case.op.tolist() == [1] * 8 + [-1] * 4 + [1, 1]
     assert case.size.tolist()[-2:] == [40 * MIB - 100, 64]

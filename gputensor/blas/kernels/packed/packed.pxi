@@ -20,13 +20,7 @@ cdef enum:
     FLAG_NBYTES = 4
     PACKED_ALIGNMENT = 1024
     LEAST_SIZE = 256            # m, n and k
-    H200_CLUSTERS = 66          # of two blocks, one on each multiprocessor
     PACKED_MAX_SIZE = 1073741824       # m, n and k; tiles are counted in 31 bits
-
-cdef enum Packing:
-    PACKING_AUTO = 0
-    PACKING_NEVER = 1
-    PACKING_ALWAYS = 2          # also products that are small, or aligned
 
 # Multiply-adds from which packing beats padding with float32, measured on an H200 (microseconds,
 # padded and packed: 767x769x771 24 and 16, 2047x2049x2051 98 and 77, 4096x4096x4097 438 and 427,
@@ -98,8 +92,6 @@ cdef struct Kernels:
 
 cdef Kernels[5][2] packed_kernels          # by types and columns
 cdef KernelTable packed_table = KernelTable()
-cdef int packed_mode = PACKING_AUTO
-PACKED_MODES = {"auto": PACKING_AUTO, "never": PACKING_NEVER, "always": PACKING_ALWAYS}
 
 
 # ---- which products
@@ -130,7 +122,7 @@ cdef void schedule_for(const Product* product, int clusters, Schedule* schedule)
                     schedule)
 
 
-cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
+cdef bint packed_is_worthwhile(const Product* product, int clusters) noexcept nogil:
     cdef double terms = <double>product.m * <double>product.n * <double>product.k
     cdef double nbytes
     cdef Schedule schedule
@@ -151,7 +143,7 @@ cdef bint is_worthwhile(const Product* product, int clusters) noexcept nogil:
 
 cdef bint packed_wins(const Product* product) except -1 nogil:
     cdef const DeviceFacts* facts = known_facts(product.device)
-    return facts.capability == HOPPER and is_worthwhile(product, facts.multiprocessors // 2)
+    return facts.capability == HOPPER and packed_is_worthwhile(product, facts.multiprocessors // 2)
 
 
 # ---- plans
@@ -273,50 +265,3 @@ cdef int packed_launch(const Work* work) except -1 nogil:
         run.c += <uint64_t>(product.stride_c * dtype_itemsize(product.type_d))
         run.d += <uint64_t>(product.stride_d * dtype_itemsize(product.type_d))
     return 0
-
-
-# ---- for tests and measurements
-
-def packing(setting=None):
-    """Choose when products are packed, or return the choice when called without argument.
-
-    Parameters
-    ----------
-    setting : {"auto", "never", "always"}, optional
-        ``"auto"`` packs large products of unaligned matrices; the others are for tests and
-        measurements. Plans that exist stay as they are.
-
-    Examples
-    --------
-    >>> packing()
-    'auto'
-    """
-    global packed_mode
-    if setting is not None:
-        if setting not in PACKED_MODES:
-            raise ValueError(f"packing: got {setting!r}; expected one of {sorted(PACKED_MODES)}")
-        packed_mode = PACKED_MODES[setting]
-    return {code: name for name, code in PACKED_MODES.items()}[packed_mode]
-
-
-def is_packed(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, out=None,
-              a=0, b=0, d=0, op_a=0, op_b=0):
-    """Return whether a product of one batch goes to the packed kernels on Hopper, for tests.
-
-    Arguments are the fields of a product in the library's column-major terms.
-
-    >>> is_packed(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
-    False
-    >>> is_packed(10, 68, 4095, 4097, 4099, lda=4095, ldb=4099, ldd=4095)
-    True
-    """
-    cdef Product product
-    memset(&product, 0, sizeof(product))
-    product.type_a = product.type_b = dtype
-    product.type_d = dtype if out is None else out
-    product.compute = compute
-    product.m, product.n, product.k, product.batch = m, n, k, 1
-    product.lda, product.ldb, product.ldd = lda, ldb, ldd
-    product.a, product.b, product.d = a, b, d
-    product.op_a, product.op_b = op_a, op_b
-    return packed_can(&product) and is_worthwhile(&product, H200_CLUSTERS)

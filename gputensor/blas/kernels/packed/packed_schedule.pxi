@@ -8,21 +8,6 @@ costs the exchange of sums.
 Times were measured on an H200; on another Hopper GPU they shift choices, not results.
 """
 
-# How a product is cut; D here is row-major, m x n; see packed.cuh for the words.
-cdef struct Schedule:
-    int columns                 # of a tile: 256 or 128
-    int steps                   # tiles along K that hold any of it
-    int line                    # tiles along K in memory; strips read them in pairs
-    int main_m, main_n
-    int edge_m, edge_n
-    int whole, divided
-    int strips_n, strips_m
-    int strips_from
-    int weight_tile, weight_strip
-    int64_t units_tiles, units
-    int64_t tiles_a, tiles_b    # packed tiles of the operands
-    double cost                 # estimated, in microseconds
-
 cdef enum:
     CLUSTER_ROWS = 256
     STRIP = 32                  # rows or columns left over that make strips
@@ -127,18 +112,3 @@ cdef void schedule_choose(int64_t m, int64_t n, int64_t k, int itemsize, int clu
             share(<Way>way, clusters, &candidate)
             if schedule.cost < 0 or candidate.cost < schedule.cost:
                 schedule[0] = candidate
-
-
-def schedule_of(int64_t m, int64_t n, int64_t k, int itemsize, int clusters=66):
-    """Return the schedule of a row-major m x n result with k terms, as a dict, for tests.
-
-    >>> schedule_of(4096, 4096, 4096, 2)["whole"]
-    256
-    >>> schedule_of(4097, 4096, 4096, 2)["strips_m"]
-    16
-    """
-    cdef Schedule schedule
-    if min(m, n, k) < 1:
-        raise ValueError(f"sizes: got {m}, {n}, {k}; expected 1 or more")
-    schedule_choose(m, n, k, itemsize, clusters, &schedule)
-    return schedule

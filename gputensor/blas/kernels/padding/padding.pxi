@@ -308,27 +308,3 @@ def padding(setting=None):
             raise ValueError(f"padding: got {setting!r}; expected one of {sorted(PADDING_MODES)}")
         padding_mode = PADDING_MODES[setting]
     return {code: name for name, code in PADDING_MODES.items()}[padding_mode]
-
-
-def choose(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, lda, ldb, ldd, batch=1,
-           stride_a=0, stride_b=0, stride_d=0, a=0, b=0, d=0, op_a=0, op_b=0, beta=0.0):
-    """Return which matrices of a product the model would pad, for tests: a subset of ``"abd"``.
-
-    Arguments are the fields of a product in the library's column-major terms.
-
-    >>> choose(10, 68, 4096, 4096, 4096, lda=4096, ldb=4096, ldd=4096)
-    ''
-    """
-    cdef Product product
-    product.type_a = product.type_b = product.type_d = dtype
-    product.compute = compute
-    product.m, product.n, product.k, product.batch = m, n, k, batch
-    product.lda, product.ldb, product.ldd = lda, ldb, ldd
-    product.stride_a, product.stride_b, product.stride_d = stride_a, stride_b, stride_d
-    product.a, product.b, product.d = a, b, d
-    product.op_a, product.op_b = op_a, op_b
-    product.beta, product.beta_imag = beta, 0
-    product.outer_ndim = product.flags = 0
-    picked = pad_choose(&product)
-    return "".join(
-        name for name, bit in (("a", PAD_A), ("b", PAD_B), ("d", PAD_D)) if picked & bit)

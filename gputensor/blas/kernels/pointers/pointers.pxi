@@ -150,32 +150,3 @@ cdef int grouped_launch_all(const Work* work) except -1 nogil:
         p.first += p.count
     return cublas_run_grouped(products, work.count, work.scratch, work.workspace.ptr,
                               work.workspace.nbytes, work.stream)
-
-
-def wins(int dtype, int compute, int64_t m, int64_t n, int64_t k, *, batch=1, outer=(), a=0, b=0,
-         d=0, stride_a=0, stride_b=0, stride_d=0):
-    """Return whether a product with repetitions goes as one pointer-array call; for tests.
-
-    Arguments are the fields of a product; `outer` is a list of ``(count, a, b, d)`` with steps in
-    elements.
-
-    >>> wins(11, 68, 16, 16, 16, batch=8, outer=[(4, 0, 256, 2048)])
-    True
-    >>> wins(11, 68, 16, 16, 16, batch=8)
-    False
-    """
-    cdef Product product
-    cdef int axis
-    product.type_a = product.type_b = product.type_d = dtype
-    product.compute = compute
-    product.m, product.n, product.k, product.batch = m, n, k, batch
-    product.stride_a, product.stride_b, product.stride_d = stride_a, stride_b, stride_d
-    product.a, product.b, product.d = a, b, d
-    product.c, product.stride_c = product.d, product.stride_d
-    product.scale_a = 0
-    product.outer_ndim = len(outer)
-    for axis in range(product.outer_ndim):
-        (product.outer_count[axis], product.outer_a[axis], product.outer_b[axis],
-         product.outer_d[axis]) = outer[axis]
-        product.outer_c[axis] = product.outer_d[axis]
-    return pointer_batch_wins(&product)

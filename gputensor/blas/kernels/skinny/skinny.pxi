@@ -45,23 +45,7 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny.h" namespace "gputensor" 
         float alpha
         float beta
 
-cdef struct SkinnyBlockShape:
-    int tokens
-    int tiles
-    int warps
-    int stages
-    int splits
-    int64_t slice
-    int span
-    int ring_nbytes
-    int x_row
-    int shared_nbytes
-
 cdef KernelTable skinny_kernels = KernelTable()
-cdef int skinny_forced_tiles = 0
-cdef int forced_warps = 0
-cdef int skinny_forced_stages = 0
-cdef int skinny_forced_splits = 0
 
 
 # ---- the shape of a block
@@ -98,26 +82,26 @@ cdef void choose_blocks(const SmallProduct* product, const SmallDevice* device,
     if product.m > 4:
         shape.tiles, shape.warps = 2, 4
     shape.splits = 1
-    if skinny_forced_tiles:
-        shape.tiles = skinny_forced_tiles
-    if forced_warps:
-        shape.warps = forced_warps
+    if skinny_forced.tiles:
+        shape.tiles = skinny_forced.tiles
+    if skinny_forced.warps:
+        shape.warps = skinny_forced.warps
     while True:
         rows = 16 * shape.tiles * shape.warps
         blocks = skinny_up(product.n, rows) // rows
         if 2 * blocks * shape.splits > wanted:
             break
-        if (device.can_cluster and shape.splits < MAX_SPLITS and not skinny_forced_splits
+        if (device.can_cluster and shape.splits < MAX_SPLITS and not skinny_forced.splits
                 and product.k >= 4 * SLICE * shape.splits):
             shape.splits *= 2
-        elif shape.tiles > 1 and not skinny_forced_tiles:
+        elif shape.tiles > 1 and not skinny_forced.tiles:
             shape.tiles //= 2
-        elif shape.warps > 1 and not forced_warps:
+        elif shape.warps > 1 and not skinny_forced.warps:
             shape.warps //= 2
         else:
             break
-    if skinny_forced_splits and device.can_cluster:
-        shape.splits = skinny_forced_splits
+    if skinny_forced.splits and device.can_cluster:
+        shape.splits = skinny_forced.splits
 
 
 cdef void choose_memory(const SmallProduct* product, const SmallDevice* device,
@@ -147,8 +131,8 @@ cdef int choose_stages(int stage, int shared_nbytes, int64_t other_nbytes) noexc
     cdef int stages = RING_NBYTES // stage
     cdef int fewer
     cdef int third = 2 * (shared_nbytes + SKINNY_RESERVED_NBYTES) // 3 - SKINNY_RESERVED_NBYTES
-    if skinny_forced_stages:
-        return skinny_forced_stages
+    if skinny_forced.stages:
+        return skinny_forced.stages
     if stages > SKINNY_MAX_STAGES:
         stages = SKINNY_MAX_STAGES
     while stages > 2 and stages * stage > shared_nbytes * 3 // 5:
@@ -330,73 +314,3 @@ cdef int skinny_launch(const Work* work) except -1 with gil:
     cdef SmallProduct small
     from_product(work.products, &small)
     return small_product_run(&small, work.stream)
-
-
-# ---- for tests and measurements
-
-def skinny_configure(*, int tiles=0, int warps=0, int stages=0, int splits=0):
-    """Force parts of the shape of blocks in float32, to measure them; 0 leaves a part to the rules.
-
-    >>> skinny_configure(stages=4)
-    >>> skinny_configure()
-    """
-    global skinny_forced_tiles, forced_warps, skinny_forced_stages, skinny_forced_splits
-    if splits not in (0, 1, 2, 4, 8):
-        raise ValueError(f"splits: got {splits}; expected 0, 1, 2, 4 or 8")
-    if stages and not 2 <= stages <= 31:
-        raise ValueError(f"stages: got {stages}; expected 0 or 2 to 31")
-    skinny_forced_tiles, forced_warps = tiles, warps
-    skinny_forced_stages, skinny_forced_splits = stages, splits
-
-
-def skinny_block_shape(sizes, *, int multiprocessors=132, bint can_cluster=True,
-                       int shared_nbytes=233472):
-    """Return the shape of blocks that the rules give float32 on a device, as a dict.
-
-    >>> shape = skinny_block_shape((16, 8192, 8192))
-    >>> shape["warps"], shape["tiles"], shape["splits"]
-    (4, 2, 4)
-    """
-    cdef SmallProduct small
-    cdef SmallDevice device
-    cdef SkinnyBlockShape shape
-    memset(&small, 0, sizeof(SmallProduct))
-    small.form, small.type_x, small.type_y = FORM_PLAIN, DT_FLOAT32, DT_FLOAT32
-    small.m, small.n, small.k = sizes
-    device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
-    device.shared_nbytes = shared_nbytes
-    skinny_choose_shape(&small, &device, &shape)
-    return shape
-
-
-def skinny_run(int device, uint64_t stream, int form, types, sizes, addresses, pitches, *, group=0,
-               alpha=1.0, beta=0.0):
-    """Queue one product given by addresses; False when the kernel does not fit it.
-
-    Parameters
-    ----------
-    device, stream : int
-        A CUDA ordinal and a stream handle on it.
-    form : int
-        How the weights lie; see ``skinny_mma.cuh``.
-    types : (int, int)
-        Element type codes of x and of the result.
-    sizes : (int, int, int)
-        m, n, k.
-    addresses : tuple of int
-        x, weights, result, scales, bias, addend; the last three may be 0.
-    pitches : tuple of int
-        Elements from row to row of x, weights, result, addend.
-    """
-    cdef SmallProduct small
-    memset(&small, 0, sizeof(SmallProduct))
-    small.device, small.form, small.group = device, form, group
-    small.type_x, small.type_y = types
-    small.m, small.n, small.k = sizes
-    small.x, small.w, small.y, small.scales, small.bias, small.addend = addresses
-    small.x_pitch, small.w_pitch, small.y_pitch, small.addend_pitch = pitches
-    small.alpha, small.beta = alpha, beta
-    if not small_product_fits(&small):
-        return False
-    small_product_run(&small, stream)
-    return True

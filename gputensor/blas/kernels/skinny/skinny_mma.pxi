@@ -46,22 +46,6 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         float alpha
         float beta
 
-ctypedef DeviceFacts SmallDevice    # what the shape of blocks depends on
-
-cdef struct SkinnyMmaBlockShape:
-    int tokens
-    int tiles
-    int step
-    int row_warps
-    int k_warps
-    int stages
-    int splits
-    int span
-    int x_offset
-    int received_offset
-    int shared_nbytes
-    double cost
-
 cdef struct Known:              # what a product was found to need; read and written with the GIL
     int device
     int form
@@ -76,11 +60,6 @@ cdef struct Known:              # what a product was found to need; read and wri
 
 cdef Known[KNOWN] known_shapes
 cdef KernelTable skinny_mma_kernels = KernelTable()
-cdef int skinny_mma_forced_tiles = 0
-cdef int forced_row_warps = 0
-cdef int forced_k_warps = 0
-cdef int skinny_mma_forced_stages = 0
-cdef int skinny_mma_forced_splits = 0
 
 
 # ---- the shape of a block
@@ -129,7 +108,7 @@ cdef bint fill_memory(const SmallProduct* product, const SmallDevice* device,
     cdef int room = device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES - received
     cdef int64_t wanted = part_columns(product, shape)
     cdef int64_t span
-    shape.stages = skinny_mma_forced_stages
+    shape.stages = skinny_mma_forced.stages
     if not shape.stages:
         shape.stages = <int>over(IN_FLIGHT_NBYTES, stage) + 1
         if shape.stages > SKINNY_MMA_MAX_STAGES:
@@ -186,18 +165,20 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
     shape.step = 1 if product.form == FORM_PLAIN else 2
     steps = over(skinny_mma_columns_of(product), shape.step)
     # Wider tiles first, which read x less often: the first of equals is taken.
-    widest = 4 if skinny_mma_forced_tiles else 2 if product.form == FORM_INT4 else 1
+    widest = 4 if skinny_mma_forced.tiles else 2 if product.form == FORM_INT4 else 1
     for tiles in range(widest, 0, -1):
         for row_warps in range(1, MAX_WARPS + 1):
             for splits in range(1, 3 if device.can_cluster else 2):
-                if ((skinny_mma_forced_tiles and tiles != skinny_mma_forced_tiles)
-                        or (forced_row_warps and row_warps != forced_row_warps)
-                        or (skinny_mma_forced_splits and splits != skinny_mma_forced_splits)):
+                if ((skinny_mma_forced.tiles and tiles != skinny_mma_forced.tiles)
+                        or (skinny_mma_forced.warps and row_warps != skinny_mma_forced.warps)
+                        or (skinny_mma_forced.splits and splits != skinny_mma_forced.splits)):
                     continue
                 shape.tiles, shape.row_warps, shape.splits = tiles, row_warps, splits
-                shape.k_warps = forced_k_warps if forced_k_warps else MAX_WARPS // row_warps
-                while not forced_k_warps and shape.k_warps > 1 and shape.k_warps * splits > steps:
-                    shape.k_warps -= 1
+                shape.k_warps = skinny_mma_forced.k_warps
+                if not shape.k_warps:
+                    shape.k_warps = MAX_WARPS // row_warps
+                    while shape.k_warps > 1 and shape.k_warps * splits > steps:
+                        shape.k_warps -= 1
                 if not fill_memory(product, device, &shape):
                     continue
                 shape.cost = cost_of(product, device, &shape)
@@ -247,7 +228,7 @@ cdef const Known* skinny_mma_known(const SmallProduct* product,
             and found.type_x == product.type_x and found.type_y == product.type_y
             and found.device == product.device):
         return found
-    need_shape(product, device, &made.shape)
+    skinny_mma_shape(product, device, &made.shape)
     made.n, made.k, made.m, made.group = product.n, product.k, product.m, product.group
     made.form, made.device = product.form, product.device
     made.type_x, made.type_y = product.type_x, product.type_y
@@ -257,8 +238,8 @@ cdef const Known* skinny_mma_known(const SmallProduct* product,
     return found
 
 
-cdef int need_shape(const SmallProduct* product, const SmallDevice* device,
-                    SkinnyMmaBlockShape* shape) except -1:
+cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device,
+                          SkinnyMmaBlockShape* shape) except -1:
     if not skinny_mma_choose_shape(product, device, shape):
         raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected the room for a "
                          "block of a skinny product")
@@ -298,46 +279,7 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_
         32 * shape.row_warps * shape.k_warps, shape.shared_nbytes, &p, sizeof(p))
 
 
-# ---- for tests and measurements
-
-def skinny_mma_configure(*, int tiles=0, int row_warps=0, int k_warps=0, int stages=0,
-                         int splits=0):
-    """Force parts of the shape of blocks, to measure them; 0 leaves a part to the rules.
-
-    >>> skinny_mma_configure(stages=4)
-    >>> skinny_mma_configure()
-    """
-    global skinny_mma_forced_tiles, forced_row_warps, forced_k_warps
-    global skinny_mma_forced_stages, skinny_mma_forced_splits
-    if splits not in (0, 1, 2):
-        raise ValueError(f"splits: got {splits}; expected 0, 1 or 2")
-    if stages and not 2 <= stages <= SKINNY_MMA_MAX_STAGES:
-        raise ValueError(f"stages: got {stages}; expected 0 or 2 to {SKINNY_MMA_MAX_STAGES}")
-    if tiles not in (0, 1, 2, 4):
-        raise ValueError(f"tiles: got {tiles}; expected 0, 1, 2 or 4")
-    if not (0 <= row_warps and 0 <= k_warps and row_warps * k_warps <= MAX_WARPS):
-        raise ValueError(f"warps: got {row_warps} times {k_warps}; expected at most {MAX_WARPS} "
-                         "in a block")
-    skinny_mma_forced_tiles, forced_row_warps, forced_k_warps = tiles, row_warps, k_warps
-    skinny_mma_forced_stages, skinny_mma_forced_splits = stages, splits
+cdef void skinny_mma_force(const SkinnyForced* forced) noexcept:
+    global skinny_mma_forced
+    skinny_mma_forced = forced[0]
     memset(known_shapes, 0, sizeof(known_shapes))
-
-
-def skinny_mma_block_shape(int form, int type_x, sizes, *, int group=0, int multiprocessors=132,
-                           bint can_cluster=True, int shared_nbytes=233472):
-    """Return the shape of blocks that the rules give on a device, as a dict.
-
-    >>> shape = skinny_mma_block_shape(2, 10, (1, 8192, 8192), group=128)
-    >>> shape["tiles"] * shape["row_warps"], shape["k_warps"], shape["stages"], shape["splits"]
-    (4, 8, 3, 1)
-    """
-    cdef SmallProduct product
-    cdef SmallDevice device
-    cdef SkinnyMmaBlockShape shape
-    memset(&product, 0, sizeof(product))
-    product.form, product.type_x, product.type_y, product.group = form, type_x, type_x, group
-    product.m, product.n, product.k = sizes
-    device.multiprocessors, device.can_cluster = multiprocessors, can_cluster
-    device.shared_nbytes = shared_nbytes
-    need_shape(&product, &device, &shape)
-    return shape

@@ -62,7 +62,7 @@ cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noex
         tiles_of(m, tile) * tiles_of(n, tile) * batch <= BLOCKS)
 
 
-cdef int choose_tile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
+cdef int tiny_tile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
     """The tile for a product of float types, or 0 when it is not tiny."""
     cdef bint is_half = dtype != DT_FLOAT32
     # Also keeps the products of sizes below from overflowing.
@@ -97,7 +97,7 @@ cdef bint tiny_can(const Product* product) except -1 nogil:
 
 
 cdef int tile_of_product(const Product* product) noexcept nogil:
-    return choose_tile(product.type_a, product.m, product.n, product.k, product.batch)
+    return tiny_tile(product.type_a, product.m, product.n, product.k, product.batch)
 
 
 cdef bint tiny_wins(const Product* product) except -1 nogil:
@@ -156,23 +156,3 @@ def tiny_program(input_name, output_name, tile):
     """
     types = programs.types_of(input_name, output_name)
     return programs.program_of("tiny/tiny.cuh", types | {"TILE": tile})
-
-
-def tile_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
-    """Return the tile with which a product goes to the kernel for tiny products; 0: it does not.
-
-    Parameters
-    ----------
-    dtype : int
-        The code of the operands' element type: 9 float16, 10 bfloat16, 11 float32.
-    m, n, k, batch : int
-        Sizes: `batch` products of m x k and k x n.
-
-    Examples
-    --------
-    >>> tile_of(11, 64, 64, 64), tile_of(11, 256, 256, 64), tile_of(10, 512, 512, 512)
-    (16, 32, 0)
-    """
-    if min(m, n, k, batch) < 1:
-        raise ValueError(f"sizes: got {m}, {n}, {k}, {batch}; expected 1 or more")
-    return choose_tile(dtype, m, n, k, batch) if is_float(dtype) else 0

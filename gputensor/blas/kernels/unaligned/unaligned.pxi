@@ -122,8 +122,8 @@ cdef bint unaligned_can(const Product* product) except -1 nogil:
             or product.activation == ACT_GELU_TANH)
 
 
-cdef int split_of_sizes(int dtype, bint a_along_k, bint b_along_k, int64_t m, int64_t n, int64_t k,
-                        int64_t batch) noexcept nogil:
+cdef int unaligned_split(int dtype, bint a_along_k, bint b_along_k, int64_t m, int64_t n, int64_t k,
+                         int64_t batch) noexcept nogil:
     """The split of a product that the kernel takes; 0: it takes none of these sizes."""
     cdef int columns = unaligned_columns_of(dtype, b_along_k)
     cdef double limit = limit_of(dtype, a_along_k and b_along_k)
@@ -143,13 +143,13 @@ cdef int split_of_sizes(int dtype, bint a_along_k, bint b_along_k, int64_t m, in
 
 
 cdef int split_of_product(const Product* product) noexcept nogil:
-    return split_of_sizes(product.type_a, product.op_a != OP_N, product.op_b == OP_N, product.m,
-                          product.n, product.k, product.batch)
+    return unaligned_split(product.type_a, product.op_a != OP_N, product.op_b == OP_N, product.m,
+                           product.n, product.k, product.batch)
 
 
 # ---- plans and launches
 
-cdef void* kernel_of(const Product* product, int split) except NULL:
+cdef void* unaligned_kernel(const Product* product, int split) except NULL:
     cdef uint64_t key
     cdef void* found
     cdef int chunk = CHUNK // dtype_itemsize(product.type_a)
@@ -179,11 +179,11 @@ cdef int unaligned_build(const Product* product, const Choice* choice,
                          Plan* plan) except -1 with gil:
     if known_facts(product.device).capability != CAPABILITY:
         return BLAS_NOT_SUPPORTED
-    plan.handle = kernel_of(product, split_of_product(product))
+    plan.handle = unaligned_kernel(product, split_of_product(product))
     return compiled(plan.handle, product.device, SHARED_NBYTES)
 
 
-cdef int launch_split(const Work* work, void* kernel, int split) except -1 nogil:
+cdef int unaligned_launch_split(const Work* work, void* kernel, int split) except -1 nogil:
     cdef const Product* product = work.products
     cdef Grid grid
     cdef UnalignedParameters p
@@ -204,65 +204,4 @@ cdef int launch_split(const Work* work, void* kernel, int split) except -1 nogil
 
 
 cdef int unaligned_launch(const Work* work) except -1 nogil:
-    return launch_split(work, work.plan.handle, split_of_product(work.products))
-
-
-# ---- for tests and measurements
-
-def unaligned_run(int device, uint64_t stream, types, operations, sizes, addresses, steps, *,
-                  int split=1, double alpha=1.0, double beta=0.0, int activation=0):
-    """Queue one product in the library's column-major terms, given by addresses.
-
-    Parameters
-    ----------
-    device, stream : int
-        A CUDA ordinal of compute capability 9.0 and a stream handle on it.
-    types : (int, int)
-        Element type codes of the operands and of the result.
-    operations : (int, int)
-        Of A and B: 0 as they are, 1 transposed.
-    sizes : (int, int, int, int)
-        m, n, k, batch.
-    addresses : (int, int, int, int, int)
-        A, B, C, D, and a bias for each row or 0.
-    steps : ((int, int, int, int), (int, int, int, int))
-        Elements from column to column, and from item to item, of A, B, C, D.
-    split : int
-        Blocks of a cluster, 1 to 8.
-    """
-    cdef Product product
-    cdef Work work
-    product.device = device
-    product.type_a = product.type_b = types[0]
-    product.type_d = types[1]
-    product.op_a, product.op_b = operations
-    product.m, product.n, product.k, product.batch = sizes
-    product.a, product.b, product.c, product.d, product.bias = addresses
-    product.lda, product.ldb, product.ldc, product.ldd = steps[0]
-    product.stride_a, product.stride_b, product.stride_c, product.stride_d = steps[1]
-    product.activation = activation
-    product.alpha, product.beta = alpha, beta
-    work_init(&work, NULL, &product, stream)
-    launch_split(&work, kernel_of(&product, split), split)
-
-
-def split_of(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch=1):
-    """Return among how many blocks the kernel cuts k of an odd product; 0: it does not take it.
-
-    Of the layouts, that of row-major x[m, k] @ y[k, n] is meant.
-
-    Parameters
-    ----------
-    dtype : int
-        The code of the operands' element type: 9 float16, 10 bfloat16, 11 float32 (as TF32).
-    m, n, k, batch : int
-        Sizes: `batch` products of m x k and k x n.
-
-    Examples
-    --------
-    >>> split_of(11, 777, 333, 1555), split_of(10, 511, 513, 515), split_of(11, 4095, 4097, 4099)
-    (5, 5, 0)
-    """
-    if min(m, n, k, batch) < 1:
-        raise ValueError(f"sizes: got {m}, {n}, {k}, {batch}; expected 1 or more")
-    return split_of_sizes(dtype, False, True, m, n, k, batch)
+    return unaligned_launch_split(work, work.plan.handle, split_of_product(work.products))

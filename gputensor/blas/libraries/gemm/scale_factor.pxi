@@ -3,34 +3,14 @@
 cdef extern from *:
     """
     #include <cstdint>
-    #include <cstring>
     // By DType code (operand.pxd); -1: the library has no such type.
     static const int gt_library_types[17] =
         {-1, 3, -1, 10, -1, 8, -1, -1, -1, 2, 14, 0, 1, 4, 5, 28, 29};
-    // Rounds to nearest even; overflow gives infinity. Subnormal results are rounded as well.
-    static inline uint16_t gt_half_of(double value) {
-        float single = (float)value;
-        uint32_t bits;
-        std::memcpy(&bits, &single, 4);
-        uint32_t sign = (bits >> 16) & 0x8000u;
-        uint32_t rest = bits & 0x7fffffffu;
-        if (rest > 0x7f800000u) return (uint16_t)(sign | 0x7e00u);
-        if (rest >= 0x477ff000u) return (uint16_t)(sign | 0x7c00u);
-        if (rest < 0x38800000u) {
-            float magnitude;
-            std::memcpy(&magnitude, &rest, 4);
-            // Adding 0.5 leaves the bits of a half subnormal at the end of the mantissa.
-            float shifted = magnitude + 0.5f;
-            uint32_t out;
-            std::memcpy(&out, &shifted, 4);
-            return (uint16_t)(sign | (out - 0x3f000000u));
-        }
-        rest += 0xfffu + ((rest >> 13) & 1u);
-        return (uint16_t)(sign | ((rest - 0x38000000u) >> 13));
-    }
     """
     const int[17] gt_library_types
-    uint16_t gt_half_of(double value) noexcept nogil
+
+cdef extern from "gputensor/blas/libraries/gemm/half.h" nogil:
+    uint16_t gt_half_of(double value) noexcept
 
 
 cdef int64_t EXACT = 1 << 53     # every integer up to it is a double
@@ -80,12 +60,3 @@ cdef object factor_object(int dtype, double real, double imag):
     if kind == KIND_INT or kind == KIND_UINT:
         return integer_factor(real, imag)
     return complex(real, imag)
-
-
-def half_bits(double value):
-    """Return the bits of `value` rounded to float16; for the test against NumPy.
-
-    >>> hex(half_bits(1.0)), hex(half_bits(-65504.0)), hex(half_bits(1e9))
-    ('0x3c00', '0xfbff', '0x7c00')
-    """
-    return gt_half_of(value)

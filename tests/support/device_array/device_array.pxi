@@ -260,12 +260,3 @@ def synchronize(int device, uint64_t stream=0):
 def dtype_facts(int dtype):
     """Return what the C table says of a dtype's code: bytes of an element, number of the kind."""
     return dtype_itemsize(dtype), dtype_kind(dtype)
-
-
-def replace_facts(int device, int multiprocessors, int shared_nbytes):
-    """Change two facts of an open device, for tests, and return what they were."""
-    cdef DeviceFacts* facts = &open_devices[device + HOST_DEVICES].facts
-    driver_open(device)
-    former = facts.multiprocessors, facts.shared_nbytes
-    facts.multiprocessors, facts.shared_nbytes = multiprocessors, shared_nbytes
-    return former

@@ -1,0 +1,48 @@
+# For the tests' extension: rules that need no device, and what its tests force. No other room of
+# the library calls these or changes what is forced.
+
+# Parts of the shape of a skinny product's blocks; 0: as the rules say.
+cdef struct SkinnyForced:
+    int tiles
+    int warps                   # side by side along the rows of the weights
+    int k_warps                 # skinny_mma only
+    int stages
+    int splits
+
+cdef SkinnyForced skinny_forced
+cdef SkinnyForced skinny_mma_forced
+# Sets the latter, and forgets the shapes that were chosen before.
+cdef void skinny_mma_force(const SkinnyForced* forced) noexcept
+
+ctypedef DeviceFacts SmallDevice    # what the shape of blocks depends on
+
+cdef struct SkinnyBlockShape:
+    int tokens
+    int tiles
+    int warps
+    int stages
+    int splits
+    int64_t slice
+    int span
+    int ring_nbytes
+    int x_row
+    int shared_nbytes
+
+cdef struct SkinnyMmaBlockShape:
+    int tokens
+    int tiles
+    int step
+    int row_warps
+    int k_warps
+    int stages
+    int splits
+    int span
+    int x_offset
+    int received_offset
+    int shared_nbytes
+    double cost
+
+cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* device,
+                              SkinnyBlockShape* shape) noexcept nogil
+cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device,
+                          SkinnyMmaBlockShape* shape) except -1

@@ -1,0 +1,47 @@
+"""The views of an allocator."""
+
+
+def view_blocks(int device):
+    """Return the addresses of the blocks that callers hold in views."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef View* view
+    cdef Block* block
+    found = []
+    if a == NULL:
+        return found
+    device_lock(a)
+    view = a.views
+    while view != NULL:
+        block = view.blocks
+        while block != NULL:
+            found.append(block.ptr)
+            block = block.next
+        view = view.next
+    device_unlock(a)
+    return found
+
+
+def view_sizes(int device):
+    """Return the mapped bytes of each view, most recently used first."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef View* view
+    found = []
+    if a == NULL:
+        return found
+    device_lock(a)
+    view = a.views
+    while view != NULL:
+        found.append(view.nbytes)
+        view = view.next
+    device_unlock(a)
+    return found
+
+
+def limit_views(int device, int count):
+    """Allow a device fewer views than the default, so that a small program fills the table."""
+    open_allocator(device)
+    cdef DeviceAllocator* a = allocator_find(device)
+    device_lock(a)
+    a.view_limit = count
+    device_unlock(a)
+    check_after(device, "limit_views")
