@@ -19,10 +19,12 @@ from gputensor._driver.environment import report as _report_environment
 from gputensor.callable_module import make_callable as _make_callable
 from gputensor.tensor import functions as _functions
 from gputensor.tensor import operators as _operators  # noqa: F401 - binds them to Tensor
+from gputensor.tensor.core import bind_methods as _bind_methods
 from gputensor.tensor.interop.array_api import VERSION as __array_api_version__  # noqa: F401
 from gputensor.tensor.interop.array_api import Info as __array_namespace_info__  # noqa: F401
 from gputensor.tensor.interop.arrays import tensor as _tensor
 from gputensor.tensor.methods import ALIASES as _ALIASES
+from gputensor.tensor.methods import LateMethod as _LateMethod
 
 __version__ = "0.1.0"
 newaxis = None
@@ -61,9 +63,11 @@ _LATE = {
         "can_device_access_peer current_device device_count get_device_capability get_device_name "
         "get_device_properties is_available is_bf16_supported"
     ),
+    "gputensor.linalg.norms": "norm",
     "gputensor.nn": "group_norm layer_norm log_softmax logsumexp rms_norm softmax",
     "gputensor.nn.attention": "embedding rotary scaled_dot_product_attention",
     "gputensor.programs": "Dim compile cond fori_loop jit scan spec while_loop",
+    "gputensor.tensor.histograms": "bincount digitize histogram",
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
         "isposinf isreal ldexp modf nan_to_num nextafter rad2deg round"
@@ -89,12 +93,17 @@ _LATE = {
     "gputensor.tensor.products.einsum": "einsum tensordot",
     "gputensor.tensor.products.outer": "cross inner kron matvec outer vdot vecmat",
     "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
+    "gputensor.tensor.scans": "cumprod cumsum cumulative_prod cumulative_sum",
+    "gputensor.tensor.sorting": (
+        "argsort isin median nanmedian percentile quantile searchsorted sort topk unique "
+        "unique_all unique_counts unique_inverse unique_values"
+    ),
     "gputensor.tensor.statistics": (
         "average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum "
         "nanvar ptp"
     ),
 }
-_MODULES = ("blas", "device", "graphs", "memory", "programs")
+_MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs")
 # Further names of the functions above that no method has.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
@@ -108,23 +117,13 @@ _PLACES = {name: module for module, names in _LATE.items() for name in names.spl
 __all__ = [
     *(name for names in (_NAMES | _LATE).values() for name in names.split()),
     *(name for name in _SPELLINGS if _SPELLINGS[name] in globals() or _SPELLINGS[name] in _PLACES),
-    *(
-        "blas",
-        "device",
-        "e",
-        "graphs",
-        "inf",
-        "memory",
-        "nan",
-        "newaxis",
-        "pi",
-        "programs",
-        "tensor",
-    ),
+    *_MODULES,
+    *("e", "inf", "nan", "newaxis", "pi", "tensor"),
     *("__array_api_version__", "__array_namespace_info__", "__version__"),
 ]
 globals().update({name: globals()[full] for name, full in _SPELLINGS.items() if full in globals()})
 _make_callable("gputensor.tensor", _tensor)
+_bind_methods({"norm": _LateMethod("gputensor.linalg.norms", "norm", "norm")})
 _report_environment()
 
 

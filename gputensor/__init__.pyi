@@ -1,7 +1,9 @@
 # Made by tests/support/public_stubs.py.
 from gputensor import blas as blas
 from gputensor import device as device
+from gputensor import fft as fft
 from gputensor import graphs as graphs
+from gputensor import linalg as linalg
 from gputensor import memory as memory
 from gputensor import programs as programs
 from gputensor._arrays.dtypes import bfloat16 as bfloat16
@@ -39,6 +41,7 @@ from gputensor.errors import DriverError as DriverError
 from gputensor.errors import GpuTensorError as GpuTensorError
 from gputensor.errors import OutOfMemoryError as OutOfMemoryError
 from gputensor.errors import TraceError as TraceError
+from gputensor.linalg.norms import norm as norm
 from gputensor.nn import group_norm as group_norm
 from gputensor.nn import layer_norm as layer_norm
 from gputensor.nn import log_softmax as log_softmax
@@ -150,6 +153,9 @@ from gputensor.tensor.functions import tanh as tanh
 from gputensor.tensor.functions import trunc as trunc
 from gputensor.tensor.functions import var as var
 from gputensor.tensor.functions import where as where
+from gputensor.tensor.histograms import bincount as bincount
+from gputensor.tensor.histograms import digitize as digitize
+from gputensor.tensor.histograms import histogram as histogram
 from gputensor.tensor.interop import asarray as asarray
 from gputensor.tensor.interop import ascontiguous as ascontiguous
 from gputensor.tensor.interop import astype as astype
@@ -293,6 +299,24 @@ from gputensor.tensor.products.quantization import pack_int4 as pack_int4
 from gputensor.tensor.products.quantization import quantize_int4 as quantize_int4
 from gputensor.tensor.products.quantization import quantize_int8 as quantize_int8
 from gputensor.tensor.products.quantization import unpack_int4 as unpack_int4
+from gputensor.tensor.scans import cumprod as cumprod
+from gputensor.tensor.scans import cumsum as cumsum
+from gputensor.tensor.scans import cumulative_prod as cumulative_prod
+from gputensor.tensor.scans import cumulative_sum as cumulative_sum
+from gputensor.tensor.sorting import argsort as argsort
+from gputensor.tensor.sorting import isin as isin
+from gputensor.tensor.sorting import median as median
+from gputensor.tensor.sorting import nanmedian as nanmedian
+from gputensor.tensor.sorting import percentile as percentile
+from gputensor.tensor.sorting import quantile as quantile
+from gputensor.tensor.sorting import searchsorted as searchsorted
+from gputensor.tensor.sorting import sort as sort
+from gputensor.tensor.sorting import topk as topk
+from gputensor.tensor.sorting import unique as unique
+from gputensor.tensor.sorting import unique_all as unique_all
+from gputensor.tensor.sorting import unique_counts as unique_counts
+from gputensor.tensor.sorting import unique_inverse as unique_inverse
+from gputensor.tensor.sorting import unique_values as unique_values
 from gputensor.tensor.statistics import average as average
 from gputensor.tensor.statistics import corrcoef as corrcoef
 from gputensor.tensor.statistics import cov as cov

@@ -44,6 +44,11 @@ LATE = {
         "long numel real short stride to tobytes view"
     ),
     "gputensor.tensor.products.outer": "cross inner kron outer vdot",
+    "gputensor.tensor.histograms": "bincount",
+    "gputensor.tensor.scans": "cumprod cumsum",
+    "gputensor.tensor.sorting": (
+        "argsort median nanmedian quantile searchsorted sort_in_place topk unique"
+    ),
     "gputensor.tensor.statistics": (
         "average nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum nanvar ptp"
     ),
@@ -107,8 +112,8 @@ class InPlaceMethod:
 def table():
     """Return every method that is a function, by its name.
 
-    >>> sorted(name for name in table() if name.startswith("nanm"))
-    ['nanmax', 'nanmean', 'nanmin']
+    >>> sorted(name for name in table() if name.startswith("nans"))
+    ['nanstd', 'nansum']
     """
     found = {name: getattr(room, name) for room, names in BOUND.items() for name in names}
     for module, names in LATE.items():
@@ -119,4 +124,6 @@ def table():
             method = LateMethod(method.module, name, alias)
         if method is not None:
             found[alias] = method
+    found["sort"] = LateMethod("gputensor.tensor.sorting", "sort_in_place", "sort")
+    del found["sort_in_place"]
     return found | {f"{name}_": InPlaceMethod(name) for name in IN_PLACE.split()}

@@ -3,10 +3,13 @@ from types import ModuleType
 from typing import Any
 
 from gputensor.tensor import functions as _functions
+from gputensor.tensor import histograms as _histograms
 from gputensor.tensor import interop as _interop
 from gputensor.tensor import manipulation as _manipulation
 from gputensor.tensor import placement as _placement
 from gputensor.tensor import products as _products
+from gputensor.tensor import scans as _scans
+from gputensor.tensor import sorting as _sorting
 from gputensor.tensor import statistics as _statistics
 from gputensor.tensor import transfer as _transfer
 from gputensor.tensor.core import Tensor
@@ -51,6 +54,7 @@ class Methods:
     arctanh = _functions.atanh
     argmax = _functions.argmax
     argmin = _functions.argmin
+    argsort = _sorting.argsort
     argwhere = _picking.argwhere
     array_equal = _closeness.array_equal
     asin = _functions.asin
@@ -62,6 +66,7 @@ class Methods:
     average = _statistics.average
     baddbmm = _products.baddbmm
     def bfloat16(self) -> Tensor: ...
+    bincount = _histograms.bincount
     bitwise_and = _functions.bitwise_and
     bitwise_invert = _functions.bitwise_invert
     bitwise_left_shift = _functions.bitwise_left_shift
@@ -90,6 +95,8 @@ class Methods:
     cpu = _placement.cpu
     cross = _outer.cross
     cuda = _placement.cuda
+    cumprod = _scans.cumprod
+    cumsum = _scans.cumsum
     deg2rad = _arithmetic.deg2rad
     degrees = _arithmetic.rad2deg
     diag = _diagonals.diag
@@ -171,6 +178,7 @@ class Methods:
     max = _functions.max
     maximum = _functions.maximum
     mean = _functions.mean
+    median = _sorting.median
     min = _functions.min
     minimum = _functions.minimum
     mm = _products.mm
@@ -185,6 +193,7 @@ class Methods:
     nanargmin = _statistics.nanargmin
     nanmax = _statistics.nanmax
     nanmean = _statistics.nanmean
+    nanmedian = _sorting.nanmedian
     nanmin = _statistics.nanmin
     nanprod = _statistics.nanprod
     nanstd = _statistics.nanstd
@@ -205,6 +214,7 @@ class Methods:
     power = _functions.pow
     prod = _functions.prod
     ptp = _statistics.ptp
+    quantile = _sorting.quantile
     rad2deg = _arithmetic.rad2deg
     radians = _arithmetic.deg2rad
     ravel = _axes.ravel
@@ -221,6 +231,7 @@ class Methods:
     round = _arithmetic.round
     rsqrt = _functions.rsqrt
     scatter = _picking.scatter
+    searchsorted = _sorting.searchsorted
     def short(self) -> Tensor: ...
     sigmoid = _functions.sigmoid
     sign = _functions.sign
@@ -229,6 +240,7 @@ class Methods:
     sin = _functions.sin
     sinc = _functions.sinc
     sinh = _functions.sinh
+    sort = _sorting.sort_in_place
     split = _splitting.split
     sqrt = _functions.sqrt
     square = _functions.square
@@ -247,12 +259,14 @@ class Methods:
     tile = _joining.tile
     to = _placement.to
     tobytes = _placement.tobytes
+    topk = _sorting.topk
     trace = _diagonals.trace
     transpose = _axis_methods.transpose
     tril = _manipulation.tril
     triu = _manipulation.triu
     true_divide = _functions.divide
     trunc = _functions.trunc
+    unique = _sorting.unique
     unsqueeze = _axes.unsqueeze
     var = _functions.var
     vdot = _outer.vdot

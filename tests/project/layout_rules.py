@@ -17,6 +17,7 @@ LAYERS = (
     ("streams",),
     ("_kernels",),
     ("blas",),
+    ("_engines",),
     ("tensor",),
     ("nn", "random", "linalg", "fft"),
     ("programs", "importers"),
@@ -31,7 +32,8 @@ EXCEPTIONS = {
     ("gputensor/tensor/interop/array_api.py", "gputensor"),
 }
 PACKAGES = (
-    "_driver", "_arrays", "_alloc", "streams", "_kernels", "blas", "tensor", "programs", "cli",
+    "_driver", "_arrays", "_alloc", "streams", "_kernels", "blas", "_engines", "tensor", "programs",
+    "cli",
 )  # fmt: skip
 CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".cpp", ".cu", ".cuh")
 TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")
@@ -144,6 +146,8 @@ def foreign_names(root):
         code = code_of(path)
         if re.search(r"libcuda\b", code) and place != Path("gputensor/_driver/cuda/cuda.pxi"):
             yield f"{place}: names libcuda; only gputensor/_driver/cuda/cuda.pxi does"
+        if re.search(r"\bcupyx?\b", code) and layer_of(path, root) != "_engines":
+            yield f"{place}: names cupy; only gputensor/_engines does"
         if re.search(r"cublas", code) and layer_of(path, root) != "blas":
             yield f"{place}: names cublas; only gputensor/blas does"
 

@@ -32,9 +32,11 @@ ROOMS = {
         "kernels.programs", "libraries", "plan", "libraries.gemm", "kernels", "tuning",
         "backends", "bench", "host", "product", "foreign", "__init__",
     ),
+    "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
     "tensor": (
-        "core", "transfer", "interop", "functions", "manipulation", "products", "statistics",
-        "printing", "placement", "methods", "operators", "__init__",
+        "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
+        "statistics", "scans", "sorting", "histograms", "printing", "placement", "methods",
+        "operators", "__init__",
     ),
 }  # fmt: skip
 # Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.

@@ -1,0 +1,37 @@
+"""Orders of elements: sorted values, the positions that sort, places in what is sorted, counts."""
+
+from gputensor._engines.engine import Engine
+
+__all__ = ["accumulate", "argsort", "bincount", "searchsorted", "sort"]
+
+
+@Engine
+def sort(module, axis, descending, out, x):
+    result = module.sort(x, axis=axis)
+    out[...] = module.flip(result, axis) if descending else result
+
+
+@Engine
+def argsort(module, axis, descending, out, x):
+    """Equal elements keep their order, also where the greatest come first."""
+    if not descending:
+        out[...] = module.argsort(x, axis=axis, kind="stable")
+        return
+    positions = module.argsort(module.flip(x, axis), axis=axis, kind="stable")
+    out[...] = x.shape[axis] - 1 - module.flip(positions, axis)
+
+
+@Engine
+def searchsorted(module, side, out, x, values):
+    out[...] = module.searchsorted(x, values, side=side)
+
+
+@Engine
+def accumulate(module, name, axis, out, x):
+    """`name` is ``cumsum`` or ``cumprod``."""
+    out[...] = getattr(module, name)(x, axis=axis, dtype=out.dtype)
+
+
+@Engine
+def bincount(module, out, x, weights):
+    out[...] = module.bincount(x, weights, minlength=out.shape[0])

@@ -1,0 +1,36 @@
+"""Discrete Fourier transforms, with the array API standard's and NumPy's functions.
+
+pocketfft computes on the host device, cuFFT through CuPy on CUDA devices, in single precision for
+single-precision tensors; bool, integers and 16-bit floats become float32.
+
+>>> import gputensor as gt
+>>> fft(gt.asarray([1.0, 0.0], device="host")).tolist()
+[(1+0j), (1+0j)]
+"""
+
+from gputensor.fft.frequencies import fftfreq, fftshift, ifftshift, rfftfreq
+from gputensor.fft.transforms import (
+    fft,
+    fft2,
+    fftn,
+    hfft,
+    ifft,
+    ifft2,
+    ifftn,
+    ihfft,
+    irfft,
+    irfft2,
+    irfftn,
+    rfft,
+    rfft2,
+    rfftn,
+)
+
+__all__ = [
+    "fft", "fft2", "fftfreq", "fftn", "fftshift", "hfft", "ifft", "ifft2", "ifftn", "ifftshift",
+    "ihfft", "irfft", "irfft2", "irfftn", "rfft", "rfft2", "rfftfreq", "rfftn",
+]  # fmt: skip
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,132 @@
+"""The transforms: of one axis, of several, of real and of Hermitian signals.
+
+`n`, or `s` for several axes, is the length that the signal is cut or padded with zeros to. `norm`
+says where the factor goes: behind the inverse ("backward"), the other ("forward"), half to each
+("ortho").
+"""
+
+import operator
+
+from gputensor._arrays.dtypes import complex64, complex128, float32, float64
+from gputensor._engines.transforms import fft as engine
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import empty
+
+__all__ = [
+    "fft", "fft2", "fftn", "hfft", "ifft", "ifft2", "ifftn", "ihfft", "irfft", "irfft2", "irfftn",
+    "rfft", "rfft2", "rfftn",
+]  # fmt: skip
+
+NORMS = ("backward", "ortho", "forward")
+# Functions of real input, and of real output.
+FROM_REAL = ("rfft", "rfftn", "ihfft")
+TO_REAL = ("irfft", "irfftn", "hfft")
+
+
+def _input(x, name, norm):
+    if norm not in NORMS and norm is not None:
+        raise argument_error(ValueError, f"{name}: norm", norm, f"one of {', '.join(NORMS)}")
+    dtype = tensor_argument(x, name).dtype
+    if dtype.kind == "c":
+        if name in FROM_REAL:
+            raise argument_error(TypeError, f"{name}: x", Described(dtype.name), "a real dtype")
+        return x, dtype == complex128
+    is_double = dtype == float64
+    return astype(x, float64 if is_double else float32, copy=False), is_double
+
+
+def _lengths(x, s, axes, name):
+    """The axes, and the length of the signal along each."""
+    if axes is None:
+        axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
+    axes = [axis_argument(axis, x.ndim, name) for axis in axes]
+    if len(set(axes)) != len(axes):
+        raise argument_error(ValueError, f"{name}: axes", axes, "different axes")
+    if s is None:
+        s = [x.shape[axis] for axis in axes]
+        if name in TO_REAL and axes:
+            s[-1] = 2 * (s[-1] - 1)
+    s = [x.shape[axis] if n == -1 else operator.index(n) for n, axis in zip(s, axes, strict=True)]
+    if any(n < 1 for n in s):
+        raise argument_error(ValueError, f"{name}: n", s if len(s) > 1 else s[0], "1 or more")
+    return s, axes
+
+
+def _transformed(x, name, s, axes, norm):
+    x, is_double = _input(x, name, norm)
+    s, axes = _lengths(x, s, axes, name)
+    shape = list(x.shape)
+    for n, axis in zip(s, axes, strict=True):
+        shape[axis] = n
+    if name in FROM_REAL and axes:
+        shape[axes[-1]] = s[-1] // 2 + 1
+    if name in TO_REAL:
+        dtype = float64 if is_double else float32
+    else:
+        dtype = complex128 if is_double else complex64
+    out = empty(shape, dtype, device=x.device)
+    if out.size == 0:
+        return out
+    if not axes:
+        out[...] = x
+        return out
+    several = name.endswith("n")
+    lengths, places = (tuple(s), tuple(axes)) if several else (s[0], axes[0])
+    return queue_engine(engine, (name, lengths, places, norm), [out], x)
+
+
+def _one_axis(name, doc):
+    def function(x, /, *, n=None, axis=-1, norm="backward"):
+        return _transformed(x, name, None if n is None else (n,), (axis,), norm)
+
+    return _named(function, name, doc)
+
+
+def _several_axes(name, doc):
+    def function(x, /, *, s=None, axes=None, norm="backward"):
+        return _transformed(x, name, s, axes, norm)
+
+    return _named(function, name, doc)
+
+
+def _two_axes(name, of):
+    def function(x, /, *, s=None, axes=(-2, -1), norm="backward"):
+        return _transformed(x, of, s, axes, norm)
+
+    return _named(function, name, f"the transform :func:`{of}` of two axes.")
+
+
+def _named(function, name, doc):
+    function.__name__ = function.__qualname__ = name
+    function.__doc__ = f"""Return {doc}
+
+    >>> import gputensor as gt
+    >>> x = gt.ones((4, 4), device="host")
+    >>> {name}(x).shape
+    {_SHAPES.get(name, (4, 4))}
+    """
+    return function
+
+
+_SHAPES = {
+    "rfft": (4, 3), "rfft2": (4, 3), "rfftn": (4, 3), "ihfft": (4, 3), "irfft": (4, 6),
+    "irfft2": (4, 6), "irfftn": (4, 6), "hfft": (4, 6),
+}  # fmt: skip
+
+fft = _one_axis("fft", "the discrete Fourier transform along `axis`.")
+ifft = _one_axis("ifft", "the inverse of :func:`fft`.")
+rfft = _one_axis("rfft", "the first half of :func:`fft` of a real signal, and the middle.")
+irfft = _one_axis("irfft", "the real signal of `n` values whose :func:`rfft` is x.")
+hfft = _one_axis("hfft", "the real transform of a Hermitian signal, of which x is the first half.")
+ihfft = _one_axis("ihfft", "the inverse of :func:`hfft`.")
+fftn = _several_axes("fftn", "the transform along `axes` (None: all).")
+ifftn = _several_axes("ifftn", "the inverse of :func:`fftn`.")
+rfftn = _several_axes("rfftn", "the first half of :func:`fftn` of a real signal, by the last axis.")
+irfftn = _several_axes("irfftn", "the real signal whose :func:`rfftn` is x.")
+fft2 = _two_axes("fft2", "fftn")
+ifft2 = _two_axes("ifft2", "ifftn")
+rfft2 = _two_axes("rfft2", "rfftn")
+irfft2 = _two_axes("irfft2", "irfftn")

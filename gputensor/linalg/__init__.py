@@ -1,0 +1,43 @@
+"""Linear algebra: the array API standard's ``linalg``, and what NumPy's has besides.
+
+Stacks of matrices are the last two axes of a tensor. LAPACK computes on the host device, cuSOLVER
+through CuPy on CUDA devices, in the dtype of the tensor; bool, integers and 16-bit floats are
+computed in float32, and 16-bit floats rounded to their dtype. A singular matrix, or one that is not
+positive definite, raises ``numpy.linalg.LinAlgError``.
+
+>>> import gputensor as gt
+>>> a = gt.asarray([[2.0, 0.0], [0.0, 4.0]], device="host")
+>>> solve(a, gt.asarray([2.0, 2.0], device="host")).tolist()
+[1.0, 0.5]
+"""
+
+from numpy.linalg import LinAlgError
+
+from gputensor.linalg.decompositions import (
+    cholesky,
+    eig,
+    eigh,
+    eigvals,
+    eigvalsh,
+    qr,
+    svd,
+    svdvals,
+)
+from gputensor.linalg.norms import cond, matrix_norm, norm, vector_norm
+from gputensor.linalg.powers import diagonal, matrix_power, multi_dot, trace
+from gputensor.linalg.solutions import det, inv, lstsq, matrix_rank, pinv, slogdet, solve
+from gputensor.tensor.manipulation import matrix_transpose
+from gputensor.tensor.products import matmul, vecdot
+from gputensor.tensor.products.einsum import tensordot
+from gputensor.tensor.products.outer import cross, outer
+
+__all__ = [
+    "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
+    "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
+    "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+]  # fmt: skip
+
+
+def __dir__():
+    return sorted(__all__)

@@ -1,0 +1,186 @@
+"""Factorizations of matrices: Cholesky, QR, eigenvalues, singular values."""
+
+from typing import NamedTuple
+
+from gputensor._arrays.dtypes import complex64, complex128
+from gputensor._engines import solvers
+from gputensor.errors import argument_error
+from gputensor.linalg.matrices import matrices, new, real_dtype, rounded, square
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.functions import conj
+from gputensor.tensor.manipulation import eye, matrix_transpose
+
+__all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdvals"]
+
+
+class EigenDecomposition(NamedTuple):
+    """What :func:`eigh` and :func:`eig` return."""
+
+    eigenvalues: Tensor
+    eigenvectors: Tensor
+
+
+class QR(NamedTuple):
+    """What :func:`qr` returns."""
+
+    Q: Tensor
+    R: Tensor
+
+
+class SVD(NamedTuple):
+    """What :func:`svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    Vh: Tensor
+
+
+def _adjoint(x):
+    return conj(matrix_transpose(x)) if x.dtype.kind == "c" else matrix_transpose(x)
+
+
+def cholesky(x, /, *, upper=False):
+    """Return the lower triangle L with ``L @ L.mT`` equal to `x`, or its adjoint with `upper`.
+
+    >>> import gputensor as gt
+    >>> cholesky(gt.asarray([[4.0]], device="host")).tolist()
+    [[2.0]]
+    """
+    a = square(x, "cholesky")
+    result = new(a, a.shape)
+    if a.size:
+        queue_engine(solvers.cholesky, (), [result], a)
+    result = rounded(result, x)
+    return _adjoint(result) if upper else result
+
+
+def qr(x, /, *, mode="reduced"):
+    """Return Q with orthonormal columns and upper triangles R, whose product is `x`.
+
+    Parameters
+    ----------
+    mode : {"reduced", "complete"}
+        As many columns in Q as the shorter side of `x` has, or as many as rows.
+
+    >>> import gputensor as gt
+    >>> q, r = qr(gt.asarray([[2.0]], device="host"))
+    >>> (q @ r).tolist()
+    [[2.0]]
+    """
+    if mode not in ("reduced", "complete"):
+        raise argument_error(ValueError, "qr: mode", mode, "'reduced' or 'complete'")
+    a = matrices(x, "qr")
+    *batch, rows, columns = a.shape
+    inner = rows if mode == "complete" else min(rows, columns)
+    q, r = new(a, (*batch, rows, inner)), new(a, (*batch, inner, columns))
+    if a.size:
+        queue_engine(solvers.qr, (mode,), [q, r], a)
+    elif q.size:
+        q[...] = eye(rows, inner, dtype=q.dtype, device=q.device)
+    return QR(rounded(q, x), rounded(r, x))
+
+
+def _triangle(UPLO, name):
+    if UPLO not in ("L", "U"):
+        raise argument_error(ValueError, f"{name}: UPLO", UPLO, "'L' or 'U'")
+    return UPLO
+
+
+def eigh(x, /, UPLO="L"):
+    """Return the eigenvalues, in ascending order, and eigenvectors of symmetric matrices.
+
+    Complex matrices are Hermitian. `UPLO` says which triangle is read.
+
+    >>> import gputensor as gt
+    >>> eigh(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).eigenvalues.tolist()
+    [1.0, 2.0]
+    """
+    a = square(x, "eigh")
+    values, vectors = new(a, a.shape[:-1], real_dtype(a.dtype)), new(a, a.shape)
+    if a.size:
+        queue_engine(solvers.eigh, (_triangle(UPLO, "eigh"),), [values, vectors], a)
+    return EigenDecomposition(rounded(values, x), rounded(vectors, x))
+
+
+def eigvalsh(x, /, UPLO="L"):
+    """Return the eigenvalues of symmetric matrices in ascending order; see :func:`eigh`.
+
+    >>> import gputensor as gt
+    >>> eigvalsh(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).tolist()
+    [1.0, 2.0]
+    """
+    a = square(x, "eigvalsh")
+    values = new(a, a.shape[:-1], real_dtype(a.dtype))
+    if a.size:
+        queue_engine(solvers.eigvalsh, (_triangle(UPLO, "eigvalsh"),), [values], a)
+    return rounded(values, x)
+
+
+def _complex(dtype):
+    return (
+        complex128
+        if dtype.itemsize == 8 and dtype.kind == "f" or dtype == complex128
+        else complex64
+    )
+
+
+def eig(x, /):
+    """Return the eigenvalues and eigenvectors of any square matrices, as complex numbers.
+
+    >>> import gputensor as gt
+    >>> eig(gt.asarray([[2.0]], device="host")).eigenvalues.tolist()
+    [(2+0j)]
+    """
+    a = square(x, "eig")
+    dtype = _complex(a.dtype)
+    values, vectors = new(a, a.shape[:-1], dtype), new(a, a.shape, dtype)
+    if a.size:
+        queue_engine(solvers.eig, (), [values, vectors], a)
+    return EigenDecomposition(values, vectors)
+
+
+def eigvals(x, /):
+    """Return the eigenvalues of any square matrices, as complex numbers.
+
+    >>> import gputensor as gt
+    >>> eigvals(gt.asarray([[2.0]], device="host")).tolist()
+    [(2+0j)]
+    """
+    a = square(x, "eigvals")
+    values = new(a, a.shape[:-1], _complex(a.dtype))
+    return queue_engine(solvers.eigvals, (), [values], a) if a.size else values
+
+
+def svd(x, /, *, full_matrices=True):
+    """Return U, the singular values S in descending order, and Vh: ``U @ diag(S) @ Vh`` is `x`.
+
+    >>> import gputensor as gt
+    >>> svd(gt.asarray([[3.0]], device="host")).S.tolist()
+    [3.0]
+    """
+    a = matrices(x, "svd")
+    *batch, rows, columns = a.shape
+    inner = min(rows, columns)
+    left, right = (rows, columns) if full_matrices else (inner, inner)
+    u, vh = new(a, (*batch, rows, left)), new(a, (*batch, right, columns))
+    s = new(a, (*batch, inner), real_dtype(a.dtype))
+    if a.size:
+        queue_engine(solvers.svd, (bool(full_matrices),), [u, s, vh], a)
+    else:
+        for part in (u, vh):
+            if part.size:
+                part[...] = eye(*part.shape[-2:], dtype=a.dtype, device=a.device)
+    return SVD(rounded(u, x), rounded(s, x), rounded(vh, x))
+
+
+def svdvals(x, /):
+    """Return the singular values in descending order; see :func:`svd`.
+
+    >>> import gputensor as gt
+    >>> svdvals(gt.asarray([[3.0]], device="host")).tolist()
+    [3.0]
+    """
+    a = matrices(x, "svdvals")
+    s = new(a, (*a.shape[:-2], min(a.shape[-2:])), real_dtype(a.dtype))
+    return rounded(queue_engine(solvers.svdvals, (), [s], a) if a.size else s, x)

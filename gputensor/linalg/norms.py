@@ -1,0 +1,136 @@
+"""Norms of vectors and of matrices, and condition numbers."""
+
+import math
+
+from gputensor._arrays.dtypes import float32
+from gputensor.errors import argument_error
+from gputensor.linalg.decompositions import svdvals
+from gputensor.linalg.matrices import matrices
+from gputensor.linalg.solutions import inv
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import expand_dims, moveaxis, reshape
+
+__all__ = ["cond", "matrix_norm", "norm", "vector_norm"]
+
+
+def _floating(x, name):
+    is_whole = tensor_argument(x, name).dtype.kind in "iub"
+    return astype(x, float32) if is_whole else x
+
+
+def _squares(x):
+    if x.dtype.kind == "c":
+        return fn.add(fn.square(fn.real(x)), fn.square(fn.imag(x)))
+    return fn.square(x)
+
+
+def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
+    """Return the norm of vectors along `axis`; of all elements when it is None.
+
+    Parameters
+    ----------
+    ord : int or float
+        ``inf`` and ``-inf`` are the greatest and the least magnitude, 0 the number of nonzero
+        elements, others the root of that order of the sum of magnitudes to that power.
+
+    >>> import gputensor as gt
+    >>> vector_norm(gt.asarray([3.0, 4.0], device="host")).item()
+    5.0
+    """
+    x = _floating(x, "vector_norm")
+    if isinstance(ord, str):
+        raise argument_error(TypeError, "vector_norm: ord", ord, "a number")
+    # Squares of 16-bit floats do not fit them.
+    wide = astype(x, float32) if x.dtype.itemsize == 2 else x
+    if ord == math.inf:
+        result = fn.max(fn.abs(wide), axis, keepdims=keepdims)
+    elif ord == -math.inf:
+        result = fn.min(fn.abs(wide), axis, keepdims=keepdims)
+    elif ord == 0:
+        result = fn.sum(fn.not_equal(wide, 0), axis, fn.abs(wide).dtype, keepdims=keepdims)
+    elif ord == 1:
+        result = fn.sum(fn.abs(wide), axis, keepdims=keepdims)
+    elif ord == 2:
+        result = fn.sqrt(fn.sum(_squares(wide), axis, keepdims=keepdims))
+    else:
+        total = fn.sum(fn.pow(fn.abs(wide), ord), axis, keepdims=keepdims)
+        result = fn.pow(total, 1.0 / ord)
+    return astype(result, x.dtype, copy=False) if x.dtype.itemsize == 2 else result
+
+
+def matrix_norm(x, /, *, keepdims=False, ord="fro"):
+    """Return the norm of the matrices in the last two axes.
+
+    Parameters
+    ----------
+    ord : {"fro", "nuc", inf, -inf, 1, -1, 2, -2}
+        The root of the sum of squares, the sum of singular values, the greatest and least sum of
+        magnitudes of a row and of a column, the greatest and least singular value.
+
+    >>> import gputensor as gt
+    >>> matrix_norm(gt.ones((2, 2), device="host")).item()
+    2.0
+    """
+    a = matrices(x, "matrix_norm")
+    if ord == "fro" or ord is None:
+        return vector_norm(x, axis=(-2, -1), keepdims=keepdims)
+    if ord in (2, -2, "nuc"):
+        choose = {2: fn.max, -2: fn.min, "nuc": fn.sum}[ord]
+        result = choose(svdvals(a), -1)
+        result = expand_dims(result, (-2, -1)) if keepdims else result
+    elif ord in (1, -1, math.inf, -math.inf):
+        sums = fn.sum(fn.abs(a), -2 if abs(ord) == 1 else -1, keepdims=True)
+        result = (fn.max if ord > 0 else fn.min)(sums, (-2, -1), keepdims=keepdims)
+    else:
+        rule = "'fro', 'nuc', inf, -inf, 1, -1, 2 or -2"
+        raise argument_error(ValueError, "matrix_norm: ord", ord, rule)
+    return (
+        astype(result, x.dtype, copy=False)
+        if x.dtype.itemsize == 2 and x.dtype.kind in "fV"
+        else result
+    )
+
+
+def norm(x, /, ord=None, axis=None, keepdims=False):
+    """Return a norm as NumPy does: of vectors for one `axis`, of matrices for two.
+
+    Without `axis` and `ord` it is that of all elements.
+
+    >>> import gputensor as gt
+    >>> norm(gt.asarray([3.0, 4.0], device="host")).item()
+    5.0
+    """
+    tensor_argument(x, "norm")
+    if axis is None and ord is None:
+        return vector_norm(x, keepdims=keepdims)
+    if axis is None:
+        axis = tuple(range(x.ndim))
+    axes = [
+        axis_argument(one, x.ndim, "norm")
+        for one in (axis if isinstance(axis, (tuple, list)) else (axis,))
+    ]
+    if len(axes) == 1:
+        return vector_norm(x, axis=axes[0], keepdims=keepdims, ord=2 if ord is None else ord)
+    if len(axes) != 2:
+        raise argument_error(ValueError, "norm: axis", axis, "one axis or two")
+    result = matrix_norm(moveaxis(x, axes, [-2, -1]), ord="fro" if ord is None else ord)
+    if keepdims:
+        return reshape(result, [1 if i in axes else n for i, n in enumerate(x.shape)])
+    return result
+
+
+def cond(x, /, p=None):
+    """Return the condition numbers of matrices: the norm of `x` times that of its inverse.
+
+    >>> import gputensor as gt
+    >>> cond(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).item()
+    2.0
+    """
+    a = matrices(x, "cond")
+    if p in (None, 2, -2):
+        s = svdvals(a)
+        ends = (s[..., 0], s[..., -1])
+        return fn.divide(*(ends if p != -2 else ends[::-1]))
+    return fn.multiply(matrix_norm(a, ord=p), matrix_norm(inv(a), ord=p))

@@ -1,0 +1,184 @@
+"""Equations and what decides them: inverses, determinants, ranks, least squares."""
+
+from typing import NamedTuple
+
+from gputensor._arrays.dtypes import finfo, int64
+from gputensor._arrays.promotion import result_type
+from gputensor._engines import solvers
+from gputensor.errors import Described, argument_error
+from gputensor.linalg.decompositions import svd, svdvals
+from gputensor.linalg.matrices import compute_dtype, matrices, new, real_dtype, rounded, square
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, on_one_device, tensor_argument
+from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import (
+    broadcast_to,
+    expand_dims,
+    matrix_transpose,
+    ones,
+    zeros,
+)
+from gputensor.tensor.manipulation.axes import broadcast_shapes
+from gputensor.tensor.products import matmul
+
+__all__ = ["det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve"]
+
+
+def inv(x, /):
+    """Return the inverses of square matrices.
+
+    >>> import gputensor as gt
+    >>> inv(gt.asarray([[2.0]], device="host")).tolist()
+    [[0.5]]
+    """
+    a = square(x, "inv")
+    return rounded(queue_engine(solvers.inv, (), [new(a, a.shape)], a) if a.size else a, x)
+
+
+def solve(x1, x2, /):
+    """Return the solutions of ``x1 @ x == x2``; x2 of one dimension is a vector.
+
+    >>> import gputensor as gt
+    >>> x1 = gt.asarray([[2.0]], device="host")
+    >>> solve(x1, gt.asarray([4.0], device="host")).tolist()
+    [2.0]
+    """
+    a = square(x1, "solve", "x1")
+    is_vector = tensor_argument(x2, "solve").ndim == 1
+    b = matrices(expand_dims(x2, -1) if is_vector else x2, "solve", "x2")
+    a, b = on_one_device("solve", (a, b), None)
+    if b.shape[-2] != a.shape[-1]:
+        got = Described(f"shape {x2.shape}")
+        raise argument_error(ValueError, "solve: x2", got, f"{a.shape[-1]} rows, as x1 has")
+    dtype = result_type(a, b)
+    batch = broadcast_shapes(a.shape[:-2], b.shape[:-2])
+    a, b = (broadcast_to(astype(one, dtype, copy=False), batch + one.shape[-2:]) for one in (a, b))
+    result = new(b, b.shape)
+    if result.size:
+        queue_engine(solvers.solve, (), [result], a, b)
+    narrow = result_type(x1, x2)
+    if narrow.itemsize == 2 and narrow.kind in "fV":
+        result = astype(result, narrow)
+    return result[..., 0] if is_vector else result
+
+
+def det(x, /):
+    """Return the determinants of square matrices.
+
+    >>> import gputensor as gt
+    >>> det(gt.asarray([[2.0]], device="host")).item()
+    2.0
+    """
+    a = square(x, "det")
+    if a.shape[-1] == 0:
+        return ones(a.shape[:-2], a.dtype, device=a.device)
+    result = new(a, a.shape[:-2])
+    return rounded(queue_engine(solvers.det, (), [result], a) if a.size else result, x)
+
+
+class SlogDet(NamedTuple):
+    """What :func:`slogdet` returns."""
+
+    sign: Tensor
+    logabsdet: Tensor
+
+
+def slogdet(x, /):
+    """Return the signs of determinants and the logarithms of their magnitudes.
+
+    >>> import gputensor as gt
+    >>> slogdet(gt.asarray([[-1.0]], device="host")).sign.item()
+    -1.0
+    """
+    a = square(x, "slogdet")
+    shape, real = a.shape[:-2], real_dtype(a.dtype)
+    if a.shape[-1] == 0:
+        return SlogDet(ones(shape, a.dtype, device=a.device), zeros(shape, real, device=a.device))
+    parts = [new(a, shape), new(a, shape, real)]
+    if a.size:
+        queue_engine(solvers.slogdet, (), parts, a)
+    return SlogDet(*(rounded(part, x) for part in parts))
+
+
+def _limit(s, shape, rtol):
+    """The singular values below which one counts as 0."""
+    if rtol is None:
+        rtol = max(shape[-2:]) * finfo(s.dtype).eps
+    largest = fn.max(s, -1, keepdims=True) if s.shape[-1] else s
+    return fn.multiply(largest, expand_dims(rtol, -1) if isinstance(rtol, Tensor) else rtol)
+
+
+def matrix_rank(x, /, *, rtol=None):
+    """Return the number of singular values above `rtol` times the greatest.
+
+    >>> import gputensor as gt
+    >>> matrix_rank(gt.ones((2, 2), device="host")).item()
+    1
+    """
+    a = matrices(x, "matrix_rank")
+    s = svdvals(a)
+    return fn.sum(fn.greater(s, _limit(s, a.shape, rtol)), -1, int64)
+
+
+def pinv(x, /, *, rtol=None):
+    """Return the pseudo-inverses; singular values up to `rtol` times the greatest count as 0.
+
+    >>> import gputensor as gt
+    >>> pinv(gt.asarray([[2.0], [0.0]], device="host")).tolist()
+    [[0.5, 0.0]]
+    """
+    a = matrices(x, "pinv")
+    u, s, vh = svd(a, full_matrices=False)
+    if s.shape[-1] == 0:
+        shape = (*a.shape[:-2], a.shape[-1], a.shape[-2])
+        return rounded(zeros(shape, a.dtype, device=a.device), x)
+    inverse = fn.where(fn.greater(s, _limit(s, a.shape, rtol)), fn.reciprocal(s), 0)
+    v, uh = (matrix_transpose(fn.conj(one)) for one in (vh, u))
+    return rounded(matmul(fn.multiply(v, expand_dims(inverse, -2)), uh), x)
+
+
+class LstSq(NamedTuple):
+    """What :func:`lstsq` returns."""
+
+    solution: Tensor
+    residuals: Tensor
+    rank: Tensor
+    singular_values: Tensor
+
+
+def lstsq(x1, x2, /, rcond=None):
+    """Return the least-squares solutions of ``x1 @ x == x2``, by singular values.
+
+    Parameters
+    ----------
+    rcond : float, optional
+        Singular values up to this times the greatest count as 0.
+
+    Returns
+    -------
+    LstSq
+        The solutions, the sums of squared residuals of matrices with more rows than columns,
+        ranks, and singular values.
+
+    >>> import gputensor as gt
+    >>> a, b = gt.ones((3, 1), device="host"), gt.asarray([1.0, 2.0, 3.0], device="host")
+    >>> round(lstsq(a, b).solution, 3).tolist()
+    [2.0]
+    """
+    dtype = compute_dtype(result_type(tensor_argument(x1, "lstsq"), tensor_argument(x2, "lstsq")))
+    a = astype(matrices(x1, "lstsq", "x1"), dtype, copy=False)
+    is_vector = x2.ndim == 1
+    b = astype(expand_dims(x2, -1) if is_vector else x2, dtype, copy=False)
+    if b.shape[-2] != a.shape[-2]:
+        got = Described(f"shape {x2.shape}")
+        raise argument_error(ValueError, "lstsq: x2", got, f"{a.shape[-2]} rows, as x1 has")
+    u, s, vh = svd(a, full_matrices=False)
+    is_kept = fn.greater(s, _limit(s, a.shape, rcond))
+    inverse = fn.where(is_kept, fn.reciprocal(s), 0)
+    v, uh = (matrix_transpose(fn.conj(one)) for one in (vh, u))
+    result = matmul(v, fn.multiply(expand_dims(inverse, -1), matmul(uh, b)))
+    left = fn.subtract(b, matmul(a, result))
+    squares = fn.sum(fn.real(fn.multiply(left, fn.conj(left))), -2)
+    parts = (result[..., 0], squares[..., 0]) if is_vector else (result, squares)
+    return LstSq(*parts, fn.sum(is_kept, -1), s)

@@ -1,0 +1,14 @@
+# Calls of engines with tensors: ordered, and queued on the current stream of their device.
+
+from libc.stdint cimport uint64_t
+
+from gputensor._arrays cimport Operand
+from gputensor._kernels.launch cimport (
+    call_operand, host_call, host_view, is_host, recorder_of,
+)
+from gputensor.streams.order cimport current_handle
+from gputensor.tensor.core cimport Tensor, on_one_device, work_begin, work_end
+
+from gputensor._engines import cupy_calls
+
+include "queue.pxi"

@@ -1,0 +1,120 @@
+"""Counts of elements by value: of small integers, of ranges."""
+
+import operator
+
+from gputensor._arrays.dtypes import float32, float64, int64
+from gputensor._engines import sorting as engines
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import empty, linspace, reshape, zeros
+from gputensor.tensor.sorting import searchsorted
+
+__all__ = ["bincount", "digitize", "histogram"]
+
+
+def bincount(x, /, weights=None, minlength=0):
+    """Return how often each of 0, 1, ... is in the vector `x`; with `weights`, their sums.
+
+    The greatest element, which is waited for, decides the length.
+
+    >>> import gputensor as gt
+    >>> bincount(gt.asarray([1, 3, 1], device="host")).tolist()
+    [0, 2, 0, 1]
+    """
+    if tensor_argument(x, "bincount").ndim != 1 or x.dtype.kind not in "iu":
+        got = Described(f"{x.dtype.name} of {x.ndim} dimensions")
+        raise argument_error(TypeError, "bincount: x", got, "integers of 1 dimension")
+    length = operator.index(minlength)
+    if length < 0:
+        raise argument_error(ValueError, "bincount: minlength", length, "0 or more")
+    if weights is not None and tensor_argument(weights, "bincount").shape != x.shape:
+        got = Described(f"shape {weights.shape}")
+        raise argument_error(ValueError, "bincount: weights", got, f"{x.shape}, the shape of x")
+    if x.size == 0:
+        return zeros(length, int64 if weights is None else float64, device=x.device)
+    least, most = (int(fn.min(x)), int(fn.max(x)))
+    if least < 0:
+        raise argument_error(ValueError, "bincount: x", least, "0 or more in every element")
+    return _counted(x, weights, max(length, most + 1))
+
+
+def _counted(x, weights, length):
+    out = empty(length, int64 if weights is None else float64, device=x.device)
+    if weights is not None:
+        weights = astype(weights, float64, copy=False)
+    return queue_engine(engines.bincount, (), [out], astype(x, int64, copy=False), weights)
+
+
+def digitize(x, bins, /, right=False):
+    """Return the number of the range that each element of `x` is in, between ascending `bins`.
+
+    >>> import gputensor as gt
+    >>> x, bins = gt.asarray([0.5, 2.5], device="host"), gt.asarray([1.0, 2.0], device="host")
+    >>> digitize(x, bins).tolist()
+    [0, 2]
+    """
+    return searchsorted(bins, x, "left" if right else "right")
+
+
+def _edges(x, bins, range):
+    if isinstance(bins, Tensor):
+        if bins.ndim != 1:
+            got = Described(f"{bins.ndim} dimensions")
+            raise argument_error(ValueError, "histogram: bins", got, "1 dimension")
+        return bins
+    if hasattr(bins, "__iter__"):
+        return asarray(bins, device=x.device)
+    count = operator.index(bins)
+    if count < 1:
+        raise argument_error(ValueError, "histogram: bins", count, "1 or more")
+    if range is None:
+        low, high = (float(fn.min(x)), float(fn.max(x))) if x.size else (0.0, 1.0)
+    else:
+        low, high = (float(one) for one in range)
+    if not low <= high < float("inf") or low == -float("inf"):
+        raise argument_error(ValueError, "histogram: range", (low, high), "finite, low <= high")
+    if low == high:
+        low, high = low - 0.5, high + 0.5
+    dtype = float64 if x.dtype.kind in "iub" else float32 if x.dtype.itemsize == 2 else x.dtype
+    return linspace(low, high, count + 1, dtype=dtype, device=x.device)
+
+
+def histogram(x, /, bins=10, range=None, density=False, weights=None):
+    """Return how many elements lie between neighbouring edges, and the edges.
+
+    Parameters
+    ----------
+    bins : int, sequence or Tensor
+        The number of ranges of one width, or the ascending edges.
+    range : pair of float, optional
+        The first and the last edge; those of the elements, which are waited for, when not given.
+    density : bool
+        Return the share of each range divided by its width.
+    weights : Tensor, optional
+        What each element counts.
+
+    >>> import gputensor as gt
+    >>> counts, edges = histogram(gt.asarray([1.0, 2.0, 2.5], device="host"), 2, (1, 3))
+    >>> counts.tolist(), edges.tolist()
+    ([1, 2], [1.0, 2.0, 3.0])
+    """
+    x = reshape(tensor_argument(x, "histogram"), -1)
+    edges = _edges(x, bins, range)
+    count = edges.shape[0] - 1
+    if weights is not None:
+        weights = reshape(tensor_argument(weights, "histogram"), -1)
+    place = searchsorted(edges, x, "right")
+    # The last range has its upper edge; what is outside goes to a range before or behind all.
+    place = fn.where(fn.equal(x, edges[-1]), count, place)
+    counts = (
+        _counted(place, weights, count + 2)[1:-1]
+        if x.size
+        else zeros(count, int64, device=x.device)
+    )
+    if density:
+        widths = fn.subtract(edges[1:], edges[:-1])
+        counts = fn.divide(fn.divide(counts, widths), astype(fn.sum(counts), float64))
+    return counts, edges

@@ -1,0 +1,98 @@
+"""Cumulative sums and products along an axis."""
+
+from gputensor._arrays.dtypes import float32, int64, uint64
+from gputensor._engines import sorting
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import axis_argument, out_argument, tensor_argument
+from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import empty, reshape
+
+__all__ = ["cumprod", "cumsum", "cumulative_prod", "cumulative_sum"]
+
+
+def _result_dtype(x, dtype):
+    if dtype is not None:
+        return empty(0, dtype, device="host").dtype
+    if x.dtype.kind == "u":
+        return uint64
+    return int64 if x.dtype.kind in "bi" else x.dtype
+
+
+def _accumulated(name, x, axis, dtype, out, initial):
+    """`initial` is the value that comes first, or None."""
+    word = "cumsum" if name.endswith("sum") else "cumprod"
+    if axis is None:
+        x, axis = reshape(x, -1), 0
+    axis = axis_argument(axis, x.ndim, name)
+    dtype = _result_dtype(x, dtype)
+    extra = initial is not None
+    shape = tuple(n + (extra and i == axis) for i, n in enumerate(x.shape))
+    if out is not None:
+        out = out_argument(out, x, shape, dtype, name)
+    # Sums of 16-bit floats are kept in float32 and rounded once each.
+    is_narrow = dtype.itemsize == 2 and dtype.kind not in "iu"
+    wide = float32 if is_narrow else dtype
+    result = empty(shape, wide, device=x.device)
+    x = astype(x, wide, copy=False)
+    rest = result
+    if extra:
+        before = (slice(None),) * axis
+        result[before + (slice(0, 1),)] = initial
+        rest = result[before + (slice(1, None),)]
+    if x.size:
+        queue_engine(sorting.accumulate, (word, axis), [rest], x)
+    if out is not None:
+        out[...] = result
+        return out
+    return astype(result, dtype, copy=False)
+
+
+def cumsum(x, /, axis=None, dtype=None, out=None):
+    """Return the sums of all elements up to each, along `axis` (None: flattened).
+
+    Bool and integers are summed in 64 bits, as in :func:`sum`.
+
+    >>> import gputensor as gt
+    >>> cumsum(gt.asarray([1, 2, 3], device="host")).tolist()
+    [1, 3, 6]
+    """
+    return _accumulated("cumsum", tensor_argument(x, "cumsum"), axis, dtype, out, None)
+
+
+def cumprod(x, /, axis=None, dtype=None, out=None):
+    """Return the products of all elements up to each, along `axis` (None: flattened).
+
+    >>> import gputensor as gt
+    >>> cumprod(gt.asarray([1, 2, 3], device="host")).tolist()
+    [1, 2, 6]
+    """
+    return _accumulated("cumprod", tensor_argument(x, "cumprod"), axis, dtype, out, None)
+
+
+def _standard(name, x, axis, dtype, initial):
+    if axis is None and tensor_argument(x, name).ndim != 1:
+        got = Described(f"None for {x.ndim} dimensions")
+        raise argument_error(ValueError, f"{name}: axis", got, "an axis unless x has 1 dimension")
+    axis = 0 if axis is None else axis
+    return _accumulated(name, tensor_argument(x, name), axis, dtype, None, initial)
+
+
+def cumulative_sum(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Return the sums of all elements up to each along `axis`, after a 0 with `include_initial`.
+
+    >>> import gputensor as gt
+    >>> cumulative_sum(gt.asarray([1, 2, 3], device="host"), include_initial=True).tolist()
+    [0, 1, 3, 6]
+    """
+    return _standard("cumulative_sum", x, axis, dtype, 0 if include_initial else None)
+
+
+def cumulative_prod(x, /, *, axis=None, dtype=None, include_initial=False):
+    """Return the products of all elements up to each along `axis`, after a 1 if so.
+
+    >>> import gputensor as gt
+    >>> cumulative_prod(gt.asarray([1, 2, 3], device="host")).tolist()
+    [1, 2, 6]
+    """
+    return _standard("cumulative_prod", x, axis, dtype, 1 if include_initial else None)

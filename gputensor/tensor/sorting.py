@@ -1,0 +1,393 @@
+"""Sorted tensors, and what is made of them: unique elements, greatest ones, quantiles, membership.
+
+NaN comes last in ascending order. What needs no kernel of its own is made of `sort`, `argsort` and
+`searchsorted`; the number of unique elements is the only value that the host reads.
+"""
+
+import math
+import operator
+from typing import NamedTuple
+
+from gputensor._arrays.dtypes import float32, float64, int64
+from gputensor._arrays.promotion import result_type
+from gputensor._engines import sorting as engines
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, axis_argument, on_one_device, tensor_argument
+from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import (
+    broadcast_to,
+    empty,
+    empty_like,
+    expand_dims,
+    moveaxis,
+    nonzero,
+    ones,
+    reshape,
+    take,
+)
+from gputensor.tensor.manipulation.joining import concat
+from gputensor.tensor.manipulation.picking import take_along_axis
+from gputensor.tensor.scans import cumsum
+
+__all__ = [
+    "argsort", "isin", "median", "nanmedian", "percentile", "quantile", "searchsorted", "sort",
+    "sort_in_place", "topk", "unique", "unique_all", "unique_counts", "unique_inverse",
+    "unique_values",
+]  # fmt: skip
+
+
+def _wide(x):
+    """`x` in a dtype that NumPy and CuPy sort."""
+    return astype(x, float32) if x.dtype.kind == "V" else x
+
+
+def _line(x, axis, name):
+    if axis is None:
+        return reshape(tensor_argument(x, name), -1), 0
+    return x, axis_argument(axis, tensor_argument(x, name).ndim, name)
+
+
+def sort(x, /, axis=-1, *, descending=False, stable=True):
+    """Return a sorted copy along `axis` (None: flattened).
+
+    >>> import gputensor as gt
+    >>> sort(gt.asarray([3, 1, 2], device="host"), descending=True).tolist()
+    [3, 2, 1]
+    """
+    x, axis = _line(x, axis, "sort")
+    if x.size == 0:
+        return astype(x, x.dtype)
+    wide = _wide(x)
+    result = queue_engine(engines.sort, (axis, bool(descending)), [_new(wide)], wide)
+    return astype(result, x.dtype, copy=False)
+
+
+def _new(x, dtype=None):
+    """New row-major memory with the shape of `x`."""
+    return empty(x.shape, x.dtype if dtype is None else dtype, device=x.device)
+
+
+def sort_in_place(x, /, axis=-1):
+    """Sort the tensor itself along `axis`: the method ``x.sort()``, as in NumPy.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([3, 1, 2], device="host")
+    >>> x.sort()
+    >>> x.tolist()
+    [1, 2, 3]
+    """
+    x[...] = sort(x, axis)
+
+
+def argsort(x, /, axis=-1, *, descending=False, stable=True):
+    """Return the int64 positions that sort `x` along `axis` (None: flattened).
+
+    Equal elements keep their order.
+
+    >>> import gputensor as gt
+    >>> argsort(gt.asarray([3, 1, 2], device="host")).tolist()
+    [1, 2, 0]
+    """
+    x, axis = _line(x, axis, "argsort")
+    out = _new(x, int64)
+    return (
+        queue_engine(engines.argsort, (axis, bool(descending)), [out], _wide(x)) if x.size else out
+    )
+
+
+class TopK(NamedTuple):
+    """What :func:`topk` returns."""
+
+    values: Tensor
+    indices: Tensor
+
+
+def topk(x, k, /, axis=-1, *, largest=True):
+    """Return the `k` greatest (or least) elements along `axis` in order, and their positions.
+
+    >>> import gputensor as gt
+    >>> values, indices = topk(gt.asarray([3, 1, 2], device="host"), 2)
+    >>> values.tolist(), indices.tolist()
+    ([3, 2], [0, 2])
+    """
+    axis = axis_argument(axis, tensor_argument(x, "topk").ndim, "topk")
+    k = operator.index(k)
+    if not 0 <= k <= x.shape[axis]:
+        raise argument_error(ValueError, "topk: k", k, f"0 to {x.shape[axis]}, the extent")
+    order = argsort(x, axis, descending=largest)[(slice(None),) * axis + (slice(k),)]
+    return TopK(take_along_axis(x, order, axis), order)
+
+
+def searchsorted(x, values, /, side="left", sorter=None):
+    """Return where `values` would be put into the sorted vector `x` to keep it sorted.
+
+    Parameters
+    ----------
+    x : Tensor
+        One dimension, in ascending order, or with `sorter` in any.
+    values : Tensor or number
+    side : {"left", "right"}
+        Before or behind equal elements.
+    sorter : Tensor, optional
+        The positions that sort `x`.
+
+    >>> import gputensor as gt
+    >>> searchsorted(gt.asarray([1, 3, 5], device="host"), 3, side="right").item()
+    2
+    """
+    if tensor_argument(x, "searchsorted").ndim != 1:
+        got = Described(f"{x.ndim} dimensions")
+        raise argument_error(ValueError, "searchsorted: x", got, "1 dimension")
+    if side not in ("left", "right"):
+        raise argument_error(ValueError, "searchsorted: side", side, "'left' or 'right'")
+    if type(values) is not Tensor:
+        values = asarray(values, result_type(x, values), device=x.device)
+    x, values = on_one_device("searchsorted", (x, values), None)
+    x = x if sorter is None else take(x, sorter)
+    dtype = result_type(x, values)
+    dtype = float32 if dtype.kind == "V" else dtype
+    x, values = (astype(one, dtype, copy=False) for one in (x, values))
+    out = _new(values, int64)
+    return queue_engine(engines.searchsorted, (side,), [out], x, values) if values.size else out
+
+
+class UniqueAll(NamedTuple):
+    """What :func:`unique_all` returns."""
+
+    values: Tensor
+    indices: Tensor
+    inverse_indices: Tensor
+    counts: Tensor
+
+
+class UniqueCounts(NamedTuple):
+    """What :func:`unique_counts` returns."""
+
+    values: Tensor
+    counts: Tensor
+
+
+class UniqueInverse(NamedTuple):
+    """What :func:`unique_inverse` returns."""
+
+    values: Tensor
+    inverse_indices: Tensor
+
+
+def _firsts(ordered, equal_nan):
+    """Where a sorted vector has another value than before."""
+    differs = fn.not_equal(ordered[1:], ordered[:-1])
+    if equal_nan and ordered.dtype.kind in "fcV":
+        both = fn.logical_and(fn.isnan(ordered[1:]), fn.isnan(ordered[:-1]))
+        differs = fn.logical_and(differs, fn.logical_not(both))
+    first = ones(min(1, ordered.size), dtype=bool, device=ordered.device)
+    return concat([first, differs])
+
+
+def unique_values(x, /):
+    """Return the different elements in ascending order; each NaN is another one. Waits.
+
+    >>> import gputensor as gt
+    >>> unique_values(gt.asarray([3, 1, 3], device="host")).tolist()
+    [1, 3]
+    """
+    ordered = sort(x, None)
+    return take(ordered, nonzero(_firsts(ordered, False))[0])
+
+
+def _all(x, equal_nan, name):
+    """The values, first positions, inverse and counts of all elements."""
+    flat = reshape(tensor_argument(x, name), -1)
+    order = argsort(flat)
+    ordered = take(flat, order)
+    is_first = _firsts(ordered, equal_nan)
+    starts = nonzero(is_first)[0]
+    inverse = empty_like(order)
+    inverse[order] = cumsum(is_first) - 1
+    ends = concat([starts[1:], broadcast_to(asarray(flat.size, int64, device=x.device), (1,))])
+    counts = fn.subtract(ends[: starts.size], starts)
+    return take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts
+
+
+def unique_all(x, /):
+    """Return the different elements, where each is first, which one each element is, and counts.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in unique_all(gt.asarray([3, 1, 3], device="host"))]
+    [[1, 3], [1, 0], [1, 0, 1], [1, 2]]
+    """
+    return UniqueAll(*_all(x, False, "unique_all"))
+
+
+def unique_counts(x, /):
+    """Return the different elements and how often each comes.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in unique_counts(gt.asarray([3, 1, 3], device="host"))]
+    [[1, 3], [1, 2]]
+    """
+    values, _indices, _inverse, counts = _all(x, False, "unique_counts")
+    return UniqueCounts(values, counts)
+
+
+def unique_inverse(x, /):
+    """Return the different elements, and which of them each element is.
+
+    >>> import gputensor as gt
+    >>> [part.tolist() for part in unique_inverse(gt.asarray([3, 1, 3], device="host"))]
+    [[1, 3], [1, 0, 1]]
+    """
+    values, _indices, inverse, _counts = _all(x, False, "unique_inverse")
+    return UniqueInverse(values, inverse)
+
+
+def unique(x, /, return_index=False, return_inverse=False, return_counts=False, *, equal_nan=True):
+    """Return the different elements in ascending order, and what else is asked for, as NumPy does.
+
+    >>> import gputensor as gt
+    >>> unique(gt.asarray([3, 1, 3], device="host")).tolist()
+    [1, 3]
+    """
+    if not (return_index or return_inverse or return_counts):
+        ordered = sort(x, None)
+        return take(ordered, nonzero(_firsts(ordered, equal_nan))[0])
+    parts = _all(x, equal_nan, "unique")
+    wanted = (True, return_index, return_inverse, return_counts)
+    return tuple(part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted)
+
+
+def isin(x1, x2, /, *, assume_unique=False, invert=False):
+    """Return where elements of x1 are in x2; NaN is in nothing.
+
+    >>> import gputensor as gt
+    >>> x = gt.arange(4, device="host")
+    >>> isin(x, gt.asarray([1, 3], device="host")).tolist()
+    [False, True, False, True]
+    """
+    first = tensor_argument(x1 if type(x1) is Tensor else x2, "isin")
+    x1, x2 = (one if type(one) is Tensor else asarray(one, device=first.device) for one in (x1, x2))
+    ordered = sort(x2, None)
+    if ordered.size == 0:
+        found = fn.logical_and(fn.equal(x1, x1), False)
+    else:
+        places = fn.minimum(searchsorted(ordered, x1), ordered.size - 1)
+        found = fn.equal(take(ordered, places), x1)
+    return fn.logical_not(found) if invert else found
+
+
+# How the position between two elements is cut, by NumPy's names.
+METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
+
+
+def _quantile(x, q, axis, method, keepdims, name):
+    tensor_argument(x, name)
+    if method not in METHODS:
+        raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
+    if x.dtype.kind in "cb":
+        raise argument_error(TypeError, f"{name}: x", Described(x.dtype.name), "a real number")
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
+    axes = [axis_argument(one, x.ndim, name) for one in axes]
+    kept = [i for i in range(x.ndim) if i not in axes]
+    lines = reshape(
+        moveaxis(x, axes, list(range(-len(axes), 0))) if axes else expand_dims(x, -1),
+        [*(x.shape[i] for i in kept), math.prod(x.shape[i] for i in axes)],
+    )
+    if lines.shape[-1] == 0:
+        raise argument_error(ValueError, f"{name}: x", Described("no elements"), "one at least")
+    dtype = float64 if x.dtype.kind in "iu" else x.dtype
+    ordered = astype(sort(lines), dtype, copy=False)
+    result = _between(ordered, q, method)
+    # NaN is last; where there is one, it is the result.
+    last = ordered[..., -1]
+    result = fn.where(fn.isnan(last), last, result)
+    if keepdims:
+        shape = [1 if i in axes else n for i, n in enumerate(x.shape)]
+        result = reshape(result, [*result.shape[: result.ndim - len(kept)], *shape])
+    return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
+
+
+def _between(ordered, q, method):
+    """The elements at the shares `q` of sorted lines; the shares come as the first axis."""
+    shares = q.tolist() if isinstance(q, Tensor) else q
+    if hasattr(shares, "__iter__"):
+        from_each = [_between(ordered, one, method) for one in shares]
+        return concat([expand_dims(one, 0) for one in from_each])
+    if not 0 <= shares <= 1:
+        raise argument_error(ValueError, "quantile: q", shares, "0 to 1")
+    place = shares * (ordered.shape[-1] - 1)
+    low, high = math.floor(place), math.ceil(place)
+    weight = {
+        "linear": place - low, "lower": 0.0, "higher": float(high > low), "midpoint": 0.5,
+        "nearest": float(round(place) - low),
+    }[method]  # fmt: skip
+    a, b = ordered[..., low], ordered[..., high]
+    if weight == 0 or low == high:
+        return fn.positive(a)
+    return fn.positive(b) if weight == 1 else fn.add(a, fn.multiply(fn.subtract(b, a), weight))
+
+
+def quantile(x, q, /, axis=None, *, method="linear", keepdims=False):
+    """Return the elements at the shares `q`, from 0 to 1, of the sorted elements over `axis`.
+
+    Parameters
+    ----------
+    q : float, sequence of float or Tensor
+        Several shares are the first axis of the result.
+    method : {"linear", "lower", "higher", "nearest", "midpoint"}
+        What lies between two elements.
+
+    >>> import gputensor as gt
+    >>> quantile(gt.asarray([1.0, 2.0, 4.0], device="host"), 0.75).item()
+    3.0
+    """
+    return _quantile(x, q, axis, method, keepdims, "quantile")
+
+
+def percentile(x, q, /, axis=None, *, method="linear", keepdims=False):
+    """Return :func:`quantile` for percentages.
+
+    >>> import gputensor as gt
+    >>> percentile(gt.asarray([1.0, 2.0, 4.0], device="host"), 50).item()
+    2.0
+    """
+    shares = q.tolist() if isinstance(q, Tensor) else q
+    shares = [one / 100 for one in shares] if hasattr(shares, "__iter__") else shares / 100
+    return _quantile(x, shares, axis, method, keepdims, "percentile")
+
+
+def median(x, /, axis=None, *, keepdims=False):
+    """Return the middle of the sorted elements over `axis`, the mean of the two of an even number.
+
+    PyTorch's ``median`` gives the lower of the two.
+
+    >>> import gputensor as gt
+    >>> median(gt.asarray([4.0, 1.0, 2.0, 3.0], device="host")).item()
+    2.5
+    """
+    return _quantile(x, 0.5, axis, "linear", keepdims, "median")
+
+
+def nanmedian(x, /, axis=None, *, keepdims=False):
+    """Return the :func:`median` over `axis` without NaN; NaN where there is nothing else.
+
+    >>> import gputensor as gt
+    >>> nanmedian(gt.asarray([4.0, float("nan"), 2.0], device="host")).item()
+    3.0
+    """
+    if tensor_argument(x, "nanmedian").dtype.kind in "iu" or axis is not None and x.ndim == 0:
+        return median(x, axis, keepdims=keepdims)
+    if axis is None:
+        lines, place = reshape(x, -1), 0
+    else:
+        lines, place = x, axis_argument(axis, x.ndim, "nanmedian")
+    ordered = sort(lines, place)
+    count = fn.sum(fn.logical_not(fn.isnan(lines)), place, keepdims=True)
+    last = fn.maximum(count - 1, 0)
+    low = take_along_axis(ordered, fn.floor_divide(last, 2), place)
+    high = take_along_axis(ordered, fn.floor_divide(last + 1, 2), place)
+    result = fn.add(low, fn.multiply(fn.subtract(high, low), 0.5))
+    if keepdims:
+        return reshape(result, (1,) * x.ndim) if axis is None else result
+    return reshape(result, [n for i, n in enumerate(lines.shape) if i != place])
