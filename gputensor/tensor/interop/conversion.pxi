@@ -136,8 +136,17 @@ cdef tuple as_ndarray(object obj):
     if isinstance(obj, (list, tuple)) and holds_arrays(obj):
         array, parts = joined(obj)
         return array, True, parts
-    array = np.asarray(obj)
     is_plain = isinstance(obj, (int, float, complex, list, tuple, range))
+    try:
+        array = np.asarray(obj)
+    except ValueError:
+        if not is_plain:
+            raise
+        raise argument_error(ValueError, "asarray: obj", Described("sequences of unequal lengths"),
+                             "nested sequences of one length at each level") from None
+    if array.dtype.kind in "US":
+        raise argument_error(TypeError, "asarray: obj", Described("text"),
+                             "numbers, arrays, or nested sequences of them")
     if not is_plain:
         check_inside_buffer(array, "asarray")
     array = native(array)

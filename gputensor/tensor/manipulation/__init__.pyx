@@ -18,7 +18,7 @@ from gputensor._kernels.faces cimport (
 )
 from gputensor.streams.order cimport current_handle, is_tracing
 from gputensor.tensor.core cimport (
-    Tensor, axes_mask, axis_argument, broadcast_operand, broadcast_shape, check_distinct,
+    MAX_SIZE, Tensor, axes_mask, axis_argument, broadcast_operand, broadcast_shape, check_distinct,
     closable, copied, copy_argument, copy_into, count_argument, device_argument,
     diagonal_argument, dtype_argument, empty_tensor, fill_with, flag_argument, number_kind,
     on_one_device, overlaps, refuse_value_of, shape_argument, storage_check_write,
@@ -27,6 +27,7 @@ from gputensor.tensor.core cimport (
 from gputensor.tensor.transfer cimport download, upload
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor.errors import argument_error
 from gputensor.tensor.functions import where
 from gputensor.tensor.interop import asarray
 

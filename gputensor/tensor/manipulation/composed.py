@@ -8,6 +8,7 @@ import math
 
 from gputensor._arrays.dtypes import float32, iinfo, int16, int32, int64
 from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.functions import (
     abs,
@@ -25,6 +26,7 @@ from gputensor.tensor.functions import (
 )
 from gputensor.tensor.interop import astype, reinterpreted
 from gputensor.tensor.manipulation import full
+from gputensor.tensor.manipulation.axes import broadcast_shapes
 
 __all__ = ["copysign", "hypot", "logaddexp", "signbit"]
 
@@ -35,12 +37,18 @@ def _floating(x1, x2, name):
     dtype = result_type(x1, x2)
     if dtype.kind in "iub":
         dtype = float32
-    return [
+    both = [
         astype(x, dtype, copy=False)
         if type(x) is Tensor
         else full((), x, dtype=dtype, device=first.device)
         for x in (x1, x2)
     ]
+    try:
+        broadcast_shapes(*(x.shape for x in both))
+    except ValueError:
+        got = Described(f"shapes {both[0].shape} and {both[1].shape}")
+        raise argument_error(ValueError, name, got, "extents that are equal or 1") from None
+    return both
 
 
 # The bits of a float, by its size in bytes: kernels drop the sign of NaN, so it is read there.

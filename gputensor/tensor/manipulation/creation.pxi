@@ -169,9 +169,10 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     if is_integer:
         count = -((int(start) - int(stop)) // int(step))
     else:
-        # An infinite quotient has no ceiling; 2**60 is too many too.
-        count = math.ceil(max(0.0, min((float(stop) - float(start)) / float(step), 2.0**60)))
-    count = count_argument(max(0, count), "arange", "the length")
+        count = (float(stop) - float(start)) / float(step)
+    if count > MAX_SIZE:
+        raise argument_error(ValueError, "arange: stop", stop, "at most 2**58 values")
+    count = math.ceil(max(0, count))
     if count > 0 and KIND_BOOL < dtype_kind(code) < KIND_FLOAT:
         whole_number(start, code)
         whole_number(int(start) + (count - 1) * int(step), code)

@@ -135,6 +135,20 @@ MISTAKES = {
         "transpose: axes: got (0, 1); expected 3 axes; swapaxes exchanges two, as PyTorch's "
         "transpose does"
     ),
+    "gt.asarray([[1, 2], [3]])": (
+        "asarray: obj: got sequences of unequal lengths; expected nested sequences of one length "
+        "at each level"
+    ),
+    "gt.asarray('abc')": (
+        "asarray: obj: got text; expected numbers, arrays, or nested sequences of them"
+    ),
+    "gt.asarray([1, 'a'])": (
+        "asarray: obj: got text; expected numbers, arrays, or nested sequences of them"
+    ),
+    "gt.logaddexp(x, x[:, :2])": (
+        "logaddexp: got shapes (2, 3) and (2, 2); expected extents that are equal or 1"
+    ),
+    "gt.arange(0, 1e30)": "arange: stop: got 1e+30; expected at most 2**58 values",
     "gt.pad(x, -1)": "pad: pad_width: got -1; expected 0 or more",
     "gt.pad(x, 1, 'mirror')": (
         "pad: mode: got 'mirror'; expected one of constant, empty, edge, reflect, symmetric, wrap"
