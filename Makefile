@@ -64,11 +64,11 @@ demo: build
 	$(PY) examples/digits.py
 	$(PY) -m gputensor.cli.main memory replay $(TRACE)
 
-test: build
-	$(PY) -m pytest $(PYTEST_FLAGS) tests
+# In parallel where pytest-xdist is installed. A group shares one process with a simulated GPU.
+parallel = $$($(PY) -c 'import xdist' 2>/dev/null && echo "-n $(1) --dist loadgroup")
 
-# In parallel where pytest-xdist is installed.
-parallel = $$($(PY) -c 'import xdist' 2>/dev/null && echo "-n $(1)")
+test: build
+	$(PY) -m pytest $(PYTEST_FLAGS) $(call parallel,$(JOBS)) tests
 
 test-fast: build
 	$(PY) -m pytest $(PYTEST_FLAGS) $(call parallel,$(JOBS)) -m "not slow and not sweep" \

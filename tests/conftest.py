@@ -36,6 +36,12 @@ def open_devices():
     return found
 
 
+def pytest_collection_finish():
+    """Keep the collected tests out of the garbage collector's way: they live until the end."""
+    gc.collect()
+    gc.freeze()
+
+
 @pytest.fixture(scope="module", autouse=True)
 def no_devices_left_open():
     before = open_devices()

@@ -54,10 +54,13 @@ def order(request):
     memory.empty_cache("cuda")
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.slow)
+            path, order, alone = group_of(item)
+            item.add_marker(pytest.mark.xdist_group(alone or f"{path.stem}-{order}"))
             if kernel_compiler.COMPILER is None:
                 item.add_marker(pytest.mark.skip(reason="needs g++ on the path"))
             elif not IS_CHILD:
@@ -82,6 +85,7 @@ def pytest_runtest_protocol(item):
         known |= run_group(item)
     item.ihook.pytest_runtest_logstart(nodeid=item.nodeid, location=item.location)
     for report in known.pop(item.nodeid):
+        report.nodeid = item.nodeid
         item.ihook.pytest_runtest_logreport(report=report)
     item.ihook.pytest_runtest_logfinish(nodeid=item.nodeid, location=item.location)
     return True
@@ -96,14 +100,20 @@ def group_of(item):
     return item.path, item.callspec.params["order"], item.nodeid if mark else None
 
 
+def name_of(item):
+    """The name of a test on a command line: pytest-xdist appends the group to that of the item."""
+    mark = item.get_closest_marker("xdist_group")
+    return item.nodeid.removesuffix(f"@{mark.args[0]}")
+
+
 def run_group(first):
     """Run the group of a test in a child; return the reports of each of its tests."""
-    if hasattr(first.config, "workerinput"):
-        group = [first]  # a worker of pytest-xdist has some of the group only
+    if hasattr(first.config, "workerinput") and not first.config.getoption("loadgroup"):
+        group = [first]  # without --dist loadgroup, a worker has some tests of the group only
     else:
         items = [item for item in first.session.items if HERE in item.path.parents]
         group = [item for item in items if group_of(item) == group_of(first)]
-    names = [item.nodeid for item in group]
+    names = {name_of(item): item.nodeid for item in group}
     mark = first.get_closest_marker("process")
     seed = None
     if first.callspec.params["order"] == "deferred":
@@ -120,12 +130,12 @@ def run_group(first):
             text=True,
         )
         lines = path.read_text().splitlines()
-    reports = {name: [] for name in names}
+    reports = {name: [] for name in names.values()}
     for line in lines:
         report = pytest.TestReport._from_json(json.loads(line))
         if report.failed:
             report.sections.append(("simulated GPU", f"seed of the order of work: {seed}"))
-        reports[report.nodeid].append(report)
+        reports[names[report.nodeid]].append(report)
     for item in group:
         if [report.when for report in reports[item.nodeid]][-1:] != ["teardown"]:
             reports[item.nodeid].append(unfinished(item, result))
