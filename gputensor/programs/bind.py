@@ -16,12 +16,11 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CALLS
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
-from gputensor.programs import dims
+from gputensor.programs import dims, plan
 from gputensor.programs.function import Number, Operand
 
 __all__ = ["CONTROL", "Binding", "BoundCall", "BoundControl", "Piece", "bind", "evaluated"]
 
-ALIGNMENT = 512
 ITEMSIZES = {row.name: row.itemsize for row in DTYPES}
 CONTROL = ("cond", "while_loop", "fori_loop", "scan")
 
@@ -55,8 +54,8 @@ class BoundCall(NamedTuple):
 class BoundControl(NamedTuple):
     """Control flow: places of what it reads and writes, and its regions as bindings.
 
-    `spare` holds places for a second copy of each carried value, `flag` one for a bool and
-    `index` one for an int64. `arenas` are the offsets of the regions' arenas in the arena.
+    `arenas` and `scratch` are offsets in the arena: of the regions' arenas, and of a second copy
+    of each carried value, then of the flag of a `while_loop` or the index of a `fori_loop`.
     """
 
     name: str
@@ -65,9 +64,7 @@ class BoundControl(NamedTuple):
     writes: tuple
     regions: tuple
     arenas: tuple
-    spare: tuple
-    flag: Place
-    index: Place
+    scratch: tuple
     line: str
 
 
@@ -77,11 +74,14 @@ class Binding:
 
     function: Any
     sizes: dict
+    plan: Any
     pieces: list = field(default_factory=list)
     calls: list = field(default_factory=list)
     #: (dtype, shape) of each input and output
     inputs: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
+    #: what a session's graph of it is like, or why there is none
+    graph: str = "none: a host device runs the calls as one piece of work"
     #: names of states that are written
     written: set = field(default_factory=set)
 
@@ -123,20 +123,20 @@ def evaluated(value, sizes):
 
 def bind(function, sizes):
     """Return the Binding of a function for these sizes (name of a dim -> int)."""
-    return _Binder(function, sizes).bind()
+    return _Binder(function, sizes, plan.plan(function, sizes)).bind()
 
 
 class _Binder:
-    def __init__(self, function, sizes):
+    def __init__(self, function, sizes, planned):
         self.function = function
         self.sizes = sizes
-        self.binding = Binding(function, sizes)
+        self.plan = planned
+        self.binding = Binding(function, sizes, planned)
         self.places = {}  # number of a root value -> Place
-        self.top = self.most = 0  # of the arena
 
     def bind(self):
         binding, function = self.binding, self.function
-        binding.pieces.append(Piece("arena", None, 0))
+        binding.pieces.append(Piece("arena", None, self.plan.nbytes))
         for group in ("inputs", "outputs"):
             kind = group[:-1]
             for number, argument in enumerate(getattr(function, group)):
@@ -148,10 +148,11 @@ class _Binder:
             if value.base is None and value.kind in ("weight", "constant", "state"):
                 kind = "state" if value.kind == "state" else "weight"
                 self._piece(kind, value.name, self._evaluate(value.nbytes), number)
-        self._place_temporaries()
-        for call in function.calls:
-            binding.calls.append(self._control(call) if call.regions else self._call(call))
-        binding.pieces[0] = Piece("arena", None, max(self.most, self.top))
+        for number, offset in self.plan.offsets.items():
+            self.places[number] = Place(0, offset, self._nbytes(number))
+        for index, call in enumerate(function.calls):
+            bound = self._control(index, call) if call.regions else self._call(call)
+            binding.calls.append(bound)
         return binding
 
     def _evaluate(self, integer):
@@ -169,18 +170,6 @@ class _Binder:
     def _piece(self, kind, name, nbytes, number):
         self.places[self._root(number)] = Place(len(self.binding.pieces), 0, nbytes)
         self.binding.pieces.append(Piece(kind, name, nbytes))
-
-    def _place_temporaries(self):
-        """Give each temporary that is no output a place in the arena."""
-        for number, value in enumerate(self.function.values):
-            if value.base is None and value.kind == "temporary" and number not in self.places:
-                self.places[number] = self._take(self._nbytes(number))
-
-    def _take(self, nbytes):
-        """A place in the arena behind those of the plan."""
-        offset = self.top
-        self.top += -(-nbytes // ALIGNMENT) * ALIGNMENT
-        return Place(0, offset, nbytes)
 
     def _place(self, operand, line):
         """Where an operand lies: piece, offset in bytes, (dtype, shape, strides)."""
@@ -226,22 +215,20 @@ class _Binder:
 
     # ---- control flow
 
-    def _control(self, call):
+    def _control(self, index, call):
         attributes = {name: evaluated(v, self.sizes) for name, v in call.attributes.items()}
         reads = tuple(self._whole(operand, call.line) for operand in call.reads)
         writes = tuple(self._whole(operand, call.line) for operand in call.writes)
-        regions = tuple(bind(region, self.sizes) for region in call.regions)
-        # Calls of control flow run one after the other: they share this memory.
-        top, arenas = self.top, []
-        for region in regions:
-            arenas.append(self._take(region.arena_nbytes).offset)
-        carried = attributes["carry"] if call.name == "scan" else len(writes)
-        is_loop = call.name != "cond"
-        spare = tuple(self._take(place.nbytes) for place in writes[:carried] if is_loop)
-        flag, index = self._take(1), self._take(8)
-        self.most, self.top = max(self.most, self.top), top
-        return BoundControl(call.name, attributes, reads, writes, regions, tuple(arenas), spare,
-                            flag, index, call.line)  # fmt: skip
+        plans = self.plan.regions[index]
+        regions = tuple(
+            _Binder(region, self.sizes, planned).bind()
+            for region, (_offset, planned) in zip(call.regions, plans, strict=True)
+        )
+        arenas = tuple(offset for offset, _planned in plans)
+        scratch = self.plan.scratch.get(index, ())
+        return BoundControl(
+            call.name, attributes, reads, writes, regions, arenas, tuple(scratch), call.line
+        )
 
     def _whole(self, operand, line):
         """The place of a whole row-major operand, or the first bytes of a number."""

@@ -7,8 +7,10 @@ import threading
 import numpy as np
 
 from gputensor.errors import Described, argument_error
-from gputensor.programs import dims, host_run, text, tree
+from gputensor.programs import dims, text, tree
 from gputensor.programs.bind import bind
+from gputensor.programs.running import device as device_run
+from gputensor.programs.running import host as host_run
 from gputensor.programs.session import Session, device_number
 from gputensor.streams import Device
 from gputensor.tensor.core import Tensor
@@ -16,6 +18,8 @@ from gputensor.tensor.interop import asarray, ascontiguous, from_dlpack
 from gputensor.tensor.manipulation import zeros
 
 __all__ = ["Program"]
+
+WITH_CONTROL = "none: the host reads the flags of control flow, call by call"
 
 
 class Program:
@@ -38,6 +42,7 @@ class Program:
     """
 
     prepare = staticmethod(host_run.prepare)
+    launches = device_run.Launches
 
     def __init__(self, data, device=None):
         self.data = data
@@ -174,6 +179,8 @@ class Program:
             found = self._bindings.get(key)
             if found is None:
                 found = self._bindings[key] = bind(function, sizes)
+                if self.device_number >= 0:
+                    found.graph = WITH_CONTROL if found.has_control else "none so far"
         return found
 
     def result(self, name, outputs):
@@ -197,13 +204,22 @@ class Program:
         -------
         dict
             For each function a dict: ``copied_inputs`` counts inputs that were not contiguous or
-            not aligned to 16 bytes; ``sizes`` has for each size that was used ``arena`` in bytes.
+            not aligned to 16 bytes. ``sizes`` has a dict for each size that was used: in bytes
+            ``arena``, ``lower_bound`` (the most that lives at once) and ``sum`` (of all
+            temporaries); ``graph`` tells the nodes of its graph, or why there is none.
         """
         found = {
             name: {"copied_inputs": self._copies[name], "sizes": []} for name in self.functions
         }
         for (name, *sizes), binding in self._bindings.items():
-            found[name]["sizes"].append({**dict(sizes), "arena": binding.arena_nbytes})
+            planned = binding.plan
+            facts = {
+                "arena": planned.nbytes,
+                "lower_bound": planned.lower_bound,
+                "sum": planned.total,
+                "graph": binding.graph,
+            }
+            found[name]["sizes"].append({**dict(sizes), **facts})
         return found
 
     def __str__(self):

@@ -77,7 +77,7 @@ private:
         if constexpr (!std::is_pointer_v<T>) {
             return uint64_t(value);
         } else if constexpr (std::is_integral_v<Target> && !std::is_const_v<Target>) {
-            return status ? 0 : uint64_t(*value);
+            return status || !value ? 0 : uint64_t(*value);
         } else {
             return reinterpret_cast<uint64_t>(value);
         }

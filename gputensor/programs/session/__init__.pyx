@@ -3,23 +3,29 @@
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
-from libc.string cimport memcpy, memset
+from libcpp.vector cimport vector
 
-from gputensor._arrays cimport DT_UINT8, dtype_itemsize
+from gputensor._arrays cimport DT_UINT8
+from gputensor._driver.registry cimport device_generation, driver_get
+from gputensor._driver.table cimport (
+    STATUS_GRAPH_UPDATE_FAILED, STATUS_INVALID_VALUE, STATUS_NOT_SUPPORTED, STATUS_OK, Driver,
+    status_t,
+)
 from gputensor._kernels.launch cimport CallOperand, host_call, host_view
+from gputensor.streams.capture cimport CUDAGraph, capture_state
 from gputensor.streams.order cimport (
-    current_handle, device_text, resolve_device,
+    captures_active, current_handle, device_text, enter_stream, event_take, leave, resolve_device,
+    use_log_hold, use_log_release,
 )
-from gputensor.streams.queue cimport device_object
-from gputensor.tensor.core cimport (
-    MAX_SIZE, Tensor, copied, copy_into, empty_tensor, fill_with, view_tensor, work_begin, work_end,
-)
-
-import numpy as np
+from gputensor.streams.queue cimport Stream
+from gputensor.tensor.core cimport Tensor, copied, empty_tensor, work_begin, work_end
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, raise_for_status
+from gputensor.streams.queue import stream_for_captures
 
 include "operands.pxi"
+include "graph.pxi"
+include "launches.pxi"
 include "bound.pxi"
 include "session.pxi"

@@ -18,7 +18,9 @@ cdef object HOST_WORK = HostWork()
 @cython.final
 cdef class Bound:
     cdef object binding
-    cdef object prepare             # host_run.prepare
+    cdef object prepare             # running.host.prepare
+    cdef object run                 # running.device.Launches
+    cdef bint has_control
     cdef readonly size_t arena_nbytes
     cdef int input_count
     cdef int output_count
@@ -30,10 +32,12 @@ cdef class Bound:
     cdef tuple steps
     cdef list output_codes
     cdef list output_shapes
+    cdef Graph graph
 
-    def __init__(self, binding, dict weights, dict states, prepare):
+    def __init__(self, binding, dict weights, dict states, program):
         self.binding = binding
-        self.prepare = prepare
+        self.prepare, self.run = program.prepare, program.launches
+        self.has_control = binding.has_control
         self.arena_nbytes = binding.arena_nbytes
         self.input_count = len(binding.inputs)
         self.output_count = len(binding.outputs)
@@ -64,11 +68,54 @@ cdef class Bound:
             made.append(empty_tensor(self.output_codes[i], len(extents), shape, device))
         return made
 
+    cdef int queue(self, int device, uint64_t stream, Tensor arena, list inputs,
+                   list outputs) except -1:
+        """Order and queue the call; what can be prepared comes before its section."""
+        cdef Driver* driver = driver_get(device)
+        cdef Sections sections
+        cdef bint is_capturing = captures_active() and capture_state(device, stream) != 0
+        if device >= 0 and (self.has_control or is_capturing):
+            if is_capturing:
+                # The session's may go before the graph: this one is of the capture's pool.
+                arena = new_arena(device, self.arena_nbytes)
+            sections = Sections.__new__(Sections)
+            sections.bound, sections.device, sections.stream = self, device, stream
+            sections.arena, sections.inputs, sections.outputs = arena, inputs, outputs
+            sections.is_capturing = is_capturing
+            return launch_calls(self, sections)
+        if device < 0:
+            self.place(arena, inputs, outputs)
+        else:
+            if self.graph is None or self.graph.arena != arena.ptr:
+                self.graph = graph_of(self, device, arena.ptr)
+            self.locate(inputs, outputs)
+            self.graph.move(self, driver)
+        work_begin()
+        try:
+            self.order(stream, arena, inputs, outputs)
+            if device < 0:
+                host_call(device, stream, HOST_WORK, self.steps)
+            else:
+                self.graph.launch(driver, stream)
+        finally:
+            work_end(device)
+        return 0
+
+    cdef int locate(self, list inputs, list outputs) except -1:
+        cdef int i
+        for i in range(self.input_count):
+            self.graph.moving[i] = (<Tensor>inputs[i]).ptr
+        for i in range(self.output_count):
+            self.graph.moving[self.input_count + i] = (<Tensor>outputs[i]).ptr
+        return 0
+
+    cdef tuple addresses_of(self, Tensor arena, list inputs, list outputs):
+        return tuple([arena.ptr, *[(<Tensor>one).ptr for one in inputs],
+                      *[(<Tensor>one).ptr for one in outputs], *self.fixed])
+
     cdef int place(self, Tensor arena, list inputs, list outputs) except -1:
         """Prepare the steps for where everything lies now."""
-        cdef tuple addresses = tuple(
-            [arena.ptr, *[(<Tensor>one).ptr for one in inputs],
-             *[(<Tensor>one).ptr for one in outputs], *self.fixed])
+        cdef tuple addresses = self.addresses_of(arena, inputs, outputs)
         before = None if self.steps is None else (self.addresses, self.steps)
         if before is None or addresses != self.addresses:
             self.steps = self.prepare(self.binding, addresses, self.weights, before)

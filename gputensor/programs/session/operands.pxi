@@ -29,6 +29,12 @@ def host_arguments(tuple arguments, tuple patches, tuple addresses):
     return tuple(made)
 
 
+cdef Tensor new_arena(int device, size_t nbytes):
+    """Memory for the temporaries of a function."""
+    cdef int64_t size = nbytes
+    return empty_tensor(DT_UINT8, 1, &size, device)
+
+
 def read_word(uint64_t address, int nbytes):
     """Return the unsigned integer of 1 or 8 bytes at an address of host memory."""
     return (<uint8_t*>address)[0] if nbytes == 1 else (<uint64_t*>address)[0]

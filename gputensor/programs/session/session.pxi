@@ -65,7 +65,7 @@ cdef class Run:
         bound = self.bound.pop(shapes, None)
         if bound is None:
             binding = self.program.binding(self.name, shapes)
-            bound = Bound(binding, session.weights, session.states, self.program.prepare)
+            bound = Bound(binding, session.weights, session.states, self.program)
             while len(self.bound) >= MOST_BOUND:
                 del self.bound[next(iter(self.bound))]
         self.bound[shapes] = bound
@@ -78,7 +78,6 @@ cdef class Run:
         cdef Bound bound = self.find(session, inputs)
         cdef list outputs
         cdef Tensor leaf
-        cdef uint64_t stream
         cdef int i
         for i in range(self.count):
             leaf = inputs[i]
@@ -87,14 +86,7 @@ cdef class Run:
                 self.program.count_copy(self.name)
         session.take_arena(bound.arena_nbytes)
         outputs = bound.results(device)
-        bound.place(session.arena, inputs, outputs)
-        stream = current_handle(device)
-        work_begin()
-        try:
-            bound.order(stream, session.arena, inputs, outputs)
-            host_call(device, stream, HOST_WORK, bound.steps)
-        finally:
-            work_end(device)
+        bound.queue(device, current_handle(device), session.arena, inputs, outputs)
         return outputs
 
 
@@ -126,15 +118,13 @@ cdef class Session:
         self.weights = program.weights
         self.states = states
         self.runs = {}
-        self.take_arena(0)
+        self.arena = new_arena(self.device, 0)
 
     cdef int take_arena(self, size_t nbytes) except -1:
         """Have at least so many bytes of arena; the former one goes first."""
-        cdef int64_t size = nbytes
-        if self.arena is not None and self.arena.size_ >= size:
-            return 0
-        self.arena = None
-        self.arena = empty_tensor(DT_UINT8, 1, &size, self.device)
+        if self.arena is None or <size_t>self.arena.size_ < nbytes:
+            self.arena = None
+            self.arena = new_arena(self.device, nbytes)
         return 0
 
     def call(self, str name, tuple args, dict kwargs):

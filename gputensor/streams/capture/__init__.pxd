@@ -41,3 +41,6 @@ cdef class CUDAGraph:
     cdef CUDAGraph successor(self)
     cdef int clear_records(self) except -1
     cdef int forget(self) except -1
+
+# Not 0 while the stream captures.
+cdef int capture_state(int device, uint64_t stream) except -1

@@ -5,6 +5,7 @@ import ctypes
 import numpy as np
 import pytest
 
+from gputensor._driver import registry
 from tests.support.driver_calls import HOST_FUNCTION, UNTOUCHED
 
 INVALID_VALUE, INVALID_HANDLE, UPDATE_FAILED = 1, 400, 910
@@ -81,7 +82,10 @@ def test_nodes_come_in_order_with_their_kinds(calls, stream, memory):
     graph = captured(calls, stream, *work)
     nodes = nodes_of(calls, graph)
     assert [words_of(calls, graph, node)[0] for node in nodes] == [FILL, HOST, COPY]
+    registry.observe(calls.device)
+    registry.start_trace(calls.device)
     assert calls.graph_nodes(graph, 0, 0) == (0, 3)
+    assert registry.take_trace(calls.device)[0][0] == "graph_nodes"
     host = words_of(calls, graph, nodes[1])
     assert list(host[1:3]) == [ctypes.cast(ran, ctypes.c_void_p).value, 5]
     destroy(calls, graph)

@@ -57,7 +57,7 @@ class Builder:
         """A new value: op of operands and numbers."""
         reads = [r if isinstance(r, Operand) else Number(r, dtype) for r in reads]
         shape = shape if shape is not None else reads[0].shape
-        is_test = op in ("less", "greater", "less_equal", "not_equal")
+        is_test = op in ("lt", "le", "gt", "ge", "eq", "ne")
         out = self.value("temporary", "bool" if is_test else dtype, shape)
         reads = [broadcast(r, shape) if isinstance(r, Operand) else r for r in reads]
         self.call("elementwise", {"op": op, "compute": dtype}, [out], reads)

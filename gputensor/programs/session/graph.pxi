@@ -1,0 +1,203 @@
+"""A function on a GPU: its calls captured into a graph once, replayed at other addresses.
+
+The calls are captured twice, with inputs and outputs elsewhere; what differs between the captures
+is where their addresses stand (streams/capture/node_patches.h). Nothing runs during a capture, so
+both lie in one piece of memory that is given back afterwards, and no kernel is chosen for more than
+the 16 bytes to which inputs are aligned. Scratch memory of the calls comes from the pool of the
+graph, which an earlier capture has grown: so both captures find it at the same addresses.
+"""
+
+cdef extern from "gputensor/streams/capture/node_patches.h" namespace "gputensor" nogil:
+    cdef cppclass Span:
+        uint64_t first
+        uint64_t second
+        uint64_t nbytes
+
+    cdef cppclass NodePatches:
+        int compare(Driver* driver, uint64_t graph, uint64_t other, const vector[Span]& spans)
+        int apply(Driver* driver, uint64_t executable, const uint64_t* addresses)
+        void follow(const uint64_t* addresses)
+        bint is_current(const uint64_t* addresses) const
+        size_t node_count()
+        size_t patched_count()
+        size_t opaque
+
+cdef enum:
+    INPUT_ALIGNMENT = 16
+    PLACE_ALIGNMENT = 512
+
+
+@cython.final
+@cython.internal
+cdef class Graph:
+    """The graph of one Bound. `moving` counts the pieces whose addresses change: all but those of
+    the arena, weights and states."""
+
+    cdef int device
+    cdef CUDAGraph captured         # whose nodes the executable has
+    cdef Stream stream              # of the captures: memory of a pool is reused by stream
+    cdef list former                # graphs whose launches may be under way: they hold scratch
+    cdef NodePatches patches
+    cdef vector[uint64_t] moving
+    cdef bint is_whole              # every change of an address takes another capture
+    cdef str reason                 # why
+    cdef uint64_t last_stream       # of the latest launch
+    cdef bint was_launched
+    cdef uint64_t arena             # the address that was captured
+
+    def __dealloc__(self):
+        # The pool outlives the last launch: the graph waits for this event when it goes.
+        if self.was_launched and self.captured is not None:
+            mark_launch(self.captured, self.device, self.last_stream)
+
+    cdef str description(self):
+        if self.is_whole:
+            return f"new addresses take another capture: {self.reason}"
+        return f"{self.patches.node_count()} nodes, {self.patches.patched_count()} with addresses"
+
+    cdef int launch(self, Driver* driver, uint64_t stream) except -1:
+        cdef status_t status = driver.graph_launch(driver.self, self.captured.executable, stream)
+        if status != STATUS_OK:
+            raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
+        self.last_stream = stream
+        self.was_launched = True
+        return 0
+
+    cdef int move(self, Bound bound, Driver* driver) except -1:
+        """Give the executable the addresses in `moving`."""
+        cdef status_t status
+        if self.patches.is_current(self.moving.data()):
+            return 0
+        if not self.is_whole:
+            status = self.patches.apply(driver, self.captured.executable, self.moving.data())
+            if status == STATUS_OK:
+                return 0
+            if status != STATUS_NOT_SUPPORTED and status != STATUS_INVALID_VALUE:
+                raise_for_status(status, "graph_node_set", f"on {device_text(self.device)}")
+            self.is_whole = True
+            self.reason = "the driver refuses the parameters of a node"
+            bound.binding.graph = self.description()
+        return self.replace(bound, driver)
+
+    cdef int replace(self, Bound bound, Driver* driver) except -1:
+        """Capture the calls at the addresses in `moving`, and update the whole executable."""
+        cdef CUDAGraph other
+        cdef status_t status
+        other = capture_calls(bound, self.stream, self.arena, self.moving, self.captured)
+        status = driver.graph_update(driver.self, self.captured.executable, other.graph)
+        if status == STATUS_OK:
+            self.former.append(other)
+        elif status == STATUS_GRAPH_UPDATE_FAILED:
+            other.instantiate()
+            if self.was_launched:
+                mark_launch(self.captured, self.device, self.last_stream)
+            self.former.append(self.captured)
+            self.captured = other
+        else:
+            raise_for_status(status, "graph_update", f"on {device_text(self.device)}")
+        self.patches.follow(self.moving.data())
+        # Two of them may be in use: by the launch before this one, and by the one to come.
+        if len(self.former) > 4:
+            del self.former[0]
+        return 0
+
+
+cdef int mark_launch(CUDAGraph graph, int device, uint64_t stream) except -1:
+    """Have a graph wait for what a stream holds before it goes."""
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status = STATUS_OK
+    if driver == NULL or graph.generation != device_generation(device):
+        return 0
+    if graph.replayed == 0:
+        status = event_take(device, &graph.replayed)
+    if status == STATUS_OK:
+        driver.event_record(driver.self, graph.replayed, stream)
+    return 0
+
+
+cdef CUDAGraph capture_calls(Bound bound, Stream stream, uint64_t arena,
+                             vector[uint64_t]& moving, pool):
+    """A graph of the calls, in the pool of another graph if one is given."""
+    cdef CUDAGraph made = CUDAGraph(True)
+    cdef int device = stream.device_number
+    cdef tuple addresses = (arena, *[address for address in moving], *bound.fixed)
+    enter_stream(device, stream.handle, stream)
+    try:
+        made.is_private = True
+        made.capture_begin(pool, "relaxed")
+        try:
+            for call in bound.binding.calls:
+                if not call.is_empty:
+                    call.row.door(device, stream.handle, bound_arguments(call, addresses))
+        except BaseException:
+            made.abandon()
+            raise
+        made.capture_end()
+    finally:
+        leave()
+    return made
+
+
+cdef tuple bound_arguments(call, tuple addresses):
+    """The arguments of a bound call, with its operands where its pieces are."""
+    cdef list made = list(call.arguments)
+    cdef int at, piece
+    cdef int64_t offset
+    for at, piece, offset in call.patches:
+        made[at] = (<CallOperand>made[at]).at(<uint64_t>addresses[piece] + offset)
+    return tuple(made)
+
+
+cdef Graph graph_of(Bound bound, int device, uint64_t arena):
+    """Capture a function and find where the addresses of its inputs and outputs stand."""
+    cdef Driver* driver = driver_get(device)
+    cdef Graph graph = Graph.__new__(Graph)
+    cdef CUDAGraph warm, other
+    cdef Tensor memory
+    cdef vector[Span] spans
+    cdef vector[uint64_t] first, second
+    cdef Span span
+    cdef status_t status
+    cdef size_t i, count = bound.input_count + bound.output_count
+    graph.device, graph.arena = device, arena
+    graph.former = []
+    graph.stream = stream_for_captures(device)
+    memory = place_spans(bound, device, spans)
+    for i in range(count):
+        first.push_back(spans[i].first)
+        second.push_back(spans[i].second)
+    warm = capture_calls(bound, graph.stream, arena, first, None)
+    graph.captured = capture_calls(bound, graph.stream, arena, first, warm)
+    other = capture_calls(bound, graph.stream, arena, second, warm)
+    graph.captured.instantiate()
+    graph.moving.resize(count)
+    status = graph.patches.compare(driver, graph.captured.graph, other.graph, spans)
+    if status != STATUS_OK:
+        graph.is_whole = True
+        graph.reason = f"the driver does not tell the parameters of nodes (status {status})"
+    elif graph.patches.opaque:
+        graph.is_whole = True
+        graph.reason = f"nodes that no address explains: {graph.patches.opaque}"
+    bound.binding.graph = graph.description()
+    del memory
+    return graph
+
+
+cdef Tensor place_spans(Bound bound, int device, vector[Span]& spans):
+    """Two places for each input and output, moved by another distance each, in new memory."""
+    cdef int64_t size = 0
+    cdef Span span
+    cdef Tensor memory
+    cdef int i, count = bound.input_count + bound.output_count
+    cdef uint64_t start
+    for i in range(count):
+        size = max(size, <int64_t>bound.binding.pieces[1 + i].nbytes)
+    size += PLACE_ALIGNMENT * (3 * count + 2)
+    memory = empty_tensor(DT_UINT8, 1, &size, device)
+    for i in range(count):
+        start = memory.ptr + (INPUT_ALIGNMENT if i < bound.input_count else 0)
+        span.first = start + PLACE_ALIGNMENT * i
+        span.second = start + PLACE_ALIGNMENT * (2 * i + count + 1)
+        span.nbytes = bound.binding.pieces[1 + i].nbytes
+        spans.push_back(span)
+    return memory

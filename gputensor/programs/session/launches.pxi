@@ -1,0 +1,66 @@
+"""A function on a GPU launched call by call (running/device.py): sections, and flags that are read."""
+
+
+@cython.final
+@cython.internal
+cdef class Sections:
+    """The sections of one call. The first orders the call; inputs are held until it is over."""
+
+    cdef Bound bound
+    cdef int device
+    cdef uint64_t stream
+    cdef Tensor arena
+    cdef list inputs
+    cdef list outputs
+    cdef bint is_ordered
+    cdef bint is_capturing
+
+    def queue(self, list calls):
+        """Launch rows with their arguments."""
+        work_begin()
+        try:
+            if not self.is_ordered:
+                self.bound.order(self.stream, self.arena, self.inputs, self.outputs)
+                self.is_ordered = True
+                for one in self.inputs:
+                    use_log_hold(&(<Tensor>one).storage.uses)
+            for row, arguments in calls:
+                row.door(self.device, self.stream, arguments)
+        finally:
+            work_end(self.device)
+
+    def read_flag(self, uint64_t address):
+        """Wait for the work so far, and return the bool at an address."""
+        cdef Driver* driver = driver_get(self.device)
+        cdef uint8_t flag = 0
+        cdef status_t status
+        cdef uint64_t stream = self.stream
+        if self.is_capturing:
+            raise RuntimeError("program: got a call with a condition in a graph capture; expected a "
+                               "function without cond and while_loop")
+        with nogil:
+            status = driver.copy_async(driver.self, <uint64_t>&flag, address, 1, stream)
+            if status == STATUS_OK:
+                status = driver.stream_synchronize(driver.self, stream)
+        if status != STATUS_OK:
+            raise_for_status(status, "stream_synchronize", f"on {device_text(self.device)}")
+        return flag != 0
+
+    cdef int release(self) except -1:
+        if self.is_ordered:
+            for one in self.inputs:
+                use_log_release(&(<Tensor>one).storage.uses)
+        return 0
+
+
+cdef int launch_calls(Bound bound, Sections sections) except -1:
+    cdef tuple addresses = bound.addresses_of(sections.arena, sections.inputs, sections.outputs)
+    try:
+        launches = bound.run(sections.queue, sections.read_flag)
+        launches.run(bound.binding, addresses, bound.weights)
+        launches.flush()
+        if not sections.is_ordered:
+            sections.queue([])
+    finally:
+        sections.release()
+    return 0
