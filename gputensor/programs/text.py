@@ -123,6 +123,9 @@ class _Rows:
     def __init__(self, function, dims):
         self.function, self.dims, self.rows = function, dims, []
         self.made = {item.operand.value: item.operand for item in function.inputs}
+        self.first = {}  # version -> first version
+        for number, value in enumerate(function.values):
+            self.first[number] = self.first.get(value.base, number)
 
     def fill(self, indent):
         for call in self.function.calls:
@@ -169,12 +172,7 @@ class _Rows:
 
     def memory(self, number):
         """The name of the memory of a value: of its first version."""
-        values = self.function.values
-        for _turn in values:
-            if not 0 <= number < len(values) or values[number].base is None:
-                break
-            number = values[number].base
-        name = self.name(number)
+        name = self.name(self.first.get(number, number))
         return name if name[1:].isdigit() else name[1:]
 
     def view(self, operand, version=None):

@@ -8,7 +8,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from gputensor.programs.clean import clean, drop_unread_constants
 from gputensor.programs.function import (
     Argument,
     Call,
@@ -18,6 +17,7 @@ from gputensor.programs.function import (
     Value,
     Weight,
 )
+from gputensor.programs.passes.clean import clean, drop_unread_constants
 from gputensor.programs.verify import verify
 from tests.support.programs.example_function import dense
 from tests.support.programs.interpreter import NUMPY, PLAIN, run

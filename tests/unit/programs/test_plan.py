@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from gputensor.errors import ProgramError
 from gputensor.programs.function import Argument, Call, Function, Value
-from gputensor.programs.plan import ALIGNMENT, plan
-from gputensor.programs.plan_check import check_plan
+from gputensor.programs.passes.plan import ALIGNMENT, plan
+from gputensor.programs.passes.plan_check import check_plan
 from tests.support.programs.example_function import dense, example_program
 from tests.support.programs.interpreter import run
 from tests.support.programs.model_lifetimes import models

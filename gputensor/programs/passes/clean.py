@@ -7,6 +7,7 @@ call that writes nothing: it is there to raise.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from math import prod
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CALLS
 from gputensor.programs import dims as forms
-from gputensor.programs.function import Argument, Call, Function, Number, Operand, Value, Weight
+from gputensor.programs.function import Argument, Function, Number, Operand, Value, Weight
 
 __all__ = ["clean", "drop_unread_constants"]
 
@@ -40,6 +41,7 @@ def clean(function, weights, compute=None):
     -------
     Function
     """
+    function = _Clean(function, weights, None).without_unread(function.calls)
     return _Clean(function, weights, compute).run()
 
 
@@ -69,10 +71,7 @@ class _Clean:
         for call in self.function.calls:
             regions = tuple(clean(one, self.weights, self.compute) for one in call.regions)
             reads = tuple(self.replaced(read) for read in call.reads)
-            call = Call(
-                call.name, dict(call.attributes), call.writes, reads, call.into, call.stream,
-                call.line, regions,
-            )  # fmt: skip
+            call = replace(call, reads=reads, regions=regions)
             if self.is_plain(call):
                 if self.folds(call):
                     continue
@@ -204,10 +203,12 @@ class _Clean:
         return Value(value.kind, value.nbytes, value.name, base)
 
     def renumbered_call(self, call, numbers):
-        call.writes = tuple(_renumbered(operand, numbers) for operand in call.writes)
-        call.reads = tuple(_renumbered(operand, numbers) for operand in call.reads)
-        call.into = tuple(None if into is None else numbers[into] for into in call.into)
-        return call
+        return replace(
+            call,
+            writes=tuple(_renumbered(operand, numbers) for operand in call.writes),
+            reads=tuple(_renumbered(operand, numbers) for operand in call.reads),
+            into=tuple(None if into is None else numbers[into] for into in call.into),
+        )
 
 
 def _renumbered(operand, numbers):

@@ -7,24 +7,21 @@ streams where data orders them. Outputs are not in the arena: the caller gives t
 call of control flow that of its regions' outputs. The arenas of its regions, and the scratch that
 it needs itself, are parts of the arena around it, for the time of the call.
 
-Greedy packing in several orders, the smallest arena kept. plan_check.py checks every plan.
+pack.py packs the arena, plan_check.py checks every plan.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numpy as np
-
-from gputensor.programs.dims import evaluate
+from gputensor.errors import ProgramError, argument_error
+from gputensor.programs.dims import LIMIT, evaluate
 from gputensor.programs.function import Operand
+from gputensor.programs.passes.pack import packed
 
 __all__ = ["ALIGNMENT", "Plan", "plan"]
 
 ALIGNMENT = 256
-_MAX_STREAMS = 32  # with more of them nothing is shared
-_MAX_SEARCHED = 4096  # functions with more temporaries are packed once, in order of birth
-_ROUNDS = 16
 
 
 @dataclass
@@ -74,9 +71,12 @@ def plan(function, sizes):
             found.regions[index] = inner
             for at, nbytes in enumerate(_scratch(function, call, sizes)):
                 lives.add((index, at), index, nbytes)
-    places = _pack(lives)
+    total = sum(nbytes for nbytes in lives.nbytes if nbytes > 0)
+    if total > LIMIT:
+        raise argument_error(ProgramError, f"plan of {function.name}", total, "at most 2**62 bytes")
+    places = packed(lives)
     found.nbytes = places.top
-    found.lower_bound, found.total = places.lower_bound, sum(places.nbytes)
+    found.lower_bound, found.total = places.lower_bound, total
     for name, offset in zip(places.names, places.offsets, strict=True):
         if type(name) is int:
             found.offsets[name] = offset
@@ -98,7 +98,7 @@ def _scratch(function, call, sizes):
     return found + {"while_loop": [1], "fori_loop": [8]}.get(call.name, [])
 
 
-class _Lifetimes:
+class Lifetimes:
     """For each value its size, the call of its birth, and its last call on each stream."""
 
     def __init__(self, function):
@@ -131,7 +131,7 @@ class _Lifetimes:
 
 
 def _lifetimes(function, sizes):
-    lives = _Lifetimes(function)
+    lives = Lifetimes(function)
     width = len(lives.streams)
     written, touched = {}, {}  # root -> clock after its last write; after its last calls
     newest = [[-1] * width for _stream in range(width)]  # of each stream: the clock of its end
@@ -164,122 +164,3 @@ def _join(clock, other):
             if index > clock[stream]:
                 clock[stream] = index
     return clock
-
-
-class _Places:
-    """The result of packing."""
-
-    def __init__(self, lives):
-        kept = [i for i, nbytes in enumerate(lives.nbytes) if nbytes >= 0]
-        self.names = [lives.names[i] for i in kept]
-        self.nbytes = [lives.nbytes[i] for i in kept]
-        self.births = np.array([lives.births[i] for i in kept], np.int64)
-        self.last = np.array([lives.last[i] for i in kept], np.int64).reshape(
-            len(kept), len(lives.streams)
-        )
-        self.deaths = self.last.max(axis=1, initial=-1)
-        self.clocks = np.full((len(kept), len(lives.streams)), -1, np.int64)
-        for row, i in enumerate(kept):
-            self.clocks[row] = lives.clocks[lives.births[i]]
-        self.is_shared = len(lives.streams) <= _MAX_STREAMS
-        change = np.zeros(len(lives.calls) + 3, np.int64)
-        np.add.at(change, self.births, self.nbytes)
-        np.add.at(change, self.deaths + 1, [-nbytes for nbytes in self.nbytes])
-        self.alive = np.cumsum(change).tolist()  # bytes during each call
-        self.lower_bound = max(self.alive)
-        self.offsets, self.top = None, 0
-
-    def conflicts(self, one):
-        """Which values live at once with `one`, as far as the order of calls says."""
-        if not self.is_shared:
-            return np.ones(len(self.names), bool)
-        before = (self.last <= self.clocks[one]).all(axis=1)
-        after = (self.last[one] <= self.clocks).all(axis=1)
-        return ~(before | after)
-
-
-def _pack(lives):
-    places = _Places(lives)
-    packing, orders = _Packing(places), _orders(places)
-    for order in orders:
-        packing.try_order(order)
-    for order in orders:
-        packing.search(order, min(_ROUNDS, 25_000 // max(len(order), 1)))
-    return places
-
-
-def _orders(places):
-    """By birth; by size; by size and time; by how much lives beside a value at most."""
-    count, nbytes = len(places.names), places.nbytes
-    births, deaths = places.births.tolist(), places.deaths.tolist()
-    orders = [sorted(range(count), key=lambda i: (births[i], -nbytes[i]))]
-    if count <= _MAX_SEARCHED:
-        areas = [n * (d - b + 1) for n, b, d in zip(nbytes, births, deaths, strict=True)]
-        beside = [max(places.alive[b : d + 1]) for b, d in zip(births, deaths, strict=True)]
-        orders.append(sorted(range(count), key=lambda i: (-nbytes[i], births[i])))
-        orders.append(sorted(range(count), key=lambda i: (-areas[i], births[i])))
-        orders.append(sorted(range(count), key=lambda i: (-beside[i], -nbytes[i], births[i])))
-    return orders
-
-
-class _Packing:
-    """Tries orders; the places keep the smallest arena."""
-
-    def __init__(self, places):
-        self.places = places
-        self.known = {}
-
-    def try_order(self, order):
-        """Keep what this order gives if it is smaller."""
-        places = self.places
-        if places.offsets is None or places.top != places.lower_bound:
-            offsets, top = self.placed(order)
-            if places.offsets is None or top < places.top:
-                places.offsets, places.top = offsets, top
-
-    def placed(self, order):
-        """(offsets, top) of values placed in this order, each at the smallest gap that it fits."""
-        offsets, done = [-1] * len(order), np.zeros(len(order), bool)
-        nbytes, top = self.places.nbytes, 0
-        for one in order:
-            others = np.flatnonzero(self.conflicts(one) & done).tolist()
-            taken = sorted((offsets[i], offsets[i] + nbytes[i]) for i in others)
-            offsets[one] = _gap(taken, nbytes[one])
-            top = max(top, offsets[one] + nbytes[one])
-            done[one] = True
-        return offsets, top
-
-    def conflicts(self, one):
-        found = self.known.get(one)
-        if found is None:
-            found = self.places.conflicts(one)
-            if len(found) <= _MAX_SEARCHED:
-                self.known[one] = found
-        return found
-
-    def search(self, order, rounds):
-        """Move what stands at the top of the arena to the front of an order, again and again."""
-        places = self.places
-        seen = set()
-        for _round in range(rounds):
-            if places.top == places.lower_bound:
-                return
-            offsets, top = self.placed(order)
-            if top < places.top:
-                places.offsets, places.top = offsets, top
-            ends = [offset + n for offset, n in zip(offsets, places.nbytes, strict=True)]
-            count = sum(end == top for end in ends) + len(seen) % 3
-            high = sorted(order, key=lambda i: -ends[i])[:count]
-            order = [*high, *(i for i in order if i not in high)]
-            seen.add(tuple(order))
-
-
-def _gap(taken, size):
-    """The offset of the smallest gap between ranges that holds `size` bytes, else their end."""
-    best, where, top = None, None, 0
-    for start, end in taken:
-        room = start - top
-        if room >= size and (best is None or room < best):
-            best, where = room, top
-        top = max(top, end)
-    return top if where is None else where

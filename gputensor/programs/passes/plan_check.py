@@ -2,10 +2,13 @@
 
 Shares no code with plan.py: it sweeps over addresses, not over time, and asks of each pair that
 overlaps whether every call that touches the one comes before the call that makes the other. What
-comes before is kept as one set of calls (the bits of an int) for each call.
+comes before is kept as one set of calls (a range, or the bits of an int) for each call.
 """
 
 from __future__ import annotations
+
+import bisect
+import heapq
 
 from gputensor.errors import Described, ProgramError, argument_error
 from gputensor.programs.dims import evaluate
@@ -24,9 +27,10 @@ def check_plan(function, sizes, plan):
     plan : Plan
     """
     path = f"plan of {function.name}"
-    outputs = {_first(function, item.operand.value) for item in function.outputs}
+    first = _first_versions(function)
+    outputs = {first[item.operand.value] for item in function.outputs}
     blocks = []  # (offset, end, what, its calls)
-    for number, calls in _users(function).items():
+    for number, calls in _users(function, first).items():
         if function.values[number].kind != "temporary":
             continue
         offset = plan.offsets.get(number)
@@ -44,10 +48,15 @@ def check_plan(function, sizes, plan):
         inner = plan.regions.get(index, ())
         if len(inner) != len(call.regions):
             _refuse(path, f"{len(inner)} regions of call {index}", f"{len(call.regions)}")
-        for region, (offset, part) in zip(call.regions, inner, strict=True):
+        for region, (_offset, part) in zip(call.regions, inner, strict=True):
             check_plan(region, sizes, part)
-            what = f"the region {region.name} of call {index}"
-            blocks.append(_block(plan, path, what, (offset, part.nbytes), [index]))
+        if inner:  # never at once: they may share a place
+            nbytes = max(part.nbytes for _offset, part in inner)
+            offsets = {offset for offset, _part in inner}
+            if len(offsets) != 1:
+                _refuse(path, f"regions of call {index} at {sorted(offsets)}", "one offset")
+            what = f"the regions of call {index}"
+            blocks.append(_block(plan, path, what, (*offsets, nbytes), [index]))
         needed = _loop_memory(function, call, sizes) if call.regions else []
         given = plan.scratch.get(index, ())
         if len(given) != len(needed):
@@ -69,19 +78,21 @@ def _refuse(path, got, rule):
     raise argument_error(ProgramError, path, Described(got), rule)
 
 
-def _first(function, number):
-    while function.values[number].base is not None:
-        number = function.values[number].base
-    return number
+def _first_versions(function):
+    """From each value to the first version of its memory."""
+    first = {}
+    for number, value in enumerate(function.values):
+        first[number] = number if value.base is None else first[value.base]
+    return first
 
 
-def _users(function):
+def _users(function, first):
     """From the first version of each value to the calls that touch one of its versions."""
     users = {}
     for index, call in enumerate(function.calls):
         for operand in (*call.writes, *call.reads):
             if isinstance(operand, Operand):
-                calls = users.setdefault(_first(function, operand.value), [])
+                calls = users.setdefault(first[operand.value], [])
                 if calls[-1:] != [index]:
                     calls.append(index)
     return users
@@ -96,32 +107,44 @@ def _block(plan, path, what, place, calls):
 
 
 def _sweep(path, function, blocks):
-    """From low to high addresses; `active` are the blocks that the current one may overlap."""
+    """From low to high addresses; `active` holds the blocks there by the call that makes them.
+
+    When each of them is done before the next begins, so is it before all later ones: a new block
+    is compared with its neighbours.
+    """
     earlier = None
-    active = []
+    active, ends = [], []
     for block in sorted(blocks, key=lambda block: block[:2]):
-        start, end, what, calls = block
-        active = [other for other in active if other[1] > start]
-        for _start, other_end, other, others in active:
-            are_regions = what.startswith("the region") and other.startswith("the region")
-            if start == end or (are_regions and calls == others):
-                continue
+        start, end, _what, calls = block
+        if start == end:
+            continue
+        while ends and ends[0][0] <= start:
+            active.remove(heapq.heappop(ends)[1])
+        entry = (calls[0], len(ends), block)
+        place = bisect.bisect(active, entry[:1])
+        for _birth, _count, other in active[max(place - 1, 0) : place + 1]:
             if earlier is None:
                 earlier = _calls_before(function)
-            first, second = sorted((calls, others))
-            if first[0] == second[0] or not _all_before(first, earlier[second[0]]):
-                got = f"{what} and {other} at bytes {start} to {min(end, other_end)}"
+            one, two = sorted((block, other), key=lambda part: part[3])
+            if one[3][0] == two[3][0] or not _all_before(one[3], earlier[two[3][0]]):
+                got = f"{block[2]} and {other[2]} at bytes {start} to {min(end, other[1])}"
                 _refuse(path, got, "different places for values that live at once")
-        active.append(block)
+        active.insert(place, entry)
+        heapq.heappush(ends, (end, entry))
 
 
 def _all_before(calls, before):
+    if type(before) is range:
+        return calls[-1] in before
     return all(before >> call & 1 for call in calls)
 
 
 def _calls_before(function):
     """For each call the set of calls that are certainly done before it begins."""
+    if len({call.stream for call in function.calls}) == 1:
+        return [range(index) for index in range(len(function.calls))]
     before, on_stream, writers, readers = [], {}, {}, {}
+    first = _first_versions(function)
     for index, call in enumerate(function.calls):
         direct = set()
         if call.stream in on_stream:
@@ -129,19 +152,18 @@ def _calls_before(function):
         on_stream[call.stream] = index
         for operand in call.reads:
             if isinstance(operand, Operand):
-                first = _first(function, operand.value)
-                direct |= writers.get(first, set())
+                direct |= writers.get(first[operand.value], set())
         for operand in call.writes:
-            first = _first(function, operand.value)
-            direct |= writers.get(first, set()) | readers.get(first, set())
+            number = first[operand.value]
+            direct |= writers.get(number, set()) | readers.get(number, set())
         found = 0
         for other in direct:
             found |= before[other] | 1 << other
         before.append(found)
         for operand in call.reads:
             if isinstance(operand, Operand):
-                readers.setdefault(_first(function, operand.value), set()).add(index)
+                readers.setdefault(first[operand.value], set()).add(index)
         for operand in call.writes:
-            writers[_first(function, operand.value)] = {index}
-            readers.pop(_first(function, operand.value), None)
+            writers[first[operand.value]] = {index}
+            readers.pop(first[operand.value], None)
     return before
