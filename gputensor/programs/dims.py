@@ -32,7 +32,6 @@ __all__ = [
 #: Integers of the form and all that they are computed from lie within ±LIMIT.
 LIMIT = 2**62
 _MAX_TERMS = 1000
-_HEADS = {"dim": 2, "add": 3, "mul": 3, "floordiv": 3}
 
 
 @dataclass(frozen=True)
@@ -102,8 +101,19 @@ def ends(dims):
 
 
 def is_expression(value):
-    """Whether a value is an expression of dims: an integer of the form that is not an int."""
-    return type(value) is tuple and bool(value) and _HEADS.get(value[0], 0) == len(value)
+    """Whether a value is an expression of dims: an integer of the form that is not an int.
+
+    Formulas (_kernels/formula.py) look alike, but end in loads and numbers, not in dims and ints.
+    """
+    if type(value) is not tuple or not value:
+        return False
+    if value[0] == "dim":
+        return len(value) == 2 and type(value[1]) is str
+    return (
+        value[0] in ("add", "mul", "floordiv")
+        and len(value) == 3
+        and all(type(part) is int or is_expression(part) for part in value[1:])
+    )
 
 
 def evaluate(integer, sizes):

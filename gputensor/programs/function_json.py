@@ -33,7 +33,8 @@ from gputensor.programs.function import (
 __all__ = ["from_json", "function_from_json", "function_to_json", "parse", "to_json"]
 
 MAX_BYTES = 64 << 20
-MAX_DEPTH = 64
+MAX_DEPTH = 128  # a formula of 64 steps in a region nests deeper than 64
+MAX_REGIONS = 16
 MAX_CALLS = 10**6
 MAX_RANK = 16
 MAX_PARTS = 128  # dims, ints and operations of one integer of the form
@@ -46,7 +47,7 @@ _NO_BRACKETS = bytes(code for code in range(256) if code not in b'[]{}"')
 def parse(data):
     """Return what JSON text (bytes) holds, or raise `ProgramFileError`.
 
-    Refuses more than 64 levels, ints of more than 20 digits, NaN and keys that come twice.
+    Refuses more than 128 levels, ints of more than 20 digits, NaN and keys that come twice.
     """
     if len(data) > MAX_BYTES:
         _refuse("json", Described(f"{len(data)} bytes"), f"at most {MAX_BYTES}")
@@ -244,8 +245,8 @@ class _Reader:
 
     def function(self, data, path, depth):
         _typed(data, dict, path, "an object")
-        if depth > MAX_DEPTH // 4:
-            _refuse(path, Described("regions nested deeper"), f"at most {MAX_DEPTH // 4} levels")
+        if depth > MAX_REGIONS:
+            _refuse(path, Described("regions nested deeper"), f"at most {MAX_REGIONS} levels")
         found = Function(self.string(data, "name", path))
         for name, part in self.named(data, "dims", path):
             found.dims[name] = self.dim(name, part, f"{path}.dims.{name}")

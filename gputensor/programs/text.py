@@ -17,6 +17,7 @@ _SHORT = {
     "complex64": "cf64", "complex128": "cf128",
 }  # fmt: skip
 _OMITTED = {"alpha": ("1", "1.0"), "beta": ("0", "0.0"), "precision": ("0",)}  # what says nothing
+_INFIX = {"add": ("+", 1), "sub": ("-", 1), "mul": ("*", 2), "div": ("/", 2)}
 _WIDE = 96  # results stand in one column unless a call is longer
 _MAX_ITEMS = 6  # states and inputs that the first line shows from each end
 
@@ -137,6 +138,8 @@ class _Rows:
                     self.made.setdefault(operand.value, whole)
             names = ", ".join(self.name(operand.value) for operand in call.writes)
             parts = [f"{names} = {call.name}" if names else call.name]
+            if "trees" in call.attributes:
+                parts.append(f"{{ {', '.join(map(_step, call.attributes['trees']))} }}")
             reads = list(call.reads)
             while reads and reads[-1] is None:
                 reads.pop()
@@ -145,7 +148,7 @@ class _Rows:
             parts += [
                 f"{key}={_attribute(value)}"
                 for key, value in call.attributes.items()
-                if repr(value) not in _OMITTED.get(key, ("None", "False"))
+                if key != "trees" and repr(value) not in _OMITTED.get(key, ("None", "False"))
             ]
             if call.stream:
                 parts.append(f"stream={call.stream}")
@@ -191,6 +194,24 @@ class _Rows:
         if isinstance(read, Operand):
             return self.view(read)
         return "-" if read is None else repr(read.value)
+
+
+def _step(tree, level=0):
+    """A formula in the notation of Python: ``exp(a - max(a))``. Operands are a, b, c."""
+    if type(tree) is not tuple or not tree:
+        return repr(tree)
+    head, *parts = tree
+    if head == "load" and len(parts) == 1 and type(parts[0]) is int and 0 <= parts[0] < 26:
+        return chr(ord("a") + parts[0])
+    if head == "number" and len(parts) == 1:
+        return str(parts[0])
+    if head in _INFIX and len(parts) == 2:
+        sign, rank = _INFIX[head]
+        inner = f"{_step(parts[0], rank)} {sign} {_step(parts[1], rank + 1)}"
+        return f"({inner})" if rank < level else inner
+    if head in ("fold", "round") and len(parts) == 2:
+        return f"{parts[0]}({_step(parts[1])})"
+    return f"{head}({', '.join(map(_step, parts))})" if parts else str(head)
 
 
 def _attribute(value):

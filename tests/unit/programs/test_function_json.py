@@ -19,7 +19,7 @@ def test_a_program_comes_back():
     attributes = {
         "none": None, "flag": True, "count": 3, "scale": 0.1, "name": "a b", "axes": (1, (2,)),
         "upper": ("add", ("dim", "n"), 1), "limit": float("-inf"), "z": 1 - 2j,
-        "options": {"a": (1.5, "b")},
+        "options": {"a": (1.5, "b")}, "trees": (("mul", ("load", 0), ("load", 1)),),
     }  # fmt: skip
     program.functions["decode"].calls[0].attributes = attributes
     program.functions["decode"].facts = {"capability": (9, 0)}
@@ -88,8 +88,8 @@ def test_unknown_fields_of_later_versions_are_ignored():
 @pytest.mark.parametrize(
     ("data", "text"),
     [
-        (b"[" * 100_000, "json: got deeper nesting; expected at most 64 levels"),
-        (b'{"a":' * 100_000, "at most 64 levels"),
+        (b"[" * 100_000, "json: got deeper nesting; expected at most 128 levels"),
+        (b'{"a":' * 100_000, "at most 128 levels"),
         (b'["' + b'\\"' * 100_000, "json: got JSONDecodeError"),
         (b"[" + b"9" * 100_000 + b"]", "an int of 100000 digits"),
         (b"[1" + b"0" * 90 + b".0]", "a finite number"),

@@ -80,7 +80,7 @@ def test_regions_nested_too_deep_are_refused(levels):
         outer["calls"][0]["regions"] = [function]
         function = outer
     text = json.dumps({"functions": {"f": function}}).encode()
-    with pytest.raises(ProgramError, match="at most 64 levels|at most 16 levels"):
+    with pytest.raises(ProgramError, match="at most 128 levels|at most 16 levels"):
         verify_program(form.from_json(form.parse(text)))
 
 

@@ -22,6 +22,19 @@ def test_a_program_prints_as_one_line_for_each_call():
     assert len(columns) == 1
 
 
+def test_formulas_print_as_python_does():
+    a, b, one = ("load", 0), ("load", 1), ("number", 1.0)
+    rms = ("mul", ("mul", a, ("rsqrt", ("add", ("fold", "mean", ("square", a)), one))), b)
+    trees = (rms, ("div", ("sub", a, ("sub", b, one)), ("mul", a, b)), ("round", "float16", a))
+    function = example_program().functions["decode"]
+    function.calls = function.calls[:1]
+    function.calls[0].name = "formula"
+    function.calls[0].attributes = {"trees": trees, "row_ndim": 1}
+    shown = text.function_text(function).splitlines()[1]
+    expected = "{ a * rsqrt(mean(square(a)) + 1.0) * b, (a - (b - 1.0)) / (a * b), float16(a) }"
+    assert f"formula {expected} %x" in shown
+
+
 def test_dtypes_are_short():
     names = ["bool", "int8", "uint16", "bfloat16", "float16", "float64", "complex64"]
     shown = [text.dtype_text(name) for name in names + ["float8_e4m3", "float8_e5m2"]]
