@@ -16,7 +16,7 @@ __all__ = ["packed"]
 
 _MAX_STREAMS = 32  # with more of them nothing is shared
 _MAX_SEARCHED = 4096  # more temporaries are packed once, or on several streams one behind the other
-_ROUNDS = 16
+_ROUNDS, _MAX_IDLE = 24, 5  # of a search from one order; rounds in a row without a gain
 
 
 class Places:
@@ -132,13 +132,15 @@ class _Packing:
     def search(self, order, rounds):
         """Move what stands at the top of the arena to the front of an order, again and again."""
         places = self.places
-        seen = set()
+        seen, best, idle = set(), None, 0
         for _round in range(rounds):
-            if places.top == places.lower_bound:
+            if places.top == places.lower_bound or idle == _MAX_IDLE:
                 return
             offsets, top = self.placed(order)
             if top < places.top:
                 places.offsets, places.top = offsets, top
+            idle = idle + 1 if best is not None and top >= best else 0
+            best = top if best is None else min(best, top)
             ends = [offset + n for offset, n in zip(offsets, places.nbytes, strict=True)]
             count = sum(end == top for end in ends) + len(seen) % 3
             high = sorted(order, key=lambda i: -ends[i])[:count]
