@@ -2,9 +2,8 @@
 
 `verify` checks what does not depend on sizes, once: forms of integers, one writer for each value
 before its readers, no reader of an older version, regions, trees, names. What does depend on sizes
-(verify_sizes.py) it checks at every corner of the dims' ranges and at the samples of tracing. For
-integers that are linear in each dim alone, that covers the whole range; for others a session,
-which checks the sizes that it binds, has the last word. The message names the call and its line.
+(verify_sizes.py) it checks at the corners of the dims' ranges and at the samples of tracing; a
+session checks the sizes that it binds, which is exact. The message names the call and its line.
 """
 
 from __future__ import annotations
@@ -25,6 +24,7 @@ __all__ = ["check_sizes", "verify", "verify_program"]
 
 MAX_CALLS = 10**6
 MAX_RANK = 16
+MAX_DIMS = 16
 MAX_REGIONS = 16  # how deep regions nest
 _MAX_CORNERS = 4  # dims whose corners are all checked
 _NAMED = ("input", "weight", "constant", "state")
@@ -135,6 +135,8 @@ class _Structure:
             self.fail("regions", Described("deeper ones"), f"at most {MAX_REGIONS} levels")
         if len(function.calls) > MAX_CALLS:
             self.fail("calls", len(function.calls), f"at most {MAX_CALLS}")
+        if len(function.dims) > MAX_DIMS:
+            self.fail("dims", len(function.dims), f"at most {MAX_DIMS}")
         for name, dim in function.dims.items():
             if not isinstance(dim, forms.Dim) or dim.name != name or self.depth:
                 self.fail(f"dims.{name}", dim, "a Dim of this name, none in a region")

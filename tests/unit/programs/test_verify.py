@@ -224,6 +224,8 @@ CASES = [
     (lambda f: f.outputs.append(Argument("1", dense(0, (N, 4)))), "outputs[1]: got memory of the"),
     (lambda f: f.outputs.append(Argument("2", dense(4, (256, 4)))), "memory of the kind 'state'"),
     (lambda f: f.dims.update(m=Dim("n", 1, 2)), "decode.dims.m: got Dim("),
+    (lambda f: f.dims.update({f"d{i}": Dim(f"d{i}", 1, 2) for i in range(16)}),
+     "decode.dims: got 17; expected at most 16"),
     (lambda f: f.values.__setitem__(4, Value("state", 4092, base=2)), "values[4].nbytes: got 4092"),
     (lambda f: body_of(f).outputs.clear(), "regions[0].outputs (fori_loop, model.py:9): got []"),
     (lambda f: body_of(f).dims.update(f.dims), "calls[2].regions[0].dims.n: got Dim("),
