@@ -16,8 +16,9 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CALLS
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
-from gputensor.programs import dims, plan
+from gputensor.programs import dims
 from gputensor.programs.function import Number, Operand
+from gputensor.programs.passes.plan import plan
 
 __all__ = ["CONTROL", "Binding", "BoundCall", "BoundControl", "Piece", "bind", "evaluated"]
 
@@ -123,7 +124,7 @@ def evaluated(value, sizes):
 
 def bind(function, sizes):
     """Return the Binding of a function for these sizes (name of a dim -> int)."""
-    return _Binder(function, sizes, plan.plan(function, sizes)).bind()
+    return _Binder(function, sizes, plan(function, sizes)).bind()
 
 
 class _Binder:
