@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
+from gputensor._kernels.calls import make
+from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
-from gputensor.programs.function import ProgramData, Weight
+from gputensor.programs.clean import clean
+from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.program import Program
 from gputensor.programs.tracing import Source, arguments_of, leaves_of, trace_function
-from gputensor.streams.queue import device_number
+from gputensor.programs.verify import verify, verify_program
+from gputensor.streams.queue import device_number, stream_handle
 from gputensor.tensor.core import device_number_of, storage_place
+from gputensor.tensor.interop import asarray
+from gputensor.tensor.manipulation import empty
 
 __all__ = ["compile", "data_of", "passes", "sources_of", "target_of", "trace"]
 
@@ -69,7 +77,11 @@ def target_of(target):
     """The number of the device that a program is for."""
     if isinstance(target, (list, tuple)):
         raise argument_error(TypeError, "target", target, "a device of this machine")
-    return device_number(target)
+    try:
+        return device_number(target)
+    except ValueError:
+        rule = "a device of this machine, as 'cuda:0' or 'host'"
+        raise argument_error(ValueError, "target", target, rule) from None
 
 
 def sources_of(fn, specs, weights, state, named):
@@ -106,8 +118,11 @@ def _name_of(function):
     return name if name.isidentifier() else "main"
 
 
-def data_of(sources, target):
-    """Trace, check and clean functions; return the ProgramData that they make."""
+def data_of(sources, target, is_reference=False):
+    """Trace, check and clean functions; return the ProgramData that they make.
+
+    Constants are copies of the tensors that the functions met, unless they are references.
+    """
     data = ProgramData()
     constants = {}
     for source in sources:
@@ -117,23 +132,49 @@ def data_of(sources, target):
     first = sources[0]
     data.states = {name: (dtype, shape) for name, dtype, shape, _first in first.state}
     data.state_tree = first.state_tree
-    return passes(_with_states(data, first.state))
-
-
-def _with_states(data, states):
-    for name, dtype, shape, given in states:
+    for name, dtype, shape, given in first.state:
         if given is not None:
             data.weights[f"state.{name}"] = Weight(f"state.{name}", dtype, shape, given)
-    return data
+    if not is_reference:
+        for name in constants.values():
+            if not isinstance(data.weights[name].source, np.ndarray):
+                data.weights[name].source = data.weights[name].source.numpy()
+    compute = None if is_reference else functools.partial(_compute, target)
+    return passes(data, compute)
 
 
-def passes(data):
+def passes(data, compute):
     """Run the passes over all functions, and drop the weights that none of them reads."""
+    for name, function in data.functions.items():
+        verify(function)
+        data.functions[name] = clean(function, data.weights, compute)
     used = {f"state.{name}" for name in data.states}
     for function in data.functions.values():
         _names(function, used)
     data.weights = {name: weight for name, weight in data.weights.items() if name in used}
+    verify_program(data)
     return data
+
+
+def _compute(target, call, arrays):
+    """Make a call of constants on the target; None where its bits could depend on strides."""
+    if call.name not in ("arange", "elementwise", "gather"):
+        return None
+    tensors, operands = [], []
+    for array in arrays:
+        if isinstance(array, Number):
+            operands.append(CallOperand.number(array.dtype, array.value))
+            continue
+        tensors.append(asarray(np.ascontiguousarray(array).reshape(array.shape), device=target))
+        operands.append(_call_operand(tensors[-1]))
+    made = [empty(operand.shape, dtype=operand.dtype, device=target) for operand in call.writes]
+    arguments = (*call.attributes.values(), *map(_call_operand, made), *operands)
+    make(call.name, target, stream_handle(target), arguments)
+    return [tensor.numpy() for tensor in made]
+
+
+def _call_operand(tensor):
+    return CallOperand(tensor.data_ptr(), tensor.dtype.name, tensor.shape)
 
 
 def _names(function, found):

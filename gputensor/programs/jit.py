@@ -12,7 +12,7 @@ from gputensor.programs import tree
 from gputensor.programs.compile import data_of
 from gputensor.programs.program import Program
 from gputensor.programs.trace_device import active
-from gputensor.programs.tracing import Source, Spec
+from gputensor.programs.tracing import Source, Spec, leaves_of
 from gputensor.streams.queue import device_number
 from gputensor.tensor.core import Tensor, device_number_of
 
@@ -86,9 +86,10 @@ class Jit:
             name if name.isidentifier() else "main",
             self.fn,
             tree.unflatten(structure, specs),
-            *([], tree.LEAF) * 2,
+            *leaves_of("weights", {}),
+            *leaves_of("state", {}),
         )
-        return Program(data_of([source], device), device)
+        return Program(data_of([source], device, is_reference=True), device)
 
     def _count(self, kinds):
         count = self.shapes[kinds] = self.shapes.get(kinds, 0) + 1

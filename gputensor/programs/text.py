@@ -8,7 +8,7 @@ and the offset in bytes. Attributes that say nothing (None, False, a factor of 1
 from __future__ import annotations
 
 from gputensor.programs import dims as forms
-from gputensor.programs.function import Operand
+from gputensor.programs.function import Function, Operand
 
 __all__ = ["dtype_text", "function_text", "operand_text", "program_text"]
 
@@ -222,3 +222,6 @@ def _attribute(value):
     if type(value) is str and value.isidentifier():
         return value
     return repr(value)[:200]
+
+
+Function.__str__ = function_text  # type: ignore[method-assign]

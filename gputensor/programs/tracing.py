@@ -112,6 +112,11 @@ def arguments_of(name, function, specs, named):
         got = Described(f"{len(specs)} specs")
         raise argument_error(TypeError, name, got, f"at most {len(taken)}, one for each parameter")
     arguments = {p.name: given for p, given in zip(taken, specs, strict=False)}
+    for key in named:
+        if key not in [p.name for p in plain]:
+            got = Described("an option or argument that is not known")
+            known = ", ".join(["weights", "state", "target", *(p.name for p in plain)])
+            raise argument_error(TypeError, key, got, f"one of {known}")
     arguments.update(named)
     for parameter in plain:
         if parameter.default is parameter.empty and parameter.name not in arguments:

@@ -8,6 +8,7 @@ import gputensor as gt
 from gputensor.programs import tree
 from gputensor.programs.compile import data_of as program_data
 from gputensor.programs.compile import sources_of
+from gputensor.programs.program import Program
 from gputensor.programs.tracing import Spec, trace_function
 from gputensor.tensor.core import Tensor
 from tests.support.program_interpreter import Interpreter
@@ -56,6 +57,7 @@ def both(
     ]
     data = data_of(function, *specs, weights=weights, state=state, target=device)
     interpreter = Interpreter(data, device, plan)
+    session = Program(data, device).session()
     trees = {} if weights is None else {"weights": weights}
     if state is not None:
         trees["state"] = first_state(state, device)
@@ -67,9 +69,12 @@ def both(
         outputs = interpreter.run(name, leaves)
         made = tree.unflatten(data.functions[name].result, outputs)
         assert bits(made) == bits(wanted), (made, wanted)
+        made = getattr(session, name)(*arguments)
+        assert bits(made) == bits(wanted), (made, wanted)
         if state is not None:
             found = [interpreter.states[key] for key in data.states]
-            assert bits(found) == bits(trees["state"])
+            assert bits(found) == bits(trees["state"]) == bits(session.state)
+    session.close()
     return data
 
 

@@ -34,8 +34,9 @@ def clean(function, weights, compute=None):
         The weights and constants of the program by name; new constants are added.
     compute : callable, optional
         ``compute(call, arrays)`` makes a call on the host device and returns a list of what it
-        writes. `arrays` holds a NumPy array for each operand that it reads, a Number for a
-        number and None for one that is absent. Without it nothing is computed now.
+        writes, or None where it does not. `arrays` holds a NumPy array for each operand that it
+        reads, a Number for a number and None for one that is absent. Without it nothing is
+        computed now.
 
     Returns
     -------
@@ -122,6 +123,8 @@ class _Clean:
             return False
         arrays = [self.elements(read) for read in call.reads]
         results = self.compute(call, arrays)
+        if results is None:
+            return False
         for operand, result in zip(call.writes, results, strict=True):
             array = np.ascontiguousarray(result, dtype=_NUMPY[operand.dtype])
             array = array.reshape(operand.shape)

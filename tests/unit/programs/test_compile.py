@@ -1,0 +1,199 @@
+"""compile, trace and jit: arguments, trees, signatures, and what they say of mistakes."""
+
+from typing import NamedTuple
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import blas
+from gputensor.programs import trace
+from gputensor.programs.compile import data_of, sources_of
+
+F32 = gt.float32
+
+
+class Pair(NamedTuple):
+    left: object
+    right: object
+
+
+def ones(*shape):
+    return gt.ones(shape, device="host")
+
+
+def test_arguments_are_trees_by_position_and_name():
+    def model(x, pair, *, mask=None, times=2):
+        x = x * times + pair["a"][0] - pair["a"][1].left
+        return x if mask is None else gt.where(mask, x, 0)
+
+    pair = {"a": (gt.spec((3,)), Pair(gt.spec((3,)), "name"))}
+    program = gt.compile(model, gt.spec((3,)), pair, mask=gt.spec((3,), gt.bool), target="host")
+    given = {"a": (ones(3), Pair(ones(3) * 5, "name"))}
+    mask = gt.asarray([True, False, True], device="host")
+    assert program(ones(3), given, mask=mask).tolist() == [-2, 0, -2]
+    assert [one.path for one in program.functions["model"].inputs] == [
+        "x",
+        "pair.a.0",
+        "pair.a.1.left",
+        "mask",
+    ]
+
+
+def test_several_functions_share_weights_and_state():
+    def fill(x, *, weights, state):
+        state["k"][:2] = x * weights["w"]
+        state["length"][...] = 2
+
+    def read(*, weights, state):
+        return gt.sum(state["k"]) + state["length"] + weights["w"]
+
+    program = gt.compile(
+        {"fill": (fill, gt.spec((2,))), "read": read},
+        weights={"w": gt.full((), 3.0, device="host"), "unread": ones(5)},
+        state={"k": ones(4), "length": gt.spec((), gt.int32)},
+        target="host",
+    )
+    assert set(program.data.weights) == {"w", "state.k"}
+    with program.session() as session:
+        assert session.read().item() == 7
+        assert session.fill(ones(2)) is None
+        assert session.read().item() == 13
+        session.reset()
+        assert session.read().item() == 7
+
+
+def test_constants_are_copies_in_a_program_and_references_in_jit():
+    outside = ones(2)
+    program = gt.compile(lambda x: x + outside, gt.spec((2,)), target="host")
+    jitted = gt.jit(lambda x: x + outside)
+    assert program(ones(2)).tolist() == jitted(ones(2)).tolist() == [2, 2]
+    outside[0] = 5
+    assert program(ones(2)).tolist() == [2, 2]
+    assert jitted(ones(2)).tolist() == [6, 2]
+
+
+def test_calls_of_constants_are_made_once():
+    def model(x):
+        table = gt.exp(gt.arange(4, dtype=F32)) * 2
+        return x + table[::-1]
+
+    made = gt.compile(model, gt.spec((4,)), target="host").data.functions["model"]
+    assert len(made.calls) == 1
+
+
+def test_jit_compiles_for_each_signature():
+    traced = []
+
+    @gt.jit
+    def model(x, scale=2, *, tree=None):
+        """The docstring."""
+        traced.append(x.shape)
+        return x @ x * scale if tree is None else x + tree["a"]
+
+    assert model.__doc__ == "The docstring." and model.__name__ == "model"
+    square = ones(2, 2)
+    for _turn in range(3):
+        assert model(square).tolist() == [[4, 4], [4, 4]]
+    assert len(traced) == 1
+    assert model(square, 3).tolist() == [[6, 6], [6, 6]]
+    assert model(square, scale=3).tolist() == [[6, 6], [6, 6]]
+    assert len(traced) == 2
+    with blas.precision(allow_tf32=True):
+        model(square)
+    assert len(traced) == 3
+    assert model(square, tree={"a": ones(2)}).tolist() == [[2, 2], [2, 2]]
+    assert model(square.astype("int32")).dtype == gt.int32
+    assert len(traced) == 5
+
+
+def test_jit_warns_of_many_shapes_and_names_dim():
+    model = gt.jit(lambda x: x + 1)
+    for n in range(1, 9):
+        model(ones(n))
+    with pytest.warns(RuntimeWarning, match=r"9th shape; gt\.compile with a gt\.Dim"):
+        model(ones(9))
+    model(ones(10))
+
+
+def test_jit_inside_of_a_trace_is_a_part_of_it():
+    inner = gt.jit(lambda x: x + 1)
+    function = trace(lambda x: inner(x) * inner(x), gt.spec((2,)), target="host")
+    assert len(function.calls) == 3 and not inner.programs
+    outer = gt.jit(lambda x: inner(x) * 2)
+    assert outer(ones(2)).tolist() == [4, 4]
+
+
+def test_a_failed_jit_leaves_nothing():
+    @gt.jit
+    def model(x):
+        return x if gt.sum(x) > 0 else -x
+
+    for _turn in range(2):
+        with pytest.raises(gt.TraceError, match=r"test_compile\.py:\d+: bool\(\) needs a value"):
+            model(ones(2))
+    assert not model.programs
+
+
+def test_trace_prints_the_calls():
+    def model(x, *, weights):
+        return gt.linear(x, weights["w"], activation="relu")
+
+    spec = gt.spec((gt.Dim("n", 1, 8), 3))
+    shown = str(trace(model, spec, weights={"w": ones(4, 3)}, target="host"))
+    assert "func @model(x: f32[n,3])" in shown and "-> f32[n,4]" in shown
+    assert "product" in shown and "test_compile.py:" in shown
+
+
+def same(x, y=None):
+    return x
+
+
+PAIR = gt.spec((2,))
+MISTAKES = [
+    ("tune: got an option or argument", lambda: gt.compile(same, PAIR, PAIR, tune=True)),
+    ("quantize: got", lambda: gt.compile(same, PAIR, quantize={"*": "int8"})),
+    ("target: got list", lambda: gt.compile(same, PAIR, target=["a100"])),
+    ("target: got 'a100'", lambda: gt.compile(same, PAIR, target="a100")),
+    ("got 3 specs; expected at most 2", lambda: gt.compile(same, PAIR, PAIR, PAIR)),
+    ("x: got no spec", lambda: gt.compile(same)),
+    (r"got the parameter \*xs", lambda: gt.compile(lambda *xs: xs[0], PAIR)),
+    ("fn: got specs beside a dict", lambda: gt.compile({"a": same}, PAIR)),
+    ("fn: got 'a b'", lambda: gt.compile({"a b": (same, PAIR)})),
+    ("x: got ndarray", lambda: gt.compile(same, np.ones(2))),
+    ("fn: got int", lambda: gt.jit(3)),
+    ("shape: got str", lambda: gt.spec("ab")),
+    ("shape: got -1", lambda: gt.spec((-1,))),
+    ("w: got a Dim", lambda: gt.compile(same, PAIR, weights={"w": gt.spec(gt.Dim("n", 1, 2))})),
+    ("Dim", lambda: gt.compile(same, gt.spec(gt.Dim("n", 1, 2)), gt.spec(gt.Dim("n", 1, 3)))),
+]
+
+
+@pytest.mark.parametrize(("match", "make"), MISTAKES)
+def test_mistakes_are_one_sentence(match, make):
+    with pytest.raises((TypeError, ValueError), match=match) as caught:
+        make()
+    assert "\n" not in str(caught.value) and "; expected " in str(caught.value)
+
+
+def test_numpy_weights_and_named_functions():
+    weights = [np.arange(6, dtype=np.float32).reshape(2, 3), (np.ones(2, np.float32),)]
+
+    class Model:
+        def __call__(self, x, weights):
+            return gt.linear(x, weights[0], weights[1][0])
+
+    program = gt.compile(Model(), gt.spec((1, 3)), weights=weights, target="host")
+    assert list(program.data.weights) == ["0", "1.0"]
+    assert program(ones(1, 3)).tolist() == [[4, 13]]
+
+
+def test_a_program_of_no_arguments_and_a_plain_result():
+    program = gt.compile(lambda: {"x": gt.arange(3), "name": "n"}, target="host")
+    made = program()
+    assert made["x"].tolist() == [0, 1, 2] and made["name"] == "n"
+
+
+def test_data_of_needs_no_device_of_its_own():
+    source = sources_of(lambda x: x + 1, (gt.spec((2,)),), None, None, {})
+    assert len(data_of(source, -1).functions["main"].calls) == 1
