@@ -23,8 +23,8 @@ import gputensor as gt
 from gputensor._driver.registry import close_host, open_host
 from gputensor.errors import TraceError
 from gputensor.programs.compile import data_of, sources_of
-from gputensor.programs.plan import plan
-from gputensor.programs.plan_check import check_plan
+from gputensor.programs.passes.plan import plan
+from gputensor.programs.passes.plan_check import check_plan
 from gputensor.programs.program import Program
 from tests.support.program_interpreter import Interpreter
 
@@ -63,7 +63,7 @@ def random_values(numbers, shape, dtype):
 # ---- steps: each draws what it needs and returns a function of the list of tensors, or None
 
 
-def unary(rng, values):
+def unary(rng, values, given):
     i, name = rng.randrange(len(values)), rng.choice(UNARY)
     return lambda v: v.append(getattr(gt, name)(v[i]))
 
@@ -79,7 +79,7 @@ def partner(rng, values, i):
     return rng.choice(fitting)
 
 
-def binary(rng, values):
+def binary(rng, values, given):
     i, name = rng.randrange(len(values)), rng.choice(BINARY)
     k, number = partner(rng, values, i), rng.choice([None, None, 2, 0.5, -1, True])
     is_left = rng.random() < 0.5
@@ -93,7 +93,7 @@ def binary(rng, values):
     return step
 
 
-def output(rng, values):
+def output(rng, values, given):
     i, name = rng.randrange(len(values)), rng.choice(["add", "multiply", "maximum", "negative"])
     k, is_view = partner(rng, values, i), rng.random() < 0.5
 
@@ -105,14 +105,15 @@ def output(rng, values):
     return step
 
 
-def in_place(rng, values):
+def in_place(rng, values, given):
     """A write to a tensor that a step made: all of it, through a view, or through an alias."""
     i, k = rng.randrange(len(values)), rng.randrange(len(values))
     how, number = rng.randrange(6), rng.choice([1, 2, 0])
+    is_copied = how < 3 or i < given.inputs
     key = random_key(rng, values[i])
 
     def step(v):
-        x = gt.copy(v[i]) if how < 3 else v[i]
+        x = gt.copy(v[i]) if is_copied else v[i]
         view = x[key]
         if how % 3 == 0:
             view += number
@@ -132,7 +133,7 @@ def random_key(rng, tensor):
     return tuple(rng.choice(slices) for _axis in range(rng.randint(0, tensor.ndim)))
 
 
-def view(rng, values):
+def view(rng, values, given):
     i, how = rng.randrange(len(values)), rng.randrange(6)
     key = random_key(rng, values[i])
     order = rng.sample(range(values[i].ndim), values[i].ndim)
@@ -155,14 +156,14 @@ def view(rng, values):
     return step
 
 
-def reduction(rng, values):
+def reduction(rng, values, given):
     i, name = rng.randrange(len(values)), rng.choice(REDUCTIONS)
     axis = rng.choice([None, 0, -1])
     keep = rng.random() < 0.5
     return lambda v: v.append(getattr(gt, name)(v[i], axis=axis, keepdims=keep))
 
 
-def product(rng, values):
+def product(rng, values, given):
     i, k = rng.randrange(len(values)), rng.randrange(len(values))
     activation = rng.choice([None, None, "relu", "gelu"])
 
@@ -175,7 +176,7 @@ def product(rng, values):
     return step
 
 
-def rows(rng, values):
+def rows(rng, values, given):
     i, how = rng.randrange(len(values)), rng.randrange(3)
     names = ("softmax", "layer_norm", "logsumexp")
 
@@ -188,12 +189,12 @@ def rows(rng, values):
     return step
 
 
-def casting(rng, values):
+def casting(rng, values, given):
     i, dtype = rng.randrange(len(values)), rng.choice(DTYPES)
     return lambda v: v.append(gt.astype(v[i], dtype))
 
 
-def joining(rng, values):
+def joining(rng, values, given):
     i, axis = rng.randrange(len(values)), rng.choice([0, -1])
     k, how = partner(rng, values, i), rng.randrange(3)
 
@@ -207,7 +208,7 @@ def joining(rng, values):
     return step
 
 
-def indexing(rng, values):
+def indexing(rng, values, given):
     i = rng.randrange(len(values))
     picks = [rng.randint(0, 1) for _pick in range(rng.randint(1, 4))]
     how = rng.randrange(4)
@@ -229,7 +230,7 @@ def indexing(rng, values):
     return step
 
 
-def creation(rng, values):
+def creation(rng, values, given):
     i, how, number = rng.randrange(len(values)), rng.randrange(5), rng.choice([0, 1, 2.5])
 
     def step(v):
@@ -268,7 +269,7 @@ def outside(rng, values, given):
 
 def body_of(rng, values, given):
     """Steps that end in a tensor like `c`; applied to a list that begins with the carry."""
-    steps = [rng.choice(PURE)(rng, values) for _step in range(rng.randint(1, 3))]
+    steps = [rng.choice(PURE)(rng, values, given) for _step in range(rng.randint(1, 3))]
 
     def body(c, v):
         local = [c, *v]
@@ -307,11 +308,17 @@ def loop(rng, values, given):
         )
         v += [last, made]
 
+    def check(v):
+        """Bodies that no turn runs, and branches not taken, have to fit, too."""
+        body(v[i], v)
+        other(v[i], v)
+
+    step.check = check
     return step
 
 
 def on_stream(rng, values, given):
-    inner = rng.choice(PURE)(rng, values)
+    inner = rng.choice(PURE)(rng, values, given)
     is_outer = rng.random() < 0.5
     made = []
 
@@ -326,7 +333,7 @@ def on_stream(rng, values, given):
 
 PURE = [unary, binary, binary, reduction, view, casting, product, creation]
 STEPS = [*PURE, view, output, in_place, in_place, in_place, joining, indexing, rows]
-WITH_OUTSIDE = [outside, loop, on_stream]
+STEPS += [outside, loop, on_stream]
 
 
 # ---- programs
@@ -342,6 +349,7 @@ class Case:
         self.has_dim = rng.random() < 0.2
         self.given.fixed = not self.has_dim
         self.shapes = [self.shape() for _input in range(rng.randint(1, 3))]
+        self.given.inputs = len(self.shapes)
         self.dtypes = [rng.choice(DTYPES) for _shape in self.shapes]
         self.states = [(rng.choice(DTYPES), (rng.randint(2, 4), 3)) for _s in range(rng.randint(0, 2))]
         self.writes = []
@@ -371,17 +379,14 @@ class Case:
             lists.append([*(gt.asarray(a, device="host") for a in arrays), *states])
         fixed = len(self.shapes)
         for _step in range(count):
-            make = self.rng.choice(STEPS + WITH_OUTSIDE)
-            if make in WITH_OUTSIDE:
-                step = make(self.rng, lists[0], self.given)
-            else:
-                step = make(self.rng, lists[0])
+            step = self.rng.choice(STEPS)(self.rng, lists[0], self.given)
             if self.states and self.rng.random() < 0.2:
                 step = self.state_step(fixed, lists[0])
             lengths = [len(one) for one in lists]
             try:
                 with gt.Device("host"):
                     for one, length in zip(lists, lengths, strict=True):
+                        getattr(step, "check", len)(one)
                         step(one)
                         if any(tensor.size > MOST for tensor in one[length:]):
                             raise ValueError
@@ -433,12 +438,12 @@ def canonical(array):
     array = np.array(array, order="C")
     kind = array.dtype.kind
     if kind in "fcV":
-        parts = array.view(array.real.dtype) if kind == "c" else array
-        parts = np.atleast_1d(parts)
+        parts = np.atleast_1d(array)
+        parts = parts.view(parts.real.dtype) if kind == "c" else parts
         is_nan = np.isnan(parts)
         if is_nan.any():
             parts[is_nan] = np.nan
-        return parts.tobytes()
+        return np.atleast_1d(parts).tobytes()
     return array.tobytes()
 
 
