@@ -2,7 +2,8 @@
 
 Eagerly the functions are called as Python functions; conditions are read on the host. While a
 function is traced they become regions of one call (DESIGN.md, Control flow). What a function uses
-beside its arguments is found while it is traced. It must not write to its arguments.
+beside its arguments is found while it is traced. It must not write to its arguments. Results are
+new tensors, also of a loop without turns.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from gputensor.programs.trace_device import Tracer, active, user_line
 from gputensor.programs.tracing import finish, input_tensor, operand_of
 from gputensor.streams.queue import device_number
 from gputensor.tensor.core import Tensor, device_number_of
-from gputensor.tensor.interop import asarray
+from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.manipulation import empty
 from gputensor.tensor.manipulation.joining import stack
 
@@ -184,7 +185,7 @@ def cond(pred, true_fun, false_fun, *operands):
         name, function = ("true_fun", true_fun) if pred else ("false_fun", false_fun)
         result = function(*tree.unflatten(structure, [leaf for _path, leaf in leaves]))
         pairs, made = _leaves(name, result)
-        return tree.unflatten(made, [leaf for _path, leaf in pairs])
+        return tree.unflatten(made, [copy(leaf) for _path, leaf in pairs])
 
     recorders = [traced("true_fun", true_fun), traced("false_fun", false_fun)]
     pairs, made = found["first"]
@@ -225,7 +226,7 @@ def while_loop(cond_fun, body_fun, init_val):
         tensors = [leaf for _path, leaf in leaves]
         while _truth("cond_fun", cond_fun(rebuilt(tensors))):
             tensors = _like("body_fun", structure, named, body_fun(rebuilt(tensors)))
-        return rebuilt(tensors)
+        return rebuilt(map(copy, tensors))
     inputs = _inputs(leaves)
     condition, _result = _region(
         "condition", inputs, lambda *tensors: cond_fun(rebuilt(tensors)), _one_bool
@@ -280,7 +281,7 @@ def fori_loop(lower, upper, body_fun, init_val):
             number = asarray(index, dtype="int64", device=place)
             result = body_fun(number, tree.unflatten(structure, tensors))
             tensors = _like("body_fun", structure, named, result)
-        return tree.unflatten(structure, tensors)
+        return tree.unflatten(structure, map(copy, tensors))
     body, _result = _region(
         "body",
         [("i", "int64", ()), *_inputs(leaves)],
@@ -364,6 +365,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
         for index in reversed(range(length)) if reverse else range(length):
             both = turn(*last, *(leaf[index] for _path, leaf in arrays))
             last, rows[index] = both[: len(carry)], both[len(carry) :]
+        last = list(map(copy, last))
         stacked = [stack(column) for column in zip(*rows, strict=True)]
     else:
         last, stacked = _scanned(turn, carry, arrays, length, bool(reverse))
@@ -380,7 +382,7 @@ def _scanned(turn, carry, arrays, length, reverse):
             _body, result = _region("body", inputs, turn)
             shapes = [(leaf.dtype, leaf.shape) for leaf in result[len(carry) :]]
         made = [empty((0, *shape), dtype=dtype, device=place) for dtype, shape in shapes]
-        return [leaf for _path, leaf in carry], made
+        return [copy(leaf) for _path, leaf in carry], made
     body, result = _region("body", inputs, turn)
     stacked = [(leaf.dtype.name, (length, *leaf.shape)) for leaf in result[len(carry) :]]
     tensors = [leaf for _path, leaf in (*carry, *arrays)]

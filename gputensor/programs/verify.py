@@ -55,7 +55,9 @@ def verify_program(program):
             got = Described(f"{first.dtype} {first.shape}")
             refuse(f"weights.state.{name}", got, f"{dtype} {shape}, those of the state")
     if program.state_tree is not None:
-        _check_paths("state_tree", program.state_tree, list(program.states))
+        is_leaf = program.state_tree == tree.LEAF  # a state that is one tensor has that name
+        names = [""] if is_leaf and list(program.states) == ["state"] else list(program.states)
+        _check_paths("state_tree", program.state_tree, names)
     for name, function in program.functions.items():
         if function.name != name:
             refuse(f"functions.{name}.name", function.name, name)

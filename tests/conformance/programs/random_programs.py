@@ -88,7 +88,9 @@ def binary(rng, values, given):
         x, y = v[i], v[k] if number is None else number
         if name == "where":
             return v.append(gt.where(v[k] > 1, x, y))
-        v.append(getattr(gt, name)(x, y) if is_left or number is not None else getattr(gt, name)(y, x))
+        v.append(
+            getattr(gt, name)(x, y) if is_left or number is not None else getattr(gt, name)(y, x)
+        )
 
     return step
 
@@ -351,7 +353,9 @@ class Case:
         self.shapes = [self.shape() for _input in range(rng.randint(1, 3))]
         self.given.inputs = len(self.shapes)
         self.dtypes = [rng.choice(DTYPES) for _shape in self.shapes]
-        self.states = [(rng.choice(DTYPES), (rng.randint(2, 4), 3)) for _s in range(rng.randint(0, 2))]
+        self.states = [
+            (rng.choice(DTYPES), (rng.randint(2, 4), 3)) for _s in range(rng.randint(0, 2))
+        ]
         self.writes = []
         self.steps = []
         self.draw(rng.randint(2, 10))

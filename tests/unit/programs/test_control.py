@@ -26,7 +26,7 @@ def test_cond_on_a_known_condition_is_that_branch():
     outside = gt.asarray(True, device="host")
     for known in (True, outside):
         function = traced(lambda x, c=known: gt.cond(c, lambda: x + 1, lambda: x), gt.spec((2,)))
-        assert [call.name for call in function.calls] == ["elementwise"]
+        assert [call.attributes["op"] for call in function.calls] == ["add", "copy"]
 
 
 def test_while_loop_runs_until_its_condition_is_false():
@@ -219,3 +219,18 @@ def test_views_are_carried():
     both(model, rows)
     data = data_of(model, gt.spec((2, 3)))
     assert data.functions["model"].calls[-1].name == "fori_loop"
+
+
+def test_results_are_new_tensors():
+    def model(x, *, state):
+        made = (
+            gt.cond(gt.sum(x) > 0, lambda s: s, lambda s: s, state),
+            gt.while_loop(lambda c: c[1] < 0, lambda c: c, (state, 0))[0],
+            gt.fori_loop(0, 0, lambda i, c: c, state),
+            gt.scan(lambda c, _: (c, c), state, None, length=2)[0],
+            gt.cond(True, lambda s: s, lambda s: s, state),
+        )
+        state[...] = x
+        return made
+
+    both(model, vector(1, 2), state=gt.spec((2,)), times=2)
