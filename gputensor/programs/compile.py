@@ -9,8 +9,8 @@ import numpy as np
 from gputensor._kernels.calls import make
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
-from gputensor.programs.passes.clean import clean
 from gputensor.programs.function import Number, ProgramData, Weight
+from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
 from gputensor.programs.tracing import Source, arguments_of, leaves_of, trace_function
 from gputensor.programs.verify import verify, verify_program

@@ -4,7 +4,7 @@ import pytest
 
 import gputensor as gt
 from gputensor.errors import TraceError
-from tests.support.traced_programs import both, data_of, traced
+from tests.support.programs.traced import both, data_of, traced
 
 F32 = gt.float32
 

@@ -12,7 +12,7 @@ from gputensor._driver.registry import close_host, open_host
 from gputensor.errors import TraceError
 from gputensor.programs.function import Number
 from gputensor.programs.trace_device import active
-from tests.support.traced_programs import both, data_of, traced
+from tests.support.programs.traced import both, data_of, traced
 
 F32 = gt.float32
 

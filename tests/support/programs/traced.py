@@ -11,7 +11,7 @@ from gputensor.programs.compile import sources_of
 from gputensor.programs.program import Program
 from gputensor.programs.tracing import Spec, trace_function
 from gputensor.tensor.core import Tensor
-from tests.support.program_interpreter import Interpreter
+from tests.support.programs.call_by_call import Interpreter
 
 HOST = -1
 

@@ -1,0 +1,55 @@
+"""Models by hand as programs: equal to eager bit for bit, in arenas close to the lower bound."""
+
+import pytest
+
+import gputensor as gt
+from gputensor.programs.passes.plan import plan
+from gputensor.programs.passes.plan_check import check_plan
+from tests.support.programs.hand_models import MODELS
+from tests.support.programs.traced import bits, first_state
+
+
+@pytest.fixture(params=["host", "cuda"], scope="module")
+def place(request):
+    if request.param == "cuda" and not gt.is_available():
+        pytest.skip("no CUDA device: run on a machine with one")
+    return request.param
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_a_program_equals_the_function(name, place):
+    with gt.Device(place):
+        model = MODELS[name]()
+        program = gt.compile(model.functions, weights=model.weights, state=model.state)
+        trees = {} if model.weights is None else {"weights": model.weights}
+        if model.state is not None:
+            trees["state"] = first_state(model.state, place)
+        with program.session() as session:
+            for function, arguments in model.calls:
+                wanted = model.functions[function][0](*arguments, **trees)
+                made = getattr(session, function)(*arguments)
+                assert bits(made) == bits(wanted), function
+            if model.state is not None:
+                assert bits(session.state) == bits(trees["state"])
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_arena_is_close_to_its_lower_bound(name):
+    with gt.Device("host"):
+        model = MODELS[name]()
+        program = gt.compile(model.functions, weights=model.weights, state=model.state)
+    for function, arguments in model.calls:
+        made = program.functions[function]
+        shapes = [tensor.shape for tensor in arguments]
+        sizes = {
+            extent[1]: found
+            for one, shape in zip(made.inputs, shapes, strict=True)
+            for extent, found in zip(one.operand.shape, shape, strict=True)
+            if type(extent) is tuple
+        }
+        found = plan(made, sizes)
+        check_plan(made, sizes, found)
+        ratio = found.nbytes / max(found.lower_bound, 1)
+        print(f"{name}.{function} {sizes}: {len(made.calls)} calls, arena {found.nbytes}, "
+              f"bound {found.lower_bound}, sum {found.total}, ratio {ratio:.3f}")  # fmt: skip
+        assert ratio <= 1.05
