@@ -15,7 +15,7 @@ import gputensor as gt
 
 
 class Model(NamedTuple):
-    """`functions` is what compile takes; `calls` are (function, arguments) in an order that fits."""
+    """`functions` is what compile takes; `calls` are (function, arguments), in order."""
 
     functions: dict
     weights: Any
