@@ -7,7 +7,7 @@ import threading
 import numpy as np
 
 from gputensor.errors import Described, argument_error
-from gputensor.programs import dims, text, tree
+from gputensor.programs import dims, facts, text, tree
 from gputensor.programs.bind import bind
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
@@ -49,6 +49,8 @@ class Program:
         self.functions = data.functions
         self.device_number = device_number(device)
         self.device = Device(self.device_number)
+        for name, function in data.functions.items():
+            facts.check(function.facts, self.device_number, name)
         self.weights = {
             name: ascontiguous(asarray(weight.source, device=self.device))
             for name, weight in data.weights.items()

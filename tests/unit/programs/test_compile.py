@@ -7,8 +7,10 @@ import pytest
 
 import gputensor as gt
 from gputensor import blas
+from gputensor.errors import ProgramError
 from gputensor.programs import trace
 from gputensor.programs.compile import data_of, sources_of
+from gputensor.programs.program import Program
 
 F32 = gt.float32
 
@@ -197,3 +199,15 @@ def test_a_program_of_no_arguments_and_a_plain_result():
 def test_data_of_needs_no_device_of_its_own():
     source = sources_of(lambda x: x + 1, (gt.spec((2,)),), None, None, {})
     assert len(data_of(source, -1).functions["main"].calls) == 1
+
+
+def test_a_program_opens_only_where_the_facts_hold():
+    def model(x):
+        return x + 1 if gt.is_available() else x
+
+    source = sources_of(model, (gt.spec((2,)),), None, None, {})
+    data = data_of(source, -1)
+    assert data.functions["model"].facts == {"is_available": False}
+    data.functions["model"].facts["is_available"] = True
+    with pytest.raises(ProgramError, match="is_available: got False; expected True, which 'model'"):
+        Program(data, -1)
