@@ -11,7 +11,7 @@ from gputensor.programs import dims, facts, text, tree
 from gputensor.programs.bind import bind
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
-from gputensor.programs.session import Session, device_number
+from gputensor.programs.session import Caller, Session, device_number
 from gputensor.streams import Device
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, ascontiguous, from_dlpack
@@ -22,7 +22,7 @@ __all__ = ["Program"]
 WITH_CONTROL = "none: the host reads the flags of control flow, call by call"
 
 
-class Program:
+class Program(Caller):
     """Functions and their weights on one device.
 
     Made by :func:`compile`, :func:`jit` and :func:`load_program`. Its functions are its methods; a
@@ -59,8 +59,10 @@ class Program:
         self._bindings = {}
         self._copies = dict.fromkeys(self.functions, 0)
         self._lock = threading.Lock()
-        self._free = []
-        self._closed = False
+        self.free = []
+        self.is_closed = False
+        self.only_name = next(iter(self.functions)) if len(self.functions) == 1 else None
+        self.has_state = bool(data.states)
 
     # ---- calls
 
@@ -72,27 +74,6 @@ class Program:
             rule = f"one of its functions: {', '.join(self.functions)}"
             raise argument_error(TypeError, "program", got, rule)
         return next(iter(self.functions))
-
-    def call(self, name, args, kwargs):
-        """Call a function by its name, in a session that is free."""
-        if self.data.states:
-            got = Described("a call without a session")
-            rule = "a call of session(), since the program has state"
-            raise argument_error(TypeError, name, got, rule)
-        try:
-            session = self._free.pop()
-        except IndexError:
-            session = self.session()
-        try:
-            return session.call(name, args, kwargs)
-        finally:
-            if self._closed:
-                session.close()
-            else:
-                self._free.append(session)
-
-    def __call__(self, *args, **kwargs):
-        return self.call(self.only, args, kwargs)
 
     def __getattr__(self, name):
         functions = self.__dict__.get("functions", {})
@@ -113,7 +94,7 @@ class Program:
 
     def session(self):
         """Return a new session, with the first values of the state."""
-        if self._closed:
+        if self.is_closed:
             raise RuntimeError("program: got a call after close(); expected an open program")
         states = {name: self.first_state(name, None) for name in self.data.states}
         return Session(self, states)
@@ -137,9 +118,9 @@ class Program:
 
     def close(self):
         """Give the weights and all free sessions back. Open sessions keep what they need."""
-        self._closed = True
-        while self._free:
-            self._free.pop().close()
+        self.is_closed = True
+        while self.free:
+            self.free.pop().close()
         self.weights = {}
         self._bindings = {}
 
@@ -155,6 +136,17 @@ class Program:
         """Whether each argument of a function is one tensor."""
         structure = self.functions[name].tree
         return structure is None or all(part == tree.LEAF for part in structure.parts)
+
+    def result_form(self, name):
+        """How outputs make the result: 0: the only one itself, 1: a tuple, 2: another tree."""
+        function = self.functions[name]
+        structure, count = function.result, len(function.outputs)
+        if structure is None:
+            return 0 if count == 1 else 1
+        if structure == tree.LEAF:
+            return 0
+        is_flat = structure.kind == "tuple" and all(part == tree.LEAF for part in structure.parts)
+        return 1 if is_flat else 2
 
     def leaves(self, name, args, kwargs):
         """Return the inputs of a call in order, from its arguments."""
@@ -187,10 +179,7 @@ class Program:
 
     def result(self, name, outputs):
         """Return what a function gives, from its outputs."""
-        structure = self.functions[name].result
-        if structure is None:
-            return outputs[0] if len(outputs) == 1 else tuple(outputs)
-        return tree.unflatten(structure, outputs)
+        return tree.unflatten(self.functions[name].result, outputs)
 
     def count_copy(self, name):
         """Note that an input of a function had to be copied."""

@@ -25,6 +25,14 @@ class Session:
         trace: TracebackType | None,
     ) -> None: ...
 
+class Caller:
+    only_name: str | None
+    has_state: bool
+    free: list[Session]
+    is_closed: bool
+    def call(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any: ...
+    def __call__(self, *args: Any, **kwargs: Any) -> Any: ...
+
 def host_arguments(
     arguments: tuple[Any, ...],
     patches: tuple[tuple[int, int, int], ...],

@@ -3,6 +3,7 @@
 
 cimport cython
 from libc.stdint cimport int64_t, uint8_t, uint64_t
+from libc.string cimport memcmp
 from libcpp.vector cimport vector
 
 from gputensor._arrays cimport DT_UINT8
@@ -29,3 +30,4 @@ include "graph.pxi"
 include "launches.pxi"
 include "bound.pxi"
 include "session.pxi"
+include "caller.pxi"

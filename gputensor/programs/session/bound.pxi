@@ -15,6 +15,21 @@ class HostWork:
 cdef object HOST_WORK = HostWork()
 
 
+cdef struct Extents:
+    int dtype
+    int ndim
+    int64_t[16] shape
+
+
+cdef Extents extents_of(str dtype, tuple shape):
+    cdef Extents made
+    cdef int axis
+    made.dtype, made.ndim = DTYPE_CODES[dtype], len(shape)
+    for axis in range(made.ndim):
+        made.shape[axis] = shape[axis]
+    return made
+
+
 @cython.final
 cdef class Bound:
     cdef object binding
@@ -30,8 +45,8 @@ cdef class Bound:
     cdef dict weights               # name -> address
     cdef tuple addresses            # that `steps` were prepared for
     cdef tuple steps
-    cdef list output_codes
-    cdef list output_shapes
+    cdef vector[Extents] input_extents
+    cdef vector[Extents] output_extents
     cdef Graph graph
 
     def __init__(self, binding, dict weights, dict states, program):
@@ -53,22 +68,41 @@ cdef class Bound:
         for name in binding.region_weights:
             self.weights[name] = (<Tensor>weights[name]).ptr
             self.reads.append(weights[name])
-        self.output_codes = [DTYPE_CODES[dtype] for dtype, _shape in binding.outputs]
-        self.output_shapes = [shape for _dtype, shape in binding.outputs]
+        for dtype, shape in binding.inputs:
+            self.input_extents.push_back(extents_of(dtype, shape))
+        for dtype, shape in binding.outputs:
+            self.output_extents.push_back(extents_of(dtype, shape))
+
+    cdef bint fits(self, tuple inputs, int device) noexcept:
+        """Whether these are tensors of the bound shapes that can be taken as they are."""
+        cdef Extents* wanted
+        cdef Tensor one
+        cdef int i
+        if len(inputs) != self.input_count:
+            return False
+        for i in range(self.input_count):
+            if type(inputs[i]) is not Tensor:
+                return False
+            one = <Tensor>inputs[i]
+            wanted = &self.input_extents[i]
+            if (one.dtype_code != wanted.dtype or one.ndim_ != wanted.ndim
+                    or memcmp(one.shape_, wanted.shape, wanted.ndim * sizeof(int64_t))
+                    or one.storage.device != device or not one.is_c_contiguous
+                    or one.ptr & (INPUT_ALIGNMENT - 1)):
+                return False
+        return True
 
     cdef list results(self, int device):
         """New tensors for the outputs."""
-        cdef int64_t[16] shape
-        cdef int i, axis
+        cdef Extents* wanted
+        cdef int i
         cdef list made = []
         for i in range(self.output_count):
-            extents = <tuple>self.output_shapes[i]
-            for axis in range(len(extents)):
-                shape[axis] = extents[axis]
-            made.append(empty_tensor(self.output_codes[i], len(extents), shape, device))
+            wanted = &self.output_extents[i]
+            made.append(empty_tensor(wanted.dtype, wanted.ndim, wanted.shape, device))
         return made
 
-    cdef int queue(self, int device, uint64_t stream, Tensor arena, list inputs,
+    cdef int queue(self, int device, uint64_t stream, Tensor arena, tuple inputs,
                    list outputs) except -1:
         """Order and queue the call; what can be prepared comes before its section."""
         cdef Driver* driver = driver_get(device)
@@ -101,7 +135,7 @@ cdef class Bound:
             work_end(device)
         return 0
 
-    cdef int locate(self, list inputs, list outputs) except -1:
+    cdef int locate(self, tuple inputs, list outputs) except -1:
         cdef int i
         for i in range(self.input_count):
             self.graph.moving[i] = (<Tensor>inputs[i]).ptr
@@ -109,11 +143,11 @@ cdef class Bound:
             self.graph.moving[self.input_count + i] = (<Tensor>outputs[i]).ptr
         return 0
 
-    cdef tuple addresses_of(self, Tensor arena, list inputs, list outputs):
+    cdef tuple addresses_of(self, Tensor arena, tuple inputs, list outputs):
         return tuple([arena.ptr, *[(<Tensor>one).ptr for one in inputs],
                       *[(<Tensor>one).ptr for one in outputs], *self.fixed])
 
-    cdef int place(self, Tensor arena, list inputs, list outputs) except -1:
+    cdef int place(self, Tensor arena, tuple inputs, list outputs) except -1:
         """Prepare the steps for where everything lies now."""
         cdef tuple addresses = self.addresses_of(arena, inputs, outputs)
         before = None if self.steps is None else (self.addresses, self.steps)
@@ -122,7 +156,7 @@ cdef class Bound:
             self.addresses = addresses
         return 0
 
-    cdef int order(self, uint64_t stream, Tensor arena, list inputs, list outputs) except -1:
+    cdef int order(self, uint64_t stream, Tensor arena, tuple inputs, list outputs) except -1:
         for one in inputs:
             (<Tensor>one).prepare_read(stream)
         for one in self.reads:

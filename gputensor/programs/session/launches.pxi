@@ -10,7 +10,7 @@ cdef class Sections:
     cdef int device
     cdef uint64_t stream
     cdef Tensor arena
-    cdef list inputs
+    cdef tuple inputs
     cdef list outputs
     cdef bint is_ordered
     cdef bint is_capturing

@@ -8,6 +8,12 @@ cdef enum:
     MOST_BOUND = 32     # sizes of one function that a session keeps ready
 
 
+cdef enum:
+    ONE = 0                 # how outputs make a result: the only one itself
+    TUPLE = 1
+    TREE = 2
+
+
 @cython.final
 @cython.internal
 cdef class Run:
@@ -19,9 +25,9 @@ cdef class Run:
     cdef int count
     cdef list codes                 # dtype codes of the inputs
     cdef bint is_flat
+    cdef int form                   # of the result
     cdef dict bound                 # shapes -> Bound
     cdef Bound latest
-    cdef tuple latest_shapes
 
     def __cinit__(self, program, str name):
         function = program.functions[name]
@@ -31,9 +37,10 @@ cdef class Run:
         self.count = len(function.inputs)
         self.codes = [DTYPE_CODES[one.operand.dtype] for one in function.inputs]
         self.is_flat = program.is_flat(name)
+        self.form = program.result_form(name)
         self.bound = {}
 
-    cdef list leaves(self, int device, tuple args, dict kwargs):
+    cdef tuple leaves(self, Session session, tuple args, dict kwargs):
         """The inputs as tensors on the device, in order, contiguous and aligned."""
         cdef list leaves
         cdef Tensor leaf
@@ -46,48 +53,51 @@ cdef class Run:
             if type(leaves[i]) is not Tensor:
                 leaves[i] = self.program.imported(self.inputs[i].path, leaves[i])
             leaf = <Tensor>leaves[i]
-            if leaf.storage.device != device:
+            if leaf.storage.device != session.device:
                 raise argument_error(ValueError, self.inputs[i].path,
                                      Described(f"a tensor on {leaf.device}"),
-                                     f"one on {device_text(device)}")
+                                     f"one on {device_text(session.device)}")
             if leaf.dtype_code != <int>self.codes[i]:
                 raise argument_error(ValueError, f"{self.inputs[i].path}.dtype",
                                      Described(DTYPES[leaf.dtype_code].name),
                                      self.inputs[i].operand.dtype)
-        return leaves
+        self.find(session, leaves)
+        for i in range(self.count):
+            leaf = leaves[i]
+            if leaf.size_ and not (leaf.is_c_contiguous and leaf.ptr % 16 == 0):
+                leaves[i] = copied(leaf, leaf.dtype_code)
+                self.program.count_copy(self.name)
+        return tuple(leaves)
 
-    cdef Bound find(self, Session session, list leaves):
-        """What the function is bound to for the shapes of the inputs."""
+    cdef int find(self, Session session, list leaves) except -1:
+        """Make `latest` what the function is bound to for the shapes of the inputs."""
         cdef tuple shapes = tuple([(<Tensor>leaf).shape for leaf in leaves])
-        cdef Bound bound
-        if self.latest is not None and shapes == self.latest_shapes:
-            return self.latest
-        bound = self.bound.pop(shapes, None)
+        cdef Bound bound = self.bound.pop(shapes, None)
         if bound is None:
             binding = self.program.binding(self.name, shapes)
             bound = Bound(binding, session.weights, session.states, self.program)
             while len(self.bound) >= MOST_BOUND:
                 del self.bound[next(iter(self.bound))]
         self.bound[shapes] = bound
-        self.latest, self.latest_shapes = bound, shapes
-        return bound
+        self.latest = bound
+        return 0
 
-    cdef list call(self, Session session, tuple args, dict kwargs):
+    cdef object call(self, Session session, tuple args, dict kwargs):
         cdef int device = session.device
-        cdef list inputs = self.leaves(device, args, kwargs)
-        cdef Bound bound = self.find(session, inputs)
+        cdef tuple inputs = args
         cdef list outputs
-        cdef Tensor leaf
-        cdef int i
-        for i in range(self.count):
-            leaf = inputs[i]
-            if leaf.size_ and not (leaf.is_c_contiguous and leaf.ptr % 16 == 0):
-                inputs[i] = copied(leaf, leaf.dtype_code)
-                self.program.count_copy(self.name)
+        cdef Bound bound
+        if not (self.latest is not None and self.is_flat and not kwargs
+                and self.latest.fits(args, device)):
+            inputs = self.leaves(session, args, kwargs)
+        bound = self.latest
         session.take_arena(bound.arena_nbytes)
         outputs = bound.results(device)
-        bound.queue(device, current_handle(device), session.arena, inputs, outputs)
-        return outputs
+        session.last_stream = current_handle(device)
+        bound.queue(device, session.last_stream, session.arena, inputs, outputs)
+        if self.form == ONE:
+            return outputs[0]
+        return tuple(outputs) if self.form == TUPLE else self.program.result(self.name, outputs)
 
 
 @cython.final
@@ -103,17 +113,20 @@ cdef class Session:
     """
 
     cdef readonly object program
+    cdef str only_name
     cdef int device
     cdef dict weights
     cdef dict states
     cdef dict runs
     cdef Tensor arena
+    cdef uint64_t last_stream
     cdef bint is_busy
     cdef bint is_closed
     cdef object __weakref__
 
     def __init__(self, program, dict states):
         self.program = program
+        self.only_name = program.only_name
         self.device = program.device_number
         self.weights = program.weights
         self.states = states
@@ -140,13 +153,12 @@ cdef class Session:
             run = self.runs[name] = Run(self.program, name)
         self.is_busy = True
         try:
-            outputs = run.call(self, args, kwargs)
+            return run.call(self, args, kwargs)
         finally:
             self.is_busy = False
-        return self.program.result(name, outputs)
 
     def __call__(self, *args, **kwargs):
-        return self.call(self.program.only, args, kwargs)
+        return self.call(self.only_name or self.program.only, args, kwargs)
 
     def __getattr__(self, str name):
         if name not in self.program.functions:

@@ -1,0 +1,49 @@
+"""Caller: what a Program is to those who call it directly. Each call borrows a free session."""
+
+
+cdef class Caller:
+    """The base of Program.
+
+    Attributes
+    ----------
+    only_name : str or None
+        The only function.
+    has_state : bool
+        The program cannot be called without a session.
+    free : list of Session
+        Sessions that no call uses.
+    is_closed : bool
+    """
+
+    cdef public str only_name
+    cdef public bint has_state
+    cdef public list free
+    cdef public bint is_closed
+
+    def call(self, str name, tuple args, dict kwargs):
+        """Call a function by its name, in a session that is free."""
+        cdef Session session
+        if self.has_state:
+            raise argument_error(TypeError, name, Described("a call without a session"),
+                                 "a call of session(), since the program has state")
+        session = self.borrow()
+        try:
+            return session.call(name, args, kwargs)
+        finally:
+            if self.is_closed:
+                session.close()
+            else:
+                self.free.append(session)
+
+    def __call__(self, *args, **kwargs):
+        return self.call(self.only_name or self.only, args, kwargs)
+
+    cdef Session borrow(self):
+        """The session that worked last on the current stream, or any, or a new one."""
+        cdef Session session
+        cdef Py_ssize_t i
+        for i in range(len(self.free) - 1, -1, -1):
+            session = <Session>self.free[i]
+            if session.last_stream == current_handle(session.device):
+                return self.free.pop(i)
+        return self.free.pop() if self.free else self.session()
