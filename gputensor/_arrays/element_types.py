@@ -10,7 +10,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-__all__ = ["CODE_OF", "DTYPES", "KINDS", "ElementType", "numpy_dtype"]
+__all__ = ["CODE_OF", "DTYPES", "KINDS", "ElementType", "dtype_name", "numpy_dtype"]
 
 # The kinds, weakest first. fp8 types are "small": they are stored and cast, never computed with.
 KINDS = ("bool", "int", "uint", "float", "complex", "small")
@@ -66,3 +66,12 @@ def numpy_dtype(code):
     dtype(bfloat16)
     """
     return DTYPES[code].numpy
+
+
+def dtype_name(dtype):
+    """Return our name of a NumPy dtype, which may have another one for it.
+
+    >>> dtype_name(np.dtype(ml_dtypes.float8_e4m3fn))
+    'float8_e4m3'
+    """
+    return DTYPES[CODE_OF[dtype]].name

@@ -24,7 +24,7 @@ from gputensor.cli.input_error import InputError
 from gputensor.errors import Described, argument_error
 from gputensor.strict_json import shown
 
-__all__ = ["Reader", "Writer", "text_of", "type_of"]
+__all__ = ["Reader", "Writer", "described", "text_of", "type_of"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _OURS = {row.numpy: row.name for row in DTYPES}
@@ -55,12 +55,18 @@ MOST_LINES = 10_000
 
 
 def type_of(dtype, shape):
-    """Return how a dtype and shape are written.
+    """Return how a dtype and shape are written; `?` stands for an extent that is a range.
 
     >>> type_of("float16", (1, 1000)), type_of("bool", ())
     ('1x1000xf16', 'i1')
     """
-    return "".join(f"{extent}x" for extent in shape) + TEXT_OF[str(dtype)]
+    extents = ["?" if isinstance(extent, range) else str(extent) for extent in shape]
+    return "x".join([*extents, TEXT_OF[dtype]])
+
+
+def described(text):
+    """Return what was given as a message shows it, which is not long."""
+    return Described(shown(text, 80))
 
 
 def text_of(array, most=1024):
@@ -154,7 +160,7 @@ class Reader:
         self.places = {}  # path -> bytes read so far
 
     def refuse(self, text, rule):
-        return argument_error(InputError, self.option, Described(shown(text, 80)), rule)
+        return argument_error(InputError, self.option, described(text), rule)
 
     def texts(self, given):
         """Return the texts of the option, with those of list files in their places."""
@@ -290,9 +296,8 @@ class Reader:
             for want, have in zip(shape, found, strict=False)
         )
         if name != dtype or not fits:
-            want = "".join(f"{'?' if isinstance(extent, range) else extent}x" for extent in shape)
-            got = f"{shown(text, 80)}: {type_of(name, found)}"
-            raise argument_error(InputError, self.option, Described(got), f"{want}{TEXT_OF[dtype]}")
+            got = Described(f"{described(text)}: {type_of(name, found)}")
+            raise argument_error(InputError, self.option, got, type_of(dtype, shape))
 
 
 def read_npy(file):
@@ -328,7 +333,7 @@ class Writer:
         is_file = text[:1] in ("@", "+") and text.endswith((".npy", ".bin"))
         if not is_file and text not in ("", "-"):
             rule = "nothing, -, or a file: @FILE.npy, @FILE.bin, +FILE.npy, +FILE.bin"
-            raise argument_error(InputError, "--output", Described(shown(text, 80)), rule)
+            raise argument_error(InputError, "--output", described(text), rule)
 
     def write(self, text, index, array):
         """Carry out the output `text` for result number `index`."""

@@ -7,19 +7,44 @@ import threading
 import numpy as np
 
 from gputensor.errors import Described, argument_error
-from gputensor.programs import dims, facts, text, tree
+from gputensor.programs import dims, facts, file, text, tree
 from gputensor.programs.bind import bind
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
 from gputensor.programs.session import Caller, Session, device_number
+from gputensor.programs.weights import check_memory, load
 from gputensor.streams import Device
 from gputensor.tensor.core import Tensor
-from gputensor.tensor.interop import asarray, ascontiguous, from_dlpack
+from gputensor.tensor.interop import asarray, from_dlpack
 from gputensor.tensor.manipulation import zeros
 
-__all__ = ["Program"]
+__all__ = ["Program", "load_program"]
 
 WITH_CONTROL = "none: the host reads the flags of control flow, call by call"
+
+
+def load_program(path, device=None, weights=None):
+    """Return the program of a `.gtp` file, on a device.
+
+    Weights go to the device; a program that is open there already with weights of the same content
+    shares them.
+
+    Parameters
+    ----------
+    path : str or os.PathLike
+    device : device, optional
+        The current device by default.
+    weights : str or os.PathLike, optional
+        The file of the weights that are not inside the program, when it is in another place.
+
+    Raises
+    ------
+    ProgramFileError
+        The file is missing, no program, damaged, or too large for the device.
+    """
+    data = file.read(path, weights=weights)
+    check_memory(data, Device(device_number(device)))
+    return Program(data, device)
 
 
 class Program(Caller):
@@ -51,11 +76,8 @@ class Program(Caller):
         self.device = Device(self.device_number)
         for name, function in data.functions.items():
             facts.check(function.facts, self.device_number, name)
-        self.weights = {
-            name: ascontiguous(asarray(weight.source, device=self.device))
-            for name, weight in data.weights.items()
-            if not name.startswith("state.")
-        }
+        kept = {n: w for n, w in data.weights.items() if not n.startswith("state.")}
+        self.weights = load(kept, self.device)
         self._bindings = {}
         self._copies = dict.fromkeys(self.functions, 0)
         self._lock = threading.Lock()
@@ -115,6 +137,18 @@ class Program(Caller):
         if self.data.state_tree is None:
             return dict(states)
         return tree.unflatten(self.data.state_tree, [states[name] for name in self.data.states])
+
+    def save(self, path, weights=None):
+        """Write the program to a `.gtp` file.
+
+        Parameters
+        ----------
+        path : str or os.PathLike
+        weights : str or os.PathLike, optional
+            A safetensors file for the weights, relative to the folder of `path`. Weights that are
+            mapped from this file (`map_safetensors`) stay where they are.
+        """
+        file.write(self.data, path, weights=weights)
 
     def close(self):
         """Give the weights and all free sessions back. Open sessions keep what they need."""

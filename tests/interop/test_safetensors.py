@@ -9,15 +9,16 @@ import pytest
 
 import gputensor as gt
 from gputensor._arrays import safetensors_file
+from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.safetensors_file import Part, SafetensorsFileError, mapping_of, write_file
-from tests.support.tensor_arrays import DTYPES, check_same, random_array
+from tests.support.tensor_arrays import check_same, random_array
 
 safetensors = pytest.importorskip("safetensors", reason="needs the safetensors package")
 
 
 def test_every_dtype_survives(tmp_path, rng):
     arrays = {
-        dtype.name: random_array(rng, (3, 5), dtype) for dtype in DTYPES if dtype != "complex128"
+        row.name: random_array(rng, (3, 5), row.numpy) for row in DTYPES if row.name != "complex128"
     }
     arrays["empty"] = np.zeros((0, 4), np.float32)
     tensors = {name: gt.asarray(a, device="host") for name, a in arrays.items()}

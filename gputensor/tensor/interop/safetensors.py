@@ -4,6 +4,7 @@ import os
 
 import numpy as np
 
+from gputensor._arrays.element_types import dtype_name
 from gputensor._arrays.safetensors_file import (
     TYPE_OF,
     Part,
@@ -109,7 +110,7 @@ def save_safetensors(tensors, path, *, metadata=None):
             raise TypeError(
                 f"save_safetensors: {name!r}: got {type(tensor).__name__}; expected a Tensor"
             )
-        if str(tensor.dtype) not in TYPE_OF:
+        if dtype_name(tensor.dtype) not in TYPE_OF:
             raise ValueError(
                 f"{name}: got dtype {tensor.dtype}; expected one of {', '.join(TYPE_OF)}"
             )
@@ -124,4 +125,4 @@ def tensor_part(name, tensor):
         return [numpy(tensor).reshape(-1).view(np.uint8)]
 
     nbytes = tensor.size * tensor.dtype.itemsize
-    return Part(name, TYPE_OF[str(tensor.dtype)], tensor.shape, nbytes, chunks)
+    return Part(name, TYPE_OF[dtype_name(tensor.dtype)], tensor.shape, nbytes, chunks)

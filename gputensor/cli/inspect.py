@@ -1,0 +1,142 @@
+"""``gputensor inspect``: what a program file holds. It opens no device and reads no weights."""
+
+import difflib
+import json
+
+from gputensor.cli.input_error import InputError
+from gputensor.errors import argument_error
+
+__all__ = ["register"]
+
+SECTIONS = ("metadata", "calls", "plan", "kernels", "weights")
+
+
+def register(subparsers):
+    """Add ``inspect`` to the command line."""
+    parser = subparsers.add_parser(
+        "inspect",
+        help="show what a program file holds",
+        description="Shows what a program file holds.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("file", metavar="FILE", help="a .gtp file")
+    parser.add_argument("--output", choices=("all", *SECTIONS), default="all")
+    parser.add_argument("--function", metavar="NAME", help="of this function only")
+    parser.add_argument(
+        "--diff", metavar="OTHER", help="how the file differs from this one; exit code 1 if it does"
+    )
+    parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Print the file, or the difference of two. Returns the exit code."""
+    found = facts_of(options.file, options)
+    if options.diff is None:
+        print(json.dumps(found) if options.json else as_text(found))
+        return 0
+    other = facts_of(options.diff, options)
+    lines = [as_text(facts).splitlines() for facts in (found, other)]
+    difference = list(difflib.unified_diff(*lines, options.file, options.diff, lineterm=""))
+    print(json.dumps({"diff": difference}) if options.json else "\n".join(difference), end="")
+    if difference and not options.json:
+        print()
+    return 1 if difference else 0
+
+
+def facts_of(path, options):
+    """Return the wanted sections of a file, by name."""
+    from gputensor.errors import ProgramFileError
+    from gputensor.programs.file import describe
+
+    try:
+        data, facts = describe(path)
+    except ProgramFileError as error:
+        raise InputError(error) from None
+    functions = data.functions
+    if options.function is not None:
+        if options.function not in functions:
+            raise argument_error(
+                InputError, "--function", options.function, f"one of {', '.join(functions)}"
+            )
+        functions = {options.function: functions[options.function]}
+    makers = {
+        "metadata": lambda: {**facts, **data.metadata},
+        "calls": lambda: calls_of(functions, data.states),
+        "plan": lambda: {name: plans_of(function) for name, function in functions.items()},
+        "kernels": lambda: {},
+        "weights": lambda: weights_of(functions, data, options.function is not None),
+    }
+    names = SECTIONS if options.output == "all" else (options.output,)
+    return {name: makers[name]() for name in names}
+
+
+def calls_of(functions, states):
+    from gputensor.programs.text import function_text
+
+    return {name: function_text(function, states) for name, function in functions.items()}
+
+
+def plans_of(function):
+    """Return the arena of a function at both ends of its dims."""
+    from gputensor.programs.dims import ends
+    from gputensor.programs.plan import plan
+
+    found = []
+    for sizes in ends(function.dims.values()):
+        made = plan(function, sizes)
+        found.append(
+            {
+                "sizes": sizes,
+                "arena": made.nbytes,
+                "lower_bound": made.lower_bound,
+                "sum": made.total,
+            }
+        )
+    return found
+
+
+def weights_of(functions, data, is_chosen):
+    """Return the weights, or those that the chosen functions read."""
+    from gputensor.programs.file import names_of
+
+    kept = names_of(functions.values(), ("weight", "constant")) if is_chosen else data.weights
+    return {
+        name: {"dtype": w.dtype, "shape": list(w.shape), "sha256": w.sha256}
+        for name, w in data.weights.items()
+        if name in kept
+    }
+
+
+def as_text(found):
+    """Return the sections as the lines that a person reads."""
+    parts = []
+    for section, facts in found.items():
+        lines = [f"{section}:"]
+        if section == "calls":
+            lines = ["\n\n".join(facts.values())]
+        elif section == "plan":
+            lines += [plan_line(name, made) for name, plans in facts.items() for made in plans]
+        elif section == "weights":
+            lines += [weight_line(name, weight) for name, weight in facts.items()] or ["  none"]
+        elif section == "kernels":
+            lines = ["kernels: none, they are compiled for the device when the program runs"]
+        else:
+            lines += [f"  {name}: {value}" for name, value in facts.items()]
+        parts.append("\n".join(lines))
+    return "\n\n".join(parts)
+
+
+def plan_line(name, made):
+    sizes = ", ".join(f"{dim}={size}" for dim, size in made["sizes"].items())
+    return (
+        f"  @{name}{f'({sizes})' if sizes else ''}: arena {made['arena']:,} bytes, "
+        f"lower bound {made['lower_bound']:,}, sum {made['sum']:,}"
+    )
+
+
+def weight_line(name, weight):
+    from gputensor.cli.value_text import type_of
+
+    return f"  {name}: {type_of(weight['dtype'], weight['shape'])}  {weight['sha256'][:16]}"
