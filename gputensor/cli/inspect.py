@@ -4,7 +4,8 @@ import difflib
 import json
 
 from gputensor.cli.input_error import InputError
-from gputensor.errors import argument_error
+from gputensor.cli.value_text import type_of
+from gputensor.errors import ProgramFileError, argument_error
 
 __all__ = ["register"]
 
@@ -47,7 +48,6 @@ def run(options):
 
 def facts_of(path, options):
     """Return the wanted sections of a file, by name."""
-    from gputensor.errors import ProgramFileError
     from gputensor.programs.file import describe
 
     try:
@@ -137,6 +137,4 @@ def plan_line(name, made):
 
 
 def weight_line(name, weight):
-    from gputensor.cli.value_text import type_of
-
     return f"  {name}: {type_of(weight['dtype'], weight['shape'])}  {weight['sha256'][:16]}"

@@ -9,9 +9,12 @@ import json
 import re
 import sys
 
+import numpy as np
+
+from gputensor._arrays.element_types import dtype_name
 from gputensor.cli.input_error import InputError
 from gputensor.cli.value_text import Reader, Writer, described, text_of, type_of
-from gputensor.errors import Described, DeviceError, argument_error
+from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
 
 __all__ = ["register"]
 
@@ -84,7 +87,6 @@ def run(options):
 
 def opened(options):
     """Return the program of --module on the device of --device."""
-    from gputensor.errors import ProgramFileError
     from gputensor.programs.program import load_program
 
     device = device_named(options.device)
@@ -199,8 +201,6 @@ def arrays_of(result):
 
 def expected_arrays(given, arrays):
     """Return the expected array of each result, None where it is ignored."""
-    from gputensor._arrays.element_types import dtype_name
-
     reader = Reader("--expected_output")
     texts = reader.texts(given)
     if not texts:
@@ -217,10 +217,6 @@ def expected_arrays(given, arrays):
 
 def differences(index, found, wanted, options):
     """Return one line when a result is not as expected, else none."""
-    import numpy as np
-
-    from gputensor._arrays.element_types import dtype_name
-
     kind = THRESHOLD_OF.get(dtype_name(found.dtype))
     same = (found == wanted) | ((found != found) & (wanted != wanted))
     if kind is not None and options.equality_mode == "approximate":

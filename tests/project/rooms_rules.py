@@ -47,9 +47,11 @@ LATE = {
     "gputensor/blas/tuning/tunable.py": 1,
     "gputensor/cli/blas.py": 2,  # a command loads what it runs
     "gputensor/cli/devices.py": 3,
+    "gputensor/cli/inspect.py": 4,
     "gputensor/cli/main.py": 1,
     "gputensor/cli/memory.py": 5,
     "gputensor/cli/operations.py": 1,
+    "gputensor/cli/run.py": 7,
     "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
 }
 MAX_FILES = 25
