@@ -36,7 +36,10 @@ _NAMES = {
         "iinfo int8 int16 int32 int64 isdtype uint8 uint16 uint32 uint64"
     ),
     "gputensor._arrays.promotion": "can_cast result_type",
-    "gputensor.errors": "DeviceError DriverError GpuTensorError OutOfMemoryError TraceError",
+    "gputensor.errors": (
+        "DeviceError DriverError GpuTensorError OutOfMemoryError ProgramError ProgramFileError "
+        "TraceError"
+    ),
     "gputensor.streams": (
         "Device Event ExternalStream Stream current_stream default_stream ordering set_stream "
         "stream synchronize"
@@ -66,7 +69,7 @@ _LATE = {
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": "group_norm layer_norm log_softmax logsumexp rms_norm softmax",
     "gputensor.nn.attention": "embedding rotary scaled_dot_product_attention",
-    "gputensor.programs": "Dim compile cond fori_loop jit scan spec while_loop",
+    "gputensor.programs": "Dim compile cond fori_loop jit load_program scan spec while_loop",
     "gputensor.tensor.histograms": "bincount digitize histogram",
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "

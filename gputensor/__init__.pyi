@@ -40,6 +40,8 @@ from gputensor.errors import DeviceError as DeviceError
 from gputensor.errors import DriverError as DriverError
 from gputensor.errors import GpuTensorError as GpuTensorError
 from gputensor.errors import OutOfMemoryError as OutOfMemoryError
+from gputensor.errors import ProgramError as ProgramError
+from gputensor.errors import ProgramFileError as ProgramFileError
 from gputensor.errors import TraceError as TraceError
 from gputensor.linalg.norms import norm as norm
 from gputensor.nn import group_norm as group_norm
@@ -56,6 +58,7 @@ from gputensor.programs import compile as compile
 from gputensor.programs import cond as cond
 from gputensor.programs import fori_loop as fori_loop
 from gputensor.programs import jit as jit
+from gputensor.programs import load_program as load_program
 from gputensor.programs import scan as scan
 from gputensor.programs import spec as spec
 from gputensor.programs import while_loop as while_loop

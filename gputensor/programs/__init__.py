@@ -7,6 +7,7 @@ from gputensor.programs.compile import compile, trace
 from gputensor.programs.control import cond, fori_loop, scan, while_loop
 from gputensor.programs.dims import Dim
 from gputensor.programs.jit import jit
+from gputensor.programs.program import load_program
 from gputensor.programs.tracing import spec
 
 __all__ = [
@@ -15,6 +16,7 @@ __all__ = [
     "cond",
     "fori_loop",
     "jit",
+    "load_program",
     "scan",
     "spec",
     "trace",

@@ -16,33 +16,19 @@ from math import prod
 import numpy as np
 
 from gputensor._alloc.foreign import device_memory
-from gputensor._arrays.element_types import DTYPES, dtype_name
+from gputensor._arrays.element_types import DTYPES
 from gputensor._arrays.safetensors_file import SafetensorsFileError, mapping_of
 from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
-from gputensor.programs import dims, tree
-from gputensor.programs.function import Weight
+from gputensor.programs import dims
 from gputensor.streams.queue import Device, current_stream
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, ascontiguous
 
-__all__ = ["check_memory", "from_tree", "host_bytes", "load", "with_hashes"]
+__all__ = ["check_memory", "host_bytes", "load", "with_hashes"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _lock = threading.Lock()
 _shared: "weakref.WeakValueDictionary[tuple, Tensor]" = weakref.WeakValueDictionary()
-
-
-def from_tree(weights):
-    """Return (name -> Weight, structure) of a tree of tensors or NumPy arrays.
-
-    >>> from_tree({"layers": [{"q": np.ones((2, 3))}]})[0]["layers.0.q"].shape
-    (2, 3)
-    """
-    leaves, structure = tree.flatten(weights, lambda leaf: isinstance(leaf, (Tensor, np.ndarray)))
-    found = {
-        name: Weight(name, dtype_name(leaf.dtype), tuple(leaf.shape), leaf) for name, leaf in leaves
-    }
-    return found, structure
 
 
 def host_bytes(weight):

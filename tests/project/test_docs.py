@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -81,15 +82,15 @@ def code_blocks(document):
 def shell_lines(document):
     """The commands of a document's shell blocks, with continued lines joined."""
     for language, block in code_blocks(document):
-        if language in ("sh", "bash", "console"):
-            for line in block.replace("\\\n", " ").splitlines():
+        for line in block.replace("\\\n", " ").splitlines():
+            if language in ("sh", "bash") or (language == "console" and line.startswith("$ ")):
                 yield line.removeprefix("$ ").split(" #")[0].strip()
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
 def test_commands_of_the_document_exist(document):
     for line in shell_lines(document):
-        words = [word for word in line.split() if not re.match(r"[A-Z_]+=", word)]
+        words = [word for word in shlex.split(line) if not re.match(r"[A-Z_]+=", word)]
         if words[:1] == ["make"]:
             missing = set(words[1:]) - targets()
             assert not missing, f"{line}: the Makefile has no {missing}"

@@ -153,15 +153,6 @@ def test_hashes_are_of_the_bytes_in_row_order(rng):
         assert found["w"].sha256 == hashlib.sha256(array.tobytes()).hexdigest()
 
 
-def test_names_come_from_the_tree(tmp_path):
-    layer = {"q": gt.ones((2, 3), device="host"), "k": np.zeros(4, np.int8)}
-    found, structure = weights.from_tree({"layers": [layer, layer], "head": gt.ones(1)})
-    assert list(found) == ["layers.0.q", "layers.0.k", "layers.1.q", "layers.1.k", "head"]
-    assert found["layers.1.k"].dtype == "int8" and found["layers.0.q"].shape == (2, 3)
-    gt.save_safetensors({"layers.0.q": layer["q"]}, tmp_path / "w")
-    assert list(weights.from_tree(gt.map_safetensors(tmp_path / "w"))[0]) == ["layers.0.q"]
-
-
 def test_program_larger_than_the_device_is_refused_before_anything_is_allocated(place):
     function = Function("f", {"n": Dim("n", 1 << 10, 1 << 40)})
     function.values = [Value("temporary", mul(("dim", "n"), 1 << 15))]
