@@ -213,11 +213,11 @@ def one_error(path):
     """Make every fault of a file a ProgramFileError of one line that names the file."""
     try:
         yield
-    except SafetensorsFileError as error:
-        raise ProgramFileError(str(error)) from None
-    except ProgramError as error:
-        name = os.fsdecode(path)
-        raise ProgramFileError(f"{name if name.isprintable() else ascii(name)}: {error}") from None
+    except (ProgramError, SafetensorsFileError) as error:
+        name, told = os.fsdecode(path), str(error)
+        name = name if name.isprintable() else ascii(name)
+        told = told if told.startswith(f"{name}: ") else f"{name}: {told}"
+        raise ProgramFileError(told) from None
 
 
 def read_program(file):
