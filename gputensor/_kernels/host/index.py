@@ -15,10 +15,15 @@ def run_arange(start, step, out):
     >>> run_arange(1.0, 0.5, out)
     >>> out
     array([1. , 1.5, 2. ], dtype=float32)
+    >>> out = np.empty(3, np.int8)
+    >>> run_arange(5, 2**64 - 1, out)
+    >>> out
+    array([5, 4, 3], dtype=int8)
     """
     steps = np.arange(out.shape[0], dtype=np.int64)
     if isinstance(start, int):
-        values = np.int64(start) + steps * np.int64(step)
+        start, step = (np.int64((value + 2**63) % 2**64 - 2**63) for value in (start, step))
+        values = start + steps * step
     else:
         values = start + steps.astype(np.float64) * step
     out[...] = cast(values, out.dtype)
