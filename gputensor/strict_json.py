@@ -10,13 +10,14 @@ import re
 __all__ = ["MOST_NESTED", "loads", "shown"]
 
 MOST_NESTED = 64
-STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
+# The end of the text ends a string, too: else every quote of a cut text would be tried as a start.
+STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 BRACKETS = bytes.maketrans(b"{}", b"[]")
 NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
 MOST_DIGITS = 20
 
 
-def loads(data, most_values):
+def loads(data, most_values, most_nested=MOST_NESTED):
     """Return the value of UTF-8 JSON text; ValueError, in one line, when it breaks a rule.
 
     Parameters
@@ -24,6 +25,8 @@ def loads(data, most_values):
     data : bytes
     most_values : int
         How many values (numbers, strings, objects ...) the text may hold.
+    most_nested : int
+        How deep they may be nested.
 
     >>> loads(b'{"a": [1, 2.5, null]}', 10)
     {'a': [1, 2.5, None]}
@@ -35,8 +38,8 @@ def loads(data, most_values):
     # Commas and colons inside strings count as well: an upper bound is all that is needed.
     if data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{") >= most_values:
         raise ValueError(f"got more than {most_values} values; expected fewer")
-    if is_nested_deeper(data, MOST_NESTED):
-        raise ValueError(f"values are nested deeper than {MOST_NESTED} levels")
+    if is_nested_deeper(data, most_nested):
+        raise ValueError(f"values are nested deeper than {most_nested} levels")
     try:
         text = data.decode("utf-8")
         value = json.loads(

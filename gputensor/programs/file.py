@@ -92,7 +92,7 @@ def program_text(data, tables):
     if len(text) > MOST_PROGRAM:
         raise ValueError(f"program: got {len(text)} bytes; expected at most {MOST_PROGRAM}")
     try:
-        loads(text, MOST_VALUES)
+        loads(text, MOST_VALUES, function_json.MAX_DEPTH)
     except ValueError as error:
         raise ValueError(f"program: {error}") from None
     return text
@@ -241,7 +241,7 @@ def read_program(file):
             ProgramFileError, "program", Described(f"SHA-256 {found}"), "that of the metadata"
         )
     try:
-        plain = loads(text, MOST_VALUES)
+        plain = loads(text, MOST_VALUES, function_json.MAX_DEPTH)
     except ValueError as error:
         raise ProgramFileError(f"program: {error}") from None
     data = function_json.from_json(plain)

@@ -8,11 +8,7 @@ and memory are proportional to the text. It checks types and limits; verify.py c
 
 from __future__ import annotations
 
-import json
 import math
-import re
-
-import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import Described, ProgramFileError, argument_error
@@ -30,9 +26,8 @@ from gputensor.programs.function import (
     Weight,
 )
 
-__all__ = ["from_json", "function_from_json", "function_to_json", "parse", "to_json"]
+__all__ = ["from_json", "function_from_json", "function_to_json", "to_json"]
 
-MAX_BYTES = 64 << 20
 MAX_DEPTH = 128  # a formula of 64 steps in a region nests deeper than 64
 MAX_REGIONS = 16
 MAX_CALLS = 10**6
@@ -41,59 +36,6 @@ MAX_PARTS = 128  # dims, ints and operations of one integer of the form
 MAX_NAME = 1024
 MAX_TEXT = 1 << 16  # of an attribute
 _DTYPES = frozenset(row.name for row in DTYPES)
-_NO_BRACKETS = bytes(code for code in range(256) if code not in b'[]{}"')
-
-
-def parse(data):
-    """Return what JSON text (bytes) holds, or raise `ProgramFileError`.
-
-    Refuses more than 128 levels, ints of more than 20 digits, NaN and keys that come twice.
-    """
-    if len(data) > MAX_BYTES:
-        _refuse("json", Described(f"{len(data)} bytes"), f"at most {MAX_BYTES}")
-    if _depth(data) > MAX_DEPTH:
-        _refuse("json", Described("deeper nesting"), f"at most {MAX_DEPTH} levels")
-    try:
-        return json.loads(
-            data.decode("utf-8"),
-            parse_int=_int_of,
-            parse_float=_float_of,
-            parse_constant=_float_of,
-            object_pairs_hook=_object_of,
-        )
-    except ProgramFileError:
-        raise
-    except (ValueError, RecursionError) as error:
-        got = Described(type(error).__name__)
-        raise argument_error(ProgramFileError, "json", got, "JSON in UTF-8") from None
-
-
-def _depth(data):
-    """How deep the brackets outside of strings nest; found without recursion."""
-    plain = data.replace(rb"\\", b"").replace(rb"\"", b"")
-    brackets = re.sub(rb'"[^"]*"', b"", plain.translate(None, _NO_BRACKETS))
-    codes = np.frombuffer(brackets, np.uint8)
-    steps = np.where((codes == ord("[")) | (codes == ord("{")), 1, -1)
-    return int(np.cumsum(steps).max(initial=0))
-
-
-def _int_of(digits):
-    if len(digits) > 21:
-        _refuse("json", Described(f"an int of {len(digits)} digits"), "at most 20")
-    return int(digits)
-
-
-def _float_of(digits):
-    if len(digits) > 64 or not math.isfinite(float(digits)):
-        _refuse("json", Described(repr(digits[:32])), "a finite number of at most 64 digits")
-    return float(digits)
-
-
-def _object_of(pairs):
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        _refuse("json", Described("an object with a key twice"), "each key once")
-    return found
 
 
 def _refuse(path, got, rule):

@@ -1,4 +1,3 @@
-
 from gputensor._alloc.config.settings import Setting
 
 def has_own_fractions() -> bool: ...

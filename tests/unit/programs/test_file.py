@@ -320,9 +320,9 @@ def test_program_with_a_fault_is_refused(tmp_path, whole):
         (b'{"a":1,"a":2}', "'a' comes twice"),
         (b"\xff", "not UTF-8"),
         (b'{"a":NaN}', "got NaN"),
-        (nested(64), "nested deeper than 64"),
-        (nested(10**6), "nested deeper than 64"),
-        (b"[" * 10**6, "nested deeper than 64"),
+        (nested(128), "nested deeper than 128"),
+        (nested(10**6), "nested deeper than 128"),
+        (b"[" * 10**6, "nested deeper than 128"),
         (b"[" + b"0," * 2**23 + b"0]", "more than 8388608 values"),
     ]:
         assert_refused(tmp_path, put_together(whole, text), told)
@@ -365,7 +365,7 @@ def test_file_stays_as_it_was_when_writing_fails(tmp_path, whole):
 def changed_depth(data):
     """The program with metadata that no reader would take."""
     deep = ()
-    for _ in range(70):
+    for _ in range(140):
         deep = (deep,)
     data.metadata["deep"] = deep
     return data

@@ -11,7 +11,7 @@ from tests.support.programs.example_function import example_program
 
 
 def there_and_back(program):
-    return form.from_json(form.parse(json.dumps(form.to_json(program), allow_nan=False).encode()))
+    return form.from_json(json.loads(json.dumps(form.to_json(program), allow_nan=False)))
 
 
 def test_a_program_comes_back():
@@ -83,29 +83,3 @@ def test_unknown_fields_of_later_versions_are_ignored():
     data["more"] = 1
     data["functions"]["decode"]["values"][0]["align"] = 64
     assert form.from_json(data) == example_program()
-
-
-@pytest.mark.parametrize(
-    ("data", "text"),
-    [
-        (b"[" * 100_000, "json: got deeper nesting; expected at most 128 levels"),
-        (b'{"a":' * 100_000, "at most 128 levels"),
-        (b'["' + b'\\"' * 100_000, "json: got JSONDecodeError"),
-        (b"[" + b"9" * 100_000 + b"]", "an int of 100000 digits"),
-        (b"[1" + b"0" * 90 + b".0]", "a finite number"),
-        (b"[NaN]", "got 'NaN'; expected a finite number"),
-        (b"[1e999]", "got '1e999'"),
-        (b'{"a":1,"a":2}', "an object with a key twice"),
-        (b"\xff\xfe", "json: got UnicodeDecodeError; expected JSON in UTF-8"),
-        (b"", "json: got JSONDecodeError"),
-    ],
-)
-def test_hostile_text_is_refused(data, text):
-    with pytest.raises(ProgramFileError) as caught:
-        form.parse(data)
-    assert text in str(caught.value) and "\n" not in str(caught.value)
-
-
-def test_brackets_inside_of_strings_do_not_nest():
-    text = "[" * 100 + '\\" \\\\' + "]" * 3
-    assert form.parse(json.dumps([text]).encode()) == [text]
