@@ -81,7 +81,7 @@ def calls_of(functions, states):
 def plans_of(function):
     """Return the arena of a function at both ends of its dims."""
     from gputensor.programs.dims import ends
-    from gputensor.programs.plan import plan
+    from gputensor.programs.passes.plan import plan
 
     found = []
     for sizes in ends(function.dims.values()):
