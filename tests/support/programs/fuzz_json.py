@@ -19,6 +19,7 @@ from gputensor.programs.passes.plan_check import check_plan
 from gputensor.programs.text import program_text
 from gputensor.programs.tree import flatten
 from gputensor.programs.verify import verify_program
+from gputensor.strict_json import loads
 from tests.support.programs.example_function import example_program
 from tests.support.programs.random_functions import random_function
 
@@ -109,10 +110,21 @@ def mutated_bytes(rng, text):
     return bytes(text)
 
 
+def read(text):
+    """The JSON of a program, as a file holds it."""
+    return loads(text, 10**7, form.MAX_DEPTH)
+
+
 def take(text):
     """Read, verify and use one program; whether it was taken. Any other end is an error."""
     try:
-        program = form.from_json(form.parse(text))
+        plain = read(text)
+    except ValueError as error:
+        if "\n" in str(error) or len(str(error)) > MAX_MESSAGE:
+            raise AssertionError(f"not one short line: {str(error)[:3000]!r}") from error
+        return False
+    try:
+        program = form.from_json(plain)
         verify_program(program)
         for function in program.functions.values():
             for sizes in forms.ends(function.dims.values()):
@@ -123,7 +135,7 @@ def take(text):
             raise AssertionError(f"not one short line: {message[:3000]!r}") from error
         return False
     program_text(program)
-    again = form.from_json(form.parse(json.dumps(form.to_json(program)).encode()))
+    again = form.from_json(read(json.dumps(form.to_json(program)).encode()))
     assert repr(again) == repr(program)
     return True
 
