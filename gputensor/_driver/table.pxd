@@ -157,13 +157,12 @@ cdef struct Driver:
     status_t (*function_occupancy)(void* self, uint64_t function, int threads,
                                    size_t shared_nbytes, int* blocks) noexcept nogil
 
-    # Graphs after their capture. graph_nodes: the nodes, in the order of their capture; `count` says
-    # how many there are, and at most `capacity` are written. graph_node_get: the parameters of a
-    # node as 8-byte words, the kind first (graph_node.h); `nbytes` says how many bytes that are, and
-    # nothing is written when they exceed `capacity`. graph_node_set: other parameters for the node
-    # of an executable that was made from the node's graph, for launches to come; what names work of
-    # another kind is refused. graph_update: the same for all nodes at once, by another graph with
-    # the same nodes.
+    # Graphs after their capture. graph_nodes: the nodes, in the order of their capture; `count` is
+    # their number, and at most `capacity` are written. graph_node_get: the parameters of a node as
+    # 8-byte words, the kind first (graph_node.h); `nbytes` is their size, and nothing is written
+    # when it exceeds `capacity`. graph_node_set: new parameters for a node of an executable made
+    # from the node's graph, for later launches; parameters of another kind of work are refused.
+    # graph_update: the same for all nodes at once, from another graph with the same nodes.
     status_t (*graph_nodes)(void* self, uint64_t graph, uint64_t* nodes, int capacity,
                             int* count) noexcept nogil
     status_t (*graph_node_get)(void* self, uint64_t graph, uint64_t node, void* words,

@@ -248,7 +248,8 @@ def log_softmax(x, axis=-1, *, dtype=None):
     array([[-0.6931472, -0.6931472]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "log_softmax")
-    return along_rows("log_softmax", kept_formula(("log_softmax",)), [a], axes_mask(axis, a.ndim_, "log_softmax"),
+    return along_rows("log_softmax", kept_formula(("log_softmax",)), [a],
+                      axes_mask(axis, a.ndim_, "log_softmax"),
                       result_code(a, "log_softmax", dtype), False)[0]
 
 
@@ -259,7 +260,8 @@ def logsumexp(x, axis=-1, *, keepdims=False):
     0.6931471824645996
     """
     cdef Tensor a = tensor_argument(x, "logsumexp")
-    result = along_rows("logsumexp", kept_formula(("logsumexp",)), [a], axes_mask(axis, a.ndim_, "logsumexp"),
+    result = along_rows("logsumexp", kept_formula(("logsumexp",)), [a],
+                        axes_mask(axis, a.ndim_, "logsumexp"),
                         result_code(a, "logsumexp", None),
                         flag_argument(keepdims, "logsumexp", "keepdims"))[0]
     if a.size_ == 0 and (<Tensor>result).size_:
@@ -330,8 +332,9 @@ def _attention_trees(scale, is_causal, window, cap, mask, length):
     return _masked_softmax(x)
 
 
-cdef dict TREES = {"softmax": _softmax_trees, "attention": _attention_trees, "log_softmax": _log_softmax_trees,
-                   "logsumexp": _logsumexp_trees, "norm": _norm_trees}
+cdef dict TREES = {"softmax": _softmax_trees, "attention": _attention_trees,
+                   "log_softmax": _log_softmax_trees, "logsumexp": _logsumexp_trees,
+                   "norm": _norm_trees}
 
 
 def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):

@@ -114,6 +114,27 @@ def test_argument_errors_are_made_by_the_helper(folder):
                 assert any(known in text for known in BY_HAND.get(name, ())), f"{name}: {text}"
 
 
+LITERALS = r"""(?:\s*f?"(?:[^"\\\n]|\\.)*")+"""
+WRITTEN = re.compile(
+    rf"raise (?:ValueError|TypeError|IndexError|BufferError|OverflowError)\(({LITERALS})"
+)
+# Texts that frame another error or name what has no value.
+FRAMES = ("{path}, line {number}: {error}", "header: {error}", "entry {shown(name)} {fault}")
+NO_VALUE = ("is not a regular file", "the header is not", "header: __metadata__ is not")
+
+
+@pytest.mark.parametrize("folder", ["_arrays", "_driver", "blas", "streams", "tensor"])
+def test_errors_written_out_have_the_same_form(folder):
+    count = 0
+    for path in rules.files(ROOT, (".py", ".pyx", ".pxi"), (f"gputensor/{folder}",)):
+        for match in WRITTEN.finditer(path.read_text()):
+            text = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match[1]))
+            if not text.startswith(NO_VALUE) and text not in FRAMES:
+                assert re.search("got .*; expected ", text), f"{path.relative_to(ROOT)}: {text}"
+                count += 1
+    assert count or folder == "streams"  # which has the helper only
+
+
 def test_a_value_is_shown_by_its_repr_and_a_wrong_type_by_its_name():
     assert str(argument_error(ValueError, "n", "3", "an int")) == "n: got '3'; expected an int"
     assert str(argument_error(TypeError, "n", "3", "an int")) == "n: got str; expected an int"

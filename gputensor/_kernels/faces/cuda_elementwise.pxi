@@ -185,7 +185,7 @@ cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
 cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout* layout,
                      ElementwiseParameters* parameters) except -1:
     cdef int i, unroll, loads = 0
-    cdef uint64_t key, function, threads
+    cdef uint64_t key, function, threads, units
     cdef void* found
     key = plan.op | plan.compute << 7 | plan.out << 12
     for i in range(3):
@@ -204,9 +204,9 @@ cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout
     for i in range(3):
         parameters.inputs[i] = layout.ptrs[i]
     threads = <uint64_t>parameters.units + parameters.tail
-    return launch_kernel(device, stream, function,
-                         <uint32_t>((threads + CUDA_ELEMENTWISE_BLOCK * unroll - 1) // (CUDA_ELEMENTWISE_BLOCK * unroll)), CUDA_ELEMENTWISE_BLOCK, 0,
-                         parameters, elementwise_nbytes(plan.rank))
+    units = <uint64_t>(CUDA_ELEMENTWISE_BLOCK * unroll)
+    return launch_kernel(device, stream, function, <uint32_t>((threads + units - 1) // units),
+                         CUDA_ELEMENTWISE_BLOCK, 0, parameters, elementwise_nbytes(plan.rank))
 
 
 cdef void* cuda_elementwise_add_kernel(uint64_t key, const Plan* plan, int unroll) except NULL:

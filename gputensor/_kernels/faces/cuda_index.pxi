@@ -54,8 +54,8 @@ cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, do
     parameters.integer_start = integer_start
     parameters.integer_step = integer_step
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         <uint32_t>((out.shape[0] + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK), CUDA_INDEX_BLOCK, 0, &parameters,
-                         sizeof(parameters))
+                         <uint32_t>((out.shape[0] + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK),
+                         CUDA_INDEX_BLOCK, 0, &parameters, sizeof(parameters))
 
 
 cdef int cuda_gather(int device, uint64_t stream, Operand* out, Operand* source_operand,
@@ -143,8 +143,8 @@ cdef int move_by(int form, int device, uint64_t stream, const Operand* small, co
         else:
             wide_whole.strides[axis] = whole.strides[axis - ndim + count]
     merge(&layout, small, &wide_whole, &wide_index)
-    return cuda_index_launch(form, device, stream, &layout, dtype_itemsize(small.dtype), index.dtype,
-                  parameters)
+    return cuda_index_launch(form, device, stream, &layout, dtype_itemsize(small.dtype),
+                             index.dtype, parameters)
 
 
 cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
@@ -160,7 +160,7 @@ cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
 
 
 cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout, int itemsize,
-                int index_dtype, IndexParameters* parameters) except -1:
+                           int index_dtype, IndexParameters* parameters) except -1:
     cdef Layout rest
     cdef uint64_t key
     cdef void* found
@@ -171,12 +171,13 @@ cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout
     key = ((itemsize << 5 | index_dtype) << 5 | layout.ndim) << 3 | form
     found = kernel_find(cuda_index_kernels, key)
     if found == NULL:
-        found = cuda_index_kernels.add(key, programs.index(form, itemsize, index_dtype, layout.ndim))
+        program = programs.index(form, itemsize, index_dtype, layout.ndim)
+        found = cuda_index_kernels.add(key, program)
     parameters.small = layout.ptrs[OUT]
     parameters.whole = layout.ptrs[0]
     parameters.index = layout.ptrs[1]
     parameters.count = <uint32_t>layout_size(layout)
     layout_axes(layout, parameters.axes)
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK, 0, parameters,
-                         sizeof(IndexParameters))
+                         (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK,
+                         CUDA_INDEX_BLOCK, 0, parameters, sizeof(IndexParameters))

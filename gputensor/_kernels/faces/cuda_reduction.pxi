@@ -181,8 +181,9 @@ cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division
         allocator_free(block)
 
 
-cdef int cuda_reduction_launch(int device, uint64_t stream, const Variant* variant, const Division* division,
-                ReductionParameters* parameters) except -1:
+cdef int cuda_reduction_launch(int device, uint64_t stream, const Variant* variant,
+                               const Division* division,
+                               ReductionParameters* parameters) except -1:
     cdef uint64_t key
     cdef void* found
     parameters.chunk = division.chunk

@@ -18,8 +18,8 @@ cdef class RowFormula:
     cdef list owned
 
 # Queues the formula on operands of one shape: those that it loads, then its results. The last
-# `row_ndim` axes are the columns, along which a result without columns has extent 1 and stride 0. No
-# operand is a scalar, and the shape has elements. Values are float64 where an operand is, else float32. A
-# result may be an operand with the same layout; any other overlap is the caller's to avoid.
+# `row_ndim` axes are the columns, along which a result without columns has extent 1 and stride 0.
+# No operand is a scalar, and the shape has elements. Values are float64 where an operand is, else
+# float32. A result may be an operand with the same layout; the caller avoids any other overlap.
 cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
                      int row_ndim) except -1

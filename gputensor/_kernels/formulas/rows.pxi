@@ -70,8 +70,8 @@ cdef inline int64_t magnitude(int64_t x) noexcept nogil:
 
 
 # The axes [first, last) of the operands, without those of one element, those that operand `by`
-# walks in the smallest steps first (below 0: the last first), neighbours that every operand walks as
-# one merged.
+# walks in the smallest steps first (below 0: the last first), neighbours that every operand walks
+# as one merged.
 cdef int merge_axes(int count, const Operand* operands, int first, int last, int by,
                     RowAxis* axes) noexcept nogil:
     cdef int n = 0, merged = 0, i, j, k
@@ -123,7 +123,8 @@ cdef inline int64_t power_above(int64_t at_least) noexcept nogil:
 
 
 # How each operand is read, and in how many elements at once.
-cdef void choose_modes(RowVariant* variant, int loads, const RowParameters* parameters) noexcept nogil:
+cdef void choose_modes(RowVariant* variant, int loads,
+                       const RowParameters* parameters) noexcept nogil:
     cdef int k, d, nbytes, largest = 1, vector = 8
     cdef bint is_constant
     cdef int64_t together = parameters.columns

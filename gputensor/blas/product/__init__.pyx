@@ -6,8 +6,8 @@ from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, DT_UINT8, Operand,
-    dtype_is_complex, dtype_is_half, dtype_itemsize,
+    DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, DT_UINT8,
+    MAX_NDIM, Operand, dtype_is_complex, dtype_is_half, dtype_itemsize,
 )
 from gputensor._driver.registry cimport device_facts, driver_get
 from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, Driver, status_t
@@ -29,7 +29,7 @@ from gputensor.blas.kernels cimport (
     pad_nbytes, relayout_launch,
 )
 from gputensor.blas.libraries cimport (
-    BLAS_ARCH_MISMATCH, BLAS_INVALID_VALUE, BLAS_NOT_SUPPORTED, BLAS_OK, COMPUTE_32F,
+    BLAS_ARCH_MISMATCH, BLAS_INVALID_VALUE, BLAS_NOT_SUPPORTED, COMPUTE_32F,
     COMPUTE_32F_EMULATED_16BFX9, COMPUTE_32I, LIBRARY_AUTO, OP_C, OP_N, OP_T, SCALE_BLOCK_128,
     SCALE_OUTER_VECTOR, SCALE_TENSOR, SCALE_VECTOR_128, Temporaries, give_back,
     preferred_library, take_memory, take_memory_if_any, take_operand, temporaries_init,
@@ -37,10 +37,10 @@ from gputensor.blas.libraries cimport (
 )
 from gputensor.blas.libraries.gemm cimport factor_object, integer_factor, split_integer
 from gputensor.blas.plan cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, DETERMINISTIC, FP16_ACCUMULATION,
-    PREPARE_BATCH, PREPARE_INNER, PREPARE_NO_DIMENSION, PREPARE_OUT_REPEATS, PREPARE_OUT_SHAPE,
-    PRODUCT_AS_IT_IS, PRODUCT_DETERMINISTIC, PRODUCT_FACTORS, PRODUCT_FAST_ACCUMULATION,
-    PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Plan, Product,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, COPY_A, COPY_ADDEND, COPY_B, COPY_OUT, DETERMINISTIC,
+    FP16_ACCUMULATION, PREPARE_BATCH, PREPARE_INNER, PREPARE_NO_DIMENSION, PREPARE_OUT_REPEATS,
+    PREPARE_OUT_SHAPE, PRODUCT_AS_IT_IS, PRODUCT_DETERMINISTIC, PRODUCT_FACTORS,
+    PRODUCT_FAST_ACCUMULATION, PRODUCT_POINTERS, PRODUCT_REDUCED_REDUCTION, Plan, Product,
     allows_reduced_reduction, check_out, compact, compute_type, extent_of, prepare,
     product_alignments,
 )

@@ -8,16 +8,18 @@ cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
                           const Operand* out) except -1:
     shapes = f"{shape_text(a)} @ {shape_text(b)}"
     if status == PREPARE_NO_DIMENSION:
-        raise ValueError(f"a product needs operands of one dimension or more: {shapes}")
+        raise ValueError(f"operands: got shapes {shapes}; expected one dimension or more")
     if status == PREPARE_INNER:
-        raise ValueError(f"the inner dimensions of a product differ: {shapes}")
+        raise ValueError(f"operands: got shapes {shapes}; expected equal inner dimensions")
     if status == PREPARE_BATCH:
-        raise ValueError(f"the batch dimensions of a product do not broadcast: {shapes}")
+        raise ValueError(f"operands: got shapes {shapes}; expected batch dimensions that broadcast")
     if status == PREPARE_OUT_SHAPE:
-        raise ValueError(f"out has shape {shape_text(out)}, which is not that of {shapes}")
+        raise ValueError(f"out: got shape {shape_text(out)}; expected that of {shapes}")
     if status == PREPARE_OUT_REPEATS:
-        raise ValueError("out has elements with more than one index (a stride of 0)")
-    raise ValueError(f"the product {shapes} would have too many dimensions")
+        raise ValueError("out: got elements with more than one index (a stride of 0); expected one "
+                         "place in memory for each")
+    raise ValueError(f"operands: got shapes {shapes}; expected a result of at most {MAX_NDIM} "
+                     "dimensions")
 
 
 cdef int check_extents(const Operand* out, const Operand* other, str name) except -1:
@@ -26,8 +28,8 @@ cdef int check_extents(const Operand* out, const Operand* other, str name) excep
     extent_of(other, &other_low, &other_high)
     if low < other_high and other_low < high:
         if may_overlap(view_of(out), view_of(other)):
-            raise ValueError(f"out shares memory with {name}; a product cannot be written over its "
-                             f"operand")
+            raise ValueError(f"out: got memory that it shares with {name}; expected memory apart "
+                             "from the operands")
     return 0
 
 
@@ -45,7 +47,8 @@ cdef tuple view_of(const Operand* operand):
 # Raises the TypeError of check_types.
 cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1:
     names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
-    raise TypeError(f"no product takes and gives these element types (a, b, out): {names}")
+    raise TypeError(f"dtypes (a, b, out): got {names}; expected element types that a product takes "
+                    "and gives")
 
 
 # Raises TypeError for element types that no product takes and gives.

@@ -52,7 +52,8 @@ cdef Step* add_step(Steps* steps, int operation, int count) noexcept nogil:
     return step
 
 
-cdef void fp8_copies_add_copy(Steps* steps, const Operand* source, const Operand* target) noexcept nogil:
+cdef void fp8_copies_add_copy(Steps* steps, const Operand* source,
+                              const Operand* target) noexcept nogil:
     cdef Step* step = add_step(steps, OP_COPY, 1)
     step.inputs[0], step.target = source[0], target[0]
 
@@ -94,7 +95,8 @@ cdef bint lies_well(const Side* side, int64_t padded_rows, int64_t padded_k) noe
         return False
     if matrix.strides[1] != 1:
         return False
-    return side.rows == 1 or (matrix.strides[0] % FP8_COPIES_ALIGNMENT == 0 and matrix.strides[0] >= side.k)
+    return side.rows == 1 or (matrix.strides[0] % FP8_COPIES_ALIGNMENT == 0
+                              and matrix.strides[0] >= side.k)
 
 
 # The matrix with lines of padded_k terms at multiples of 16 bytes, zeros after the k-th.
@@ -141,7 +143,8 @@ cdef Operand stretched(const Side* side, int64_t lines, int64_t columns) noexcep
 cdef bint scale_lies_well(const Side* side, int64_t lines, int64_t columns, int64_t line_stride,
                           int64_t column_stride) noexcept nogil:
     cdef const Operand* scale = &side.scale
-    return (scale.shape[0] == lines and scale.shape[1] == columns and scale.ptr % FP8_COPIES_ALIGNMENT == 0
+    return (scale.shape[0] == lines and scale.shape[1] == columns
+            and scale.ptr % FP8_COPIES_ALIGNMENT == 0
             and (lines == 1 or scale.strides[0] == line_stride)
             and (columns == 1 or scale.strides[1] == column_stride))
 

@@ -46,22 +46,22 @@ cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
     cdef int axis
     if a.ndim != 2 or b.ndim != 3 or a.shape[1] != b.shape[1]:
         raise ValueError(
-            f"grouped_matmul: tokens of shape {shape_of(a)} do not go with weights of shape "
-            f"{shape_of(b)}; (tokens, k) and (groups, k, n) are needed")
+            f"grouped_matmul: weights: got shape {shape_of(b)} for tokens of shape {shape_of(a)}; "
+            "expected (groups, k, n) for (tokens, k)")
     if offsets is not NULL and (offsets.ndim != 1 or offsets.shape[0] != b.shape[0]):
-        raise ValueError(f"grouped_matmul: offsets has shape {shape_of(offsets)}; one for each of "
-                         f"the {b.shape[0]} groups is needed")
+        raise ValueError(f"grouped_matmul: offsets: got shape {shape_of(offsets)}; expected one "
+                         f"for each of the {b.shape[0]} groups")
     if out.ndim != 2 or out.shape[0] != a.shape[0] or out.shape[1] != b.shape[2]:
-        raise ValueError(f"grouped_matmul: out has shape {shape_of(out)}; the result has "
-                         f"({a.shape[0]}, {b.shape[2]})")
+        raise ValueError(f"grouped_matmul: out: got shape {shape_of(out)}; expected "
+                         f"({a.shape[0]}, {b.shape[2]}), that of the result")
     for axis in range(2):
         if out.shape[axis] > 1 and out.strides[axis] == 0 and out.shape[1 - axis]:
-            raise ValueError("grouped_matmul: out has elements with more than one index (a stride "
-                             "of 0)")
+            raise ValueError("grouped_matmul: out: got elements with more than one index (a stride "
+                             "of 0); expected one place in memory for each")
     for axis in range(3):
         if b.shape[axis] > MAX_SIZE or a.shape[0] > MAX_SIZE:
-            raise ValueError(f"grouped_matmul: tokens of shape {shape_of(a)} and weights of shape "
-                             f"{shape_of(b)}; int32 offsets and sizes reach 2**31 - 1")
+            raise ValueError(f"grouped_matmul: tokens and weights: got shapes {shape_of(a)} and "
+                             f"{shape_of(b)}; expected sizes of at most 2**31 - 1")
     if a.dtype != b.dtype or not (a.dtype == DT_FLOAT32 or dtype_is_half(a.dtype)):
         raise_for_types(a, b, out)
     if out.dtype != a.dtype and out.dtype != DT_FLOAT32:

@@ -79,7 +79,7 @@ cdef int matmul_place_result(Task* task) except -1:
 
 
 cdef void matmul_add_copy(Task* task, int operation, const Operand* source,
-                   const Operand* target) noexcept nogil:
+                          const Operand* target) noexcept nogil:
     cdef Copy* copy = &task.copies[task.copy_count]
     copy.operation = operation
     copy.source = source[0]

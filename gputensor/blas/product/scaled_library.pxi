@@ -49,7 +49,8 @@ cdef bint line_fits(const Operand* out, int line, int across, int64_t step) noex
                  or (out.strides[across] % step == 0 and out.strides[across] >= out.shape[line])))
 
 
-cdef int scaled_library_place_result(ScaledTask* task, int dtype, int64_t step, int* line) except -1:
+cdef int scaled_library_place_result(ScaledTask* task, int dtype, int64_t step,
+                                     int* line) except -1:
     """Whether the library writes into out; `line` is the axis that its lines lie along."""
     cdef const Operand* out = &task.out
     if out.dtype == dtype:

@@ -21,8 +21,8 @@ from gputensor.streams.order cimport (
     capture_finished, capture_owe, capture_started, capture_wait_before, captures_active,
     current_device, current_handle, current_tracer, device_text, enter_stream, event_behind,
     event_return, event_take, graph_stream_peers, graph_stream_release, graph_stream_waited,
-    is_tracing, leave, ordering_is_manual, raise_closed, stream_wait_stream, wait_begun, wait_for_held,
-    wait_succeeded, wait_succeeded_for_all,
+    is_tracing, leave, ordering_is_manual, raise_closed, stream_wait_stream, wait_begun,
+    wait_for_held, wait_succeeded, wait_succeeded_for_all,
 )
 from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stream_argument
 

@@ -20,10 +20,11 @@ from gputensor._driver.table cimport (
 )
 from gputensor.streams.order cimport (
     NO_DEVICE, UseLog, capture_joined, capture_joining, captures_active, current_device,
-    current_handle, current_stream_object, current_tracer, device_text, enter_device, enter_stream, event_return,
-    event_take, is_tracing, leave, make_device_current, make_stream_current, order_read, order_write,
-    parse_device, raise_closed, raise_for_order, resolve_device, stream_wait_stream, use_log_drop,
-    use_log_init, wait_begun, wait_succeeded, wait_succeeded_for_all,
+    current_handle, current_stream_object, current_tracer, device_text, enter_device, enter_stream,
+    event_return, event_take, is_tracing, leave, make_device_current, make_stream_current,
+    order_read, order_write, parse_device, raise_closed, raise_for_order, resolve_device,
+    stream_wait_stream, use_log_drop, use_log_init, wait_begun, wait_succeeded,
+    wait_succeeded_for_all,
 )
 
 from gputensor.errors import Described, DeviceError, argument_error, raise_for_status

@@ -129,7 +129,7 @@ def out_argument(out, Tensor like, tuple shape, dtype, str name):
     >>> out_argument(gt.zeros(2, device="host"), gt.zeros(3, device="host"), (3,), "int8", "roll")
     Traceback (most recent call last):
         ...
-    ValueError: roll: out has shape (2,); the result has (3,)
+    ValueError: roll: out: got shape (2,); expected (3,), that of the result
     """
     cdef int64_t[16] extents
     cdef int ndim = shape_argument(shape, extents)

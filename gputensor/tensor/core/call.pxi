@@ -107,9 +107,9 @@ cdef int broadcast_shape(int64_t* shape, int ndim, Tensor a, str name) except -1
         if shape[i + shift] == 1:
             shape[i + shift] = a.shape_[i]
         elif a.shape_[i] != 1 and a.shape_[i] != shape[i + shift]:
-            raise ValueError(f"{name}: shape {a.shape} does not broadcast with "
-                             f"{tuple([shape[k] for k in range(ndim)])}: extents must be equal "
-                             "or 1")
+            raise ValueError(f"{name}: shapes: got {a.shape} and "
+                             f"{tuple([shape[k] for k in range(ndim)])}, which do not broadcast; "
+                             "expected extents that are equal or 1")
     return ndim
 
 
@@ -134,14 +134,15 @@ cdef int choose_dtypes(int op, str name, int common, int rule, int* compute,
                        int* result) except -1:
     cdef int kind = dtype_kind(common)
     if kind == KIND_SMALL and rule != RULE_WHERE and op != OP_COPY:
-        raise TypeError(f"{name}: {DTYPES[common].name} is a type for storage; convert the "
-                        "tensor with astype first")
+        raise TypeError(f"{name}: dtype: got {DTYPES[common].name}, a type for storage; expected "
+                        "one that computes (convert the tensor with astype)")
     compute[0] = common
     if rule == RULE_FLOAT or rule == RULE_CLASSIFY:
         if kind < KIND_FLOAT:
             compute[0] = DT_FLOAT32
     elif rule == RULE_BITS and kind >= KIND_FLOAT:
-        raise TypeError(f"{name}: bool and integer dtypes are allowed, not {DTYPES[common].name}")
+        raise TypeError(f"{name}: dtype: got {DTYPES[common].name}; expected bool or an integer "
+                        "dtype")
     elif rule == RULE_LOGICAL:
         compute[0] = DT_BOOL
     result[0] = compute[0]
@@ -168,8 +169,8 @@ cdef int common_dtype(str name, tuple arguments, int rule) except -1:
         else:
             kind = number_kind(value)
             if kind < 0:
-                raise TypeError(f"{name}: argument {i + 1} is a {type(value).__name__}; a Tensor "
-                                "or a number is needed (asarray makes a Tensor of an array)")
+                raise TypeError(f"{name}: argument {i + 1}: got {type(value).__name__}; expected "
+                                "a Tensor or a number (asarray makes a Tensor of an array)")
             if not is_condition:
                 weakest = max(weakest, kind)
     if common < 0:
@@ -227,7 +228,7 @@ cdef Tensor elementwise_tensor(int op, str name, tuple arguments, object out, in
                 return elementwise_tensor(op, name, on_one_device(name, arguments, None), out, rule)
             ndim = broadcast_shape(shape, ndim, a, name)
     if first is None:
-        raise TypeError(f"{name}: at least one argument must be a Tensor")
+        raise TypeError(f"{name}: arguments: got numbers only; expected at least one Tensor")
     choose_dtypes(op, name, common, rule, &compute, &result_code)
     elementwise_check(op, compute)
     for i in range(count):
@@ -268,14 +269,15 @@ cdef Tensor checked_out(str name, object out, int ndim, const int64_t* shape, in
     cdef Tensor target
     cdef int i
     if type(out) is not Tensor:
-        raise TypeError(f"{name}: out is a {type(out).__name__}; a Tensor is needed")
+        raise TypeError(f"{name}: out: got {type(out).__name__}; expected a Tensor")
     target = <Tensor> out
     wanted = tuple([shape[i] for i in range(ndim)])
     if target.shape != wanted:
-        raise ValueError(f"{name}: out has shape {target.shape}; the result has {wanted}")
+        raise ValueError(f"{name}: out: got shape {target.shape}; expected {wanted}, that of the "
+                         "result")
     if not promotion.is_same_kind(code, target.dtype_code):
-        raise TypeError(f"{name}: out has dtype {DTYPES[target.dtype_code].name}, which cannot "
-                        f"take a result of {DTYPES[code].name}")
+        raise TypeError(f"{name}: out: got dtype {DTYPES[target.dtype_code].name}; expected one "
+                        f"that can take a result of {DTYPES[code].name}")
     check_distinct(target, name)
     return target
 
@@ -288,12 +290,12 @@ cdef int check_distinct(Tensor target, str name) except -1:
         if is_tracing():
             current_tracer().check_write(target.storage.device, target.storage)
     if target.storage.is_readonly:
-        raise ValueError(f"{name}: the tensor to write to is read-only imported memory; copy it "
-                         "first, or see assume_writable of from_dlpack")
+        raise ValueError(f"{name}: target: got read-only imported memory; expected memory that "
+                         "may be written (copy it first, or see assume_writable of from_dlpack)")
     for i in range(target.ndim_):
         if target.strides_[i] == 0 and target.shape_[i] > 1 and target.size_ > 0:
-            raise ValueError(f"{name}: the tensor to write to is broadcast: several of its "
-                             "elements are one place in memory; copy it first")
+            raise ValueError(f"{name}: target: got a broadcast tensor, several of whose elements "
+                             "are one place in memory; expected a copy of it")
     return 0
 
 
@@ -338,8 +340,8 @@ cdef int copy_into(Tensor target, Tensor source) except -1:
     ndim = broadcast_shape(shape, 0, target, "copy")
     if broadcast_shape(shape, ndim, source, "copy") != target.ndim_ or not all(
             [shape[i] == target.shape_[i] for i in range(target.ndim_)]):
-        raise ValueError(f"a tensor of shape {source.shape} cannot be written to shape "
-                         f"{target.shape}")
+        raise ValueError(f"copy: source: got shape {source.shape}; expected one that broadcasts "
+                         f"to {target.shape}")
     check_distinct(target, "copy")
     if target.size_ == 0:
         return 0
@@ -375,10 +377,10 @@ cdef int fill_with(Tensor target, object value) except -1:
     cdef int kind = number_kind(value)
     cdef uint64_t stream
     if kind < 0:
-        raise TypeError(f"fill value: a number is needed, not a {type(value).__name__}")
+        raise TypeError(f"fill: value: got {type(value).__name__}; expected a number")
     if kind == 3 and dtype_kind(target.dtype_code) != KIND_COMPLEX:
-        raise TypeError(f"a complex number cannot be written to dtype "
-                        f"{DTYPES[target.dtype_code].name}")
+        raise TypeError("fill: value: got a complex number; expected one that dtype "
+                        f"{DTYPES[target.dtype_code].name} can hold")
     fill_scalar(&scalar, value, target.dtype_code)
     check_distinct(target, "fill")
     if target.size_ == 0:

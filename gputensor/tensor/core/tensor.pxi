@@ -443,8 +443,6 @@ cdef object number_of(Tensor a, str name):
     return operators.numpy(a).item()
 
 
-
-
 cdef void tensor_span(Tensor a, uint64_t* first, uint64_t* last) noexcept:
     cdef int i
     cdef int64_t nbytes = dtype_itemsize(a.dtype_code)

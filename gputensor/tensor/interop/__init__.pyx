@@ -31,8 +31,8 @@ from gputensor.streams.order cimport (
 from gputensor.streams.queue cimport resolve_stream
 from gputensor.tensor.core cimport (
     MAX_SIZE, Tensor, copied, copy_argument, dtype_argument, flag_argument, number_kind,
-    refuse_value_of, storage_foreign, tensor_argument, tensor_over, tensor_span, whole_number, work_begin,
-    work_end,
+    refuse_value_of, storage_foreign, tensor_argument, tensor_over, tensor_span, whole_number,
+    work_begin, work_end,
 )
 from gputensor.tensor.transfer cimport download, moved, upload
 

@@ -50,7 +50,7 @@ cdef int transfer_begin(Transfer* transfer, int device, size_t nbytes, uint64_t 
     transfer.count = 0
     transfer.buffers = NULL
     bounce_check(transfer.driver.capture_info(transfer.driver.self, stream, &transfer.is_captured,
-                                       &capture_id), "capture_info", device)
+                                              &capture_id), "capture_info", device)
     if transfer.is_captured and needs_events:
         raise RuntimeError("the value of a tensor cannot be read while its stream is captured into "
                            "a graph")

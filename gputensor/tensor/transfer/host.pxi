@@ -14,7 +14,7 @@ cdef Tensor upload(object array, int dtype, int device):
     # C order and the right dtype, copied only when the array is not so already.
     ready = np.asarray(array, dtype=DTYPES[dtype].numpy, order="C")
     if ready.ndim > 16:
-        raise ValueError(f"asarray: {ready.ndim} dimensions came; at most 16 are allowed")
+        raise ValueError(f"asarray: obj: got {ready.ndim} dimensions; expected at most 16")
     for axis in range(ready.ndim):
         shape[axis] = ready.shape[axis]
     result = empty_tensor(dtype, ready.ndim, shape, device)

@@ -212,9 +212,9 @@ def test_a_sum_of_no_terms_is_zero(where):
 
 def test_out_that_shares_memory_with_an_operand_is_refused(where):
     base = gt.ones((8, 8), device=where)
-    with pytest.raises(ValueError, match="shares memory with the first operand"):
+    with pytest.raises(ValueError, match="out: got memory that it shares with the first operand"):
         gt.matmul(base[:4, :4], gt.ones((4, 4), device=where), out=base[2:6, 2:6])
-    with pytest.raises(ValueError, match="shares memory with the second operand"):
+    with pytest.raises(ValueError, match="out: got memory that it shares with the second operand"):
         gt.matmul(gt.ones((4, 4), device=where), base[:4, :4], out=base[:4, :4])
 
 
@@ -247,9 +247,11 @@ def test_wrong_arguments_are_refused(where):
         gt.matmul(a, [[1.0, 2.0], [3.0, 4.0]])
     with pytest.raises(TypeError, match="dtype: got bool, which has no product"):
         gt.matmul(a == a, a == a)
-    with pytest.raises(ValueError, match="out has shape"):
+    with pytest.raises(
+        ValueError, match=r"out: got shape \(3, 2\); expected that of \(2, 2\) @ \(2, 2\)"
+    ):
         gt.matmul(a, a, out=gt.ones((3, 2), device=where))
-    with pytest.raises(TypeError, match="out_dtype|no product"):
+    with pytest.raises(TypeError, match=r"dtypes \(a, b, out\): got float32, float32, float16"):
         gt.matmul(a, a, out=gt.ones((2, 2), dtype=gt.float16, device=where))
     with pytest.raises(
         ValueError, match=r"float32: got 'exactest'; expected one of \['bf16', 'bf16x9', 'high'"
