@@ -1,4 +1,4 @@
-"""A function on a GPU launched call by call (running/device.py): sections, and flags that are read."""
+"""A function launched call by call on a GPU (running/device.py): its sections, and flags read back."""
 
 
 @cython.final
@@ -36,8 +36,8 @@ cdef class Sections:
         cdef status_t status
         cdef uint64_t stream = self.stream
         if self.is_capturing:
-            raise RuntimeError("program: got a call with a condition in a graph capture; expected a "
-                               "function without cond and while_loop")
+            raise RuntimeError("program: got a call with a condition in a graph capture; expected "
+                               "a function without cond and while_loop")
         with nogil:
             status = driver.copy_async(driver.self, <uint64_t>&flag, address, 1, stream)
             if status == STATUS_OK:
