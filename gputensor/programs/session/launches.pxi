@@ -1,4 +1,4 @@
-"""A function launched call by call on a GPU (running/device.py): its sections, and flags read back."""
+"""A function launched call by call on a GPU (running/device.py): sections, and flags read back."""
 
 
 @cython.final
