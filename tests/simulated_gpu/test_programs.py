@@ -10,7 +10,7 @@ from gputensor import memory
 from gputensor._driver import registry
 from gputensor.errors import DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.programs.program import Program
-from tests.support import refused_calls
+from tests.support import graph_inputs, refused_calls
 from tests.support.programs import control_checks, models
 
 NODE_CALLS = ("graph_nodes", "graph_node_get", "graph_node_set")
@@ -186,3 +186,9 @@ def test_many_sizes_are_bound_and_the_oldest_dropped(rng):
     for n in [*range(1, 40), 1, 2]:
         x = floats(rng, n, 12)
         np.testing.assert_allclose(program(given(x)).numpy(), reference(x), rtol=1e-4, atol=1e-4)
+
+
+def test_replays_of_graphs_on_other_tensors(rng):
+    graph_inputs.check_inputs("cuda", rng)
+    graph_inputs.check_order("cuda", rng)
+    graph_inputs.check_refusals("cuda")

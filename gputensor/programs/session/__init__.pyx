@@ -13,7 +13,7 @@ from gputensor._driver.table cimport (
     status_t,
 )
 from gputensor._kernels.launch cimport CallOperand, host_call, host_view
-from gputensor.streams.capture cimport CUDAGraph, capture_state
+from gputensor.streams.capture cimport CUDAGraph, NodePatches, Span, capture_state
 from gputensor.streams.order cimport (
     captures_active, current_handle, device_text, enter_stream, event_take, leave, resolve_device,
     use_log_hold, use_log_release,

@@ -7,21 +7,6 @@ the 16 bytes to which inputs are aligned. Scratch memory of the calls comes from
 graph, which an earlier capture has grown: so both captures find it at the same addresses.
 """
 
-cdef extern from "gputensor/streams/capture/node_patches.h" namespace "gputensor" nogil:
-    cdef cppclass Span:
-        uint64_t first
-        uint64_t second
-        uint64_t nbytes
-
-    cdef cppclass NodePatches:
-        int compare(Driver* driver, uint64_t graph, uint64_t other, const vector[Span]& spans)
-        int apply(Driver* driver, uint64_t executable, const uint64_t* addresses)
-        void follow(const uint64_t* addresses)
-        bint is_current(const uint64_t* addresses) const
-        size_t node_count()
-        size_t patched_count()
-        size_t opaque
-
 cdef enum:
     INPUT_ALIGNMENT = 16
     PLACE_ALIGNMENT = 512

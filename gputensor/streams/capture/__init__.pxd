@@ -1,10 +1,31 @@
 # What other rooms may call of streams/capture; each section is named after its part.
 
 from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
 
 from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.table cimport Driver, status_t
 from gputensor.streams.queue cimport Stream
+
+# ---- node_patches
+
+cdef extern from "gputensor/streams/capture/node_patches.h" namespace "gputensor" nogil:
+    cdef cppclass Span:
+        uint64_t first
+        uint64_t second
+        uint64_t nbytes
+
+    cdef cppclass NodePatches:
+        int compare(Driver* driver, uint64_t graph, uint64_t other, const vector[Span]& spans)
+        int find(Driver* driver, uint64_t graph, const vector[Span]& spans)
+        int apply(Driver* driver, uint64_t executable, const uint64_t* addresses)
+        void follow(const uint64_t* addresses)
+        bint is_current(const uint64_t* addresses) const
+        size_t node_count()
+        size_t patched_count()
+        size_t patched_count_of "patched_count"(size_t span)
+        size_t opaque
+
 
 # ---- graph
 
@@ -31,6 +52,8 @@ cdef class CUDAGraph:
     cdef bint is_private            # the stream was made for captures
     cdef Stream stream              # where it was captured
     cdef list members               # handles of all streams that took part
+    cdef NodePatches patches        # for the memory in `moved`
+    cdef vector[Span] moved         # that replays have named as inputs
 
     cdef Driver* driver(self) except NULL
     cdef status_t finish_capture(self)

@@ -5,11 +5,13 @@ cimport cython
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_CLEAR, Py_INCREF
 from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
 
 from gputensor._alloc.allocator cimport (
-    allocator_open, allocator_settle, pool_begin, pool_end, pool_forget_holds, pool_new_id,
+    allocator_free, allocator_malloc, allocator_open, allocator_settle, pool_begin, pool_end, pool_forget_holds, pool_new_id,
     pool_release_capture, pool_release_holds, pool_thread, pool_use_count,
 )
+from gputensor._alloc.core cimport Block
 from gputensor._driver.host cimport section_begin, section_end
 from gputensor._driver.registry cimport (
     Slot, device_generation, device_slot, driver_get, register_slot, slots_release,
@@ -27,8 +29,9 @@ from gputensor.streams.order cimport (
 from gputensor.streams.queue cimport Stream, after_synchronize, any_stream, stream_argument
 
 from gputensor._alloc.pinned import capture_done
-from gputensor.errors import DeviceError, argument_error, raise_for_status
+from gputensor.errors import Described, DeviceError, argument_error, raise_for_status
 from gputensor.streams.queue import stream_for_captures
 
 include "graph.pxi"
+include "graph_inputs.pxi"
 include "graph_context.pxi"

@@ -131,7 +131,6 @@ cdef class CUDAGraph:
             join again. The object is empty then. Or another thread began it, in a mode other than
             ``"relaxed"``: it goes on, and that thread ends it.
         """
-        cdef Driver* driver
         cdef status_t status
         if self.state != CAPTURING:
             raise RuntimeError("this CUDAGraph does not capture")
@@ -147,9 +146,6 @@ cdef class CUDAGraph:
         self.state = CAPTURED
         if not self.keep_graph:
             self.instantiate()
-            driver = driver_get(self.device)
-            driver.graph_destroy(driver.self, self.graph)
-            self.graph = 0
 
     def instantiate(self):
         """Make the captured graph ready to be replayed; once, after the capture."""
@@ -165,25 +161,58 @@ cdef class CUDAGraph:
         self.executable = executable
         self.state = READY
 
-    def replay(self):
-        """Queue the captured work on the current stream of the graph's device."""
+    def replay(self, inputs=None):
+        """Queue the captured work on the current stream of the graph's device.
+
+        Parameters
+        ----------
+        inputs : dict, optional
+            From tensors that the captured work reads or writes to others that this replay uses in
+            their place, with the same shape and dtype, both contiguous. They are ordered like
+            memory that is written.
+
+        Raises
+        ------
+        ValueError
+            The tensors of a pair differ, or the captured work does not use the first one.
+
+        Notes
+        -----
+        On a GPU the nodes of the graph get other addresses: nothing is copied. A word of 8 bytes of
+        a node's parameters is taken for an address in a tensor if its value lies in the tensor's
+        memory. On a host device the contents change places for the time of the replay.
+
+        Examples
+        --------
+        >>> import gputensor as gt
+        >>> with gt.Device("host"):
+        ...     x, y, g = gt.ones(3), gt.zeros(3), gt.graphs.CUDAGraph()
+        ...     with gt.graphs.graph(g):
+        ...         y[...] = x + 1
+        >>> g.replay(inputs={x: gt.full(3, 6.0, device="host")})
+        >>> y.numpy()
+        array([7., 7., 7.], dtype=float32)
+        """
         cdef Driver* driver
         cdef uint64_t stream
         cdef status_t status
         cdef set peers
+        cdef vector[Span] given
         if self.state == CAPTURED:
             self.instantiate()
         elif self.state != READY:
             raise RuntimeError("this CUDAGraph holds no graph to replay; capture one first")
         driver = self.driver()
         stream = current_handle(self.device)
+        if inputs:
+            read_inputs(self.device, inputs, given)
         section_begin()
         try:
+            for other in inputs.values() if inputs else ():
+                other._write_on(stream)
             # A replay that is itself captured is ordered as work of that capture.
             peers = None if capture_state(self.device, stream) else self.wait_for_peers(stream)
-            status = driver.graph_launch(driver.self, self.executable, stream)
-            if status != STATUS_OK:
-                raise_for_status(status, "graph_launch", f"on {device_text(self.device)}")
+            queue_replay(self, driver, stream, given)
             if peers is not None:
                 self.mark_replay(stream, peers)
         finally:

@@ -170,6 +170,10 @@ cdef class Tensor:
                 refuse_value_of(self, "data_ptr()")
         return self.ptr if self.size_ else 0
 
+    def _write_on(self, uint64_t stream):
+        """Order a coming write on a stream; in a section. For the replay of a graph."""
+        self.prepare_write(stream)
+
     # ---- values, which wait for the device
 
     def __repr__(self):
