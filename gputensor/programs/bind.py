@@ -19,6 +19,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.programs import dims
 from gputensor.programs.function import Number, Operand
 from gputensor.programs.passes.plan import plan
+from gputensor.programs.passes.plan_check import check_plan
 
 __all__ = ["CONTROL", "Binding", "BoundCall", "BoundControl", "Piece", "bind", "evaluated"]
 
@@ -124,7 +125,9 @@ def evaluated(value, sizes):
 
 def bind(function, sizes):
     """Return the Binding of a function for these sizes (name of a dim -> int)."""
-    return _Binder(function, sizes, plan(function, sizes)).bind()
+    planned = plan(function, sizes)
+    check_plan(function, sizes, planned)
+    return _Binder(function, sizes, planned).bind()
 
 
 class _Binder:
