@@ -20,6 +20,7 @@ from gputensor.programs import dims
 from gputensor.programs.function import Number, Operand
 from gputensor.programs.passes.plan import plan
 from gputensor.programs.passes.plan_check import check_plan
+from gputensor.programs.verify_sizes import check_sizes
 
 __all__ = ["CONTROL", "Binding", "BoundCall", "BoundControl", "Piece", "bind", "evaluated"]
 
@@ -125,6 +126,8 @@ def evaluated(value, sizes):
 
 def bind(function, sizes):
     """Return the Binding of a function for these sizes (name of a dim -> int)."""
+    if function.dims:  # else verify has looked at the only sizes
+        check_sizes(function, sizes)
     planned = plan(function, sizes)
     check_plan(function, sizes, planned)
     return _Binder(function, sizes, planned).bind()
