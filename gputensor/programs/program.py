@@ -295,6 +295,9 @@ def match_sizes(function, shapes):
                 sizes[dim.name] = extent
             else:
                 others.append((where, extent, integer))
+    for name in function.dims:
+        if name not in sizes:
+            raise argument_error(ValueError, name, Described("no input that has it"), "one")
     for where, extent, integer in others:
         if extent != dims.evaluate(integer, sizes):
             rule = dims.text(integer)

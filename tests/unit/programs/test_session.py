@@ -9,6 +9,7 @@ import gputensor as gt
 from gputensor import memory
 from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
+from gputensor.programs.dims import Dim
 from gputensor.programs.program import Program
 from tests.support.programs import models
 from tests.support.programs.builder import Builder, program_data
@@ -113,6 +114,16 @@ def test_wrong_arguments_name_the_input_and_the_dim(rng):
             program(*arguments)
     with pytest.raises(AttributeError, match="decode: got no function of the program; expected"):
         program.decode  # noqa: B018
+
+
+def test_a_dim_that_no_input_has_is_named():
+    build = Builder("f", [Dim("n", 1, 8)])
+    x = build.input("x", "float32", (3,))
+    build.elementwise("mul", 1.0, 2.0, shape=(("dim", "n"),))
+    build.output(build.elementwise("mul", x, 2.0))
+    with Program(program_data(build), "host") as program:
+        with pytest.raises(ValueError, match="^n: got no input that has it; expected one$"):
+            program(gt.ones(3, device="host"))
 
 
 def test_objects_with_dlpack_are_taken(rng):
