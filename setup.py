@@ -116,6 +116,24 @@ class BuildRooms(build_ext):
         if not self.inplace:
             self.extensions = [one for one in self.extensions if one.name.startswith("gputensor.")]
 
+    def run(self):
+        if not self.inplace:
+            self.drop_leftovers()
+        super().run()
+
+    def drop_leftovers(self):
+        """Remove what earlier builds left of sources that are gone, and what tests need.
+
+        A wheel takes everything below `build_lib`.
+        """
+        for built in Path(self.build_lib).rglob("*.*"):
+            name = built.relative_to(self.build_lib)
+            source = ROOT / name
+            if name.suffix == ".so":
+                source = source.with_name(name.name.split(".")[0] + ".pyx")
+            if built.is_file() and not (name.parts[0] == "gputensor" and source.exists()):
+                built.unlink()
+
     def get_ext_filename(self, fullname):
         filename = Path(super().get_ext_filename(fullname))
         if not (ROOT / "/".join(fullname.split(".")) / "__init__.pyx").exists():

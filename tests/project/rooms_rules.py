@@ -226,7 +226,6 @@ MANY_PARAMETERS = {
     ("_kernels/launch/module_cache.pxi", "launch_kernel"),
     ("_kernels/launch/module_cache.pxi", "launch_kernel_3d"),
     ("_kernels/programs.py", "elementwise"),
-    ("tensor/functions/reduction.pxi", "reduced"),
 }
 
 

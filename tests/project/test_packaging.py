@@ -141,8 +141,14 @@ def test_kernel_text_is_part_of_the_wheel_and_of_the_source_archive():
         assert f"*{suffix}" in manifest
 
 
-def test_extensions_of_the_tests_are_built_in_place_only():
+def test_a_wheel_has_neither_extensions_of_the_tests_nor_leftovers(tmp_path):
     """What `pip wheel` would build, from the build command that setup.py configures."""
+    kept = ["gputensor/errors.py", "gputensor/_driver/registry.cpython-311.so"]
+    dropped = ["gputensor/gone.py", "gputensor/gone.cpython-311.so", "tests/support/internals.so"]
+    for name in kept + dropped:
+        path = tmp_path / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("")
     program = (
         "import runpy, sys, setuptools\n"
         "found = {}\n"
@@ -157,8 +163,16 @@ def test_extensions_of_the_tests_are_built_in_place_only():
         "    command.inplace = inplace\n"
         "    command.ensure_finalized()\n"
         "    print(*sorted({one.name.split('.')[0] for one in command.extensions}))\n"
+        "command.build_lib = sys.argv[1]\n"
+        "command.drop_leftovers()\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=True
+        [sys.executable, "-c", program, str(tmp_path)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines() == ["gputensor", "gputensor tests"]
+    left = [path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*.*")]
+    assert sorted(left) == sorted(kept)

@@ -5,10 +5,17 @@
 float32 and rounded once. NaN wins in max, min, argmax and argmin.
 """
 
-cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int compute, int code,
-                    object out):
-    """One reduction kernel; `mask` has a bit for each reduced axis."""
-    cdef Tensor a = tensor_argument(x, name)
+# What one reduction kernel does.
+cdef struct Reduction:
+    int op                      # RED_*
+    int mask                    # a bit for each reduced axis
+    int compute                 # dtype codes: of the arithmetic and of the result
+    int code
+
+
+cdef Tensor reduced(Reduction reduction, str name, Tensor a, object keepdims, object out):
+    cdef int op = reduction.op
+    cdef int mask = reduction.mask
     cdef bint is_kept = flag_argument(keepdims, name, "keepdims")
     cdef int64_t[16] shape
     cdef int ndim = 0
@@ -19,7 +26,7 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
     if dtype_kind(a.dtype_code) == KIND_SMALL:
         raise TypeError(f"{name}: dtype: got {DTYPES[a.dtype_code].name}, a type for storage; "
                         "expected one that computes (convert the tensor with astype)")
-    reduction_check(op, compute)
+    reduction_check(op, reduction.compute)
     for i in range(a.ndim_):
         if mask >> i & 1:
             if a.shape_[i] == 0 and RED_MAX <= op <= RED_ARGMIN:
@@ -31,10 +38,10 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
             shape[ndim] = a.shape_[i]
             ndim += 1
     if out is None:
-        result = empty_tensor(code, ndim, shape, a.storage.device)
+        result = empty_tensor(reduction.code, ndim, shape, a.storage.device)
     else:
         a = beside(name, a, out)
-        result = checked_result(name, out, tuple([shape[i] for i in range(ndim)]), code)
+        result = checked_result(name, out, tuple([shape[i] for i in range(ndim)]), reduction.code)
         if overlaps(result, a):
             a = copied(a, a.dtype_code)
     if result.size_ == 0:
@@ -47,7 +54,7 @@ cdef Tensor reduced(int op, str name, object x, int mask, object keepdims, int c
         a.fill_operand(&input)
         result.prepare_write(stream)
         flat.fill_operand(&output)
-        reduce_kernel(op, a.storage.device, stream, compute, &output, &input, mask)
+        reduce_kernel(op, a.storage.device, stream, reduction.compute, &output, &input, mask)
     finally:
         work_end(a.storage.device)
     return result
@@ -97,15 +104,16 @@ cdef Tensor total(int op, str name, object x, object axis, object dtype, object 
         code = DT_UINT64
     elif kind == KIND_INT or kind == KIND_BOOL:
         code = DT_INT64
-    return reduced(op, name, a, axes_mask(axis, a.ndim_, name), keepdims, code, code, out)
+    return reduced(Reduction(op, axes_mask(axis, a.ndim_, name), code, code), name, a, keepdims, out)
 
 
 cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int code,
                    object out):
     """A reduction over axes that computes in the dtype of x; code < 0 gives that dtype too."""
     cdef Tensor a = tensor_argument(x, name)
-    return reduced(op, name, a, axes_mask(axis, a.ndim_, name), keepdims, a.dtype_code,
-                   a.dtype_code if code < 0 else code, out)
+    cdef Reduction reduction = Reduction(op, axes_mask(axis, a.ndim_, name), a.dtype_code,
+                                         a.dtype_code if code < 0 else code)
+    return reduced(reduction, name, a, keepdims, out)
 
 
 cdef Tensor position(int op, str name, object x, object axis, object keepdims, object out):
@@ -113,7 +121,7 @@ cdef Tensor position(int op, str name, object x, object axis, object keepdims, o
     cdef int mask = (1 << a.ndim_) - 1
     if axis is not None:
         mask = 1 << axis_argument(axis, a.ndim_, name)
-    return reduced(op, name, a, mask, keepdims, a.dtype_code, DT_INT64, out)
+    return reduced(Reduction(op, mask, a.dtype_code, DT_INT64), name, a, keepdims, out)
 
 
 def sum(x, /, axis=None, dtype=None, out=None, keepdims=False):
@@ -213,8 +221,9 @@ def mean(x, /, axis=None, dtype=None, out=None, keepdims=False):
     cdef bint is_whole = dtype_kind(a.dtype_code) < KIND_FLOAT
     cdef int code = dtype_argument(dtype, DT_FLOAT32 if is_whole else a.dtype_code)
     cdef bint is_narrow = is_whole and dtype_kind(code) == KIND_FLOAT
-    return reduced(RED_MEAN, "mean", a, axes_mask(axis, a.ndim_, "mean"), keepdims,
-                   DT_FLOAT64 if is_narrow else code, code, out)
+    cdef Reduction reduction = Reduction(RED_MEAN, axes_mask(axis, a.ndim_, "mean"),
+                                         DT_FLOAT64 if is_narrow else code, code)
+    return reduced(reduction, "mean", a, keepdims, out)
 
 
 cdef object divisor(str name, object ddof, object correction):
@@ -310,4 +319,5 @@ def count_nonzero(x, /, axis=None, *, keepdims=False):
     cdef Tensor a = tensor_argument(x, "count_nonzero")
     cdef bint is_kept = flag_argument(keepdims, "count_nonzero", "keepdims")
     cdef int mask = axes_mask(axis, a.ndim_, "count_nonzero")
-    return reduced(RED_SUM, "count_nonzero", a != 0, mask, is_kept, DT_INT64, DT_INT64, None)
+    return reduced(Reduction(RED_SUM, mask, DT_INT64, DT_INT64), "count_nonzero", a != 0, is_kept,
+                   None)
