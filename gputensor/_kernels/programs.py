@@ -38,14 +38,14 @@ _RANGES = {
 _MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<double>"}
 
 
-def elementwise(op, compute, out, inputs, modes, vector, rank, unroll):
+def elementwise(op, compute, out, inputs, vector, rank, unroll):
     """Return the program of one element-wise kernel.
 
     Parameters
     ----------
     op, compute, out : int
         Codes of the operation, of the compute dtype and of the output's dtype.
-    inputs, modes : sequence of int
+    inputs : sequence of (int, int)
         Code of the dtype and reading mode (`UNIT`, `STRIDED`, `SCALAR`) of each input.
     vector : int
         Elements a unit. Only 1 when an operand's innermost stride is neither 0 nor 1.
@@ -54,7 +54,7 @@ def elementwise(op, compute, out, inputs, modes, vector, rank, unroll):
 
     Examples
     --------
-    >>> program = elementwise(4, 11, 11, (11, 11), (0, 2), 4, 0, 1)
+    >>> program = elementwise(4, 11, 11, ((11, 0), (11, 2)), 4, 0, 1)
     >>> ("EXPRESSION", "a + b") in program.defines
     True
     """
@@ -65,7 +65,7 @@ def elementwise(op, compute, out, inputs, modes, vector, rank, unroll):
         result = "float" if element.itemsize == 8 else "double"
     defines = [("VECTOR", vector), ("RANK", rank), ("UNROLL", unroll), ("BLOCK", 256)]
     defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", element.compute)]
-    for i, (dtype, mode) in enumerate(zip(inputs, modes, strict=True)):
+    for i, (dtype, mode) in enumerate(inputs):
         is_condition = row.rule == "where" and i == 0
         defines.append((f"MODE{i}", _MODES[mode]))
         defines.append((f"INPUT{i}", DTYPES[dtype].cuda))

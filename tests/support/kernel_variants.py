@@ -32,14 +32,19 @@ def operations():
                 inputs[0] = 0
             vector = 1 if STRIDED in modes else max(1, 16 // element.itemsize)
             yield elements.elementwise(
-                row.code, element.code, element.code, inputs, modes[: row.arity], vector, rank,
+                row.code,
+                element.code,
+                element.code,
+                list(zip(inputs, modes, strict=False)),
+                vector,
+                rank,
                 unroll,
-            )  # fmt: skip
+            )
 
 
 def casts():
     for source, target in itertools.product(range(len(DTYPES)), repeat=2):
-        yield elements.elementwise(0, target, target, (source,), (UNIT,), 1, 0, 2)
+        yield elements.elementwise(0, target, target, ((source, UNIT),), 1, 0, 2)
 
 
 def reductions():

@@ -15,8 +15,8 @@ from gputensor._arrays cimport (
 from gputensor._driver.registry cimport driver_open
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
-    CallOperand, Kernel, KernelTable, call_argument, host_call, is_host, kernel_find,
-    kernel_function, launch_kernel, launch_kernel_3d, recorder_of,
+    CallOperand, Kernel, KernelTable, LaunchShape, blocks_in_line, call_argument, host_call,
+    is_host, kernel_find, kernel_function, launch_kernel, recorder_of,
 )
 
 from gputensor._arrays.element_types import DTYPES, KINDS

@@ -185,7 +185,7 @@ cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
 cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout* layout,
                      ElementwiseParameters* parameters) except -1:
     cdef int i, unroll, loads = 0
-    cdef uint64_t key, function, threads, units
+    cdef uint64_t key, function, threads, blocks
     cdef void* found
     key = plan.op | plan.compute << 7 | plan.out << 12
     for i in range(3):
@@ -204,14 +204,13 @@ cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout
     for i in range(3):
         parameters.inputs[i] = layout.ptrs[i]
     threads = <uint64_t>parameters.units + parameters.tail
-    units = <uint64_t>(CUDA_ELEMENTWISE_BLOCK * unroll)
-    return launch_kernel(device, stream, function, <uint32_t>((threads + units - 1) // units),
-                         CUDA_ELEMENTWISE_BLOCK, 0, parameters, elementwise_nbytes(plan.rank))
+    blocks = (threads + CUDA_ELEMENTWISE_BLOCK * unroll - 1) // (CUDA_ELEMENTWISE_BLOCK * unroll)
+    return launch_kernel(device, stream, function, blocks_in_line(blocks, CUDA_ELEMENTWISE_BLOCK),
+                         parameters, elementwise_nbytes(plan.rank))
 
 
 cdef void* cuda_elementwise_add_kernel(uint64_t key, const Plan* plan, int unroll) except NULL:
     cdef int i
-    dtypes = tuple([plan.dtypes[i] for i in range(plan.count)])
-    modes = tuple([plan.modes[i] for i in range(plan.count)])
+    inputs = tuple([(plan.dtypes[i], plan.modes[i]) for i in range(plan.count)])
     return cuda_elementwise_kernels.add(key, programs.elementwise(
-        plan.op, plan.compute, plan.out, dtypes, modes, plan.vector, plan.rank, unroll))
+        plan.op, plan.compute, plan.out, inputs, plan.vector, plan.rank, unroll))

@@ -35,6 +35,13 @@ cdef extern from "gputensor/_kernels/cuda/index.h" namespace "gputensor" nogil:
         int64_t integer_start
         int64_t integer_step
 
+# Elements of `whole` by index arrays along `count` axes.
+cdef struct Selection:
+    const Operand* whole
+    int first_axis
+    int count
+    const Operand* indices
+
 cdef KernelTable cuda_index_kernels = KernelTable()
 
 
@@ -54,43 +61,54 @@ cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, do
     parameters.integer_start = integer_start
     parameters.integer_step = integer_step
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         <uint32_t>((out.shape[0] + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK),
-                         CUDA_INDEX_BLOCK, 0, &parameters, sizeof(parameters))
+                         index_blocks(out.shape[0]), &parameters, sizeof(parameters))
+
+
+cdef inline LaunchShape index_blocks(uint64_t count) noexcept nogil:
+    return blocks_in_line((count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK)
 
 
 cdef int cuda_gather(int device, uint64_t stream, Operand* out, Operand* source_operand,
                      int first_axis, int count, Operand* indices) except -1:
-    return move(GATHER, device, stream, out, source_operand, first_axis, count, indices)
+    cdef Selection selection = Selection(source_operand, first_axis, count, indices)
+    return move(GATHER, device, stream, out, &selection)
 
 
 cdef int cuda_scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
                       Operand* indices, Operand* values) except -1:
-    return move(SCATTER, device, stream, values, target, first_axis, count, indices)
+    cdef Selection selection = Selection(target, first_axis, count, indices)
+    return move(SCATTER, device, stream, values, &selection)
 
 
-cdef int move(int form, int device, uint64_t stream, Operand* small, Operand* whole,
-              int first_axis, int count, Operand* indices) except -1:
+cdef int move(int form, int device, uint64_t stream, Operand* small,
+              const Selection* selection) except -1:
+    cdef const Operand* whole = selection.whole
     cdef IndexParameters parameters
+    cdef Selection by_offset
     cdef Operand folded
     cdef Block* block
     memset(&parameters, 0, sizeof(parameters))
-    if count == 1:
-        parameters.axis_size = whole.shape[first_axis]
-        parameters.axis_stride = whole.strides[first_axis]
-        return move_by(form, device, stream, small, whole, first_axis, 1, &indices[0], &parameters)
-    block = fold(device, stream, whole, first_axis, count, indices, form == SCATTER, &folded)
+    if selection.count == 1:
+        parameters.axis_size = whole.shape[selection.first_axis]
+        parameters.axis_stride = whole.strides[selection.first_axis]
+        return move_by(form, device, stream, small, selection, &parameters)
+    block = fold(device, stream, selection, form == SCATTER, &folded)
     try:
         parameters.axis_size = 0
         parameters.axis_stride = 1
         form = FOLDED_GATHER if form == GATHER else FOLDED_SCATTER
-        return move_by(form, device, stream, small, whole, first_axis, count, &folded, &parameters)
+        by_offset = selection[0]
+        by_offset.indices = &folded
+        return move_by(form, device, stream, small, &by_offset, &parameters)
     finally:
         allocator_free(block)
 
 
-cdef Block* fold(int device, uint64_t stream, const Operand* whole, int first_axis, int count,
-                 Operand* indices, bint is_strict, Operand* folded) except NULL:
+cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint is_strict,
+                 Operand* folded) except NULL:
     # Element offsets of all index arrays together, in C order, in a fresh block.
+    cdef const Operand* whole = selection.whole
+    cdef const Operand* indices = selection.indices
     cdef IndexParameters parameters
     cdef Layout layout
     cdef status_t status = 0
@@ -108,9 +126,9 @@ cdef Block* fold(int device, uint64_t stream, const Operand* whole, int first_ax
         raise_for_malloc(device, <size_t>(stride * 8), stream, status)
     folded.ptr = block.ptr
     try:
-        for i in range(count):
-            parameters.axis_size = whole.shape[first_axis + i]
-            parameters.axis_stride = whole.strides[first_axis + i]
+        for i in range(selection.count):
+            parameters.axis_size = whole.shape[selection.first_axis + i]
+            parameters.axis_stride = whole.strides[selection.first_axis + i]
             parameters.is_first = i == 0
             parameters.is_strict = is_strict
             # The index array is operand 1, as in move_by; operand 0 is not there.
@@ -122,10 +140,13 @@ cdef Block* fold(int device, uint64_t stream, const Operand* whole, int first_ax
     return block
 
 
-cdef int move_by(int form, int device, uint64_t stream, const Operand* small, const Operand* whole,
-                 int first_axis, int count, const Operand* index,
-                 IndexParameters* parameters) except -1:
-    # Spreads `whole` and `index` over the axes of `small`, with stride 0 where they have none.
+cdef int move_by(int form, int device, uint64_t stream, const Operand* small,
+                 const Selection* selection, IndexParameters* parameters) except -1:
+    # By the first index array: it and `whole` spread over the axes of `small`, with stride 0 where
+    # they have none.
+    cdef const Operand* whole = selection.whole
+    cdef const Operand* index = selection.indices
+    cdef int first_axis = selection.first_axis
     cdef Layout layout
     cdef Operand wide_whole = small[0]
     cdef Operand wide_index = small[0]
@@ -141,7 +162,7 @@ cdef int move_by(int form, int device, uint64_t stream, const Operand* small, co
             wide_whole.strides[axis] = 0
             wide_index.strides[axis] = index.strides[axis - first_axis]
         else:
-            wide_whole.strides[axis] = whole.strides[axis - ndim + count]
+            wide_whole.strides[axis] = whole.strides[axis - ndim + selection.count]
     merge(&layout, small, &wide_whole, &wide_index)
     return cuda_index_launch(form, device, stream, &layout, dtype_itemsize(small.dtype),
                              index.dtype, parameters)
@@ -171,13 +192,12 @@ cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout
     key = ((itemsize << 5 | index_dtype) << 5 | layout.ndim) << 3 | form
     found = kernel_find(cuda_index_kernels, key)
     if found == NULL:
-        program = programs.index(form, itemsize, index_dtype, layout.ndim)
-        found = cuda_index_kernels.add(key, program)
+        found = cuda_index_kernels.add(
+            key, programs.index(form, itemsize, index_dtype, layout.ndim))
     parameters.small = layout.ptrs[OUT]
     parameters.whole = layout.ptrs[0]
     parameters.index = layout.ptrs[1]
     parameters.count = <uint32_t>layout_size(layout)
     layout_axes(layout, parameters.axes)
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK,
-                         CUDA_INDEX_BLOCK, 0, parameters, sizeof(IndexParameters))
+                         index_blocks(parameters.count), parameters, sizeof(IndexParameters))

@@ -196,9 +196,10 @@ cdef int cuda_reduction_launch(int device, uint64_t stream, const Variant* varia
     found = kernel_find(cuda_reduction_kernels, key)
     if found == NULL:
         found = cuda_reduction_add_kernel(key, variant)
-    return launch_kernel_3d(device, stream, kernel_function(<Kernel>found, device),
-                            <uint32_t>division.blocks, <uint32_t>division.parts, 1, division.x,
-                            division.y, 1, 0, parameters, sizeof(ReductionParameters))
+    return launch_kernel(
+        device, stream, kernel_function(<Kernel>found, device),
+        LaunchShape(<uint32_t>division.blocks, <uint32_t>division.parts, 1, division.x, division.y,
+                    1, 0), parameters, sizeof(ReductionParameters))
 
 
 cdef void* cuda_reduction_add_kernel(uint64_t key, const Variant* variant) except NULL:

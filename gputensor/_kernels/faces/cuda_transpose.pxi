@@ -70,5 +70,6 @@ cdef int transpose(int device, uint64_t stream, int out_dtype, int in_dtype,
     found = kernel_find(cuda_transpose_kernels, key)
     if found == NULL:
         found = cuda_transpose_kernels.add(key, programs.transpose(out_dtype, in_dtype, batch))
-    return launch_kernel_3d(device, stream, kernel_function(<Kernel>found, device),
-                            <uint32_t>blocks, 1, 1, 32, 8, 1, 0, &parameters, sizeof(parameters))
+    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
+                         LaunchShape(<uint32_t>blocks, 1, 1, 32, 8, 1, 0), &parameters,
+                         sizeof(parameters))

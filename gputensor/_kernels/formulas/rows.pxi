@@ -199,6 +199,7 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     cdef int count = formula.loads + formula.results
     cdef int k, kept_ndim = operands[0].ndim - row_ndim
     cdef int by = 0
+    cdef LaunchShape shape
     cdef uint64_t function, blocks
     memset(&variant, 0, sizeof(variant))
     variant.count = count
@@ -240,11 +241,10 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     blocks = above(parameters.rows, variant.rows) * variant.cluster
     if blocks > 0x7fffffff:
         raise ValueError(f"formula: got {parameters.rows} rows; expected fewer than 2**31")
-    return launch_kernel_3d(
-        device, stream, function, <uint32_t>blocks, 1, 1,
-        variant.rows if variant.across else variant.lanes,
-        variant.lanes if variant.across else variant.rows, 1, 0, &parameters,
-        row_nbytes(variant.column_axes + variant.kept_axes))
+    shape = blocks_in_line(blocks, variant.rows if variant.across else variant.lanes)
+    shape.block_y = variant.lanes if variant.across else variant.rows
+    return launch_kernel(device, stream, function, shape, &parameters,
+                         row_nbytes(variant.column_axes + variant.kept_axes))
 
 
 cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except NULL:

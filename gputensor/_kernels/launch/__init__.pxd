@@ -40,16 +40,20 @@ cdef inline uint64_t kernel_function(Kernel kernel, int device, int shared_nbyte
     cdef uint64_t function = kernel.functions[device + HOST_DEVICES]
     return function if function else kernel.load(device, shared_nbytes)
 
+cdef struct LaunchShape:
+    uint32_t x, y, z                    # blocks
+    uint32_t block_x, block_y, block_z  # threads of each
+    uint32_t shared_nbytes              # dynamic shared memory of each
+
+cdef inline LaunchShape blocks_in_line(uint64_t blocks, uint32_t threads,
+                                       uint32_t shared_nbytes=0) noexcept nogil:
+    return LaunchShape(<uint32_t>blocks, 1, 1, threads, 1, 1, shared_nbytes)
+
 # Queues one launch. `parameters` points to the program's single parameter struct of `nbytes` bytes,
 # zeroed before it was filled; it is copied before the call returns. Raises DriverError when the
 # launch is refused.
-cdef int launch_kernel(int device, uint64_t stream, uint64_t function, uint32_t grid,
-                       uint32_t block, uint32_t shared_nbytes, const void* parameters,
-                       size_t nbytes) except -1
-cdef int launch_kernel_3d(int device, uint64_t stream, uint64_t function,
-                          uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
-                          uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                          uint32_t shared_nbytes, const void* parameters, size_t nbytes) except -1
+cdef int launch_kernel(int device, uint64_t stream, uint64_t function, LaunchShape shape,
+                       const void* parameters, size_t nbytes) except -1
 
 
 # ---- host_call

@@ -3,7 +3,7 @@
 cimport cython
 from cpython.memoryview cimport PyMemoryView_FromMemory
 from cpython.ref cimport PyObject, Py_CLEAR, Py_DECREF, Py_INCREF
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
 import numpy as np

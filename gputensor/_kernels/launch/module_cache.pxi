@@ -82,24 +82,16 @@ cdef uint64_t load_module(Driver* driver, object program) except 0:
     return module
 
 
-cdef int launch_kernel(int device, uint64_t stream, uint64_t function, uint32_t grid,
-                       uint32_t block, uint32_t shared_nbytes, const void* parameters,
-                       size_t nbytes) except -1:
-    return launch_kernel_3d(device, stream, function, grid, 1, 1, block, 1, 1, shared_nbytes,
-                            parameters, nbytes)
-
-
-cdef int launch_kernel_3d(int device, uint64_t stream, uint64_t function,
-                          uint32_t grid_x, uint32_t grid_y, uint32_t grid_z,
-                          uint32_t block_x, uint32_t block_y, uint32_t block_z,
-                          uint32_t shared_nbytes, const void* parameters, size_t nbytes) except -1:
+cdef int launch_kernel(int device, uint64_t stream, uint64_t function, LaunchShape shape,
+                       const void* parameters, size_t nbytes) except -1:
     cdef Driver* driver = driver_get(device)
     cdef status_t status
     if driver == NULL:
         raise DeviceError(f"device {device} is not open")
-    status = driver.kernel_launch(driver.self, function, grid_x, grid_y, grid_z, block_x, block_y,
-                                  block_z, shared_nbytes, stream, parameters, nbytes)
+    status = driver.kernel_launch(
+        driver.self, function, shape.x, shape.y, shape.z, shape.block_x, shape.block_y,
+        shape.block_z, shape.shared_nbytes, stream, parameters, nbytes)
     if status != 0:
         raise_for_status(status, "kernel_launch",
-                         f"with grid ({grid_x}, {grid_y}, {grid_z}) on device {device}")
+                         f"with grid ({shape.x}, {shape.y}, {shape.z}) on device {device}")
     return 0

@@ -14,7 +14,7 @@ from gputensor._driver.registry cimport (
 )
 from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+    Kernel, KernelTable, blocks_in_line, kernel_find, kernel_function, launch_kernel,
 )
 from gputensor.blas.kernels cimport PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_choose
 from gputensor.blas.libraries cimport (

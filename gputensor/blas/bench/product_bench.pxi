@@ -149,7 +149,7 @@ cdef class ProductBench:
         parameters.keep, parameters.set, parameters.seed = keep, pattern, seed << 40
         function = kernel_function(fill, self.device)
         launch_kernel(self.device, self.stream, function,
-                      <uint32_t>min(4096, parameters.count // 256 + 1), 256, 0, &parameters,
+                      blocks_in_line(min(4096, parameters.count // 256 + 1), 256), &parameters,
                       sizeof(parameters))
         return ptr + (alignment if alignment < 256 else 0)
 

@@ -10,7 +10,7 @@ from gputensor._arrays cimport (
 )
 from gputensor._kernels.faces cimport OP_ADD, elementwise
 from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, kernel_find, kernel_function, launch_kernel,
+    Kernel, KernelTable, blocks_in_line, kernel_find, kernel_function, launch_kernel,
 )
 from gputensor.blas.libraries cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.plan cimport ACT_NONE, PRODUCT_AS_IT_IS

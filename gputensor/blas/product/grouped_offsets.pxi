@@ -38,7 +38,12 @@ cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor
 
 cdef KernelTable kernels = KernelTable()
 cdef KernelTable tensor_kernels = KernelTable()
-cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
+
+# What this room keeps for each open device (registry.pxd): whether no compiler here knows its
+# architecture.
+cdef Slot slot
+slot.nbytes = sizeof(bint)
+cdef int product_slot = register_slot(&slot)
 
 
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
@@ -141,8 +146,8 @@ cdef int launch_groups(int device, uint64_t stream, const GroupsLaunch* launch,
         # Each group, and the rows after the last, may end with a partial tile.
         tiles = (p.tokens // launch.rows + p.count + 1) * p.columns
         launch_kernel(device, stream, launch.function,
-                      <uint32_t>(tiles if tiles < launch.blocks else launch.blocks), launch.block,
-                      launch.shared_nbytes, p, sizeof(p[0]))
+                      blocks_in_line(min(tiles, <int64_t>launch.blocks), launch.block,
+                                     launch.shared_nbytes), p, sizeof(p[0]))
         p.first += p.count
     return 0
 
@@ -231,12 +236,13 @@ cdef uint64_t tensor_function(int device, int dtype, int result, int quartets, i
     if found == NULL:
         found = tensor_kernels.add(key, programs.grouped_wgmma(
             DTYPES[dtype].name, DTYPES[result].name, quartets, columns, is_along_terms))
-    if is_refused[device]:
+    cdef bint* is_refused = <bint*>device_slot(device, product_slot)
+    if is_refused[0]:
         return 0
     try:
         return kernel_function(<Kernel>found, device,
                                programs.grouped_shared_nbytes(quartets, columns))
     except DeviceError:
         # A compiler that does not know the architecture.
-        is_refused[device] = True
+        is_refused[0] = True
         return 0

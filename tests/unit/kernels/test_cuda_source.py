@@ -35,10 +35,10 @@ def element_codes(row, rotation):
 @pytest.mark.parametrize("row", ELEMENTWISE, ids=lambda row: row.name)
 def test_every_operation_compiles_for_each_of_its_kinds(row):
     for code in element_codes(row, row.code):
-        inputs = (code,) * row.arity
         modes = (UNIT, SCALAR, STRIDED)[: row.arity] if row.code % 2 else (UNIT,) * row.arity
         rank = 2 if STRIDED in modes else 0
-        source = programs.elementwise(row.code, code, code, inputs, modes, 2, rank, 1)
+        inputs = [(code, mode) for mode in modes]
+        source = programs.elementwise(row.code, code, code, inputs, 2, rank, 1)
         compile_program(source, "sm_80" if row.code % 3 else "sm_90")
 
 
@@ -46,14 +46,14 @@ def test_every_operation_compiles_for_each_of_its_kinds(row):
     ("code", "vector", "wide"), [(11, 4, "v4.f32"), (9, 8, "v4.u32"), (10, 8, "v4.u32")]
 )
 def test_contiguous_add_moves_16_bytes_an_instruction(code, vector, wide):
-    text = ptx(programs.elementwise(4, code, code, (code, code), (UNIT, UNIT), vector, 0, 1))
+    text = ptx(programs.elementwise(4, code, code, ((code, UNIT),) * 2, vector, 0, 1))
     assert len(re.findall(rf"ld\.global\.{wide}", text)) == 2
     assert len(re.findall(rf"st\.global\.{wide}", text)) == 1
     assert ".local" not in text
 
 
 def test_broadcast_row_is_added_with_wide_loads():
-    text = ptx(programs.elementwise(4, 11, 11, (11, 11), (UNIT, UNIT), 4, 2, 1))
+    text = ptx(programs.elementwise(4, 11, 11, ((11, UNIT),) * 2, 4, 2, 1))
     assert len(re.findall(r"ld\.global\.v4\.f32", text)) == 2
     assert "div." not in text and "rem." not in text
 
@@ -61,7 +61,7 @@ def test_broadcast_row_is_added_with_wide_loads():
 def test_casts_between_all_dtypes_compile():
     for source in range(len(DTYPES)):
         target = (source * 5 + 3) % len(DTYPES)
-        text = programs.elementwise(0, target, target, (source,), (UNIT,), 1, 0, 1)
+        text = programs.elementwise(0, target, target, ((source, UNIT),), 1, 0, 1)
         compile_program(text, "sm_80")
 
 

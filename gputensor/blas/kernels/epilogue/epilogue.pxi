@@ -160,7 +160,7 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
                                      is_wide(&p, rank))
     grid = (p.units + EPILOGUE_BLOCK * UNROLL - 1) // (EPILOGUE_BLOCK * UNROLL)
     grid = grid if grid < EPILOGUE_MAX_GRID else EPILOGUE_MAX_GRID
-    return launch_kernel(device, stream, function, <unsigned int>grid, EPILOGUE_BLOCK, 0, &p,
+    return launch_kernel(device, stream, function, blocks_in_line(grid, EPILOGUE_BLOCK), &p,
                          epilogue_nbytes(rank))
 
 

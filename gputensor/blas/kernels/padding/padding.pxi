@@ -285,7 +285,7 @@ cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) 
     cdef uint64_t grid = (relayout.total + PADDING_BLOCK - 1) // PADDING_BLOCK
     if grid > 1 << 30:
         grid = 1 << 30
-    return launch_kernel(device, stream, function, <unsigned int>grid, PADDING_BLOCK, 0, relayout,
+    return launch_kernel(device, stream, function, blocks_in_line(grid, PADDING_BLOCK), relayout,
                          sizeof(relayout[0]))
 
 

@@ -34,5 +34,5 @@ cdef int dequantize_run(int device, uint64_t stream, const Operand* weight, cons
     p.tiles = weight.shape[1]
     p.group = p.k // scales.shape[0]
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         <uint32_t>(grid if grid < QUANTIZED_MAX_GRID else QUANTIZED_MAX_GRID),
-                         QUANTIZED_BLOCK, 0, &p, sizeof(p))
+                         blocks_in_line(min(grid, <int64_t>QUANTIZED_MAX_GRID), QUANTIZED_BLOCK),
+                         &p, sizeof(p))

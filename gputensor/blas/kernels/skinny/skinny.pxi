@@ -245,8 +245,8 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
     rows = 16 * shape.tiles * shape.warps
     return launch_kernel(
         product.device, stream, function,
-        <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps,
-        shape.shared_nbytes, &p, sizeof(p))
+        blocks_in_line((product.n + rows - 1) // rows * shape.splits, 32 * shape.warps,
+                       shape.shared_nbytes), &p, sizeof(p))
 
 
 # ---- products in the libraries' terms

@@ -275,8 +275,8 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_
     rows = TILE_ROWS * shape.tiles * shape.row_warps
     return launch_kernel(
         product.device, stream, function_of(found.kernel, product, device),
-        <uint32_t>(over(product.n, rows) * shape.splits),
-        32 * shape.row_warps * shape.k_warps, shape.shared_nbytes, &p, sizeof(p))
+        blocks_in_line(over(product.n, rows) * shape.splits, 32 * shape.row_warps * shape.k_warps,
+                       shape.shared_nbytes), &p, sizeof(p))
 
 
 cdef void skinny_mma_force(const SkinnyForced* forced) noexcept:
