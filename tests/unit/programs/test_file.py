@@ -167,6 +167,18 @@ def test_weights_of_a_file_of_the_user_stay_there(tmp_path, rng):
     assert_weights(file.read(tmp_path / "p.gtp").weights, data.weights)
 
 
+@pytest.mark.parametrize("apart", [None, "w.safetensors"])
+def test_program_may_be_saved_over_itself(tmp_path, rng, apart):
+    data = weights_program(w=random_array(rng, (400, 40), "float32"))
+    file.write(data, tmp_path / "p.gtp", weights=apart)
+    mapped = file.read(tmp_path / "p.gtp")
+    before = {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)}
+    file.write(mapped, tmp_path / "p.gtp", weights=apart)
+    assert {name: (tmp_path / name).read_bytes() for name in os.listdir(tmp_path)} == before
+    assert_weights(mapped.weights, data.weights)
+    assert_weights(file.read(tmp_path / "p.gtp").weights, data.weights)
+
+
 def test_weights_can_be_read_from_another_place(tmp_path, rng):
     data = weights_program(w=random_array(rng, (4, 4), "float32"))
     file.write(data, tmp_path / "p.gtp", weights="w.safetensors")
