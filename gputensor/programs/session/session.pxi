@@ -54,6 +54,8 @@ cdef class Run:
                 leaves[i] = self.program.imported(self.inputs[i].path, leaves[i])
             leaf = <Tensor>leaves[i]
             if leaf.storage.device != session.device:
+                if is_tracing():
+                    current_tracer().refuse("a call of a program", "call the function itself")
                 raise argument_error(ValueError, self.inputs[i].path,
                                      Described(f"a tensor on {leaf.device}"),
                                      f"one on {device_text(session.device)}")

@@ -373,6 +373,13 @@ def test_devices_are_the_trace_device_or_refused():
     refused("device 'cuda:1'", lambda x: x.to_device("cuda:1"), gt.spec((2,)))
 
 
+def test_a_program_is_no_part_of_another_one():
+    program = gt.compile(lambda x: x + 1, gt.spec((2,)), target="host")
+    outside = gt.ones(2, device="host")
+    assert len(traced(lambda x: program(outside) * x, gt.spec((2,))).calls) == 1
+    refused("a call of a program; call the function", lambda x: program(x), gt.spec((2,)))
+
+
 def test_a_tensor_of_a_trace_is_closed_afterwards():
     kept = []
     traced(lambda x: kept.append(x) or x + 1, gt.spec((2,)))
