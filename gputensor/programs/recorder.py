@@ -286,9 +286,7 @@ class Recorder:
         """The operand of a call that writes all of a new tensor."""
         shape, dtype = tensor.shape, tensor.dtype.name
         strides = forms.row_major(shape)
-        if not tensor.size:
-            return self.nothing(dtype, shape, strides)
-        place = self.trace.place(storage_place(tensor)[0])
+        place = self.trace.place(storage_place(tensor)[0]) if tensor.size else Place(0, 0)
         place.owner = self
         place.current = self.value("temporary", place.nbytes)
         return Operand(place.current, dtype, shape, strides)
@@ -353,6 +351,13 @@ class Recorder:
 def is_dense(nbytes, dtype, shape, strides, offset):
     """Whether an operand covers all bytes of its memory, each once."""
     itemsize = _ITEMSIZE[dtype]
+    expected = 1
+    for stride, extent in zip(strides[::-1], shape[::-1], strict=True):
+        if stride != expected:
+            break
+        expected *= extent
+    else:  # row-major
+        return offset == 0 and expected * itemsize == nbytes
     low, expected = 0, 1
     for stride, extent in sorted([(abs(s), n) for s, n in zip(strides, shape, strict=True)]):
         if extent == 1:

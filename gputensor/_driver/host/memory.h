@@ -4,7 +4,8 @@
 // is mmap(MAP_FIXED) of its range, unmapping puts PROT_NONE back, so that an access to an unmapped
 // page faults as it does on a GPU. File offsets are never used twice: destroying a page punches a
 // hole, which gives its memory back. A phantom device keeps the same books with PROT_NONE address
-// space and nothing behind it.
+// space and nothing behind it. One that defers gives no address out twice, so that who records its
+// calls can tell memory by its address.
 //
 // The child of a fork shares that file with its parent. It starts with empty books, and keeps what
 // was mapped as a private copy, so that nothing that it does reaches its parent (renew).
@@ -39,7 +40,9 @@ public:
     HostMemory(const HostMemory&) = delete;
 
     ~HostMemory() {
-        for (auto& range : ranges) munmap(address(range.first), range.second.nbytes);
+        for (auto& range : ranges)
+            if (!in_space(range.first)) munmap(address(range.first), range.second.nbytes);
+        if (space) munmap(address(space), SPACE);
         if (file >= 0) close(file);
     }
 
@@ -49,8 +52,10 @@ public:
         if (whole < nbytes) return OUT_OF_MEMORY;
         if (!pinned && whole > capacity - used) return OUT_OF_MEMORY;
         bool backed = pinned || !phantom;
-        void* base = mmap(nullptr, whole, backed ? PROT_READ | PROT_WRITE : PROT_NONE,
-                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+        void* base = poison && !backed ? take_from_space(whole) : MAP_FAILED;
+        if (base == MAP_FAILED)
+            base = mmap(nullptr, whole, backed ? PROT_READ | PROT_WRITE : PROT_NONE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
         if (base == MAP_FAILED) return OUT_OF_MEMORY;
         if (poison && backed) memset(base, POISON, whole);
         *ptr = reinterpret_cast<uint64_t>(base);
@@ -253,6 +258,23 @@ private:
     using Ranges = std::map<uint64_t, Range>;
     using Pages = std::unordered_map<uint64_t, Page>;
 
+    static constexpr size_t SPACE = size_t(1) << 44;
+
+    bool in_space(uint64_t ptr) const { return space && ptr - space < SPACE; }
+
+    // The next addresses of one reservation; they are never given back.
+    void* take_from_space(size_t nbytes) {
+        if (!space) {
+            void* base = mmap(nullptr, SPACE, PROT_NONE,
+                              MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+            if (base == MAP_FAILED) return MAP_FAILED;
+            space = reinterpret_cast<uint64_t>(base);
+        }
+        if (nbytes > SPACE - space_used) return MAP_FAILED;
+        space_used += nbytes;
+        return address(space + space_used - nbytes);
+    }
+
     static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
     static void* address(uint64_t ptr) { return reinterpret_cast<void*>(ptr); }
 
@@ -266,6 +288,10 @@ private:
     void drop(Ranges::iterator range) {
         void* base = address(range->first);
         size_t nbytes = range->second.nbytes;
+        if (in_space(range->first)) {
+            ranges.erase(range);
+            return;
+        }
         if (poison && range->second.kind != PINNED &&
             mmap(base, nbytes, PROT_NONE,
                  MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0) != MAP_FAILED) {
@@ -306,6 +332,8 @@ private:
     Pages pages;
     uint64_t last_page = 0;
     uint64_t file_end = 0;
+    uint64_t space = 0;  // of take_from_space; 0: nothing is reserved
+    size_t space_used = 0;
     int file = -1;
 };
 

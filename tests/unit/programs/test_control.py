@@ -234,3 +234,13 @@ def test_results_are_new_tensors():
         return made
 
     both(model, vector(1, 2), state=gt.spec((2,)), times=2)
+
+
+def test_carries_without_elements():
+    def model(x):
+        none = gt.zeros((0, 3))
+        made = gt.cond(gt.sum(x) > 0, lambda c: c + 1, lambda c: c, none)
+        looped = gt.fori_loop(0, 2, lambda i, c: (c[0] + 1, c[1] * 2), (made, x))
+        return looped, gt.scan(lambda c, y: (c, y + 1), x, none.T)
+
+    both(model, vector(1, 2))
