@@ -27,7 +27,7 @@ from gputensor._kernels.call_rules import (
 )  # fmt: skip
 from gputensor.errors import Described
 
-__all__ = ["ACTIVATIONS", "CALLS", "Row", "Spec", "bind", "make"]
+__all__ = ["ACTIVATIONS", "CALLS", "Row", "Spec", "bind", "bound_row", "make"]
 
 # ---- rows
 
@@ -188,6 +188,14 @@ def bind(name, run, door):
     return row
 
 
+def bound_row(name):
+    """Return the row of a call with its functions; its room may not be imported yet."""
+    row = CALLS[name]
+    if row.door is None:
+        importlib.import_module(row.room)
+    return row
+
+
 def make(name, device, stream, arguments):
     """Queue one call on any device.
 
@@ -208,10 +216,8 @@ def make(name, device, stream, arguments):
     ValueError
         The arguments do not fit the call.
     """
-    row = CALLS[name]
+    row = bound_row(name)
     attributes, writes, reads = row.split(tuple(arguments))
     specs = [[one and (one.dtype, one.shape) for one in part] for part in (writes, reads)]
     row.check(attributes, *specs)
-    if row.door is None:
-        importlib.import_module(row.room)
     row.door(device, stream, arguments)

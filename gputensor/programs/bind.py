@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.calls import CALLS
+from gputensor._kernels.calls import bound_row
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
 from gputensor.programs import dims
@@ -195,7 +195,7 @@ class _Binder:
         return place.piece, place.offset + offset, (operand.dtype, shape, strides)
 
     def _call(self, call):
-        row = CALLS[call.name]
+        row = bound_row(call.name)
         attributes = [evaluated(call.attributes[name], self.sizes) for name in row.attributes]
         arguments, patches, specs = list(attributes), [], []
         for operand in (*call.writes, *call.reads):

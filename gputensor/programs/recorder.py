@@ -15,7 +15,6 @@ import numpy as np
 
 from gputensor._alloc.foreign import uncached_block
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.calls import CALLS
 from gputensor.errors import TraceError
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Call, Function, Number, Operand, Value, Weight
@@ -27,7 +26,6 @@ from gputensor.tensor.manipulation import empty
 __all__ = ["Recorder", "Trace"]
 
 _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
-_ELEMENTWISE = CALLS["elementwise"]
 _EMPTY = "empty"
 
 
@@ -211,6 +209,9 @@ class Recorder:
 
     def download(self, operand):
         self.trace.tracer.refuse_value("numpy()")
+
+    def refuse(self, problem, way_out):
+        raise TraceError(user_line(), problem, way_out)
 
     def stream_now(self):
         """The number of the current stream."""

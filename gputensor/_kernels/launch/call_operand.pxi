@@ -159,6 +159,8 @@ def set_recorder(int device, recorder):
         The values of a NumPy array, which may change afterwards, go to memory of the device.
     ``download(operand)``
         The values of an operand are needed; returns them as a NumPy array, or raises.
+    ``refuse(problem, way_out)``
+        Raises for work that is no call of the registry.
 
     Parameters
     ----------

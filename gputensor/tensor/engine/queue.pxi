@@ -49,7 +49,7 @@ def queue_engine(engine, tuple attributes, list outputs, *inputs):
             inputs = on_one_device(engine.name, inputs, first)
             break
     if is_host(device) and recorder_of(device) is not None:
-        raise RuntimeError(f"{engine.name}: a trace cannot hold this call; make it outside")
+        recorder_of(device).refuse(f"{engine.name}() in a program", "call it outside")
     if not is_host(device):
         cupy_calls.library(engine.name)
     stream = current_handle(device)
