@@ -82,6 +82,11 @@ class _Merger:
             return tuple(self.part(what, column) for column in zip(*parts, strict=True))
         return self.same(what, parts)
 
+    def base(self, bases):
+        """The version that a write continues; at some sizes it may cover all of the memory."""
+        found = [base for base in bases if base is not None]
+        return self.same("a version", found) if found else None
+
     def operand(self, parts):
         first = parts[0]
         if all(one == first for one in parts):
@@ -101,8 +106,8 @@ class _Merger:
         first = calls[0]
         self.line = first.line
         self.same("the call", [call.name for call in calls])
-        for what in ("into", "stream"):
-            self.same(what, [getattr(call, what) for call in calls])
+        self.same("the stream", [call.stream for call in calls])
+        into = tuple(map(self.base, zip(*[call.into for call in calls], strict=True)))
         self.same("the number of operands", [len(c.reads) + len(c.writes) for c in calls])
         reads = tuple(map(self.operand, zip(*[call.reads for call in calls], strict=True)))
         writes = tuple(map(self.operand, zip(*[call.writes for call in calls], strict=True)))
@@ -122,7 +127,7 @@ class _Merger:
             attributes,
             writes,
             reads,
-            first.into,
+            into,
             first.stream,
             first.line,
             tuple(self.function(one) for one in regions),
@@ -140,8 +145,8 @@ class _Merger:
         merged.result = self.same("the result", [function.result for function in functions])
         self.same("the number of values", [len(function.values) for function in functions])
         for values in zip(*[function.values for function in functions], strict=True):
-            kinds = [(value.kind, value.name, value.base) for value in values]
-            kind, name, base = self.same("a value", kinds)
+            kind, name = self.same("a value", [(value.kind, value.name) for value in values])
+            base = self.base([value.base for value in values])
             nbytes = self.integer("the bytes of a tensor", [value.nbytes for value in values])
             merged.values.append(Value(kind, nbytes, name, base))
         merged.outputs = self.arguments([function.outputs for function in functions])

@@ -29,6 +29,14 @@ _ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
 _EMPTY = "empty"
 
 
+class _Traced(Function):
+    """A function while it is traced; `is_own`: which outputs are whole temporaries already."""
+
+    def __init__(self, name):
+        super().__init__(name)
+        self.is_own = []
+
+
 class Place:
     """Memory on the device of a trace: [start, start + nbytes)."""
 
@@ -164,7 +172,7 @@ class Recorder:
     def __init__(self, trace, name, parent=None):
         self.trace = trace
         self.parent = parent
-        self.function = Function(name)
+        self.function = _Traced(name)
         self.values = self.function.values
         self.calls = self.function.calls
         self.numbers = {}  # name of a weight or constant -> its value here

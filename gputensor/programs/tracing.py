@@ -17,7 +17,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import Described, TraceError, argument_error
 from gputensor.programs import dims as forms
 from gputensor.programs import tree
-from gputensor.programs.function import Argument, Call, Number, Operand
+from gputensor.programs.function import Argument, Call, Number, Operand, Value
 from gputensor.programs.merging import merge
 from gputensor.programs.recorder import Recorder
 from gputensor.programs.samples import confirming, samples
@@ -157,13 +157,15 @@ def trace_function(source, target):
                 raise argument_error(ValueError, path, dim, f"{dims[dim.name]}, as before")
     sizes = samples(dims.values())
     traces = [_run(source, inputs, structure, one, target) for one in sizes]
+    copy_outputs([function for function, _weights in traces])
     while True:
         function, weights = merge(traces, sizes, dims)
         more = confirming(forms_of(function), dims.values(), sizes) if dims else ()
         if not more:
             break
-        traces += [_run(source, inputs, structure, one, target) for one in more]
         sizes += more
+        traces = [_run(source, inputs, structure, one, target) for one in sizes]
+        copy_outputs([function for function, _weights in traces])
     for argument, (_path, leaf) in zip(function.inputs, inputs, strict=True):
         operand = argument.operand
         strides = forms.row_major(leaf.form)
@@ -270,7 +272,7 @@ def _check_states(source, states, arguments):
 
 
 def finish(recorder, result):
-    """Make the tensors of a result the outputs: whole temporaries, each another one."""
+    """Make the tensors of a result the outputs; `copy_outputs` makes them whole temporaries."""
     function = recorder.function
     inside = recorder.trace.tracer.inside
     leaves, structure = tree.flatten(result, lambda part: isinstance(part, Tensor), "")
@@ -278,12 +280,21 @@ def finish(recorder, result):
     taken = set()
     for path, leaf in leaves:
         operand = operand_of(recorder, inside(leaf))
-        if not leaf.size:
-            operand = _copied(recorder, operand, Number(0, operand.dtype))
-        elif not _is_own(recorder, operand, taken):
-            operand = _copied(recorder, operand, operand)
-        taken.add(_root(function.values, operand.value))
         function.outputs.append(Argument(path, operand))
+        recorder.function.is_own.append(_is_own(recorder, operand, taken))
+        taken.add(_root(function.values, operand.value))
+
+
+def copy_outputs(functions):
+    """Copy outputs that are no whole temporaries of their own at some of the sizes."""
+    rows = zip(*[function.is_own for function in functions], strict=False)
+    for place, column in enumerate(rows):
+        for function in () if all(column) else functions:
+            argument = function.outputs[place]
+            argument.operand = _copied(function, argument.operand)
+    for calls in zip(*[function.calls for function in functions], strict=False):
+        for regions in zip(*[call.regions for call in calls], strict=False):
+            copy_outputs(regions)
 
 
 def operand_of(recorder, tensor):
@@ -316,12 +327,14 @@ def _is_own(recorder, operand, taken):
     )
 
 
-def _copied(recorder, operand, source):
-    """A row-major copy of `source`, like the operand, in a value of its own."""
+def _copied(function, operand):
+    """A row-major copy of an operand in a value of its own."""
+    source = Number(0, operand.dtype) if 0 in operand.shape else operand
     itemsize = DTYPES[dtype_code(operand.dtype)].itemsize
-    number = recorder.value("temporary", forms.mul(*operand.shape, itemsize))
+    number = len(function.values)
+    function.values.append(Value("temporary", forms.mul(*operand.shape, itemsize)))
     strides = forms.row_major(operand.shape)
     target = Operand(number, operand.dtype, operand.shape, strides)
     attributes = {"op": "copy", "compute": operand.dtype}
-    recorder.calls.append(Call("elementwise", attributes, (target,), (source,), (None,)))
+    function.calls.append(Call("elementwise", attributes, (target,), (source,), (None,)))
     return target

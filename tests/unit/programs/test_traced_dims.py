@@ -54,7 +54,7 @@ def test_several_dims_and_numbers_made_of_them():
     def model(x, y):
         n, m = x.shape[0], y.shape[0]
         both_ways = gt.matmul(x, y.T) / (n * m)
-        return gt.reshape(both_ways, (-1,))[:: n + m], gt.full((n, 2), m) * 0.5
+        return gt.reshape(both_ways, (-1,))[: n + m], gt.full((n, 2), m) * 0.5
 
     free = gt.spec((gt.Dim("n", 2, 20), 6)), gt.spec((gt.Dim("m", 2, 30), 6))
     program = gt.compile(model, *free, target="host")
@@ -62,3 +62,13 @@ def test_several_dims_and_numbers_made_of_them():
         x, y = gt.ones((n, 6), device="host"), gt.ones((m, 6), device="host")
         made, wanted = program(x, y), model(x, y)
         assert [one.tolist() for one in made] == [one.tolist() for one in wanted]
+
+
+def test_writes_and_results_that_cover_everything_at_some_size():
+    def model(x):
+        rows = gt.zeros((20, 3))
+        rows[: x.shape[0]] = x  # all of it where n is 20
+        return rows, (x * 2)[:4], gt.cond(gt.sum(x) > 0, lambda r: (r + 1)[:20], lambda r: r, rows)
+
+    for n in (4, 7, 20):
+        both(model, gt.ones((n, 3), device="host"), dims={"n": (4, 20)})
