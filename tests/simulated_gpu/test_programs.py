@@ -12,6 +12,7 @@ from gputensor.errors import DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.programs.program import Program
 from tests.support import graph_inputs, refused_calls
 from tests.support.programs import control_checks, models
+from tests.support.programs.builder import Builder, program_data
 
 NODE_CALLS = ("graph_nodes", "graph_node_get", "graph_node_set")
 
@@ -57,6 +58,16 @@ def test_a_graph_whose_nodes_are_not_understood_is_captured_again(rng):
                 program(kept[-1]).numpy(), reference(x), rtol=1e-3, atol=1e-3
             )
         assert "new addresses take another capture" in graph_of(program, "mlp")
+
+
+def test_operands_of_a_product_are_apart_in_every_capture(rng):
+    build = Builder("both")
+    a, b = build.input("a", "float32", (5, 40)), build.input("b", "float32", (40, 6))
+    build.output(build.product(a, b))
+    program = Program(program_data(build), "cuda")
+    for _ in range(3):
+        x, y = floats(rng, 5, 40), floats(rng, 40, 6)
+        np.testing.assert_allclose(program(given(x), given(y)).numpy(), x @ y, rtol=1e-3, atol=1e-4)
 
 
 def test_state_is_written_in_place(rng):

@@ -23,7 +23,7 @@ from gputensor.streams.queue cimport Stream
 from gputensor.tensor.core cimport Tensor, copied, empty_tensor, work_begin, work_end
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import Described, argument_error, raise_for_status
+from gputensor.errors import Described, OutOfMemoryError, argument_error, raise_for_status
 from gputensor.streams.queue import stream_for_captures
 
 include "operands.pxi"

@@ -107,6 +107,7 @@ cdef class Bound:
         """Order and queue the call; what can be prepared comes before its section."""
         cdef Driver* driver = driver_get(device)
         cdef Sections sections
+        cdef vector[uint64_t] moving
         cdef bint is_capturing = captures_active() and capture_state(device, stream) != 0
         if device >= 0 and (self.has_control or is_capturing):
             if is_capturing:
@@ -121,8 +122,10 @@ cdef class Bound:
             self.place(arena, inputs, outputs)
         else:
             if self.graph is None or self.graph.arena != arena.ptr:
-                self.graph = graph_of(self, device, arena.ptr)
-            self.locate(inputs, outputs)
+                moving.resize(self.input_count + self.output_count)
+                self.locate(inputs, outputs, moving)
+                self.graph = graph_of(self, device, arena.ptr, moving)
+            self.locate(inputs, outputs, self.graph.moving)
             self.graph.move(self, driver)
         work_begin()
         try:
@@ -135,12 +138,12 @@ cdef class Bound:
             work_end(device)
         return 0
 
-    cdef int locate(self, tuple inputs, list outputs) except -1:
+    cdef int locate(self, tuple inputs, list outputs, vector[uint64_t]& moving) except -1:
         cdef int i
         for i in range(self.input_count):
-            self.graph.moving[i] = (<Tensor>inputs[i]).ptr
+            moving[i] = (<Tensor>inputs[i]).ptr
         for i in range(self.output_count):
-            self.graph.moving[self.input_count + i] = (<Tensor>outputs[i]).ptr
+            moving[self.input_count + i] = (<Tensor>outputs[i]).ptr
         return 0
 
     cdef tuple addresses_of(self, Tensor arena, tuple inputs, list outputs):

@@ -2,8 +2,8 @@
 
 The calls are captured twice, with inputs and outputs elsewhere; what differs between the captures
 is where their addresses stand (streams/capture/node_patches.h). Nothing runs during a capture, so
-both lie in one piece of memory that is given back afterwards, and no kernel is chosen for more than
-the 16 bytes to which inputs are aligned. Scratch memory of the calls comes from the pool of the
+this memory is given back afterwards, and inputs lie there so that no kernel is chosen for more than
+the 16 bytes to which they are aligned. Scratch memory of the calls comes from the pool of the
 graph, which an earlier capture has grown: so both captures find it at the same addresses.
 """
 
@@ -133,56 +133,70 @@ cdef tuple bound_arguments(call, tuple addresses):
     return tuple(made)
 
 
-cdef Graph graph_of(Bound bound, int device, uint64_t arena):
-    """Capture a function and find where the addresses of its inputs and outputs stand."""
+cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& moving):
+    """Capture a function and find where the addresses of its inputs and outputs stand; `moving`
+    are those that they have now."""
     cdef Driver* driver = driver_get(device)
     cdef Graph graph = Graph.__new__(Graph)
     cdef CUDAGraph warm, other
-    cdef Tensor memory
+    cdef Tensor memory = None
     cdef vector[Span] spans
     cdef vector[uint64_t] first, second
-    cdef Span span
     cdef status_t status
-    cdef size_t i, count = bound.input_count + bound.output_count
+    cdef size_t i
     graph.device, graph.arena = device, arena
     graph.former = []
     graph.stream = stream_for_captures(device)
-    memory = place_spans(bound, device, spans)
-    for i in range(count):
+    graph.moving = moving
+    try:
+        memory = place_spans(bound, device, spans)
+    except OutOfMemoryError:
+        graph.is_whole = True
+        graph.reason = "the device has no memory to compare two captures"
+    for i in range(spans.size()):
         first.push_back(spans[i].first)
         second.push_back(spans[i].second)
-    warm = capture_calls(bound, graph.stream, arena, first, None)
-    graph.captured = capture_calls(bound, graph.stream, arena, first, warm)
-    other = capture_calls(bound, graph.stream, arena, second, warm)
-    graph.captured.instantiate()
-    graph.moving.resize(count)
-    status = graph.patches.compare(driver, graph.captured.graph, other.graph, spans)
-    if status != STATUS_OK:
-        graph.is_whole = True
-        graph.reason = f"the driver does not tell the parameters of nodes (status {status})"
-    elif graph.patches.opaque:
-        graph.is_whole = True
-        graph.reason = f"nodes that no address explains: {graph.patches.opaque}"
+    if graph.is_whole:
+        graph.captured = capture_calls(bound, graph.stream, arena, moving, None)
+        graph.captured.instantiate()
+        graph.patches.start(moving)
+    else:
+        warm = capture_calls(bound, graph.stream, arena, first, None)
+        graph.captured = capture_calls(bound, graph.stream, arena, first, warm)
+        other = capture_calls(bound, graph.stream, arena, second, warm)
+        graph.captured.instantiate()
+        status = graph.patches.compare(driver, graph.captured.graph, other.graph, spans)
+        if status != STATUS_OK:
+            graph.is_whole = True
+            graph.reason = f"the driver does not tell the parameters of nodes (status {status})"
+        elif graph.patches.opaque:
+            graph.is_whole = True
+            graph.reason = f"nodes that no address explains: {graph.patches.opaque}"
     bound.binding.graph = graph.description()
     del memory
     return graph
 
 
 cdef Tensor place_spans(Bound bound, int device, vector[Span]& spans):
-    """Two places for each input and output, moved by another distance each, in new memory."""
-    cdef int64_t size = 0
+    """Two places for each input and output, moved by another distance each, in new memory. In
+    either capture they are apart, as calls want them."""
+    cdef int i, count = bound.input_count + bound.output_count
+    cdef int64_t offset = 0, size = 0
     cdef Span span
     cdef Tensor memory
-    cdef int i, count = bound.input_count + bound.output_count
-    cdef uint64_t start
     for i in range(count):
-        size = max(size, <int64_t>bound.binding.pieces[1 + i].nbytes)
-    size += PLACE_ALIGNMENT * (3 * count + 2)
+        size += spaced(bound.binding.pieces[1 + i].nbytes)
+    size += PLACE_ALIGNMENT * (count + 1)
     memory = empty_tensor(DT_UINT8, 1, &size, device)
     for i in range(count):
-        start = memory.ptr + (INPUT_ALIGNMENT if i < bound.input_count else 0)
-        span.first = start + PLACE_ALIGNMENT * i
-        span.second = start + PLACE_ALIGNMENT * (2 * i + count + 1)
+        span.first = memory.ptr + offset + (INPUT_ALIGNMENT if i < bound.input_count else 0)
+        span.second = span.first + PLACE_ALIGNMENT * (i + 1)
         span.nbytes = bound.binding.pieces[1 + i].nbytes
+        offset += spaced(span.nbytes)
         spans.push_back(span)
     return memory
+
+
+cdef int64_t spaced(int64_t nbytes) noexcept:
+    """So many bytes and a gap."""
+    return (nbytes // PLACE_ALIGNMENT + 2) * PLACE_ALIGNMENT

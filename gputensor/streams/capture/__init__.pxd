@@ -19,6 +19,7 @@ cdef extern from "gputensor/streams/capture/node_patches.h" namespace "gputensor
         int compare(Driver* driver, uint64_t graph, uint64_t other, const vector[Span]& spans)
         int find(Driver* driver, uint64_t graph, const vector[Span]& spans)
         int apply(Driver* driver, uint64_t executable, const uint64_t* addresses)
+        void start(const vector[uint64_t]& addresses)
         void follow(const uint64_t* addresses)
         bint is_current(const uint64_t* addresses) const
         size_t node_count()

@@ -74,6 +74,12 @@ public:
         return 0;
     }
 
+    // A graph captured at these addresses, of whose nodes nothing is known.
+    void start(const std::vector<uint64_t>& addresses) {
+        clear({});
+        current = addresses;
+    }
+
     // Another graph, captured at these addresses, has been given to the executable.
     void follow(const uint64_t* addresses) {
         std::copy(addresses, addresses + current.size(), current.begin());
