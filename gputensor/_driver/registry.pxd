@@ -15,11 +15,18 @@ cdef struct DeviceFacts:
     int multiprocessors
     int shared_nbytes           # of a multiprocessor
 
+# What a device is. Rooms with work for both kinds keep a table of functions by kind.
+cdef enum:
+    DEVICE_CUDA = 0
+    DEVICE_HOST = 1
+    DEVICE_KINDS = 2
+
 cdef enum:
     MAX_SLOTS = 24
 
 cdef struct OpenDevice:
     Driver* driver              # the outermost table; NULL: not open
+    int kind                    # DEVICE_CUDA or DEVICE_HOST; also of a device that is not open
     DeviceFacts facts
     int generation              # rises when the device closes and in the child of a fork
     int first_generation        # of this process; above 0: it was forked
@@ -33,6 +40,19 @@ cdef inline Driver* driver_get(int device) noexcept nogil:
     if device < -HOST_DEVICES or device >= MAX_DEVICES - HOST_DEVICES:
         return NULL
     return open_devices[device + HOST_DEVICES].driver
+
+cdef inline int device_kind(int device) noexcept nogil:
+    return open_devices[device + HOST_DEVICES].kind
+
+# Whether work on a stream goes into a graph: 1, or 2 when that capture is invalid already; 0 when
+# not; -1 when the driver cannot say, as of the legacy default stream while another one captures.
+cdef inline int stream_captures(int device, uint64_t stream) noexcept nogil:
+    cdef Driver* driver = driver_get(device)
+    cdef int active = 0
+    cdef uint64_t capture_id = 0
+    if driver.capture_info(driver.self, stream, &active, &capture_id) != 0:
+        return -1
+    return active
 
 cdef Driver* driver_open_now(int device) except NULL
 # Opens the device when needed. Raises gputensor.errors.DeviceError when there is none.

@@ -113,8 +113,19 @@ cdef int make_record(int device, Driver* table) except -1:
     record.facts.shared_nbytes = fact(table, ATTRIBUTE_SHARED_NBYTES_PER_MULTIPROCESSOR)
     for index in range(slot_count):
         give_memory(record, index)
+    record.kind = DEVICE_HOST if table.name[0] == c"h" else DEVICE_CUDA
     record.driver = table
     return 0
+
+
+cdef int _set_kinds() noexcept:
+    cdef int index
+    for index in range(HOST_DEVICES):
+        open_devices[index].kind = DEVICE_HOST
+    return 0
+
+
+_set_kinds()
 
 
 cdef int fact(Driver* table, int attribute) except? -1:

@@ -9,6 +9,7 @@ from gputensor import blas
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas import backends
 from gputensor.blas.kernels import padding
+from gputensor.blas.plan import plan_count
 from gputensor.errors import DeviceError
 from tests.conformance.products.test_matmul import (
     assert_within,
@@ -19,6 +20,7 @@ from tests.conformance.products.test_matmul import (
     wide,
 )
 from tests.support import kernel_compiler
+from tests.support.internals import tile_of
 
 PAIRS = (
     ("float32", "float32"),
@@ -39,26 +41,18 @@ SIZES = (
 )
 # The 16-bit types leave these to the library.
 LONG = ((19, 35, 129), (40, 16, 256), (170, 197, 37), (180, 200, 128))
-known = set()
+TINY = next(row["number"] for row in backends.backend_table() if row["name"] == "tiny")
 
 
-def counted(*arguments):
-    """In the place of tiny_program: each new plan of a tiny product asks for its program."""
-    known.add(arguments)
-    counted.plans += 1
-    return counted.source(*arguments)
-
-
-counted.source = backends.tiny_program
+def plans():
+    """How many plans of tiny products there are."""
+    return plan_count(TINY)
 
 
 @pytest.fixture(autouse=True)
-def count(monkeypatch):
-    """Count the plans of tiny products, from none."""
-    known.clear()
-    counted.plans = 0
+def no_plans():
+    """Every test plans its products itself."""
     blas.forget_plans()
-    monkeypatch.setattr(backends, "tiny_program", counted)
 
 
 def stored(array, is_turned, offset):
@@ -80,7 +74,7 @@ def test_layouts(rng):
     """Every size in every order of both operands and the result, at odd addresses."""
     for name, out_name in PAIRS:
         for m, n, k in SIZES + (LONG if name == "float32" else ()):
-            before = counted.plans
+            before = plans()
             a, b = random_array(rng, (m, k), name), random_array(rng, (k, n), name)
             exact = wide(a) @ wide(b)
             limit = bound(a, b, out_name)
@@ -92,8 +86,9 @@ def test_layouts(rng):
                 base = stored(poison, turn_out, 1)
                 assert gt.matmul(x, y, out=base) is base
                 assert_within(base.numpy(), exact, limit)
-            assert counted.plans > before, (m, n, k)
-    assert {arguments[2] for arguments in known} == {16, 32}
+            assert plans() > before, (m, n, k)
+    tiles = {tile_of(11, *size) for size in SIZES + LONG}
+    assert tiles == {16, 32}
 
 
 def test_views(rng):
@@ -110,7 +105,7 @@ def test_views(rng):
             assert_within(got[1:-1, 1:-1], wide(array_a) @ wide(array_b), limit)
             got[1:-1, 1:-1] = 7
             assert np.all(got == 7)
-    assert counted.plans > 0
+    assert plans() > 0
 
 
 def test_epilogues(rng):
@@ -143,7 +138,7 @@ def test_epilogues(rng):
             gelu = 0.5 * total * (1 + np.tanh(inner))
             check(gt.linear(x, y.T, bias, activation="gelu_tanh"), gelu)
             check(gt.linear(x, y.T, bias, activation="silu"), total / (1 + np.exp(-total)))
-    assert counted.plans > 0
+    assert plans() > 0
 
 
 def test_batches(rng):
@@ -152,14 +147,14 @@ def test_batches(rng):
     shapes += [((30, 33, 8), (30, 8, 34)), ((7,), (7,)), ((3, 12), (12,)), ((12,), (2, 12, 5))]
     for name, _ in PAIRS[:3]:
         for shape_a, shape_b in shapes:
-            before = counted.plans
+            before = plans()
             a, array_a = random_tensor(rng, shape_a, name, "cuda")
             b, array_b = random_tensor(rng, shape_b, name, "cuda")
             exact = np.matmul(wide(array_a), wide(array_b))
             out = gt.full(exact.shape, np.nan, dtype=a.dtype, device="cuda")
             gt.matmul(a, b, out=out)
             assert_within(out.numpy(), exact, bound(array_a, array_b, name))
-            assert counted.plans >= before
+            assert plans() >= before
 
 
 def test_special(rng):
@@ -192,7 +187,7 @@ def test_captures(rng):
         out[...] = np.nan
         graph.replay()
         assert_within(out.numpy(), wide(fresh) @ wide(array_b), bound(fresh, array_b, "bfloat16"))
-    assert counted.plans == 1
+    assert plans() == 1
 
 
 def test_bits(rng):
@@ -217,7 +212,7 @@ def test_choices(rng, monkeypatch):
     padding("never")
     a @ b
     padding("auto")
-    assert counted.plans == 0
+    assert plans() == 0
     blas.forget_plans()
 
     def missing(*arguments):
@@ -230,8 +225,8 @@ def test_choices(rng, monkeypatch):
     kernel_compiler.install()
     blas.forget_plans()
     assert_within(gt.matmul(a, b).numpy(), expected, limit)
-    known_plans = counted.plans
+    known_plans = plans()
     gt.matmul(a, b)
-    assert counted.plans == known_plans
+    assert plans() == known_plans
     gt.ones((300, 600), device="cuda") @ gt.ones((600, 300), device="cuda")
-    assert counted.plans == known_plans
+    assert plans() == known_plans

@@ -31,6 +31,9 @@ cdef struct ReductionLayout:
 
 # Element-wise kernels on Operands.
 #
+# This and every other call below goes to the executor of the device's kind. On CUDA it holds no GIL
+# and touches no Python object, but to compile a kernel that is new and to raise.
+#
 # Inputs come broadcast to the shape of `out` (stride 0 along broadcast axes) or as scalars; each is
 # first cast to `compute_dtype`, and the result is cast to the dtype of `out`. The 16-bit floats are
 # computed with in float32 and rounded once. Values are NumPy's: integers wrap, x // 0 is 0 for
@@ -60,7 +63,7 @@ cdef enum:
 cdef int elementwise_check(int op, int compute_dtype) except -1
 # The caller has checked: the number of inputs, their shapes, elementwise_check.
 cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
-                     Operand* out, int count, Operand* inputs) except -1
+                     Operand* out, int count, Operand* inputs) except -1 nogil
 
 
 # ---- index
@@ -76,13 +79,13 @@ cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
 # not defined on CUDA; on a host device it is the last.
 
 cdef int gather(int device, uint64_t stream, Operand* out, Operand* source, int first_axis,
-                int count, Operand* indices) except -1
+                int count, Operand* indices) except -1 nogil
 cdef int scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
-                 Operand* indices, Operand* values) except -1
+                 Operand* indices, Operand* values) except -1 nogil
 # For a selection without elements, where nothing is read or written: IndexError for an axis of
 # extent 0 that has indices, and on a host device for every index out of range (when the work runs).
 cdef int check_unused(int device, uint64_t stream, Operand* whole, int first_axis, int count,
-                      Operand* indices) except -1
+                      Operand* indices) except -1 nogil
 
 
 # ---- reduction
@@ -115,7 +118,7 @@ cdef int reduction_check(int op, int compute_dtype) except -1
 # The caller has checked: the shape of out, reduction_check, and that out has elements.
 
 cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
-                Operand* out, Operand* input, uint32_t axes_mask) except -1
+                Operand* out, Operand* input, uint32_t axes_mask) except -1 nogil
 
 
 # ---- creation
@@ -123,8 +126,8 @@ cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
 # Kernels that write an Operand from no array: a constant, a progression.
 
 # out[...] = value, a scalar operand, cast to the dtype of out.
-cdef int fill(int device, uint64_t stream, Operand* out, Operand* value) except -1
+cdef int fill(int device, uint64_t stream, Operand* out, Operand* value) except -1 nogil
 # out[i] = start + i * step, out of one dimension. Integer dtypes (and bool) use the integer pair,
 # which wraps; floating-point and complex dtypes use the double pair, rounded once at the end.
 cdef int arange(int device, uint64_t stream, Operand* out, double start, double step,
-                int64_t integer_start, int64_t integer_step) except -1
+                int64_t integer_start, int64_t integer_step) except -1 nogil

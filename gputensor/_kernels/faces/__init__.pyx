@@ -12,18 +12,20 @@ from gputensor._arrays cimport (
     layout_axes, layout_cut, layout_is_small, layout_merge, layout_size, scalar_is_zero,
     scalar_pack,
 )
-from gputensor._driver.registry cimport driver_open
+from gputensor._driver.registry cimport (
+    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, device_kind, driver_get,
+)
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
-    CallOperand, Kernel, KernelTable, LaunchShape, blocks_in_line, call_argument, host_call,
-    is_host, kernel_find, kernel_function, launch_kernel, recorder_of,
+    CallOperand, KernelTable, Launch, call_argument, host_call, is_recorded, kernel_of, launch_init,
+    launch_kernel,
 )
 
 from gputensor._arrays.element_types import DTYPES, KINDS
 from gputensor._kernels import programs
 from gputensor._kernels.calls import bind
 from gputensor._kernels.host import (
-    elementwise as host_elementwise, index as host_index, reduction as host_reduction,
+    elementwise as elementwise_on_host, index as index_on_host, reduction as reduction_on_host,
 )
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import argument_error, raise_for_status
@@ -37,4 +39,5 @@ include "index.pxi"
 include "cuda_reduction.pxi"
 include "reduction.pxi"
 include "creation.pxi"
+include "executors.pxi"
 include "doors.pxi"

@@ -33,12 +33,13 @@ cdef struct Plan:
     int[3] modes
     int vector
     int rank                # 0: contiguous
+    int unroll
 
-cdef KernelTable cuda_elementwise_kernels = KernelTable()
+cdef KernelTable cuda_elementwise_kernels
 
 
 cdef int cuda_elementwise(int op, int device, uint64_t stream, int compute_dtype,
-                          Operand* out, int count, Operand* inputs) except -1:
+                          Operand* out, int count, Operand* inputs) except -1 nogil:
     cdef Plan plan
     cdef Layout layout
     cdef ElementwiseParameters parameters
@@ -84,7 +85,7 @@ cdef void use_bits(Plan* plan) noexcept nogil:
 
 
 cdef int run_layout(int device, uint64_t stream, Plan* plan, Layout* layout,
-                    ElementwiseParameters* parameters) except -1:
+                    ElementwiseParameters* parameters) except -1 nogil:
     cdef Layout rest
     cdef Plan fresh
     cdef bint is_flat = choose_flat(plan, layout)
@@ -132,7 +133,7 @@ cdef bint choose_flat(Plan* plan, const Layout* layout) noexcept nogil:
 
 
 cdef int launch_flat(int device, uint64_t stream, Plan* plan, const Layout* layout,
-                     ElementwiseParameters* parameters) except -1:
+                     ElementwiseParameters* parameters) except -1 nogil:
     cdef int64_t size = layout_size(layout)
     parameters.units = <uint32_t>(size // plan.vector)
     parameters.tail = <uint32_t>(size % plan.vector)
@@ -140,7 +141,8 @@ cdef int launch_flat(int device, uint64_t stream, Plan* plan, const Layout* layo
 
 
 cdef int launch_strided(int device, uint64_t stream, Plan* plan, Layout* layout,
-                        ElementwiseParameters* parameters) except -1:
+                        ElementwiseParameters* parameters) except -1 nogil:
+    cdef int i
     choose_strided(plan, layout)
     layout.shape[0] //= plan.vector
     for i in range(OPERANDS):
@@ -182,35 +184,33 @@ cdef void choose_strided(Plan* plan, const Layout* layout) noexcept nogil:
                 plan.modes[i] = STRIDED
 
 
-cdef int launch_plan(int device, uint64_t stream, const Plan* plan, const Layout* layout,
-                     ElementwiseParameters* parameters) except -1:
-    cdef int i, unroll, loads = 0
-    cdef uint64_t key, function, threads, blocks
-    cdef void* found
+cdef int launch_plan(int device, uint64_t stream, Plan* plan, const Layout* layout,
+                     ElementwiseParameters* parameters) except -1 nogil:
+    cdef int i, loads = 0
+    cdef uint64_t key, threads, block
+    cdef Launch launch
     key = plan.op | plan.compute << 7 | plan.out << 12
     for i in range(3):
         key <<= 7
         if i < plan.count:
             key |= plan.dtypes[i] | plan.modes[i] << 5
             loads += plan.modes[i] != SCALAR
+        parameters.inputs[i] = layout.ptrs[i]
     key = (key << 5 | plan.vector) << 5 | plan.rank
     # Two units in flight hide the latency of a kernel that reads one array.
-    unroll = 2 if loads <= 1 and plan.rank <= 2 else 1
-    found = kernel_find(cuda_elementwise_kernels, key)
-    if found == NULL:
-        found = cuda_elementwise_add_kernel(key, plan, unroll)
-    function = kernel_function(<Kernel>found, device)
+    plan.unroll = 2 if loads <= 1 and plan.rank <= 2 else 1
     parameters.out = layout.ptrs[OUT]
-    for i in range(3):
-        parameters.inputs[i] = layout.ptrs[i]
     threads = <uint64_t>parameters.units + parameters.tail
-    blocks = (threads + CUDA_ELEMENTWISE_BLOCK * unroll - 1) // (CUDA_ELEMENTWISE_BLOCK * unroll)
-    return launch_kernel(device, stream, function, blocks_in_line(blocks, CUDA_ELEMENTWISE_BLOCK),
-                         parameters, elementwise_nbytes(plan.rank))
+    block = CUDA_ELEMENTWISE_BLOCK * plan.unroll
+    launch_init(&launch, device, stream, <uint32_t>((threads + block - 1) // block),
+                CUDA_ELEMENTWISE_BLOCK, parameters, elementwise_nbytes(plan.rank))
+    return launch_kernel(kernel_of(&cuda_elementwise_kernels, key, elementwise_program, plan),
+                         &launch)
 
 
-cdef void* cuda_elementwise_add_kernel(uint64_t key, const Plan* plan, int unroll) except NULL:
+cdef object elementwise_program(const void* variant):
+    cdef const Plan* plan = <const Plan*>variant
     cdef int i
     inputs = tuple([(plan.dtypes[i], plan.modes[i]) for i in range(plan.count)])
-    return cuda_elementwise_kernels.add(key, programs.elementwise(
-        plan.op, plan.compute, plan.out, inputs, plan.vector, plan.rank, unroll))
+    return programs.elementwise(plan.op, plan.compute, plan.out, inputs, plan.vector, plan.rank,
+                                plan.unroll)

@@ -1,4 +1,4 @@
-# Gather, scatter and progressions on a CUDA device (see index.pxd, index.cuh).
+# Gather, scatter and progressions on a CUDA device (see index.cuh).
 #
 # One index array is used as it is. Several are folded, one launch each, into a workspace of element
 # offsets, freed at once in stream order. Arrays that need 64-bit offsets are cut in pieces like
@@ -42,16 +42,15 @@ cdef struct Selection:
     int count
     const Operand* indices
 
-cdef KernelTable cuda_index_kernels = KernelTable()
+cdef KernelTable cuda_index_kernels
 
 
 cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, double step,
-                     int64_t integer_start, int64_t integer_step) except -1:
+                     int64_t integer_start, int64_t integer_step) except -1 nogil:
     cdef ArangeParameters parameters
     cdef uint64_t key = out.dtype << 3 | ARANGE
-    cdef void* found = kernel_find(cuda_index_kernels, key)
-    if found == NULL:
-        found = cuda_index_kernels.add(key, programs.arange(out.dtype))
+    cdef int64_t blocks = (out.shape[0] + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK
+    cdef Launch launch
     memset(&parameters, 0, sizeof(parameters))
     parameters.out = out.ptr
     parameters.size = out.shape[0]
@@ -60,28 +59,29 @@ cdef int cuda_arange(int device, uint64_t stream, Operand* out, double start, do
     parameters.step = step
     parameters.integer_start = integer_start
     parameters.integer_step = integer_step
-    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         index_blocks(out.shape[0]), &parameters, sizeof(parameters))
+    launch_init(&launch, device, stream, <uint32_t>blocks, CUDA_INDEX_BLOCK, &parameters,
+                sizeof(parameters))
+    return launch_kernel(kernel_of(&cuda_index_kernels, key, arange_program, &out.dtype), &launch)
 
 
-cdef inline LaunchShape index_blocks(uint64_t count) noexcept nogil:
-    return blocks_in_line((count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK)
+cdef object arange_program(const void* dtype):
+    return programs.arange((<const int*>dtype)[0])
 
 
 cdef int cuda_gather(int device, uint64_t stream, Operand* out, Operand* source_operand,
-                     int first_axis, int count, Operand* indices) except -1:
+                     int first_axis, int count, Operand* indices) except -1 nogil:
     cdef Selection selection = Selection(source_operand, first_axis, count, indices)
     return move(GATHER, device, stream, out, &selection)
 
 
 cdef int cuda_scatter(int device, uint64_t stream, Operand* target, int first_axis, int count,
-                      Operand* indices, Operand* values) except -1:
+                      Operand* indices, Operand* values) except -1 nogil:
     cdef Selection selection = Selection(target, first_axis, count, indices)
     return move(SCATTER, device, stream, values, &selection)
 
 
 cdef int move(int form, int device, uint64_t stream, Operand* small,
-              const Selection* selection) except -1:
+              const Selection* selection) except -1 nogil:
     cdef const Operand* whole = selection.whole
     cdef IndexParameters parameters
     cdef Selection by_offset
@@ -105,7 +105,7 @@ cdef int move(int form, int device, uint64_t stream, Operand* small,
 
 
 cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint is_strict,
-                 Operand* folded) except NULL:
+                 Operand* folded) except NULL nogil:
     # Element offsets of all index arrays together, in C order, in a fresh block.
     cdef const Operand* whole = selection.whole
     cdef const Operand* indices = selection.indices
@@ -115,6 +115,7 @@ cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint i
     cdef Block* block
     cdef int axis, i
     cdef int64_t stride = 1
+    cdef bint is_done = False
     memset(&parameters, 0, sizeof(parameters))
     folded[0] = indices[0]
     folded.dtype = DT_INT64
@@ -123,7 +124,7 @@ cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint i
         stride *= folded.shape[axis]
     block = allocator_malloc(device, <size_t>(stride * 8), stream, &status)
     if block == NULL:
-        raise_for_malloc(device, <size_t>(stride * 8), stream, status)
+        raise_no_memory(device, <size_t>(stride * 8), stream, status)
     folded.ptr = block.ptr
     try:
         for i in range(selection.count):
@@ -134,14 +135,15 @@ cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint i
             # The index array is operand 1, as in move_by; operand 0 is not there.
             merge(&layout, folded, NULL, &indices[i])
             cuda_index_launch(FOLD, device, stream, &layout, 8, indices[i].dtype, &parameters)
-    except BaseException:
-        allocator_free(block)
-        raise
+        is_done = True
+    finally:
+        if not is_done:
+            allocator_free(block)
     return block
 
 
 cdef int move_by(int form, int device, uint64_t stream, const Operand* small,
-                 const Selection* selection, IndexParameters* parameters) except -1:
+                 const Selection* selection, IndexParameters* parameters) except -1 nogil:
     # By the first index array: it and `whole` spread over the axes of `small`, with stride 0 where
     # they have none.
     cdef const Operand* whole = selection.whole
@@ -181,23 +183,28 @@ cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
 
 
 cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout, int itemsize,
-                           int index_dtype, IndexParameters* parameters) except -1:
+                           int index_dtype, IndexParameters* parameters) except -1 nogil:
     cdef Layout rest
+    cdef int[4] variant
     cdef uint64_t key
-    cdef void* found
+    cdef Launch launch
     if not layout_is_small(layout):
         layout_cut(layout, &rest)
         cuda_index_launch(form, device, stream, layout, itemsize, index_dtype, parameters)
         return cuda_index_launch(form, device, stream, &rest, itemsize, index_dtype, parameters)
     key = ((itemsize << 5 | index_dtype) << 5 | layout.ndim) << 3 | form
-    found = kernel_find(cuda_index_kernels, key)
-    if found == NULL:
-        found = cuda_index_kernels.add(
-            key, programs.index(form, itemsize, index_dtype, layout.ndim))
+    variant[0], variant[1], variant[2], variant[3] = form, itemsize, index_dtype, layout.ndim
     parameters.small = layout.ptrs[OUT]
     parameters.whole = layout.ptrs[0]
     parameters.index = layout.ptrs[1]
     parameters.count = <uint32_t>layout_size(layout)
     layout_axes(layout, parameters.axes)
-    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         index_blocks(parameters.count), parameters, sizeof(IndexParameters))
+    launch_init(&launch, device, stream,
+                (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK,
+                parameters, sizeof(IndexParameters))
+    return launch_kernel(kernel_of(&cuda_index_kernels, key, index_program, variant), &launch)
+
+
+cdef object index_program(const void* variant):
+    cdef const int* given = <const int*>variant
+    return programs.index(given[0], given[1], given[2], given[3])

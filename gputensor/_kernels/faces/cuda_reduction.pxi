@@ -43,7 +43,7 @@ cdef struct Division:
     int64_t parts
     int64_t chunk               # units of a part
 
-cdef KernelTable cuda_reduction_kernels = KernelTable()
+cdef KernelTable cuda_reduction_kernels
 cdef unsigned char[16][32] sizes    # of an accumulator, by operation and compute dtype
 
 
@@ -102,7 +102,7 @@ cdef void divide_parts(Division* division, int64_t units, int64_t least) noexcep
 
 
 cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
-                     Operand* out, Operand* input, uint32_t axes_mask) except -1:
+                     Operand* out, Operand* input, uint32_t axes_mask) except -1 nogil:
     cdef ReductionLayout layout
     cdef ReductionParameters parameters
     cdef Variant variant
@@ -146,14 +146,14 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
 
 cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division* division,
                          ReductionParameters* parameters, const ReductionLayout* layout,
-                         int size) except -1:
+                         int size) except -1 nogil:
     cdef int axis
     cdef int64_t stride
     cdef status_t status = 0
     cdef size_t nbytes = <size_t>(layout.kept * division.parts * size)
     cdef Block* block = allocator_malloc(device, nbytes, stream, &status)
     if block == NULL:
-        raise_for_malloc(device, nbytes, stream, status)
+        raise_no_memory(device, nbytes, stream, status)
     try:
         parameters.partial = block.ptr
         cuda_reduction_launch(device, stream, variant, division, parameters)
@@ -183,9 +183,9 @@ cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division
 
 cdef int cuda_reduction_launch(int device, uint64_t stream, const Variant* variant,
                                const Division* division,
-                               ReductionParameters* parameters) except -1:
+                               ReductionParameters* parameters) except -1 nogil:
     cdef uint64_t key
-    cdef void* found
+    cdef Launch launch
     parameters.chunk = division.chunk
     parameters.parts = division.parts
     key = variant.op << 15 | variant.dtype << 10 | variant.compute << 5 | variant.out
@@ -193,17 +193,16 @@ cdef int cuda_reduction_launch(int device, uint64_t stream, const Variant* varia
     key = key << 10 | variant.kept << 5 | variant.reduced
     key = key << 4 | variant.column << 3 | variant.wide << 2
     key = key | variant.partial << 1 | variant.from_partial
-    found = kernel_find(cuda_reduction_kernels, key)
-    if found == NULL:
-        found = cuda_reduction_add_kernel(key, variant)
-    return launch_kernel(
-        device, stream, kernel_function(<Kernel>found, device),
-        LaunchShape(<uint32_t>division.blocks, <uint32_t>division.parts, 1, division.x, division.y,
-                    1, 0), parameters, sizeof(ReductionParameters))
+    launch_init(&launch, device, stream, <uint32_t>division.blocks, division.x, parameters,
+                sizeof(ReductionParameters))
+    launch.grid[1], launch.block[1] = <uint32_t>division.parts, division.y
+    return launch_kernel(kernel_of(&cuda_reduction_kernels, key, reduction_program, variant),
+                         &launch)
 
 
-cdef void* cuda_reduction_add_kernel(uint64_t key, const Variant* variant) except NULL:
-    return cuda_reduction_kernels.add(key, programs.reduction(
+cdef object reduction_program(const void* given):
+    cdef const Variant* variant = <const Variant*>given
+    return programs.reduction(
         variant.op, variant.dtype, variant.compute, variant.out, column=bool(variant.column),
         vector=variant.vector, kept=variant.kept, reduced=variant.reduced, wide=bool(variant.wide),
-        partial=bool(variant.partial), from_partial=bool(variant.from_partial)))
+        partial=bool(variant.partial), from_partial=bool(variant.from_partial))

@@ -1,4 +1,4 @@
-# The tiled transposition (see cuda_transpose.pxd and transpose.cuh).
+# The tiled transposition (see transpose.cuh).
 
 cdef enum:
     # Below this length along either unit axis a tile is mostly empty.
@@ -21,7 +21,7 @@ cdef extern from "gputensor/_kernels/cuda/transpose.h" namespace "gputensor" nog
         int32_t out_stride
         TransposeBatch[16] batch
 
-cdef KernelTable cuda_transpose_kernels = KernelTable()
+cdef KernelTable cuda_transpose_kernels
 
 
 cdef int unit_axis(const Layout* layout) noexcept nogil:
@@ -42,12 +42,13 @@ cdef bint is_transposition(const Layout* layout) noexcept nogil:
 
 # `layout` is small (32-bit indices), and is_transposition() said yes.
 cdef int transpose(int device, uint64_t stream, int out_dtype, int in_dtype,
-                   const Layout* layout) except -1:
+                   const Layout* layout) except -1 nogil:
     cdef TransposeParameters parameters
     cdef int axis, unit = unit_axis(layout), batch = 0
     cdef uint32_t tile = 32 if layout.itemsizes[OUT] >= 4 else 64
     cdef uint64_t blocks, key
-    cdef void* found
+    cdef int[3] variant
+    cdef Launch launch
     memset(&parameters, 0, sizeof(parameters))
     parameters.out = layout.ptrs[OUT]
     parameters.input = layout.ptrs[0]
@@ -67,9 +68,13 @@ cdef int transpose(int device, uint64_t stream, int out_dtype, int in_dtype,
         blocks *= parameters.batch[batch].size
         batch += 1
     key = (out_dtype << 5 | in_dtype) << 5 | batch
-    found = kernel_find(cuda_transpose_kernels, key)
-    if found == NULL:
-        found = cuda_transpose_kernels.add(key, programs.transpose(out_dtype, in_dtype, batch))
-    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         LaunchShape(<uint32_t>blocks, 1, 1, 32, 8, 1, 0), &parameters,
-                         sizeof(parameters))
+    variant[0], variant[1], variant[2] = out_dtype, in_dtype, batch
+    launch_init(&launch, device, stream, <uint32_t>blocks, 32, &parameters, sizeof(parameters))
+    launch.block[1] = 8
+    return launch_kernel(kernel_of(&cuda_transpose_kernels, key, transpose_program, variant),
+                         &launch)
+
+
+cdef object transpose_program(const void* variant):
+    cdef const int* given = <const int*>variant
+    return programs.transpose(given[0], given[1], given[2])

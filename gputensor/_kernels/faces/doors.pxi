@@ -69,9 +69,9 @@ def _arange_door(int device, uint64_t stream, tuple arguments):
     arange(device, stream, operand_of(out), start, step, <int64_t>whole_start, <int64_t>whole_step)
 
 
-cdef object ELEMENTWISE_CALL = bind("elementwise", host_elementwise.run, _elementwise_door)
-cdef object REDUCE_CALL = bind("reduce", host_reduction.run, _reduce_door)
-cdef object GATHER_CALL = bind("gather", host_index.run_gather, _gather_door)
-cdef object SCATTER_CALL = bind("scatter", host_index.run_scatter, _scatter_door)
-cdef object CHECK_CALL = bind("check_indices", host_index.run_check, _check_door)
-cdef object ARANGE_CALL = bind("arange", host_index.run_arange, _arange_door)
+cdef object ELEMENTWISE_CALL = bind("elementwise", elementwise_on_host.run, _elementwise_door)
+cdef object REDUCE_CALL = bind("reduce", reduction_on_host.run, _reduce_door)
+cdef object GATHER_CALL = bind("gather", index_on_host.run_gather, _gather_door)
+cdef object SCATTER_CALL = bind("scatter", index_on_host.run_scatter, _scatter_door)
+cdef object CHECK_CALL = bind("check_indices", index_on_host.run_check, _check_door)
+cdef object ARANGE_CALL = bind("arange", index_on_host.run_arange, _arange_door)

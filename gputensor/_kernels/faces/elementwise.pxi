@@ -37,19 +37,23 @@ cdef int elementwise_check(int op, int compute_dtype) except -1:
 
 
 cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
-                     Operand* out, int count, Operand* inputs) except -1:
+                     Operand* out, int count, Operand* inputs) except -1 nogil:
     cdef Layout layout
-    cdef int i
     if op == OP_COPY:
         compute_dtype = out.dtype
     if has_no_elements(out):
         return 0
-    if op == OP_COPY and recorder_of(device) is None:
+    if op == OP_COPY and not is_recorded(device):
         layout_merge(&layout, out, count, inputs)
         if copy_by_driver(device, stream, &layout, out, inputs):
             return 0
-    if not is_host(device):
-        return cuda_elementwise(op, device, stream, compute_dtype, out, count, inputs)
+    return executors[device_kind(device)].elementwise(op, device, stream, compute_dtype, out, count,
+                                                      inputs)
+
+
+cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype,
+                          Operand* out, int count, Operand* inputs) except -1 with gil:
+    cdef int i
     arguments = [OPERATION_NAMES[op], DTYPE_NAMES[compute_dtype], call_argument(device, out)]
     for i in range(count):
         arguments.append(call_argument(device, &inputs[i]))
@@ -69,31 +73,35 @@ cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:
 
 
 cdef bint copy_by_driver(int device, uint64_t stream, const Layout* layout, const Operand* out,
-                         const Operand* value) except -1:
+                         const Operand* value) except -1 nogil:
     # One run of memory on any device: a memset of zero, or a copy of bytes.
-    cdef Driver* driver
+    cdef Driver* driver = driver_get(device)
     cdef status_t status
     cdef size_t nbytes
-    if not is_contiguous(layout, OUT):
+    if driver == NULL or not is_contiguous(layout, OUT):
         return False
     nbytes = <size_t>layout_size(layout) * layout.itemsizes[OUT]
     if value.is_scalar:
         if not scalar_is_zero(value):
             return False
-        driver = driver_open(device)
         if nbytes % 4 == 0 and layout.ptrs[OUT] % 4 == 0:
             status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 4, nbytes // 4, stream)
         else:
             status = driver.fill_async(driver.self, layout.ptrs[OUT], 0, 1, nbytes, stream)
         if status != 0:
-            raise_for_status(status, "fill_async", f"of {nbytes} bytes on device {device}")
+            raise_for_bytes(status, b"fill_async", device, nbytes)
         return True
     if value.dtype != out.dtype or not is_contiguous(layout, 0):
         return False
     if layout.ptrs[0] == layout.ptrs[OUT]:
         return True
-    driver = driver_open(device)
     status = driver.copy_async(driver.self, layout.ptrs[OUT], layout.ptrs[0], nbytes, stream)
     if status != 0:
-        raise_for_status(status, "copy_async", f"of {nbytes} bytes on device {device}")
+        raise_for_bytes(status, b"copy_async", device, nbytes)
     return True
+
+
+cdef int raise_for_bytes(status_t status, const char* call, int device,
+                         size_t nbytes) except -1 with gil:
+    raise_for_status(status, call.decode(), f"of {nbytes} bytes on device {device}")
+    return 0

@@ -22,10 +22,14 @@ cdef int reduction_check(int op, int compute_dtype) except -1:
 
 
 cdef int reduce(int op, int device, uint64_t stream, int compute_dtype,
-                Operand* out, Operand* input, uint32_t axes_mask) except -1:
+                Operand* out, Operand* input, uint32_t axes_mask) except -1 nogil:
+    return executors[device_kind(device)].reduce(op, device, stream, compute_dtype, out, input,
+                                                 axes_mask)
+
+
+cdef int host_reduce(int op, int device, uint64_t stream, int compute_dtype,
+                     Operand* out, Operand* input, uint32_t axes_mask) except -1 with gil:
     cdef int axis
-    if not is_host(device):
-        return cuda_reduce(op, device, stream, compute_dtype, out, input, axes_mask)
     axes = tuple([axis for axis in range(input.ndim) if (axes_mask >> axis) & 1])
     return host_call(device, stream, REDUCE_CALL,
                      (REDUCTION_NAMES[op], DTYPE_NAMES[compute_dtype], axes,

@@ -1,15 +1,14 @@
 # Formulas along rows: layout of the operands, choice of a kernel's variant, launch.
 
 from cython.operator cimport dereference
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 from libcpp.string cimport string
 
 from gputensor._arrays cimport DT_FLOAT64, Operand, dtype_itemsize
-from gputensor._driver.registry cimport device_facts
+from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
 from gputensor._kernels.launch cimport (
-    CallOperand, Kernel, LaunchShape, blocks_in_line, call_argument, host_call, is_host,
-    kernel_function, launch_kernel,
+    CallOperand, Kernel, Launch, call_argument, host_call, launch_init, launch_kernel,
 )
 
 from gputensor._kernels import formula as formula_module, row_program

@@ -199,14 +199,14 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     cdef int count = formula.loads + formula.results
     cdef int k, kept_ndim = operands[0].ndim - row_ndim
     cdef int by = 0
-    cdef LaunchShape shape
-    cdef uint64_t function, blocks
+    cdef uint64_t blocks
+    cdef Launch launch
     memset(&variant, 0, sizeof(variant))
     variant.count = count
     for k in range(count):
         variant.dtypes[k] = operands[k].dtype
         variant.is_double |= operands[k].dtype == DT_FLOAT64
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         return host_call(device, stream, FORMULA_CALL, (
             formula.formula.results, row_ndim,
             *[call_argument(device, &operands[k]) for k in range(formula.loads, count)],
@@ -237,14 +237,14 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
         choose_along(&variant, &parameters, device_facts(device).can_cluster)
     variant.full = not variant.loop and parameters.columns == (
         <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)
-    function = kernel_function(<Kernel>variant_kernel(formula, &variant), device)
     blocks = above(parameters.rows, variant.rows) * variant.cluster
     if blocks > 0x7fffffff:
         raise ValueError(f"formula: got {parameters.rows} rows; expected fewer than 2**31")
-    shape = blocks_in_line(blocks, variant.rows if variant.across else variant.lanes)
-    shape.block_y = variant.lanes if variant.across else variant.rows
-    return launch_kernel(device, stream, function, shape, &parameters,
-                         row_nbytes(variant.column_axes + variant.kept_axes))
+    launch_init(&launch, device, stream, <uint32_t>blocks,
+                variant.rows if variant.across else variant.lanes, &parameters,
+                row_nbytes(variant.column_axes + variant.kept_axes))
+    launch.block[1] = variant.lanes if variant.across else variant.rows
+    return launch_kernel(variant_kernel(formula, &variant), &launch)
 
 
 cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except NULL:

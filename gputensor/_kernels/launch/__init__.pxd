@@ -1,59 +1,63 @@
 # What other rooms may call of _kernels/launch; each section is named after its part.
 
-from cython.operator cimport dereference
 from libc.stdint cimport uint32_t, uint64_t
-from libcpp.unordered_map cimport unordered_map
 
 from gputensor._arrays cimport Operand
-from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
+from gputensor._driver.table cimport MAX_DEVICES
 
 # ---- module_cache
 
-# Kernels: compiled at their first use on a device, kept by device, launched.
+# Kernels: compiled at their first use on a device, kept by device, launched without the GIL.
 #
-# `Kernel` is the one type of a compiled kernel. A launcher with a single program keeps a Kernel;
-# one with variants keeps a KernelTable, where an integer names the variant. Neither lookup hashes
-# text or makes a Python object. What a Kernel holds is read without the GIL; a table is read with
-# it, like everything else here.
+# `Kernel` is the one type of a compiled kernel, passed as a borrowed void* where no GIL is held; a
+# Kernel is never freed. A launcher with a single program keeps a Kernel; one with variants keeps a
+# KernelTable, where an integer names the variant. On a known key no Python object is touched.
 
 cdef class Kernel:
     cdef readonly object program            # a program.Program
     cdef uint64_t[MAX_DEVICES] functions    # by device + HOST_DEVICES; 0: not loaded there
-    # Compiles (unless the disk has it) and loads the kernel, with up to `shared_nbytes` of dynamic
-    # shared memory allowed. Raises DeviceError when nothing compiles it, or when the device lacks
-    # what it needs. Needs the GIL.
-    cdef uint64_t load(self, int device, int shared_nbytes) except 0
 
-cdef class KernelTable:
-    cdef unordered_map[uint64_t, void*] kernels     # borrowed from `owned`
-    cdef list owned
-    # The kernel of a program, borrowed, and now found under `key`.
-    cdef void* add(self, uint64_t key, object program) except NULL
+cdef extern from "gputensor/_kernels/launch/kernel_table.h" namespace "gputensor" nogil:
+    cdef cppclass KernelTable:
+        void* find(uint64_t key)
+        void insert(uint64_t key, void* kernel)
 
-# The kernel of a variant, borrowed, or NULL when it is not known yet: add it then.
-cdef inline void* kernel_find(KernelTable table, uint64_t key) noexcept:
-    found = table.kernels.find(key)
-    return NULL if found == table.kernels.end() else dereference(found).second
+# Makes the program.Program of a variant; what `variant` points to is between it and its launcher.
+ctypedef object (*program_t)(const void* variant)
 
-# The handle of the kernel on a device, loaded when it is not yet there.
-cdef inline uint64_t kernel_function(Kernel kernel, int device, int shared_nbytes=0) except 0:
-    cdef uint64_t function = kernel.functions[device + HOST_DEVICES]
-    return function if function else kernel.load(device, shared_nbytes)
+# The kernel of a variant. The first time, takes the GIL and asks `make` for its program.
+cdef void* kernel_of(KernelTable* table, uint64_t key, program_t make,
+                     const void* variant) except NULL nogil
 
-cdef struct LaunchShape:
-    uint32_t x, y, z                    # blocks
-    uint32_t block_x, block_y, block_z  # threads of each
-    uint32_t shared_nbytes              # dynamic shared memory of each
+# One launch: all three extents of grid and block; what shared_nbytes may rise to in later launches
+# of the kernel; the program's single parameter struct of `nbytes` bytes, zeroed before it was
+# filled, which is copied before the call returns.
+cdef struct Launch:
+    int device
+    uint64_t stream
+    uint32_t[3] grid
+    uint32_t[3] block
+    uint32_t shared_nbytes
+    uint32_t most_shared_nbytes
+    const void* parameters
+    size_t nbytes
 
-cdef inline LaunchShape blocks_in_line(uint64_t blocks, uint32_t threads,
-                                       uint32_t shared_nbytes=0) noexcept nogil:
-    return LaunchShape(<uint32_t>blocks, 1, 1, threads, 1, 1, shared_nbytes)
+# A launch of `grid` blocks of `block` threads, of one dimension, without dynamic shared memory.
+cdef inline void launch_init(Launch* launch, int device, uint64_t stream, uint32_t grid,
+                             uint32_t block, const void* parameters, size_t nbytes) noexcept nogil:
+    launch.device, launch.stream = device, stream
+    launch.grid[0], launch.grid[1], launch.grid[2] = grid, 1, 1
+    launch.block[0], launch.block[1], launch.block[2] = block, 1, 1
+    launch.shared_nbytes = launch.most_shared_nbytes = 0
+    launch.parameters, launch.nbytes = parameters, nbytes
 
-# Queues one launch. `parameters` points to the program's single parameter struct of `nbytes` bytes,
-# zeroed before it was filled; it is copied before the call returns. Raises DriverError when the
-# launch is refused.
-cdef int launch_kernel(int device, uint64_t stream, uint64_t function, LaunchShape shape,
-                       const void* parameters, size_t nbytes) except -1
+# Compiles (unless the disk has it) and loads the kernel, with up to `shared_nbytes` of dynamic
+# shared memory allowed, unless that is done. Raises DeviceError when nothing compiles it, or when
+# the device lacks what it needs.
+cdef int kernel_load(void* kernel, int device, int shared_nbytes) except -1 nogil
+# Loads the kernel where it is not yet, and queues the launch; raises DriverError when it is
+# refused.
+cdef int launch_kernel(void* kernel, const Launch* launch) except -1 nogil
 
 
 # ---- host_call
@@ -78,9 +82,6 @@ cdef object host_view(Operand* operand)
 # None for NULL.
 cdef object call_argument(int device, const Operand* operand)
 
-cdef inline bint is_host(int device) noexcept nogil:
-    return device < 0
-
 
 # ---- call_operand
 
@@ -90,5 +91,6 @@ cdef class CallOperand:
     cdef Operand c
 
 cdef CallOperand call_operand(const Operand* operand)
-# The recorder of an open device; None on every CUDA device.
+# The recorder of a device, or None; and whether it has one.
 cdef object recorder_of(int device)
+cdef bint is_recorded(int device) noexcept nogil

@@ -14,9 +14,10 @@ from gputensor._arrays cimport (
 )
 from gputensor._driver.host cimport section_entered
 from gputensor._driver.registry cimport (
-    Slot, device_facts, device_slot, driver_get, driver_open, register_slot,
+    DEVICE_HOST, Slot, device_facts, device_kind, device_slot, driver_get, driver_open,
+    register_slot,
 )
-from gputensor._driver.table cimport HOST_DEVICES, Driver, status_t
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t
 from gputensor.streams.order cimport device_text
 
 from gputensor._arrays.element_types import DTYPES

@@ -132,17 +132,19 @@ cdef CallOperand call_operand(const Operand* operand):
 
 # ---- recorders
 
-cdef object recorder_of(int device):
+cdef bint is_recorded(int device) noexcept nogil:
     cdef HostCalls* calls = calls_of(device)
-    return None if calls == NULL or calls.recorder == NULL else <object>calls.recorder
+    return calls != NULL and calls.recorder != NULL
+
+
+cdef object recorder_of(int device):
+    return <object>calls_of(device).recorder if is_recorded(device) else None
 
 
 cdef object call_argument(int device, const Operand* operand):
-    cdef HostCalls* calls
     if operand == NULL:
         return None
-    calls = calls_of(device)
-    if calls != NULL and calls.recorder != NULL:
+    if is_recorded(device):
         return call_operand(operand)
     return host_view(<Operand*>operand)
 
@@ -168,7 +170,8 @@ def set_recorder(int device, recorder):
         The number of an open host device.
     recorder : object or None
     """
-    if not is_host(device):
+    if not -HOST_DEVICES <= device < MAX_DEVICES - HOST_DEVICES or (
+            device_kind(device) != DEVICE_HOST):
         raise argument_error(ValueError, "device", device, "the number of a host device")
     driver_open(device)
     cdef HostCalls* calls = calls_of(device)

@@ -1,4 +1,4 @@
-# Kernels: compiled at their first use on a device, kept by device, launched (see module_cache.pxd).
+# Kernels: compiled at their first use on a device, kept by device, launched.
 #
 # A program is looked for in three places: its Kernel, the files of disk_cache, NVRTC. Modules stay
 # loaded for the life of the process: a queued launch or a graph may still name them. Handles are
@@ -12,40 +12,55 @@ cdef class Kernel:
         self.program = program
         kernels.append(self)
 
-    cdef uint64_t load(self, int device, int shared_nbytes) except 0:
-        cdef status_t status
-        cdef Driver* driver = driver_open(device)
-        cdef uint64_t module, function = 0
-        cdef bytes symbol = self.program.entry.encode()
-        cdef str call = "module_function"
-        module = load_module(driver, self.program)
-        status = driver.module_function(driver.self, module, symbol, &function)
-        if status == 0 and shared_nbytes:
-            call = "function_allow_shared"
-            status = driver.function_allow_shared(driver.self, function, shared_nbytes)
-        if status != 0:
-            # The next load begins anew.
-            driver.module_unload(driver.self, module)
-            raise_for_status(status, call, f"for {self.program.entry} of {self.program.path} with "
-                             f"{shared_nbytes} bytes of shared memory on device {device}")
-        # Whole only now: who reads the handle without the GIL may launch it.
-        self.functions[device + HOST_DEVICES] = function
-        return function
+
+cdef uint64_t load(Kernel kernel, int device, int shared_nbytes) except 0:
+    cdef status_t status
+    cdef Driver* driver = driver_open(device)
+    cdef uint64_t module, function = 0
+    cdef object program = kernel.program
+    cdef bytes symbol = program.entry.encode()
+    cdef str call = "module_function"
+    module = load_module(driver, program)
+    status = driver.module_function(driver.self, module, symbol, &function)
+    if status == 0 and shared_nbytes:
+        call = "function_allow_shared"
+        status = driver.function_allow_shared(driver.self, function, shared_nbytes)
+    if status != 0:
+        # The next load begins anew.
+        driver.module_unload(driver.self, module)
+        raise_for_status(status, call, f"for {program.entry} of {program.path} with "
+                         f"{shared_nbytes} bytes of shared memory on device {device}")
+    # Whole only now: a thread that reads the handle without the GIL may launch it.
+    kernel.functions[device + HOST_DEVICES] = function
+    return function
 
 
-cdef class KernelTable:
-    def __init__(self):
-        self.owned = []
+cdef uint64_t load_with_gil(void* kernel, int device, int shared_nbytes) except 0 with gil:
+    return load(<Kernel>kernel, device, shared_nbytes)
 
-    cdef void* add(self, uint64_t key, object program) except NULL:
-        cdef Kernel kernel
-        cdef void* found = kernel_find(self, key)
-        if found != NULL:           # another thread was quicker
-            return found
+
+cdef int kernel_load(void* kernel, int device, int shared_nbytes) except -1 nogil:
+    if not (<Kernel>kernel).functions[device + HOST_DEVICES]:
+        load_with_gil(kernel, device, shared_nbytes)
+    return 0
+
+
+cdef void* kernel_of(KernelTable* table, uint64_t key, program_t make,
+                     const void* variant) except NULL nogil:
+    cdef void* found = table.find(key)
+    return found if found != NULL else kernel_add(table, key, make, variant)
+
+
+cdef void* kernel_add(KernelTable* table, uint64_t key, program_t make,
+                      const void* variant) except NULL with gil:
+    cdef object program = make(variant)
+    cdef void* found = table.find(key)
+    cdef Kernel kernel
+    if found == NULL:           # otherwise another thread was quicker
         kernel = Kernel(program)
-        self.owned.append(kernel)
-        found = self.kernels[key] = <void*>kernel
-        return found
+        found = <void*>kernel
+        table.insert(key, found)
+    return found
 
 
 def forget_kernels(int device):
@@ -82,16 +97,21 @@ cdef uint64_t load_module(Driver* driver, object program) except 0:
     return module
 
 
-cdef int launch_kernel(int device, uint64_t stream, uint64_t function, LaunchShape shape,
-                       const void* parameters, size_t nbytes) except -1:
-    cdef Driver* driver = driver_get(device)
+cdef int launch_kernel(void* kernel, const Launch* launch) except -1 nogil:
+    cdef Driver* driver = driver_get(launch.device)
+    cdef uint64_t function = (<Kernel>kernel).functions[launch.device + HOST_DEVICES]
     cdef status_t status
-    if driver == NULL:
-        raise DeviceError(f"device {device} is not open")
+    if function == 0:
+        function = load_with_gil(kernel, launch.device, <int>launch.most_shared_nbytes)
+        driver = driver_get(launch.device)
     status = driver.kernel_launch(
-        driver.self, function, shape.x, shape.y, shape.z, shape.block_x, shape.block_y,
-        shape.block_z, shape.shared_nbytes, stream, parameters, nbytes)
-    if status != 0:
-        raise_for_status(status, "kernel_launch",
-                         f"with grid ({shape.x}, {shape.y}, {shape.z}) on device {device}")
+        driver.self, function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0],
+        launch.block[1], launch.block[2], launch.shared_nbytes, launch.stream, launch.parameters,
+        launch.nbytes)
+    return 0 if status == STATUS_OK else raise_for_launch(status, launch)
+
+
+cdef int raise_for_launch(int status, const Launch* launch) except -1 with gil:
+    grid = (launch.grid[0], launch.grid[1], launch.grid[2])
+    raise_for_status(status, "kernel_launch", f"with grid {grid} on device {launch.device}")
     return 0

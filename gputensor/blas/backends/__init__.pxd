@@ -130,7 +130,7 @@ cdef bint pointer_batch_wins(const Product* product) noexcept nogil
 # Whether the library takes matrices at these addresses by pointer.
 cdef bint pointers_are_aligned(const Product* product, int a, int b, int d) noexcept nogil
 # Compile what writes the table; False where nothing compiles kernels.
-cdef bint pointer_batch_ready(int device) except -1
+cdef bint pointer_batch_ready(int device) except -1 nogil
 # A plan for the grouped call of `work`, whose scratch is a table of this size.
 cdef void grouped_plan(const Product* products, Plan* plan) noexcept nogil
 cdef size_t grouped_table_nbytes(int64_t count) noexcept nogil
@@ -168,8 +168,8 @@ cdef struct SmallProduct:
 
 # Whether a kernel can do the product: types, sizes and alignments.
 cdef bint small_product_fits(const SmallProduct* product) noexcept nogil
-# Queues it on the stream. Needs the GIL; raises DriverError when the launch is refused.
-cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1
+# Queues it on the stream; raises DriverError when the launch is refused.
+cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1 nogil
 
 
 # ---- doors of the tests' extension

@@ -10,11 +10,11 @@ from gputensor._arrays cimport (
     KIND_SMALL, dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.registry cimport (
-    DeviceFacts, context_enter, context_leave, device_facts, driver_get, known_facts,
+    DeviceFacts, context_enter, context_leave, known_facts, stream_captures,
 )
-from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, blocks_in_line, kernel_find, kernel_function, launch_kernel,
+    Kernel, KernelTable, Launch, kernel_load, kernel_of, launch_init, launch_kernel,
 )
 from gputensor.blas.kernels cimport PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_choose
 from gputensor.blas.libraries cimport (

@@ -139,13 +139,6 @@ cdef Plan* first_own_plan(Role role, const Wanted* wanted) except? NULL nogil:
 
 # ---- with what tuning knows
 
-cdef bint is_capturing(int device, uint64_t stream) noexcept nogil:
-    cdef Driver* driver = driver_get(device)
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    return driver.capture_info(driver.self, stream, &active, &capture_id) != 0 or active
-
-
 cdef int read_choice(object found, Choice* choice) except -1:
     """`found` is (pad, backend, configuration or None), as tunable.find gives it."""
     cdef int index
@@ -175,7 +168,8 @@ cdef Plan* plan_now(Wanted* wanted, uint64_t stream) except NULL:
     if is_auto:
         known = find_algorithm(signature, product.device, dtype_itemsize(product.type_a))
     if tunable.is_active and not is_batch and not product.flags & PRODUCT_AS_IT_IS:
-        found = tunable.find(signature, product.device, is_capturing(product.device, stream))
+        found = tunable.find(signature, product.device,
+                             stream_captures(product.device, stream) != 0)
         if found is None and known is None:
             found = tunable.find_near(signature, product.device)
         if found is not None:

@@ -31,37 +31,29 @@ cdef void work_init(Work* work, Plan* plan, Product* products, uint64_t stream) 
 
 # A plan's build when the kernel is known: BLAS_NOT_SUPPORTED where nothing compiles it, since the
 # libraries need no compiler.
-cdef int compiled(void* kernel, int device, int shared_nbytes) except -1:
+cdef int compiled(void* kernel, int device, int shared_nbytes) except -1 nogil:
+    if (<Kernel>kernel).functions[device + HOST_DEVICES]:
+        return BLAS_OK
+    return compile_now(kernel, device, shared_nbytes)
+
+
+cdef int compile_now(void* kernel, int device, int shared_nbytes) except -1 with gil:
     try:
-        kernel_function(<Kernel>kernel, device, shared_nbytes)
+        kernel_load(kernel, device, shared_nbytes)
     except DeviceError:
         return BLAS_NOT_SUPPORTED
     return BLAS_OK
 
 
-cdef uint64_t load_function(void* kernel, int device, int shared_nbytes) except 0 with gil:
-    return kernel_function(<Kernel>kernel, device, shared_nbytes)
-
-
-cdef int raise_for_launch(int status, int device, const Grid* grid) except -1 with gil:
-    raise_for_status(status, "kernel_launch",
-                     f"with grid ({grid.x}, {grid.y}, {grid.z}) on device {device}")
-    return 0
-
-
 # Queues one launch of a Kernel; BLAS_OK, or an exception.
 cdef int queue_kernel(const Work* work, void* kernel, const Grid* grid, const void* parameters,
                       size_t nbytes) except -1 nogil:
-    cdef int device = work.products.device
-    cdef Driver* driver = driver_get(device)
-    cdef uint64_t function = (<Kernel>kernel).functions[device + HOST_DEVICES]
-    cdef status_t status
-    if function == 0:
-        function = load_function(kernel, device, grid.shared_nbytes)
-    status = driver.kernel_launch(driver.self, function, <uint32_t>grid.x, <uint32_t>grid.y,
-                                  <uint32_t>grid.z, grid.block, 1, 1, grid.shared_nbytes,
-                                  work.stream, parameters, nbytes)
-    return BLAS_OK if status == STATUS_OK else raise_for_launch(status, device, grid)
+    cdef Launch launch
+    launch_init(&launch, work.products.device, work.stream, <uint32_t>grid.x, grid.block,
+                parameters, nbytes)
+    launch.grid[1], launch.grid[2] = <uint32_t>grid.y, <uint32_t>grid.z
+    launch.shared_nbytes = launch.most_shared_nbytes = grid.shared_nbytes
+    return launch_kernel(kernel, &launch)
 
 
 # ---- repetition

@@ -13,7 +13,7 @@ from gputensor._arrays cimport (
 )
 from gputensor._driver.registry cimport Slot, device_slot, driver_open, register_slot
 from gputensor._driver.table cimport EVENT_TIMING, STATUS_OK, Driver, status_t
-from gputensor._kernels.launch cimport Kernel, blocks_in_line, kernel_function, launch_kernel
+from gputensor._kernels.launch cimport Kernel, Launch, launch_init, launch_kernel
 from gputensor.blas.backends cimport (
     STAGE_CONTEXT, Outcome, Wanted, Work, is_own, libraries_load, own_plan, plan_build,
     plan_destroy, plan_known, scratch_nbytes, work_init, work_launch,

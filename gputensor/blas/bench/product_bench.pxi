@@ -139,7 +139,7 @@ cdef class ProductBench:
                           uint64_t seed) except 0:
         """Random elements at an address of exactly the given alignment (256: any multiple)."""
         cdef RandomParameters parameters
-        cdef uint64_t function
+        cdef Launch launch
         cdef size_t nbytes = <size_t>(size * dtype_itemsize(dtype)) + 512
         cdef uint64_t ptr = self.take(nbytes)
         keep, pattern = PATTERNS.get(dtype, (0xFFFFFFFFFFFFFFFF, 0))
@@ -147,10 +147,10 @@ cdef class ProductBench:
         parameters.ptr = ptr
         parameters.count = nbytes // 8
         parameters.keep, parameters.set, parameters.seed = keep, pattern, seed << 40
-        function = kernel_function(fill, self.device)
-        launch_kernel(self.device, self.stream, function,
-                      blocks_in_line(min(4096, parameters.count // 256 + 1), 256), &parameters,
-                      sizeof(parameters))
+        launch_init(&launch, self.device, self.stream,
+                    <uint32_t>min(4096, parameters.count // 256 + 1), 256, &parameters,
+                    sizeof(parameters))
+        launch_kernel(<void*>fill, &launch)
         return ptr + (alignment if alignment < 256 else 0)
 
     cdef int take_padding(self) except -1:

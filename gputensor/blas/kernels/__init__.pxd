@@ -54,8 +54,8 @@ cdef size_t pad_nbytes(const Product* product, int which, int64_t* ld,
 # those of the copies; a bias that would be read past its end is dropped, with the activation.
 cdef void pad_bind(Product* product, int padded, uint64_t a, uint64_t b, uint64_t d,
                    Relayout* before, Relayout* after) noexcept nogil
-# Queues the copies on the stream. Needs the GIL, for the first compilation.
-cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1
+# Queues the copies on the stream.
+cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1 nogil
 
 
 # ---- epilogue
@@ -81,4 +81,4 @@ cdef void epilogue_init(Epilogue* epilogue) noexcept nogil
 cdef void along_last_axis(const Operand* vector, const Operand* target, Operand* out) noexcept nogil
 # Queues the launch. Types that are not floats know a bias only.
 cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
-                      const Operand* source, const Operand* target) except -1
+                      const Operand* source, const Operand* target) except -1 nogil

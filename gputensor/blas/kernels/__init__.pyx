@@ -1,6 +1,6 @@
 # What runs around products: padding and epilogues. The products' own kernels are in blas/backends.
 
-from libc.stdint cimport int64_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.stdlib cimport llabs
 from libc.string cimport memset
 
@@ -10,7 +10,7 @@ from gputensor._arrays cimport (
 )
 from gputensor._kernels.faces cimport OP_ADD, elementwise
 from gputensor._kernels.launch cimport (
-    Kernel, KernelTable, blocks_in_line, kernel_find, kernel_function, launch_kernel,
+    Kernel, KernelTable, Launch, kernel_of, launch_init, launch_kernel,
 )
 from gputensor.blas.libraries cimport COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, OP_N
 from gputensor.blas.plan cimport ACT_NONE, PRODUCT_AS_IT_IS

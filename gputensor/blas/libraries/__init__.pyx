@@ -12,10 +12,10 @@ from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand, dtype_itemsize
 from gputensor._alloc.model cimport gt_load_pointer, gt_store_pointer
 from gputensor._driver.registry cimport (
-    Slot, device_facts, device_slot, driver_get, driver_open, register_slot,
+    Slot, device_facts, device_slot, driver_open, register_slot, stream_captures,
 )
 from gputensor._driver.table cimport (
-    HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,
+    HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, status_t,
 )
 
 from gputensor.errors import DeviceError

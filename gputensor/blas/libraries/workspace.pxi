@@ -87,20 +87,15 @@ cdef status_t lend(int device, uint64_t stream, size_t nbytes, Workspace* out) n
 cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
                              Workspace* out) noexcept nogil:
     cdef const WorkspaceEntry* entry
-    cdef Driver* driver
     cdef Block* block
     cdef status_t status = STATUS_OK
-    cdef uint64_t capture_id = 0
-    cdef int is_capturing = 0
     cdef size_t full = workspace_nbytes(device)
     out.ptr = 0
     out.nbytes = 0
     out.lent = NULL
     if nbytes == 0:
         return STATUS_OK
-    driver = driver_get(device)
-    status = driver.capture_info(driver.self, stream, &is_capturing, &capture_id)
-    if status == STATUS_OK and is_capturing:
+    if stream_captures(device, stream) > 0:
         return lend(device, stream, nbytes, out)
     entry = workspace_recall(device, stream)
     if entry is NULL:

@@ -9,7 +9,8 @@ cdef extern from "gputensor/blas/plan/plan_table.h":
     uint64_t plan_table_hash(const void* key) noexcept nogil
     void* plan_table_find(const void* key, uint64_t hash) noexcept nogil
     bint plan_table_insert(void* plan) noexcept nogil
-    size_t plan_table_count() noexcept nogil
+    size_t plan_table_count(int (*counts)(const void*, int) noexcept nogil,
+                            int argument) noexcept nogil
     void plan_table_forget() noexcept nogil
     void plan_table_after_fork() noexcept nogil
 
@@ -95,13 +96,17 @@ cdef void plan_key(const Product* product, int preference, PlanKey* key) noexcep
     key.words[13] = <int64_t>facts
 
 
-def plan_count():
-    """Return how many plans are cached.
+cdef int is_of(const void* plan, int backend) noexcept nogil:
+    return backend < 0 or (<const Plan*>plan).backend == backend
 
-    >>> plan_count() >= 0
+
+def plan_count(int backend=-1):
+    """Return how many plans are cached, of one backend by its number or of all.
+
+    >>> plan_count() >= plan_count(0) >= 0
     True
     """
-    return plan_table_count()
+    return plan_table_count(is_of, backend)
 
 
 def forget_plans():

@@ -103,11 +103,17 @@ static inline bool plan_table_insert(void* plan) {
     return true;
 }
 
-static inline size_t plan_table_count() {
+// How many plans `counts(plan, argument)` holds for.
+static inline size_t plan_table_count(int (*counts)(const void*, int), int argument) {
     using namespace gt_plan;
     std::lock_guard<std::mutex> guard(mutex);
     Table* table = current.load(std::memory_order_relaxed);
-    return table ? table->count : 0;
+    size_t found = 0;
+    for (size_t index = 0; table && index <= table->mask; ++index) {
+        Head* head = table->slots[index].load(std::memory_order_relaxed);
+        found += head && counts(head, argument);
+    }
+    return found;
 }
 
 // In the child of a fork: a thread that was about to add a plan is not there.

@@ -10,13 +10,13 @@ from gputensor._arrays cimport (
     MAX_NDIM, Operand, dtype_is_complex, dtype_is_half, dtype_itemsize,
 )
 from gputensor._driver.registry cimport (
-    Slot, device_facts, device_slot, driver_get, register_slot,
+    DEVICE_HOST, device_facts, device_kind, stream_captures,
 )
-from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
 from gputensor._kernels.launch cimport (
-    CallOperand, Kernel, KernelTable, blocks_in_line, call_argument, host_call, is_host,
-    kernel_find, kernel_function, launch_kernel,
+    CallOperand, KernelTable, Launch, call_argument, host_call, kernel_load, kernel_of,
+    launch_init, launch_kernel,
 )
 from gputensor.blas.backends cimport (
     DOES_ACTIVATION, DOES_ADDEND, DOES_BIAS, FORM_INT4, FORM_INT8, SMALL_M, STAGE_CONTEXT,

@@ -36,7 +36,7 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const P
         free(is_member)
         raise MemoryError(f"no memory for {count} products")
     try:
-        if not is_host(device) and not is_captured(device, stream):
+        if device_kind(device) != DEVICE_HOST and not stream_captures(device, stream):
             choose_members(task, pairs, is_member)
         task.singles = <Task*>calloc(count - task.product_count + 1, sizeof(Task))
         if task.singles is NULL:
@@ -53,13 +53,6 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const P
         libraries_load(device)
         take_table(task)
     return 0
-
-
-cdef bint is_captured(int device, uint64_t stream) noexcept nogil:
-    cdef Driver* driver = driver_get(device)
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    return driver.capture_info(driver.self, stream, &active, &capture_id) != STATUS_OK or active
 
 
 cdef int choose_members(GroupedTask* task, const Pairs* pairs, char* is_member) except -1:

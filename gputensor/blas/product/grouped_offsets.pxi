@@ -36,14 +36,9 @@ cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor
         int columns
         int has_pairs
 
-cdef KernelTable kernels = KernelTable()
-cdef KernelTable tensor_kernels = KernelTable()
-
-# What this room keeps for each open device (registry.pxd): whether no compiler here knows its
-# architecture.
-cdef Slot slot
-slot.nbytes = sizeof(bint)
-cdef int product_slot = register_slot(&slot)
+cdef KernelTable kernels
+cdef KernelTable tensor_kernels
+cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
 
 
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
@@ -85,7 +80,7 @@ cdef tuple shape_of(const Operand* operand):
 
 cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
                         Operand* offsets) except -1:
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         return host_call(device, stream, OFFSETS_CALL, (
             call_argument(device, out), call_argument(device, a), call_argument(device, b),
             call_argument(device, offsets)))
@@ -124,7 +119,7 @@ cdef void fill_parameters(GroupedParameters* p, const Operand* a, const Operand*
 
 
 cdef struct GroupsLaunch:
-    uint64_t function
+    void* kernel
     int64_t groups
     int64_t most                # groups of one launch
     int rows, columns           # of a tile
@@ -133,21 +128,24 @@ cdef struct GroupsLaunch:
     int blocks                  # at most
 
 
-cdef int launch_groups(int device, uint64_t stream, const GroupsLaunch* launch,
-                       GroupedParameters* p) except -1:
+cdef int launch_groups(int device, uint64_t stream, const GroupsLaunch* groups,
+                       GroupedParameters* p) except -1 nogil:
     """Launch for all groups, up to `most` of them at a time."""
+    cdef Launch launch
     cdef int64_t tiles, left
-    p.columns = <int>((p.n + launch.columns - 1) // launch.columns)
+    p.columns = <int>((p.n + groups.columns - 1) // groups.columns)
     p.first = 0
-    while p.first < launch.groups:
-        left = launch.groups - p.first
-        p.count = <int>(left if left < launch.most else launch.most)
-        p.is_last = p.first + p.count == launch.groups
+    while p.first < groups.groups:
+        left = groups.groups - p.first
+        p.count = <int>(left if left < groups.most else groups.most)
+        p.is_last = p.first + p.count == groups.groups
         # Each group, and the rows after the last, may end with a partial tile.
-        tiles = (p.tokens // launch.rows + p.count + 1) * p.columns
-        launch_kernel(device, stream, launch.function,
-                      blocks_in_line(min(tiles, <int64_t>launch.blocks), launch.block,
-                                     launch.shared_nbytes), p, sizeof(p[0]))
+        tiles = (p.tokens // groups.rows + p.count + 1) * p.columns
+        launch_init(&launch, device, stream,
+                    <uint32_t>(tiles if tiles < groups.blocks else groups.blocks), groups.block, p,
+                    sizeof(p[0]))
+        launch.shared_nbytes = launch.most_shared_nbytes = groups.shared_nbytes
+        launch_kernel(groups.kernel, &launch)
         p.first += p.count
     return 0
 
@@ -162,7 +160,10 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     cdef int quad = LARGE if a.shape[0] >= 96 * groups and b.shape[2] >= 96 else SMALL
     cdef int tile = 16 * quad
     cdef GroupsLaunch launch
-    launch.function = function_for(device, a.dtype, out.dtype, quad)
+    cdef int[3] variant
+    variant[0], variant[1], variant[2] = a.dtype, out.dtype, quad
+    launch.kernel = kernel_of(&kernels, <uint64_t>((a.dtype << 5 | out.dtype) << 4 | quad),
+                              grouped_program, variant)
     launch.groups, launch.most = groups, programs.MAX_GROUPS
     launch.rows = launch.columns = tile
     launch.block, launch.shared_nbytes = BLOCK, 0
@@ -171,13 +172,9 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     return launch_groups(device, stream, &launch, &p)
 
 
-cdef uint64_t function_for(int device, int dtype, int result, int quad) except 0:
-    cdef uint64_t key = (dtype << 5 | result) << 4 | quad
-    cdef void* found = kernel_find(kernels, key)
-    if found == NULL:
-        found = kernels.add(key, programs.grouped(
-            DTYPES[dtype].name, DTYPES[result].name, quad))
-    return kernel_function(<Kernel>found, device)
+cdef object grouped_program(const void* variant):
+    cdef const int* given = <const int*>variant
+    return programs.grouped(DTYPES[given[0]].name, DTYPES[given[1]].name, given[2])
 
 
 # ---- tensor cores
@@ -205,8 +202,8 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
     cdef int64_t n = b.shape[2]
     cdef int quartets = 1 if tokens <= 64 * groups else 2
     cdef int columns = 128
-    cdef uint64_t function
     cdef GroupsLaunch launch
+    cdef TensorVariant variant
     if n <= 64:
         columns = 64
     elif quartets == 2 and (tokens // 128 + groups // 2) * (n // 256) >= BLOCKS:
@@ -214,10 +211,10 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
         # Taller tiles read less of the weights: what bounds large products is the L2 cache.
         if tokens >= 4 * 192 * groups:
             quartets = 3
-    function = tensor_function(device, a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
-    if function == 0:
+    variant = TensorVariant(a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
+    launch.kernel = tensor_kernel(device, &variant)
+    if launch.kernel == NULL:
         return False
-    launch.function = function
     launch.groups, launch.most = groups, programs.grouped_groups(quartets)
     launch.rows, launch.columns, launch.block = 64 * quartets, columns, 128 * quartets
     launch.shared_nbytes = programs.grouped_shared_nbytes(quartets, columns)
@@ -227,22 +224,34 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
     return True
 
 
-cdef uint64_t tensor_function(int device, int dtype, int result, int quartets, int columns,
-                              bint is_along_terms) except? 0:
-    cdef uint64_t key = (dtype << 5 | result) << 2 | quartets
-    cdef void* found
-    key = key << 10 | columns << 1 | is_along_terms
-    found = kernel_find(tensor_kernels, key)
-    if found == NULL:
-        found = tensor_kernels.add(key, programs.grouped_wgmma(
-            DTYPES[dtype].name, DTYPES[result].name, quartets, columns, is_along_terms))
-    cdef bint* is_refused = <bint*>device_slot(device, product_slot)
-    if is_refused[0]:
-        return 0
+cdef struct TensorVariant:
+    int dtype
+    int result
+    int quartets
+    int columns
+    int is_along_terms
+
+
+cdef void* tensor_kernel(int device, const TensorVariant* variant) except? NULL:
+    """The kernel, loaded; NULL when it cannot be made here."""
+    cdef uint64_t key = (variant.dtype << 5 | variant.result) << 2 | variant.quartets
+    cdef void* found = kernel_of(
+        &tensor_kernels, key << 10 | <uint64_t>(variant.columns << 1 | variant.is_along_terms),
+        tensor_program, variant)
+    if is_refused[device]:
+        return NULL
     try:
-        return kernel_function(<Kernel>found, device,
-                               programs.grouped_shared_nbytes(quartets, columns))
+        kernel_load(found, device,
+                    programs.grouped_shared_nbytes(variant.quartets, variant.columns))
     except DeviceError:
         # A compiler that does not know the architecture.
-        is_refused[0] = True
-        return 0
+        is_refused[device] = True
+        return NULL
+    return found
+
+
+cdef object tensor_program(const void* given):
+    cdef const TensorVariant* variant = <const TensorVariant*>given
+    return programs.grouped_wgmma(
+        DTYPES[variant.dtype].name, DTYPES[variant.result].name, variant.quartets, variant.columns,
+        bool(variant.is_along_terms))

@@ -43,7 +43,7 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
     check_extents(out, a, "the first operand")
     check_extents(out, b, "the second operand")
     check_types(a, b, out)
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         task.kind = TASK_HOST
         return 0
     task.kind = TASK_LIBRARY

@@ -44,7 +44,7 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
     temporaries_init(&task.task.temporaries, device, stream)
     temporaries_init(&task.temporaries, device, stream)
     task.kind = QUANTIZED_HOST
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         return 0
     task.kind = QUANTIZED_SKINNY
     if is_skinny(given, device, &task.small):

@@ -39,7 +39,7 @@ cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const Sca
         check_extents(out, given.bias, "the bias")
     if given.result_scale is not NULL:
         check_extents(out, given.result_scale, "scale_result")
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         task.kind = SCALED_HOST
         return 0
     if out.shape[0] == 0 or out.shape[1] == 0:

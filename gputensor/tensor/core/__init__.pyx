@@ -16,7 +16,9 @@ from gputensor._arrays cimport (
     Operand, dtype_itemsize, dtype_kind,
 )
 from gputensor._driver.host cimport section_end
-from gputensor._driver.registry cimport Slot, device_generation, driver_get, register_slot
+from gputensor._driver.registry cimport (
+    Slot, device_generation, driver_get, register_slot, stream_captures,
+)
 from gputensor._driver.table cimport (
     HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver, status_t,
 )

@@ -105,11 +105,11 @@ cdef bint is_in_use(list entry) except -1:
     cdef Driver* driver = driver_get(device)
     cdef list events
     cdef uint64_t event, stream
-    if is_capturing(driver, current_handle(device)):
+    if stream_captures(device, current_handle(device)):
         return True
     if entry[3] is None:
         for stream in entry[2]:
-            if is_capturing(driver, stream):
+            if stream_captures(device, stream):
                 return True
         entry[3] = marks(driver, device, entry[2])
     events = entry[3]
@@ -120,13 +120,6 @@ cdef bint is_in_use(list entry) except -1:
         event_return(device, event)
         events.pop()
     return False
-
-
-cdef bint is_capturing(Driver* driver, uint64_t stream) noexcept:
-    """Whether asking streams and events about their progress would spoil a capture."""
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    return driver.capture_info(driver.self, stream, &active, &capture_id) == STATUS_OK and active
 
 
 cdef list marks(Driver* driver, int device, list streams):

@@ -3,8 +3,9 @@
 from libc.stdint cimport uint64_t
 
 from gputensor._arrays cimport Operand
+from gputensor._driver.registry cimport DEVICE_HOST, device_kind
 from gputensor._kernels.launch cimport (
-    call_operand, host_call, host_view, is_host, recorder_of,
+    call_operand, host_call, host_view, is_recorded, recorder_of,
 )
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport Tensor, on_one_device, work_begin, work_end

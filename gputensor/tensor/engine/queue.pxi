@@ -42,15 +42,16 @@ def queue_engine(engine, tuple attributes, list outputs, *inputs):
     cdef Operand operand
     cdef Tensor first = <Tensor?> outputs[0]
     cdef int device = first.storage.device
+    cdef bint is_host = device_kind(device) == DEVICE_HOST
     cdef uint64_t stream
     cdef list operands = []
     for one in inputs:
         if one is not None and (<Tensor?> one).storage.device != device:
             inputs = on_one_device(engine.name, inputs, first)
             break
-    if is_host(device) and recorder_of(device) is not None:
+    if is_recorded(device):
         recorder_of(device).refuse(f"{engine.name}() in a program", "call it outside")
-    if not is_host(device):
+    if not is_host:
         cupy_calls.library(engine.name)
     stream = current_handle(device)
     work_begin()
@@ -61,12 +62,12 @@ def queue_engine(engine, tuple attributes, list outputs, *inputs):
                 operands.append(None)
                 continue
             (<Tensor?> one).fill_operand(&operand)
-            operands.append(host_view(&operand) if is_host(device) else call_operand(&operand))
-        if is_host(device):
+            operands.append(host_view(&operand) if is_host else call_operand(&operand))
+        if is_host:
             host_call(device, stream, engine, attributes + tuple(operands))
     finally:
         work_end(device)
-    if not is_host(device):
+    if not is_host:
         cupy_calls.run(engine, device, stream, attributes, operands)
         work_begin()
         try:

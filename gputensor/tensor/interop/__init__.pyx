@@ -21,9 +21,9 @@ from gputensor._arrays cimport (
     KIND_COMPLEX, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM, Operand, dtype_itemsize,
     dtype_kind,
 )
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport DEVICE_HOST, device_kind, driver_get
 from gputensor._driver.table cimport HOST_DEVICE, Driver, status_t
-from gputensor._kernels.launch cimport host_view, is_host, raise_pending
+from gputensor._kernels.launch cimport host_view, raise_pending
 from gputensor.streams.order cimport (
     current_device, current_handle, device_text, is_tracing, raise_for_order, resolve_device,
     stream_wait_stream,

@@ -82,7 +82,7 @@ cdef bint is_device_array(object obj):
 cdef Tensor shared_host_memory(object obj, object device):
     """A tensor of a host device over the memory of an object with DLPack or a buffer."""
     if hasattr(obj, "__dlpack__"):
-        if device is not None and not is_host(resolve_device(device)):
+        if device is not None and device_kind(resolve_device(device)) != DEVICE_HOST:
             device = None       # `placed` says that it cannot be there
         try:
             return from_dlpack(obj, device=device, copy=False)

@@ -95,7 +95,7 @@ def from_cuda_array(obj):
     if stream is not None:
         ready = stream_of_protocol(stream, NAME)
     device = current_device()
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         device = resolve_device("cuda:0")
     if stream is not None:
         status = stream_wait_stream(device, current_handle(device), ready)
@@ -111,7 +111,7 @@ def array_interface(Tensor t):
     """
     cdef int device = t.storage.device
     cdef uint64_t stream
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         raise AttributeError("__cuda_array_interface__ exists for tensors on CUDA devices only; "
                              f"this one is on {device_text(device)}")
     if dtype_kind(t.dtype_code) == KIND_SMALL:

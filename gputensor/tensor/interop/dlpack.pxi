@@ -107,8 +107,8 @@ cdef int describe(Tensor t, Export* export, DLTensor* out) except -1:
     memcpy(export.shape, t.shape_, sizeof(export.shape))
     memcpy(export.strides, t.strides_, sizeof(export.strides))
     out.data = <void*> t.ptr
-    out.device.device_type = DL_CPU if is_host(t.storage.device) else DL_CUDA
-    out.device.device_id = 0 if is_host(t.storage.device) else t.storage.device
+    out.device.device_type = DL_CPU if device_kind(t.storage.device) == DEVICE_HOST else DL_CUDA
+    out.device.device_id = 0 if device_kind(t.storage.device) == DEVICE_HOST else t.storage.device
     out.ndim = t.ndim_
     out.dtype.code, out.dtype.bits = DL_CODES[t.dtype_code]
     out.dtype.lanes = 1
@@ -124,7 +124,7 @@ cdef int order_export(Tensor t, object stream) except -1:
     cdef uint64_t handle
     cdef Driver* driver = driver_get(device)
     cdef status_t status
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         handle = current_handle(device)
     elif stream is None:
         handle = 0
@@ -133,7 +133,7 @@ cdef int order_export(Tensor t, object stream) except -1:
     else:
         handle = stream_of_protocol(stream, "__dlpack__")
     prepare_export(t, handle)
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         with nogil:
             status = driver.stream_synchronize(driver.self, handle)
         raise_pending(device)
@@ -193,7 +193,8 @@ def dlpack(Tensor t, stream=None, max_version=None, dl_device=None, copy=None):
         dl_device = int_pair(dl_device, "dl_device", "a pair of ints (device type, index)")
     if dl_device is not None and dl_device != device_pair(t):
         if dl_device != (DL_CPU, 0):
-            others = "" if is_host(t.storage.device) else f"{device_pair(t)} and "
+            others = "" if device_kind(t.storage.device) == DEVICE_HOST else (
+                f"{device_pair(t)} and ")
             raise BufferError(f"dl_device: got {dl_device}; expected {others}(1, 0) for a tensor "
                               f"on {t.device}")
         if copy is False:
@@ -233,7 +234,7 @@ def device_pair(Tensor t):
     >>> device_pair(gt.zeros(1, device="host"))
     (1, 0)
     """
-    if is_host(t.storage.device):
+    if device_kind(t.storage.device) == DEVICE_HOST:
         return int(DL_CPU), 0
     return int(DL_CUDA), t.storage.device
 
@@ -314,7 +315,7 @@ cdef int read_managed(DLTensor* source, Layout* layout) except -1:
 cdef int check_place(DLTensor* source, int device) except -1:
     """Raise unless the memory is where ``__dlpack_device__`` said."""
     cdef int kind = source.device.device_type
-    if is_host(device) and kind in (DL_CPU, DL_CUDA_HOST):
+    if device_kind(device) == DEVICE_HOST and kind in (DL_CPU, DL_CUDA_HOST):
         return 0
     if kind == DL_CUDA and source.device.device_id == device:
         return 0
@@ -417,7 +418,7 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
         capsule = ask_for_capsule(x, 1 if stream == 0 else stream, copy)
     elif kind in (DL_CPU, DL_CUDA_HOST):
         home = host_home()
-        if device is not None and is_host(resolve_device(device)):
+        if device is not None and device_kind(resolve_device(device)) == DEVICE_HOST:
             home = resolve_device(device)
         capsule = ask_for_capsule(x, None, copy)
     else:

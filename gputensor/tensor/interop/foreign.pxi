@@ -141,7 +141,7 @@ cdef Tensor foreign_tensor(int device, Layout* layout, object owner, bint is_rea
 # The host device that imported host memory belongs to: the current one, or the embedded one.
 cdef int host_home() except? -1000:
     cdef int device = current_device()
-    return device if is_host(device) else resolve_device(HOST_DEVICE)
+    return device if device_kind(device) == DEVICE_HOST else resolve_device(HOST_DEVICE)
 
 
 # Order the coming use of a tensor by others, which may write unless the memory is read-only.
@@ -189,7 +189,7 @@ def share_ndarray(array, device=None):
     """
     cdef Layout layout
     cdef int target = host_home() if device is None else resolve_device(device)
-    if not is_host(target):
+    if device_kind(target) != DEVICE_HOST:
         raise ValueError("asarray: copy: got False; expected True or None, since the memory of a "
                          f"NumPy array cannot be shared with {device_text(target)}")
     # A subclass can say anything of itself; the plain array over its memory cannot.

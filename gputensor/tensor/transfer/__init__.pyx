@@ -9,12 +9,12 @@ import numpy as np
 from gputensor._alloc.core cimport Block
 from gputensor._alloc.pinned cimport pinned_free, pinned_malloc, pinned_use, raise_for_pinned
 from gputensor._arrays cimport Operand
-from gputensor._driver.registry cimport driver_get
+from gputensor._driver.registry cimport device_kind, driver_get, stream_captures
 from gputensor._driver.table cimport (
     HOST_DEVICE, STATUS_CAPTURE_UNSUPPORTED, STATUS_NOT_READY, STATUS_OK, Driver, status_t,
 )
 from gputensor._kernels.launch cimport (
-    CallOperand, call_operand, raise_pending, recorder_of,
+    CallOperand, call_operand, is_recorded, raise_pending, recorder_of,
 )
 from gputensor.streams.order cimport (
     UseLog, current_handle, current_tracer, device_text, event_return, event_take, is_tracing,

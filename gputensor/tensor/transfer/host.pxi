@@ -36,13 +36,7 @@ cdef Tensor upload(object array, int dtype, int device):
 
 cdef bint copies_straight(int device, uint64_t stream) noexcept:
     """The embedded host device needs no pinned memory, unless the copy becomes part of a graph."""
-    cdef Driver* driver = driver_get(device)
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    if device == HOST_DEVICE:
-        active = driver.capture_info(driver.self, stream, &active, &capture_id) or active
-        return not active
-    return False
+    return device == HOST_DEVICE and not stream_captures(device, stream)
 
 
 cdef int copy_now(int device, uint64_t target, uint64_t source, size_t nbytes,

@@ -9,10 +9,10 @@ is dropped right after the call is safe.
 
 # Whether memory goes from one device to the other directly: both host devices, or both CUDA. Of a
 # device that records its calls nothing goes anywhere.
-cdef bint are_peers(int device, int other):
-    if recorder_of(device) is not None or recorder_of(other) is not None:
+cdef bint are_peers(int device, int other) noexcept:
+    if is_recorded(device) or is_recorded(other):
         return False
-    return (device < 0) == (other < 0)
+    return device_kind(device) == device_kind(other)
 
 
 # A row-major copy of `source` on `device`, queued; nobody waits.
@@ -28,7 +28,7 @@ cdef Tensor copied_to_peer(Tensor source, int device):
     if source.size_ == 0:
         return result
     stream, target = current_handle(origin), current_handle(device)
-    if is_capturing(origin, stream) or is_capturing(device, target):
+    if stream_captures(origin, stream) or stream_captures(device, target):
         raise_for_status(STATUS_CAPTURE_UNSUPPORTED, "copy_to_peer",
                          f"from {device_text(origin)} to {device_text(device)}: a graph holds work "
                          "of one device; copy before the capture or after it")
@@ -52,13 +52,6 @@ cdef Tensor copied_to_peer(Tensor source, int device):
             driver.stream_synchronize(driver.self, stream)
     peer_check(status, "wait_for_peer", device, origin)
     return result
-
-
-cdef bint is_capturing(int device, uint64_t stream) noexcept:
-    cdef Driver* driver = driver_get(device)
-    cdef int active = 0
-    cdef uint64_t capture_id = 0
-    return driver.capture_info(driver.self, stream, &active, &capture_id) == STATUS_OK and active
 
 
 cdef int peer_check(status_t status, str call, int device, int other) except -1:

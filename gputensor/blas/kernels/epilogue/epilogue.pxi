@@ -24,7 +24,16 @@ cdef extern from "gputensor/blas/kernels/epilogue/epilogue.h" namespace "gputens
     unsigned epilogue_nbytes(int rank)
 
 
-cdef KernelTable epilogue_kernels = KernelTable()
+# A variant of the kernel; types take 5 bits of its key, the vector width at most 16.
+cdef struct EpilogueVariant:
+    int[4] types                # source, bias, residual, target
+    int activation
+    int rank
+    int vector
+    int is_scaled
+    int is_wide
+
+cdef KernelTable epilogue_kernels
 
 
 cdef void epilogue_init(Epilogue* epilogue) noexcept nogil:
@@ -133,11 +142,13 @@ cdef bint is_wide(const EpilogueParameters* p, int rank) noexcept nogil:
 
 
 cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
-                      const Operand* source, const Operand* target) except -1:
+                      const Operand* source, const Operand* target) except -1 nogil:
     cdef EpilogueParameters p
+    cdef EpilogueVariant variant
     cdef OperandPtr[OPERANDS] operands
-    cdef uint64_t function, grid
-    cdef int number, rank, vector, axis
+    cdef Launch launch
+    cdef uint64_t grid
+    cdef int number, rank, axis
     for axis in range(target.ndim):
         if target.shape[axis] == 0:
             return 0
@@ -152,39 +163,43 @@ cdef int epilogue_run(int device, uint64_t stream, const Epilogue* epilogue,
     p.out = target.ptr
     rank = merge_axes(operands, &p)
     turn_inwards(&p, rank)
-    vector = vector_of(operands, &p, rank)
-    p.units = p.axes[0].size // <uint64_t>vector
+    variant.activation, variant.rank = epilogue.activation, rank
+    variant.vector = vector_of(operands, &p, rank)
+    variant.is_wide = is_wide(&p, rank)
+    variant.is_scaled = operands[1] is not NULL or operands[2] is not NULL
+    variant.types[0], variant.types[3] = source.dtype, target.dtype
+    variant.types[1] = operands[3].dtype if operands[3] else target.dtype
+    variant.types[2] = operands[4].dtype if operands[4] else target.dtype
+    p.units = p.axes[0].size // <uint64_t>variant.vector
     for axis in range(1, rank):
         p.units *= p.axes[axis].size
-    function = epilogue_function_for(device, operands, epilogue.activation, rank, vector,
-                                     is_wide(&p, rank))
     grid = (p.units + EPILOGUE_BLOCK * UNROLL - 1) // (EPILOGUE_BLOCK * UNROLL)
-    grid = grid if grid < EPILOGUE_MAX_GRID else EPILOGUE_MAX_GRID
-    return launch_kernel(device, stream, function, blocks_in_line(grid, EPILOGUE_BLOCK), &p,
-                         epilogue_nbytes(rank))
+    launch_init(&launch, device, stream,
+                <uint32_t>(grid if grid < EPILOGUE_MAX_GRID else EPILOGUE_MAX_GRID),
+                EPILOGUE_BLOCK, &p, epilogue_nbytes(rank))
+    return launch_kernel(kernel_of(&epilogue_kernels, epilogue_key(&variant), epilogue_program,
+                                   &variant), &launch)
 
 
-cdef uint64_t epilogue_function_for(int device, OperandPtr* operands, int activation, int rank,
-                                    int vector, bint is_wide) except 0:
-    cdef int bias = operands[3].dtype if operands[3] else operands[OUT].dtype
-    cdef int residual = operands[4].dtype if operands[4] else operands[OUT].dtype
-    cdef bint is_scaled = operands[1] is not NULL or operands[2] is not NULL
-    # Types take 5 bits, the vector width at most 16.
+cdef uint64_t epilogue_key(const EpilogueVariant* variant) noexcept nogil:
     cdef uint64_t key = 0
-    cdef void* known
-    for number in (operands[0].dtype, bias, residual, operands[OUT].dtype, activation, rank, vector,
-                   is_scaled, is_wide):
-        key = key << 5 | <uint64_t>number
-    known = kernel_find(epilogue_kernels, key)
-    if known == NULL:
-        known = epilogue_kernels.add(key, programs.epilogue(
-            (operands[0].dtype, bias, residual, operands[OUT].dtype), activation, rank, vector,
-            is_scaled, is_wide))
-    return kernel_function(<Kernel>known, device)
+    cdef int index
+    for index in range(4):
+        key = key << 5 | <uint64_t>variant.types[index]
+    key = key << 5 | <uint64_t>variant.activation
+    key = key << 5 | <uint64_t>variant.rank
+    key = key << 5 | <uint64_t>variant.vector
+    return key << 2 | <uint64_t>(variant.is_scaled << 1 | variant.is_wide)
+
+
+cdef object epilogue_program(const void* given):
+    cdef EpilogueVariant* variant = <EpilogueVariant*>given
+    return programs.epilogue(tuple(variant.types), variant.activation, variant.rank,
+                             variant.vector, bool(variant.is_scaled), bool(variant.is_wide))
 
 
 cdef int add_bias(int device, uint64_t stream, const Epilogue* epilogue, const Operand* source,
-                  const Operand* target) except -1:
+                  const Operand* target) except -1 nogil:
     cdef Operand[2] inputs
     cdef Operand out = target[0]
     inputs[0], inputs[1] = source[0], epilogue.bias[0]

@@ -31,7 +31,7 @@ cdef extern from "gputensor/blas/kernels/integer/integer.h" namespace "gputensor
         int64_t alpha
         int64_t beta
 
-cdef KernelTable integer_kernels = KernelTable()
+cdef KernelTable integer_kernels
 
 
 cdef bint integer_can(const Product* product) except -1 nogil:
@@ -39,13 +39,15 @@ cdef bint integer_can(const Product* product) except -1 nogil:
 
 
 cdef int integer_build(const Product* product, const Choice* choice,
-                       Plan* plan) except -1 with gil:
+                       Plan* plan) except -1 nogil:
     cdef uint64_t key = product.type_a << 5 | product.type_d
-    plan.handle = kernel_find(integer_kernels, key)
-    if plan.handle == NULL:
-        plan.handle = integer_kernels.add(key, programs.integer(
-            DTYPES[product.type_a].name, DTYPES[product.type_d].name))
+    plan.handle = kernel_of(&integer_kernels, key, integer_program, product)
     return BLAS_OK
+
+
+cdef object integer_program(const void* variant):
+    cdef const Product* product = <const Product*>variant
+    return programs.integer(DTYPES[product.type_a].name, DTYPES[product.type_d].name)
 
 
 cdef int integer_launch(const Work* work) except -1 nogil:

@@ -91,7 +91,15 @@ cdef struct Kernels:
     int shared_nbytes
 
 cdef Kernels[5][2] packed_kernels          # by types and columns
-cdef KernelTable packed_table = KernelTable()
+cdef KernelTable packed_table
+
+# A variant of a kernel; of packing: nbytes of an element, and 0 columns.
+cdef struct PackedVariant:
+    int operand
+    int result
+    int columns
+    int has_addend
+    int nbytes
 
 
 # ---- which products
@@ -148,42 +156,46 @@ cdef bint packed_wins(const Product* product) except -1 nogil:
 
 # ---- plans
 
-cdef void* packed_known(uint64_t key, object program, int device, int shared_nbytes) except NULL:
-    cdef void* found = kernel_find(packed_table, key)
-    if found == NULL:
-        found = packed_table.add(key, program)
-    kernel_function(<Kernel>found, device, shared_nbytes)
-    return found
+cdef object packed_program(const void* given):
+    cdef const PackedVariant* variant = <const PackedVariant*>given
+    if variant.columns == 0:
+        return programs.packing(variant.nbytes)
+    return programs.packed(DTYPES[variant.operand].name, DTYPES[variant.result].name,
+                           variant.columns, bool(variant.has_addend))
 
 
-cdef int load_kernels(int device, int types, const Product* product, const Schedule* schedule,
-                      Kernels* found) except -1:
-    cdef int columns = schedule.columns
-    cdef int nbytes = <int>dtype_itemsize(product.type_a)
-    cdef uint64_t key = types << 2 | (columns == 256) << 1
-    operand, result = DTYPES[product.type_a].name, DTYPES[product.type_d].name
-    found.pack = packed_known(PACKING_KEY | nbytes, programs.packing(nbytes), device, 0)
-    found.shared_nbytes = programs.packed_shared_nbytes(columns)
-    for has_addend in range(2):
-        found.product[has_addend] = packed_known(
-            key | <uint64_t>has_addend, programs.packed(operand, result, columns, has_addend),
-            device, found.shared_nbytes)
-    return 0
-
-
-cdef int packed_build(const Product* product, const Choice* choice, Plan* plan) except -1 with gil:
+cdef int packed_build(const Product* product, const Choice* choice,
+                      Plan* plan) except -1 nogil:
     cdef Schedule schedule
     cdef Kernels* found
+    cdef PackedVariant variant
+    cdef int device = product.device
     cdef int types = types_of(product)
-    schedule_for(product, known_facts(product.device).multiprocessors // 2, &schedule)
+    cdef int status, has_addend
+    cdef uint64_t key
+    schedule_for(product, known_facts(device).multiprocessors // 2, &schedule)
     found = &packed_kernels[types][schedule.columns == 256]
-    try:
-        load_kernels(product.device, types, product, &schedule, found)
-    except DeviceError:
-        # Nothing compiles the kernels here; the libraries need no compiler.
-        return BLAS_NOT_SUPPORTED
+    key = <uint64_t>types << 2 | <uint64_t>(schedule.columns == 256) << 1
+    variant.operand, variant.result = product.type_a, product.type_d
+    variant.nbytes = <int>dtype_itemsize(product.type_a)
+    variant.columns = variant.has_addend = 0
+    found.shared_nbytes = packed_shared(schedule.columns)
+    found.pack = kernel_of(&packed_table, PACKING_KEY | <uint64_t>variant.nbytes, packed_program,
+                           &variant)
+    status = compiled(found.pack, device, 0)
+    variant.columns = schedule.columns
+    for has_addend in range(2):
+        variant.has_addend = has_addend
+        found.product[has_addend] = kernel_of(&packed_table, key | <uint64_t>has_addend,
+                                              packed_program, &variant)
+        if status == BLAS_OK:
+            status = compiled(found.product[has_addend], device, found.shared_nbytes)
     plan.handle = found
-    return BLAS_OK
+    return status
+
+
+cdef int packed_shared(int columns) except -1 with gil:
+    return programs.packed_shared_nbytes(columns)
 
 
 # ---- runs

@@ -277,16 +277,18 @@ cdef void relayout_add(Relayout* relayout, int which, const Product* source_of,
         relayout.step = <unsigned int>itemsize
 
 
-cdef Kernel kernel = Kernel(programs.relayout())
+cdef Kernel relayout_kernel = Kernel(programs.relayout())
+cdef void* relayout_loaded = <void*>relayout_kernel
 
 
-cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1:
-    cdef uint64_t function = kernel_function(kernel, device)
+cdef int relayout_launch(const Relayout* relayout, int device, uint64_t stream) except -1 nogil:
+    cdef Launch launch
     cdef uint64_t grid = (relayout.total + PADDING_BLOCK - 1) // PADDING_BLOCK
     if grid > 1 << 30:
         grid = 1 << 30
-    return launch_kernel(device, stream, function, blocks_in_line(grid, PADDING_BLOCK), relayout,
-                         sizeof(relayout[0]))
+    launch_init(&launch, device, stream, <uint32_t>grid, PADDING_BLOCK, relayout,
+                sizeof(relayout[0]))
+    return launch_kernel(relayout_loaded, &launch)
 
 
 def padding(setting=None):

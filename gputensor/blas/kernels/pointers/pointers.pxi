@@ -81,12 +81,8 @@ cdef bint pointer_batch_wins(const Product* product) noexcept nogil:
     return pointers_are_aligned(product, a, b, d)
 
 
-cdef bint pointer_batch_ready(int device) except -1:
-    try:
-        kernel_function(strided, device)
-    except DeviceError:
-        return False
-    return True
+cdef bint pointer_batch_ready(int device) except -1 nogil:
+    return compiled(strided_kernel, device, 0) == BLAS_OK
 
 
 cdef bint pointers_can(const Product* product) except -1 nogil:

@@ -45,4 +45,4 @@ cdef struct SkinnyMmaBlockShape:
 cdef void skinny_choose_shape(const SmallProduct* product, const SmallDevice* device,
                               SkinnyBlockShape* shape) noexcept nogil
 cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device,
-                          SkinnyMmaBlockShape* shape) except -1
+                          SkinnyMmaBlockShape* shape) except -1 nogil

@@ -45,7 +45,7 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny.h" namespace "gputensor" 
         float alpha
         float beta
 
-cdef KernelTable skinny_kernels = KernelTable()
+cdef KernelTable skinny_kernels
 
 
 # ---- the shape of a block
@@ -197,42 +197,37 @@ cdef bint small_product_fits(const SmallProduct* product) noexcept nogil:
     return addresses % SKINNY_ALIGNMENT == 0
 
 
-cdef uint64_t skinny_function_for(const SmallProduct* product,
-                                  const SkinnyBlockShape* shape) except 0:
-    cdef uint64_t key = 0
-    cdef void* found
-    cdef int shared_nbytes = half_nbytes(device_facts(product.device))
-    for part in (shape.tokens, shape.tiles, shape.warps, shape.stages, shape.splits):
-        key = key << 5 | <uint64_t>part
-    found = kernel_find(skinny_kernels, key)
-    if found == NULL:
-        found = skinny_kernels.add(key, programs.skinny(
-            shape.tokens, tiles=shape.tiles, warps=shape.warps, stages=shape.stages,
-            splits=shape.splits))
-    # As much as any span of this shape can ask for.
-    return kernel_function(<Kernel>found, product.device, shared_nbytes)
+cdef void* skinny_kernel(const SkinnyBlockShape* shape) except NULL nogil:
+    cdef uint64_t key = shape.tokens << 5 | shape.tiles
+    key = (key << 5 | <uint64_t>shape.warps) << 5 | <uint64_t>shape.stages
+    return kernel_of(&skinny_kernels, key << 5 | <uint64_t>shape.splits, skinny_program, shape)
 
 
-cdef int small_product_prepare(const SmallProduct* product) except -1:
-    """Compile what the product needs."""
+cdef object skinny_program(const void* variant):
+    cdef const SkinnyBlockShape* shape = <const SkinnyBlockShape*>variant
+    return programs.skinny(shape.tokens, tiles=shape.tiles, warps=shape.warps,
+                           stages=shape.stages, splits=shape.splits)
+
+
+# Compiles what the product needs; BLAS_NOT_SUPPORTED where nothing compiles kernels.
+cdef int small_product_prepare(const SmallProduct* product) except -1 nogil:
+    cdef const SmallDevice* device = known_facts(product.device)
     cdef SkinnyBlockShape shape
     if product.type_x != DT_FLOAT32:
-        return mma_prepare(product, device_facts(product.device))
-    skinny_choose_shape(product, device_facts(product.device), &shape)
-    skinny_function_for(product, &shape)
-    return 0
+        return mma_prepare(product, device)
+    skinny_choose_shape(product, device, &shape)
+    return compiled(skinny_kernel(&shape), product.device, half_nbytes(device))
 
 
-# Queues it on the stream. Needs the GIL; raises DriverError when the launch is refused.
-cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1:
+cdef int small_product_run(const SmallProduct* product, uint64_t stream) except -1 nogil:
+    cdef const SmallDevice* device = known_facts(product.device)
     cdef SkinnyParameters p
     cdef SkinnyBlockShape shape
+    cdef Launch launch
     cdef int64_t rows
-    cdef uint64_t function
     if product.type_x != DT_FLOAT32:
-        return mma_run(product, device_facts(product.device), stream)
-    skinny_choose_shape(product, device_facts(product.device), &shape)
-    function = skinny_function_for(product, &shape)
+        return mma_run(product, device, stream)
+    skinny_choose_shape(product, device, &shape)
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y = product.x, product.w, product.y
     p.bias, p.addend = product.bias, product.addend
@@ -243,10 +238,12 @@ cdef int small_product_run(const SmallProduct* product, uint64_t stream) except 
     p.x_offset, p.x_row = shape.ring_nbytes, shape.x_row
     p.alpha, p.beta = product.alpha, product.beta
     rows = 16 * shape.tiles * shape.warps
-    return launch_kernel(
-        product.device, stream, function,
-        blocks_in_line((product.n + rows - 1) // rows * shape.splits, 32 * shape.warps,
-                       shape.shared_nbytes), &p, sizeof(p))
+    launch_init(&launch, product.device, stream,
+                <uint32_t>((product.n + rows - 1) // rows * shape.splits), 32 * shape.warps, &p,
+                sizeof(p))
+    # As much as any span of this shape can ask for.
+    launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, half_nbytes(device)
+    return launch_kernel(skinny_kernel(&shape), &launch)
 
 
 # ---- products in the libraries' terms
@@ -298,19 +295,13 @@ cdef bint skinny_wins(const Product* product) except -1 nogil:
             and product.m * product.k * dtype_itemsize(product.type_a) >= WORTHWHILE_NBYTES)
 
 
-cdef int skinny_build(const Product* product, const Choice* choice, Plan* plan) except -1 with gil:
+cdef int skinny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
     cdef SmallProduct small
     from_product(product, &small)
-    try:
-        small_product_prepare(&small)
-    except DeviceError:
-        # Nothing compiles the kernels here; the libraries need no compiler.
-        return BLAS_NOT_SUPPORTED
-    return BLAS_OK
+    return small_product_prepare(&small)
 
 
-# Shapes of blocks are remembered in a table that the GIL guards.
-cdef int skinny_launch(const Work* work) except -1 with gil:
+cdef int skinny_launch(const Work* work) except -1 nogil:
     cdef SmallProduct small
     from_product(work.products, &small)
     return small_product_run(&small, work.stream)

@@ -46,20 +46,33 @@ cdef extern from "gputensor/blas/kernels/skinny/skinny_mma.h" namespace "gputens
         float alpha
         float beta
 
-cdef struct Known:              # what a product was found to need; read and written with the GIL
+cdef struct Known:              # what a product was found to need
     int device
     int form
     int type_x
     int type_y
     int group
+    int epoch
     int64_t m
     int64_t n
     int64_t k
     void* kernel                # a Kernel; NULL: an empty place
     SkinnyMmaBlockShape shape
 
-cdef Known[KNOWN] known_shapes
-cdef KernelTable skinny_mma_kernels = KernelTable()
+# Each thread has places of its own, so they need no lock.
+cdef extern from *:
+    """
+    #include <vector>
+    static inline char* gt_skinny_places(size_t nbytes) {
+        static thread_local std::vector<char> places;
+        if (places.empty()) places.resize(nbytes);
+        return places.data();
+    }
+    """
+    char* gt_skinny_places(size_t nbytes) noexcept nogil
+
+cdef int known_epoch = 1        # places of another one are of other forced shapes
+cdef KernelTable skinny_mma_kernels
 
 
 # ---- the shape of a block
@@ -189,76 +202,75 @@ cdef bint skinny_mma_choose_shape(const SmallProduct* product, const SmallDevice
 
 # ---- launch
 
-cdef inline uint64_t function_of(void* kernel, const SmallProduct* product,
-                                 const SmallDevice* device) except 0:
-    # As much shared memory as any span of a shape can ask for.
-    return kernel_function(<Kernel>kernel, product.device,
-                           device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES)
+cdef inline int most_nbytes(const SmallDevice* device) noexcept nogil:
+    """Shared memory: as much as any span of a shape can ask for."""
+    return device.shared_nbytes - SKINNY_MMA_RESERVED_NBYTES
 
 
-cdef void* kernel_for(const SmallProduct* product, const SmallDevice* device,
-                      const SkinnyMmaBlockShape* shape) except NULL:
-    cdef uint64_t key = 0
-    cdef void* found
-    for part in (product.form, product.type_x, product.type_y, shape.tokens, shape.tiles,
-                 shape.row_warps, shape.k_warps, shape.stages, shape.splits):
-        key = key << 5 | <uint64_t>part
-    key = key << 8 | <uint64_t>product.group
-    found = kernel_find(skinny_mma_kernels, key)
-    if found == NULL:
-        found = skinny_mma_kernels.add(key, programs.skinny_mma(
-            product.form, DTYPES[product.type_x].name, DTYPES[product.type_y].name, shape.tokens,
-            tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
-            stages=shape.stages, splits=shape.splits, group=product.group))
-    function_of(found, product, device)
-    return found
+cdef uint64_t variant_key(const Known* known) noexcept nogil:
+    cdef const SkinnyMmaBlockShape* shape = &known.shape
+    cdef uint64_t key = known.form << 10 | known.type_x << 5 | known.type_y
+    key = (key << 5 | <uint64_t>shape.tokens) << 5 | <uint64_t>shape.tiles
+    key = (key << 5 | <uint64_t>shape.row_warps) << 5 | <uint64_t>shape.k_warps
+    key = (key << 5 | <uint64_t>shape.stages) << 5 | <uint64_t>shape.splits
+    return key << 8 | <uint64_t>known.group
+
+
+cdef object skinny_mma_program(const void* variant):
+    cdef const Known* known = <const Known*>variant
+    cdef const SkinnyMmaBlockShape* shape = &known.shape
+    return programs.skinny_mma(
+        known.form, DTYPES[known.type_x].name, DTYPES[known.type_y].name, shape.tokens,
+        tiles=shape.tiles, step=shape.step, row_warps=shape.row_warps, k_warps=shape.k_warps,
+        stages=shape.stages, splits=shape.splits, group=known.group)
 
 
 cdef const Known* skinny_mma_known(const SmallProduct* product,
-                                   const SmallDevice* device) except NULL:
+                                   const SmallDevice* device) except NULL nogil:
     """The shape of blocks and the kernel, found once for each product that keeps its place."""
     cdef uint64_t mixed = (product.n * 31 + product.k) * 31 + product.m
     cdef Known* found
     cdef Known made
     mixed = ((mixed * 31 + product.group) * 31 + product.form) * 31
     mixed += product.type_x + product.device
-    found = &known_shapes[(mixed ^ mixed >> 9) & (KNOWN - 1)]
+    found = <Known*>gt_skinny_places(KNOWN * sizeof(Known)) + ((mixed ^ mixed >> 9) & (KNOWN - 1))
     if (found.kernel and found.n == product.n and found.k == product.k and found.m == product.m
             and found.group == product.group and found.form == product.form
             and found.type_x == product.type_x and found.type_y == product.type_y
-            and found.device == product.device):
+            and found.device == product.device and found.epoch == known_epoch):
         return found
     skinny_mma_shape(product, device, &made.shape)
     made.n, made.k, made.m, made.group = product.n, product.k, product.m, product.group
-    made.form, made.device = product.form, product.device
+    made.form, made.device, made.epoch = product.form, product.device, known_epoch
     made.type_x, made.type_y = product.type_x, product.type_y
-    # Another thread may come by while this compiles; the place is written at once after it.
-    made.kernel = kernel_for(product, device, &made.shape)
+    made.kernel = kernel_of(&skinny_mma_kernels, variant_key(&made), skinny_mma_program, &made)
+    # At once, since a finalizer that ran meanwhile may have used the place.
     found[0] = made
     return found
 
 
 cdef int skinny_mma_shape(const SmallProduct* product, const SmallDevice* device,
-                          SkinnyMmaBlockShape* shape) except -1:
+                          SkinnyMmaBlockShape* shape) except -1 nogil:
     if not skinny_mma_choose_shape(product, device, shape):
-        raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected the room for a "
-                         "block of a skinny product")
+        with gil:
+            raise ValueError(f"shared_nbytes: got {device.shared_nbytes}; expected the room for a "
+                             "block of a skinny product")
     return 0
 
 
-# Compiles the kernel for a product; 0 with an exception where nothing compiles kernels. Needs the
-# GIL, as does the next.
-cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1:
-    skinny_mma_known(product, device)
-    return 0
+# Compiles the kernel for a product; BLAS_NOT_SUPPORTED where nothing compiles kernels.
+cdef int mma_prepare(const SmallProduct* product, const SmallDevice* device) except -1 nogil:
+    return compiled(skinny_mma_known(product, device).kernel, product.device, most_nbytes(device))
 
 
 # Queues a product that small_product_fits on the stream.
-cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_t stream) except -1:
+cdef int mma_run(const SmallProduct* product, const SmallDevice* device,
+                 uint64_t stream) except -1 nogil:
     cdef SkinnyMmaParameters p
     cdef const Known* found = skinny_mma_known(product, device)
     cdef const SkinnyMmaBlockShape* shape = &found.shape
     cdef int64_t rows
+    cdef Launch launch
     memset(&p, 0, sizeof(p))
     p.x, p.w, p.y = product.x, product.w, product.y
     p.scales, p.bias, p.addend = product.scales, product.bias, product.addend
@@ -273,13 +285,14 @@ cdef int mma_run(const SmallProduct* product, const SmallDevice* device, uint64_
     p.span, p.x_offset, p.received_offset = shape.span, shape.x_offset, shape.received_offset
     p.alpha, p.beta = product.alpha, product.beta
     rows = TILE_ROWS * shape.tiles * shape.row_warps
-    return launch_kernel(
-        product.device, stream, function_of(found.kernel, product, device),
-        blocks_in_line(over(product.n, rows) * shape.splits, 32 * shape.row_warps * shape.k_warps,
-                       shape.shared_nbytes), &p, sizeof(p))
+    launch_init(&launch, product.device, stream,
+                <uint32_t>(over(product.n, rows) * shape.splits),
+                32 * shape.row_warps * shape.k_warps, &p, sizeof(p))
+    launch.shared_nbytes, launch.most_shared_nbytes = shape.shared_nbytes, most_nbytes(device)
+    return launch_kernel(found.kernel, &launch)
 
 
 cdef void skinny_mma_force(const SkinnyForced* forced) noexcept:
-    global skinny_mma_forced
+    global skinny_mma_forced, known_epoch
     skinny_mma_forced = forced[0]
-    memset(known_shapes, 0, sizeof(known_shapes))
+    known_epoch += 1

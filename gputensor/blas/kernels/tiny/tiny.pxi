@@ -54,7 +54,7 @@ cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogi
         float alpha
         float beta
 
-cdef KernelTable tiny_kernels = KernelTable()
+cdef KernelTable tiny_kernels
 
 
 cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noexcept nogil:
@@ -104,14 +104,19 @@ cdef bint tiny_wins(const Product* product) except -1 nogil:
     return tile_of_product(product) != 0
 
 
-cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) except -1 with gil:
-    cdef int tile = tile_of_product(product)
-    cdef uint64_t variant = (product.type_a << 5 | product.type_d) << 6 | tile
-    program = tiny_program(DTYPES[product.type_a].name, DTYPES[product.type_d].name, tile)
-    plan.handle = kernel_find(tiny_kernels, variant)
-    if plan.handle == NULL:
-        plan.handle = tiny_kernels.add(variant, program)
+cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
+    cdef int[3] variant
+    variant[0], variant[1] = product.type_a, product.type_d
+    variant[2] = tile_of_product(product)
+    plan.handle = kernel_of(
+        &tiny_kernels, <uint64_t>((variant[0] << 5 | variant[1]) << 6 | variant[2]),
+        program_of_variant, variant)
     return compiled(plan.handle, product.device, 0)
+
+
+cdef object program_of_variant(const void* variant):
+    cdef const int* given = <const int*>variant
+    return tiny_program(DTYPES[given[0]].name, DTYPES[given[1]].name, given[2])
 
 
 cdef int tiny_launch(const Work* work) except -1 nogil:

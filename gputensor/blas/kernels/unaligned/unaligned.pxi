@@ -69,7 +69,14 @@ cdef double LIMIT_ALONG_K = 19.9    # the same where both operands' unit stride 
 cdef double LIMIT_HALF = 12.0
 cdef double LEAST_FILLED = 0.6  # part of the tiles that is result
 
-cdef KernelTable unaligned_kernels = KernelTable()
+# A variant of the kernel: types; whether each operand lies along k, and in whole chunks; the split.
+cdef struct UnalignedVariant:
+    int[2] types
+    int[2] along_k
+    int[2] is_even
+    int split
+
+cdef KernelTable unaligned_kernels
 
 
 cdef inline int64_t ceil_of(int64_t value, int64_t divisor) noexcept nogil:
@@ -149,23 +156,26 @@ cdef int split_of_product(const Product* product) noexcept nogil:
 
 # ---- plans and launches
 
-cdef void* unaligned_kernel(const Product* product, int split) except NULL:
-    cdef uint64_t key
-    cdef void* found
+cdef void* unaligned_kernel(const Product* product, int split) except NULL nogil:
+    cdef UnalignedVariant variant
     cdef int chunk = CHUNK // dtype_itemsize(product.type_a)
-    cdef bint a_along_k = product.op_a != OP_N, b_along_k = product.op_b == OP_N
-    cdef bint a_is_even = not a_along_k and product.lda % chunk == 0
-    cdef bint b_is_even = not b_along_k and product.ldb % chunk == 0
+    cdef uint64_t key
+    variant.types[0], variant.types[1], variant.split = product.type_a, product.type_d, split
+    variant.along_k[0], variant.along_k[1] = product.op_a != OP_N, product.op_b == OP_N
+    variant.is_even[0] = not variant.along_k[0] and product.lda % chunk == 0
+    variant.is_even[1] = not variant.along_k[1] and product.ldb % chunk == 0
     key = product.type_a << 5 | product.type_d
-    for fact in (a_along_k, b_along_k, a_is_even, b_is_even, split):
-        key = key << 4 | <uint64_t>fact
-    found = kernel_find(unaligned_kernels, key)
-    if found == NULL:
-        found = unaligned_kernels.add(key, programs.unaligned(
-            DTYPES[product.type_a].name, DTYPES[product.type_d].name, (a_along_k, b_along_k),
-            (a_is_even, b_is_even), unaligned_columns_of(product.type_a, b_along_k), split,
-            STAGES))
-    return found
+    key = key << 4 | <uint64_t>(variant.along_k[0] << 3 | variant.along_k[1] << 2
+                                | variant.is_even[0] << 1 | variant.is_even[1])
+    return kernel_of(&unaligned_kernels, key << 4 | <uint64_t>split, unaligned_program, &variant)
+
+
+cdef object unaligned_program(const void* given):
+    cdef UnalignedVariant* variant = <UnalignedVariant*>given
+    along_k, is_even = map(bool, variant.along_k), map(bool, variant.is_even)
+    columns = unaligned_columns_of(variant.types[0], variant.along_k[1])
+    return programs.unaligned(DTYPES[variant.types[0]].name, DTYPES[variant.types[1]].name,
+                              tuple(along_k), tuple(is_even), columns, variant.split, STAGES)
 
 
 cdef bint unaligned_wins(const Product* product) except -1 nogil:
@@ -176,7 +186,7 @@ cdef bint unaligned_wins(const Product* product) except -1 nogil:
 
 
 cdef int unaligned_build(const Product* product, const Choice* choice,
-                         Plan* plan) except -1 with gil:
+                         Plan* plan) except -1 nogil:
     if known_facts(product.device).capability != CAPABILITY:
         return BLAS_NOT_SUPPORTED
     plan.handle = unaligned_kernel(product, split_of_product(product))
