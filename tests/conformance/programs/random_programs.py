@@ -41,10 +41,11 @@ UNFIT = (ValueError, TypeError, IndexError, OverflowError, RuntimeError)
 class Case:
     """One drawn function: `model(*inputs, state)`, with its specs."""
 
-    def __init__(self, seed):
+    def __init__(self, seed, home="host"):
         rng = random.Random(seed)
         self.rng = rng
-        self.given = Outside(rng)
+        self.home = home
+        self.given = Outside(rng, home)
         self.has_dim = rng.random() < 0.2
         self.given.fixed = not self.has_dim
         self.shapes = [self.shape() for _input in range(rng.randint(1, 3))]
@@ -76,8 +77,10 @@ class Case:
         lists = []
         for size in (5, 8) if self.has_dim else (5,):
             arrays = self.inputs(size, numbers)
-            states = [gt.zeros(shape, dtype=dtype, device="host") for dtype, shape in self.states]
-            lists.append([*(gt.asarray(a, device="host") for a in arrays), *states])
+            states = [
+                gt.zeros(shape, dtype=dtype, device=self.home) for dtype, shape in self.states
+            ]
+            lists.append([*(gt.asarray(a, device=self.home) for a in arrays), *states])
         fixed = len(self.shapes)
         for _step in range(count):
             step = self.rng.choice(STEPS)(self.rng, lists[0], self.given)
@@ -85,7 +88,7 @@ class Case:
                 step = self.state_step(fixed, lists[0])
             lengths = [len(one) for one in lists]
             try:
-                with gt.Device("host"):
+                with gt.Device(self.home):
                     for one, length in zip(lists, lengths, strict=True):
                         getattr(step, "check", len)(one)
                         step(one)
@@ -136,8 +139,8 @@ class Case:
 
     def eager(self, arrays, states):
         """The results as arrays; writes to arguments are refused by the trace alone."""
-        with gt.Device("host"):
-            made = self.model([gt.asarray(a, device="host") for a in arrays], states)
+        with gt.Device(self.home):
+            made = self.model([gt.asarray(a, device=self.home) for a in arrays], states)
             return [tensor.numpy() for tensor in made]
 
 
@@ -169,9 +172,12 @@ def checked_plan(function, sizes):
     return made.nbytes, made.offsets
 
 
-def run_one(seed, devices, interpret):
-    """Check one program; gives "ran", "refused" or a description of what differs."""
-    case = Case(seed)
+def run_one(seed, devices, interpret, home="host"):
+    """Check one program; gives "ran", "refused" or a description of what differs.
+
+    `devices` run the program, `home` the function.
+    """
+    case = Case(seed, home)
     source = case.source()
     device = case.rng.choice(devices)
     try:
@@ -183,7 +189,7 @@ def run_one(seed, devices, interpret):
             return f"refused: {error}"  # its steps do not fit at some size
         raise
     numbers = np.random.default_rng(seed)
-    states = [gt.zeros(shape, dtype=dtype, device="host") for dtype, shape in case.states]
+    states = [gt.zeros(shape, dtype=dtype, device=home) for dtype, shape in case.states]
     program = Program(data, device)
     interpreter = Interpreter(data, device, checked_plan) if interpret else None
     with program.session() as session:
@@ -204,16 +210,19 @@ def run_one(seed, devices, interpret):
     return "ran"
 
 
-def campaign(count, seed, seconds=None, show=print):
+def campaign(count, seed, seconds=None, show=print, home="host"):
     """Run `count` programs; returns (ran, refused, failures)."""
-    devices = [-1, open_host(capacity=1 << 30), open_host(capacity=1 << 30, seed=seed)]
+    opened = []
+    if home == "host":
+        opened = [open_host(capacity=1 << 30), open_host(capacity=1 << 30, seed=seed)]
+    devices = [gt.Device(home).number, *opened]
     ran, refused, failures = 0, {}, []
     stop = None if seconds is None else time.monotonic() + seconds
     try:
         for index in range(count):
             one = seed * 1_000_003 + index
             try:
-                result = run_one(one, devices, index % 8 == 0)
+                result = run_one(one, devices, index % 8 == 0, home)
             except Exception as error:
                 result = f"{type(error).__name__}: {error}"
             if result == "ran":
@@ -227,7 +236,7 @@ def campaign(count, seed, seconds=None, show=print):
             if stop is not None and time.monotonic() > stop:
                 break
     finally:
-        for device in devices[1:]:
+        for device in opened:
             close_host(device)
     return ran, refused, failures
 
@@ -237,10 +246,13 @@ def main(arguments=None):
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--seed", type=int, default=random.SystemRandom().getrandbits(20))
     parser.add_argument("--seconds", type=float)
+    parser.add_argument("--device", default="host", choices=["host", "cuda"])
     options = parser.parse_args(arguments)
     warnings.simplefilter("ignore")
     began = time.monotonic()
-    ran, refused, failures = campaign(options.count, options.seed, options.seconds)
+    ran, refused, failures = campaign(
+        options.count, options.seed, options.seconds, home=options.device
+    )
     seconds = time.monotonic() - began
     total = ran + sum(refused.values()) + len(failures)
     print(f"seed {options.seed}: {ran} of {total} programs ran, in {seconds:.0f} s")

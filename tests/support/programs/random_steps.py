@@ -21,7 +21,8 @@ MOST = 4096  # elements of a tensor
 class Outside:
     """What a function takes from outside: tensors and streams, made when it is drawn."""
 
-    def __init__(self, rng):
+    def __init__(self, rng, home="host"):
+        self.home = home
         self.numbers = np.random.default_rng(rng.getrandbits(32))
         self.tensors = []
 
@@ -29,7 +30,7 @@ class Outside:
         return random_values(self.numbers, shape, dtype)
 
     def tensor(self, shape, dtype):
-        self.tensors.append(gt.asarray(self.values(shape, dtype), device="host"))
+        self.tensors.append(gt.asarray(self.values(shape, dtype), device=self.home))
         return self.tensors[-1]
 
 
@@ -308,7 +309,7 @@ def on_stream(rng, values, given):
 
     def step(v):
         if not made and is_outer:
-            made.append(gt.Stream("host"))
+            made.append(gt.Stream(given.home))
         with gt.stream(made[0] if is_outer else gt.Stream()):
             inner(v)
 
