@@ -70,6 +70,13 @@ class BoundControl(NamedTuple):
     scratch: tuple
     line: str
 
+    @property
+    def turns(self):
+        """How often the regions run, where that is known."""
+        if self.name == "fori_loop":
+            return max(self.attributes["upper"] - self.attributes["lower"], 0)
+        return self.attributes.get("length", 1)
+
 
 @dataclass
 class Binding:
@@ -85,6 +92,8 @@ class Binding:
     outputs: list = field(default_factory=list)
     #: what a session's graph of it is like, or why there is none
     graph: str = "none: a host device runs the calls as one piece of work"
+    #: on a GPU: it is launched call by call
+    is_by_calls: bool = False
     #: names of states that are written
     written: set = field(default_factory=set)
 
@@ -111,8 +120,24 @@ class Binding:
         return sorted(names)
 
     @property
-    def has_control(self):
-        return any(type(call) is BoundControl for call in self.calls)
+    def has_conditions(self):
+        """Whether the host, or the device, has to read what comes next."""
+        controls = [call for call in self.calls if type(call) is BoundControl]
+        return any(
+            call.name in ("cond", "while_loop") or any(r.has_conditions for r in call.regions)
+            for call in controls
+        )
+
+    @property
+    def call_count(self):
+        """How many calls are made, with all turns of `fori_loop` and `scan`."""
+        count = 0
+        for call in self.calls:
+            turns = 1
+            if type(call) is BoundControl:
+                turns = call.turns * sum(region.call_count + 1 for region in call.regions)
+            count += turns
+        return count
 
 
 def evaluated(value, sizes):

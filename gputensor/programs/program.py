@@ -20,7 +20,9 @@ from gputensor.tensor.manipulation import zeros
 
 __all__ = ["Program", "load_program"]
 
-WITH_CONTROL = "none: the host reads the flags of control flow, call by call"
+WITH_CONDITIONS = "none: the host reads the flags of cond and while_loop, call by call"
+WITH_MANY_CALLS = "none: loops make too many calls for a graph"
+MOST_NODES = 10_000
 
 
 def load_program(path, device=None, weights=None):
@@ -208,7 +210,10 @@ class Program(Caller):
             if found is None:
                 found = self._bindings[key] = bind(function, sizes)
                 if self.device_number >= 0:
-                    found.graph = WITH_CONTROL if found.has_control else "none so far"
+                    found.graph = WITH_CONDITIONS if found.has_conditions else "none so far"
+                    if not found.has_conditions and found.call_count > MOST_NODES:
+                        found.graph = WITH_MANY_CALLS
+                    found.is_by_calls = found.graph != "none so far"
         return found
 
     def result(self, name, outputs):

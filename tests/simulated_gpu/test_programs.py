@@ -11,7 +11,7 @@ from gputensor._driver import registry
 from gputensor.errors import DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.programs.program import Program
 from tests.support import graph_inputs, refused_calls
-from tests.support.programs import control_checks, models
+from tests.support.programs import control_checks, loops, models
 from tests.support.programs.builder import Builder, program_data
 
 NODE_CALLS = ("graph_nodes", "graph_node_get", "graph_node_set")
@@ -174,6 +174,17 @@ def test_control_flow_call_by_call(rng):
         control_checks.check_fori_loop("cuda", rng, bounds)
     for length in control_checks.LENGTHS:
         control_checks.check_scan("cuda", rng, length, length % 2 == 1)
+
+
+def test_loops_of_known_length_are_one_graph(rng):
+    program = Program(loops.fori_program(2, 7), "cuda")
+    for _ in range(3):
+        x, y = floats(rng, 6), floats(rng, 6)
+        found = program(given(x), given(y))
+        for index in range(2, 7):
+            x, y = y, x + np.float32(index) * y
+        np.testing.assert_allclose([one.numpy() for one in found], (x, y), rtol=1e-5, atol=1e-4)
+    assert graph_of(program, "run") == "20 nodes, 13 with addresses"
 
 
 def test_closing_gives_all_memory_back(rng):

@@ -35,7 +35,7 @@ cdef class Bound:
     cdef object binding
     cdef object prepare             # running.host.prepare
     cdef object run                 # running.device.Launches
-    cdef bint has_control
+    cdef bint is_by_calls
     cdef readonly size_t arena_nbytes
     cdef int input_count
     cdef int output_count
@@ -52,7 +52,7 @@ cdef class Bound:
     def __init__(self, binding, dict weights, dict states, program):
         self.binding = binding
         self.prepare, self.run = program.prepare, program.launches
-        self.has_control = binding.has_control
+        self.is_by_calls = binding.is_by_calls
         self.arena_nbytes = binding.arena_nbytes
         self.input_count = len(binding.inputs)
         self.output_count = len(binding.outputs)
@@ -109,7 +109,7 @@ cdef class Bound:
         cdef Sections sections
         cdef vector[uint64_t] moving
         cdef bint is_capturing = captures_active() and capture_state(device, stream) != 0
-        if device >= 0 and (self.has_control or is_capturing):
+        if device >= 0 and (self.is_by_calls or is_capturing):
             if is_capturing:
                 # The session's may go before the graph: this one is of the capture's pool.
                 arena = new_arena(device, self.arena_nbytes)

@@ -106,14 +106,15 @@ cdef CUDAGraph capture_calls(Bound bound, Stream stream, uint64_t arena,
     cdef CUDAGraph made = CUDAGraph(True)
     cdef int device = stream.device_number
     cdef tuple addresses = (arena, *[address for address in moving], *bound.fixed)
+    cdef uint64_t handle = stream.handle
     enter_stream(device, stream.handle, stream)
     try:
         made.is_private = True
         made.capture_begin(pool, "relaxed")
         try:
-            for call in bound.binding.calls:
-                if not call.is_empty:
-                    call.row.door(device, stream.handle, bound_arguments(call, addresses))
+            launches = bound.run(lambda calls: door_calls(device, handle, calls), None)
+            launches.run(bound.binding, addresses, bound.weights)
+            launches.flush()
         except BaseException:
             made.abandon()
             raise
@@ -123,14 +124,10 @@ cdef CUDAGraph capture_calls(Bound bound, Stream stream, uint64_t arena,
     return made
 
 
-cdef tuple bound_arguments(call, tuple addresses):
-    """The arguments of a bound call, with its operands where its pieces are."""
-    cdef list made = list(call.arguments)
-    cdef int at, piece
-    cdef int64_t offset
-    for at, piece, offset in call.patches:
-        made[at] = (<CallOperand>made[at]).at(<uint64_t>addresses[piece] + offset)
-    return tuple(made)
+cdef int door_calls(int device, uint64_t stream, list calls) except -1:
+    for row, arguments in calls:
+        row.door(device, stream, arguments)
+    return 0
 
 
 cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& moving):

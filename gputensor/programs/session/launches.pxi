@@ -24,8 +24,7 @@ cdef class Sections:
                 self.is_ordered = True
                 for one in self.inputs:
                     use_log_hold(&(<Tensor>one).storage.uses)
-            for row, arguments in calls:
-                row.door(self.device, self.stream, arguments)
+            door_calls(self.device, self.stream, calls)
         finally:
             work_end(self.device)
 

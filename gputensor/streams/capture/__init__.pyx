@@ -8,8 +8,9 @@ from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
 from gputensor._alloc.allocator cimport (
-    allocator_free, allocator_malloc, allocator_open, allocator_settle, pool_begin, pool_end, pool_forget_holds, pool_new_id,
-    pool_release_capture, pool_release_holds, pool_thread, pool_use_count,
+    allocator_free, allocator_malloc, allocator_open, allocator_settle, pool_begin, pool_end,
+    pool_forget_holds, pool_new_id, pool_release_capture, pool_release_holds, pool_thread,
+    pool_use_count,
 )
 from gputensor._alloc.core cimport Block
 from gputensor._driver.host cimport section_begin, section_end
