@@ -143,8 +143,7 @@ class _Sizes:
         writes, reads = [], []
         for at, operand in enumerate(call.writes):
             dtype, shape, strides = self.view(operand, f"{place}.writes[{at}]", call)
-            pairs = zip(shape, strides, strict=True)
-            if 0 not in shape and any(extent > 1 and not stride for extent, stride in pairs):
+            if _overlaps(shape, strides):
                 rule = "one element for each index"
                 self.fail(f"{place}.writes[{at}].strides", strides, rule, call)
             writes.append((dtype, shape))
@@ -212,3 +211,16 @@ class _Sizes:
         if not shape or shape[0] != length:
             self.fail(f"{place}.shape", shape, f"{length} elements along the first axis", call)
         return dtype, shape[1:]
+
+
+def _overlaps(shape, strides):
+    """Whether indices may share an element; every view of an array has nested strides."""
+    if 0 in shape:
+        return False
+    reach = 0
+    axes = (pair for pair in zip(strides, shape, strict=True) if pair[1] > 1)
+    for stride, extent in sorted((abs(stride), extent) for stride, extent in axes):
+        if stride <= reach:
+            return True
+        reach += (extent - 1) * stride
+    return False

@@ -30,13 +30,6 @@ def test_the_example_keeps_every_rule():
     verify_program(example_program())
 
 
-def roots(function):
-    found = []
-    for number, value in enumerate(function.values):
-        found.append(number if value.base is None else found[value.base])
-    return found
-
-
 def lost_version(rng, function):
     """A call that made a version is gone, and its readers read the version before."""
     versions = [c for c in function.calls if any(into is not None for into in c.into)]
@@ -97,25 +90,32 @@ def outside(rng, function):
         nbytes = function.values[operand.value].nbytes
         by = rng.choice((nbytes, forms.mul(-1, nbytes), 2**40, -(2**40)))
         replace(call, name, at, operand._replace(offset=forms.add(operand.offset, by)))
-        return forms.add(by, 1) != 1
+        return nbytes != 0
 
 
-def stale_stride(rng, function):
-    """A stride that is one too large reaches outside, or a version overlaps itself."""
+def far_stride(rng, function):
+    """A stride reaches outside."""
     for call, name, at, operand in rng.sample(found := list(operands(function)), len(found)):
-        whole = forms.mul(*operand.shape, *(1,)) if operand.shape else 1
-        axes = [i for i, e in enumerate(operand.shape) if type(e) is int and e > 1]
-        if axes and type(whole) is int and whole and operand.value in call_writers(function):
+        axes = [i for i, extent in enumerate(operand.shape) if extent != 1]
+        if axes and 0 not in operand.shape:
             axis = rng.choice(axes)
             strides = list(operand.strides)
-            far = forms.add(2 * 10**6, 0)
-            strides[axis] = strides[axis] + far if type(strides[axis]) is int else far
+            strides[axis] = forms.add(strides[axis], 10**7)
             replace(call, name, at, operand._replace(strides=tuple(strides)))
             return True
 
 
-def call_writers(function):
-    return {operand.value for call in function.calls for operand in call.writes}
+def stale_stride(rng, function):
+    """What is written has a stride of another size, so that it overlaps itself."""
+    for call in rng.sample(function.calls, len(function.calls)):
+        for at, operand in enumerate(call.writes):
+            axes = [i for i, extent in enumerate(operand.shape) if extent != 1]
+            if len(axes) > 1 and not call.regions:
+                one, other = rng.sample(axes, 2)
+                strides = list(operand.strides)
+                strides[one] = strides[other]
+                replace(call, "writes", at, operand._replace(strides=tuple(strides)))
+                return True
 
 
 def small_value(rng, function):
@@ -143,8 +143,8 @@ def shared_output(rng, function):
 
 
 FAULTS = (
-    lost_version, lost_call, older_version, swapped_calls, outside, stale_stride, small_value,
-    second_writer, shared_output,
+    lost_version, lost_call, older_version, swapped_calls, outside, far_stride, stale_stride,
+    small_value, second_writer, shared_output,
 )  # fmt: skip
 
 
