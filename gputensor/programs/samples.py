@@ -233,10 +233,10 @@ def _plane(values, left, right):
 def confirming(integers, dims, samples):
     """Return further sizes that pin down the floor divisions in these integers.
 
-    Floor divisions that differ in one rounded value can agree at all samples. For each the
-    smallest and the largest remainder in the range settle it: where traces at the sizes returned
-    have the values that the integers have there, no other offset explains them. Where they do not,
-    explain again with these sizes among the samples; a few rounds settle it.
+    Floor divisions by other divisors, or of other sums, can agree at all samples. What tells them
+    apart is where they jump, and the smallest and largest remainders. Where traces at the sizes
+    returned do not have the values that the integers have there, explain again
+    with these sizes among the samples; a few rounds settle it.
 
     Parameters
     ----------
@@ -253,9 +253,8 @@ def confirming(integers, dims, samples):
     divisions, more = {}, []
     for integer in integers:
         _divisions(integer, divisions)
-    for over, divisor in divisions:
-        for wanted in (min, max):
-            sizes = _extreme(over, divisor, dims, samples, wanted)
+    for division in divisions:
+        for sizes in _jumps(division, dims, samples[len(samples) // 2]):
             if sizes not in samples and sizes not in more:
                 more.append(sizes)
     return more
@@ -264,23 +263,26 @@ def confirming(integers, dims, samples):
 def _divisions(integer, found):
     if type(integer) is tuple and integer[0] != "dim":
         if integer[0] == "floordiv":
-            found[integer[1], integer[2]] = True
+            found[integer] = True
         for part in integer[1:]:
             _divisions(part, found)
 
 
-def _extreme(over, divisor, dims, samples, wanted):
-    """Sizes with the smallest or largest remainder; a sample if one has it."""
-
-    def remainder(sizes):
-        return forms.evaluate(over, sizes) % divisor
-
-    best = wanted(samples, key=remainder)
-    start = samples[len(samples) // 2]
-    for name in sorted(forms.names(over)):
+def _jumps(division, dims, start):
+    """Sizes at both ends of each dim, others as in `start`: beside a jump, and nearest to one."""
+    _head, over, divisor = division
+    for name in sorted(forms.names(division)):
         dim = dims[name]
         low = dim.low if dim.low >= 2 or dim.low == dim.high else dim.low + dim.multiple
-        sizes = range(low, dim.high + 1, dim.multiple)[: min(divisor, 4096)]
-        tried = [start | {name: size} for size in sizes]
-        best = wanted([best, *tried], key=remainder)
-    return best
+        upward = range(low, dim.high + 1, dim.multiple)
+        for way in (upward, upward[::-1]):
+            near = [start | {name: size} for size in way[: divisor + 1]]
+            sums = [forms.evaluate(over, sizes) for sizes in near]
+            for at in range(1, len(near)):
+                if sums[at] // divisor != sums[at - 1] // divisor:
+                    yield near[at - 1]
+                    yield near[at]
+                    break
+            rests = [total % divisor for total in sums]
+            yield near[rests.index(min(rests))]
+            yield near[rests.index(max(rests))]
