@@ -61,7 +61,7 @@ public:
         if (!executable || !node) return INVALID_HANDLE;
         if (!words || nbytes < 8 || nbytes % 8) return INVALID_VALUE;
         auto* given = static_cast<const uint64_t*>(words);
-        return relaxed([&] { return write(handle(executable), handle(node), given, nbytes / 8); });
+        return current([&] { return write(handle(executable), handle(node), given, nbytes / 8); });
     }
     int graph_update(uint64_t executable, uint64_t graph) {
         if (!executable || !graph) return INVALID_HANDLE;
@@ -122,12 +122,21 @@ private:
         return status;
     }
 
-    int parameter(const KernelParameters& kernel, size_t index, size_t* offset, size_t* nbytes) {
-        if (kernel.function && api.cuFuncGetParamInfo)
-            return api.cuFuncGetParamInfo(kernel.function, index, offset, nbytes);
-        if (!kernel.function && kernel.kernel && api.cuKernelGetParamInfo)
-            return api.cuKernelGetParamInfo(kernel.kernel, index, offset, nbytes);
-        return NOT_SUPPORTED;
+    // Where the parameters lie: NOT_SUPPORTED when the driver does not say so, or names none.
+    int read_parameters(const KernelParameters& kernel, std::vector<uint32_t>& offsets,
+                        std::vector<char>& bytes) {
+        auto info = kernel.function ? api.cuFuncGetParamInfo : api.cuKernelGetParamInfo;
+        void* named = kernel.function ? kernel.function : kernel.kernel;
+        size_t offset = 0, nbytes = 0;
+        if (!info || !named) return NOT_SUPPORTED;
+        int status = info(named, 0, &offset, &nbytes);
+        if (status) return NOT_SUPPORTED;
+        for (; !status; status = info(named, offsets.size(), &offset, &nbytes)) {
+            if (bytes.size() < offset + nbytes) bytes.resize(offset + nbytes);
+            memcpy(&bytes[offset], kernel.parameters[offsets.size()], nbytes);
+            offsets.push_back(uint32_t(offset));
+        }
+        return status == INVALID_VALUE ? OK : status;  // that is: no such parameter
     }
 
     int read_kernel(void* node, std::vector<uint64_t>& words) {
@@ -137,16 +146,13 @@ private:
         std::vector<uint32_t> offsets;
         std::vector<char> bytes;
         if (kernel.parameters) {
-            size_t offset = 0, nbytes = 0;
-            while (!(status = parameter(kernel, offsets.size(), &offset, &nbytes))) {
-                if (bytes.size() < offset + nbytes) bytes.resize(offset + nbytes);
-                memcpy(&bytes[offset], kernel.parameters[offsets.size()], nbytes);
-                offsets.push_back(uint32_t(offset));
-            }
-            if (status != INVALID_VALUE) return status;  // that is: no such parameter
+            status = read_parameters(kernel, offsets, bytes);
+            if (status) return status;
         } else if (kernel.extra) {
             status = read_buffer(kernel.extra, bytes);
             if (status) return status;
+        } else {
+            return NOT_SUPPORTED;
         }
         KernelWords head{NODE_KERNEL, number(kernel.function), number(kernel.kernel), {}, {},
                          kernel.shared_nbytes, uint32_t(offsets.size()), bytes.size()};

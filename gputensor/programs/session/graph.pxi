@@ -57,7 +57,8 @@ cdef class Graph:
             status = self.patches.apply(driver, self.captured.executable, self.moving.data())
             if status == STATUS_OK:
                 return 0
-            if status != STATUS_NOT_SUPPORTED and status != STATUS_INVALID_VALUE:
+            if status not in (STATUS_NOT_SUPPORTED, STATUS_INVALID_VALUE,
+                              STATUS_GRAPH_UPDATE_FAILED):
                 raise_for_status(status, "graph_node_set", f"on {device_text(self.device)}")
             self.is_whole = True
             self.reason = "the driver refuses the parameters of a node"
