@@ -48,8 +48,7 @@ def compile(fn, *specs, weights=None, state=None, target=None, **named):
         For each parameter of `fn`, in order, a tree of :func:`spec` and Python values, which the
         program keeps as constants. Specs of keyword parameters are given by name.
     weights : tree, optional
-        Of tensors or arrays, or of specs where they are given when the program is loaded. A
-        parameter named `weights` receives it. Weights are read only.
+        Of tensors or arrays. A parameter named `weights` receives it. Weights are read only.
     state : tree, optional
         Of specs, or of tensors with the first values. A parameter named `state` receives it; it may
         be written in place, and lives in a session.

@@ -166,7 +166,8 @@ MISTAKES = [
     ("fn: got int", lambda: gt.jit(3)),
     ("shape: got str", lambda: gt.spec("ab")),
     ("shape: got -1", lambda: gt.spec((-1,))),
-    ("w: got a Dim", lambda: gt.compile(same, PAIR, weights={"w": gt.spec(gt.Dim("n", 1, 2))})),
+    ("w: got a Dim", lambda: gt.compile(same, PAIR, state={"w": gt.spec(gt.Dim("n", 1, 2))})),
+    ("w: got a spec", lambda: gt.compile(same, PAIR, weights={"w": PAIR})),
     ("Dim", lambda: gt.compile(same, gt.spec(gt.Dim("n", 1, 2)), gt.spec(gt.Dim("n", 1, 3)))),
 ]
 
