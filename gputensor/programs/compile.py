@@ -69,6 +69,10 @@ def compile(fn, *specs, weights=None, state=None, target=None, **named):
     """
     number = target_of(target)
     sources = sources_of(fn, specs, weights, state, named)
+    for name, _dtype, _shape, given in sources[0].weights if sources else ():
+        if given is None:
+            rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
+            raise argument_error(TypeError, name, Described("a spec"), rule)
     return Program(data_of(sources, number), number)
 
 

@@ -131,9 +131,6 @@ def leaves_of(name, given):
     leaves, structure = tree.flatten(given, lambda part: isinstance(part, is_leaf), "")
     found = []
     for path, leaf in leaves:
-        if isinstance(leaf, Spec) and name == "weights":
-            rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
-            raise argument_error(TypeError, path or name, Described("a spec"), rule)
         source = None if isinstance(leaf, Spec) else leaf
         if isinstance(leaf, Tensor) and not leaf.is_contiguous:
             source = leaf.contiguous()
