@@ -67,8 +67,10 @@ _LATE = {
         "get_device_properties is_available is_bf16_supported"
     ),
     "gputensor.linalg.norms": "norm",
-    "gputensor.nn": "group_norm layer_norm log_softmax logsumexp rms_norm softmax",
-    "gputensor.nn.attention": "embedding rotary scaled_dot_product_attention",
+    "gputensor.nn": (
+        "group_norm layer_norm log_softmax logsumexp rms_norm scaled_dot_product_attention softmax"
+    ),
+    "gputensor.nn.positions": "embedding rotary",
     "gputensor.programs": "Dim compile cond fori_loop jit load_program scan spec while_loop",
     "gputensor.tensor.histograms": "bincount digitize histogram",
     "gputensor.tensor.manipulation.arithmetic": (

@@ -83,6 +83,7 @@ ATTRIBUTE_TYPES = {
     "axes": (_is_axes, "different axes, 0 to 15, in rising order"),
     "extents": (_is_extents, "1 to 16 extents"),
     "number": (_is_number, "an integer of 64 bits, a float or a complex number"),
+    "extent": (is_extent, "an integer of 0 to 2**62"),
     "flag": (lambda value: type(value) is bool, "True or False"),
     "precision": (lambda value: is_extent(value, 1 << PRECISION_BITS), "flags of 6 bits"),
     "activation": (
@@ -337,8 +338,37 @@ def _formula(name, attributes, results, reads):
         _need(one.shape == wanted, name, "out.shape", one.shape, wanted)
 
 
+def _attention(name, attributes, writes, reads):
+    scale, _is_causal, window, cap, _precision = attributes
+    (out,), (query, key, value, mask, length) = writes, reads
+    for one in (scale, cap):
+        _need(type(one) in (int, float), name, "number", shown(one), "a real number")
+    _need(not window or attributes[1], name, "window", window, "is_causal beside a window")
+    for one in (query, key, value, out):
+        _need(len(one.shape) == 4, name, "shape", one.shape, "four extents")
+        fits = one.dtype == out.dtype and _DTYPES[one.dtype].kind == "float"
+        _need(fits, name, "dtype", one.dtype, "one floating-point dtype")
+        _need(0 not in one.shape, name, "shape", one.shape, "elements")
+    batch, heads, queries, size = query.shape
+    kept, keys, width = key.shape[1], key.shape[2], value.shape[3]
+    _need(heads % kept == 0, name, "heads of key", kept, f"a divisor of {heads}")
+    _need(key.shape == (batch, kept, keys, size), name, "key.shape", key.shape, query.shape)
+    _need(value.shape[:3] == key.shape[:3], name, "value.shape", value.shape, key.shape)
+    wanted = (batch, heads, queries, width)
+    _need(out.shape == wanted, name, "out.shape", out.shape, wanted)
+    if mask is not None:
+        wanted = (batch, heads, queries, keys)
+        _need(mask.shape == wanted, name, "mask.shape", mask.shape, wanted)
+        fits = _DTYPES[mask.dtype].kind not in ("complex", "small")
+        _need(fits, name, "mask.dtype", mask.dtype, "bool or a real dtype")
+    if length is not None:
+        fits = _is_integer(length) and length.shape == (batch,)
+        _need(fits, name, "length", tuple(length), f"integers of shape {(batch,)}")
+
+
 #: By the name of the call.
 RULES = {
+    "attention": _attention,
     "elementwise": _elementwise,
     "reduce": _reduce,
     "gather": _gather,

@@ -159,6 +159,10 @@ _ROWS = (
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
         writes="*results", reads="*x"),
+    # Of four axes each: batch, heads, rows, size; window and soft_cap 0: none.
+    Row("attention", "blas.attention",
+        attributes="scale:number is_causal:flag window:extent soft_cap:number precision:precision",
+        writes="out", reads="query key value mask? length?"),
     # activation(alpha * scale * (a @ b) + beta * addend + bias) + residual
     Row("product", "blas.product",
         attributes="alpha:number beta:number activation:activation conj_a:flag conj_b:flag "

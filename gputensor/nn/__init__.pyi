@@ -4,13 +4,6 @@ from gputensor.tensor.core import Tensor
 
 _Axes = int | Sequence[int]
 
-def attention_weights(
-    scores: Tensor,
-    mask: Tensor | None,
-    length: Tensor | None,
-    dtype: object,
-    how: tuple[object, ...],
-) -> Tensor: ...
 def softmax(
     x: Tensor,
     axis: _Axes = -1,
@@ -45,4 +38,16 @@ def group_norm(
     bias: Tensor | None = None,
     *,
     eps: float = 1e-5,
+) -> Tensor: ...
+def scaled_dot_product_attention(
+    query: Tensor,
+    key: Tensor,
+    value: Tensor,
+    attn_mask: Tensor | None = None,
+    *,
+    is_causal: bool = False,
+    scale: float | None = None,
+    window: int | None = None,
+    soft_cap: float | None = None,
+    kv_length: Tensor | None = None,
 ) -> Tensor: ...

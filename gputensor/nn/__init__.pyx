@@ -5,9 +5,12 @@ import numpy as np
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport (
-    DT_BOOL, DT_FLOAT32, KIND_COMPLEX, KIND_FLOAT, KIND_SMALL, Operand, dtype_kind,
+    DT_BOOL, DT_FLOAT32, KIND_COMPLEX, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, Operand,
+    dtype_kind,
 )
 from gputensor._kernels.formulas cimport RowFormula, run_formula
+from gputensor.blas.attention cimport Attention, attend
+from gputensor.blas.plan cimport precision_current
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
     Tensor, axes_mask, broadcast_operand, broadcast_shape, dtype_argument, empty_tensor, fill_with,
@@ -16,5 +19,7 @@ from gputensor.tensor.core cimport (
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import argument_error
+from gputensor.tensor import manipulation
 
 include "rows.pxi"
+include "attention.pxi"

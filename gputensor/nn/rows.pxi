@@ -195,40 +195,6 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
                       result_code(a, "softmax", dtype), False)[0]
 
 
-def attention_weights(scores, mask, length, dtype, how):
-    """Return the weights of attention from its scores, in one kernel; see `attention.py`.
-
-    Parameters
-    ----------
-    scores : Tensor
-        Of shape (..., queries, keys).
-    mask : Tensor or None
-        Broadcasts to the scores.
-    length : Tensor or None
-        Of integers; one, or one for each element of the axes before the heads.
-    dtype : dtype
-        Of the weights.
-    how : tuple
-        scale, is_causal, window, soft cap.
-    """
-    cdef Tensor a = scores
-    cdef list tensors = [a]
-    kind = None
-    name = "scaled_dot_product_attention"
-    if mask is not None:
-        tensors.append(tensor_argument(mask, name))
-        kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
-    if length is not None:
-        length = tensor_argument(length, name)
-        if length.ndim and length.shape != a.shape[:max(0, a.ndim_ - 3)]:
-            raise argument_error(ValueError, f"{name}: shape of kv_length", length.shape,
-                                 f"() or {a.shape[:max(0, a.ndim_ - 3)]}")
-        tensors.append(length.reshape((*length.shape, 1, 1, 1)) if length.ndim else length)
-    formula = kept_formula(("attention", *how, kind, length is not None))
-    return along_rows(name, formula, tensors, 1 << (a.ndim_ - 1), result_code(a, name, dtype),
-                      False)[0]
-
-
 def _log_softmax_trees():
     away = ("sub", X, ("fold", "max", X))
     return [("sub", away, ("log", ("fold", "sum", ("exp", away))))]
@@ -308,33 +274,8 @@ cdef object normed(str name, str kind, Tensor a, int mask, tuple parameters, obj
     return results[0] if residual is None else tuple(results)
 
 
-def _attention_trees(scale, is_causal, window, cap, mask, length):
-    """Weights from scores; `mask` is None, "bool" or "float", `length` whether there is one."""
-    x = ("mul", X, _number(scale))
-    if cap is not None:
-        x = ("mul", ("tanh", ("mul", X, _number(scale / cap))), _number(cap))
-    seen = []
-    end = ("load", 1 + bool(mask)) if length else ("columns",)
-    # The last query is the one at the last key.
-    ahead = ("sub", ("column",), ("add", ("row",), ("sub", end, ("rows",))))
-    if length:
-        seen.append(("lt", ("column",), end))
-    if is_causal:
-        seen.append(("le", ahead, _number(0)))
-    if window is not None:
-        seen.append(("gt", ahead, _number(-window)))
-    if mask == "bool":
-        seen.append(("load", 1))
-    elif mask == "float":
-        x = ("add", x, ("load", 1))
-    for one in seen:
-        x = ("where", one, x, _number(-np.inf))
-    return _masked_softmax(x)
-
-
-cdef dict TREES = {"softmax": _softmax_trees, "attention": _attention_trees,
-                   "log_softmax": _log_softmax_trees, "logsumexp": _logsumexp_trees,
-                   "norm": _norm_trees}
+cdef dict TREES = {"softmax": _softmax_trees, "log_softmax": _log_softmax_trees,
+                   "logsumexp": _logsumexp_trees, "norm": _norm_trees}
 
 
 def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):

@@ -30,7 +30,7 @@ ROOMS = {
     ),
     "blas": (
         "kernels.programs", "libraries", "plan", "libraries.gemm", "kernels", "tuning",
-        "backends", "bench", "host", "product", "foreign", "__init__",
+        "backends", "bench", "host", "product", "attention", "foreign", "__init__",
     ),
     "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
     "tensor": (

@@ -12,6 +12,7 @@ __all__ = [
     "INT4",
     "INT8",
     "PLAIN",
+    "attention",
     "dequantize",
     "epilogue",
     "grouped",
@@ -19,6 +20,7 @@ __all__ = [
     "grouped_shared_nbytes",
     "grouped_wgmma",
     "integer",
+    "join",
     "listed",
     "packed",
     "packed_shared_nbytes",
@@ -394,3 +396,28 @@ def skinny_mma(
         "GROUP": group,
     }
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
+
+
+def attention(name, head, warps, columns, mask, mask_type, split):
+    """Return the program of attention with heads of up to `head` elements, a multiple of 16.
+
+    >>> ("HEAD", 128) in attention("float16", 128, 8, 64, 0, None, False).defines
+    True
+    """
+    kind = _PTX[name]
+    defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
+    defines |= {"PACK": f'"{kind}x2"', "HEAD": head, "WARPS": warps, "BN": columns}
+    defines |= {"SPLIT": int(split), "MASK": mask}
+    if mask == 2:
+        defines["MASK_TYPE"] = next(row.cuda for row in DTYPES if row.name == mask_type)
+    return program_of("attention/attention.cuh", defines, minimum=80)
+
+
+def join(name, head, rows):
+    """Return the program that joins the parts of attention whose keys were cut among blocks.
+
+    >>> join("bfloat16", 64, 16).minimum
+    80
+    """
+    defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{_PTX[name]}x2"', "HEAD": head, "BM": rows}
+    return program_of("attention/join.cuh", defines, minimum=80)

@@ -1,0 +1,32 @@
+# Attention: one kernel on tensor cores, or two products and a formula.
+
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from gputensor._arrays cimport (
+    DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
+    dtype_is_half, dtype_kind,
+)
+from gputensor._driver.registry cimport device_facts
+from gputensor._kernels.faces cimport OP_COPY, elementwise
+from gputensor._kernels.formulas cimport RowFormula, run_formula
+from gputensor._kernels.launch cimport (
+    CallOperand, KernelTable, Kernel, call_argument, host_call, is_host, kernel_find,
+    kernel_function, launch_kernel,
+)
+from gputensor.blas.libraries cimport (
+    Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,
+    temporaries_release,
+)
+from gputensor.blas.product cimport (
+    Options, Task, options_init, task_launch, task_prepare, task_release,
+)
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.calls import bind
+from gputensor.blas.host import attention as attention_host
+from gputensor.blas.kernels import programs
+
+include "fused.pxi"
+include "plain.pxi"
+include "attend.pxi"

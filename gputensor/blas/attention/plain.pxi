@@ -1,0 +1,130 @@
+"""Attention as a product, a formula along rows and a product: any element type and head size.
+
+The heads that share keys are stacked, so no key is copied. Scores of 16-bit floats are float32.
+"""
+
+cdef dict weight_formulas = {}      # scale, is_causal, window, cap, mask, has length -> RowFormula
+cdef double INFINITE = float("inf")
+
+
+def weight_trees(scale, is_causal, window, cap, mask, has_length):
+    """Return the formula of the weights: of the scores, then mask and length if there are any.
+
+    >>> len(weight_trees(0.5, True, 0, 0.0, None, False))
+    1
+    """
+    x = ("mul", ("load", 0), ("number", scale))
+    if cap:
+        x = ("mul", ("tanh", ("mul", ("load", 0), ("number", scale / cap))), ("number", cap))
+    end = ("load", 1 + (mask is not None)) if has_length else ("columns",)
+    # The last query is the one at the last key.
+    ahead = ("sub", ("column",), ("add", ("row",), ("sub", end, ("rows",))))
+    seen = [("lt", ("column",), end)] if has_length else []
+    if is_causal:
+        seen.append(("le", ahead, ("number", 0)))
+    if window:
+        seen.append(("gt", ahead, ("number", -window)))
+    if mask == "bool":
+        seen.append(("load", 1))
+    elif mask is not None:
+        x = ("add", x, ("load", 1))
+    for one in seen:
+        x = ("where", one, x, ("number", "-inf"))
+    # Where everything is masked all powers are 0, and so is the row.
+    largest = ("fold", "max", x)
+    shift = ("where", ("eq", largest, ("number", "-inf")), ("number", 0), largest)
+    powers = ("exp", ("sub", x, shift))
+    total = ("fold", "sum", powers)
+    total = ("where", ("eq", total, ("number", 0)), ("number", 1), total)
+    return [("mul", powers, ("div", ("number", 1), total))]
+
+
+cdef RowFormula weight_formula(const Attention* given):
+    kind = None
+    if given.mask != NULL:
+        kind = "bool" if given.mask.dtype == DT_BOOL else "float"
+    key = (given.scale, bool(given.is_causal), given.window, given.soft_cap, kind,
+           given.length != NULL)
+    found = weight_formulas.get(key)
+    if found is None:
+        found = weight_formulas.setdefault(key, RowFormula(weight_trees(*key)))
+    return <RowFormula>found
+
+
+cdef void matrix_of(const Operand* given, int64_t shared, Operand* out) noexcept nogil:
+    """[batch, heads, rows, size] as [batch, kept heads, shared * rows, size]."""
+    out[0] = given[0]
+    out.shape[1] = given.shape[1] // shared
+    out.strides[1] = given.strides[1] * shared
+    out.shape[2] = given.shape[2] * shared
+    if given.shape[2] == 1:
+        out.strides[2] = given.strides[1]
+
+
+cdef bint stacks(const Operand* given, int64_t shared) noexcept nogil:
+    return shared == 1 or given.shape[2] == 1 or (
+        given.strides[1] == given.strides[2] * given.shape[2])
+
+
+cdef int plain_product(int device, uint64_t stream, const Operand* a, const Operand* b,
+                       Operand* out, uint32_t precision) except -1:
+    cdef Options options
+    cdef Task task
+    memset(&task, 0, sizeof(task))
+    options_init(&options, precision)
+    try:
+        task_prepare(&task, device, stream, a, b, out, &options)
+        task_launch(&task)
+    finally:
+        task_release(&task)
+    return 0
+
+
+cdef int plain_attention(int device, uint64_t stream, const Attention* given) except -1:
+    cdef Temporaries temporaries
+    cdef Operand query, key, scores, weights, result, stacked, stacked_weights
+    cdef Operand[4] operands
+    cdef int64_t shared = given.query.shape[1] // given.key.shape[1]
+    cdef int count = 1, axis, dtype = given.query.dtype
+    cdef RowFormula formula = weight_formula(given)
+    temporaries_init(&temporaries, device, stream)
+    try:
+        query = given.query[0]
+        if not stacks(&query, shared):
+            take_operand(&temporaries, given.query, dtype, &query)
+        scores = given.out[0]
+        scores.shape[3] = given.key.shape[2]
+        take_operand(&temporaries, &scores, DT_FLOAT32 if dtype_is_half(dtype) else dtype,
+                     &operands[0])
+        take_operand(&temporaries, &scores, dtype, &weights)
+        result = given.out[0]
+        if not stacks(given.out, shared):
+            take_operand(&temporaries, given.out, dtype, &result)
+        if query.ptr != given.query.ptr:
+            elementwise(OP_COPY, device, stream, dtype, &query, 1, <Operand*>given.query)
+        matrix_of(&query, shared, &stacked)
+        key = given.key[0]
+        key.shape[2], key.shape[3] = given.key.shape[3], given.key.shape[2]
+        key.strides[2], key.strides[3] = given.key.strides[3], given.key.strides[2]
+        matrix_of(&operands[0], shared, &scores)
+        plain_product(device, stream, &stacked, &key, &scores, given.precision)
+        if given.mask != NULL:
+            operands[count] = given.mask[0]
+            count += 1
+        if given.length != NULL:
+            operands[count] = operands[0]
+            operands[count].ptr, operands[count].dtype = given.length.ptr, given.length.dtype
+            operands[count].strides[0] = given.length.strides[0]
+            for axis in range(1, 4):
+                operands[count].strides[axis] = 0
+            count += 1
+        operands[count] = weights
+        run_formula(formula, device, stream, operands, 1)
+        matrix_of(&weights, shared, &stacked_weights)
+        matrix_of(&result, shared, &stacked)
+        plain_product(device, stream, &stacked_weights, given.value, &stacked, given.precision)
+        if result.ptr != given.out.ptr:
+            elementwise(OP_COPY, device, stream, dtype, <Operand*>given.out, 1, &result)
+    finally:
+        temporaries_release(&temporaries)
+    return 0

@@ -1,0 +1,35 @@
+// The parameters of attention (attention.cuh) and of the joining of its parts (join.cuh).
+#pragma once
+
+#include "gputensor/_kernels/cuda/words.h"
+
+namespace gputensor {
+
+struct AttentionOperand {
+    GPUTENSOR_POINTER(char) ptr;
+    int64 batch, head, row;             // strides, in elements; the last axis has stride 1
+};
+struct AttentionParameters {
+    AttentionOperand query, key, value, out;
+    GPUTENSOR_POINTER(const char) mask;
+    int64 mask_batch, mask_head, mask_row, mask_column;
+    GPUTENSOR_POINTER(const char) length;   // of the keys; null: `keys`
+    int64 length_batch;
+    GPUTENSOR_POINTER(float) partial;       // of each split: sums, then maximum and total of a row
+    int32 queries, keys, kept, shared;      // heads are kept * shared
+    int32 tiles, splits, size, window;      // window 0: none
+    int32 is_causal, is_long;               // lengths are int64
+    float scale, cap;                       // cap 0: none
+};
+static_assert(sizeof(AttentionParameters) == 4 * 32 + 8 + 32 + 8 + 8 + 8 + 10 * 4 + 2 * 4,
+              "both sides of a launch lay the parameters out alike");
+
+struct JoinParameters {
+    GPUTENSOR_POINTER(const float) partial;
+    AttentionOperand out;
+    int32 queries, kept, shared, splits, size, rows;    // rows of a tile times tiles
+};
+static_assert(sizeof(JoinParameters) == 8 + 32 + 6 * 4,
+              "both sides of a launch lay the parameters out alike");
+
+}  // namespace gputensor

@@ -1,0 +1,76 @@
+"""Positions: rotary ones, and embeddings by index."""
+
+import math
+
+from gputensor._arrays.dtypes import float16, float32
+from gputensor.errors import argument_error
+from gputensor.tensor import functions
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import arange, empty, reshape, take
+
+__all__ = ["embedding", "rotary"]
+
+def _tensor(value, name):
+    if not isinstance(value, Tensor):
+        raise argument_error(TypeError, name, value, "a Tensor")
+    return value
+
+
+def rotary(x, positions, *, base=10000.0, interleaved=False):
+    """Return x with each pair of elements of the last axis turned by its position's angle.
+
+    Pair j of position t is turned by t * base**(-2 j / size). Sources: Su and others, RoFormer,
+    2021, equation 34; the pairs are (j, j + size / 2) as in Llama's published weights, or
+    (2 j, 2 j + 1) when `interleaved`.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (..., positions, size); size is even.
+    positions : Tensor
+        Integers; one for each element of the axis before the last.
+    base : float
+    interleaved : bool
+
+    >>> x = gt.ones((1, 2), device="host")
+    >>> rotary(x, gt.zeros(1, dtype=gt.int64, device="host")).numpy()
+    array([[1., 1.]], dtype=float32)
+    """
+    _tensor(x, "rotary: x")
+    _tensor(positions, "rotary: positions")
+    if x.ndim < 2 or x.shape[-1] % 2:
+        raise argument_error(ValueError, "rotary: shape of x", x.shape, "an even last extent")
+    if positions.shape not in ((), (1,), x.shape[-2:-1]):
+        raise argument_error(ValueError, "rotary: shape of positions", positions.shape,
+                             f"{x.shape[-2:-1]}, one for each position of x")  # fmt: skip
+    half = x.shape[-1] // 2
+    powers = arange(half, dtype=float32, device=x.device) * (-math.log(base) / half)
+    angles = reshape(astype(positions, float32), (-1, 1)) * functions.exp(powers)
+    cosine, sine = functions.cos(angles), functions.sin(angles)
+    even = (..., slice(None, None, 2)) if interleaved else (..., slice(None, half))
+    odd = (..., slice(1, None, 2)) if interleaved else (..., slice(half, None))
+    result = empty(x.shape, dtype=x.dtype, device=x.device)
+    result[even] = astype(x[even] * cosine - x[odd] * sine, x.dtype)
+    result[odd] = astype(x[odd] * cosine + x[even] * sine, x.dtype)
+    return result
+
+
+def embedding(indices, table):
+    """Return the rows of a table: ``table[indices]``.
+
+    Parameters
+    ----------
+    indices : Tensor
+        Of an integer dtype.
+    table : Tensor
+        Of shape (rows, size).
+
+    >>> embedding(gt.asarray([1], device="host"), gt.asarray([[1.0], [2.0]], device="host")).numpy()
+    array([[2.]], dtype=float32)
+    """
+    _tensor(table, "embedding: table")
+    if table.ndim != 2:
+        raise argument_error(ValueError, "embedding: shape of table", table.shape, "(rows, size)")
+    flat = take(table, reshape(_tensor(indices, "embedding: indices"), (-1,)), axis=0)
+    return reshape(flat, (*indices.shape, table.shape[1]))
