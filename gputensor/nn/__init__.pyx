@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from libc.math cimport sqrt
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport (

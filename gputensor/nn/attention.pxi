@@ -10,16 +10,19 @@ cdef int check_heads(str name, Tensor query, Tensor key, Tensor value) except -1
             raise argument_error(ValueError, f"{name}: dtype of {title}",
                                  DTYPES[(<Tensor>one).dtype_code].name,
                                  "one floating-point dtype for query, key and value")
+    cdef int last = query.ndim_ - 1, axes = max(0, query.ndim_ - 3)
+    cdef int64_t heads = query.shape_[last - 2] if last > 1 else 1
     sizes = query.shape, key.shape, value.shape
-    if sizes[1][-1] != sizes[0][-1]:
-        raise argument_error(ValueError, f"{name}: head size of key", sizes[1][-1], sizes[0][-1])
-    if sizes[2][:-1] != sizes[1][:-1]:
-        raise argument_error(ValueError, f"{name}: shape of value", sizes[2],
-                             f"{sizes[1][:-1]} and a head size")
-    if query.ndim_ != key.ndim_ or sizes[0][:-3] != sizes[1][:-3]:
+    if query.ndim_ != key.ndim_ or sizes[0][:axes] != sizes[1][:axes]:
         raise argument_error(ValueError, f"{name}: shape of key", sizes[1],
-                             f"the batch axes of query, {sizes[0][:-3]}")
-    heads, kept = (one[-3] if len(one) > 2 else 1 for one in sizes[:2])
+                             f"the batch axes of query, {sizes[0][:axes]}")
+    if key.shape_[last] != query.shape_[last]:
+        raise argument_error(ValueError, f"{name}: head size of key", key.shape_[last],
+                             query.shape_[last])
+    if value.ndim_ != key.ndim_ or sizes[2][:last] != sizes[1][:last]:
+        raise argument_error(ValueError, f"{name}: shape of value", sizes[2],
+                             f"{sizes[1][:last]} and a head size")
+    cdef int64_t kept = key.shape_[last - 2] if last > 1 else 1
     if heads != kept and (kept == 0 or heads % kept):
         raise argument_error(ValueError, f"{name}: heads of key", kept, f"a divisor of {heads}")
     return 0
@@ -29,11 +32,12 @@ cdef Tensor of_four_axes(Tensor x):
     """A view (a copy where the batch axes do not merge) of shape (batch, heads, rows, size)."""
     if x.ndim_ == 4:
         return x
-    shape = (1,) * max(0, 4 - x.ndim_) + x.shape
+    cdef tuple shape = (1,) * max(0, 4 - x.ndim_) + x.shape
+    cdef int axes = len(shape) - 3
     batch = 1
-    for extent in shape[:-3]:
+    for extent in shape[:axes]:
         batch *= extent
-    return x.reshape((batch, *shape[-3:]))
+    return x.reshape((batch, *shape[axes:]))
 
 
 cdef double positive(str name, str argument, object value) except -1:
@@ -83,30 +87,41 @@ def scaled_dot_product_attention(
     cdef Operand[6] operands
     cdef uint64_t stream
     cdef int device = q.storage.device, i
-    check_heads(name, q, k, v)
-    common_device(q, k, name)
-    common_device(q, v, name)
-    given.window = <int64_t>positive(name, "window", window)
-    given.soft_cap = positive(name, "soft_cap", soft_cap)
-    given.scale = 1 / max(1, q.shape_[q.ndim_ - 1]) ** 0.5 if scale is None else scale
-    given.is_causal = flag_argument(is_causal, name, "is_causal") or given.window != 0
-    given.precision = precision_current()
-    shape = (*q.shape[:-1], v.shape[-1])
-    if q.size_ == 0 or k.size_ == 0 or v.size_ == 0:
-        return manipulation.zeros(shape, dtype=q.dtype, device=q.device)
     if attn_mask is not None:
         mask = tensor_argument(attn_mask, name)
-        common_device(q, mask, name)
-        mask = of_four_axes(manipulation.broadcast_to(mask, (*q.shape[:-1], k.shape[-2])))
     if kv_length is not None:
         length = tensor_argument(kv_length, name)
-        common_device(q, length, name)
+    given_tensors = tuple([one for one in (q, k, v, mask, length) if one is not None])
+    for one in given_tensors:
+        if one.storage.device != device:
+            moved = iter(on_one_device(name, given_tensors, None))
+            q, k, v = next(moved), next(moved), next(moved)
+            mask = None if mask is None else next(moved)
+            length = None if length is None else next(moved)
+            return scaled_dot_product_attention(
+                q, k, v, mask, is_causal=is_causal, scale=scale, window=window, soft_cap=soft_cap,
+                kv_length=length)
+    check_heads(name, q, k, v)
+    given.window = <int64_t>positive(name, "window", window)
+    given.soft_cap = positive(name, "soft_cap", soft_cap)
+    given.scale = (1 / sqrt(<double>max(1, q.shape_[q.ndim_ - 1])) if scale is None
+                   else <double>scale)
+    given.is_causal = flag_argument(is_causal, name, "is_causal") or given.window != 0
+    given.precision = precision_current()
+    cdef tuple sizes = (q.shape, k.shape, v.shape)
+    cdef int last = q.ndim_ - 1, axes = max(0, q.ndim_ - 3)
+    shape = (*sizes[0][:last], sizes[2][last])
+    if q.size_ == 0 or k.size_ == 0 or v.size_ == 0:
+        return manipulation.zeros(shape, dtype=q.dtype, device=q.device)
+    if mask is not None:
+        mask = of_four_axes(manipulation.broadcast_to(mask, (*sizes[0][:last], sizes[1][last - 1])))
+    if length is not None:
         if dtype_kind(length.dtype_code) not in (KIND_INT, KIND_UINT):
             raise argument_error(ValueError, f"{name}: dtype of kv_length",
                                  DTYPES[length.dtype_code].name, "an integer dtype")
-        if length.size_ != 1 and length.shape != q.shape[:max(0, q.ndim_ - 3)]:
+        if length.size_ != 1 and length.shape != sizes[0][:axes]:
             raise argument_error(ValueError, f"{name}: shape of kv_length", length.shape,
-                                 f"() or {q.shape[:max(0, q.ndim_ - 3)]}")
+                                 f"() or {sizes[0][:axes]}")
     q, k, v = of_four_axes(q), of_four_axes(k), of_four_axes(v)
     if length is not None:
         length = manipulation.broadcast_to(length.reshape(-1), (q.shape_[0],))
