@@ -7,12 +7,12 @@ from gputensor._arrays cimport (
     DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
     dtype_is_half, dtype_kind,
 )
-from gputensor._driver.registry cimport device_facts
+from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
 from gputensor._kernels.faces cimport OP_COPY, elementwise
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport (
-    CallOperand, KernelTable, Kernel, call_argument, host_call, is_host, kernel_find,
-    kernel_function, launch_kernel,
+    CallOperand, Kernel, KernelTable, blocks_in_line, call_argument, host_call,
+    kernel_find, kernel_function, launch_kernel,
 )
 from gputensor.blas.libraries cimport (
     Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,
@@ -24,6 +24,7 @@ from gputensor.blas.product cimport (
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bind
+from gputensor.blas.attention.weights import weight_trees
 from gputensor.blas.host import attention as attention_host
 from gputensor.blas.kernels import programs
 

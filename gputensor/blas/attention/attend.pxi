@@ -2,7 +2,7 @@
 
 
 cdef int attend(int device, uint64_t stream, const Attention* given) except -1:
-    if is_host(device):
+    if device_kind(device) == DEVICE_HOST:
         return host_call(device, stream, ATTENTION_CALL, (
             given.scale, bool(given.is_causal), given.window, given.soft_cap, given.precision,
             call_argument(device, given.out), call_argument(device, given.query),

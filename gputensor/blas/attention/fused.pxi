@@ -89,6 +89,16 @@ cdef void place(const Operand* given, AttentionOperand* out) noexcept nogil:
     out.head, out.row = given.strides[1], given.strides[2]
 
 
+cdef int splits_of(int64_t units, int64_t keys) noexcept nogil:
+    """Among how many blocks the keys of each tile are cut."""
+    cdef int64_t splits = BLOCKS // units
+    if splits > keys // LEAST_KEYS:
+        splits = keys // LEAST_KEYS
+    if splits > MOST_SPLITS:
+        splits = MOST_SPLITS
+    return <int>splits if splits > 1 else 1
+
+
 cdef int fused_launch(int device, uint64_t stream, const Attention* given) except -1:
     cdef AttentionParameters p
     cdef Temporaries temporaries
@@ -122,7 +132,7 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     p.size, p.window, p.is_causal = <int>size, <int>given.window, given.is_causal
     p.scale, p.cap = <float>given.scale, <float>given.soft_cap
     units = batch * p.kept * p.tiles
-    p.splits = <int>max(1, min(BLOCKS // units, p.keys // LEAST_KEYS, MOST_SPLITS))
+    p.splits = splits_of(units, p.keys)
     temporaries_init(&temporaries, device, stream)
     try:
         if p.splits > 1 and not take_memory_if_any(
@@ -150,7 +160,8 @@ cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p,
             DTYPES[dtype].name, head, warps, columns, mask,
             DTYPES[mask_type].name if mask == 2 else None, bool(p.splits > 1)))
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device, shared_nbytes),
-                         <uint32_t>(units * p.splits), 32 * warps, shared_nbytes, p, sizeof(p[0]))
+                         blocks_in_line(units * p.splits, 32 * warps, shared_nbytes), p,
+                         sizeof(p[0]))
 
 
 cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, int dtype,
@@ -167,4 +178,5 @@ cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, 
     if found == NULL:
         found = fused_kernels.add(key, programs.join(DTYPES[dtype].name, head, 16 * warps))
     return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         <uint32_t>(batch * p.kept * join.rows), head // 2, 0, &join, sizeof(join))
+                         blocks_in_line(batch * p.kept * join.rows, head // 2), &join,
+                         sizeof(join))

@@ -4,43 +4,10 @@ The heads that share keys are stacked, so no key is copied. Scores of 16-bit flo
 """
 
 cdef dict weight_formulas = {}      # scale, is_causal, window, cap, mask, has length -> RowFormula
-cdef double INFINITE = float("inf")
-
-
-def weight_trees(scale, is_causal, window, cap, mask, has_length):
-    """Return the formula of the weights: of the scores, then mask and length if there are any.
-
-    >>> len(weight_trees(0.5, True, 0, 0.0, None, False))
-    1
-    """
-    x = ("mul", ("load", 0), ("number", scale))
-    if cap:
-        x = ("mul", ("tanh", ("mul", ("load", 0), ("number", scale / cap))), ("number", cap))
-    end = ("load", 1 + (mask is not None)) if has_length else ("columns",)
-    # The last query is the one at the last key.
-    ahead = ("sub", ("column",), ("add", ("row",), ("sub", end, ("rows",))))
-    seen = [("lt", ("column",), end)] if has_length else []
-    if is_causal:
-        seen.append(("le", ahead, ("number", 0)))
-    if window:
-        seen.append(("gt", ahead, ("number", -window)))
-    if mask == "bool":
-        seen.append(("load", 1))
-    elif mask is not None:
-        x = ("add", x, ("load", 1))
-    for one in seen:
-        x = ("where", one, x, ("number", "-inf"))
-    # Where everything is masked all powers are 0, and so is the row.
-    largest = ("fold", "max", x)
-    shift = ("where", ("eq", largest, ("number", "-inf")), ("number", 0), largest)
-    powers = ("exp", ("sub", x, shift))
-    total = ("fold", "sum", powers)
-    total = ("where", ("eq", total, ("number", 0)), ("number", 1), total)
-    return [("mul", powers, ("div", ("number", 1), total))]
-
 
 cdef RowFormula weight_formula(const Attention* given):
-    kind = None
+    cdef object kind = None, found
+    cdef tuple key
     if given.mask != NULL:
         kind = "bool" if given.mask.dtype == DT_BOOL else "float"
     key = (given.scale, bool(given.is_causal), given.window, given.soft_cap, kind,
