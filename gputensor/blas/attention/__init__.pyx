@@ -11,8 +11,8 @@ from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
 from gputensor._kernels.faces cimport OP_COPY, elementwise
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport (
-    CallOperand, Kernel, KernelTable, blocks_in_line, call_argument, host_call,
-    kernel_find, kernel_function, launch_kernel,
+    CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
+    launch_kernel,
 )
 from gputensor.blas.libraries cimport (
     Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,

@@ -52,7 +52,17 @@ cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gpute
         int32_t size
         int32_t rows
 
-cdef KernelTable fused_kernels = KernelTable()
+cdef struct Form:               # a variant of the two kernels
+    int dtype
+    int head
+    int warps
+    int columns
+    int mask                    # 0 none, 1 of bool, 2 of mask_type
+    int mask_type
+    int is_split
+
+cdef KernelTable fused_kernels
+cdef KernelTable join_kernels
 
 
 cdef bint is_dense(const Operand* one) noexcept nogil:
@@ -99,84 +109,100 @@ cdef int splits_of(int64_t units, int64_t keys) noexcept nogil:
     return <int>splits if splits > 1 else 1
 
 
-cdef int fused_launch(int device, uint64_t stream, const Attention* given) except -1:
-    cdef AttentionParameters p
-    cdef Temporaries temporaries
-    cdef int64_t batch = given.query.shape[0], rows, units, size = given.query.shape[3]
-    cdef int head = <int>((size + 15) // 16 * 16)
-    cdef int warps = 4 if head > 128 else 8
-    cdef int columns = 32 if head > 128 else 64
-    cdef int mask = 0 if given.mask == NULL else 1 if given.mask.dtype == DT_BOOL else 2
-    cdef int mask_type = given.mask.dtype if mask == 2 else 0
-    memset(&p, 0, sizeof(p))
+cdef void choose_form(Form* form, const Attention* given, int64_t rows) noexcept nogil:
+    """Rows of a block by warps of 16; tiles of keys that leave room for large heads."""
+    form.dtype = given.query.dtype
+    form.head = <int>((given.query.shape[3] + 15) // 16 * 16)
+    form.columns = 32 if form.head > 128 else 64
+    form.warps = 4 if form.head > 128 or rows <= 64 else 8
+    if rows <= 16:
+        form.warps = 1 if form.head <= 64 else 2
+    form.mask = form.mask_type = 0
+    if given.mask != NULL:
+        form.mask = 1 if given.mask.dtype == DT_BOOL else 2
+        form.mask_type = given.mask.dtype if form.mask == 2 else 0
+
+
+cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexcept nogil:
+    memset(p, 0, sizeof(p[0]))
     place(given.query, &p.query)
     place(given.key, &p.key)
     place(given.value, &p.value)
     place(given.out, &p.out)
     if given.mask != NULL:
-        p.mask, p.mask_batch, p.mask_head = (
-            given.mask.ptr, given.mask.strides[0], given.mask.strides[1])
-        p.mask_row, p.mask_column = given.mask.strides[2], given.mask.strides[3]
+        p.mask, p.mask_batch = given.mask.ptr, given.mask.strides[0]
+        p.mask_head, p.mask_row = given.mask.strides[1], given.mask.strides[2]
+        p.mask_column = given.mask.strides[3]
     if given.length != NULL:
         p.length, p.length_batch = given.length.ptr, given.length.strides[0]
         p.is_long = given.length.dtype == DT_INT64
     p.queries, p.keys = <int>given.query.shape[2], <int>given.key.shape[2]
     p.kept = <int>given.key.shape[1]
     p.shared = <int>(given.query.shape[1] // p.kept)
-    rows = <int64_t>p.queries * p.shared
-    if rows <= 64 and head <= 128:
-        warps = 4
-    if rows <= 16:
-        warps = 1 if head <= 64 else 2
-    p.tiles = <int>((rows + 16 * warps - 1) // (16 * warps))
-    p.size, p.window, p.is_causal = <int>size, <int>given.window, given.is_causal
+    p.size, p.window = <int>given.query.shape[3], <int>given.window
+    p.is_causal = given.is_causal
     p.scale, p.cap = <float>given.scale, <float>given.soft_cap
+
+
+cdef int fused_launch(int device, uint64_t stream, const Attention* given) except -1:
+    cdef AttentionParameters p
+    cdef Temporaries temporaries
+    cdef Form form
+    cdef int64_t rows, units, batch = given.query.shape[0]
+    fill_parameters(&p, given)
+    rows = <int64_t>p.queries * p.shared
+    choose_form(&form, given, rows)
+    p.tiles = <int>((rows + 16 * form.warps - 1) // (16 * form.warps))
     units = batch * p.kept * p.tiles
     p.splits = splits_of(units, p.keys)
     temporaries_init(&temporaries, device, stream)
     try:
         if p.splits > 1 and not take_memory_if_any(
-                &temporaries, units * p.splits * 16 * warps * (head + 2) * 4, &p.partial):
+                &temporaries, units * p.splits * 16 * form.warps * (form.head + 2) * 4,
+                &p.partial):
             p.splits = 1
-        launch_tiles(device, stream, &p, given.query.dtype, (head, warps, columns, mask,
-                                                             mask_type), units)
-        if p.splits > 1:
-            launch_join(device, stream, &p, given.query.dtype, (head, warps), batch)
+        form.is_split = p.splits > 1
+        launch_tiles(device, stream, &p, &form, units)
+        if form.is_split:
+            launch_join(device, stream, &p, &form, batch)
     finally:
         temporaries_release(&temporaries)
     return 0
 
 
-cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p, int dtype,
-                      tuple form, int64_t units) except -1:
-    cdef int head, warps, columns, mask, mask_type
-    head, warps, columns, mask, mask_type = form
-    cdef int shared_nbytes = columns * (head + 8) * 8
-    cdef uint64_t key = (((head << 5 | warps) << 8 | columns) << 2 | mask) << 5 | mask_type
-    key = (key << 5 | dtype) << 1 | (p.splits > 1)
-    cdef void* found = kernel_find(fused_kernels, key)
-    if found == NULL:
-        found = fused_kernels.add(key, programs.attention(
-            DTYPES[dtype].name, head, warps, columns, mask,
-            DTYPES[mask_type].name if mask == 2 else None, bool(p.splits > 1)))
-    return launch_kernel(device, stream, kernel_function(<Kernel>found, device, shared_nbytes),
-                         blocks_in_line(units * p.splits, 32 * warps, shared_nbytes), p,
-                         sizeof(p[0]))
+cdef object tiles_program(const void* variant):
+    cdef const Form* form = <const Form*>variant
+    return programs.attention(
+        DTYPES[form.dtype].name, form.head, form.warps, form.columns,
+        None if form.mask == 0 else DTYPES[form.mask_type].name, bool(form.is_split))
 
 
-cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, int dtype,
-                     tuple form, int64_t batch) except -1:
+cdef object join_program(const void* variant):
+    cdef const Form* form = <const Form*>variant
+    return programs.join(DTYPES[form.dtype].name, form.head, 16 * form.warps)
+
+
+cdef int launch_tiles(int device, uint64_t stream, const AttentionParameters* p,
+                      const Form* form, int64_t units) except -1:
+    cdef Launch launch
+    cdef uint64_t key = form.head << 8 | form.columns
+    key = (key << 5 | form.warps) << 2 | form.mask
+    key = ((key << 5 | form.mask_type) << 5 | form.dtype) << 1 | form.is_split
+    launch_init(&launch, device, stream, <uint32_t>(units * p.splits), 32 * form.warps, p,
+                sizeof(p[0]))
+    launch.shared_nbytes = launch.most_shared_nbytes = form.columns * (form.head + 8) * 8
+    return launch_kernel(kernel_of(&fused_kernels, key, tiles_program, form), &launch)
+
+
+cdef int launch_join(int device, uint64_t stream, const AttentionParameters* p, const Form* form,
+                     int64_t batch) except -1:
     cdef JoinParameters join
-    cdef int head, warps
-    head, warps = form
-    cdef uint64_t key = 1ull << 60 | head << 16 | warps << 8 | dtype
-    cdef void* found = kernel_find(fused_kernels, key)
+    cdef Launch launch
+    cdef uint64_t key = (form.head << 8 | form.warps) << 8 | form.dtype
     memset(&join, 0, sizeof(join))
     join.partial, join.out = p.partial, p.out
     join.queries, join.kept, join.shared = p.queries, p.kept, p.shared
-    join.splits, join.size, join.rows = p.splits, p.size, p.tiles * 16 * warps
-    if found == NULL:
-        found = fused_kernels.add(key, programs.join(DTYPES[dtype].name, head, 16 * warps))
-    return launch_kernel(device, stream, kernel_function(<Kernel>found, device),
-                         blocks_in_line(batch * p.kept * join.rows, head // 2), &join,
-                         sizeof(join))
+    join.splits, join.size, join.rows = p.splits, p.size, p.tiles * 16 * form.warps
+    launch_init(&launch, device, stream, <uint32_t>(batch * p.kept * join.rows), form.head // 2,
+                &join, sizeof(join))
+    return launch_kernel(kernel_of(&join_kernels, key, join_program, form), &launch)

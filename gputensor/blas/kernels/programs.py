@@ -398,18 +398,20 @@ def skinny_mma(
     return program_of("skinny/skinny_mma.cuh", defines, minimum=_skinny_minimum(splits))
 
 
-def attention(name, head, warps, columns, mask, mask_type, split):
+def attention(name, head, warps, columns, mask, split):
     """Return the program of attention with heads of up to `head` elements, a multiple of 16.
 
-    >>> ("HEAD", 128) in attention("float16", 128, 8, 64, 0, None, False).defines
+    `mask` is the name of the mask's dtype, or None.
+
+    >>> ("HEAD", 128) in attention("float16", 128, 8, 64, None, False).defines
     True
     """
     kind = _PTX[name]
     defines = {"ELEMENT": _FLOATS[name], "INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
     defines |= {"PACK": f'"{kind}x2"', "HEAD": head, "WARPS": warps, "BN": columns}
-    defines |= {"SPLIT": int(split), "MASK": mask}
-    if mask == 2:
-        defines["MASK_TYPE"] = next(row.cuda for row in DTYPES if row.name == mask_type)
+    defines |= {"SPLIT": int(split), "MASK": 0 if mask is None else 1 if mask == "bool" else 2}
+    if defines["MASK"] == 2:
+        defines["MASK_TYPE"] = next(row.cuda for row in DTYPES if row.name == mask)
     return program_of("attention/attention.cuh", defines, minimum=80)
 
 
