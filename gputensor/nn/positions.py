@@ -2,7 +2,7 @@
 
 import math
 
-from gputensor._arrays.dtypes import float16, float32
+from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor
@@ -10,6 +10,7 @@ from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import arange, empty, reshape, take
 
 __all__ = ["embedding", "rotary"]
+
 
 def _tensor(value, name):
     if not isinstance(value, Tensor):

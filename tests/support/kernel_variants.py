@@ -129,6 +129,14 @@ def skinny_mma():
         )  # fmt: skip
 
 
+def attention():
+    for name, (head, warps, columns), mask, is_split in itertools.product(
+        HALVES, ((64, 8, 64), (128, 8, 64), (80, 2, 64), (256, 4, 32)),
+        (None, "bool", "float32"), BITS,
+    ):  # fmt: skip
+        yield products.attention(name, head, warps, columns, mask, is_split)
+
+
 def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
@@ -165,6 +173,8 @@ KERNELS = {
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
     "rows": (rows, 4),
+    "attention": (attention, 2),
+    "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),

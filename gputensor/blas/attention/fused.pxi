@@ -149,6 +149,7 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     cdef Temporaries temporaries
     cdef Form form
     cdef int64_t rows, units, batch = given.query.shape[0]
+    cdef uint64_t partial = 0
     fill_parameters(&p, given)
     rows = <int64_t>p.queries * p.shared
     choose_form(&form, given, rows)
@@ -159,8 +160,9 @@ cdef int fused_launch(int device, uint64_t stream, const Attention* given) excep
     try:
         if p.splits > 1 and not take_memory_if_any(
                 &temporaries, units * p.splits * 16 * form.warps * (form.head + 2) * 4,
-                &p.partial):
+                &partial):
             p.splits = 1
+        p.partial = partial
         form.is_split = p.splits > 1
         launch_tiles(device, stream, &p, &form, units)
         if form.is_split:

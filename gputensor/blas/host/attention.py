@@ -19,14 +19,17 @@ def _unseen(shape, is_causal, window, length):
     return unseen | (ahead <= -window) if window else unseen
 
 
-def run(scale, is_causal, window, soft_cap, _precision, out, query, key, value, mask, length):
-    """Write ``softmax(scale * query @ key.T, masked) @ value`` to `out`; see blas/attention.
+def run(scale, is_causal, window, soft_cap, _precision, *operands):
+    """Write ``softmax(scale * query @ key.T, masked) @ value``; see blas/attention.
+
+    The operands are the result, query, key, value, and mask and length or None.
 
     >>> x, y = np.ones((1, 1, 2, 4), np.float32), np.empty((1, 1, 2, 4), np.float32)
     >>> run(0.5, True, 0, 0.0, 0, y, x, x, x, None, None)
     >>> float(y[0, 0, 0, 0])
     1.0
     """
+    out, query, key, value, mask, length = operands
     wide = np.dtype(np.float64 if out.dtype == np.float64 else np.float32)
     shared = query.shape[1] // key.shape[1]
     query, key, value = (cast(one, wide) for one in (query, key, value))
@@ -38,7 +41,9 @@ def run(scale, is_causal, window, soft_cap, _precision, out, query, key, value, 
     else:
         scores = scores * wide.type(scale)
     if mask is not None:
-        scores = np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + cast(mask, wide)
+        scores = (
+            np.where(mask, scores, -np.inf) if mask.dtype == bool else scores + cast(mask, wide)
+        )
     scores = np.where(_unseen(scores.shape, is_causal, window, length), -np.inf, scores)
     largest = scores.max(axis=-1, keepdims=True)
     powers = np.exp(scores - np.where(largest == -np.inf, 0, largest)).astype(wide)

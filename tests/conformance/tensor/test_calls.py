@@ -67,6 +67,9 @@ CASES = {
     "softmax": ("formula", lambda x: gt.softmax(x, 0, scale=0.5), ((17, 40), BF16)),
     "norm": ("formula", lambda x, w, r: gt.rms_norm(x, w, residual=r)[1], ((3, 7, 40), F16),
              ((40,), F16), ((3, 7, 40), F16)),
+    "attention": ("attention", lambda q, k, n: gt.scaled_dot_product_attention(
+                      q, k, k, is_causal=True, window=9, kv_length=n),
+                  ((2, 4, 9, 40), F16), ((2, 2, 30, 40), F16), ((2,), I32)),
     "row result": ("formula", lambda x: gt.logsumexp(x, (0, 2), keepdims=True), ((3, 7, 9), F32)),
     "product": ("product", lambda a, b: a @ b, ((17, 40), F32), ((40, 24), F32)),
     "stacked": ("product", lambda a, b: a @ b.mT, ((2, 3, 8, 16), F16), ((3, 24, 16), F16)),

@@ -28,6 +28,12 @@ GOOD = {
         [(F32, (2, 3)), ("float16", (2, 1))],
         [(F32, (2, 3)), ("int8", (2, 3))],
     ),
+    "attention": (
+        [0.5, True, 3, 2.0, 0],
+        [(F32, (2, 4, 5, 7))],
+        [(F32, (2, 4, 5, 8)), (F32, (2, 2, 9, 8)), (F32, (2, 2, 9, 7)), ("bool", (2, 4, 5, 9))]
+        + [("int32", (2,))],
+    ),
     "product": (
         [2, 0.5, "relu", False, True, 33],
         [(F32, (7, 2, 4))],
@@ -109,6 +115,9 @@ WRONG = {
     "formula without an operand": ("formula", (2,), [(F32, (2, 3))]),
     "row result with columns": ("formula", (1, 1, 1), [2, 3]),
     "formula of complex": ("formula", (2, 0, 0), "complex64"),
+    "heads that do not divide": ("attention", (2, 1, 1), [2, 3, 9, 8]),
+    "window without causality": ("attention", (0, 1), False),
+    "lengths of a batch of 3": ("attention", (2, 4, 1), [3]),
     "product of other extents": ("product", (2, 1, 1), [4, 4]),
     "product of two types": ("product", (2, 1, 0), "float64"),
     "product of bools": ("product", (), [GOOD["product"][0], [("bool", (1, 1))],
