@@ -49,10 +49,10 @@ from gputensor.nn import layer_norm as layer_norm
 from gputensor.nn import log_softmax as log_softmax
 from gputensor.nn import logsumexp as logsumexp
 from gputensor.nn import rms_norm as rms_norm
+from gputensor.nn import scaled_dot_product_attention as scaled_dot_product_attention
 from gputensor.nn import softmax as softmax
-from gputensor.nn.attention import embedding as embedding
-from gputensor.nn.attention import rotary as rotary
-from gputensor.nn.attention import scaled_dot_product_attention as scaled_dot_product_attention
+from gputensor.nn.positions import embedding as embedding
+from gputensor.nn.positions import rotary as rotary
 from gputensor.programs import Dim as Dim
 from gputensor.programs import compile as compile
 from gputensor.programs import cond as cond
