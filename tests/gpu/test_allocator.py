@@ -196,7 +196,7 @@ def test_a_captured_graph_reuses_what_its_order_gives_back(cuda, reuse):
         capture.graph.reset()
         assert probe.calls.pinned_free(results) == 0
         allocator_settings._in_force = before
-        allocator_settings._tell()
+        allocator_settings.tell()
 
 
 def test_a_destroyed_stream_is_never_named_again(limited):
