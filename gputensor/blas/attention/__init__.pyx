@@ -4,7 +4,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from gputensor._arrays cimport (
-    DT_BFLOAT16, DT_BOOL, DT_FLOAT16, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
+    DT_BOOL, DT_FLOAT32, DT_INT32, DT_INT64, KIND_FLOAT, Operand,
     dtype_is_half, dtype_kind,
 )
 from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
@@ -15,7 +15,7 @@ from gputensor._kernels.launch cimport (
     launch_kernel,
 )
 from gputensor.blas.libraries cimport (
-    Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,
+    Temporaries, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release,
 )
 from gputensor.blas.product cimport (

@@ -104,7 +104,8 @@ cdef Tensor total(int op, str name, object x, object axis, object dtype, object 
         code = DT_UINT64
     elif kind == KIND_INT or kind == KIND_BOOL:
         code = DT_INT64
-    return reduced(Reduction(op, axes_mask(axis, a.ndim_, name), code, code), name, a, keepdims, out)
+    cdef int mask = axes_mask(axis, a.ndim_, name)
+    return reduced(Reduction(op, mask, code, code), name, a, keepdims, out)
 
 
 cdef Tensor chosen(int op, str name, object x, object axis, object keepdims, int code,
