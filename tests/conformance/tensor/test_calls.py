@@ -70,6 +70,8 @@ CASES = {
     "attention": ("attention", lambda q, k, n: gt.scaled_dot_product_attention(
                       q, k, k, is_causal=True, window=9, kv_length=n),
                   ((2, 4, 9, 40), F16), ((2, 2, 30, 40), F16), ((2,), I32)),
+    "plain attention": ("attention", lambda q, k, m: gt.scaled_dot_product_attention(q, k, k, m),
+                        ((2, 4, 9, 20), F32), ((2, 2, 30, 20), F32), ((9, 30), F32)),
     "row result": ("formula", lambda x: gt.logsumexp(x, (0, 2), keepdims=True), ((3, 7, 9), F32)),
     "product": ("product", lambda a, b: a @ b, ((17, 40), F32), ((40, 24), F32)),
     "stacked": ("product", lambda a, b: a @ b.mT, ((2, 3, 8, 16), F16), ((3, 24, 16), F16)),
