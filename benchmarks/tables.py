@@ -39,11 +39,27 @@ SECTIONS = [
     ("allocator_python_host", "From Python, on the host device, ns", ""),
     (
         "against_checkout_cuda",
-        "Rooms: host time of calls before and after, on the GPU, ns",
+        "Calls: host time before and after, on the GPU, ns",
+        "`other` is the checkout before programs were added (27880e7).",
+    ),
+    (
+        "against_checkout_host",
+        "The same on the host device, ns",
         "`other` is the checkout before the library was divided into rooms (9cba6f9).",
     ),
-    ("against_checkout_host", "The same on the host device, ns", ""),
     ("import_time", "Import, s", ""),
+    (
+        "programs",
+        "Programs, microseconds",
+        "`host us` is the host's time of a call on an idle GPU, `us` that of many in a row; the ratios "
+        "are to torch's CUDA graph, which copies its inputs first.",
+    ),
+    (
+        "rows",
+        "Softmax and norms along rows",
+        "Shares are of the rate of a copy of as many bytes in the same run; the last rows are the "
+        "host's time for a call on a 64 x 64 tensor.",
+    ),
     ("matmul_host_time", "Host time of a product, ns", ""),
     (
         "matmul_shapes",
