@@ -51,8 +51,8 @@ SECTIONS = [
     (
         "programs",
         "Programs, microseconds",
-        "`host us` is the host's time of a call on an idle GPU, `us` that of many in a row; the ratios "
-        "are to torch's CUDA graph, which copies its inputs first.",
+        "`host us` is the host's time of a call on an idle GPU, `us` that of many in a row; the "
+        "ratios are to torch's CUDA graph, which copies its inputs first.",
     ),
     (
         "rows",
