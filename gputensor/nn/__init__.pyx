@@ -14,8 +14,9 @@ from gputensor.blas.attention cimport Attention, attend
 from gputensor.blas.plan cimport precision_current
 from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport (
-    Tensor, axes_mask, broadcast_operand, broadcast_shape, dtype_argument, empty_tensor, fill_with,
-    flag_argument, on_one_device, tensor_argument, tensor_over, work_begin, work_end,
+    Tensor, axes_mask, broadcast_operand, broadcast_shape, count_argument, dtype_argument,
+    empty_tensor, fill_with, flag_argument, on_one_device, tensor_argument, tensor_over,
+    work_begin, work_end,
 )
 
 from gputensor._arrays.element_types import DTYPES

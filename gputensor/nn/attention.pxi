@@ -48,6 +48,17 @@ cdef double positive(str name, str argument, object value) except -1:
     return value
 
 
+cdef int64_t window_argument(str name, object value) except -1:
+    """The number of keys in a window; 0 for None."""
+    cdef int64_t window
+    if value is None:
+        return 0
+    window = count_argument(value, name, "window")
+    if window == 0:
+        raise argument_error(ValueError, f"{name}: window", value, "an int above 0")
+    return window
+
+
 def scaled_dot_product_attention(
     query, key, value, attn_mask=None, *, is_causal=False, scale=None, window=None, soft_cap=None,
     kv_length=None,
@@ -86,7 +97,7 @@ def scaled_dot_product_attention(
     cdef Attention given
     cdef Operand[6] operands
     cdef uint64_t stream
-    cdef int device = q.storage.device, i
+    cdef int device = q.storage.device
     if attn_mask is not None:
         mask = tensor_argument(attn_mask, name)
     if kv_length is not None:
@@ -102,7 +113,7 @@ def scaled_dot_product_attention(
                 q, k, v, mask, is_causal=is_causal, scale=scale, window=window, soft_cap=soft_cap,
                 kv_length=length)
     check_heads(name, q, k, v)
-    given.window = <int64_t>positive(name, "window", window)
+    given.window = window_argument(name, window)
     given.soft_cap = positive(name, "soft_cap", soft_cap)
     given.scale = (1 / sqrt(<double>max(1, q.shape_[q.ndim_ - 1])) if scale is None
                    else <double>scale)

@@ -250,13 +250,13 @@ def _norm_trees(kind, eps, weight, bias, residual):
     return [result, x] if residual else [result]
 
 
-cdef object normed(str name, str kind, Tensor a, int mask, tuple parameters, object eps,
-                   object residual):
-    """One kernel for a norm along the axes of the mask."""
+cdef object normed(str name, Tensor a, object axis, tuple parameters, object eps, object residual):
+    """One kernel for a norm; `parameters` are weight and bias."""
+    cdef int mask = axes_mask(axis, a.ndim_, name)
     cdef list tensors = [a]
     cdef list numbers = []
     cdef Tensor added
-    for argument, parameter in zip(("weight", "bias"), parameters, strict=False):
+    for argument, parameter in zip(("weight", "bias"), parameters, strict=True):
         numbers.append(0 if parameter is None else len(tensors))
         if parameter is not None:
             tensors.append(beside(a, parameter, mask, name, argument))
@@ -267,9 +267,7 @@ cdef object normed(str name, str kind, Tensor a, int mask, tuple parameters, obj
             raise argument_error(ValueError, f"{name}: shape of residual", added.shape,
                                  f"{a.shape}")
         tensors.append(added)
-    if len(numbers) == 2:
-        numbers.insert(1, 0)
-    formula = kept_formula(("norm", kind, float(eps), *numbers))
+    formula = kept_formula(("norm", name, float(eps), *numbers))
     results = along_rows(name, formula, tensors, mask, result_code(a, name, None), False)
     return results[0] if residual is None else tuple(results)
 
@@ -295,8 +293,7 @@ def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):
     array([[-1.,  1.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "layer_norm")
-    return normed("layer_norm", "layer_norm", a, axes_mask(axis, a.ndim_, "layer_norm"),
-                  (weight, bias), eps, residual)
+    return normed("layer_norm", a, axis, (weight, bias), eps, residual)
 
 
 def rms_norm(x, weight=None, *, axis=-1, eps=1e-5, residual=None):
@@ -308,8 +305,7 @@ def rms_norm(x, weight=None, *, axis=-1, eps=1e-5, residual=None):
     array([[1., 1.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "rms_norm")
-    return normed("rms_norm", "rms_norm", a, axes_mask(axis, a.ndim_, "rms_norm"), (weight,), eps,
-                  residual)
+    return normed("rms_norm", a, axis, (weight, None), eps, residual)
 
 
 def group_norm(x, groups, weight=None, bias=None, *, eps=1e-5):

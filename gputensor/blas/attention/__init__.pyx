@@ -11,15 +11,14 @@ from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
 from gputensor._kernels.faces cimport OP_COPY, elementwise
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport (
-    CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
-    launch_kernel,
+    KernelTable, Launch, call_argument, host_call, kernel_of, launch_init, launch_kernel,
 )
 from gputensor.blas.libraries cimport (
     Temporaries, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release,
 )
 from gputensor.blas.product cimport (
-    Options, Task, options_init, task_launch, task_prepare, task_release,
+    Options, Task, operand_or_null, options_init, task_launch, task_prepare, task_release,
 )
 
 from gputensor._arrays.element_types import DTYPES

@@ -4,6 +4,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand
+from gputensor._kernels.launch cimport CallOperand
 from gputensor.blas.backends cimport SmallProduct
 from gputensor.blas.kernels cimport Epilogue, Relayout
 from gputensor.blas.libraries cimport Temporaries
@@ -242,3 +243,5 @@ cdef void quantized_release(QuantizedTask* task) noexcept nogil
 
 # The row of `product` in the registry of calls, bound.
 cdef object PRODUCT_CALL
+# The operand of a recorded argument; NULL for None.
+cdef const Operand* operand_or_null(CallOperand given) noexcept

@@ -120,3 +120,10 @@ def test_embedding(where, rng):
 def test_shapes_that_do_not_fit(shapes, text):
     with pytest.raises(ValueError, match=f"scaled_dot_product_attention: {text}"):
         gt.scaled_dot_product_attention(*(gt.ones(shape, device="host") for shape in shapes))
+
+
+@pytest.mark.parametrize(("window", "error"), [(0, ValueError), (2.0, TypeError), (-1, ValueError)])
+def test_windows_that_are_no_number_of_keys(window, error):
+    x = gt.ones((1, 2, 4), device="host")
+    with pytest.raises(error, match="scaled_dot_product_attention: window: got"):
+        gt.scaled_dot_product_attention(x, x, x, window=window)
