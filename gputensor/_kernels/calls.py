@@ -221,7 +221,8 @@ def make(name, device, stream, arguments):
         The arguments do not fit the call.
     """
     row = bound_row(name)
-    attributes, writes, reads = row.split(tuple(arguments))
+    arguments = tuple(arguments)
+    attributes, writes, reads = row.split(arguments)
     specs = [[one and (one.dtype, one.shape) for one in part] for part in (writes, reads)]
     row.check(attributes, *specs)
     row.door(device, stream, arguments)

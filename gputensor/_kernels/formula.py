@@ -27,9 +27,13 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.errors import Described, argument_error
 
-__all__ = ["FOLDS", "MAX_LOADS", "MAX_RESULTS", "MAX_STEPS", "Formula", "formula"]
+__all__ = ["FOLDS", "MAX_LOADS", "MAX_RESULTS", "Formula", "formula"]
 
-MAX_LOADS, MAX_RESULTS, MAX_STEPS = 8, 4, 64
+# Limits, so that a tree from a file cannot exhaust the stack, the compiler or a block's memory.
+MAX_LOADS, MAX_RESULTS = 8, 4
+MAX_DEPTH = 64  # of a tree
+MAX_WRITTEN = 1024  # steps of all trees as they are written, repetitions counted
+MAX_STEPS = 128  # distinct ones
 OPERATIONS = {row.name: row for row in ELEMENTWISE if {"float", "bool"} & row.kinds}
 FOLDS = {row.name: row for row in REDUCTIONS if row.name in ("sum", "prod", "max", "min", "mean")}
 _NAMES = {row.name for row in DTYPES if row.kind in ("float", "small")}
@@ -38,8 +42,10 @@ _NAMES = {row.name for row in DTYPES if row.kind in ("float", "small")}
 def _checked(tree, count, depth=0):
     """Return a tree as tuples; ValueError says what is wrong with it. `count` counts the steps."""
     count[0] += 1
-    if depth > MAX_STEPS or count[0] > 16 * MAX_STEPS:
-        raise _fault(f"more than {MAX_STEPS} steps", "fewer")
+    if depth > MAX_DEPTH:
+        raise _fault(f"steps nested more than {MAX_DEPTH} deep", f"at most {MAX_DEPTH}")
+    if count[0] > MAX_WRITTEN:
+        raise _fault(f"more than {MAX_WRITTEN} steps", f"at most {MAX_WRITTEN}")
     if not isinstance(tree, (tuple, list)) or not tree or not isinstance(tree[0], str):
         raise _fault(f"a {type(tree).__name__}", "a step such as ('exp', x)")
     head, *rest = tree
@@ -96,8 +102,8 @@ class Formula:
         for tree in self.results:
             self._visit(tree)
         self.loads = 1 + max([node[1] for node in self.nodes if node[0] == "load"], default=-1)
-        if len(self.nodes) > 2 * MAX_STEPS:
-            raise _fault(f"{len(self.nodes)} steps", f"at most {2 * MAX_STEPS}")
+        if len(self.nodes) > MAX_STEPS:
+            raise _fault(f"{len(self.nodes)} distinct steps", f"at most {MAX_STEPS}")
         if not self.loads:
             raise _fault("no operand", "at least one ('load', i)")
         self.has_row = ("row",) in self.level

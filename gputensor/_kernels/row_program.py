@@ -25,7 +25,7 @@ class _Text:
     def __init__(self, formula, variant):
         self.formula, self.variant = formula, variant
         self.number = {node: i for i, node in enumerate(formula.nodes)}
-        self.kept = set() if variant["loop"] else self._kept()
+        self.kept = [] if variant["loop"] else self._kept()
         folding = [node for wanted in list(self.phases())[:-1] for node in self.closure(wanted)]
         loads = {node[1] for node in formula.nodes if node[0] == "load"}
         moving = {i for i in loads if variant["modes"][i] != CONSTANT}
@@ -34,16 +34,14 @@ class _Text:
         self.functions = {}
 
     def _kept(self):
-        """The costly steps that more than one phase needs."""
+        """The costly steps that more than one phase needs, in order."""
         uses = {}
         for phase, wanted in enumerate(self.phases()):
             for node in self.closure(wanted):
                 uses.setdefault(node, set()).add(phase)
-        return {
-            node
-            for node, found in uses.items()
-            if len(found) > 1 and node[0] in COSTLY and self.formula.by_column[node]
-        }
+        return [
+            node for node in self.formula.nodes if len(uses.get(node, ())) > 1 and node[0] in COSTLY
+        ]
 
     def phases(self):
         """What each pass over the columns has to know: the folds of a level, then the results."""
@@ -53,12 +51,12 @@ class _Text:
             yield [fold[2] for fold in formula.folds if formula.level[fold] == level]
         yield [tree for tree in formula.results if formula.by_column[tree]]
 
-    def closure(self, wanted):
-        """The steps by column that these need, in order."""
+    def closure(self, wanted, known=frozenset()):
+        """The steps by column that these need beside the known ones, in order."""
         needed, stack = set(), list(wanted)
         while stack:
             node = stack.pop()
-            if node not in needed and self.formula.by_column[node]:
+            if self.formula.by_column[node] and node not in needed and node not in known:
                 needed.add(node)
                 stack.extend(self.formula.parts(node))
         return [node for node in self.formula.nodes if node in needed]
@@ -78,6 +76,7 @@ class _Text:
         return f"((C){value!r})"
 
     def value(self, node, is_truth):
+        """The C++ expression of a known value, as a truth value or as a number."""
         text = self.name(node)
         if self.formula.is_truth(node, self.variant["dtypes"]) == is_truth:
             return text
@@ -132,7 +131,7 @@ class _Text:
     def steps(self, wanted, known):
         """Statements inside EACH that compute what is wanted; adds kept steps to `known`."""
         lines, local = [], set()
-        for node in self._needed(wanted, known):
+        for node in self.closure(wanted, known):
             kind = "bool" if self.formula.is_truth(node, self.variant["dtypes"]) else "C"
             if node in self.kept:
                 lines.append(f"{self.name(node)} = {self.expression(node)};")
@@ -141,16 +140,6 @@ class _Text:
                 lines.append(f"const {kind} n{self.number[node]} = {self.expression(node)};")
         known |= local
         return " ".join(lines)
-
-    def _needed(self, wanted, known):
-        needed, stack = set(), list(wanted)
-        while stack:
-            node = stack.pop()
-            if node in needed or not self.formula.by_column[node] or node in known:
-                continue
-            needed.add(node)
-            stack.extend(self.formula.parts(node))
-        return [node for node in self.formula.nodes if node in needed]
 
     def uniform(self, level):
         """Statements that compute the steps without columns which `level` folds make known."""

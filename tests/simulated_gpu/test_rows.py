@@ -5,6 +5,8 @@ import pytest
 
 import gputensor as gt
 from gputensor import nn
+from gputensor._kernels import calls
+from gputensor._kernels.launch import CallOperand, loaded_programs
 from tests.conformance.nn.test_attention import attention_program
 from tests.support.row_checks import DTYPES, close, row_program
 
@@ -30,3 +32,20 @@ def test_widths(shape, dtype, rng):
 def test_attention(rng):
     for _ in range(8):
         attention_program(rng, "cuda")
+
+
+def test_many_folds_fit_the_memory_of_a_block(rng):
+    # Rows that are neighbours in memory: each fold keeps a value of every thread.
+    values = rng.standard_normal((40, 6))
+    x, out = gt.asarray(values, device="cuda"), gt.zeros((40, 6), dtype="float64", device="cuda")
+    total = ("number", 0.0)
+    for i in range(26):
+        total = ("add", total, ("fold", "max", ("mul", ("load", 0), ("number", 1.0 + i))))
+    given = [CallOperand(one.data_ptr(), "float64", (6, 40), (1, 6)) for one in (out, x)]
+    before = set(loaded_programs(0))
+    calls.make("formula", 0, 0, [[("sub", ("load", 0), total)], 1, *given])
+    (made,) = set(loaded_programs(0)) - before
+    sizes = dict(made.defines)
+    assert sizes["ACROSS"] and sizes["FOLDS"] * sizes["LANES"] * sizes["ROWS"] * 8 <= 48 << 10
+    want = values - sum((values * (1.0 + i)).max(axis=0) for i in range(26))
+    assert np.allclose(out.numpy(), want, rtol=1e-13)

@@ -1,12 +1,11 @@
 # What other rooms may call of _kernels/formulas.
 
 from libc.stdint cimport uint64_t
-from libcpp.string cimport string
-from libcpp.unordered_map cimport unordered_map
 
 from gputensor._arrays cimport Operand
+from gputensor._kernels.launch cimport KernelTable
 
-# A formula along rows (formula.py) and its compiled variants. Made once and kept by its caller.
+# A formula along rows (formula.py) and its compiled variants. Its caller keeps it for good.
 cdef class RowFormula:
     cdef readonly object formula
     cdef readonly int loads
@@ -14,12 +13,12 @@ cdef class RowFormula:
     cdef int folds
     cdef bint has_row               # rows are in the order of their axes
     cdef tuple row_results          # which results have no columns
-    cdef unordered_map[string, void*] kernels   # by variant; borrowed from `owned`
-    cdef list owned
+    cdef KernelTable tables         # by dtypes: the KernelTable of the variants
 
 # Queues the formula on operands of one shape: those that it loads, then its results. The last
 # `row_ndim` axes are the columns, along which a result without columns has extent 1 and stride 0.
 # No operand is a scalar, and the shape has elements. Values are float64 where an operand is, else
 # float32. A result may be an operand with the same layout; the caller avoids any other overlap.
+# Needs no GIL; takes it on a host device and for a variant that is new.
 cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
-                     int row_ndim) except -1
+                     int row_ndim) except -1 nogil

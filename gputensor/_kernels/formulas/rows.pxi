@@ -13,6 +13,7 @@ cdef enum:
     MOST_AXES = 16
     MOST_LANES = 1024
     BLOCK_THREADS = 256
+    SHARED_NBYTES = 48 << 10    # of a block, without asking for more
     MOST_CLUSTER = 8
     HELD = 32                   # elements of a row in the registers of a thread
     # Threads of all rows that keep a GPU of 132 multiprocessors busy.
@@ -33,6 +34,7 @@ cdef extern from "gputensor/_kernels/cuda/row.h" namespace "gputensor" nogil:
     unsigned row_nbytes(int axes)
 
 cdef struct RowVariant:
+    void* formula               # borrowed
     unsigned char[12] dtypes
     unsigned char[12] modes
     int count
@@ -62,7 +64,6 @@ cdef class RowFormula:
         self.results = len(self.row_results)
         self.folds = len(self.formula.folds)
         self.has_row = self.formula.has_row
-        self.owned = []
 
 
 cdef inline int64_t magnitude(int64_t x) noexcept nogil:
@@ -177,12 +178,15 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters,
         variant.loop, variant.cluster, variant.units = 1, 1, <int>most
 
 
-# Lanes across: the threads of a warp have neighbouring rows.
+# Lanes across: the threads of a warp have neighbouring rows. Each fold has memory for all threads.
 cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
                         int folds) noexcept nogil:
     cdef int64_t threads = 1024 if folds <= 4 and not variant.is_double else 256
     cdef int64_t rows = min(32, power_above(parameters.axes[variant.column_axes].size))
-    cdef int64_t lanes = min(threads // rows, power_above(above(parameters.columns, 8)))
+    cdef int64_t lanes
+    while folds * threads * (8 if variant.is_double else 4) > SHARED_NBYTES:
+        threads //= 2
+    lanes = min(threads // rows, power_above(above(parameters.columns, 8)))
     variant.cluster, variant.loop = 1, 0
     while lanes < threads // rows and parameters.rows * lanes < BUSY:
         lanes *= 2
@@ -192,28 +196,12 @@ cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
         variant.loop, variant.units = 1, 4
 
 
-cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
-                     int row_ndim) except -1:
-    cdef RowParameters parameters
-    cdef RowVariant variant
-    cdef int count = formula.loads + formula.results
-    cdef int k, kept_ndim = operands[0].ndim - row_ndim
+# The axes of the operands, and the variant that suits them.
+cdef void choose_variant(RowFormula formula, const Operand* operands, int row_ndim,
+                         bint can_cluster, RowVariant* variant,
+                         RowParameters* parameters) noexcept nogil:
+    cdef int k, count = variant.count, kept_ndim = operands[0].ndim - row_ndim
     cdef int by = 0
-    cdef uint64_t blocks
-    cdef Launch launch
-    memset(&variant, 0, sizeof(variant))
-    variant.count = count
-    for k in range(count):
-        variant.dtypes[k] = operands[k].dtype
-        variant.is_double |= operands[k].dtype == DT_FLOAT64
-    if device_kind(device) == DEVICE_HOST:
-        return host_call(device, stream, FORMULA_CALL, (
-            formula.formula.results, row_ndim,
-            *[call_argument(device, &operands[k]) for k in range(formula.loads, count)],
-            *[call_argument(device, &operands[k]) for k in range(formula.loads)]))
-    memset(&parameters, 0, sizeof(parameters))
-    for k in range(count):
-        parameters.operands[k] = operands[k].ptr
     variant.column_axes = merge_axes(count, operands, kept_ndim, operands[0].ndim, by,
                                      parameters.axes)
     parameters.columns = product(parameters.axes, variant.column_axes)
@@ -230,16 +218,36 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
         variant.kept_axes > 0 and parameters.columns > 1
         and parameters.axes[variant.column_axes].strides[by] == 1
         and parameters.axes[0].strides[by] != 1)
-    choose_modes(&variant, formula.loads, &parameters)
+    choose_modes(variant, formula.loads, parameters)
     if variant.across:
-        choose_across(&variant, &parameters, formula.folds)
+        choose_across(variant, parameters, formula.folds)
     else:
-        choose_along(&variant, &parameters, device_facts(device).can_cluster)
+        choose_along(variant, parameters, can_cluster)
     variant.full = not variant.loop and parameters.columns == (
         <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)
+
+
+cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* operands,
+                     int row_ndim) except -1 nogil:
+    cdef RowParameters parameters
+    cdef RowVariant variant
+    cdef int k
+    cdef int64_t blocks
+    cdef Launch launch
+    if device_kind(device) == DEVICE_HOST:
+        return formula_on_host(formula, device, stream, operands, row_ndim)
+    memset(&variant, 0, sizeof(variant))
+    memset(&parameters, 0, sizeof(parameters))
+    variant.formula, variant.count = <void*>formula, formula.loads + formula.results
+    for k in range(variant.count):
+        parameters.operands[k] = operands[k].ptr
+        variant.dtypes[k] = operands[k].dtype
+        variant.is_double |= operands[k].dtype == DT_FLOAT64
+    choose_variant(formula, operands, row_ndim, known_facts(device).can_cluster, &variant,
+                   &parameters)
     blocks = above(parameters.rows, variant.rows) * variant.cluster
     if blocks > 0x7fffffff:
-        raise ValueError(f"formula: got {parameters.rows} rows; expected fewer than 2**31")
+        raise_for_rows(parameters.rows)
     launch_init(&launch, device, stream, <uint32_t>blocks,
                 variant.rows if variant.across else variant.lanes, &parameters,
                 row_nbytes(variant.column_axes + variant.kept_axes))
@@ -247,16 +255,56 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     return launch_kernel(variant_kernel(formula, &variant), &launch)
 
 
-cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except NULL:
-    cdef string key = string(<const char*>variant, sizeof(RowVariant))
-    found = formula.kernels.find(key)
-    cdef Kernel kernel
-    if found != formula.kernels.end():
-        return dereference(found).second
-    kernel = Kernel(row_program.program(formula.formula, described(variant)))
-    formula.owned.append(kernel)
-    formula.kernels[key] = <void*>kernel
-    return <void*>kernel
+cdef int formula_on_host(RowFormula formula, int device, uint64_t stream, Operand* operands,
+                         int row_ndim) except -1 with gil:
+    cdef int k, count = formula.loads + formula.results
+    return host_call(device, stream, FORMULA_CALL, (
+        formula.formula.results, row_ndim,
+        *[call_argument(device, &operands[k]) for k in range(formula.loads, count)],
+        *[call_argument(device, &operands[k]) for k in range(formula.loads)]))
+
+
+cdef int raise_for_rows(int64_t rows) except -1 with gil:
+    raise argument_error(ValueError, "formula: rows", rows, "fewer than 2**31 blocks of them")
+
+
+cdef inline int log_of(int power) noexcept nogil:
+    cdef int bits = 0
+    while power > 1 << bits:
+        bits += 1
+    return bits
+
+
+# Two integers tell the variants of a formula apart: its dtypes, and all the rest.
+cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except NULL nogil:
+    cdef uint64_t dtypes = 0, key = 0
+    cdef int k
+    cdef void* table
+    for k in range(variant.count):
+        dtypes = dtypes << 5 | variant.dtypes[k]
+        key = key << 2 | variant.modes[k]
+    key = (key << 6 | variant.units) << 2 | log_of(variant.vector)
+    key = (key << 4 | log_of(variant.lanes)) << 4 | log_of(variant.rows)
+    key = (key << 2 | log_of(variant.cluster)) << 1 | variant.across
+    key = (key << 1 | variant.loop) << 1 | variant.full
+    key = (key << 5 | variant.column_axes) << 5 | variant.kept_axes
+    table = formula.tables.find(dtypes)
+    if table == NULL:
+        table = add_table(formula, dtypes)
+    return kernel_of(<KernelTable*>table, key, variant_program, variant)
+
+
+cdef void* add_table(RowFormula formula, uint64_t dtypes) noexcept with gil:
+    cdef void* found = formula.tables.find(dtypes)
+    if found == NULL:           # otherwise another thread was quicker
+        found = new KernelTable()
+        formula.tables.insert(dtypes, found)
+    return found
+
+
+cdef object variant_program(const void* variant):
+    cdef RowFormula formula = <RowFormula>(<const RowVariant*>variant).formula
+    return row_program.program(formula.formula, described(<const RowVariant*>variant))
 
 
 cdef dict described(const RowVariant* variant):
