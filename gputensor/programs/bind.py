@@ -165,6 +165,9 @@ class _Binder:
         self.plan = planned
         self.binding = Binding(function, sizes, planned)
         self.places = {}  # number of a root value -> Place
+        self.roots = []  # number of each value's first version
+        for number, value in enumerate(function.values):
+            self.roots.append(number if value.base is None else self.roots[value.base])
 
     def bind(self):
         binding, function = self.binding, self.function
@@ -190,22 +193,16 @@ class _Binder:
     def _evaluate(self, integer):
         return dims.evaluate(integer, self.sizes)
 
-    def _root(self, number):
-        values = self.function.values
-        while values[number].base is not None:
-            number = values[number].base
-        return number
-
     def _nbytes(self, number):
-        return self._evaluate(self.function.values[self._root(number)].nbytes)
+        return self._evaluate(self.function.values[self.roots[number]].nbytes)
 
     def _piece(self, kind, name, nbytes, number):
-        self.places[self._root(number)] = Place(len(self.binding.pieces), 0, nbytes)
+        self.places[self.roots[number]] = Place(len(self.binding.pieces), 0, nbytes)
         self.binding.pieces.append(Piece(kind, name, nbytes))
 
     def _place(self, operand, line):
         """Where an operand lies: piece, offset in bytes, (dtype, shape, strides)."""
-        place = self.places[self._root(operand.value)]
+        place = self.places[self.roots[operand.value]]
         shape = tuple(self._evaluate(extent) for extent in operand.shape)
         strides = tuple(self._evaluate(stride) for stride in operand.strides)
         offset = self._evaluate(operand.offset)
@@ -239,7 +236,7 @@ class _Binder:
         count = len(call.writes)
         row.check(attributes, specs[:count], specs[count:])
         for operand in call.writes:
-            piece = self.binding.pieces[self.places[self._root(operand.value)].piece]
+            piece = self.binding.pieces[self.places[self.roots[operand.value]].piece]
             if piece.kind == "state":
                 self.binding.written.add(piece.name)
         is_empty = bool(count) and all(0 in shape for _dtype, shape in specs[:count])

@@ -16,7 +16,7 @@ from gputensor.programs.weights import check_memory, load
 from gputensor.streams import Device
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, from_dlpack
-from gputensor.tensor.manipulation import zeros
+from gputensor.tensor.manipulation import empty
 
 __all__ = ["Program", "load_program"]
 
@@ -90,15 +90,6 @@ class Program(Caller):
 
     # ---- calls
 
-    @property
-    def only(self):
-        """The name of the only function; TypeError when there are several."""
-        if len(self.functions) != 1:
-            got = Described("a call of the program itself")
-            rule = f"one of its functions: {', '.join(self.functions)}"
-            raise argument_error(TypeError, "program", got, rule)
-        return next(iter(self.functions))
-
     def __getattr__(self, name):
         functions = self.__dict__.get("functions", {})
         if name not in functions:
@@ -126,12 +117,10 @@ class Program(Caller):
     def first_state(self, name, tensor):
         """Write the first value of a state into `tensor`, or into a new one, and return it."""
         dtype, shape = self.data.states[name]
+        given = self.data.weights.get(f"state.{name}")
         if tensor is None:
-            tensor = zeros(shape, dtype=dtype, device=self.device)
-        elif f"state.{name}" not in self.data.weights:
-            tensor[...] = 0
-        if f"state.{name}" in self.data.weights:
-            tensor[...] = asarray(self.data.weights[f"state.{name}"].source, device=self.device)
+            tensor = empty(shape, dtype=dtype, device=self.device)
+        tensor[...] = 0 if given is None else asarray(given.source, device=self.device)
         return tensor
 
     def state_tree(self, states):
@@ -205,15 +194,23 @@ class Program(Caller):
         function = self.functions[name]
         sizes = match_sizes(function, shapes)
         key = (name, *sizes.items())
-        with self._lock:
-            found = self._bindings.get(key)
-            if found is None:
-                found = self._bindings[key] = bind(function, sizes)
-                if self.device_number >= 0:
-                    found.graph = WITH_CONDITIONS if found.has_conditions else "none so far"
-                    if not found.has_conditions and found.call_count > MOST_NODES:
-                        found.graph = WITH_MANY_CALLS
-                    found.is_by_calls = found.graph != "none so far"
+        found = self._bindings.get(key)
+        if found is None:
+            with self._lock:
+                found = self._bindings.get(key)
+                if found is None:
+                    found = self._bindings[key] = self._bound(function, sizes)
+        return found
+
+    def _bound(self, function, sizes):
+        """A new Binding, and whether it is launched call by call."""
+        found = bind(function, sizes)
+        if self.device_number >= 0:
+            has_many = not found.has_conditions and found.call_count > MOST_NODES
+            found.is_by_calls = found.has_conditions or has_many
+            found.graph = WITH_MANY_CALLS if has_many else "none so far"
+            if found.has_conditions:
+                found.graph = WITH_CONDITIONS
         return found
 
     def result(self, name, outputs):

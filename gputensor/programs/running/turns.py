@@ -6,10 +6,12 @@ and a spare copy of it, so that the last turn writes the results where that can 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 __all__ = ["Turns"]
 
 
-class Turns:
+class Turns(ABC):
     """One call of control flow. A device says how it runs regions and reads words.
 
     Parameters
@@ -34,20 +36,21 @@ class Turns:
 
     # ---- what a device does
 
+    @abstractmethod
     def run_region(self, number, binding, addresses):
         """Run a region at the addresses of its pieces."""
-        raise NotImplementedError
 
+    @abstractmethod
     def read_flag(self, address):
         """Return the bool at an address, after the work so far."""
-        raise NotImplementedError
 
+    @abstractmethod
     def write_index(self, value):
         """Write the index of a turn."""
-        raise NotImplementedError
 
+    @abstractmethod
     def copy_bytes(self, target, source, nbytes):
-        raise NotImplementedError
+        """Copy bytes between addresses that do not overlap."""
 
     # ---- what the calls mean
 

@@ -7,7 +7,7 @@ cdef class Caller:
     Attributes
     ----------
     only_name : str or None
-        The only function.
+        The only function; None: there are several.
     has_state : bool
         The program cannot be called without a session.
     free : list of Session
@@ -36,7 +36,14 @@ cdef class Caller:
                 self.free.append(session)
 
     def __call__(self, *args, **kwargs):
-        return self.call(self.only_name or self.only, args, kwargs)
+        return self.call(self.only(), args, kwargs)
+
+    cdef str only(self):
+        """The name of the only function; TypeError where there are several."""
+        if self.only_name is None:
+            raise argument_error(TypeError, "program", Described("a call of the program itself"),
+                                 f"one of its functions: {', '.join(self.functions)}")
+        return self.only_name
 
     cdef Session borrow(self):
         """The session that worked last on the current stream, or any, or a new one."""

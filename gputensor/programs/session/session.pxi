@@ -114,8 +114,7 @@ cdef class Session:
         The session's own, to be read and written.
     """
 
-    cdef readonly object program
-    cdef str only_name
+    cdef readonly Caller program
     cdef int device
     cdef dict weights
     cdef dict states
@@ -126,9 +125,8 @@ cdef class Session:
     cdef bint is_closed
     cdef object __weakref__
 
-    def __init__(self, program, dict states):
+    def __cinit__(self, Caller program not None, dict states not None):
         self.program = program
-        self.only_name = program.only_name
         self.device = program.device_number
         self.weights = program.weights
         self.states = states
@@ -150,17 +148,17 @@ cdef class Session:
         if self.is_busy:
             raise RuntimeError("session: got a second call during a call; expected one thread at a "
                                "time, or a session for each")
-        run = self.runs.get(name)
-        if run is None:
-            run = self.runs[name] = Run(self.program, name)
-        self.is_busy = True
+        self.is_busy = True  # at once: what follows may run Python code, and so other threads
         try:
+            run = self.runs.get(name)
+            if run is None:
+                run = self.runs[name] = Run(self.program, name)
             return run.call(self, args, kwargs)
         finally:
             self.is_busy = False
 
     def __call__(self, *args, **kwargs):
-        return self.call(self.only_name or self.program.only, args, kwargs)
+        return self.call(self.program.only(), args, kwargs)
 
     def __getattr__(self, str name):
         if name not in self.program.functions:
@@ -173,10 +171,12 @@ cdef class Session:
 
     @property
     def state(self):
+        self.check_open()
         return self.program.state_tree(self.states)
 
     def reset(self):
         """Give the state its first values: zeros, or those that the program was made with."""
+        self.check_open()
         for name, tensor in self.states.items():
             self.program.first_state(name, tensor)
 

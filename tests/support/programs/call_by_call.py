@@ -12,6 +12,7 @@ from gputensor._kernels.calls import CALLS, make
 from gputensor._kernels.launch import CallOperand
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Number, Operand
+from tests.support.programs.interpreter import root_of
 
 POISON = 0xCB
 
@@ -106,9 +107,7 @@ class _Frame:
                 self.addresses[number] = address_of(self.interpreter.states[value.name])
 
     def root(self, number):
-        while self.function.values[number].base is not None:
-            number = self.function.values[number].base
-        return number
+        return root_of(self.function, number)
 
     def address(self, number):
         """Where a value is; a temporary that is written first gets its memory here."""

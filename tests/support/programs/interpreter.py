@@ -44,6 +44,13 @@ PLAIN = {
 }
 
 
+def root_of(function, number):
+    """The number of the first version of a value."""
+    while function.values[number].base is not None:
+        number = function.values[number].base
+    return number
+
+
 class Memory:
     """Bytes of the values of one function."""
 
@@ -54,13 +61,8 @@ class Memory:
         if plan is not None and arena is None:
             self.arena = np.full(plan.nbytes, POISON, np.uint8)
 
-    def root(self, number):
-        while self.function.values[number].base is not None:
-            number = self.function.values[number].base
-        return number
-
     def block(self, number):
-        root = self.root(number)
+        root = root_of(self.function, number)
         if root not in self.blocks:
             nbytes = evaluate(self.function.values[root].nbytes, self.sizes)
             if self.plan is not None and root in self.plan.offsets:
