@@ -84,7 +84,7 @@ _LATE = {
     "gputensor.tensor.manipulation.axis_methods": "permute",
     "gputensor.tensor.manipulation.closeness": "allclose array_equal array_equiv isclose",
     "gputensor.tensor.manipulation.composed": "copysign hypot logaddexp signbit",
-    "gputensor.tensor.manipulation.diagonals": "diag diagflat diagonal fill_diagonal trace tri",
+    "gputensor.tensor.manipulation.diagonals": "diag diagflat diagonal fill_diagonal tri",
     "gputensor.tensor.manipulation.differences": "diff ediff1d gradient trapezoid",
     "gputensor.tensor.manipulation.joining": (
         "append column_stack concat dstack hstack meshgrid repeat roll stack tile unstack vstack"
@@ -107,6 +107,7 @@ _LATE = {
         "average corrcoef cov nanargmax nanargmin nanmax nanmean nanmin nanprod nanstd nansum "
         "nanvar ptp"
     ),
+    "gputensor.traces": "trace",
 }
 _MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs")
 # Further names of the functions above that no method has.

@@ -238,7 +238,6 @@ from gputensor.tensor.manipulation.diagonals import diag as diag
 from gputensor.tensor.manipulation.diagonals import diagflat as diagflat
 from gputensor.tensor.manipulation.diagonals import diagonal as diagonal
 from gputensor.tensor.manipulation.diagonals import fill_diagonal as fill_diagonal
-from gputensor.tensor.manipulation.diagonals import trace as trace
 from gputensor.tensor.manipulation.diagonals import tri as tri
 from gputensor.tensor.manipulation.differences import diff as diff
 from gputensor.tensor.manipulation.differences import ediff1d as ediff1d
@@ -333,6 +332,7 @@ from gputensor.tensor.statistics import nanstd as nanstd
 from gputensor.tensor.statistics import nansum as nansum
 from gputensor.tensor.statistics import nanvar as nanvar
 from gputensor.tensor.statistics import ptp as ptp
+from gputensor.traces import trace as trace
 
 e: float
 inf: float

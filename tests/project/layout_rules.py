@@ -21,7 +21,7 @@ LAYERS = (
     ("tensor",),
     ("nn", "random", "linalg", "fft"),
     ("programs", "importers"),
-    ("memory", "device", "graphs"),
+    ("memory", "device", "graphs", "traces"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -53,6 +53,7 @@ LATE = {
     "gputensor/cli/operations.py": 1,
     "gputensor/cli/run.py": 7,
     "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
+    "gputensor/traces.py": 1,  # programs, where a function is traced
 }
 MAX_FILES = 25
 MAX_PARAMETERS = 7

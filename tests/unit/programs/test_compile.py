@@ -212,3 +212,17 @@ def test_a_program_opens_only_where_the_facts_hold():
     data.functions["model"].facts["is_available"] = True
     with pytest.raises(ProgramError, match="is_available: got False; expected True, which 'model'"):
         Program(data, -1)
+
+
+def test_trace_is_of_a_function_or_of_a_matrix():
+    function = gt.trace(lambda x, *, weights: x @ weights["w"], gt.spec((2, 3)),
+                        weights={"w": gt.spec((3, 4))}, target="host")  # fmt: skip
+    assert [call.name for call in function.calls] == ["product"]
+    assert str(function).startswith("func @main(x: f32[2,3])")
+    x = gt.asarray([[1, 2, 4], [8, 16, 32]], device="host")
+    assert gt.trace(x).item() == 17 and gt.trace(x, 1).item() == 34
+    assert gt.trace(x.T, offset=-1, dtype=gt.float32).dtype == gt.float32
+    traced = gt.compile(lambda x: gt.trace(x), gt.spec((3, 3)), target="host")
+    assert traced(gt.eye(3, device="host")).item() == 3
+    with pytest.raises(TypeError, match="trace: argument: got int; expected a Tensor"):
+        gt.trace(3)

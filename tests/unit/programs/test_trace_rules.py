@@ -413,9 +413,7 @@ def test_a_trace_belongs_to_its_thread_and_does_not_nest():
 
     with pytest.raises(TraceError, match="in another thread"):
         traced(elsewhere, gt.spec((2,)))
-    refused(
-        "a trace inside", lambda x: gt.programs.trace(lambda y: y, gt.spec((2,))), gt.spec((2,))
-    )
+    refused("a trace inside", lambda x: gt.trace(lambda y: y, gt.spec((2,))), gt.spec((2,)))
 
 
 def test_other_threads_compute_meanwhile():

@@ -1,0 +1,62 @@
+"""`gt.trace`: of a matrix the sum of its diagonal, of a function the calls that it makes.
+
+The array library and the programs both have a `trace`; what comes first says which one is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.manipulation.diagonals import trace as _of_matrix
+
+__all__ = ["trace"]
+
+
+@overload
+def trace(
+    x: Tensor,
+    /,
+    offset: int = 0,
+    axis1: int = 0,
+    axis2: int = 1,
+    dtype: Any = None,
+    out: Tensor | None = None,
+) -> Tensor: ...
+@overload
+def trace(
+    fn: Callable[..., Any],
+    /,
+    *specs: Any,
+    weights: Any = None,
+    state: Any = None,
+    target: Any = None,
+    **named: Any,
+) -> Any: ...
+def trace(x: Any, /, *arguments: Any, **named: Any) -> Any:
+    """Return the sum over the diagonal of two axes, or a function as it is traced.
+
+    Of a tensor: ``trace(x, offset=0, axis1=0, axis2=1, dtype=None, out=None)``, as in NumPy; see
+    :func:`diagonal` and :func:`sum`. Of a callable: ``trace(fn, *specs, weights=None, state=None,
+    target=None, **named)``, with the arguments of :func:`compile`; printing the result shows the
+    calls of the function before any pass.
+
+    Parameters
+    ----------
+    x : Tensor or callable
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> gt.trace(gt.asarray([[1, 2], [3, 4]], device="host")).item()
+    5
+    >>> print(gt.trace(lambda x: x + 1, gt.spec((3,)), target="host"))  # doctest: +ELLIPSIS
+    func @main(x: f32[3])  -> f32[3]
+      ...
+    """
+    if type(x) is not Tensor and callable(x):
+        from gputensor.programs import trace as of_function  # a module that few programs need
+
+        return of_function(x, *arguments, **named)
+    return _of_matrix(x, *arguments, **named)
