@@ -37,8 +37,8 @@ _NAMES = {
     ),
     "gputensor._arrays.promotion": "can_cast result_type",
     "gputensor.errors": (
-        "DeviceError DriverError GpuTensorError OutOfMemoryError ProgramError ProgramFileError "
-        "TraceError"
+        "DeviceError DriverError GpuTensorError ModelError OutOfMemoryError ProgramError "
+        "ProgramFileError TraceError"
     ),
     "gputensor.streams": (
         "Device Event ExternalStream Stream current_stream default_stream ordering set_stream "
@@ -66,6 +66,7 @@ _LATE = {
         "can_device_access_peer current_device device_count get_device_capability get_device_name "
         "get_device_properties is_available is_bf16_supported"
     ),
+    "gputensor.importers.onnx_model": "load_onnx",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
         "group_norm layer_norm log_softmax logsumexp rms_norm scaled_dot_product_attention softmax"

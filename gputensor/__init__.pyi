@@ -39,10 +39,12 @@ from gputensor.device import is_bf16_supported as is_bf16_supported
 from gputensor.errors import DeviceError as DeviceError
 from gputensor.errors import DriverError as DriverError
 from gputensor.errors import GpuTensorError as GpuTensorError
+from gputensor.errors import ModelError as ModelError
 from gputensor.errors import OutOfMemoryError as OutOfMemoryError
 from gputensor.errors import ProgramError as ProgramError
 from gputensor.errors import ProgramFileError as ProgramFileError
 from gputensor.errors import TraceError as TraceError
+from gputensor.importers.onnx_model import load_onnx as load_onnx
 from gputensor.linalg.norms import norm as norm
 from gputensor.nn import group_norm as group_norm
 from gputensor.nn import layer_norm as layer_norm

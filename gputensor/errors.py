@@ -11,6 +11,7 @@ __all__ = [
     "DeviceError",
     "DriverError",
     "GpuTensorError",
+    "ModelError",
     "OutOfMemoryError",
     "ProgramError",
     "ProgramFileError",
@@ -150,6 +151,10 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
         self.facts = dict(facts or {})
         self.option = option
         self.call_sites = list(call_sites)
+
+
+class ModelError(GpuTensorError, ValueError):
+    """A model file is damaged, or needs what the library lacks; the message names the node."""
 
 
 class ProgramError(GpuTensorError, ValueError):

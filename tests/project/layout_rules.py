@@ -20,7 +20,8 @@ LAYERS = (
     ("_engines",),
     ("tensor",),
     ("nn", "random", "linalg", "fft"),
-    ("programs", "importers"),
+    ("programs",),
+    ("importers",),
     ("memory", "device", "graphs", "traces"),
     ("cli",),
     ("__init__", "__main__"),
@@ -30,10 +31,12 @@ RANK = {name: rank for rank, names in enumerate(LAYERS) for name in names}
 EXCEPTIONS = {
     # The array API standard has every array name the namespace that it belongs to.
     ("gputensor/tensor/interop/array_api.py", "gputensor"),
+    # An importer calls what users call, by the same names.
+    ("gputensor/importers/public_functions.py", "gputensor"),
 }
 PACKAGES = (
     "_driver", "_arrays", "_alloc", "streams", "_kernels", "blas", "_engines", "tensor", "programs",
-    "cli",
+    "importers", "cli",
 )  # fmt: skip
 CODE = (".py", ".pyx", ".pxd", ".pxi", ".pyi", ".h", ".cpp", ".cu", ".cuh")
 TEXT = (*CODE, ".md", ".toml", ".txt", ".cfg", ".yml", ".in", ".json")

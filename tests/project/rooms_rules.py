@@ -38,6 +38,12 @@ ROOMS = {
         "statistics", "scans", "sorting", "histograms", "printing", "placement", "methods",
         "operators", "__init__",
     ),
+    "importers": (
+        "public_functions", "onnx_values", "onnx_registry", "onnx_file", "onnx_types", "onnx_graph",
+        "onnx_math", "onnx_reduction", "onnx_shape", "onnx_indexing", "onnx_neural",
+        "onnx_convolution", "onnx_quantized", "onnx_recurrent", "onnx_resize", "onnx_signal",
+        "onnx_random", "onnx_control", "onnx_model", "aten_operators", "torch_export", "__init__",
+    ),
 }  # fmt: skip
 # Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.
 LATE = {

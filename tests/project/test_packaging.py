@@ -42,7 +42,7 @@ def test_makefile_and_metadata_name_the_same_build_needs():
     assert re.findall(r'"([^"]+)"', needs) == listed("requires")
 
 
-@pytest.mark.parametrize("extra", ["cuda12", "cuda13", "test", "docs"])
+@pytest.mark.parametrize("extra", ["cuda12", "cuda13", "onnx", "test", "docs"])
 def test_every_dependency_has_its_reason_in_the_docs(extra):
     reasons = (ROOT / "docs" / "dependencies.md").read_text()
     for requirement in [*listed(extra), *listed("dependencies"), *listed("requires")]:
@@ -57,7 +57,7 @@ import importlib.abc
 class Nothing(importlib.abc.MetaPathFinder):
     def find_spec(self, name, path, target=None):
         if name.split('.')[0] in {'cupy', 'cuda', 'torch', 'sklearn', 'opt_einsum', 'pynvml',
-                                  'scipy', 'safetensors', 'hypothesis', 'pytest', 'Cython'}:
+                                  'scipy', 'safetensors', 'onnx', 'hypothesis', 'pytest', 'Cython'}:
             raise ImportError(name)
 sys.meta_path.insert(0, Nothing())
 import gputensor as gt

@@ -1,0 +1,122 @@
+"""Reads an ONNX file that a stranger may have written: bytes, external data, and what must hold.
+
+Nothing in the file is believed: lengths are compared before memory is taken, and external data lies
+inside the folder of the model. Each fault is a ModelError of one line.
+"""
+
+import math
+import os
+from pathlib import Path
+
+import numpy as np
+
+from gputensor.errors import Described, ModelError, argument_error
+from gputensor.importers.onnx_values import numpy_dtype
+
+try:
+    import onnx
+    from google.protobuf.message import DecodeError
+except ImportError as _error:
+    raise ImportError(
+        f"load_onnx: needs the package onnx: pip install 'gputensor[onnx]' ({_error})"
+    ) from _error
+
+__all__ = ["array_of", "onnx", "read_model"]
+
+MOST_BYTES = 1 << 31  # protobuf's own limit
+MOST_ELEMENTS = 1 << 40
+_PACKED = {"uint4": 2, "int4": 2, "float4_e2m1fn": 2, "uint2": 4, "int2": 4}
+_EXTERNAL = 1  # TensorProto.EXTERNAL
+
+
+def read_model(path):
+    """Return (ModelProto, folder) of a file."""
+    path = Path(path)
+    name = path.name
+    try:
+        size = path.stat().st_size
+        if size >= MOST_BYTES:
+            rule = "less than 2 GiB (larger models keep weights in files beside them)"
+            raise argument_error(ModelError, name, Described(f"{size} bytes"), rule)
+        data = path.read_bytes()
+    except OSError as error:
+        got = Described(error.strerror or str(error))
+        raise argument_error(ModelError, str(path), got, "an ONNX file") from None
+    model = onnx.ModelProto()
+    try:
+        model.ParseFromString(data)
+    except (DecodeError, ValueError, RuntimeError):
+        got = Described("bytes that are no ONNX model")
+        raise argument_error(ModelError, name, got, "an ONNX file") from None
+    if not model.HasField("graph") or not model.opset_import:
+        got = Described("a file without a graph or without operator sets")
+        raise argument_error(ModelError, name, got, "an ONNX model")
+    return model, path.resolve().parent
+
+
+def array_of(proto, folder=None):
+    """Return a TensorProto as a NumPy array; external data is mapped, not read."""
+    name = proto.name or "constant"
+    dtype, shape = numpy_dtype(proto.data_type), tuple(proto.dims)
+    if any(extent < 0 for extent in shape) or math.prod(shape) > MOST_ELEMENTS:
+        raise argument_error(ModelError, name, shape, "extents of a tensor that can exist")
+    count = math.prod(shape)
+    nbytes = -(-count // _PACKED[dtype.name]) if dtype.name in _PACKED else count * dtype.itemsize
+    if proto.data_location == _EXTERNAL:
+        if dtype.name in _PACKED or dtype.kind == "O":
+            got = Described(f"external data of {dtype.name}")
+            raise argument_error(ModelError, name, got, "an element type of whole bytes")
+        return _external(proto, name, dtype, shape, nbytes, folder)
+    if proto.HasField("raw_data"):
+        if len(proto.raw_data) != nbytes:
+            got = Described(f"{len(proto.raw_data)} bytes")
+            raise argument_error(ModelError, name, got, f"{nbytes} for {dtype.name}{list(shape)}")
+        if dtype.name not in _PACKED and dtype.kind != "O":
+            return np.frombuffer(proto.raw_data, dtype.newbyteorder("<")).reshape(shape)
+    else:
+        held = max(len(getattr(proto, field)) for field in _FIELDS)
+        if held < count // 4 or held > 2 * count:
+            got = Described(f"{held} elements")
+            raise argument_error(ModelError, name, got, f"{count} for {dtype.name}{list(shape)}")
+    try:
+        return onnx.numpy_helper.to_array(proto)
+    except (TypeError, ValueError) as error:
+        got = Described(str(error).splitlines()[0])
+        raise argument_error(ModelError, name, got, f"data for {dtype.name}{list(shape)}") from None
+
+
+_FIELDS = (
+    "float_data", "int32_data", "int64_data", "double_data", "uint64_data", "string_data",
+)  # fmt: skip
+
+
+def _external(proto, name, dtype, shape, nbytes, folder):
+    facts = {entry.key: entry.value for entry in proto.external_data}
+    location = facts.get("location", "")
+    path = _inside(name, location, folder)
+    try:
+        offset, length = int(facts.get("offset", 0)), int(facts.get("length", nbytes))
+    except ValueError:
+        got = Described("an offset or a length that is no number")
+        raise argument_error(ModelError, name, got, "external data") from None
+    size = path.stat().st_size
+    if length != nbytes or offset < 0 or offset + nbytes > size:
+        got = Described(f"bytes {offset} to {offset + length} of the {size} in {location}")
+        raise argument_error(ModelError, name, got, f"{nbytes} for {dtype.name}{list(shape)}")
+    if not nbytes:
+        return np.zeros(shape, dtype)
+    mapped = np.memmap(path, np.uint8, "r", offset, (nbytes,))
+    if offset % dtype.itemsize:
+        mapped = np.array(mapped)
+    return np.asarray(mapped).view(dtype).reshape(shape)
+
+
+def _inside(name, location, folder):
+    """The file of external data; it lies inside the folder of the model, links resolved."""
+    rule = "a file inside the folder of the model"
+    if folder is None or not location or os.path.isabs(location) or "\0" in location:
+        raise argument_error(ModelError, name, location, rule)
+    path = (Path(folder) / location).resolve()
+    if Path(folder) not in path.parents or not path.is_file():
+        raise argument_error(ModelError, name, location, rule)
+    return path

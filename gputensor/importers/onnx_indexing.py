@@ -1,0 +1,201 @@
+"""ONNX operators that pick elements by position, write to positions, or find positions."""
+
+import numpy as np
+
+from gputensor.errors import Described, argument_error
+from gputensor.importers.onnx_registry import operator
+from gputensor.importers.onnx_values import Missing, is_known, namespace, number, tensor
+from gputensor.importers.public_functions import gt
+
+__all__ = []
+
+
+def _on(x, indices):
+    """Both on one device; indices as int64, negative ones from the end untouched."""
+    device = x.device if not is_known(x) else getattr(indices, "device", None)
+    return tensor(x, device), tensor(indices, device)
+
+
+@operator("Gather", folds=True)
+def gather(x, indices, *, axis):
+    if namespace(x, indices) is np:
+        return np.asarray(np.take(x, indices, axis))
+    if is_known(indices) and indices.size == 1 and not is_known(x):
+        key = [slice(None)] * x.ndim
+        place = number(indices)
+        key[axis] = place if indices.ndim == 0 else slice(place, place + 1 or None)
+        found = x[tuple(key)]
+        if indices.ndim < 2:
+            return found
+    x, indices = _on(x, indices)
+    return gt.take(x, _wrapped(indices, x.shape[axis]), axis)
+
+
+def _wrapped(indices, extent):
+    """Indices from 0 on."""
+    return gt.where(gt.less(indices, 0), indices + extent, indices)
+
+
+@operator("GatherElements")
+def gather_elements(x, indices, *, axis):
+    return gt.gather(x, axis % x.ndim, _wrapped(indices, x.shape[axis]))
+
+
+@operator("GatherND")
+def gather_nd(x, indices, *, batch_dims=0):
+    return x[_places(x, indices, batch_dims)]
+
+
+def _places(x, indices, batch_dims=0):
+    """A key of index tensors for rows of positions."""
+    count = indices.shape[-1]
+    key = []
+    for i in range(batch_dims):
+        places = np.arange(x.shape[i]).reshape(
+            [-1 if j == i else 1 for j in range(indices.ndim - 1)]
+        )
+        key.append(gt.asarray(places, device=x.device))
+    for i in range(count):
+        key.append(_wrapped(indices[..., i], x.shape[batch_dims + i]))
+    return tuple(key)
+
+
+_COMBINED = {"add": gt.add, "mul": gt.multiply, "max": gt.maximum, "min": gt.minimum}
+
+
+@operator("Scatter ScatterElements")
+def scatter_elements(x, indices, updates, *, axis, reduction="none"):
+    axis, indices = axis % x.ndim, _wrapped(indices, x.shape[axis])
+    if reduction == "none":
+        return gt.scatter(x, axis, indices, updates)
+    places = [
+        gt.reshape(gt.arange(extent, device=x.device), [-1 if j == i else 1 for j in range(x.ndim)])
+        for i, extent in enumerate(indices.shape)
+    ]
+    places[axis] = indices
+    return _combined(x, tuple(places), indices.shape, updates, reduction)
+
+
+@operator("ScatterND")
+def scatter_nd(x, indices, updates, *, reduction="none"):
+    key = _places(x, indices)
+    if reduction != "none":
+        return _combined(x, key, indices.shape[:-1], updates, reduction)
+    result = gt.copy(x)
+    result[key] = updates
+    return result
+
+
+def _combined(x, key, shape, updates, reduction):
+    """Write updates one position after the other, since positions may be equal."""
+    function, result = _COMBINED[reduction], gt.copy(x)
+    count = int(np.prod(shape))
+    if count > 4096:
+        got = Described(f"{count} positions with reduction {reduction!r}")
+        raise argument_error(Missing, "Scatter", got, "at most 4096 positions")
+    flat = [gt.reshape(gt.broadcast_to(one, shape), -1) for one in key]
+    updates = gt.reshape(updates, (count, *updates.shape[len(shape) :]))
+    for i in range(count):
+        at = tuple(one[i : i + 1] for one in flat)
+        result[at] = function(result[at], updates[i : i + 1])
+    return result
+
+
+@operator("OneHot", known=(1,))
+def one_hot(indices, depth, values, *, axis):
+    count = int(number(depth))
+    axis = axis if axis >= 0 else axis + indices.ndim + 1
+    places = gt.arange(count, dtype="int64", device=indices.device)
+    places = gt.reshape(places, [-1 if i == axis else 1 for i in range(indices.ndim + 1)])
+    places_of = gt.expand_dims(_wrapped(indices.astype("int64"), count), axis)
+    return gt.where(gt.equal(places, places_of), values[1], values[0])
+
+
+@operator("NonZero", folds=True)
+def non_zero(x):
+    if is_known(x):
+        return np.stack(np.nonzero(x)).astype(np.int64)
+    found = gt.nonzero(x)
+    return gt.stack(found, 0)
+
+
+@operator("Compress")
+def compress(x, condition, *, axis):
+    if axis is None:
+        x, axis = gt.reshape(x, -1), 0
+    key = [slice(None)] * x.ndim
+    key[axis] = slice(condition.shape[0])
+    return gt.compress(condition, x[tuple(key)], axis)
+
+
+@operator("Unique", known=(0,))
+def unique(x, *, axis, sorted):
+    flat = x.reshape(-1) if axis is None else x
+    values, first, inverse, counts = np.unique(
+        flat, return_index=True, return_inverse=True, return_counts=True, axis=axis
+    )
+    inverse = inverse.reshape(-1)
+    if not sorted:
+        order = np.argsort(first, kind="stable")
+        places = np.argsort(order, kind="stable")
+        values = np.take(values, order, 0 if axis is None else axis)
+        first, counts, inverse = first[order], counts[order], places[inverse]
+    return values, first.astype(np.int64), inverse.astype(np.int64), counts.astype(np.int64)
+
+
+@operator("ArrayFeatureExtractor", domain="ai.onnx.ml")
+def array_feature_extractor(x, indices):
+    found = gt.take(x, gt.reshape(indices, -1), -1)
+    return gt.reshape(found, (1, -1)) if x.ndim == 1 else found
+
+
+@operator("TensorScatter")
+def tensor_scatter(past, update, places=None, *, axis=-2, mode="linear"):
+    axis, result = axis % past.ndim, gt.copy(past)
+    length = update.shape[axis]
+    starts = gt.zeros((past.shape[0],), dtype="int64", device=past.device)
+    starts = starts if places is None else places
+    steps = gt.arange(length, dtype="int64", device=past.device)
+    at = gt.reshape(starts, (-1, 1)) + steps
+    if mode == "circular":
+        at = gt.remainder(at, past.shape[axis])
+    rows = gt.reshape(gt.arange(past.shape[0], device=past.device), (-1, 1))
+    moved = gt.moveaxis(result, axis, 1)
+    moved[rows, at] = gt.moveaxis(update, axis, 1)
+    return result
+
+
+@operator("NonMaxSuppression", known=(-1,))
+def non_max_suppression(
+    boxes, scores, most=None, most_overlap=None, least_score=None, *, center_point_box
+):
+    most = 0 if most is None else int(number(most))
+    most_overlap = 0.0 if most_overlap is None else number(most_overlap)
+    least = -np.inf if least_score is None else number(least_score)
+    found = []
+    for batch in range(scores.shape[0]):
+        corners = _corners(boxes[batch], center_point_box)
+        for kind in range(scores.shape[1]):
+            chosen = []
+            for i in np.argsort(-scores[batch, kind], kind="stable"):
+                if len(chosen) >= most or scores[batch, kind, i] <= least:
+                    break
+                if all(_overlap(corners[i], corners[j]) <= most_overlap for j in chosen):
+                    chosen.append(int(i))
+            found += [[batch, kind, i] for i in chosen]
+    return np.array(found, np.int64).reshape(-1, 3)
+
+
+def _corners(boxes, is_centred):
+    if is_centred:
+        x, y, w, h = boxes.T
+        return np.stack([y - h / 2, x - w / 2, y + h / 2, x + w / 2], -1)
+    low, high = np.minimum(boxes[:, :2], boxes[:, 2:]), np.maximum(boxes[:, :2], boxes[:, 2:])
+    return np.concatenate([low, high], -1)
+
+
+def _overlap(a, b):
+    sides = np.maximum(np.minimum(a[2:], b[2:]) - np.maximum(a[:2], b[:2]), 0)
+    common = sides.prod()
+    total = (a[2:] - a[:2]).prod() + (b[2:] - b[:2]).prod() - common
+    return common / total if total > 0 else 0.0

@@ -1,0 +1,302 @@
+"""`load_onnx`: a file in, a Model out, whose `run` is a function of tensors like any other."""
+
+import inspect
+import keyword
+import re
+from collections import namedtuple
+
+import numpy as np
+
+from gputensor.errors import Described, ModelError, argument_error
+from gputensor.importers import (  # noqa: F401 - each fills its part of the table
+    onnx_control,
+    onnx_indexing,
+    onnx_math,
+    onnx_neural,
+    onnx_quantized,
+    onnx_recurrent,
+    onnx_reduction,
+    onnx_resize,
+    onnx_shape,
+)
+from gputensor.importers.onnx_file import onnx, read_model
+from gputensor.importers.onnx_graph import Builder, opsets_of, run_graph
+from gputensor.importers.onnx_values import numpy_dtype, tensor
+from gputensor.importers.public_functions import gt
+from gputensor.programs.trace_device import active
+
+__all__ = ["Model", "load_onnx", "model_of"]
+
+OLDEST, NEWEST = 7, onnx.defs.onnx_opset_version()
+MOST_OF_A_DIM = 1024
+#: Initializers of no more elements than this are constants where their element type is no float.
+MOST_CONSTANT = 4096
+
+
+def load_onnx(path, *, dims=None, input_shapes=None):
+    """Read an ONNX file; return the :class:`Model` that it holds.
+
+    Parameters
+    ----------
+    path : str or path-like
+    dims : dict, optional
+        From names of the model's free extents to an int, or a `Dim`. One that is not named is a
+        `Dim` from 1 to 1024.
+    input_shapes : dict, optional
+        From names of inputs to shapes, which replace those in the file.
+
+    Raises
+    ------
+    ModelError
+        The file is damaged, or needs operators that the library lacks: all are named.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> from onnx import helper
+    >>> value = lambda name: helper.make_tensor_value_info(name, 1, ["n", 3])
+    >>> nodes = [helper.make_node("Relu", ["x"], ["y"])]
+    >>> graph = helper.make_graph(nodes, "clamp", [value("x")], [value("y")])
+    >>> with open("relu.onnx", "wb") as file:
+    ...     _ = file.write(helper.make_model(graph).SerializeToString())
+    >>> model = gt.load_onnx("relu.onnx")
+    >>> model.run(gt.asarray([[-1.0, 0.0, 2.0]], device="host")).tolist()
+    [[0.0, 0.0, 2.0]]
+    """
+    proto, folder = read_model(path)
+    return model_of(proto, folder, dims=dims, input_shapes=input_shapes)
+
+
+def model_of(proto, folder=None, *, dims=None, input_shapes=None):
+    """Return the Model of a ModelProto whose external data lies in `folder`."""
+    opsets = opsets_of(proto.opset_import)
+    version = opsets.get("", NEWEST)
+    if not OLDEST <= version <= NEWEST:
+        rule = f"operator sets {OLDEST} to {NEWEST} (onnx.version_converter changes them)"
+        raise argument_error(ModelError, "model", Described(f"operator set {version}"), rule)
+    functions = {(one.domain, one.name, one.overload): one for one in proto.functions}
+    builder = Builder(opsets, functions, folder)
+    graph = builder.graph(proto.graph)
+    if builder.lacks:
+        raise argument_error(ModelError, "model", Described(_lacking(builder.lacks)), _KNOWN)
+    return Model(proto.graph, graph, dims or {}, input_shapes or {})
+
+
+_KNOWN = "operators that the library has (docs/onnx.md)"
+
+
+def _lacking(lacks):
+    """What is missing, in one line: operators with the labels of their nodes."""
+    found = {}
+    for domain, name, version, label in lacks:
+        prefix = f"{domain}." if domain else ""
+        found.setdefault(f"{prefix}{name}-{version}", []).append(label)
+    parts = []
+    for name, labels in sorted(found.items()):
+        rest = f" and {len(labels) - 4} more" if len(labels) > 4 else ""
+        parts.append(f"{name} (nodes {', '.join(map(repr, labels[:4]))}{rest})")
+    return "; ".join(parts)
+
+
+class Model:
+    """A model that was imported.
+
+    Attributes
+    ----------
+    run : callable
+        Takes the inputs in order or by name, and `weights` as a keyword, which are those of the
+        model by default. It returns the output, or a named tuple of several.
+    specs : tuple of Spec
+        What the inputs are, for `gt.compile(model.run, *model.specs, weights=model.weights)`.
+    weights : dict
+        NumPy arrays by their names in the file.
+    inputs, outputs : tuple of str
+        Names, as parameters and fields have them.
+    """
+
+    def __init__(self, proto, graph, dims, input_shapes):
+        needed = _needed(graph)
+        self.name = _identifier(proto.name or "main", set())
+        self.weights = {
+            name: array
+            for name, array in graph.constants.items()
+            if not _is_constant(name, array, needed)
+        }
+        for name in self.weights:
+            del graph.constants[name]
+        taken = {"weights", "state"}
+        self._protos = [one for one in proto.input if one.name in set(graph.inputs)]
+        self.inputs = tuple(_identifier(one.name, taken) for one in self._protos)
+        taken = set()
+        self.outputs = tuple(_identifier(name, taken) for name in graph.outputs)
+        names = dict(zip((one.name for one in self._protos), self.inputs, strict=True))
+        self._shapes = _by_parameter("input_shapes", input_shapes, names)
+        self._dims = dims
+        self.run = Run(self, graph)
+        _check_dims(dims, self._protos)
+
+    def __repr__(self):
+        inputs = ", ".join(self.inputs)
+        return f"Model({self.name}({inputs}) -> {', '.join(self.outputs)})"
+
+    @property
+    def specs(self):
+        """The specs of the inputs, in order."""
+        return tuple(
+            self._spec(name, one) for name, one in zip(self.inputs, self._protos, strict=True)
+        )
+
+    def compile(self, *, target=None):
+        """Return the `Program` of the model: ``gt.compile`` with its specs and weights.
+
+        Parameters
+        ----------
+        target : str, int or Device, optional
+            As for `gt.compile`.
+        """
+        entry = (self.run, *self.specs)
+        return gt.compile({self.name: entry}, weights=self.weights, target=target)
+
+    def _spec(self, name, proto):
+        if proto.type.WhichOneof("value") != "tensor_type":
+            got = Described(f"a {proto.type.WhichOneof('value') or 'value'} without a tensor type")
+            raise argument_error(ModelError, name, got, "tensors as inputs of a program")
+        dtype = numpy_dtype(proto.type.tensor_type.elem_type)
+        if name in self._shapes:
+            return gt.spec(tuple(self._shapes[name]), dtype)
+        if not proto.type.tensor_type.HasField("shape"):
+            got = Described("an input of any number of dimensions")
+            raise argument_error(ModelError, name, got, "input_shapes with a shape for it")
+        extents = []
+        for axis, one in enumerate(proto.type.tensor_type.shape.dim):
+            if one.WhichOneof("value") == "dim_value":
+                extents.append(one.dim_value)
+                continue
+            dim = _identifier(one.dim_param or f"{name}_{axis}", set())
+            given = self._dims.get(one.dim_param, self._dims.get(dim))
+            extents.append(gt.Dim(dim, 1, MOST_OF_A_DIM) if given is None else given)
+        return gt.spec(tuple(extents), dtype)
+
+
+class Run:
+    """A model as a function: what `Model.run` is, with a parameter for each input."""
+
+    def __init__(self, model, graph):
+        self.__name__ = self.__qualname__ = model.name
+        kind, only = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter(name, kind) for name in model.inputs]
+        parameters.append(inspect.Parameter("weights", only, default=None))
+        self.__signature__ = inspect.Signature(parameters)
+        self._graph, self._own = graph, model.weights
+        self._result = namedtuple("Outputs", model.outputs) if len(model.outputs) != 1 else None
+        self._placed = {}
+
+    def __call__(self, *inputs, **named):
+        bound = self.__signature__.bind(*inputs, **named).arguments
+        weights = bound.pop("weights", None)
+        values = list(bound.values())
+        device = _device(values, weights)
+        graph = self._graph
+        given = weights or self._weights(device)
+        missing = next((name for name in self._own if name not in given), None)
+        if missing is not None:
+            got = Described(f"no {missing!r}")
+            raise argument_error(ValueError, "weights", got, "an array for each name of the model")
+        held = type(graph)(
+            graph.name, graph.inputs, graph.outputs, {**graph.constants, **given}, graph.steps, []
+        )
+        results = [_result(value, device) for value in run_graph(held, values, device)]
+        return results[0] if self._result is None else self._result(*results)
+
+    def _weights(self, device):
+        """The model's own weights on a device; in a trace they become its constants."""
+        if active() is not None:
+            return self._own
+        key = str(device)
+        if key not in self._placed:
+            self._placed[key] = {name: tensor(array, device) for name, array in self._own.items()}
+        return self._placed[key]
+
+
+def _device(values, weights):
+    for value in [*values, *(weights or {}).values()]:
+        if isinstance(value, gt.Tensor):
+            return value.device
+    return gt.Device()
+
+
+def _result(value, device):
+    """An output: a tensor, where its element type has tensors."""
+    if isinstance(value, np.ndarray):
+        try:
+            return tensor(value, device)
+        except ModelError:
+            return value
+    return [_result(one, device) for one in value] if isinstance(value, list) else value
+
+
+def _needed(graph):
+    """Names whose values operators want to know: those, and what they are computed from."""
+    needed = set()
+    for step in reversed(graph.steps):
+        known = step.row.known if step.row is not None else ()
+        names = step.inputs if -1 in known else [
+            name for i, name in enumerate(step.inputs) if i in known
+        ]  # fmt: skip
+        if needed & set(step.outputs) and step.key[1] not in ("Shape", "Size"):
+            names = step.inputs
+        needed.update(names)
+        for value in step.attributes.values():
+            if isinstance(value, type(graph)):
+                needed |= _needed(value)
+        if step.graph is not None:
+            inside = _needed(step.graph)
+            pairs = zip(step.graph.inputs, step.inputs, strict=False)
+            needed.update(outer for inner, outer in pairs if inner in inside)
+    return needed
+
+
+def _is_constant(name, array, needed):
+    if name in needed or array.size <= 1 or array.dtype.kind == "O":
+        return True
+    return array.dtype.kind in "biu" and array.size <= MOST_CONSTANT
+
+
+def _identifier(name, taken):
+    """A name as a parameter of Python has it, and no other."""
+    found = re.sub(r"\W", "_", name, flags=re.ASCII).lstrip("_") or "value"
+    if found[0].isdigit() or keyword.iskeyword(found):
+        found = f"x_{found}"
+    plain, count = found, 1
+    while found in taken:
+        count += 1
+        found = f"{plain}_{count}"
+    taken.add(found)
+    return found
+
+
+def _by_parameter(option, given, names):
+    """A dict by names of the file or of parameters, by parameters."""
+    found = {}
+    for name, value in given.items():
+        parameter = names.get(name, name)
+        if parameter not in names.values():
+            rule = f"one of {', '.join(names)}"
+            raise argument_error(ValueError, option, name, rule)
+        found[parameter] = value
+    return found
+
+
+def _check_dims(dims, protos):
+    known = set()
+    for proto in protos:
+        for axis, one in enumerate(proto.type.tensor_type.shape.dim):
+            if one.WhichOneof("value") != "dim_value":
+                name = one.dim_param or f"{_identifier(proto.name, set())}_{axis}"
+                known |= {name, _identifier(name, set())}
+    for name, value in dims.items():
+        if name not in known:
+            rule = f"one of {', '.join(sorted(known))}" if known else "none, as all are fixed"
+            raise argument_error(ValueError, "dims", name, rule)
+        if type(value) is not int and not isinstance(value, gt.Dim):
+            raise argument_error(TypeError, f"dims[{name!r}]", value, "an int or a Dim")

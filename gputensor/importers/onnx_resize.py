@@ -1,0 +1,253 @@
+"""ONNX operators that sample between elements: Resize, Upsample, GridSample, RoiAlign."""
+
+import functools
+
+import numpy as np
+
+from gputensor.errors import Described, argument_error
+from gputensor.importers.onnx_registry import operator
+from gputensor.importers.onnx_values import Missing, ints
+from gputensor.importers.public_functions import gt
+
+__all__ = []
+
+
+def _places(n_in, n_out, scale, mode, roi):
+    """Where the elements of an axis of the output lie in the input."""
+    x = np.arange(n_out, dtype=np.float64)
+    if mode == "align_corners":
+        length = scale * n_in  # the output's, before it was rounded
+        return np.zeros(n_out) if length == 1 else x * (n_in - 1) / (length - 1)
+    if mode == "asymmetric":
+        return x / scale
+    if mode == "tf_crop_and_resize":
+        first, last = roi
+        if n_out == 1:
+            return np.array([0.5 * (first + last) * (n_in - 1)])
+        return first * (n_in - 1) + x * (last - first) * (n_in - 1) / (n_out - 1)
+    if mode == "pytorch_half_pixel" and n_out == 1:
+        return np.full(1, -0.5)
+    if mode == "half_pixel_symmetric":
+        adjusted = n_out / (scale * n_in)
+        return n_in / 2 * (1 - adjusted) + (x + 0.5) / scale - 0.5
+    if mode in ("half_pixel", "pytorch_half_pixel"):
+        return (x + 0.5) / scale - 0.5
+    raise argument_error(Missing, "coordinate_transformation_mode", mode, "one that is known")
+
+
+def _nearest(places, n_in, mode):
+    rounded = {
+        "round_prefer_floor": lambda x: np.ceil(x - 0.5),
+        "round_prefer_ceil": lambda x: np.floor(x + 0.5),
+        "floor": np.floor,
+        "ceil": np.ceil,
+    }[mode](places)
+    return np.clip(rounded, 0, n_in - 1).astype(np.int64)
+
+
+def _cubic(distance, a):
+    d = np.abs(distance)
+    near = (a + 2) * d**3 - (a + 3) * d**2 + 1
+    far = a * d**3 - 5 * a * d**2 + 8 * a * d - 4 * a
+    return np.where(d <= 1, near, np.where(d < 2, far, 0))
+
+
+def _linear(distance):
+    return np.maximum(1 - np.abs(distance), 0)
+
+
+def _weights(places, n_in, scale, options):
+    """The matrix (outputs, inputs) of the weights of an axis."""
+    is_cubic, coefficient, antialias, exclude_outside = options
+    kernel = functools.partial(_cubic, a=coefficient) if is_cubic else _linear
+    stretch = min(scale, 1.0) if antialias else 1.0
+    reach = int(np.ceil((2 if is_cubic else 1) / stretch))
+    first = np.floor(places).astype(np.int64)
+    taps = first[:, None] + np.arange(1 - reach, reach + 1)
+    weights = kernel((places[:, None] - taps) * stretch)
+    if exclude_outside:
+        weights = np.where((taps >= 0) & (taps < n_in), weights, 0)
+    if antialias or exclude_outside:
+        weights = weights / weights.sum(-1, keepdims=True)
+    matrix = np.zeros((len(places), n_in))
+    rows = np.arange(len(places))[:, None]
+    np.add.at(matrix, (rows, np.clip(taps, 0, n_in - 1)), weights)
+    return matrix
+
+
+@operator("Resize", 10, known=(1,))
+@operator("Upsample", 9, known=(1,))
+def upsample(x, scales, *, mode):
+    return _resized(x, scales, None, None, {"mode": mode})
+
+
+@operator("Resize", 11, known=(1, 2, 3))
+def resize(
+    x,
+    roi=None,
+    scales=None,
+    sizes=None,
+    *,
+    antialias=0,
+    axes=None,
+    coordinate_transformation_mode,
+    cubic_coeff_a,
+    exclude_outside,
+    extrapolation_value,
+    keep_aspect_ratio_policy="stretch",
+    mode,
+    nearest_mode,
+):
+    options = {
+        "mode": mode, "nearest": nearest_mode, "places": coordinate_transformation_mode,
+        "cubic": cubic_coeff_a, "antialias": antialias, "exclude": exclude_outside,
+        "fill": extrapolation_value, "policy": keep_aspect_ratio_policy, "axes": axes, "roi": roi,
+    }  # fmt: skip
+    return _resized(x, scales, sizes, axes, options)
+
+
+def _extents(x, scales, sizes, axes, policy):
+    """[(axis, extent, scale)] of the output."""
+    axes = range(x.ndim) if axes is None else [axis % x.ndim for axis in axes]
+    if sizes is None or not np.size(sizes):
+        scales = [float(one) for one in np.asarray(scales).reshape(-1)]
+        return [
+            (axis, int(np.floor(x.shape[axis] * scale)), scale)
+            for axis, scale in zip(axes, scales, strict=True)
+        ]
+    sizes = ints(sizes)
+    ratios = [size / x.shape[axis] for axis, size in zip(axes, sizes, strict=True)]
+    if policy == "stretch":
+        return list(zip(axes, sizes, ratios, strict=True))
+    ratio = min(ratios) if policy == "not_larger" else max(ratios)
+    return [(axis, int(np.floor(ratio * x.shape[axis] + 0.5)), ratio) for axis in axes]
+
+
+def _resized(x, scales, sizes, axes, options):
+    extents = _extents(x, scales, sizes, axes, options.get("policy", "stretch"))
+    mode, places_mode = options["mode"], options.get("places", "asymmetric")
+    dtype, outside = x.dtype, []
+    wide = x if mode == "nearest" or dtype.kind == "f" and dtype.itemsize > 2 else None
+    x = x.astype("float32") if wide is None else x
+    roi = options.get("roi")
+    corners = (
+        np.asarray(roi, np.float64).reshape(2, -1) if roi is not None and np.size(roi) else None
+    )
+    for i, (axis, extent, scale) in enumerate(extents):
+        n_in = x.shape[axis]
+        pair = (0.0, 1.0) if corners is None else tuple(corners[:, i])
+        places = _places(n_in, extent, scale, places_mode, pair)
+        if places_mode == "tf_crop_and_resize":
+            outside.append((axis, (places < 0) | (places > n_in - 1)))
+        elif extent == n_in and scale == 1:
+            continue
+        x = _along(x, axis, places, scale, options)
+    for axis, is_outside in outside:
+        if is_outside.any():
+            shape = [-1 if i == axis else 1 for i in range(x.ndim)]
+            mask = gt.asarray(is_outside.reshape(shape), device=x.device)
+            x = gt.where(mask, options["fill"], x)
+    return x.astype(dtype, copy=False)
+
+
+def _along(x, axis, places, scale, options):
+    """Sample one axis at places between its elements."""
+    n_in, mode = x.shape[axis], options["mode"]
+    if mode == "nearest":
+        rule = options.get("nearest", "floor")
+        return gt.take(x, gt.asarray(_nearest(places, n_in, rule), device=x.device), axis)
+    if mode not in ("linear", "cubic"):
+        raise argument_error(Missing, "mode", mode, "nearest, linear or cubic")
+    kind = (
+        mode == "cubic", options.get("cubic", -0.75), options.get("antialias", 0),
+        options.get("exclude", 0),
+    )  # fmt: skip
+    matrix = _weights(places, n_in, scale, kind)
+    matrix = gt.asarray(matrix.astype(x.dtype), device=x.device)
+    return gt.moveaxis(gt.matmul(gt.moveaxis(x, axis, -1), matrix.T), -1, axis)
+
+
+# ---- places that are tensors
+
+
+@operator("GridSample")
+def grid_sample(x, grid, *, align_corners, mode, padding_mode):
+    ndim = x.ndim - 2
+    mode = {"bilinear": "linear", "bicubic": "cubic"}.get(mode, mode)
+    if mode == "cubic" and ndim != 2:
+        got = Described(f"cubic in {ndim} dimensions")
+        raise argument_error(Missing, "GridSample", got, "2 dimensions")
+    places = []
+    for i in range(ndim):
+        extent, at = x.shape[2 + i], grid[..., ndim - 1 - i]
+        if align_corners:
+            places.append((at + 1) * ((extent - 1) / 2))
+        else:
+            places.append((at + 1) * (extent / 2) - 0.5)
+    if mode == "nearest":
+        return _picked(x, [gt.round(at) for at in places], padding_mode, align_corners)
+    offsets = (-1, 0, 1, 2) if mode == "cubic" else (0, 1)
+    if padding_mode != "zeros" and mode == "linear":
+        places = [
+            _inside(at, extent, padding_mode, align_corners)
+            for at, extent in zip(places, x.shape[2:], strict=True)
+        ]
+    floors = [gt.floor(at) for at in places]
+    fractions = [at - low for at, low in zip(places, floors, strict=True)]
+    total = None
+    for corner in np.ndindex(*[len(offsets)] * ndim):
+        steps = [offsets[i] for i in corner]
+        at = [low + step for low, step in zip(floors, steps, strict=True)]
+        weight = None
+        for fraction, step in zip(fractions, steps, strict=True):
+            one = _tap(fraction - step, mode)
+            weight = one if weight is None else weight * one
+        found = _picked(x, at, padding_mode, align_corners) * gt.expand_dims(weight, 1)
+        total = found if total is None else total + found
+    return total.astype(x.dtype, copy=False)
+
+
+def _tap(distance, mode):
+    d = gt.abs(distance)
+    if mode == "linear":
+        return gt.maximum(1 - d, 0)
+    a = -0.75
+    near = ((a + 2) * d - (a + 3)) * d * d + 1
+    far = ((a * d - 5 * a) * d + 8 * a) * d - 4 * a
+    return gt.where(d <= 1, near, gt.where(d < 2, far, 0))
+
+
+def _inside(at, extent, mode, align_corners):
+    """Places moved into an axis, as border and reflection do it."""
+    if mode == "reflection":
+        low, high = (0, extent - 1) if align_corners else (-0.5, extent - 0.5)
+        span = high - low
+        if span <= 0:
+            return at * 0
+        away = gt.abs(at - low)
+        turns = gt.floor(away / span)
+        rest = away - turns * span
+        is_even = gt.equal(gt.remainder(turns, 2), 0)
+        at = gt.where(is_even, rest + low, high - rest)
+    return gt.clip(at, 0, extent - 1)
+
+
+def _picked(x, places, mode, align_corners):
+    """Elements (batch, channels, ...) at whole places, with zeros outside if `mode` says so."""
+    extents = x.shape[2:]
+    valid = None
+    key = []
+    for at, extent in zip(places, extents, strict=True):
+        if mode == "zeros":
+            here = gt.logical_and(at >= 0, at <= extent - 1)
+            valid = here if valid is None else gt.logical_and(valid, here)
+            at = gt.clip(at, 0, extent - 1)
+        else:
+            at = _inside(at, extent, mode, align_corners)
+        key.append(at.astype("int64"))
+    batch = gt.arange(x.shape[0], dtype="int64", device=x.device)
+    batch = gt.reshape(batch, (-1,) + (1,) * len(extents))
+    found = gt.moveaxis(gt.moveaxis(x, 1, -1)[(batch, *key)], -1, 1)
+    if valid is None:
+        return found
+    return gt.where(gt.expand_dims(valid, 1), found, 0).astype(x.dtype, copy=False)

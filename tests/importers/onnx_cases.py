@@ -1,0 +1,108 @@
+"""Runs the node cases of the `onnx` package on the importer; as a program, it counts them.
+
+    python -m tests.importers.onnx_cases [PART OF A NAME ...]
+
+Inputs become tensors on the host device where their element type has tensors, else they stay NumPy
+arrays. Results are compared with the case's own tolerance, but for floats of 16 bits at least
+with four roundings: the reference rounds after each of its steps, a kernel once.
+"""
+
+import fnmatch
+import functools
+import sys
+import warnings
+
+import ml_dtypes
+import numpy as np
+import onnx
+
+import gputensor as gt
+from gputensor.importers.onnx_model import model_of
+from gputensor.importers.onnx_values import has_code
+from tests.importers.onnx_explained import EXPLAINED
+
+
+@functools.cache
+def cases():
+    """All node cases, in order; making them runs NumPy references that warn."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        from onnx.backend.test.loader import load_model_tests
+
+        return load_model_tests(kind="node")
+
+
+def array_of(value):
+    return onnx.numpy_helper.to_array(value) if hasattr(value, "data_type") else np.asarray(value)
+
+
+def fed(value):
+    """A value of a case as the model gets it."""
+    if isinstance(value, list):
+        return [fed(one) for one in value]
+    if value is None:
+        return None
+    array = array_of(value)
+    return gt.asarray(array, device="host") if has_code(array.dtype) else array
+
+
+def check(found, wanted, case):
+    """AssertionError unless a result is the wanted one."""
+    if isinstance(wanted, list):
+        assert isinstance(found, list) and len(found) == len(wanted)
+        for one, other in zip(found, wanted, strict=True):
+            check(one, other, case)
+        return
+    if wanted is None:
+        assert found is None
+        return
+    found = found.numpy() if isinstance(found, gt.Tensor) else np.asarray(found)
+    wanted = array_of(wanted)
+    wanted = wanted.astype(object) if wanted.dtype.kind in "SU" else wanted
+    assert found.dtype == wanted.dtype, f"{found.dtype} is not {wanted.dtype}"
+    assert found.shape == wanted.shape, f"{found.shape} is not {wanted.shape}"
+    if found.dtype.kind not in "fcV":
+        np.testing.assert_array_equal(found, wanted)
+        return
+    rtol, wide = case.rtol, np.complex128 if found.dtype.kind == "c" else np.float64
+    if found.dtype.name in ("float16", "bfloat16"):
+        rtol = max(rtol, 4 * float(ml_dtypes.finfo(found.dtype).eps))
+    np.testing.assert_allclose(found.astype(wide), wanted.astype(wide), rtol=rtol, atol=case.atol)
+
+
+def fault(case):
+    """What is wrong with a case, in one line; None if it passes."""
+    try:
+        model = model_of(case.model)
+        for inputs, wanted in case.data_sets:
+            found = model.run(*map(fed, inputs))
+            found = [found] if len(model.outputs) == 1 else list(found)
+            for one, other in zip(found, wanted, strict=True):
+                check(one, other, case)
+    except Exception as error:  # whatever it is, the case does not pass
+        return f"{type(error).__name__}: {' '.join(str(error).split())[:160]}"
+    return None
+
+
+def explained(name):
+    """The patterns of EXPLAINED that a case's name fits."""
+    return [pattern for pattern in EXPLAINED if fnmatch.fnmatchcase(name, pattern)]
+
+
+def main(words):
+    faults, count = {}, 0
+    for case in cases():
+        if not words or any(word in case.name for word in words):
+            count += 1
+            found = fault(case)
+            if found is not None:
+                faults[case.name] = found
+    for name, text in faults.items():
+        reasons = [EXPLAINED[pattern] for pattern in explained(name)]
+        print(f"{name}: {text} [{'; '.join(reasons) or 'NOT EXPLAINED'}]")
+    print(f"{count - len(faults)} of {count} node cases pass")
+
+
+if __name__ == "__main__":
+    warnings.simplefilter("ignore")
+    main(sys.argv[1:])

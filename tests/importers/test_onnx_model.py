@@ -1,0 +1,341 @@
+"""`load_onnx`: what a model is, how it runs and is compiled, and how files of strangers fail."""
+
+import numpy as np
+import onnx
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import gputensor as gt
+from gputensor.importers import onnx_graph
+
+FLOAT = TensorProto.FLOAT
+
+
+def info(name, shape, kind=FLOAT):
+    return helper.make_tensor_value_info(name, kind, shape)
+
+
+def written(path, nodes, inputs, outputs, weights=(), opset=21, **more):
+    graph = helper.make_graph(nodes, "main", inputs, outputs, list(weights))
+    opsets = [helper.make_opsetid("", opset)]
+    model = helper.make_model(graph, opset_imports=opsets, ir_version=10, **more)
+    path.write_bytes(model.SerializeToString())
+    return path
+
+
+def node(kind, inputs, outputs, **attributes):
+    return helper.make_node(kind, inputs.split(), outputs.split(), **attributes)
+
+
+@pytest.fixture
+def perceptron(tmp_path, rng):
+    """(path, weights) of two layers, whose reshape is computed from shapes."""
+    w = rng.standard_normal((12, 5), np.float32)
+    b = rng.standard_normal(5, np.float32)
+    nodes = [
+        node("Shape", "x", "shape"),
+        node("Gather", "shape zero", "rows", axis=0),
+        node("Unsqueeze", "rows zeros", "row"),
+        node("Concat", "row rest", "flat", axis=0),
+        node("Reshape", "x flat", "y"),
+        node("Gemm", "y layer.0/w layer.0/b", "z"),
+        node("Relu", "z", "out"),
+    ]
+    weights = [
+        numpy_helper.from_array(np.array(0), "zero"),
+        numpy_helper.from_array(np.array([0]), "zeros"),
+        numpy_helper.from_array(np.array([-1]), "rest"),
+        numpy_helper.from_array(w, "layer.0/w"),
+        numpy_helper.from_array(b, "layer.0/b"),
+    ]
+    path = written(
+        tmp_path / "m.onnx", nodes, [info("x", ["n", 3, 4])], [info("out", ["n", 5])], weights
+    )
+    return path, w, b
+
+
+def expected(x, w, b):
+    return np.maximum(x.reshape(len(x), -1).astype(np.float64) @ w + b, 0)
+
+
+def test_a_model_runs_eagerly(perceptron, device, rng):
+    path, w, b = perceptron
+    model = gt.load_onnx(path)
+    assert model.inputs == ("x",) and model.outputs == ("out",)
+    assert set(model.weights) == {"layer.0/w", "layer.0/b"}
+    x = rng.standard_normal((2, 3, 4), np.float32)
+    y = model.run(gt.asarray(x, device=device))
+    np.testing.assert_allclose(y.numpy(), expected(x, w, b), rtol=1e-5, atol=1e-5)
+    y = model.run(x=gt.asarray(x, device=device))
+    np.testing.assert_allclose(y.numpy(), expected(x, w, b), rtol=1e-5, atol=1e-5)
+
+
+def test_a_model_is_traced_for_all_sizes(perceptron, rng):
+    path, w, b = perceptron
+    model = gt.load_onnx(path)
+    with model.compile(target="host") as program:
+        assert len(program.functions["main"].calls) <= 2  # shape arithmetic is gone
+        for n in (1, 3, 1000):
+            x = rng.standard_normal((n, 3, 4), np.float32)
+            y = program(gt.asarray(x, device="host"))
+            np.testing.assert_allclose(y.numpy(), expected(x, w, b), rtol=1e-4, atol=1e-4)
+
+
+def test_a_compiled_model_is_kept_with_its_weights(perceptron, tmp_path, rng):
+    path, w, b = perceptron
+    model = gt.load_onnx(path, dims={"n": 2})
+    gt.compile(model.run, *model.specs, weights=model.weights, target="host").save(
+        tmp_path / "m.gtp"
+    )
+    x = rng.standard_normal((2, 3, 4), np.float32)
+    with gt.load_program(tmp_path / "m.gtp", device="host") as program:
+        y = program(gt.asarray(x, device="host"))
+    np.testing.assert_allclose(y.numpy(), expected(x, w, b), rtol=1e-5, atol=1e-5)
+
+
+def test_weights_may_be_others(perceptron, rng):
+    path, w, b = perceptron
+    model = gt.load_onnx(path)
+    x, others = rng.standard_normal((2, 3, 4), np.float32), rng.standard_normal(w.shape, np.float32)
+    weights = {
+        name: gt.asarray(array, device="host")
+        for name, array in (model.weights | {"layer.0/w": others}).items()
+    }
+    y = model.run(gt.asarray(x, device="host"), weights=weights)
+    np.testing.assert_allclose(y.numpy(), expected(x, others, b), rtol=1e-5, atol=1e-5)
+    with pytest.raises(ValueError, match="weights: got no 'layer.0/b'; expected an array for each"):
+        model.run(gt.asarray(x, device="host"), weights={"layer.0/w": weights["layer.0/w"]})
+
+
+def test_several_outputs_are_a_named_tuple(tmp_path):
+    nodes = [node("Split", "x", "a b/0", num_outputs=2)]
+    path = written(tmp_path / "m.onnx", nodes, [info("x", [4])], [info("a", [2]), info("b/0", [2])])
+    result = gt.load_onnx(path).run(gt.asarray([1.0, 2, 3, 4], device="host"))
+    assert result.a.tolist() == [1, 2] and result.b_0.tolist() == [3, 4]
+
+
+def test_names_that_python_lacks_become_ones_that_it_has(tmp_path):
+    nodes = [node("Add", "gpu_0/x 1", "class"), node("Add", "class weights", "y")]
+    inputs = [info(name, [2]) for name in ("gpu_0/x", "1", "weights")]
+    model = gt.load_onnx(written(tmp_path / "m.onnx", nodes, inputs, [info("y", [2])]))
+    assert model.inputs == ("gpu_0_x", "x_1", "weights_2")
+
+
+def test_functions_of_the_model_are_run(tmp_path):
+    body = [
+        helper.make_node("Constant", [], ["c"], value_float=0.0),
+        node("Mul", "a c", "zero"),
+        node("LeakyRelu", "a", "r"),
+        node("Add", "r zero", "b"),
+    ]
+    body[2].attribute.add(name="alpha", ref_attr_name="slope", type=onnx.AttributeProto.FLOAT)
+    function = helper.make_function(
+        "mine", "Soft", ["a"], ["b"], body, [helper.make_opsetid("", 21)], ["slope"]
+    )
+    graph = helper.make_graph(
+        [helper.make_node("Soft", ["x"], ["y"], domain="mine", slope=0.5)],
+        "main", [info("x", [2])], [info("y", [2])],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
+    model = helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    y = gt.load_onnx(tmp_path / "m.onnx").run(gt.asarray([-2.0, 2.0], device="host"))
+    assert y.tolist() == [-1, 2]
+
+
+def test_loops_and_branches_become_calls_of_a_program(tmp_path):
+    """A loop whose number of turns is an input, and a branch on a value."""
+    turn = helper.make_graph(
+        [node("Add", "v v", "w"), node("Identity", "c", "d")],
+        "turn",
+        [info("i", [], TensorProto.INT64), info("c", [], TensorProto.BOOL), info("v", [2])],
+        [info("d", [], TensorProto.BOOL), info("w", [2])],
+    )
+    small = helper.make_graph([node("Neg", "u", "n")], "small", [], [info("n", [2])])
+    large = helper.make_graph([node("Identity", "u", "m")], "large", [], [info("m", [2])])
+    nodes = [
+        helper.make_node("Loop", ["count", "", "x"], ["u"], body=turn),
+        node("ReduceSum", "u", "s", keepdims=0),
+        node("Less", "s limit", "is_small"),
+        helper.make_node("If", ["is_small"], ["y"], then_branch=small, else_branch=large),
+    ]
+    weights = [numpy_helper.from_array(np.float32(10), "limit")]
+    inputs = [info("x", [2]), info("count", [], TensorProto.INT64)]
+    path = written(tmp_path / "m.onnx", nodes, inputs, [info("y", [2])], weights)
+    model = gt.load_onnx(path)
+    with model.compile(target="host") as program:
+        for count, wanted in ((1, [-2, -4]), (3, [8, 16])):
+            x, n = gt.asarray([1.0, 2.0], device="host"), gt.asarray(count, device="host")
+            assert model.run(x, n).tolist() == wanted
+            assert program(x, n).tolist() == wanted
+
+
+# ---- what a file may not be
+
+
+def refused(path):
+    with pytest.raises(gt.ModelError) as caught:
+        gt.load_onnx(path)
+    text = str(caught.value)
+    assert "\n" not in text
+    return text
+
+
+def test_what_is_missing_is_named_at_once(tmp_path):
+    nodes = [
+        helper.make_node("TreeEnsemble", ["x"], ["a"], name="trees", domain="ai.onnx.ml"),
+        helper.make_node("ImageDecoder", ["x"], ["b"], name="first"),
+        helper.make_node("ImageDecoder", ["x"], ["c"], name="second"),
+        helper.make_node("Relu", ["x"], ["y"]),
+    ]
+    path = written(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [2])])
+    text = refused(path)
+    assert "ImageDecoder-21 (nodes 'first', 'second')" in text
+    assert "ai.onnx.ml.TreeEnsemble-None (nodes 'trees')" in text
+
+
+@pytest.mark.parametrize(
+    ("nodes", "words"),
+    [
+        ([node("Relu", "missing", "y")], "the input 'missing', which nothing makes"),
+        ([node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")], "a cycle"),
+        ([node("Relu", "x", "y"), node("Neg", "x", "y")], "the output 'y' a second time"),
+        ([node("Relu", "x", "z")], "the output 'y', which nothing makes"),
+    ],
+)
+def test_graphs_that_are_none(tmp_path, nodes, words):
+    assert words in refused(written(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [2])]))
+
+
+def test_files_that_are_none(tmp_path):
+    path = tmp_path / "m.onnx"
+    assert "expected an ONNX file" in refused(path)
+    path.write_bytes(b"no model at all")
+    assert "expected an ONNX file" in refused(path)
+    path.write_bytes(b"")
+    assert "expected an ONNX model" in refused(path)
+    nodes = [node("Relu", "x", "y")]
+    written(path, nodes, [info("x", [2])], [info("y", [2])], opset=5)
+    assert "operator set 5; expected operator sets 7 to" in refused(path)
+    data = path.read_bytes()
+    for length in range(0, len(data), 3):
+        path.write_bytes(data[:length])
+        refused(path)
+
+
+def weight(**fields):
+    proto = TensorProto(name="w", data_type=FLOAT, dims=[2])
+    for name, value in fields.items():
+        if name in ("dims", "float_data"):
+            del proto.dims[:]
+            getattr(proto, name).extend(value)
+        else:
+            setattr(proto, name, value)
+    return proto
+
+
+def with_weight(tmp_path, proto):
+    nodes = [node("Add", "x w", "y")]
+    return written(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [2])], [proto])
+
+
+@pytest.mark.parametrize(
+    ("proto", "words"),
+    [
+        (weight(raw_data=b"123"), "3 bytes; expected 8 for float32"),
+        (weight(dims=[1 << 40, 1 << 40]), "expected extents of a tensor that can exist"),
+        (weight(dims=[-2]), "expected extents of a tensor that can exist"),
+        (weight(dims=[1 << 38]), f"0 elements; expected {1 << 38}"),
+        (weight(data_type=99, raw_data=b"12345678"), "element type: got 99"),
+    ],
+)
+def test_weights_that_lie(tmp_path, proto, words):
+    assert words in refused(with_weight(tmp_path, proto))
+
+
+def external(tmp_path, location, **facts):
+    proto = weight(data_location=TensorProto.EXTERNAL)
+    for key, value in {"location": location, **facts}.items():
+        proto.external_data.add(key=key, value=str(value))
+    return with_weight(tmp_path, proto)
+
+
+def test_external_data_is_mapped(tmp_path):
+    (tmp_path / "sub").mkdir()
+    np.float32([9, 9, 1, 2]).tofile(tmp_path / "sub" / "w.bin")
+    path = external(tmp_path, "sub/w.bin", offset=8, length=8)
+    y = gt.load_onnx(path).run(gt.asarray([1.0, 1.0], device="host"))
+    assert y.tolist() == [2, 3]
+
+
+@pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "", "sub/../../w.bin", "link"])
+def test_external_data_stays_inside_the_folder(tmp_path, location):
+    np.float32([1, 2]).tofile(tmp_path / "w.bin")
+    folder = tmp_path / "model"
+    folder.mkdir()
+    (folder / "link").symlink_to(tmp_path / "w.bin")
+    path = external(folder, location)
+    assert "a file inside the folder of the model" in refused(path)
+
+
+@pytest.mark.parametrize("facts", [{"offset": 4}, {"length": 4}, {"offset": -8}, {"offset": "x"}])
+def test_external_data_that_lies(tmp_path, facts):
+    np.float32([1, 2]).tofile(tmp_path / "w.bin")
+    assert "w: got" in refused(external(tmp_path, "w.bin", **facts))
+
+
+def test_graphs_inside_each_other_have_a_limit(tmp_path):
+    flat = helper.make_graph([node("Identity", "x", "y")], "flat", [], [info("y", [2])])
+    graph = flat
+    for _level in range(28):
+        inside = helper.make_node("If", ["c"], ["y"], then_branch=graph, else_branch=flat)
+        graph = helper.make_graph([inside], "deep", [], [info("y", [2])])
+    inputs = [info("x", [2]), info("c", [], TensorProto.BOOL)]
+    path = written(tmp_path / "m.onnx", list(graph.node), inputs, [info("y", [2])])
+    assert "at most 24 levels" in refused(path)
+
+
+def test_functions_that_double_have_a_limit(tmp_path, monkeypatch):
+    monkeypatch.setattr(onnx_graph, "MOST_NODES", 1000)
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
+    functions = []
+    for level in range(20):
+        kind, domain = (f"F{level + 1}", "mine") if level < 19 else ("Relu", "")
+        calls = [
+            helper.make_node(kind, ["x"], ["a"], domain=domain),
+            helper.make_node(kind, ["a"], ["y"], domain=domain),
+        ]
+        functions.append(helper.make_function("mine", f"F{level}", ["x"], ["y"], calls, opsets))
+    call = helper.make_node("F0", ["x"], ["y"], domain="mine")
+    graph = helper.make_graph([call], "main", [info("x", [2])], [info("y", [2])])
+    model = helper.make_model(graph, opset_imports=opsets, functions=functions, ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert "more than 1000 nodes" in refused(tmp_path / "m.onnx")
+
+
+def test_a_function_that_calls_itself(tmp_path):
+    opsets = [helper.make_opsetid("", 21), helper.make_opsetid("mine", 1)]
+    call = helper.make_node("F", ["x"], ["y"], domain="mine")
+    function = helper.make_function("mine", "F", ["x"], ["y"], [call], opsets)
+    graph = helper.make_graph([call], "main", [info("x", [2])], [info("y", [2])])
+    model = helper.make_model(graph, opset_imports=opsets, functions=[function], ir_version=10)
+    (tmp_path / "m.onnx").write_bytes(model.SerializeToString())
+    assert "at most 24 levels" in refused(tmp_path / "m.onnx")
+
+
+def test_errors_of_a_node_name_it(tmp_path):
+    nodes = [helper.make_node("Reshape", ["x", "s"], ["y"], name="flatten")]
+    weights = [numpy_helper.from_array(np.array([7]), "s")]
+    path = written(tmp_path / "m.onnx", nodes, [info("x", [2])], [info("y", [7])], weights)
+    with pytest.raises(gt.ModelError, match="^Reshape 'flatten': "):
+        gt.load_onnx(path).run(gt.ones(2, device="host"))
+
+
+def test_options_are_checked(perceptron):
+    path = perceptron[0]
+    with pytest.raises(ValueError, match="dims: got 'm'; expected one of n"):
+        gt.load_onnx(path, dims={"m": 3})
+    with pytest.raises(TypeError, match=r"dims\['n'\]: got str; expected an int or a Dim"):
+        gt.load_onnx(path, dims={"n": "3"})
+    with pytest.raises(ValueError, match="input_shapes: got 'y'; expected one of x"):
+        gt.load_onnx(path, input_shapes={"y": (3,)})
