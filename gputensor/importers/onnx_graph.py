@@ -306,16 +306,14 @@ def run_step(step, given, device, values):
             found = _call(step, given, device, values)
         if found is NotImplemented:
             found = run_graph(expansion(step, given), given, device)
-    except GpuTensorError as error:
-        if isinstance(error, ModelError) and not getattr(error, "has_node", False):
-            error = type(error)(f"{shown(step)}: {error}")
-            error.has_node = True
-            raise error from None
+    except ModelError as error:
+        if not getattr(error, "has_node", False):
+            raise _named(step, error) from None
         raise
-    except (TypeError, ValueError, IndexError, OverflowError, KeyError) as problem:
-        error = ModelError(f"{shown(step)}: {problem}")
-        error.has_node = True
-        raise error from problem
+    except GpuTensorError:
+        raise
+    except (TypeError, ValueError, IndexError, OverflowError, KeyError) as error:
+        raise _named(step, error) from error
     found = found if isinstance(found, (tuple, _Results)) else (found,)
     if len(found) < len(step.outputs) and any(step.outputs[len(found) :]):
         raise ModelError(f"{shown(step)}: the output {step.outputs[-1]!r} is not computed")
@@ -323,6 +321,14 @@ def run_step(step, given, device, values):
 
 
 _Results = list
+
+
+def _named(step, error):
+    """The error with the node that it came from."""
+    kind = type(error) if isinstance(error, ModelError) else ModelError
+    named = kind(f"{shown(step)}: {error}")
+    named.has_node = True  # type: ignore[attr-defined]
+    return named
 
 
 def _call(step, given, device, values):

@@ -11,9 +11,9 @@ from typing import Any
 
 __all__ = ["EXPANDED", "Operator", "find", "operator", "registered"]
 
-_TABLE = {}
+_TABLE: dict = {}
 #: Operators that the standard defines by a function of other operators, and that are run so.
-EXPANDED = set()
+EXPANDED: set = set()
 
 
 @dataclass(frozen=True)

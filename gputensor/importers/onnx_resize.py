@@ -236,7 +236,8 @@ def _picked(x, places, mode, align_corners):
     """Elements (batch, channels, ...) at whole places, with zeros outside if `mode` says so."""
     extents = x.shape[2:]
     valid = None
-    key = []
+    batch = gt.arange(x.shape[0], dtype="int64", device=x.device)
+    key = [gt.reshape(batch, (-1,) + (1,) * len(extents))]
     for at, extent in zip(places, extents, strict=True):
         if mode == "zeros":
             here = gt.logical_and(at >= 0, at <= extent - 1)
@@ -245,9 +246,7 @@ def _picked(x, places, mode, align_corners):
         else:
             at = _inside(at, extent, mode, align_corners)
         key.append(at.astype("int64"))
-    batch = gt.arange(x.shape[0], dtype="int64", device=x.device)
-    batch = gt.reshape(batch, (-1,) + (1,) * len(extents))
-    found = gt.moveaxis(gt.moveaxis(x, 1, -1)[(batch, *key)], -1, 1)
+    found = gt.moveaxis(gt.moveaxis(x, 1, -1)[tuple(key)], -1, 1)
     if valid is None:
         return found
     return gt.where(gt.expand_dims(valid, 1), found, 0).astype(x.dtype, copy=False)
