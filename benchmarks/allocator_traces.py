@@ -42,7 +42,7 @@ PAUSE = 0.3  # seconds for the driver to clear what was released
 def simulate(trace):
     device = open_host(capacity=2**40, phantom=True)
     try:
-        return replay_trace(trace.op, trace.id, trace.size, trace.stream, device)
+        return replay_trace(trace.op, trace.id, trace.size, trace.stream, device, trace.thread)
     finally:
         close_host(device)
 

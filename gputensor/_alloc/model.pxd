@@ -351,6 +351,7 @@ cdef struct DeviceAllocator:
     ThreadCache* caches
     int32_t cache_count
     int32_t caches_in_use       # ... of which threads have now
+    int32_t contention          # requests and frees until the lock counts as free of contention
     # statistics; see statistics.pxi
     Counters counters[2]        # the shard of work done under the device lock
     Stat stats[9][3]            # [type][all, large, small], exact after settle()

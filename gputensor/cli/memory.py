@@ -115,11 +115,11 @@ def replay(trace, options):
             raise argument_error(InputError, "--device", "cuda", "a machine with a CUDA device")
         # Before the allocator holds the driver's table: afterwards its calls could not be counted.
         observe(0)
-        result = replay_trace(*arrays, 0)
+        result = replay_trace(*arrays, 0, trace.thread)
     else:
         device = open_host(capacity=options.capacity or DEFAULT_CAPACITY, phantom=True)
         try:
-            result = replay_trace(*arrays, device)
+            result = replay_trace(*arrays, device, trace.thread)
         finally:
             close_host(device)
     reserved = result["peak_reserved_bytes"]

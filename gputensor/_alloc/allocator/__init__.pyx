@@ -8,8 +8,9 @@ from gputensor._alloc.config cimport (
 )
 from gputensor._alloc.core cimport (
     GT_IS_CHECKED, Block, account_give, account_take, block_map_insert, block_map_remove,
-    cache_mine, cache_put, cache_take, caches_drain, caches_forget,
-    check_after, checks_resume, checks_stop, device_lock, device_unlock, pool_bins, pool_clear,
+    cache_mine, cache_put, cache_take, caches_drain, caches_drain_large, caches_forget,
+    check_after, checks_resume, checks_stop, device_lock, device_lock_counted, device_unlock,
+    pool_bins, pool_clear,
     pool_init, pool_insert, pool_take, progress_synchronize, pthread_mutex_init, segment_drop,
     stat_change,
 )

@@ -44,9 +44,11 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
 cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
                          uint64_t stream) noexcept nogil:
     cdef Block* block
-    device_lock(a)
+    device_lock_counted(a)
     if a.pending != NULL:
         pending_poll(a)
+    if rounded > SMALL_LIMIT and gt_load_int(&a.caches_in_use) > 1:
+        caches_drain_large(a)
     block = pool_take(_choose_pool(a, rounded, stream), stream, rounded)
     if block != NULL:
         block = _finish(a, block, nbytes)
@@ -85,7 +87,7 @@ cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint
 
 
 cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
-    device_lock(a)
+    device_lock_counted(a)
     a.frees += 1
     block_map_remove(block.ptr)
     account_take(a, block.kind, block.nbytes, block.requested)

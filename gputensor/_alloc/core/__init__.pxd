@@ -5,7 +5,8 @@ from libc.stdint cimport int64_t, uint64_t
 from gputensor._alloc.model cimport (
     BLOCK_MOVING, BLOCK_UNMAPPED, DOWN_BYTES, DOWN_COUNT, STAT_RESERVED_BYTES, UP_BYTES,
     UP_COUNT, UP_REQUESTED, Bins, Block, BlockPool, Counters, DeviceAllocator, Page, Segment,
-    Stat, StreamBins, StreamState, ThreadCache, gt_add, gt_load, gt_load_byte, pthread_mutex_t,
+    Stat, StreamBins, StreamState, ThreadCache, gt_add, gt_load, gt_load_byte, gt_store_int,
+    pthread_mutex_t,
 )
 from gputensor._driver.table cimport status_t
 
@@ -47,10 +48,23 @@ cdef extern from "pthread.h" nogil:
     int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes)
     int pthread_mutex_destroy(pthread_mutex_t* mutex)
     int pthread_mutex_lock(pthread_mutex_t* mutex)
+    int pthread_mutex_trylock(pthread_mutex_t* mutex)
     int pthread_mutex_unlock(pthread_mutex_t* mutex)
 
 cdef inline void device_lock(DeviceAllocator* a) noexcept nogil:
     pthread_mutex_lock(&a.lock)
+
+cdef enum:
+    CONTENTION = 256            # requests and frees that take the lock at once after one that waited
+
+# The lock for a request or a free: whether threads wait for it decides what their caches keep.
+cdef inline void device_lock_counted(DeviceAllocator* a) noexcept nogil:
+    if pthread_mutex_trylock(&a.lock) == 0:
+        if a.contention > 0:
+            gt_store_int(&a.contention, a.contention - 1)
+    else:
+        pthread_mutex_lock(&a.lock)
+        gt_store_int(&a.contention, CONTENTION)
 
 cdef inline void device_unlock(DeviceAllocator* a) noexcept nogil:
     pthread_mutex_unlock(&a.lock)
@@ -273,5 +287,6 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
 cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil
 # Needs the device lock: returns all cached blocks to their pools; returns their number.
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil
+cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil
 # The allocator of a device is closed: threads forget its caches.
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil

@@ -8,6 +8,7 @@ def replay_trace(
     size: np.ndarray[Any, Any],
     stream: np.ndarray[Any, Any],
     device: int,
+    thread: np.ndarray[Any, Any] | None = None,
 ) -> dict[str, Any]: ...
 def replay_settings(
     trace: tuple[np.ndarray[Any, Any], ...],

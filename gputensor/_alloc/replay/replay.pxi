@@ -2,8 +2,16 @@
 
 On a phantom host device this is the simulator: the same code and the same decisions as on a GPU,
 with no memory behind the addresses and the driver's time charged by the cost model. Ids are dense
-(trace_file.py checks that); streams other than 0 are made for the replay.
+(trace_file.py checks that); streams other than 0 are made for the replay, and so are threads where
+the trace has several: they take turns in the recorded order.
 """
+
+cdef extern from "gputensor/_alloc/replay/threads.h" nogil:
+    cdef cppclass ReplayThreads:
+        ReplayThreads(const int16_t* threads, int64_t events,
+                      bint (*run)(void*, int64_t, int64_t) noexcept, void* self)
+        bint all(int count)
+        bint started
 
 cdef enum:
     CHUNK = 2048                # events between two looks at the clock
@@ -18,89 +26,115 @@ cdef uintptr_t _elements(object array, type scalar, Py_ssize_t count) except? 1:
     return array.__array_interface__["data"][0]
 
 
+cdef struct Events:
+    const int8_t* op
+    const int32_t* ids
+    const int64_t* sizes
+    const int16_t* streams
+    int device
+    Block** blocks              # by id
+    uint64_t* handles           # by stream
+    int64_t done                # events that ran
+    status_t status             # of the event that did not
+
+
+# Runs the events [begin, end) of `self`, an Events; false when one failed.
+cdef bint _run(void* self, int64_t begin, int64_t end) noexcept nogil:
+    cdef Events* e = <Events*>self
+    cdef int64_t i
+    cdef Block* block
+    for i in range(begin, end):
+        block = NULL
+        if e.op[i] > 0:
+            block = allocator_malloc(e.device, <size_t>e.sizes[i], e.handles[e.streams[i]],
+                                     &e.status)
+            if block == NULL:
+                e.done = i
+                return False
+        else:
+            allocator_free(e.blocks[e.ids[i]])
+        e.blocks[e.ids[i]] = block
+    e.done = end
+    return True
+
+
 cdef class Replay:
     """A trace in the arrays of :func:`replay_trace`, and what its replay has made on a device."""
 
     cdef tuple arrays
-    cdef int64_t events
-    cdef const int8_t* op
-    cdef const int32_t* ids
-    cdef const int64_t* sizes
-    cdef const int16_t* streams
-    cdef int device
+    cdef int64_t count          # of events
+    cdef Events events
     cdef Driver* driver
     cdef int64_t names, kinds   # of blocks, of streams
-    cdef Block** blocks
-    cdef uint64_t* handles
-    cdef int64_t done           # events that ran
-    cdef status_t status        # of the event that did not
 
     def __cinit__(self, tuple arrays, int device):
         op, ids, sizes, streams = self.arrays = arrays
-        self.device = device
-        self.events = len(op)
-        self.op = <const int8_t*>_elements(op, np.int8, self.events)
-        self.ids = <const int32_t*>_elements(ids, np.int32, self.events)
-        self.sizes = <const int64_t*>_elements(sizes, np.int64, self.events)
-        self.streams = <const int16_t*>_elements(streams, np.int16, self.events)
+        self.count = len(op)
+        self.events.device = device
+        self.events.op = <const int8_t*>_elements(op, np.int8, self.count)
+        self.events.ids = <const int32_t*>_elements(ids, np.int32, self.count)
+        self.events.sizes = <const int64_t*>_elements(sizes, np.int64, self.count)
+        self.events.streams = <const int16_t*>_elements(streams, np.int16, self.count)
         self.driver = driver_open(device)
-        self.names = 1 + (int(ids.max()) if self.events else 0)
-        self.kinds = 1 + (int(streams.max()) if self.events else 0)
-        self.blocks = <Block**>calloc(self.names, sizeof(Block*))
-        self.handles = <uint64_t*>calloc(self.kinds, sizeof(uint64_t))
-        if self.blocks == NULL or self.handles == NULL:
+        self.names = 1 + (int(ids.max()) if self.count else 0)
+        self.kinds = 1 + (int(streams.max()) if self.count else 0)
+        self.events.blocks = <Block**>calloc(self.names, sizeof(Block*))
+        self.events.handles = <uint64_t*>calloc(self.kinds, sizeof(uint64_t))
+        if self.events.blocks == NULL or self.events.handles == NULL:
             raise MemoryError("no host memory for the replay")
 
     def __dealloc__(self):
-        free(self.blocks)
-        free(self.handles)
+        free(self.events.blocks)
+        free(self.events.handles)
 
     cdef int make_streams(self) except -1:
         cdef int64_t i
         for i in range(1, self.kinds):
-            raise_for_status(self.driver.stream_create(self.driver.self, &self.handles[i], 0),
-                             "stream_create")
-            stream_own(self.device, self.handles[i])
+            raise_for_status(
+                self.driver.stream_create(self.driver.self, &self.events.handles[i], 0),
+                "stream_create")
+            stream_own(self.events.device, self.events.handles[i])
         return 0
 
     # Runs up to `count` events more; false when one failed.
     cdef bint run(self, int64_t count) noexcept nogil:
-        cdef int64_t end = min(self.done + count, self.events)
-        cdef int64_t i
-        cdef Block* block
-        for i in range(self.done, end):
-            block = NULL
-            if self.op[i] > 0:
-                block = allocator_malloc(self.device, <size_t>self.sizes[i],
-                                         self.handles[self.streams[i]], &self.status)
-                if block == NULL:
-                    self.done = i
-                    return False
-            else:
-                allocator_free(self.blocks[self.ids[i]])
-            self.blocks[self.ids[i]] = block
-        self.done = end
-        return True
+        cdef int64_t done = self.events.done
+        return _run(&self.events, done, min(done + count, self.count))
+
+    # Runs all events, each on the thread of its number; false when one failed.
+    cdef bint run_on_threads(self, object thread) except *:
+        cdef const int16_t* numbers = <const int16_t*>_elements(thread, np.int16, self.count)
+        cdef ReplayThreads* threads = new ReplayThreads(numbers, self.count, _run, &self.events)
+        cdef int count = 1 + (int(thread.max()) if self.count else 0)
+        cdef bint is_whole
+        try:
+            with nogil:
+                is_whole = threads.all(count)
+            if not threads.started:
+                raise RuntimeError(f"the trace needs {count} threads, which could not be started")
+            return is_whole
+        finally:
+            del threads
 
     cdef int raise_for_event(self) except -1:
-        raise_for_malloc(self.device, <size_t>self.sizes[self.done],
-                         self.handles[self.streams[self.done]], self.status)
+        cdef Events* e = &self.events
+        raise_for_malloc(e.device, <size_t>e.sizes[e.done], e.handles[e.streams[e.done]], e.status)
 
     cdef int clear(self) except -1:
         cdef int64_t i
         for i in range(self.names):
-            if self.blocks[i] != NULL:
-                allocator_free(self.blocks[i])
-        empty_cache(self.device)
-        if self.device < -1:
-            close_allocator(self.device)
+            if self.events.blocks[i] != NULL:
+                allocator_free(self.events.blocks[i])
+        empty_cache(self.events.device)
+        if self.events.device < -1:
+            close_allocator(self.events.device)
         for i in range(1, self.kinds):
-            if self.handles[i]:
-                self.driver.stream_destroy(self.driver.self, self.handles[i])
+            if self.events.handles[i]:
+                self.driver.stream_destroy(self.driver.self, self.events.handles[i])
         return 0
 
 
-def replay_trace(op, id, size, stream, int device):
+def replay_trace(op, id, size, stream, int device, thread=None):
     """Replay a trace on a device and return the peaks, the driver calls and the time.
 
     Parameters
@@ -109,6 +143,8 @@ def replay_trace(op, id, size, stream, int device):
         Of equal length, as :func:`gputensor._alloc.replay.trace_file.read_trace` gives them.
     device : int
         The device's number. Its memory must not be in use: peaks are reset at the start.
+    thread : array of int16, optional
+        The thread of each event; without it, all events run on the calling thread.
 
     Returns
     -------
@@ -129,15 +165,18 @@ def replay_trace(op, id, size, stream, int device):
         replay.make_streams()
         reset_counts(device)
         start = time.perf_counter_ns()
-        with nogil:
-            is_whole = replay.run(replay.events)
+        if thread is None:
+            with nogil:
+                is_whole = replay.run(replay.count)
+        else:
+            is_whole = replay.run_on_threads(thread)
         elapsed = time.perf_counter_ns() - start
         result = {
             "peak_requested_bytes": peak_requested_nbytes(device),
             "peak_reserved_bytes": peak_reserved_nbytes(device),
             "driver_calls": {name: n for name, n in counts(device).items() if n},
             "modelled_driver_seconds": modelled_seconds(device),
-            "ns_per_event": elapsed / replay.events if replay.events else 0.0,
+            "ns_per_event": elapsed / replay.count if replay.count else 0.0,
         }
         if not is_whole:
             replay.raise_for_event()
@@ -179,12 +218,12 @@ def replay_settings(tuple trace, int device, settings, limit_nbytes, double seco
     open_allocator(device, settings, limit_nbytes)
     try:
         replay.make_streams()
-        while is_whole and replay.done < replay.events:
+        while is_whole and replay.events.done < replay.count:
             if time.perf_counter() > until:
                 raise TimeoutError(
-                    f"replayed {replay.done} of {replay.events} events in {seconds:.1f} s")
+                    f"replayed {replay.events.done} of {replay.count} events in {seconds:.1f} s")
             with nogil:
                 is_whole = replay.run(CHUNK)
-        return replay.done, peak_reserved_nbytes(device)
+        return replay.events.done, peak_reserved_nbytes(device)
     finally:
         replay.clear()

@@ -21,11 +21,14 @@ from gputensor.errors import GpuTensorError
 __all__ = ["Trace", "TraceFileError", "check_trace", "read_trace"]
 
 ARRAYS = {"op": np.int8, "id": np.int32, "size": np.int64, "stream": np.int16}
+OPTIONAL = {"thread": np.int16}
 PEAKS = ("peak_requested", "peak_allocated", "peak_reserved")
 # 20 million events are two hundred times the largest trace at hand and unpack to 300 MB.
 MAX_EVENTS = 20_000_000
 # The replay makes each stream that it meets, and looks at all of them on a miss.
 MAX_STREAMS = 1024
+# The replay starts a thread for each number.
+MAX_THREADS = 256
 # Bounds that keep every sum of the replay within 63 bits.
 MAX_SIZE = 2**60
 MAX_LIVE = 2**62
@@ -53,6 +56,9 @@ class Trace:
         0 is the default stream; the others are numbered from 1 in order of the file's numbers.
     recorded : dict
         The peaks in bytes that were counted while recording, where the file has them.
+    thread : ndarray of int16 or None
+        The thread of each event, numbered from 0 in order of the file's numbers; None where the
+        file has no threads.
     """
 
     op: np.ndarray
@@ -60,6 +66,7 @@ class Trace:
     size: np.ndarray
     stream: np.ndarray
     recorded: dict = field(default_factory=dict)
+    thread: np.ndarray | None = None
 
     @property
     def events(self):
@@ -81,7 +88,7 @@ def read_trace(path):
     ----------
     path : str or os.PathLike
         A ``.npz`` file with ``op`` (int8), ``id`` (int32), ``size`` (int64) and ``stream``
-        (int16), all one-dimensional and of one length.
+        (int16), all one-dimensional and of one length, and optionally ``thread`` (int16).
 
     Returns
     -------
@@ -119,17 +126,18 @@ def read_trace(path):
 
 
 def read_archive(file):
-    """Return the four arrays by name, and the recorded peaks, of an open ``.npz`` file."""
+    """Return the arrays by name, and the recorded peaks, of an open ``.npz`` file."""
     with zipfile.ZipFile(file) as archive:
         names = archive.namelist()
-        for name in ARRAYS:
+        present = {n: t for n, t in OPTIONAL.items() if f"{n}.npy" in names} | ARRAYS
+        for name in present:
             count = names.count(f"{name}.npy")
             if count != 1:
                 raise TraceFileError(
                     f"has {count} arrays named '{name}', exactly one is needed"
                     f" (a trace has {', '.join(ARRAYS)})"
                 )
-        arrays = {name: read_array(archive, name, dtype, 1) for name, dtype in ARRAYS.items()}
+        arrays = {name: read_array(archive, name, dtype, 1) for name, dtype in present.items()}
         recorded = {
             name: int(read_array(archive, name, np.int64, 0))
             for name in PEAKS
@@ -174,8 +182,8 @@ def read_array(archive, name, dtype, ndim):
     return np.frombuffer(data, dtype).reshape(shape)
 
 
-def check_trace(op, id, size, stream, recorded=None):
-    """Check the meaning of the four arrays and return them as a :class:`Trace` with dense ids.
+def check_trace(op, id, size, stream, thread=None, recorded=None):
+    """Check the meaning of the arrays and return them as a :class:`Trace` with dense ids.
 
     Raises
     ------
@@ -190,8 +198,10 @@ def check_trace(op, id, size, stream, recorded=None):
     gputensor._alloc.replay.trace_file.TraceFileError: event 2 frees allocation 7, which is not live
     """
     lengths = [len(op), len(id), len(size), len(stream)]
+    lengths += [] if thread is None else [len(thread)]
     if len(set(lengths)) != 1:
-        facts = ", ".join(f"{name} {n}" for name, n in zip(ARRAYS, lengths, strict=True))
+        names = ARRAYS | OPTIONAL  # in the order of the lengths; the last may be missing
+        facts = ", ".join(f"{name} {n}" for name, n in zip(names, lengths, strict=False))
         raise TraceFileError(f"the arrays differ in length: {facts}")
     if lengths[0] > MAX_EVENTS:
         raise TraceFileError(f"has {lengths[0]} events, at most {MAX_EVENTS} are allowed")
@@ -203,6 +213,8 @@ def check_trace(op, id, size, stream, recorded=None):
     streams = np.unique(stream[stream > 0])
     if len(streams) > MAX_STREAMS:
         raise TraceFileError(f"has {len(streams)} streams, at most {MAX_STREAMS} are allowed")
+    if thread is not None:
+        thread = check_threads(thread)
     dense_stream = np.where(stream > 0, np.searchsorted(streams, stream) + 1, 0)
     # In floating point first: the exact sum of absurd sizes would wrap.
     if len(op) and np.cumsum(op * size.astype(np.float64)).max() > MAX_LIVE:
@@ -210,7 +222,16 @@ def check_trace(op, id, size, stream, recorded=None):
     for name, value in (recorded or {}).items():
         if value < 0:
             raise TraceFileError(f"'{name}' is {value}, 0 and more are allowed")
-    return Trace(op, dense, size, dense_stream.astype(np.int16), dict(recorded or {}))
+    return Trace(op, dense, size, dense_stream.astype(np.int16), dict(recorded or {}), thread)
+
+
+def check_threads(thread):
+    """Return the threads numbered from 0, once they are not too many to start."""
+    refuse(thread < 0, thread, "thread", "0 and more")
+    threads, dense = np.unique(thread, return_inverse=True)
+    if len(threads) > MAX_THREADS:
+        raise TraceFileError(f"has {len(threads)} threads, at most {MAX_THREADS} are allowed")
+    return dense.astype(np.int16)
 
 
 def refuse(is_bad, values, name, allowed):

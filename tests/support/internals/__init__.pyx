@@ -1,7 +1,7 @@
 # What only tests do with the library's rooms, as one extension that a checkout builds beside them.
 # No wheel has it.
 
-from libc.stdint cimport int64_t, uint16_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t
 from libc.string cimport memset
 
 import contextlib
@@ -10,7 +10,7 @@ from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
 from gputensor._alloc.core cimport check_after, device_lock, device_unlock
 from gputensor._alloc.history cimport stacks_choose_walk, stacks_walk_directly
-from gputensor._alloc.model cimport Block, DeviceAllocator, View
+from gputensor._alloc.model cimport POOL_LARGE, Block, DeviceAllocator, ThreadCache, View
 from gputensor._arrays cimport DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, Operand
 from gputensor._driver.registry cimport Slot, register_slot
 from gputensor.blas.backends cimport (

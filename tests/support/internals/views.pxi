@@ -1,4 +1,4 @@
-"""The views of an allocator."""
+"""The views of an allocator, and what its thread caches may keep."""
 
 
 def view_blocks(int device):
@@ -45,3 +45,27 @@ def limit_views(int device, int count):
     a.view_limit = count
     device_unlock(a)
     check_after(device, "limit_views")
+
+
+def contend(int device, int32_t requests=1 << 30):
+    """Let the next `requests` requests and frees count as made while threads wait for the lock."""
+    cdef DeviceAllocator* a
+    open_allocator(device)
+    a = allocator_find(device)
+    device_lock(a)
+    a.contention = requests
+    device_unlock(a)
+
+
+def cached_large_nbytes(int device):
+    """Return the bytes of large blocks in the caches of all threads."""
+    cdef DeviceAllocator* a = allocator_find(device)
+    cdef ThreadCache* cache
+    total = 0
+    device_lock(a)
+    cache = a.caches
+    while cache != NULL:
+        total += cache.cached_nbytes[POOL_LARGE]
+        cache = cache.next
+    device_unlock(a)
+    return total

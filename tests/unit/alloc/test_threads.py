@@ -30,6 +30,7 @@ from gputensor._alloc import (
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.alloc_probe import MIB, held_up, opened
+from tests.support.internals import contend
 from tests.support.models.allocator_shadow import c_symbols
 
 
@@ -137,7 +138,7 @@ def test_snapshots_and_statistics_are_whole_while_blocks_and_pools_come_and_go()
 
 
 @pytest.mark.parametrize("conf, counted", [("", 0), ("expandable_segments:False", 5)])
-def test_a_large_parked_block_is_an_inactive_split_beside_others_in_a_plain_segment(conf, counted):
+def test_large_cached_block_beside_others_in_a_plain_segment_is_an_inactive_split(conf, counted):
     with opened(conf) as probe:
         begun, go = threading.Event(), threading.Event()
 
@@ -156,9 +157,10 @@ def test_a_large_parked_block_is_an_inactive_split_beside_others_in_a_plain_segm
             assert after - before == counted * MIB
             probe.free_all(held)
 
-        def measure_with_company():  # large blocks are parked while several threads allocate
+        def measure_with_company():  # large blocks are cached while several threads wait
             try:
                 assert begun.wait(60)
+                contend(probe.device)
                 measure()
             finally:
                 go.set()

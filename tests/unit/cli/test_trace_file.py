@@ -56,6 +56,31 @@ def test_whole_trace_is_read_with_dense_ids_and_its_peak(save):
     assert trace.recorded == {"peak_reserved": 4096}
 
 
+def test_threads_are_numbered_from_zero(save):
+    trace = read_trace(save(**arrays(), thread=np.array((7, 3, 7), np.int16)))
+    assert trace.thread.tolist() == [1, 0, 1]
+    assert read_trace(save(**arrays())).thread is None
+
+
+@pytest.mark.parametrize(
+    ("thread", "words"),
+    [
+        (np.array((0, -1, 0), np.int16), ["event 1", "thread -1"]),
+        (np.array((0, 1), np.int16), ["differ in length", "thread 2"]),
+        (np.array((0, 1, 0), np.int32), ["'thread' has dtype int32", "int16"]),
+    ],
+)
+def test_wrong_threads_are_named(save, thread, words):
+    assert_refused(save(**arrays(), thread=thread), *words)
+
+
+def test_more_threads_than_a_replay_starts_are_refused(save):
+    many = trace_file.MAX_THREADS + 1
+    whole = arrays([1] * many, range(many), [8] * many, [0] * many)
+    thread = np.arange(many, dtype=np.int16)
+    assert_refused(save(**whole, thread=thread), f"{many} threads", str(trace_file.MAX_THREADS))
+
+
 def test_compressed_trace_is_read(tmp_path):
     np.savez_compressed(tmp_path / "trace.npz", **arrays())
     assert read_trace(tmp_path / "trace.npz").peak_requested == 520
