@@ -88,6 +88,17 @@ def dtype_code(dtype):
     return code
 
 
+def code_of(value):
+    """Return the code of a dtype, or of the dtype of an object that has one.
+
+    >>> import numpy as np
+    >>> code_of(np.int8) == code_of(np.zeros(1, "int8")) == code_of("int8")
+    True
+    """
+    # The classes of NumPy's scalars have an attribute `dtype`, which is a descriptor.
+    return dtype_code(value if isinstance(value, type) else getattr(value, "dtype", value))
+
+
 class finfo_object(NamedTuple):
     """What :func:`finfo` returns."""
 
@@ -110,7 +121,7 @@ class iinfo_object(NamedTuple):
 
 def _dtype_of(value):
     """The NumPy dtype of a dtype or of an object that has one."""
-    return DTYPES[dtype_code(getattr(value, "dtype", value))].numpy
+    return DTYPES[code_of(value)].numpy
 
 
 def finfo(type, /):

@@ -16,7 +16,7 @@ code in elementwise.pxi. The rules, in order:
 
 import numpy as np
 
-from gputensor._arrays.dtypes import BOOL, DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, dtype_code
+from gputensor._arrays.dtypes import BOOL, DEFAULT_COMPLEX, DEFAULT_FLOAT, DEFAULT_INT, code_of
 from gputensor._arrays.element_types import DTYPES
 
 __all__ = ["NONE", "TABLE", "can_cast", "promote", "promote_scalar", "result_type"]
@@ -111,7 +111,7 @@ def result_type(*arrays_and_dtypes):
         if kind is not None:
             weak.append(kind)
         else:
-            strong.append(dtype_code(getattr(one, "dtype", one)))
+            strong.append(code_of(one))
     if not strong:
         strong.append(_WEAK[weak.pop()])
     code = strong[0]
@@ -128,8 +128,8 @@ def can_cast(from_, to, /):
     >>> can_cast("int8", "int32"), can_cast("float32", "int32"), can_cast("int64", "float32")
     (True, False, True)
     """
-    source = dtype_code(getattr(from_, "dtype", from_))
-    target = dtype_code(to)
+    source = code_of(from_)
+    target = code_of(to)
     return TABLE[source * COUNT + target] == target
 
 

@@ -17,7 +17,7 @@ import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.atomic_file import write_whole
-from gputensor.errors import GpuTensorError
+from gputensor.errors import GpuTensorError, argument_error
 from gputensor.strict_json import loads, shown
 
 __all__ = [
@@ -126,6 +126,8 @@ def open_file(path):
     SafetensorsFileError
         The file is missing, is no regular file, or breaks a rule of the format.
     """
+    if not isinstance(path, (str, bytes, os.PathLike)):
+        raise argument_error(TypeError, "path", path, "a str or an os.PathLike")
     name = os.fsdecode(path)
     name = name if name.isprintable() else ascii(name)
     try:

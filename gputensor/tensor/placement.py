@@ -53,6 +53,9 @@ def to(x, /, *targets, device=None, dtype=None, copy=False):
             continue
         elif dtype is None and _is_dtype(target):
             dtype = target
+        elif isinstance(target, str) and not target.startswith(("cuda", "host")):
+            rule = "a dtype such as 'float32', or a device such as 'cuda:0' or 'host'"
+            raise argument_error(ValueError, "to: targets", target, rule)
         elif device is None:
             device = target
         else:

@@ -267,6 +267,12 @@ def isin(x1, x2, /, *, assume_unique=False, invert=False):
     [False, True, False, True]
     """
     first = tensor_argument(x1 if type(x1) is Tensor else x2, "isin")
+    if isinstance(x2, (int, float, complex)):
+        found = fn.equal(x1, x2)
+        return fn.logical_not(found) if invert else found
+    if isinstance(x1, (int, float, complex)):
+        found = fn.any(fn.equal(x2, x1))
+        return fn.logical_not(found) if invert else found
     x1, x2 = (one if type(one) is Tensor else asarray(one, device=first.device) for one in (x1, x2))
     ordered = sort(x2, None)
     if ordered.size == 0:

@@ -125,6 +125,82 @@ FN complex_t<T> tan(complex_t<T> a) {
     complex_t<T> b = tanh(make(-a.im, a.re));
     return make(b.im, -b.re);
 }
+FN bool is_nan(complex_t<T> a) { return a.re != a.re || a.im != a.im; }
+FN bool is_inf(complex_t<T> a) { return isinf(a.re) || isinf(a.im); }
+FN bool is_finite(complex_t<T> a) { return isfinite(a.re) && isfinite(a.im); }
+// The inverse functions, by Kahan's formulas (Branch cuts for complex elementary functions, 1987):
+// square roots of z + 1 and z - 1 keep the signs of both sides of a cut. Beyond `large_size` a
+// square would overflow, and the logarithm of the magnitude is exact.
+FN T large_log(complex_t<T> a) { return log(hypot(a.re / 2, a.im / 2)) + (T)1.3862943611198906188; }
+FN bool is_large(complex_t<T> a) {
+    const T most = large_size(a.re);
+    return fabs(a.re) > most || fabs(a.im) > most;
+}
+FN complex_t<T> acos(complex_t<T> a) {
+    if (is_nan(a)) {
+        const T rest = a.re + a.im;
+        if (isinf(a.re) || isinf(a.im))
+            return make(rest, -copysign(isinf(a.re) ? a.re : a.im, a.im));
+        return make(a.re == 0 ? (T)1.57079632679489661923 : rest, rest);
+    }
+    if (is_large(a)) return make(atan2(fabs(a.im), a.re), -copysign(large_log(a), a.im));
+    const complex_t<T> low = sqrt(make(1 - a.re, -a.im)), high = sqrt(make(1 + a.re, a.im));
+    return make(2 * atan2(low.re, high.re), asinh(high.re * low.im - high.im * low.re));
+}
+FN complex_t<T> acosh(complex_t<T> a) {
+    const complex_t<T> b = acos(a);
+    return make(fabs(b.im), a.im != a.im ? b.re : copysign(b.re, a.im));
+}
+FN complex_t<T> asinh(complex_t<T> a) {
+    if (is_nan(a)) {
+        const T rest = a.re + a.im;
+        if (isinf(a.re) || isinf(a.im))
+            return make(isinf(a.re) ? a.re : copysign(a.im, a.re), rest);
+        return make(rest, a.im == 0 ? a.im : rest);
+    }
+    if (is_large(a)) return make(copysign(large_log(a), a.re), atan2(a.im, fabs(a.re)));
+    const complex_t<T> high = sqrt(make(1 + a.im, -a.re)), low = sqrt(make(1 - a.im, a.re));
+    return make(asinh(high.re * low.im - low.re * high.im),
+                atan2(a.im, high.re * low.re - high.im * low.im));
+}
+FN complex_t<T> atanh(complex_t<T> a) {
+    const T turn = copysign((T)1.57079632679489661923, a.im), x = fabs(a.re), y = fabs(a.im);
+    if (isinf(a.im)) return make(copysign((T)0, a.re), turn);
+    if (isinf(a.re)) return make(copysign((T)0, a.re), a.im != a.im ? a.im : turn);
+    if (is_nan(a)) return make(a.re == 0 ? a.re : a.re + a.im, a.re + a.im);
+    if (is_large(a)) {
+        const T half = hypot(x / 2, y / 2);
+        return make(copysign(x / 4 / half / half, a.re), turn);
+    }
+    if (x == 1 && y < tiny_size(y)) {
+        if (y == 0) return make(copysign(1 / y, a.re), a.im);
+        return make(copysign(-log(sqrt(y) / sqrt(hypot(y, (T)2))), a.re),
+                    copysign(atan2((T)2, -y) / 2, a.im));
+    }
+    return make(copysign(log1p(4 * x / ((1 - x) * (1 - x) + y * y)) / 4, a.re),
+                copysign(atan2(2 * y, (1 - x) * (1 + x) - y * y) / 2, a.im));
+}
+// asin z = -i asinh iz, atan z = -i atanh iz
+FN complex_t<T> asin(complex_t<T> a) {
+    const complex_t<T> b = asinh(make(-a.im, a.re));
+    return make(b.im, -b.re);
+}
+FN complex_t<T> atan(complex_t<T> a) {
+    const complex_t<T> b = atanh(make(-a.im, a.re));
+    return make(b.im, -b.re);
+}
+FN complex_t<T> expm1(complex_t<T> a) {
+    const complex_t<T> whole = exp(a);
+    if (!isfinite(a.re) || !isfinite(a.im) || isinf(whole.re)) return make(whole.re - 1, whole.im);
+    const T half = sin(a.im / 2);
+    return make(expm1(a.re) * cos(a.im) - 2 * half * half, whole.im);
+}
+FN complex_t<T> log1p(complex_t<T> a) {
+    if (!(fabs(a.re) < (T)0.5 && fabs(a.im) < (T)0.5)) return log(make(1 + a.re, a.im));
+    return make(log1p(a.re * (2 + a.re) + a.im * a.im) / 2, atan2(a.im, 1 + a.re));
+}
+FN complex_t<T> log2(complex_t<T> a) { return log(a) * (T)1.44269504088896340736; }
+FN complex_t<T> log10(complex_t<T> a) { return log(a) * (T)0.43429448190325182765; }
 FN complex_t<T> power(complex_t<T> a, complex_t<T> b) {
     if (b.re == 0 && b.im == 0) return make((T)1, (T)0);
     if (a.re == 0 && a.im == 0) {
@@ -161,10 +237,6 @@ FN complex_t<T> sign(complex_t<T> a) {
     T size = magnitude(a);
     return size == 0 ? make((T)0, (T)0) : make(a.re / size, a.im / size);
 }
-FN bool is_nan(complex_t<T> a) { return a.re != a.re || a.im != a.im; }
-FN bool is_inf(complex_t<T> a) { return isinf(a.re) || isinf(a.im); }
-FN bool is_finite(complex_t<T> a) { return isfinite(a.re) && isfinite(a.im); }
-
 FN T sign(T a) { return a != a ? a : (T)((a > (T)0) - (a < (T)0)); }
 FN T larger(T a, T b) { return a > b || a != a ? a : b; }
 FN T smaller(T a, T b) { return a < b || a != a ? a : b; }

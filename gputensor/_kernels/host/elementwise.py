@@ -111,6 +111,32 @@ def silu(x):
     return x * sigmoid(x)
 
 
+def expm1(x):
+    if x.dtype.kind != "c":
+        return np.expm1(x)
+    # NumPy's own has neither C's special cases nor, beyond them, a finite part beside an infinity.
+    whole = np.array(np.exp(x))
+    half = np.sin(x.imag / 2)
+    near = np.expm1(x.real) * np.cos(x.imag) - 2 * half * half
+    is_far = ~np.isfinite(x) | np.isinf(whole.real)
+    whole.real = np.where(is_far, whole.real - 1, near)
+    return whole
+
+
+def log1p(x):
+    if x.dtype.kind != "c":
+        return np.log1p(x)
+    # NumPy's own takes the logarithm of the rounded sum.
+    real, imag = x.real, x.imag
+    result = np.array(x)
+    result.real += 1  # x + 1 would lose the sign of an imaginary zero
+    result = np.asarray(np.log(result))
+    is_near = (np.abs(real) < 0.5) & (np.abs(imag) < 0.5)
+    near = np.log1p(real * (2 + real) + imag * imag, where=is_near, out=np.zeros_like(real)) / 2
+    result.real = np.where(is_near, near, result.real)
+    return result
+
+
 def _rounding(function):
     return lambda x: x if x.dtype.kind in "biu" else function(x)
 

@@ -44,6 +44,15 @@ def run_check(extents, *indices):
                 raise IndexError(f"index {one} is out of bounds for axis {axis} with size {extent}")
 
 
+def selection(first_axis, whole, indices):
+    """The key of index arrays along the axes of `whole` from `first_axis` on."""
+    for axis, index in enumerate(indices, first_axis):
+        if index.dtype == np.uint64 and index.size and index.max() >= whole.shape[axis]:
+            got, extent = index.max(), whole.shape[axis]
+            raise IndexError(f"index {got} is out of bounds for axis {axis} with size {extent}")
+    return (slice(None),) * first_axis + tuple(index.astype(np.int64) for index in indices)
+
+
 def run_gather(first_axis, out, source, *indices):
     """Write ``source[:, ..., indices...]`` into `out`.
 
@@ -53,8 +62,7 @@ def run_gather(first_axis, out, source, *indices):
     >>> out
     array([7., 5.])
     """
-    key = (slice(None),) * first_axis + tuple(index.astype(np.int64) for index in indices)
-    out[...] = source[key].reshape(out.shape)
+    out[...] = source[selection(first_axis, source, indices)].reshape(out.shape)
 
 
 def run_scatter(first_axis, target, values, *indices):
@@ -66,5 +74,4 @@ def run_scatter(first_axis, target, values, *indices):
     >>> target
     array([0., 5., 0.])
     """
-    key = (slice(None),) * first_axis + tuple(index.astype(np.int64) for index in indices)
-    target[key] = values
+    target[selection(first_axis, target, indices)] = values

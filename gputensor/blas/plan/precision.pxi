@@ -212,6 +212,10 @@ def precision(**flags):
     >>> precision(allow_tf32=True, deterministic=True)
     Precision(float32='high', deterministic=True)
     """
+    for name in flags:
+        if name != "allow_tf32" and name != "float32" and name not in BITS:
+            raise TypeError(f"precision: got the flag {name}; expected one of allow_tf32, float32, "
+                            f"{', '.join(BITS)}")
     return Precision(**flags)
 
 

@@ -12,8 +12,13 @@ from gputensor.streams.queue import Device
 
 __all__ = ["Info", "VERSION", "namespace"]
 
-VERSION = "2023.12"
-KNOWN_VERSIONS = ("2021.12", "2022.12", "2023.12")
+VERSION = "2025.12"
+KNOWN_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
+#: The dtypes that the standard knows; bfloat16, float16 and float8 are beyond it.
+STANDARD = frozenset(
+    "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 "
+    "complex128".split()
+)
 
 
 def namespace(api_version=None):
@@ -54,8 +59,12 @@ class Info:
         }
 
     def dtypes(self, *, device=None, kind=None):
-        """Return the dtypes of a kind (all when None), by name."""
-        return {row.name: row.numpy for row in DTYPES if kind is None or isdtype(row.numpy, kind)}
+        """Return the standard's dtypes of a kind (all when None), by name."""
+        return {
+            row.name: row.numpy
+            for row in DTYPES
+            if row.name in STANDARD and (kind is None or isdtype(row.numpy, kind))
+        }
 
     def devices(self):
         """Return every device: the host device, and the CUDA devices that there are."""

@@ -24,7 +24,7 @@ from gputensor.tensor.core cimport (
     on_one_device, overlaps, refuse_value_of, shape_argument, storage_check_write,
     tensor_argument, view_tensor, whole_number, work_begin, work_end,
 )
-from gputensor.tensor.transfer cimport download, upload
+from gputensor.tensor.transfer cimport download, moved, upload
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import argument_error

@@ -5,6 +5,9 @@ become float32 first (signbit takes integers as they are); one of two arguments 
 """
 
 import math
+from numbers import Number
+
+import numpy as np
 
 from gputensor._arrays.dtypes import float32, iinfo, int16, int32, int64
 from gputensor._arrays.promotion import result_type
@@ -34,6 +37,9 @@ __all__ = ["copysign", "hypot", "logaddexp", "signbit"]
 def _floating(x1, x2, name):
     """Both as tensors of the dtype that they meet in, which is float32 for bool and integers."""
     first = tensor_argument(x1 if type(x1) is Tensor else x2, name)
+    for x in (x1, x2):
+        if type(x) is not Tensor and not isinstance(x, (Number, np.generic)):
+            raise argument_error(TypeError, f"{name}: argument", x, "a Tensor or a number")
     dtype = result_type(x1, x2)
     if dtype.kind in "iub":
         dtype = float32

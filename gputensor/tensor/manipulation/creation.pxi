@@ -33,7 +33,7 @@ def full(shape, fill_value, dtype=None, *, device=None):
     """Return a new tensor with every element equal to `fill_value`, a number.
 
     Without `dtype` an int gives int64, a float float32, a bool bool, a complex complex64, and a
-    scalar of NumPy its own dtype.
+    scalar of NumPy, or a tensor of 0 dimensions, its own dtype.
 
     >>> full(2, 7, device="host").numpy()
     array([7, 7])
@@ -42,6 +42,11 @@ def full(shape, fill_value, dtype=None, *, device=None):
     cdef Tensor result
     cdef int kind = number_kind(fill_value)
     cdef int code
+    if is_one_value(fill_value):
+        result = empty(shape, fill_value.dtype if dtype is None else dtype,
+                       device=fill_value.device if device is None else device)
+        fill_from(result, <Tensor> fill_value)
+        return result
     if kind < 0:
         raise TypeError(f"full: fill_value: got {type(fill_value).__name__}; expected a number")
     code = (DT_BOOL, DT_INT64, DT_FLOAT32, DT_COMPLEX64)[kind]
@@ -51,6 +56,20 @@ def full(shape, fill_value, dtype=None, *, device=None):
     result = empty_tensor(code, shape_argument(shape, dims), dims, device_argument(device))
     fill_with(result, fill_value)
     return result
+
+
+cdef bint is_one_value(object value) noexcept:
+    """Whether a constant is given by a tensor of 0 dimensions."""
+    return type(value) is Tensor and (<Tensor> value).ndim_ == 0
+
+
+cdef int fill_from(Tensor target, Tensor value) except -1:
+    """Write the value of a tensor of 0 dimensions, of any device, to every element."""
+    if value.dtype.kind == "c" and target.dtype.kind != "c":
+        raise TypeError("fill: value: got a complex number; expected one that dtype "
+                        f"{target.dtype} can hold")
+    return copy_into(target, value if value.storage.device == target.storage.device
+                     else moved(value, target.storage.device))
 
 
 def zeros(shape, dtype=None, *, device=None):
@@ -96,7 +115,10 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
     array([3., 3.], dtype=float32)
     """
     cdef Tensor result = empty_for(x, dtype, device, "full_like")
-    fill_with(result, fill_value)
+    if is_one_value(fill_value):
+        fill_from(result, <Tensor> fill_value)
+    else:
+        fill_with(result, fill_value)
     return result
 
 

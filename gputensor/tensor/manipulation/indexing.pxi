@@ -100,12 +100,19 @@ cdef int take_mask(Tensor a, View* view, int axis, Tensor mask, list arrays) exc
         raise IndexError(f"mask: got shape {mask.shape}; expected that of the axes from {axis} "
                          f"on, of shape {a.shape}")
     if mask.ndim_ == 0:
-        raise IndexError("mask: got 0 dimensions; expected 1 or more (see where)")
+        take_flag(view, bool(mask), a.storage.device, arrays)
+        return 0
     for index in mask_indices(mask):
         arrays.append((view.ndim, index))
         keep_axis(view, a.shape_[axis], a.strides_[axis])
         axis += 1
     return mask.ndim_
+
+
+cdef int take_flag(View* view, bint flag, int device, list arrays) except -1:
+    """A truth value as an index: a new axis of extent 1, whose element it takes or not."""
+    arrays.append((view.ndim, upload(np.zeros(1 if flag else 0, np.int64), DT_INT64, device)))
+    return keep_axis(view, 1, 0)
 
 
 cdef bint is_basic(object entry) noexcept:
@@ -131,12 +138,10 @@ cdef list walk(Tensor a, object key, View* view):
                 raise IndexError("index: got more than one Ellipsis; expected one at most")
             has_ellipsis = True
         elif entry is not None:
-            if isinstance(entry, bool):
-                raise IndexError("index: got a Python bool; expected an integer (or see where)")
             if not is_basic(entry):
                 entry = array_entry(entry, a.storage.device)
             is_mask = type(entry) is Tensor and (<Tensor> entry).dtype_code == DT_BOOL
-            consumed += (<Tensor> entry).ndim_ if is_mask else 1
+            consumed += (<Tensor> entry).ndim_ if is_mask else not isinstance(entry, bool)
         entries.append(entry)
     if consumed > a.ndim_:
         raise IndexError(f"index: got {consumed} indices; expected at most {a.ndim_}, one for "
@@ -152,6 +157,9 @@ cdef list walk(Tensor a, object key, View* view):
             for _skipped in range(a.ndim_ - consumed):
                 keep_axis(view, a.shape_[axis], a.strides_[axis])
                 axis += 1
+        elif isinstance(entry, bool):
+            join_group(view)
+            take_flag(view, entry, a.storage.device, arrays)
         elif isinstance(entry, int):
             take_integer(a, view, axis, entry)
             axis += 1
@@ -227,7 +235,7 @@ def setitem(Tensor a, key, value):
 cdef bint is_whole_mask(Tensor a, object key):
     cdef int i
     return (type(key) is Tensor and (<Tensor> key).dtype_code == DT_BOOL
-            and 0 < (<Tensor> key).ndim_ <= a.ndim_
+            and (<Tensor> key).ndim_ <= a.ndim_
             and all([(<Tensor> key).shape_[i] == a.shape_[i]
                      for i in range((<Tensor> key).ndim_)]))
 

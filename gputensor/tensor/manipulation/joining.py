@@ -281,7 +281,7 @@ def repeat(x, repeats, /, axis=None):
 
 
 def meshgrid(*arrays, indexing="xy"):
-    """Return the coordinates of a grid from one-dimensional coordinates, as a list of tensors.
+    """Return the coordinates of a grid from one-dimensional coordinates, as a tuple of tensors.
 
     Parameters
     ----------
@@ -309,4 +309,4 @@ def meshgrid(*arrays, indexing="xy"):
     if indexing == "xy" and len(arrays) > 1:
         order = (1, 0, *range(2, len(arrays)))
         grids = [permute_dims(grid, order) for grid in grids]
-    return grids
+    return tuple(grids)

@@ -320,4 +320,4 @@ def broadcast_arrays(*arrays):
     for one in arrays:
         ndim = broadcast_shape(shape, ndim, tensor_argument(one, "broadcast_arrays"),
                                "broadcast_arrays")
-    return [broadcast_view(<Tensor> one, ndim, shape) for one in arrays]
+    return tuple([broadcast_view(<Tensor> one, ndim, shape) for one in arrays])

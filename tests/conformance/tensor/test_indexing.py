@@ -193,7 +193,6 @@ def test_integer_tensor_is_an_index_of_python_sequences(place):
         ((..., ...), "one Ellipsis"),
         (1.5, r"index: got .*; expected ints, slices, \.\.\., None, and tensors, lists or"),
         ("x", r"index: got .*; expected ints, slices, \.\.\., None, and tensors, lists or"),
-        (True, r"index: got a Python bool; expected an integer \(or see where\)"),
         ([0, 3], r"index: got values in \[0, 3\] for axis 0"),
         ([0.5], "index: got an array of dtype float64"),
         (
@@ -243,3 +242,17 @@ def test_index_beyond_64_bits_is_out_of_range(place, index):
         x[index]
     with pytest.raises(IndexError, match="index: got .*; expected one within its extent 3"):
         x[index] = 1.0
+
+
+@pytest.mark.parametrize("value", [True, False])
+@pytest.mark.parametrize("shape", [(), (3,), (2, 3)])
+def test_truth_values_index_as_in_numpy(place, rng, value, shape):
+    array = rng.random(shape)
+    x = gt.asarray(array, device=place)
+    flag = gt.asarray(value, device=place)
+    for key, expected in ((value, array[value]), (flag, array[value])):
+        check_same(x[key], expected)
+    check_same(x[..., flag], array[..., value])
+    x[flag] = 7
+    array[value] = 7
+    check_same(x, array)

@@ -56,4 +56,4 @@ def test_errors_and_version_are_public():
     assert issubclass(gt.OutOfMemoryError, MemoryError)
     assert issubclass(gt.DriverError, gt.GpuTensorError)
     assert gt.__version__.count(".") == 2
-    assert gt.__array_api_version__ == "2023.12"
+    assert gt.__array_api_version__ == "2025.12"
