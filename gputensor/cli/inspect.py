@@ -56,11 +56,12 @@ def facts_of(path, options):
         raise InputError(error) from None
     functions = data.functions
     if options.function is not None:
-        if options.function not in functions:
+        names = dict.fromkeys(function.name for function in functions.values())
+        if options.function not in names:
             raise argument_error(
-                InputError, "--function", options.function, f"one of {', '.join(functions)}"
+                InputError, "--function", options.function, f"one of {', '.join(names)}"
             )
-        functions = {options.function: functions[options.function]}
+        functions = {key: f for key, f in functions.items() if f.name == options.function}
     makers = {
         "metadata": lambda: {**facts, **data.metadata},
         "calls": lambda: calls_of(functions, data.states),
@@ -88,7 +89,7 @@ def plans_of(function):
         made = plan(function, sizes)
         found.append(
             {
-                "sizes": sizes,
+                "sizes": {**function.at, **sizes},
                 "arena": made.nbytes,
                 "lower_bound": made.lower_bound,
                 "sum": made.total,
@@ -130,6 +131,7 @@ def as_text(found):
 
 def plan_line(name, made):
     sizes = ", ".join(f"{dim}={size}" for dim, size in made["sizes"].items())
+    name = name.partition("@")[0]
     return (
         f"  @{name}{f'({sizes})' if sizes else ''}: arena {made['arena']:,} bytes, "
         f"lower bound {made['lower_bound']:,}, sum {made['sum']:,}"

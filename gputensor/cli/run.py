@@ -160,15 +160,15 @@ def arguments_of(program, name, given):
 
     function, reader = program.functions[name], Reader("--input")
     texts = reader.texts(given)
-    if len(texts) != len(function.inputs):
-        wanted = ", ".join(f"{one.path}: {input_type(function, one)}" for one in function.inputs)
+    types = input_types(program.variants[name])
+    if len(texts) != len(types):
+        pairs = zip(function.inputs, types, strict=True)
+        wanted = ", ".join(f"{one.path}: {type_of(*kind)}" for one, kind in pairs)
         got = Described(f"{len(texts)} values")
         raise argument_error(InputError, "--input", got, f"{len(function.inputs)} ({wanted})")
     tensors = []
-    for text, one in zip(texts, function.inputs, strict=True):
-        operand = one.operand
-        array = reader.value(text, operand.dtype, extents(function, operand.shape))
-        tensors.append(asarray(array, device=program.device))
+    for text, kind in zip(texts, types, strict=True):
+        tensors.append(asarray(reader.value(text, *kind), device=program.device))
     if function.tree is None:
         return dict(zip((one.path for one in function.inputs), tensors, strict=True))
     return tree.unflatten(function.tree, tensors)
@@ -186,8 +186,17 @@ def extents(function, shape):
     return tuple(found)
 
 
-def input_type(function, argument):
-    return type_of(argument.operand.dtype, extents(function, argument.operand.shape))
+def input_types(functions):
+    """(dtype, shape) of each input of a function; where listed sizes differ, their range."""
+    first, found = functions[0], []
+    for number, argument in enumerate(first.inputs):
+        shapes = [extents(one, one.inputs[number].operand.shape) for one in functions]
+        merged = [
+            sizes[0] if len(set(sizes)) == 1 else range(min(sizes), max(sizes) + 1)
+            for sizes in zip(*shapes, strict=True)
+        ]
+        found.append((argument.operand.dtype, tuple(merged)))
+    return found
 
 
 def arrays_of(result):

@@ -12,7 +12,14 @@ from gputensor.errors import Described, argument_error
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
-from gputensor.programs.tracing import Source, arguments_of, leaves_of, trace_function
+from gputensor.programs.sizes import at_sizes, key_of
+from gputensor.programs.tracing import (
+    Source,
+    arguments_of,
+    is_spec,
+    leaves_of,
+    trace_function,
+)
 from gputensor.programs.verify import verify, verify_program
 from gputensor.streams.queue import device_number, stream_handle
 from gputensor.tensor.core import device_number_of, storage_place
@@ -37,7 +44,7 @@ def trace(fn, *specs, weights=None, state=None, target=None, **named):
     return trace_function(source, target_of(target))[0]
 
 
-def compile(fn, *specs, weights=None, state=None, target=None, **named):
+def compile(fn, *specs, weights=None, state=None, target=None, at=None, **named):
     """Trace a function, or several, and return the :class:`Program` that makes their calls.
 
     Parameters
@@ -54,6 +61,10 @@ def compile(fn, *specs, weights=None, state=None, target=None, **named):
         be written in place, and lives in a session.
     target : str, int or Device, optional
         The device that the program is for; the current device by default.
+    at : dict, optional
+        From names of dims to lists of sizes. The functions are traced at exactly these sizes, each
+        by itself, and a call chooses by its shapes: for functions that take another way at some
+        sizes, or whose integers no dim explains. Other sizes are refused.
 
     Raises
     ------
@@ -66,14 +77,35 @@ def compile(fn, *specs, weights=None, state=None, target=None, **named):
     >>> program = gt.compile(lambda x: 2 * x, gt.spec((gt.Dim("n", 1, 64),)), target="host")
     >>> program(gt.ones(3, device="host")).numpy()
     array([2., 2., 2.], dtype=float32)
+
+    >>> def halved(x):
+    ...     return halved(x[::2] + x[1::2]) if len(x) > 1 else x
+    >>> sums = gt.compile(halved, gt.spec(gt.Dim("n", 1, 64)), at={"n": [4, 16]}, target="host")
+    >>> sums(gt.ones(16, device="host")).item()
+    16.0
     """
     number = target_of(target)
-    sources = sources_of(fn, specs, weights, state, named)
+    sources = _at(sources_of(fn, specs, weights, state, named), at)
     for name, _dtype, _shape, given in sources[0].weights if sources else ():
         if given is None:
             rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
             raise argument_error(TypeError, name, Described("a spec"), rule)
     return Program(data_of(sources, number), number)
+
+
+def _at(sources, at):
+    """The sources, each at all the sizes that `at` lists for its dims."""
+    if at is None:
+        return sources
+    if not isinstance(at, dict):
+        raise argument_error(TypeError, "at", at, "{name of a dim: sizes}")
+    found = [one for source in sources for one in at_sizes(source, at, is_spec)]
+    known = {name for source in found for name in source.at}
+    for name in at:
+        if name not in known:
+            rule = "a dim of the specs"
+            raise argument_error(ValueError, "at", Described(f"sizes of {name!r}"), rule)
+    return found
 
 
 def target_of(target):
@@ -131,7 +163,7 @@ def data_of(sources, target, is_reference=False):
     for source in sources:
         function, weights = trace_function(source, target)
         _share(function, weights, data.weights, constants)
-        data.functions[source.name] = function
+        data.functions[key_of(source.name, source.at)] = function
     first = sources[0]
     data.states = {name: (dtype, shape) for name, dtype, shape, _first in first.state}
     data.state_tree = first.state_tree

@@ -81,7 +81,10 @@ class Argument:
 
 @dataclass
 class Function:
-    """Calls in order. `tree` and `result` say how leaves make the caller's structures (tree.py)."""
+    """Calls in order. `tree` and `result` say how leaves make the caller's structures (tree.py).
+
+    Functions of one name that were traced at listed sizes differ in `at` (sizes.py).
+    """
 
     name: str
     dims: dict = field(default_factory=dict)  # name -> Dim
@@ -93,6 +96,7 @@ class Function:
     facts: dict = field(default_factory=dict)  # what the traced function asked for -> answer
     tree: Any = None
     result: Any = None
+    at: dict = field(default_factory=dict)  # name of a dim -> the listed size that it was traced at
 
 
 @dataclass
@@ -114,7 +118,7 @@ class Weight:
 class ProgramData:
     """A program without a device: what `compile` makes, a file holds and `Program` runs."""
 
-    functions: dict = field(default_factory=dict)  # name -> Function
+    functions: dict = field(default_factory=dict)  # name, and sizes of `at` -> Function
     weights: dict = field(default_factory=dict)  # name -> Weight; constants are "constant.N"
     states: dict = field(default_factory=dict)  # name -> (dtype, shape)
     state_tree: Any = None

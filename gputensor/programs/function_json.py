@@ -68,6 +68,7 @@ def function_to_json(function):
             dim.name: {"least": dim.least, "most": dim.most, "multiple": dim.multiple}
             for dim in function.dims.values()
         },
+        "at": function.at,
         "values": [_value_json(value) for value in function.values],
         "inputs": [_argument_json(item) for item in function.inputs],
         "outputs": [_argument_json(item) for item in function.outputs],
@@ -192,6 +193,8 @@ class _Reader:
         found = Function(self.string(data, "name", path))
         for name, part in self.named(data, "dims", path):
             found.dims[name] = self.dim(name, part, f"{path}.dims.{name}")
+        for name, size in self.named(data, "at", path) if depth == 0 else ():
+            found.at[name] = _int(size, f"{path}.at.{name}", 1, forms.LIMIT)
         found.values = [self.value(part, at) for part, at in self.items(data, "values", path)]
         found.inputs = [self.argument(part, at) for part, at in self.items(data, "inputs", path)]
         found.outputs = [self.argument(part, at) for part, at in self.items(data, "outputs", path)]

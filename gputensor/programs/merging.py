@@ -14,7 +14,7 @@ from gputensor.programs.samples import Explainer
 
 __all__ = ["merge"]
 
-_WAY_OUT = "fix the dim, or compile the sizes apart"
+_WAY_OUT = "fix the dim, or list sizes with at"
 
 
 def merge(traces, sizes, dims):
@@ -172,7 +172,9 @@ def _check_weights(function, traces):
             if other is None or not _is_same(weight, other):
                 line = _line_of(function, name)
                 problem = f"{name} is made outside of the trace from a size"
-                raise TraceError(line, problem, "make it with gt.arange or gt.full, or fix the dim")
+                raise TraceError(
+                    line, problem, "make it with gt.arange or gt.full, or list sizes with at"
+                )
     del names
 
 

@@ -7,11 +7,12 @@ import threading
 import numpy as np
 
 from gputensor.errors import Described, argument_error
-from gputensor.programs import dims, facts, file, text, tree
+from gputensor.programs import facts, file, text, tree
 from gputensor.programs.bind import bind
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
 from gputensor.programs.session import Caller, Session, device_number
+from gputensor.programs.sizes import choose, variants_of
 from gputensor.programs.weights import check_memory, load
 from gputensor.streams import Device
 from gputensor.tensor.core import Tensor
@@ -73,7 +74,9 @@ class Program(Caller):
 
     def __init__(self, data, device=None):
         self.data = data
-        self.functions = data.functions
+        self.variants = variants_of(data.functions)
+        #: by name; of a function that was traced at several sizes, the first one
+        self.functions = {name: found[0] for name, found in self.variants.items()}
         self.device_number = device_number(device)
         self.device = Device(self.device_number)
         for name, function in data.functions.items():
@@ -191,9 +194,8 @@ class Program(Caller):
 
     def binding(self, name, shapes):
         """Return the Binding of a function for the shapes of its inputs."""
-        function = self.functions[name]
-        sizes = match_sizes(function, shapes)
-        key = (name, *sizes.items())
+        function, sizes = choose(self.variants[name], shapes)
+        key = (name, *function.at.items(), *sizes.items())
         found = self._bindings.get(key)
         if found is None:
             with self._lock:
@@ -271,44 +273,3 @@ def _by_name(function, names, args, kwargs):
         raise argument_error(TypeError, function, got, ", ".join(names) or "none")
     found.update(kwargs)
     return {name: found[name] for name in names}
-
-
-def match_sizes(function, shapes):
-    """Return the sizes of a function's dims for the shapes of its inputs.
-
-    Raises
-    ------
-    ValueError
-        An extent is none that the function takes; the message names the input and the dim.
-    """
-    sizes, others = {}, []
-    for argument, shape in zip(function.inputs, shapes, strict=True):
-        wanted = argument.operand.shape
-        if len(shape) != len(wanted):
-            rule = f"{len(wanted)} dimensions"
-            raise argument_error(ValueError, f"{argument.path}.shape", tuple(shape), rule)
-        for axis, (extent, integer) in enumerate(zip(shape, wanted, strict=True)):
-            where = f"{argument.path}.shape[{axis}]"
-            is_dim = type(integer) is tuple and integer[0] == "dim"
-            if is_dim and integer[1] not in sizes:
-                dim = function.dims[integer[1]]
-                if not dim.least <= extent <= dim.most or extent % dim.multiple:
-                    raise argument_error(ValueError, where, extent, _range(dim))
-                sizes[dim.name] = extent
-            else:
-                others.append((where, extent, integer))
-    for name in function.dims:
-        if name not in sizes:
-            raise argument_error(ValueError, name, Described("no input that has it"), "one")
-    for where, extent, integer in others:
-        if extent != dims.evaluate(integer, sizes):
-            rule = dims.text(integer)
-            if type(integer) is tuple:
-                rule += f", which is {dims.evaluate(integer, sizes)}"
-            raise argument_error(ValueError, where, extent, rule)
-    return sizes
-
-
-def _range(dim):
-    step = f", a multiple of {dim.multiple}" if dim.multiple > 1 else ""
-    return f"{dim.name}, {dim.least} to {dim.most}{step}"

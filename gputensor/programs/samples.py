@@ -36,12 +36,12 @@ def samples(dims):
         return [{}]
     count = 2 + 2 * len(dims)
     columns = {dim.name: _sizes(dim, count, place) for place, dim in enumerate(dims)}
-    found = []
-    for row in range(count):
-        sizes = {name: column[row] for name, column in columns.items()}
-        if sizes not in found:
+    rows = [{name: column[row] for name, column in columns.items()} for row in range(count)]
+    found, last = [], rows.pop()
+    for sizes in rows:
+        if sizes not in (*found, last):
             found.append(sizes)
-    return found
+    return [*found, last]
 
 
 def _sizes(dim, count, place):

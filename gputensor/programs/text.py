@@ -109,6 +109,8 @@ def _head(function, states):
             by = f" by {dim.multiple}" if dim.multiple != 1 else ""
             ranges.append(f"{dim.name} {dim.least}..{dim.most}{by}")
         text += f"  dims({', '.join(ranges)})"
+    if function.at:
+        text += f"  at({', '.join(f'{dim} {size}' for dim, size in function.at.items())})"
     return text
 
 

@@ -7,7 +7,7 @@ here knows devices or files; recorder.py writes the calls down, and samples.py e
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -24,7 +24,16 @@ from gputensor.programs.samples import confirming, samples
 from gputensor.programs.trace_device import Tracer
 from gputensor.tensor.core import Tensor, storage_place
 
-__all__ = ["Source", "Spec", "finish", "input_tensor", "operand_of", "spec", "trace_function"]
+__all__ = [
+    "Source",
+    "Spec",
+    "finish",
+    "input_tensor",
+    "is_spec",
+    "operand_of",
+    "spec",
+    "trace_function",
+]
 
 _TREES = ("weights", "state")
 
@@ -49,6 +58,11 @@ class Spec:
 
     def dims(self):
         return [extent for extent in self.shape if isinstance(extent, forms.Dim)]
+
+
+def is_spec(part):
+    """Whether a part of the arguments is a spec."""
+    return isinstance(part, Spec)
 
 
 def spec(shape, dtype="float32"):
@@ -93,6 +107,7 @@ class Source:
     weights_tree: Any
     state: list
     state_tree: Any
+    at: dict = field(default_factory=dict)  # sizes that its specs had dims for
 
     def parameters(self):
         """The parameters of the function, without those that take trees."""
@@ -115,7 +130,7 @@ def arguments_of(name, function, specs, named):
     for key in named:
         if key not in [p.name for p in plain]:
             got = Described("an option or argument that is not known")
-            known = ", ".join(["weights", "state", "target", *(p.name for p in plain)])
+            known = ", ".join(["weights", "state", "target", "at", *(p.name for p in plain)])
             raise argument_error(TypeError, key, got, f"one of {known}")
     arguments.update(named)
     for parameter in plain:
@@ -149,7 +164,7 @@ def trace_function(source, target):
 
     Raises `TraceError` for what a program cannot hold.
     """
-    inputs, structure = tree.flatten(source.arguments, lambda part: isinstance(part, Spec))
+    inputs, structure = tree.flatten(source.arguments, is_spec)
     dims = {}
     for path, leaf in inputs:
         for dim in leaf.dims():
@@ -170,6 +185,7 @@ def trace_function(source, target):
         operand = argument.operand
         strides = forms.row_major(leaf.form)
         argument.operand = operand._replace(shape=leaf.form, strides=strides)
+    function.at = source.at
     return function, weights
 
 

@@ -18,6 +18,7 @@ from gputensor.programs import dims as forms
 from gputensor.programs import tree
 from gputensor.programs.function import KINDS, Number, Operand
 from gputensor.programs.samples import samples
+from gputensor.programs.sizes import difference, key_of
 from gputensor.programs.verify_sizes import CONTROL, ITEMSIZES, check_sizes, refuse
 
 __all__ = ["check_sizes", "verify", "verify_program"]
@@ -58,9 +59,13 @@ def verify_program(program):
         is_leaf = program.state_tree == tree.LEAF  # a state that is one tensor has that name
         names = [""] if is_leaf and list(program.states) == ["state"] else list(program.states)
         _check_paths("state_tree", program.state_tree, names)
+    firsts = {}
     for name, function in program.functions.items():
-        if function.name != name:
+        if key_of(function.name, function.at) != name:
             refuse(f"functions.{name}.name", function.name, name)
+        found = difference(firsts.setdefault(function.name, function), function)
+        if found is not None:
+            refuse(f"functions.{name}.{found[0]}", *found[1:])
         verify(function)
         _check_memory(function, program, name)
 

@@ -199,6 +199,7 @@ class _Clean:
             dict(function.facts),
             function.tree,
             function.result,
+            dict(function.at),
         )
 
     def renumbered_value(self, value, numbers):

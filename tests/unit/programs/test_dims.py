@@ -89,6 +89,11 @@ def test_integers_have_a_limit():
         forms.evaluate(("mul", ("dim", "n"), ("dim", "n")), {"n": 2**40})
 
 
+def test_the_last_sample_has_all_dims_at_their_high_ends():
+    found = samples([Dim("batch", 225, 233, 8), Dim("n", 1, 40, 8)])
+    assert found[-1] == {"batch": 232, "n": 40} and len(found) == 5
+
+
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_samples_lie_in_the_range(data):

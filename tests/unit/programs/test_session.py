@@ -14,6 +14,7 @@ from gputensor.programs.program import Program
 from tests.support.programs import models
 from tests.support.programs.builder import Builder, program_data
 from tests.support.tensor_devices import device_of
+from tests.unit.programs import session_stress
 
 
 @pytest.fixture(params=["host", "deferred-a", "deferred-b"])
@@ -262,3 +263,34 @@ def test_out_of_memory_in_the_arena_leaves_the_session_usable(small):
         session(x)
     del hold
     np.testing.assert_array_equal(session(x).numpy(), 1024.0)
+
+
+def test_threads_make_call_and_close_sessions():
+    for seed in np.random.SeedSequence().generate_state(3):
+        session_stress.run_round(int(seed))
+
+
+def test_the_first_call_of_a_function_is_a_call_too():
+    """While a session prepares it other threads run, and find the session busy."""
+    x = gt.zeros(8, dtype="float32", device="host")
+    found = []
+
+    class Asking(Program):
+        def result_form(self, name):
+            if not found:
+                with pytest.raises(RuntimeError, match="got a second call during a call") as caught:
+                    session(x)
+                found.append(caught)
+            return super().result_form(name)
+
+    session = Asking(models.counter(), "host").session()
+    session(x)
+    assert found
+
+
+def test_a_closed_session_refuses_every_use():
+    session = Program(models.counter(), "host").session()
+    session.close()
+    for use in (lambda: session.state, session.reset, session.fork, session.step):
+        with pytest.raises(RuntimeError, match="after close"):
+            use()
