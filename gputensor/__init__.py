@@ -69,7 +69,22 @@ _LATE = {
     "gputensor.importers.onnx_model": "load_onnx",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
-        "group_norm layer_norm log_softmax logsumexp rms_norm scaled_dot_product_attention softmax"
+        "batch_norm group_norm instance_norm layer_norm log_softmax logsumexp rms_norm "
+        "scaled_dot_product_attention softmax"
+    ),
+    "gputensor.nn.activations": (
+        "celu elu glu hardshrink hardsigmoid hardswish hardtanh leaky_relu logsigmoid mish prelu "
+        "relu6 selu softmin softplus softshrink softsign tanhshrink threshold"
+    ),
+    "gputensor.nn.convolution": (
+        "conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d"
+    ),
+    "gputensor.nn.interpolation": "interpolate",
+    "gputensor.nn.losses": "cross_entropy nll_loss",
+    "gputensor.nn.pooling": (
+        "adaptive_avg_pool1d adaptive_avg_pool2d adaptive_avg_pool3d adaptive_max_pool1d "
+        "adaptive_max_pool2d adaptive_max_pool3d avg_pool1d avg_pool2d avg_pool3d global_avg_pool "
+        "global_max_pool max_pool1d max_pool2d max_pool3d"
     ),
     "gputensor.nn.positions": "embedding rotary",
     "gputensor.programs": "Dim compile cond fori_loop jit load_program scan spec while_loop",

@@ -14,7 +14,9 @@ from gputensor.errors import Described, argument_error
 __all__ = [
     "ACTIVATIONS",
     "ATTRIBUTE_TYPES",
+    "CONVOLUTION_ACTIVATIONS",
     "MAX_NDIM",
+    "POOLINGS",
     "RULES",
     "Spec",
     "is_extent",
@@ -25,6 +27,10 @@ __all__ = [
 
 #: By the numbers of ``blas``.
 ACTIVATIONS = (None, "relu", "gelu_tanh", "gelu", "silu")
+#: Of a convolution, which finishes its own sums: by the numbers of ``blas/convolution``.
+CONVOLUTION_ACTIVATIONS = (*ACTIVATIONS, "relu6", "hardswish")
+#: What a window can be made one element by; "padded_mean" counts the padding too.
+POOLINGS = ("max", "sum", "mean", "padded_mean")
 MAX_NDIM = 16
 MAX_EXTENT = 1 << 62
 PRECISION_BITS = 6
@@ -90,6 +96,11 @@ ATTRIBUTE_TYPES = {
         lambda value: value is None or _is_word(ACTIVATIONS)(value),
         f"None or one of {', '.join(ACTIVATIONS[1:])}",
     ),
+    "finish": (
+        lambda value: value is None or _is_word(CONVOLUTION_ACTIVATIONS)(value),
+        f"None or one of {', '.join(CONVOLUTION_ACTIVATIONS[1:])}",
+    ),
+    "pooling": (_is_word(POOLINGS), f"one of {', '.join(POOLINGS)}"),
 }
 
 
@@ -366,9 +377,64 @@ def _attention(name, attributes, writes, reads):
         _need(fits, name, "length", tuple(length), f"integers of shape {(batch,)}")
 
 
+def _window_extents(name, spatial, **given):
+    """Attributes of a window: one for each of one to three axes, small enough for a kernel."""
+    for what, values in given.items():
+        fits = len(values) == spatial and max(values) < 1 << 24
+        least = 0 if what in ("padding", "ends", "kernel") else 1
+        fits = fits and min(values) >= least
+        _need(fits, name, what, values, f"{spatial} integers of {least} to 2**24")
+
+
+def _spatial(name, out, x):
+    for one in (out, x):
+        fits = 3 <= len(one.shape) <= 5 and max(one.shape) < 1 << 30 and 0 not in one.shape
+        _need(fits, name, "shape", one.shape, "3 to 5 extents of 1 to 2**30")
+    _need(len(out.shape) == len(x.shape), name, "out.shape", out.shape, f"the axes of {x.shape}")
+    _need(out.dtype == x.dtype, name, "out.dtype", out.dtype, x.dtype)
+    return len(x.shape) - 2
+
+
+def _convolution(name, attributes, writes, reads):
+    stride, padding, dilation, groups, _activation, _precision = attributes
+    (out,), (x, weight, bias, addend) = writes, reads
+    spatial = _spatial(name, out, x)
+    _window_extents(name, spatial, stride=stride, padding=padding, dilation=dilation)
+    _need(_DTYPES[x.dtype].kind == "float", name, "dtype", x.dtype, "a floating-point dtype")
+    fits = weight.dtype == x.dtype and len(weight.shape) == spatial + 2 and 0 not in weight.shape
+    fits = fits and max(weight.shape) < 1 << 24
+    _need(fits, name, "weight", tuple(weight), f"{x.dtype} of {spatial + 2} extents below 2**24")
+    fits = groups >= 1 and weight.shape[0] % groups == 0
+    _need(fits, name, "groups", groups, f"a divisor of {weight.shape[0]}")
+    channels = weight.shape[1] * groups
+    _need(x.shape[1] == channels, name, "x.shape", x.shape, f"{channels} channels")
+    wanted = (x.shape[0], weight.shape[0])
+    _need(out.shape[:2] == wanted, name, "out.shape", out.shape, f"{wanted} and {spatial} more")
+    if bias is not None:
+        wanted = (x.dtype, weight.shape[:1])
+        _need(bias == wanted, name, "bias", tuple(bias), wanted)
+    if addend is not None:
+        _need(addend == out, name, "addend", tuple(addend), tuple(out))
+
+
+def _window(name, attributes, writes, reads):
+    pooling, kernel, stride, padding, ends, dilation = attributes
+    (out,), (x,) = writes, reads
+    spatial = _spatial(name, out, x)
+    _window_extents(name, spatial, kernel=kernel, stride=stride, padding=padding, ends=ends,
+                    dilation=dilation)  # fmt: skip
+    _need(out.shape[:2] == x.shape[:2], name, "out.shape", out.shape, f"{x.shape[:2]} first")
+    fits = all(kernel) or not any(kernel)
+    _need(fits, name, "kernel", kernel, "either zeros alone or none")
+    kinds = ("int", "uint", "float") if pooling == "max" else ("float",)
+    _need(_DTYPES[x.dtype].kind in kinds, name, "dtype", x.dtype, f"a dtype that {pooling} takes")
+
+
 #: By the name of the call.
 RULES = {
     "attention": _attention,
+    "convolution": _convolution,
+    "window": _window,
     "elementwise": _elementwise,
     "reduce": _reduce,
     "gather": _gather,

@@ -17,7 +17,9 @@ from collections.abc import Sequence
 from gputensor._kernels.call_rules import (
     ACTIVATIONS,
     ATTRIBUTE_TYPES,
+    CONVOLUTION_ACTIVATIONS,
     MAX_NDIM,
+    POOLINGS,
     RULES,
     Spec,
     is_extent,
@@ -27,7 +29,10 @@ from gputensor._kernels.call_rules import (
 )  # fmt: skip
 from gputensor.errors import Described
 
-__all__ = ["ACTIVATIONS", "CALLS", "Row", "Spec", "bind", "bound_row", "make"]
+__all__ = [
+    "ACTIVATIONS", "CALLS", "CONVOLUTION_ACTIVATIONS", "POOLINGS", "Row", "Spec", "bind",
+    "bound_row", "make",
+]  # fmt: skip
 
 # ---- rows
 
@@ -159,6 +164,18 @@ _ROWS = (
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
         writes="*results", reads="*x"),
+    # (batch, channels, one to three spatial axes); a kernel of 0 cuts an axis in as many windows as
+    # the result has. `ends` are counted by padded_mean only: what lies beyond x is padding.
+    Row("window", "_kernels.windows",
+        attributes="pooling:pooling kernel:extents stride:extents padding:extents ends:extents "
+                   "dilation:extents",
+        writes="out", reads="x"),
+    # activation(convolution + bias + addend); weight is (outputs, channels / groups, kernel). What
+    # lies beyond x is 0; padding is that before it.
+    Row("convolution", "blas.convolution",
+        attributes="stride:extents padding:extents dilation:extents groups:extent "
+                   "activation:finish precision:precision",
+        writes="out", reads="x weight bias? addend?"),
     # Of four axes each: batch, heads, rows, size; window and soft_cap 0: none.
     Row("attention", "blas.attention",
         attributes="scale:number is_causal:flag window:extent soft_cap:number precision:precision",

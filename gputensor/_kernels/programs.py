@@ -9,6 +9,7 @@ from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor._kernels.program import Program
 
 __all__ = [
+    "FINISHES",
     "FOLD",
     "GATHER",
     "SCALAR",
@@ -22,6 +23,7 @@ __all__ = [
     "reduction",
     "tile_of",
     "transpose",
+    "window",
 ]
 
 _FOLDER = "gputensor/_kernels/cuda/"
@@ -35,6 +37,16 @@ _RANGES = {
     "uint": ("0", "~0ull"),
     "float": ("-__int_as_float(0x7f800000)", "__int_as_float(0x7f800000)"),
 }
+#: C++ of CONVOLUTION_ACTIVATIONS, of a value `a` of type C.
+FINISHES = (
+    "a",
+    "a < 0 ? (C)0 : a",
+    "gelu_tanh<C>(a)",
+    "gelu<C>(a)",
+    "a * sigmoid<C>(a)",
+    "a < 0 ? (C)0 : a > 6 ? (C)6 : a",
+    "a * (a < -3 ? (C)0 : a > 3 ? (C)6 : a + 3) / 6",
+)
 _MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<double>"}
 
 
@@ -199,3 +211,34 @@ def reduction(
     defines += [("ARITHMETIC", element.compute)]
     defines += _accumulation(REDUCTIONS[op], element)
     return Program(_FOLDER + "reduction.cuh", tuple(defines))
+
+
+def window(dtype, pooling, activation, *, channels_last, vector, pixels, width, is_wide):
+    """Return the program of a fold over windows.
+
+    Parameters
+    ----------
+    dtype : int
+        Code of the elements.
+    pooling, activation : int
+        What a window becomes (4: its weighted sum), and what is done to that.
+    channels_last : bool
+    vector, pixels : int
+        Channels and neighbours along the width that a thread has.
+    width : (int, int, int)
+        Kernel, stride and dilation along the width; ones where a thread has one result.
+    is_wide : bool
+        64-bit indices.
+
+    >>> program = window(11, 0, 0, channels_last=True, vector=4, pixels=4, width=(3, 2, 1),
+    ...                  is_wide=False)
+    >>> ("KERNEL", 3) in program.defines
+    True
+    """
+    element = DTYPES[dtype]
+    defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute), ("POOLING", pooling)]
+    defines += [("LOWEST", _RANGES[element.kind][0]), ("ACTIVATION", FINISHES[activation])]
+    defines += [("CHANNELS_LAST", int(channels_last)), ("VECTOR", vector), ("PIXELS", pixels)]
+    defines += zip(("KERNEL", "STRIDE", "DILATION"), width, strict=True)
+    defines.append(("INDEX", "uint64" if is_wide else "uint32"))
+    return Program(_FOLDER + "window.cuh", tuple(defines))

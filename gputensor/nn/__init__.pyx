@@ -10,6 +10,7 @@ from gputensor._arrays cimport (
     dtype_kind,
 )
 from gputensor._kernels.formulas cimport RowFormula, run_formula
+from gputensor._kernels.launch cimport call_operand
 from gputensor.blas.attention cimport Attention, attend
 from gputensor.blas.plan cimport precision_current
 from gputensor.streams.order cimport current_handle
@@ -20,8 +21,10 @@ from gputensor.tensor.core cimport (
 )
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.calls import bound_row
 from gputensor.errors import argument_error
 from gputensor.tensor import manipulation
 
 include "rows.pxi"
 include "attention.pxi"
+include "windows.pxi"

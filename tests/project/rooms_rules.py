@@ -25,12 +25,13 @@ ROOMS = {
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
         "operations", "program", "programs", "formula", "row_program", "call_rules", "calls",
-        "launch", "host", "faces", "formulas",
+        "launch", "host", "faces", "formulas", "windows",
         "__init__",
     ),
     "blas": (
         "kernels.programs", "libraries", "plan", "libraries.gemm", "kernels", "tuning",
-        "backends", "bench", "host", "product", "attention", "foreign", "__init__",
+        "backends", "bench", "host", "product", "attention", "convolution",
+        "foreign", "__init__",
     ),
     "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
     "tensor": (

@@ -13,6 +13,7 @@ from gputensor._kernels import row_program
 from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import tiny_program
+from gputensor.blas.kernels import convolution_programs as convolutions
 from gputensor.blas.kernels import programs as products
 
 FLOATS = ("float16", "bfloat16", "float32")
@@ -137,6 +138,24 @@ def attention():
         yield products.attention(name, head, warps, columns, mask, is_split)
 
 
+def windows():
+    """Largest elements of any real dtype; means and weighted sums of floats, wide and narrow."""
+    forms = ((True, 0, 4, (3, 2, 1)), (True, 0, 1, (1, 1, 1)), (False, 1, 4, (2, 1, 2)),
+             (False, 1, 1, (1, 1, 1)))  # fmt: skip
+    for element, pooling, (is_last, vector, pixels, width) in itertools.product(
+        DTYPES, range(5), forms
+    ):
+        kinds = ("int", "uint", "float") if pooling == 0 else ("float",)
+        if element.kind not in kinds or (element.itemsize == 1 and is_last and pixels > 1):
+            continue
+        for activation in range(7) if pooling == 4 else (0,):
+            yield elements.window(
+                element.code, pooling, activation, channels_last=is_last,
+                vector=vector or 16 // element.itemsize, pixels=pixels, width=width,
+                is_wide=activation == 3,
+            )  # fmt: skip
+
+
 def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
@@ -174,6 +193,8 @@ KERNELS = {
     "transpositions": (transpositions, 1),
     "rows": (rows, 4),
     "attention": (attention, 2),
+    "windows": (windows, 3),
+    "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "epilogues": (epilogues, 2),

@@ -34,6 +34,16 @@ GOOD = {
         [(F32, (2, 4, 5, 8)), (F32, (2, 2, 9, 8)), (F32, (2, 2, 9, 7)), ("bool", (2, 4, 5, 9))]
         + [("int32", (2,))],
     ),
+    "window": (
+        ["padded_mean", [2, 2], [1, 2], [0, 1], [1, 0], [1, 1]],
+        [(F32, (2, 3, 4, 5))],
+        [(F32, (2, 3, 5, 9))],
+    ),
+    "convolution": (
+        [[1, 2], [0, 1], [2, 1], 2, "relu6", 33],
+        [(F32, (2, 6, 4, 5))],
+        [(F32, (2, 4, 6, 9)), (F32, (6, 2, 2, 2)), (F32, (6,)), (F32, (2, 6, 4, 5))],
+    ),
     "product": (
         [2, 0.5, "relu", False, True, 33],
         [(F32, (7, 2, 4))],
@@ -106,6 +116,14 @@ WRONG = {
     "gather by floats": ("gather", (2, 1, 0), F32),
     "gather past the last axis": ("gather", (0, 0), 3),
     "gather from nothing": ("gather", (2, 0, 1), [2, 0, 4]),
+    "window of other channels": ("window", (1, 0, 1, 1), 4),
+    "window in part": ("window", (0, 1), [0, 2]),
+    "mean of integers": ("window", (), [["mean", [2], [1], [0], [0], [1]],
+                                        [("int8", (1, 1, 3))], [("int8", (1, 1, 4))]]),
+    "convolution of other channels": ("convolution", (2, 0, 1, 1), 5),
+    "convolution without a stride": ("convolution", (0, 0), [1, 0]),
+    "convolution with another bias": ("convolution", (2, 2, 1), [5]),
+    "convolution in odd groups": ("convolution", (0, 3), 4),
     "scatter of another shape": ("scatter", (2, 0, 1), [6]),
     "scatter by two shapes": ("scatter", (2, 2, 1), [4]),
     "indices without an extent": ("check_indices", (0, 0), [3]),

@@ -1,0 +1,32 @@
+// The parameters of a fold over windows (window.cuh).
+#pragma once
+
+#include "gputensor/_kernels/cuda/words.h"
+
+namespace gputensor {
+
+struct WindowOperand {
+    GPUTENSOR_POINTER(char) ptr;
+    int64 batch, channel, axes[3];      // strides, in elements
+};
+struct WindowAxis {
+    int32 x, out;                       // extents
+    int32 kernel;                       // 0: as many windows as the result has, of any extent
+    int32 stride, padding, ends, dilation;
+};
+struct WindowParameters {
+    WindowOperand x, out, weight;       // weight: channel is its output, batch is not used
+    WindowOperand addend;               // no address: none
+    GPUTENSOR_POINTER(char) bias;
+    int64 bias_stride;
+    uint64 units;
+    WindowAxis axes[3];                 // depth, height, width; those that are absent have 1 element
+    int32 channels;                     // of the result, in units of VECTOR
+    int32 multiplier;                   // channels of the result for each of x
+    int32 blocks;                       // of PIXELS neighbours along the width
+    int32 zero;
+};
+static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 3 * 28 + 16 + 4,
+              "both sides of a launch lay the parameters out alike");
+
+}  // namespace gputensor

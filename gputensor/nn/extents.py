@@ -1,0 +1,145 @@
+"""Arguments of windows: kernels, strides, padding and layouts, for one to three axes."""
+
+from gputensor.errors import argument_error
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.manipulation import empty, expand_dims, moveaxis
+
+__all__ = ["Window", "each_axis", "result_like"]
+
+#: Layouts by the number of axes: channels first, channels last.
+FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
+LIMIT = 1 << 24
+
+
+def _is_int(value):
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def each_axis(name, value, spatial, least):
+    """Return an integer, or one for each axis, as a tuple.
+
+    >>> each_axis("stride", 2, 2, 1)
+    (2, 2)
+    """
+    values = (value,) * spatial if _is_int(value) else value
+    fits = isinstance(values, (tuple, list)) and len(values) == spatial
+    if not fits or not all(_is_int(one) and least <= one < LIMIT for one in values):
+        rule = f"an int of {least} or more, or {spatial} of them"
+        raise argument_error(ValueError, name, value, rule)
+    return tuple(values)
+
+
+def _pairs(name, value, spatial):
+    """Return padding as pairs of what comes before and after each axis."""
+    if isinstance(value, (tuple, list)) and any(isinstance(one, (tuple, list)) for one in value):
+        if len(value) == spatial and all(isinstance(one, (tuple, list)) for one in value):
+            return tuple(each_axis(name, one, 2, 0) for one in value)
+        raise argument_error(ValueError, name, value, f"{spatial} pairs of ints")
+    return tuple((one, one) for one in each_axis(name, value, spatial, 0))
+
+
+class Window:
+    """Kernel, strides, padding and dilation of a function, checked.
+
+    Parameters
+    ----------
+    name : str
+        Of the function, for messages.
+    kernel : tuple of int
+    stride, padding, dilation
+        As the user gave them; padding may also be "same", "valid" or pairs.
+
+    Attributes
+    ----------
+    kernel, stride, dilation : tuple of int
+    before, after : tuple of int
+        Padding; known after `resolve`.
+    """
+
+    def __init__(self, name, kernel, stride, padding, dilation):
+        spatial = len(kernel)
+        self.name, self.kernel = name, kernel
+        self.stride = each_axis(f"{name}: stride", stride, spatial, 1)
+        self.dilation = each_axis(f"{name}: dilation", dilation, spatial, 1)
+        self.is_same = padding == "same"
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            rule = "'same', 'valid', ints or pairs of ints"
+            raise argument_error(ValueError, f"{name}: padding", padding, rule)
+        pairs = _pairs(f"{name}: padding", 0 if isinstance(padding, str) else padding, spatial)
+        self.before, self.after = zip(*pairs, strict=True)
+
+    @property
+    def reach(self):
+        """The elements from the first to the last of a window, both counted."""
+        return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
+
+    def resolve(self, extents):
+        """Know the padding of "same" for these extents: the results are a stride apart."""
+        if self.is_same:
+            totals = [
+                max(0, (-(-n // s) - 1) * s + reach - n)
+                for n, s, reach in zip(extents, self.stride, self.reach, strict=True)
+            ]
+            self.before = tuple(total // 2 for total in totals)
+            self.after = tuple(total - total // 2 for total in totals)
+
+    def results(self, extents, is_up=False):
+        """Return how many windows there are along each axis; `is_up`: also one that sticks out."""
+        self.resolve(extents)
+        found = []
+        for axis, n in enumerate(extents):
+            stride, whole = self.stride[axis], n + self.before[axis] + self.after[axis]
+            room = whole - self.reach[axis]
+            if room < 0:
+                raise argument_error(
+                    ValueError, f"{self.name}: extent of x", n,
+                    f"{self.reach[axis]} or more with its padding, for a window",
+                )  # fmt: skip
+            count = (room + (stride - 1 if is_up else 0)) // stride + 1
+            # The last window begins inside of x or of the padding before it.
+            count -= is_up and (count - 1) * stride >= n + self.before[axis]
+            found.append(count)
+        return tuple(found)
+
+
+class Image:
+    """x of a function as (batch, channels, axes), and how its result is laid out."""
+
+    def __init__(self, name, x, spatial, data_format):
+        x = tensor_argument(x, name)
+        first, last = FORMATS[spatial]
+        if data_format not in (None, first, last):
+            raise argument_error(
+                ValueError, f"{name}: data_format", data_format, f"{first!r} or {last!r}"
+            )
+        if x.ndim not in (spatial + 1, spatial + 2):
+            rule = f"{spatial + 2} axes, or {spatial + 1} without a batch"
+            raise argument_error(ValueError, f"{name}: shape of x", x.shape, rule)
+        self.is_single = x.ndim == spatial + 1
+        self.is_last = data_format == last
+        if self.is_single:
+            x = expand_dims(x, axis=0)
+        self.x = moveaxis(x, -1, 1) if self.is_last else x
+
+    def result(self, channels, extents):
+        """Return a new tensor (batch, channels, extents), in the memory order of x."""
+        x = self.x
+        shape = (x.shape[0], channels, *extents)
+        return result_like(x, shape, is_last=self.is_last)
+
+    def given_back(self, result):
+        """Return the result in the layout of what the user gave."""
+        if self.is_last:
+            result = moveaxis(result, 1, -1)
+        return result[0] if self.is_single else result
+
+
+def result_like(x, shape, is_last=False):
+    """Return a new tensor whose channels are neighbours in memory where those of x are."""
+    strides = x.strides
+    # Of one pixel both orders are the same memory; so is the order of one channel.
+    is_apart = any(n > 1 for n in x.shape[2:]) and x.shape[1] > 1
+    if is_last or (is_apart and strides[1] == x.dtype.itemsize):
+        made = empty((shape[0], *shape[2:], shape[1]), dtype=x.dtype, device=x.device)
+        return moveaxis(made, -1, 1)
+    return empty(shape, dtype=x.dtype, device=x.device)

@@ -1,0 +1,124 @@
+"""Interpolation: the elements of x at other places, nearest or between its neighbours."""
+
+import math
+
+import numpy as np
+
+from gputensor._arrays.dtypes import isdtype
+from gputensor.errors import argument_error
+from gputensor.nn import activated
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.interop import asarray, astype, copy
+from gputensor.tensor.manipulation import broadcast_to, moveaxis, reshape, take
+
+__all__ = ["interpolate"]
+
+MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear")
+
+
+def _sizes(extents, size, scale_factor):
+    """Return the extents of the result, and what one of its steps is in x."""
+    name = "size" if size is not None else "scale_factor"
+    given = size if size is not None else scale_factor
+    kinds = int if size is not None else (int, float)
+    values = given if isinstance(given, (tuple, list)) else (given,) * len(extents)
+    if (size is None) == (scale_factor is None) or len(values) != len(extents):
+        rule = f"size or scale_factor, one or one for each of {len(extents)} axes"
+        raise argument_error(ValueError, "interpolate: size", (size, scale_factor), rule)
+    for one in values:
+        if isinstance(one, bool) or not isinstance(one, kinds) or not one > 0:
+            raise argument_error(ValueError, f"interpolate: {name}", given, "numbers above 0")
+    if size is not None:
+        return tuple(values), [n / m for n, m in zip(extents, values, strict=True)]
+    counts = tuple(math.floor(n * f) for n, f in zip(extents, values, strict=True))
+    if 0 in counts:
+        raise argument_error(ValueError, "interpolate: scale_factor", given, "results of x")
+    return counts, [1 / f for f in values]
+
+
+def _nearest(x, counts, steps, is_exact):
+    """One gather of all axes that change."""
+    spatial = len(counts)
+    extents = x.shape[2:]
+    if all(m % n == 0 and math.isclose(step, n / m)
+           for n, m, step in zip(extents, counts, steps, strict=True)):  # fmt: skip
+        # Each element as a block: one copy of a broadcast view.
+        inner = [i for n in extents for i in (n, 1)]
+        outer = [i for n, m in zip(extents, counts, strict=True) for i in (n, m // n)]
+        blocks = broadcast_to(reshape(x, (*x.shape[:2], *inner)), (*x.shape[:2], *outer))
+        return reshape(copy(blocks), (*x.shape[:2], *counts))
+    places = []
+    for axis, (n, m, step) in enumerate(zip(extents, counts, steps, strict=True)):
+        place = np.floor((np.arange(m) + (0.5 if is_exact else 0)) * step + 1e-9)
+        place = np.minimum(place, n - 1).astype(np.int64)
+        places.append(place.reshape([-1 if i == axis else 1 for i in range(spatial)]))
+    return x[(slice(None), slice(None)) + tuple(places)]
+
+
+def _linear(x, counts, steps, align_corners):
+    """Axis by axis; values of 16-bit floats stay float32 in between."""
+    dtype = x.dtype
+    for axis, (m, step) in enumerate(zip(counts, steps, strict=True), 2):
+        n = x.shape[axis]
+        if n == m and (align_corners or math.isclose(step, 1)):
+            continue
+        if align_corners:
+            at = np.arange(m) * ((n - 1) / (m - 1) if m > 1 else 0.0)
+        else:
+            at = np.maximum((np.arange(m) + 0.5) * step - 0.5, 0)
+        low = np.minimum(np.floor(at + 1e-9), n - 1).astype(np.int64)
+        high = np.minimum(low + 1, n - 1)
+        share = np.clip(at - low, 0, 1).reshape(-1, *(1,) * (x.ndim - 1 - axis))
+        share = share.astype(np.float64 if x.dtype.itemsize == 8 else np.float32)
+        indices = [asarray(index, device=x.device) for index in (low, high)]
+        first, second = (take(x, index, axis=axis) for index in indices)
+        first = first if x.dtype.itemsize > 2 else astype(first, np.float32)
+        away = ("sub", ("load", 1), ("load", 0))
+        tree = ("add", ("load", 0), ("mul", ("load", 2), away))
+        x = activated("interpolate", (tree,), (first, second, asarray(share, device=x.device)))
+    return x if x.dtype == dtype else astype(x, dtype)
+
+
+def interpolate(
+    x, size=None, scale_factor=None, mode="nearest", align_corners=False, *, data_format=None
+):
+    """Return x with other extents: its elements at places that are evenly apart.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (batch, channels, ...), one to three further axes.
+    size : int or tuple of int, optional
+        Extents of the result.
+    scale_factor : float or tuple of float, optional
+        Instead of `size`: the extents of x times this, rounded down.
+    mode : {"nearest", "nearest-exact", "linear", "bilinear", "trilinear"}
+        The last three are the same: between the two neighbours along each axis. "nearest" takes
+        the element at floor(i * step), "nearest-exact" at floor((i + 0.5) * step).
+    align_corners : bool
+        Linear only: whether the corners of x and of the result are the centres of their first and
+        last elements, or the outer edges of these.
+    data_format : str, optional
+        Ends with "C" where channels are the last axis.
+
+    >>> x = gt.asarray([[[1.0, 3.0]]], device="host")
+    >>> interpolate(x, 4).tolist(), interpolate(x, 3, mode="linear", align_corners=True).tolist()
+    ([[[1.0, 1.0, 3.0, 3.0]]], [[[1.0, 2.0, 3.0]]])
+    """
+    x = tensor_argument(x, "interpolate")
+    if mode not in MODES:
+        raise argument_error(ValueError, "interpolate: mode", mode, f"one of {', '.join(MODES)}")
+    if not 3 <= x.ndim <= 5 or 0 in x.shape:
+        rule = "3 to 5 axes with elements"
+        raise argument_error(ValueError, "interpolate: shape of x", x.shape, rule)
+    is_last = data_format is not None and data_format.endswith("C")
+    x = moveaxis(x, -1, 1) if is_last else x
+    counts, steps = _sizes(x.shape[2:], size, scale_factor)
+    if mode in ("nearest", "nearest-exact"):
+        result = _nearest(x, counts, steps, mode == "nearest-exact")
+    else:
+        if not isdtype(x.dtype, "real floating"):
+            rule = "a floating-point dtype"
+            raise argument_error(TypeError, "interpolate: dtype of x", x.dtype, rule)
+        result = _linear(x, counts, steps, align_corners)
+    return moveaxis(result, 1, -1) if is_last else result

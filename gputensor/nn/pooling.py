@@ -1,0 +1,292 @@
+"""Pooling: the largest element or the mean of windows, one kernel each (_kernels/windows)."""
+
+from gputensor._arrays.dtypes import isdtype
+from gputensor.errors import argument_error
+from gputensor.nn import queue_call
+from gputensor.nn.extents import Image, Window, each_axis
+from gputensor.tensor import functions
+from gputensor.tensor.core import tensor_argument
+
+__all__ = [
+    "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
+    "adaptive_max_pool2d", "adaptive_max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d",
+    "global_avg_pool", "global_max_pool", "max_pool1d", "max_pool2d", "max_pool3d",
+]  # fmt: skip
+
+
+def _check_dtype(name, image, is_max):
+    if not isdtype(image.x.dtype, ("integral", "real floating") if is_max else "real floating"):
+        rule = "a real dtype" if is_max else "a floating-point dtype"
+        raise argument_error(TypeError, f"{name}: dtype of x", image.x.dtype, rule)
+
+
+def _pool(name, spatial, x, window, pooling, how):
+    kernel, stride, padding, dilation = window
+    kernel = each_axis(f"{name}: kernel_size", kernel, spatial, 1)
+    image = Image(name, x, spatial, how["data_format"])
+    _check_dtype(name, image, pooling == "max")
+    window = Window(name, kernel, kernel if stride is None else stride, padding, dilation)
+    extents = window.results(image.x.shape[2:], how["ceil_mode"])
+    for before, after, reach in zip(window.before, window.after, window.reach, strict=True):
+        if before >= reach or after >= reach:
+            raise argument_error(ValueError, f"{name}: padding", padding,
+                                 f"less than the window's extent {reach}")  # fmt: skip
+    return _queue(image, extents, pooling, window)
+
+
+def _queue(image, extents, pooling, window):
+    out = image.result(image.x.shape[1], extents)
+    if out.size:
+        attributes = (pooling, window.kernel, window.stride, window.before, window.after,
+                      window.dilation)  # fmt: skip
+        queue_call("window", attributes, out, (image.x,))
+    return image.given_back(out)
+
+
+def _average(name, spatial, x, window, how):
+    kernel, stride, padding = window
+    pooling = "padded_mean" if how.pop("count_include_pad") else "mean"
+    divisor = how.pop("divisor_override")
+    if divisor is None:
+        return _pool(name, spatial, x, (kernel, stride, padding, 1), pooling, how)
+    if not isinstance(divisor, (int, float)) or divisor == 0:
+        raise argument_error(ValueError, f"{name}: divisor_override", divisor, "a number but 0")
+    return _pool(name, spatial, x, (kernel, stride, padding, 1), "sum", how) / divisor
+
+
+def _adaptive(name, spatial, x, output_size, pooling, data_format):
+    image = Image(name, x, spatial, data_format)
+    _check_dtype(name, image, pooling == "max")
+    sizes = output_size if isinstance(output_size, (tuple, list)) else (output_size,) * spatial
+    if len(sizes) == spatial:
+        sizes = [n if n is not None else m for n, m in zip(sizes, image.x.shape[2:], strict=True)]
+    sizes = each_axis(f"{name}: output_size", sizes, spatial, 1)
+    if 0 in image.x.shape[2:]:
+        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "elements in each window")
+    window = Window(name, (0,) * spatial, 1, 0, 1)
+    return _queue(image, sizes, pooling, window)
+
+
+def _whole(name, x, data_format, function):
+    x = tensor_argument(x, name)
+    if data_format not in (None, "NCHW", "NHWC"):
+        raise argument_error(ValueError, f"{name}: data_format", data_format, "'NCHW' or 'NHWC'")
+    if x.ndim < 3:
+        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "three axes or more")
+    axes = tuple(range(1, x.ndim - 1) if data_format == "NHWC" else range(2, x.ndim))
+    return function(x, axis=axes, keepdims=True)
+
+
+def global_avg_pool(x, *, data_format=None):
+    """Return the mean over all axes but the first and that of channels, with extent 1 along them.
+
+    Channels are axis 1, with `data_format` "NHWC" the last axis, for any number of axes.
+
+    >>> global_avg_pool(gt.asarray([[[1.0, 3.0]]], device="host")).numpy()
+    array([[[2.]]], dtype=float32)
+    """
+    return _whole("global_avg_pool", x, data_format, functions.mean)
+
+
+def global_max_pool(x, *, data_format=None):
+    """Return the largest element over all axes but the first and that of channels.
+
+    >>> global_max_pool(gt.asarray([[[1.0, 3.0]]], device="host")).numpy()
+    array([[[3.]]], dtype=float32)
+    """
+    return _whole("global_max_pool", x, data_format, functions.max)
+
+
+def max_pool1d(
+    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
+):
+    """Return the largest element of each window; parameters are those of :func:`max_pool2d`.
+
+    >>> x = gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host")
+    >>> max_pool1d(x, 2).tolist()
+    [[2.0, 4.0]]
+    """
+    how = {"ceil_mode": bool(ceil_mode), "data_format": data_format}
+    window = (kernel_size, stride, padding, dilation)
+    return _pool("max_pool1d", 1, x, window, "max", how)
+
+
+def avg_pool1d(
+    x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None, *, data_format=None,
+):  # fmt: skip
+    """Return the mean of each window; parameters are those of :func:`avg_pool2d`.
+
+    >>> x = gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host")
+    >>> avg_pool1d(x, 2).tolist()
+    [[1.5, 3.5]]
+    """
+    how = {
+        "ceil_mode": bool(ceil_mode),
+        "data_format": data_format,
+        "count_include_pad": count_include_pad,
+        "divisor_override": divisor_override,
+    }
+    return _average("avg_pool1d", 1, x, (kernel_size, stride, padding), how)
+
+
+def adaptive_avg_pool1d(x, output_size, *, data_format=None):
+    """Return the mean of windows that cut x into `output_size` parts along each axis.
+
+    The windows of an axis of n elements for m results begin at i * n // m and end before
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+
+    >>> adaptive_avg_pool1d(gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host"), 1).tolist()
+    [[2.5]]
+    """
+    return _adaptive("adaptive_avg_pool1d", 1, x, output_size, "mean", data_format)
+
+
+def adaptive_max_pool1d(x, output_size, *, data_format=None):
+    """Return the largest element of windows that cut x into `output_size` parts along each axis.
+
+    The windows of an axis of n elements for m results begin at i * n // m and end before
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+
+    >>> adaptive_max_pool1d(gt.asarray([[1.0, 2.0, 3.0, 4.0]], device="host"), 1).tolist()
+    [[4.0]]
+    """
+    return _adaptive("adaptive_max_pool1d", 1, x, output_size, "max", data_format)
+
+
+def max_pool2d(
+    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
+):
+    """Return the largest element of each window; NaN wins.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (batch, channels, height, width); the batch may be absent. Of a real dtype.
+    kernel_size : int or (int, int)
+    stride : int or (int, int), optional
+        The kernel's extents when not given.
+    padding : int, (int, int), pair of (before, after) for each axis, "same" or "valid"
+        Padding is never the largest.
+    dilation : int or (int, int)
+    ceil_mode : bool
+        Whether there is also a last window that sticks out.
+    data_format : {"NCHW", "NHWC"}
+        "NCHW" when not given.
+
+    >>> x = gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host")
+    >>> max_pool2d(x, (1, 2)).tolist()
+    [[[2.0, 4.0]]]
+    """
+    how = {"ceil_mode": bool(ceil_mode), "data_format": data_format}
+    window = (kernel_size, stride, padding, dilation)
+    return _pool("max_pool2d", 2, x, window, "max", how)
+
+
+def avg_pool2d(
+    x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None, *, data_format=None,
+):  # fmt: skip
+    """Return the mean of each window.
+
+    Parameters
+    ----------
+    x, kernel_size, stride, padding, ceil_mode, data_format
+        As in :func:`max_pool2d`, x of a floating-point dtype.
+    count_include_pad : bool
+        Whether padding counts, as zeros; what lies beyond it never does.
+    divisor_override : float, optional
+        What the sum of each window is divided by.
+
+    >>> x = gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host")
+    >>> avg_pool2d(x, (1, 2)).tolist()
+    [[[1.5, 3.5]]]
+    """
+    how = {
+        "ceil_mode": bool(ceil_mode),
+        "data_format": data_format,
+        "count_include_pad": count_include_pad,
+        "divisor_override": divisor_override,
+    }
+    return _average("avg_pool2d", 2, x, (kernel_size, stride, padding), how)
+
+
+def adaptive_avg_pool2d(x, output_size, *, data_format=None):
+    """Return the mean of windows that cut x into `output_size` parts along each axis.
+
+    The windows of an axis of n elements for m results begin at i * n // m and end before
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+
+    >>> adaptive_avg_pool2d(gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host"), 1).tolist()
+    [[[2.5]]]
+    """
+    return _adaptive("adaptive_avg_pool2d", 2, x, output_size, "mean", data_format)
+
+
+def adaptive_max_pool2d(x, output_size, *, data_format=None):
+    """Return the largest element of windows that cut x into `output_size` parts along each axis.
+
+    The windows of an axis of n elements for m results begin at i * n // m and end before
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+
+    >>> adaptive_max_pool2d(gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host"), 1).tolist()
+    [[[4.0]]]
+    """
+    return _adaptive("adaptive_max_pool2d", 2, x, output_size, "max", data_format)
+
+
+def max_pool3d(
+    x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
+):
+    """Return the largest element of each window; parameters are those of :func:`max_pool2d`.
+
+    >>> x = gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host")
+    >>> max_pool3d(x, (1, 1, 2)).tolist()
+    [[[[2.0, 4.0]]]]
+    """
+    how = {"ceil_mode": bool(ceil_mode), "data_format": data_format}
+    window = (kernel_size, stride, padding, dilation)
+    return _pool("max_pool3d", 3, x, window, "max", how)
+
+
+def avg_pool3d(
+    x, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True,
+    divisor_override=None, *, data_format=None,
+):  # fmt: skip
+    """Return the mean of each window; parameters are those of :func:`avg_pool2d`.
+
+    >>> x = gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host")
+    >>> avg_pool3d(x, (1, 1, 2)).tolist()
+    [[[[1.5, 3.5]]]]
+    """
+    how = {
+        "ceil_mode": bool(ceil_mode),
+        "data_format": data_format,
+        "count_include_pad": count_include_pad,
+        "divisor_override": divisor_override,
+    }
+    return _average("avg_pool3d", 3, x, (kernel_size, stride, padding), how)
+
+
+def adaptive_avg_pool3d(x, output_size, *, data_format=None):
+    """Return the mean of windows that cut x into `output_size` parts along each axis.
+
+    The windows of an axis of n elements for m results begin at i * n // m and end before
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+
+    >>> adaptive_avg_pool3d(gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host"), 1).tolist()
+    [[[[2.5]]]]
+    """
+    return _adaptive("adaptive_avg_pool3d", 3, x, output_size, "mean", data_format)
+
+
+def adaptive_max_pool3d(x, output_size, *, data_format=None):
+    """Return the largest element of windows that cut x into `output_size` parts along each axis.
+
+    The windows of an axis of n elements for m results begin at i * n // m and end before
+    (i + 1) * n / m, rounded up; a size of None keeps an axis as it is.
+
+    >>> adaptive_max_pool3d(gt.asarray([[[[1.0, 2.0, 3.0, 4.0]]]], device="host"), 1).tolist()
+    [[[[4.0]]]]
+    """
+    return _adaptive("adaptive_max_pool3d", 3, x, output_size, "max", data_format)

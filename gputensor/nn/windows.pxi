@@ -1,0 +1,128 @@
+"""Calls of the registry on tensors: convolution and pooling, whose arguments Python checks."""
+
+
+def queue_call(str name, tuple attributes, Tensor out, tuple reads):
+    """Queue a call that writes one tensor, ordered like any operation.
+
+    The tensors are on one device; None stands for an operand that is absent.
+    """
+    cdef int device = out.storage.device
+    cdef uint64_t stream = current_handle(device)
+    cdef Operand operand
+    cdef Tensor one
+    cdef list operands = []
+    for given in (out, *reads):
+        if given is None:
+            operands.append(None)
+            continue
+        (<Tensor?>given).fill_operand(&operand)
+        operands.append(call_operand(&operand))
+    door = bound_row(name).door
+    work_begin()
+    try:
+        for given in reads:
+            if given is not None:
+                one = given
+                one.prepare_read(stream)
+        out.prepare_write(stream)
+        door(device, stream, (*attributes, *operands))
+    finally:
+        work_end(device)
+    return out
+
+
+def on_device_of(str name, tuple tensors):
+    """The tensors, all on one device, or ValueError; None stays."""
+    cdef Tensor first = tensors[0], one
+    cdef bint is_one = True
+    for given in tensors:
+        if given is not None:
+            one = given
+            is_one = is_one and one.storage.device == first.storage.device
+    if is_one:
+        return tensors
+    moved = iter(on_one_device(name, tuple([one for one in tensors if one is not None]), None))
+    return tuple([None if one is None else next(moved) for one in tensors])
+
+
+def current_precision():
+    """The precision flags in force in this thread."""
+    return precision_current()
+
+
+def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
+    """Return (x - mean) / sqrt(variance + eps) * weight + bias with statistics that are given.
+
+    Parameters
+    ----------
+    x : Tensor
+        Of shape (n, channels, ...).
+    running_mean, running_var : Tensor
+        One element for each channel, as `weight` and `bias`.
+    weight, bias : Tensor, optional
+    eps : float
+
+    >>> one = gt.ones(1, device="host")
+    >>> batch_norm(gt.asarray([[3.0]], device="host"), one, one, eps=0.0).numpy()
+    array([[2.]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "batch_norm")
+    cdef int mask = 2, i
+    if a.ndim_ < 2:
+        raise argument_error(ValueError, "batch_norm: shape of x", a.shape,
+                             "at least two axes, the second of channels")
+    tensors, numbers = [a], []
+    names = ("running_mean", "running_var", "weight", "bias")
+    for argument, parameter in zip(names, (running_mean, running_var, weight, bias), strict=True):
+        numbers.append(0 if parameter is None else len(tensors))
+        if parameter is not None:
+            tensors.append(beside(a, parameter, 2, "batch_norm", argument))
+    if 0 in numbers[:2]:
+        raise argument_error(TypeError, f"batch_norm: {names[numbers.index(0)]}", None, "a Tensor")
+    if a.strides_[1] != 1 and a.ndim_ > 2:
+        mask = 0
+        for i in range(2, a.ndim_):
+            mask |= 1 << i
+    formula = kept_formula(("batch_norm", float(eps), *numbers))
+    return along_rows("batch_norm", formula, tensors, mask, result_code(a, "batch_norm", None),
+                      False)[0]
+
+
+def _batch_norm_trees(eps, mean, variance, weight, bias):
+    result = ("mul", ("sub", X, ("load", mean)),
+              ("rsqrt", ("add", ("load", variance), _number(eps))))
+    if weight:
+        result = ("mul", result, ("load", weight))
+    return [("add", result, ("load", bias)) if bias else result]
+
+
+def instance_norm(x, weight=None, bias=None, *, eps=1e-5):
+    """Return the :func:`layer_norm` of each channel of each element of axis 0.
+
+    Parameters are those of :func:`group_norm`.
+
+    >>> instance_norm(gt.asarray([[[1.0, 3.0]]], device="host"), eps=0.0).numpy()
+    array([[[-1.,  1.]]], dtype=float32)
+    """
+    cdef Tensor a = tensor_argument(x, "instance_norm")
+    if a.ndim_ < 3:
+        raise argument_error(ValueError, "instance_norm: shape of x", a.shape,
+                             "at least three axes, the second of channels")
+    return group_norm(a, max(1, a.shape_[1]), weight, bias, eps=eps)
+
+
+# ---- activations
+
+def activated(str name, tuple trees, tuple tensors):
+    """One kernel of element-wise steps on tensors that broadcast to the first.
+
+    `trees` has one tree; a result of a dtype that is no float's becomes float32.
+    """
+    cdef Tensor x = tensor_argument(tensors[0], name)
+    cdef list operands = [tensor_argument(one, name) for one in tensors]
+    return along_rows(name, kept_formula(("steps", trees)), operands, (1 << x.ndim_) - 1,
+                      result_code(x, name, None), True)[0]
+
+
+TREES["batch_norm"] = _batch_norm_trees
+TREES["steps"] = lambda trees: [*trees]

@@ -1,0 +1,199 @@
+"""Activations, norms by channel, interpolation and losses on every device, against float64."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.row_checks import DTYPES, close, on_device, strided
+
+ROOT = np.sqrt(2 / np.pi)
+
+
+def tail(x):
+    return np.log1p(np.exp(-np.abs(x)))
+
+
+def selu(x):
+    scale = 1.0507009873554805
+    return scale * np.where(x > 0, x, 1.6732632423543772 * np.expm1(np.minimum(x, 0)))
+
+
+# Name -> further arguments, and the values in float64.
+ACTIVATIONS = {
+    "relu6": ((), lambda x: np.clip(x, 0, 6)),
+    "leaky_relu": ((0.25,), lambda x: np.where(x > 0, x, 0.25 * x)),
+    "elu": ((0.5,), lambda x: np.where(x > 0, x, 0.5 * np.expm1(np.minimum(x, 0)))),
+    "selu": ((), selu),
+    "celu": ((2.0,), lambda x: np.where(x > 0, x, 2 * np.expm1(np.minimum(x, 0) / 2))),
+    "hardtanh": ((-2.0, 1.5), lambda x: np.clip(x, -2, 1.5)),
+    "hardsigmoid": ((), lambda x: np.clip(x + 3, 0, 6) / 6),
+    "hardswish": ((), lambda x: x * np.clip(x + 3, 0, 6) / 6),
+    "softplus": ((2.0, 5.0), lambda x: np.where(2 * x > 5, x, np.log1p(np.exp(2 * x)) / 2)),
+    "softsign": ((), lambda x: x / (1 + np.abs(x))),
+    "mish": ((), lambda x: x * np.tanh(np.maximum(x, 0) + tail(x))),
+    "logsigmoid": ((), lambda x: np.minimum(x, 0) - tail(x)),
+    "threshold": ((0.5, -3.0), lambda x: np.where(x > 0.5, x, -3.0)),
+    "hardshrink": ((0.75,), lambda x: np.where(np.abs(x) > 0.75, x, 0)),
+    "softshrink": ((0.75,), lambda x: x - np.clip(x, -0.75, 0.75)),
+    "tanhshrink": ((), lambda x: x - np.tanh(x)),
+}
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16", "bfloat16"])
+def test_activation(where, name, dtype, rng):
+    further, function = ACTIVATIONS[name]
+    for shape in ((7,), (3, 5, 4), (2, 300, 3), ()):
+        x = strided(rng, shape, DTYPES[dtype]) * np.array(2).astype(DTYPES[dtype])
+        want = function(x.astype(np.float64))
+        got = getattr(gt, name)(on_device(x, where), *further)
+        close(name, got, want, dtype, 16 * (1 + np.abs(x.astype(float))))
+
+
+def test_activation_of_special_values(where):
+    x = gt.asarray(np.array([np.nan, np.inf, -np.inf], np.float32), device=where)
+    for name in set(ACTIVATIONS) - {"softsign", "tanhshrink", "softshrink"}:
+        got = getattr(gt, name)(x, *ACTIVATIONS[name][0]).numpy()
+        assert np.isnan(got[0]) or name in ("threshold", "hardshrink"), name
+        assert got[1] == (6 if name == "relu6" else 1.5 if name == "hardtanh" else
+                          1 if name == "hardsigmoid" else 0 if name == "logsigmoid" else
+                          np.inf), name  # fmt: skip
+
+
+def test_prelu_and_glu(where, rng):
+    x = rng.standard_normal((3, 4, 6)).astype(np.float32)
+    w = rng.standard_normal(4).astype(np.float32)
+    t = gt.asarray(x, device=where)
+    got = gt.prelu(t, gt.asarray(w, device=where)).numpy()
+    assert np.allclose(got, np.where(x > 0, x, x * w[:, None]), atol=1e-6)
+    one = gt.prelu(t, gt.asarray(w[:1], device=where)).numpy()
+    assert np.allclose(one, np.where(x > 0, x, x * w[0]), atol=1e-6)
+    for axis in (1, -1):
+        first, second = np.split(x.astype(float), 2, axis)
+        assert np.allclose(gt.glu(t, axis).numpy(), first / (1 + np.exp(-second)), atol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("is_last", [False, True])
+def test_batch_norm(where, dtype, is_last, rng):
+    for shape in ((5, 3), (2, 6, 7), (2, 8, 5, 4)):
+        x = rng.standard_normal(shape).astype(DTYPES[dtype])
+        beside = (-1, *(1,) * (len(shape) - 2))
+        mean, weight, bias = (rng.standard_normal(shape[1]).astype(np.float32) for _ in range(3))
+        variance = rng.random(shape[1]).astype(np.float32) + 0.5
+        columns = [one.astype(float).reshape(beside) for one in (mean, variance, weight, bias)]
+        t = gt.asarray(np.moveaxis(x, 1, -1) if is_last else x, device=where)
+        t = gt.moveaxis(t, -1, 1) if is_last else t
+        given = [gt.asarray(one, device=where) for one in (mean, variance, weight, bias)]
+        got = gt.batch_norm(t, *given, eps=1e-3)
+        exact = (x.astype(float) - columns[0]) / np.sqrt(columns[1] + 1e-3)
+        close("batch_norm", got, exact * columns[2] + columns[3], dtype,
+              16 * (1 + np.abs(exact) * np.abs(columns[2]) + np.abs(columns[3])))  # fmt: skip
+        close("plain", gt.batch_norm(t, *given[:2], eps=1e-3), exact, dtype, 32 + np.abs(exact))
+
+
+def test_instance_norm(where, rng):
+    x = rng.standard_normal((2, 3, 4, 5)).astype(np.float32)
+    weight, bias = (rng.standard_normal(3).astype(np.float32) for _ in range(2))
+    got = gt.instance_norm(*(gt.asarray(one, device=where) for one in (x, weight, bias))).numpy()
+    away = x - x.mean((2, 3), keepdims=True, dtype=float)
+    want = away / np.sqrt((away**2).mean((2, 3), keepdims=True) + 1e-5)
+    want = want * weight[:, None, None] + bias[:, None, None]
+    assert np.abs(got - want).max() < 1e-4
+
+
+def nearest_of(x, counts, steps, exact):
+    for axis, (m, step) in enumerate(zip(counts, steps, strict=True), 2):
+        place = np.floor((np.arange(m) + (0.5 if exact else 0)) * step + 1e-9).astype(int)
+        x = np.take(x, np.minimum(place, x.shape[axis] - 1), axis)
+    return x
+
+
+def linear_of(x, counts, steps, corners):
+    for axis, (m, step) in enumerate(zip(counts, steps, strict=True), 2):
+        n = x.shape[axis]
+        at = np.arange(m) * ((n - 1) / (m - 1) if m > 1 else 0) if corners else np.clip(
+            (np.arange(m) + 0.5) * step - 0.5, 0, None)  # fmt: skip
+        lines = np.moveaxis(x, axis, -1).reshape(-1, n)
+        each = np.stack([np.interp(at, np.arange(n), line) for line in lines])
+        moved = np.moveaxis(x, axis, -1).shape[:-1]
+        x = np.moveaxis(each.reshape(*moved, m), -1, axis)
+    return x
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "float64"])
+def test_interpolate(where, dtype, rng):
+    for spatial in (1, 2, 3):
+        x = rng.standard_normal((2, 3, *rng.integers(2, 6, spatial))).astype(DTYPES[dtype])
+        t, extents = gt.asarray(x, device=where), x.shape[2:]
+        for counts in (tuple(int(n) for n in rng.integers(1, 12, spatial)),
+                       tuple(2 * n for n in extents)):  # fmt: skip
+            steps = [n / m for n, m in zip(extents, counts, strict=True)]
+            for mode in ("nearest", "nearest-exact"):
+                got = gt.interpolate(t, counts, mode=mode).numpy()
+                want = nearest_of(x, counts, steps, mode == "nearest-exact")
+                assert np.array_equal(got, want), (mode, extents, counts)
+            for corners in (False, True):
+                got = gt.interpolate(t, counts, mode="linear", align_corners=corners)
+                want = linear_of(x.astype(float), counts, steps, corners)
+                close("linear", got, want, dtype, 64 * np.abs(x.astype(float)).max())
+    last = gt.interpolate(gt.moveaxis(t, 1, -1), scale_factor=2.0, data_format="NDHWC")
+    assert last.shape == (2, *(2 * n for n in extents), 3)
+
+
+def entropy(x, target, weight, ignore, smoothing):
+    x = np.moveaxis(x, 1, -1).reshape(-1, x.shape[1])
+    powers = x - x.max(1, keepdims=True)
+    powers = powers - np.log(np.exp(powers).sum(1, keepdims=True))
+    losses, shares = [], []
+    for line, one in zip(powers, target.reshape(-1), strict=True):
+        if one == ignore:
+            losses.append(0.0)
+            shares.append(0.0)
+            continue
+        plain, spread = -line[one] * weight[one], -(line * weight).sum() / x.shape[1]
+        losses.append((1 - smoothing) * plain + smoothing * spread)
+        shares.append(weight[one])
+    return np.array(losses).reshape(target.shape), sum(shares)
+
+
+@pytest.mark.parametrize("smoothing", [0.0, 0.125])
+def test_cross_entropy(where, smoothing, rng):
+    for shape in ((6, 5), (3, 4, 2, 3)):
+        x = rng.standard_normal(shape).astype(np.float32)
+        target = rng.integers(0, shape[1], (shape[0], *shape[2:]))
+        target.flat[0] = -100
+        weight = rng.random(shape[1]).astype(np.float32) + 0.5
+        want, share = entropy(x.astype(float), target, weight.astype(float), -100, smoothing)
+        t, i, w = (gt.asarray(one, device=where) for one in (x, target, weight))
+        how = {"label_smoothing": smoothing}
+        got = gt.cross_entropy(t, i, w, reduction="none", **how).numpy()
+        assert np.abs(got - want).max() < 1e-4
+        assert abs(gt.cross_entropy(t, i, w, **how).item() - want.sum() / share) < 1e-4
+        total = gt.cross_entropy(t, i, w, reduction="sum", **how).item()
+        assert abs(total - want.sum()) < 1e-3
+
+
+def test_cross_entropy_of_probabilities(where, rng):
+    x = rng.standard_normal((6, 5)).astype(np.float32)
+    share = rng.random((6, 5)).astype(np.float32)
+    got = gt.cross_entropy(*(gt.asarray(one, device=where) for one in (x, share))).item()
+    powers = x - np.log(np.exp(x.astype(float)).sum(1, keepdims=True))
+    assert abs(got - -(powers * share).sum() / 6) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        (lambda x: gt.interpolate(x), "interpolate: size: got"),
+        (lambda x: gt.interpolate(x, 4, mode="cubic"), "interpolate: mode: got 'cubic'"),
+        (lambda x: gt.batch_norm(x, x, x), "batch_norm: shape of running_mean: got"),
+        (lambda x: gt.glu(x), "glu: extent of x: got 5; expected an even one"),
+        (lambda x: gt.cross_entropy(x, gt.zeros(9, dtype=gt.int64, device="host")),
+         "cross_entropy: target: got"),
+        (lambda x: gt.prelu(x, gt.ones(9, device="host")), "prelu: shape of weight: got"),
+    ],
+)  # fmt: skip
+def test_arguments_that_do_not_fit(call, text):
+    with pytest.raises(ValueError, match=text):
+        call(gt.ones((2, 3, 5), device="host"))

@@ -1,0 +1,252 @@
+"""Random convolutions and poolings on any device, against direct loops in float64."""
+
+import itertools
+
+import numpy as np
+
+import gputensor as gt
+from tests.support.row_checks import DTYPES, ROUNDING
+
+FORMATS = {1: (None, "NLC"), 2: (None, "NHWC"), 3: (None, "NDHWC")}
+ACTIVATIONS = {
+    None: lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "silu": lambda x: x / (1 + np.exp(-x)),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+    "gelu_tanh": lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3))),
+}
+
+
+def padded(x, pads, value):
+    return np.pad(x, [(0, 0), (0, 0), *pads], constant_values=value)
+
+
+def convolved(x, weight, stride, pads, dilation, groups):
+    """The definition, one result after the other of each output."""
+    x = padded(x, pads, 0)
+    kernel = weight.shape[2:]
+    counts = [
+        (n - d * (k - 1) - 1) // s + 1
+        for n, k, s, d in zip(x.shape[2:], kernel, stride, dilation, strict=True)
+    ]
+    out = np.zeros((x.shape[0], weight.shape[0], *counts))
+    inner, each = weight.shape[1], weight.shape[0] // groups
+    for place in itertools.product(*map(range, counts)):
+        cut = tuple(
+            slice(p * s, p * s + d * (k - 1) + 1, d)
+            for p, s, d, k in zip(place, stride, dilation, kernel, strict=True)
+        )
+        for group in range(groups):
+            patch = x[(slice(None), slice(group * inner, (group + 1) * inner), *cut)]
+            part = weight[group * each : (group + 1) * each]
+            out[(slice(None), slice(group * each, (group + 1) * each), *place)] = (
+                patch.reshape(len(x), -1) @ part.reshape(each, -1).T
+            )
+    return out
+
+
+def spread(x, weight, stride, pads, more, dilation, groups):
+    """The transpose: each element adds its kernel."""
+    kernel = weight.shape[2:]
+    full = [
+        (n - 1) * s + d * (k - 1) + 1 + m
+        for n, k, s, d, m in zip(x.shape[2:], kernel, stride, dilation, more, strict=True)
+    ]
+    each, inner = weight.shape[1], weight.shape[0] // groups
+    out = np.zeros((x.shape[0], each * groups, *full))
+    for place in itertools.product(*map(range, x.shape[2:])):
+        cut = tuple(
+            slice(p * s, p * s + d * (k - 1) + 1, d)
+            for p, s, d, k in zip(place, stride, dilation, kernel, strict=True)
+        )
+        for group in range(groups):
+            channels = slice(group * inner, (group + 1) * inner)
+            outputs = slice(group * each, (group + 1) * each)
+            element = x[(slice(None), channels, *place)]
+            out[(slice(None), outputs, *cut)] += np.tensordot(element, weight[channels], 1)
+    cut = tuple(slice(b, n - e) for (b, e), n in zip(pads, full, strict=True))
+    return out[(slice(None), slice(None), *cut)]
+
+
+def laid_out(rng, array, device):
+    """A tensor of these elements, in one of several memory orders."""
+    kind = rng.integers(4)
+    if kind == 0:
+        return gt.asarray(np.ascontiguousarray(array), device=device)
+    if kind == 1:
+        moved = np.ascontiguousarray(np.moveaxis(array, 1, -1))
+        return gt.moveaxis(gt.asarray(moved, device=device), -1, 1)
+    if kind == 2:
+        wide = np.zeros((*array.shape[:-1], array.shape[-1] * 2), array.dtype)
+        wide[..., ::2] = array
+        return gt.asarray(wide, device=device)[..., ::2]
+    turned = gt.asarray(np.ascontiguousarray(array.T), device=device)
+    return gt.permute_dims(turned, tuple(range(array.ndim))[::-1])
+
+
+def close(what, got, want, dtype, magnitude):
+    """Within one rounding of the result and those of a sum of terms of this magnitude."""
+    unit, least = ROUNDING[dtype]
+    arithmetic = 2.0**-53 if dtype == "float64" else 2.0**-24
+    got = got.numpy().astype(np.float64)
+    assert got.shape == want.shape, (what, got.shape, want.shape)
+    bound = 1.01 * unit * np.abs(want) + least + 40 * arithmetic * (magnitude + np.abs(want))
+    wrong = ~(np.abs(got - want) <= bound)
+    assert not wrong.any(), f"{what}: {got[wrong][:3]}, not {want[wrong][:3]}, {wrong.sum()}"
+
+
+def convolution_program(rng, device, most=12, spatial=None, dtype=None):
+    """One random convolution, transposed or not."""
+    dtype = dtype or str(rng.choice(list(ROUNDING)))
+    spatial = spatial or int(rng.choice([1, 2, 2, 2, 3]))
+    most = most if spatial < 3 else 5
+    kernel = tuple(int(n) for n in rng.integers(1, 5 if spatial < 3 else 3, spatial))
+    stride = tuple(int(n) for n in rng.integers(1, 4, spatial))
+    dilation = tuple(int(n) for n in rng.integers(1, 3, spatial))
+    pads = [tuple(int(n) for n in rng.integers(0, 3, 2)) for _ in kernel]
+    groups = int(rng.choice([1, 1, 2, 3]))
+    inner, each = int(rng.choice([1, 2, 3, 5, 8, 16])), int(rng.choice([1, 2, 4, 7, 24]))
+    if rng.integers(4) == 0:
+        groups, inner = int(rng.choice([3, 8, 16])), 1
+        each = int(rng.choice([1, 1, 2]))
+    is_turned = rng.integers(3) == 0
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    extents = [int(rng.integers(max(1, r - b - e), r + most))
+               for r, (b, e) in zip(reach, pads, strict=True)]  # fmt: skip
+    if rng.integers(4) == 0:
+        kernel, stride, pads = (1,) * spatial, (1,) * spatial, [(0, 0)] * spatial
+        dilation = (1,) * spatial
+    x = rng.standard_normal((int(rng.integers(1, 4)), groups * inner, *extents))
+    x = x.astype(DTYPES[dtype])
+    shape = (groups * inner, each) if is_turned else (groups * each, inner)
+    weight = rng.standard_normal((*shape, *kernel)).astype(DTYPES[dtype])
+    exact = x.astype(float), weight.astype(float)
+    how = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
+    if is_turned:
+        more = tuple(int(rng.integers(0, max(s, d))) for s, d in zip(stride, dilation, strict=True))
+        full = [(n - 1) * s + d * (k - 1) + 1 + m for n, s, d, k, m in
+                zip(extents, stride, dilation, kernel, more, strict=True)]  # fmt: skip
+        if any(n <= b + e for n, (b, e) in zip(full, pads, strict=True)):
+            pads = [(0, 0)] * spatial
+        how |= {"output_padding": more, "padding": pads}
+        given = (stride, pads, more, dilation, groups)
+        want, magnitude = spread(*exact, *given), spread(*map(np.abs, exact), *given)
+    else:
+        given = (stride, pads, dilation, groups)
+        want, magnitude = convolved(*exact, *given), convolved(*map(np.abs, exact), *given)
+    tensors = [laid_out(rng, one, device) for one in (x, weight)]
+    beside = (-1, *(1,) * spatial)
+    if rng.integers(2):
+        bias = rng.standard_normal(want.shape[1]).astype(DTYPES[dtype])
+        how["bias"] = gt.asarray(bias, device=device)
+        want = want + bias.astype(float).reshape(beside)
+        magnitude = magnitude + np.abs(bias.astype(float)).reshape(beside)
+    if rng.integers(3) == 0:
+        addend = rng.standard_normal(want.shape).astype(DTYPES[dtype])
+        how["addend"] = laid_out(rng, addend, device)
+        want = want + addend.astype(float)
+        magnitude = magnitude + np.abs(addend.astype(float))
+    how["activation"] = activation = [*ACTIVATIONS][rng.integers(len(ACTIVATIONS))]
+    want = ACTIVATIONS[activation](want)
+    data_format = FORMATS[spatial][rng.integers(2)]
+    if data_format:
+        how["data_format"] = data_format
+        tensors[0] = gt.moveaxis(tensors[0], 1, -1)
+        if "addend" in how:
+            how["addend"] = gt.moveaxis(how["addend"], 1, -1)
+        want, magnitude = (np.moveaxis(one, 1, -1) for one in (want, magnitude))
+    name = f"conv_transpose{spatial}d" if is_turned else f"conv{spatial}d"
+    got = getattr(gt, name)(*tensors, **how)
+    shown = {key: value for key, value in how.items() if key not in ("bias", "addend")}
+    if set(kernel) == {1} and ROUNDING[dtype][0] > 2.0**-12:
+        # As of any product, a bias may be added after a 16-bit product was rounded.
+        magnitude = magnitude * (ROUNDING[dtype][0] * 2.0**24 / 20)
+    close((name, dtype, x.shape, weight.shape, shown), got, want, dtype, magnitude)
+
+
+def windows(x, kernel, stride, pads, dilation, is_up):
+    """(place, cut of the padded array) of each window, as PyTorch counts them."""
+    counts = []
+    for n, k, s, d, (b, e) in zip(x.shape[2:], kernel, stride, dilation, pads, strict=True):
+        room = n + b + e - d * (k - 1) - 1
+        count = (-(-room // s) if is_up else room // s) + 1
+        counts.append(count - (is_up and (count - 1) * s >= n + b))
+    for place in itertools.product(*map(range, counts)):
+        yield (
+            counts,
+            place,
+            tuple(
+                slice(p * s, p * s + d * (k - 1) + 1, d)
+                for p, s, d, k in zip(place, stride, dilation, kernel, strict=True)
+            ),
+        )
+
+
+def pooled(x, mode, kernel, stride, pads, dilation, is_up):
+    """The definition of max and average pooling."""
+    value = -np.inf if mode == "max" else np.nan
+    wide = padded(x, [(b, e + 99) for b, e in pads], value)
+    # What is beyond the padding has no say at all; padding counts as zeros in a padded mean.
+    inside = padded(np.zeros_like(x), pads, 0.0)
+    inside = padded(inside, [(0, 99)] * len(pads), np.nan)
+    out = None
+    for counts, place, cut in windows(x, kernel, stride, pads, dilation, is_up):
+        if out is None:
+            out = np.zeros((*x.shape[:2], *counts))
+        part = wide[(..., *cut)].reshape(*x.shape[:2], -1)
+        if mode == "padded":
+            zeros = inside[(..., *cut)].reshape(*x.shape[:2], -1)
+            part = np.where(np.isnan(part), zeros, part)
+        out[(..., *place)] = part.max(-1) if mode == "max" else np.nanmean(part, axis=-1)
+    return out
+
+
+def pooling_program(rng, device, most=12):
+    """One random pooling, adaptive or not."""
+    spatial = int(rng.choice([1, 2, 2, 2, 3]))
+    most = most if spatial < 3 else 5
+    dtype = str(rng.choice(list(ROUNDING)))
+    mode = str(rng.choice(["max", "mean", "padded"]))
+    kernel = tuple(int(n) for n in rng.integers(1, 5 if spatial < 3 else 3, spatial))
+    shape = [int(rng.integers(1, 3)), int(rng.choice([1, 3, 8, 16])),
+             *(int(n) for n in rng.integers(4, 4 + most, spatial))]  # fmt: skip
+    x = rng.standard_normal(shape).astype(DTYPES[dtype])
+    exact = x.astype(float)
+    is_last = rng.integers(2)
+    given = laid_out(rng, x, device)
+    given = gt.moveaxis(given, 1, -1) if is_last else given
+    how = {"data_format": FORMATS[spatial][is_last]}
+    kind = "max" if mode == "max" else "avg"
+    if rng.integers(4) == 0:
+        sizes = tuple(int(n) for n in rng.integers(1, 9, spatial))
+        want = np.zeros((*shape[:2], *sizes))
+        for place in itertools.product(*map(range, sizes)):
+            cut = tuple(slice(p * n // m, -(-(p + 1) * n // m))
+                        for p, n, m in zip(place, shape[2:], sizes, strict=True))  # fmt: skip
+            part = exact[(..., *cut)].reshape(*shape[:2], -1)
+            want[(..., *place)] = part.max(-1) if mode == "max" else part.mean(-1)
+        name = f"adaptive_{kind}_pool{spatial}d"
+        got = getattr(gt, name)(given, sizes, **how)
+    else:
+        stride = tuple(int(n) for n in rng.integers(1, 4, spatial))
+        dilation = tuple(int(n) for n in rng.integers(1, 3, spatial)) if mode == "max" else None
+        most_pads = [(d * (k - 1) + 1) // 2 for k, d in
+                     zip(kernel, dilation or (1,) * spatial, strict=True)]  # fmt: skip
+        pads = [tuple(int(n) for n in rng.integers(0, m + 1, 2)) for m in most_pads]
+        pads = [(min(p, k - 1), min(q, k - 1)) for (p, q), k in zip(pads, kernel, strict=True)]
+        is_up = bool(rng.integers(2))
+        how |= {"stride": stride, "padding": pads, "ceil_mode": is_up}
+        if dilation:
+            how["dilation"] = dilation
+        else:
+            how["count_include_pad"] = mode == "padded"
+        dilation = dilation or (1,) * spatial
+        if any(n + b + e < d * (k - 1) + 1 for n, (b, e), k, d in
+               zip(shape[2:], pads, kernel, dilation, strict=True)):  # fmt: skip
+            return
+        want = pooled(exact, mode, kernel, stride, pads, dilation, is_up)
+        name = f"{kind}_pool{spatial}d"
+        got = getattr(gt, name)(given, kernel, **how)
+    want = np.moveaxis(want, 1, -1) if is_last else want
+    close((name, dtype, shape, kernel, how), got, want, dtype, 4 * np.abs(exact).max())
