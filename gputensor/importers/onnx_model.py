@@ -19,6 +19,7 @@ from gputensor.importers import (  # noqa: F401 - each fills its part of the tab
     onnx_resize,
     onnx_shape,
 )
+from gputensor.importers.onnx_dtype import narrow
 from gputensor.importers.onnx_file import onnx, read_model
 from gputensor.importers.onnx_graph import Builder, opsets_of, run_graph
 from gputensor.importers.onnx_values import numpy_dtype, tensor
@@ -33,7 +34,7 @@ MOST_OF_A_DIM = 1024
 MOST_CONSTANT = 4096
 
 
-def load_onnx(path, *, dims=None, input_shapes=None):
+def load_onnx(path, *, dims=None, input_shapes=None, dtype=None):
     """Read an ONNX file; return the :class:`Model` that it holds.
 
     Parameters
@@ -44,6 +45,8 @@ def load_onnx(path, *, dims=None, input_shapes=None):
         `Dim` from 1 to 1024.
     input_shapes : dict, optional
         From names of inputs to shapes, which replace those in the file.
+    dtype : dtype, optional
+        A floating-point type in the place of float32: of inputs, weights and constants.
 
     Raises
     ------
@@ -64,10 +67,10 @@ def load_onnx(path, *, dims=None, input_shapes=None):
     [[0.0, 0.0, 2.0]]
     """
     proto, folder = read_model(path)
-    return model_of(proto, folder, dims=dims, input_shapes=input_shapes)
+    return model_of(proto, folder, dims=dims, input_shapes=input_shapes, dtype=dtype)
 
 
-def model_of(proto, folder=None, *, dims=None, input_shapes=None):
+def model_of(proto, folder=None, *, dims=None, input_shapes=None, dtype=None):
     """Return the Model of a ModelProto whose external data lies in `folder`."""
     opsets = opsets_of(proto.opset_import)
     version = opsets.get("", NEWEST)
@@ -79,7 +82,15 @@ def model_of(proto, folder=None, *, dims=None, input_shapes=None):
     graph = builder.graph(proto.graph)
     if builder.lacks:
         raise argument_error(ModelError, "model", Described(_lacking(builder.lacks)), _KNOWN)
-    return Model(proto.graph, graph, dims or {}, input_shapes or {})
+    return Model(proto.graph, graph, dims or {}, input_shapes or {}, _dtype(dtype))
+
+
+def _dtype(dtype):
+    """The dtype in the place of float32."""
+    found = np.dtype(np.float32) if dtype is None else gt.empty(0, dtype=dtype, device="host").dtype
+    if not gt.isdtype(found, "real floating") or found.itemsize < 2:
+        raise argument_error(ValueError, "dtype", dtype, "float16, bfloat16, float32 or float64")
+    return found
 
 
 _KNOWN = "operators that the library has (docs/onnx.md)"
@@ -114,8 +125,10 @@ class Model:
         Names, as parameters and fields have them.
     """
 
-    def __init__(self, proto, graph, dims, input_shapes):
-        needed = _needed(graph)
+    def __init__(self, proto, graph, dims, input_shapes, dtype):
+        needed, self._dtype = _needed(graph), dtype
+        if dtype != np.float32:
+            narrow(graph, dtype, needed)
         self.name = _identifier(proto.name or "main", set())
         self.weights = {
             name: array
@@ -146,22 +159,25 @@ class Model:
             self._spec(name, one) for name, one in zip(self.inputs, self._protos, strict=True)
         )
 
-    def compile(self, *, target=None):
+    def compile(self, *, name=None, target=None):
         """Return the `Program` of the model: ``gt.compile`` with its specs and weights.
 
         Parameters
         ----------
+        name : str, optional
+            Of the program's function; the name of the graph by default.
         target : str, int or Device, optional
             As for `gt.compile`.
         """
         entry = (self.run, *self.specs)
-        return gt.compile({self.name: entry}, weights=self.weights, target=target)
+        return gt.compile({name or self.name: entry}, weights=self.weights, target=target)
 
     def _spec(self, name, proto):
         if proto.type.WhichOneof("value") != "tensor_type":
             got = Described(f"a {proto.type.WhichOneof('value') or 'value'} without a tensor type")
             raise argument_error(ModelError, name, got, "tensors as inputs of a program")
         dtype = numpy_dtype(proto.type.tensor_type.elem_type)
+        dtype = self._dtype if dtype == np.float32 else dtype
         if name in self._shapes:
             return gt.spec(tuple(self._shapes[name]), dtype)
         if not proto.type.tensor_type.HasField("shape"):

@@ -4,6 +4,7 @@ import pytest
 
 from tests.importers.onnx_cases import cases, explained, fault
 from tests.importers.onnx_explained import EXPLAINED
+from tests.importers.operator_list import PAGE, operator_list, page_with
 
 PARTS = 8
 FLOOR = 1600
@@ -40,3 +41,8 @@ def test_enough_cases_pass(found):
     if len(found) < len(cases()):
         pytest.skip("needs the tests above")
     assert sum(text is None for text in found.values()) >= FLOOR
+
+
+def test_page_lists_all_operators():
+    rule = "docs/onnx.md is old: python -m tests.importers.operator_list writes the list"
+    assert PAGE.read_text() == page_with(operator_list()), rule

@@ -43,7 +43,8 @@ ROOMS = {
         "public_functions", "onnx_values", "onnx_registry", "onnx_file", "onnx_types", "onnx_graph",
         "onnx_math", "onnx_reduction", "onnx_shape", "onnx_indexing", "onnx_neural",
         "onnx_convolution", "onnx_quantized", "onnx_recurrent", "onnx_resize", "onnx_signal",
-        "onnx_random", "onnx_control", "onnx_model", "aten_operators", "torch_export", "__init__",
+        "onnx_random", "onnx_control", "onnx_dtype",
+        "onnx_model", "aten_operators", "torch_export", "__init__",
     ),
 }  # fmt: skip
 # Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.
@@ -53,6 +54,7 @@ LATE = {
     "gputensor/blas/tuning/measured_algorithms.py": 1,
     "gputensor/blas/tuning/tunable.py": 1,
     "gputensor/cli/blas.py": 2,  # a command loads what it runs
+    "gputensor/cli/compile.py": 7,
     "gputensor/cli/devices.py": 3,
     "gputensor/cli/inspect.py": 4,
     "gputensor/cli/main.py": 1,

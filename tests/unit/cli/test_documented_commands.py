@@ -1,4 +1,4 @@
-"""Each command line of docs/programs.md runs on the host device and prints what the page says."""
+"""Command lines of docs/programs.md and docs/onnx.md run on the host device, and print the same."""
 
 import os
 import re
@@ -11,27 +11,36 @@ import pytest
 from gputensor.cli.main import main
 from tests.project.test_docs import ROOT, code_blocks
 
-DOCUMENT = ROOT / "docs" / "programs.md"
+# The pages, and the commands whose options each of them lists.
+PAGES = {"programs": ("run", "inspect"), "onnx": ("compile",)}
+
+
+def document(page):
+    return ROOT / "docs" / f"{page}.md"
 
 
 def commands():
-    """(line, lines that it prints) of each command of the page."""
+    """(page, line, lines that it prints) of each command."""
     found = []
-    for language, block in code_blocks(DOCUMENT):
-        if language == "console":
-            for line in block.splitlines():
-                if line.startswith("$ "):
-                    found.append((line[2:], []))
-                else:
-                    found[-1][1].append(line)
+    for page in PAGES:
+        for language, block in code_blocks(document(page)):
+            if language == "console":
+                for line in block.splitlines():
+                    if line.startswith("$ "):
+                        found.append((page, line[2:], []))
+                    else:
+                        found[-1][2].append(line)
     return found
 
 
 @pytest.fixture(scope="module")
-def folder(tmp_path_factory):
-    """A folder with the files that the first example of the page makes."""
-    path = tmp_path_factory.mktemp("programs")
-    block = next(block for language, block in code_blocks(DOCUMENT) if language == "python")
+def folders(tmp_path_factory):
+    """From pages to folders with the files that the first example of the page makes."""
+    return {page: made(page, tmp_path_factory.mktemp(page)) for page in PAGES}
+
+
+def made(page, path):
+    block = next(block for language, block in code_blocks(document(page)) if language == "python")
     environment = {**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-W", "error", "-c", block],
@@ -41,9 +50,9 @@ def folder(tmp_path_factory):
     return path
 
 
-@pytest.mark.parametrize(("line", "printed"), commands(), ids=lambda part: str(part)[:60])
-def test_command_prints_what_the_page_says(line, printed, folder, monkeypatch, capsys):
-    monkeypatch.chdir(folder)
+@pytest.mark.parametrize(("page", "line", "printed"), commands(), ids=lambda p: str(p)[:60])
+def test_command_prints_what_the_page_says(page, line, printed, folders, monkeypatch, capsys):
+    monkeypatch.chdir(folders[page])
     monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     name, *words = shlex.split(line, comments=True)
     assert name == "gputensor"
@@ -55,12 +64,13 @@ def test_command_prints_what_the_page_says(line, printed, folder, monkeypatch, c
     assert re.fullmatch(pattern, output.out.rstrip("\n")), f"{line}\n{output.out}\n{wanted}"
 
 
-def test_page_names_every_option_of_the_commands(capsys):
-    text = DOCUMENT.read_text()
-    for command in ("run", "inspect"):
+@pytest.mark.parametrize("page", PAGES)
+def test_page_names_every_option_of_the_commands(page, capsys):
+    text = document(page).read_text()
+    for command in PAGES[page]:
         with pytest.raises(SystemExit):
             main([command, "--help"])
         options = set(re.findall(r"--[a-z]\w+", capsys.readouterr().out)) - {"--help"}
         for option in options:
             shown = re.sub(r"_(bf16|f32|f64)_", "_f16_", option)
-            assert shown in text, f"docs/programs.md does not name {option} of {command}"
+            assert shown in text, f"docs/{page}.md does not name {option} of {command}"

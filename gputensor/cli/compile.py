@@ -1,0 +1,287 @@
+"""``gputensor compile``: makes a program file of a model, or of a Python function.
+
+Options that later versions will have are known, and refused, so that a script never believes that
+one was followed.
+"""
+
+import importlib
+import os
+import re
+import sys
+
+from gputensor.cli.input_error import InputError
+from gputensor.cli.value_text import TYPES, described, type_of
+from gputensor.errors import Described, ModelError, ProgramFileError, TraceError, argument_error
+
+__all__ = ["register"]
+
+KINDS = ("auto", "onnx", "torch", "python", "program")
+ENDINGS = {".onnx": "onnx", ".pt2": "torch", ".gtp": "program"}
+PRECISION = (
+    "allow_tf32", "allow_fp16_reduced_precision_reduction", "allow_fp16_accumulation",
+    "allow_bf16_reduced_precision_reduction", "deterministic",
+)  # fmt: skip
+FLOATS = ("f16", "bf16", "f32", "f64")
+#: Options of later versions, with what to do today.
+LATER = {
+    "at": "--dim, since programs are bound to sizes when they are called",
+    "rounding": "nothing, since each operation rounds once",
+    "quantize": "weights that are quantized already (gt.quantize_int4, gt.quantize_int8)",
+    "calibrate": "nothing, since nothing is quantized",
+    "report": "gputensor inspect",
+    "tune": "gputensor blas tune",
+    "dump_phases_to": "gputensor inspect --output=calls",
+    "dump_kernels_to": "nothing, since kernels are made where the program runs",
+    "compile_to": "gputensor inspect",
+}
+
+
+def register(subparsers):
+    """Add ``compile`` to the command line."""
+    parser = subparsers.add_parser(
+        "compile",
+        help="make a program of a model",
+        description="Makes a program of an ONNX file, of a torch.export file, of a Python function "
+        "(package.module:function), or of another program.",
+        allow_abbrev=False,
+    )
+    parser.add_argument("model", metavar="MODEL", help="FILE.onnx, .pt2, .gtp, or module:function")
+    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the .gtp file")
+    parser.add_argument("--input_type", choices=KINDS, default="auto")
+    parser.add_argument("--function", metavar="NAME", help="what the program calls it")
+    parser.add_argument(
+        "--target", metavar="NAME", help="native (default) or host; the file runs on every device"
+    )
+    parser.add_argument("--dtype", choices=FLOATS, help="in the place of float32")
+    repeats = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
+    parser.add_argument("--dim", **repeats, help="MIN:MAX, MIN:MAX:MULTIPLE, or a number")
+    parser.add_argument("--input_shape", **repeats, help="for example x=1x3x224x224, x=nx784xf16")
+    parser.add_argument("--precision", default="", metavar="FLAGS", help=", ".join(PRECISION))
+    parser.add_argument("--deterministic", action="store_true", help="products that repeat exactly")
+    parser.add_argument(
+        "--weights", default="inside", metavar="WHERE", help="inside, apart, a path"
+    )
+    parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
+    for name in LATER:
+        parser.add_argument(f"--{name}", nargs="?", const="", help=f"later; now: {LATER[name]}")
+    parser.set_defaults(run=run)
+
+
+def run(options):
+    """Compile, write the file, and say what it holds. Returns the exit code."""
+    from gputensor.blas import precision
+
+    for name, instead in LATER.items():
+        if getattr(options, name) is not None:
+            got = Described("an option of a later version")
+            raise argument_error(InputError, f"--{name}", got, instead)
+    maker = MAKERS[kind_of(options)]
+    dims = dict(dim_of(text) for text in options.dim)
+    shapes = dict(shape_of(text, dims) for text in options.input_shape)
+    weights = weights_of(options)
+    with precision(**flags_of(options)):
+        try:
+            program = maker(options, dims, shapes)
+        except (TraceError, ModelError, ProgramFileError, TypeError, ValueError) as error:
+            raise InputError(error) from None
+    with program:
+        program.save(options.output, weights=weights)
+        tell(program, options)
+    return 0
+
+
+def kind_of(options):
+    """What the model is, by its name unless the options say so."""
+    if options.input_type != "auto":
+        return options.input_type
+    kind = ENDINGS.get(os.path.splitext(options.model)[1].lower())
+    if kind is None and re.fullmatch(r"[\w.]+:\w+", options.model):
+        kind = "python"
+    if kind is None:
+        rule = "FILE.onnx, FILE.pt2, FILE.gtp or package.module:function (or --input_type)"
+        raise argument_error(InputError, "MODEL", described(options.model), rule)
+    return kind
+
+
+def named(option, text):
+    """The two parts of NAME=VALUE."""
+    name, equals, value = text.partition("=")
+    if not name or not equals or not value:
+        raise argument_error(InputError, option, described(text), "NAME=VALUE")
+    return name, value
+
+
+def dim_of(text):
+    """(name, int or Dim) of a --dim."""
+    from gputensor.programs.dims import Dim
+
+    name, value = named("--dim", text)
+    numbers = value.split(":")
+    if not all(re.fullmatch(r"[0-9]{1,12}", one) for one in numbers) or len(numbers) > 3:
+        rule = "NAME=MIN:MAX, NAME=MIN:MAX:MULTIPLE or NAME=NUMBER"
+        raise argument_error(InputError, "--dim", described(text), rule)
+    low, *rest = map(int, numbers)
+    if not rest:
+        return name, low
+    try:
+        return name, Dim(re.sub(r"\W", "_", name), low, rest[0], *rest[1:])
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--dim: {error}") from None
+
+
+def shape_of(text, dims):
+    """(name, (shape, dtype or None)) of an --input_shape."""
+    name, value = named("--input_shape", text)
+    words, dtype = value.split("x"), None
+    if words[-1] in TYPES:
+        dtype = TYPES[words.pop()]
+    shape = []
+    for word in words:
+        if re.fullmatch(r"[0-9]{1,12}", word):
+            shape.append(int(word))
+        elif word in dims:
+            shape.append(dims[word])
+        else:
+            rule = "extents with x between them: numbers, or names that --dim has"
+            raise argument_error(InputError, "--input_shape", described(text), rule)
+    return name, (tuple(shape), dtype)
+
+
+def flags_of(options):
+    """The arguments of `gt.blas.precision`."""
+    names = [name for name in options.precision.split(",") if name]
+    if options.deterministic:
+        names.append("deterministic")
+    for name in names:
+        if name not in PRECISION:
+            rule = f"names from {', '.join(PRECISION)}, with commas between them"
+            raise argument_error(InputError, "--precision", described(name), rule)
+    return dict.fromkeys(names, True)
+
+
+def weights_of(options):
+    """The file of the weights, or None where they are inside."""
+    if options.weights == "inside":
+        return None
+    if options.weights == "apart":
+        return os.path.splitext(os.path.basename(options.output))[0] + ".safetensors"
+    return options.weights
+
+
+def device_of(options):
+    if options.target not in (None, "native", "host"):
+        rule = "native or host: kernels are made where the program runs"
+        raise argument_error(InputError, "--target", described(options.target), rule)
+    return "host" if options.target == "host" else None
+
+
+def from_onnx(options, dims, shapes):
+    """The program of an ONNX file."""
+    from gputensor.importers.onnx_model import load_onnx
+
+    for name, (_shape, dtype) in shapes.items():
+        if dtype is not None:
+            got = Described(f"a type for {name}")
+            raise argument_error(InputError, "--input_shape", got, "--dtype, or no type")
+    only = {name: shape for name, (shape, _dtype) in shapes.items()}
+    dtype = TYPES[options.dtype] if options.dtype else None
+    inside = {name: dim for name, dim in dims.items() if not is_used(dim, only)}
+    model = load_onnx(options.model, dims=inside, input_shapes=only, dtype=dtype)
+    return model.compile(name=options.function, target=device_of(options))
+
+
+def is_used(dim, shapes):
+    """Whether an --input_shape has the dim, which the model's own extents need not have then."""
+    return type(dim) is not int and any(
+        extent is dim for shape in shapes.values() for extent in shape
+    )
+
+
+def from_torch(options, dims, shapes):
+    """The program of a file that torch.export.save wrote."""
+    refuse(options, dims, shapes, ("dtype", "dim", "input_shape"))
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError as error:
+        got = Described(f"a file of torch.export, and no torch ({error})")
+        raise argument_error(InputError, "MODEL", got, "torch where .pt2 files are read") from None
+    from gputensor.importers.torch_export import from_exported
+
+    model = from_exported(torch.export.load(options.model))
+    return model.compile(name=options.function, target=device_of(options))
+
+
+def from_python(options, dims, shapes):
+    """The program of a function in a module; the current folder is looked through first."""
+    from gputensor.programs.compile import compile
+    from gputensor.programs.tracing import spec
+
+    refuse(options, dims, shapes, ("dtype",))
+    module, _colon, name = options.model.partition(":")
+    sys.path.insert(0, os.getcwd())
+    try:
+        function = getattr(importlib.import_module(module), name)
+    except (ImportError, AttributeError) as error:
+        got = Described(f"{options.model} ({error})")
+        raise argument_error(InputError, "MODEL", got, "a function of a module") from None
+    finally:
+        sys.path.remove(os.getcwd())
+    specs = {
+        parameter: spec(shape, dtype or "float32") for parameter, (shape, dtype) in shapes.items()
+    }
+    weights = getattr(sys.modules[module], "weights", None)
+    if options.function is not None:
+        function.__name__ = options.function
+    return compile(function, weights=weights, target=device_of(options), **specs)
+
+
+def from_program(options, dims, shapes):
+    """Another program, written anew."""
+    from gputensor.programs.program import load_program
+
+    refuse(options, dims, shapes, ("dtype", "dim", "input_shape", "function"))
+    return load_program(options.model, device=device_of(options))
+
+
+def refuse(options, dims, shapes, names):
+    """InputError for options that this kind of model has no use for."""
+    given = {
+        "dtype": options.dtype,
+        "dim": dims,
+        "input_shape": shapes,
+        "function": options.function,
+    }
+    for name in names:
+        if given[name]:
+            got = Described(f"an option that {options.model} has no use for")
+            raise argument_error(InputError, f"--{name}", got, "it to be left out")
+
+
+MAKERS = {
+    "onnx": from_onnx,
+    "torch": from_torch,
+    "python": from_python,
+    "program": from_program,
+}
+
+
+def tell(program, options):
+    """Print a line for each function, and one for the weights."""
+    for name, function in program.functions.items():
+        inputs = ", ".join(f"{one.path}: {argument_text(function, one)}" for one in function.inputs)
+        outputs = ", ".join(argument_text(function, one) for one in function.outputs)
+        print(f"{options.output}: {name}({inputs}) -> {outputs}")
+    nbytes = os.path.getsize(options.output)
+    print(f"{options.output}: {len(program.weights)} weights, {nbytes} bytes")
+
+
+def argument_text(function, argument):
+    """How an input or output is written: free extents by the names of their dims."""
+    operand = argument.operand
+    names = [
+        extent[1] if type(extent) is tuple and extent[0] == "dim" else extent
+        for extent in operand.shape
+    ]
+    plain = type_of(operand.dtype, ())
+    shown = [str(name) if not isinstance(name, tuple) else "?" for name in names]
+    return "x".join([*shown, plain])

@@ -1,0 +1,123 @@
+"""``gputensor compile``: each kind of model, and what is wrong with options, in one line."""
+
+import sys
+
+import numpy as np
+import onnx
+import pytest
+from onnx import helper, numpy_helper
+
+import gputensor as gt
+from gputensor.cli.compile import LATER
+from gputensor.cli.main import main
+
+PYTHON = """
+import gputensor as gt
+import numpy as np
+
+weights = {"w": np.float32([1, 2, 3])}
+
+
+def scaled(rows, *, weights):
+    return gt.sum(rows * weights["w"], axis=1)
+"""
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch, rng):
+    """A folder with a model and a module, which is the current one."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
+    (tmp_path / "models_of_a_test.py").write_text(PYTHON)
+    value, kind = helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    w = rng.standard_normal((3, 2), np.float32)
+    graph = helper.make_graph(
+        [helper.make_node("MatMul", ["x", "w"], ["y"])], "product",
+        [value("x", kind, ["n", 3])], [value("y", kind, ["n", 2])],
+        [numpy_helper.from_array(w, "w")],
+    )  # fmt: skip
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 21)], ir_version=10)
+    onnx.save(model, "m.onnx")
+    yield tmp_path
+    sys.modules.pop("models_of_a_test", None)
+
+
+def made(capsys, *words):
+    code = main(["compile", *words])
+    output = capsys.readouterr()
+    assert (code, output.err) == (0, "")
+    return output.out
+
+
+def refused(capsys, *words):
+    code = main(["compile", *words, "-o", "no.gtp"])
+    output = capsys.readouterr()
+    assert (code, output.out) == (2, "")
+    assert output.err.count("\n") == 1
+    return output.err
+
+
+def test_a_python_function(folder, capsys):
+    words = ("models_of_a_test:scaled", "-o", "s.gtp", "--dim=n=2:8:2")
+    text = made(capsys, *words, "--input_shape=rows=nx3xf32", "--function=total")
+    assert "s.gtp: total(rows: nx3xf32) -> nxf32" in text
+    with gt.load_program("s.gtp", device="host") as program:
+        assert program.total(gt.ones((4, 3), device="host")).tolist() == [6, 6, 6, 6]
+
+
+def test_a_model_with_dims_and_precision(folder, capsys):
+    made(capsys, "m.onnx", "-o", "m.gtp", "--dim=n=2", "--precision=allow_tf32")
+    made(capsys, "m.onnx", "-o", "plain.gtp", "--dim=n=2")
+    x = gt.ones((2, 3), device="host")
+    flags = []
+    for name in ("m.gtp", "plain.gtp"):
+        with gt.load_program(name, device="host") as program:
+            assert program(x).shape == (2, 2)
+            flags.append(program.functions["product"].calls[0].attributes)
+    assert flags[0] != flags[1]
+
+
+def test_weights_go_where_they_are_told_to(folder, capsys):
+    made(capsys, "m.onnx", "-o", "m.gtp", "--weights=apart")
+    made(capsys, "m.onnx", "-o", "n.gtp", "--weights=others.safetensors")
+    assert {path.name for path in folder.glob("*.safetensors")} == {
+        "m.safetensors",
+        "others.safetensors",
+    }
+    made(capsys, "m.gtp", "-o", "whole.gtp")
+    (folder / "m.safetensors").unlink()
+    with gt.load_program("whole.gtp", device="host") as program:
+        program(gt.ones((5, 3), device="host"))
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        (["m.txt"], "MODEL: got 'm.txt'; expected FILE.onnx"),
+        (["none.onnx"], "none.onnx: got No such file or directory; expected an ONNX file"),
+        (["none.gtp"], "none.gtp"),
+        (["no_module:f"], "expected a function of a module"),
+        (["models_of_a_test:missing"], "expected a function of a module"),
+        (["models_of_a_test:scaled"], "rows: got no spec"),
+        (["models_of_a_test:scaled", "--dtype=f16"], "--dtype: got an option that"),
+        (["m.onnx", "--dim=n"], "--dim: got 'n'; expected NAME=VALUE"),
+        (["m.onnx", "--dim=n=a"], "--dim: got 'n=a'; expected NAME=MIN:MAX"),
+        (["m.onnx", "--dim=n=5:2"], "--dim: "),
+        (["m.onnx", "--dim=k=1:2"], "dims: got 'k'; expected one of n"),
+        (["m.onnx", "--input_shape=x=1xqx3"], "--input_shape: got 'x=1xqx3'"),
+        (["m.onnx", "--input_shape=x=2x3xf16"], "--input_shape: got a type for x"),
+        (["m.onnx", "--input_shape=z=2x3"], "input_shapes: got 'z'; expected one of x"),
+        (["m.onnx", "--precision=fast"], "--precision: got 'fast'; expected names from allow_tf32"),
+        (["m.onnx", "--target=h200"], "--target: got 'h200'; expected native or host"),
+        *([["m.onnx", f"--{name}=1"], f"--{name}: got an option of a later"] for name in LATER),
+    ],
+    ids=lambda part: " ".join(part)[:40] if isinstance(part, list) else "",
+)
+def test_errors_are_one_line(folder, capsys, words, text):
+    assert text in refused(capsys, *words)
+    assert not (folder / "no.gtp").exists()
+
+
+def test_a_file_of_torch_needs_torch(folder, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    assert "expected torch where .pt2 files are read" in refused(capsys, "m.pt2")
