@@ -125,7 +125,7 @@ _LATE = {
     ),
     "gputensor.traces": "trace",
 }
-_MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs")
+_MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs", "random")
 # Further names of the functions above that no method has.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",

@@ -6,6 +6,7 @@ from gputensor import graphs as graphs
 from gputensor import linalg as linalg
 from gputensor import memory as memory
 from gputensor import programs as programs
+from gputensor import random as random
 from gputensor._arrays.dtypes import bfloat16 as bfloat16
 from gputensor._arrays.dtypes import bool_ as bool_
 from gputensor._arrays.dtypes import complex64 as complex64

@@ -15,6 +15,7 @@ __all__ = [
     "ACTIVATIONS",
     "ATTRIBUTE_TYPES",
     "CONVOLUTION_ACTIVATIONS",
+    "DISTRIBUTIONS",
     "MAX_NDIM",
     "POOLINGS",
     "RULES",
@@ -31,6 +32,11 @@ ACTIVATIONS = (None, "relu", "gelu_tanh", "gelu", "silu")
 CONVOLUTION_ACTIVATIONS = (*ACTIVATIONS, "relu6", "hardswish")
 #: What a window can be made one element by; "padded_mean" counts the padding too.
 POOLINGS = ("max", "sum", "mean", "padded_mean")
+#: Of random numbers, in the order of draw.h, with what a and b are: the ends; mean and deviation;
+#: b the scale; place and scale; a the chance; the least and the greatest; unused.
+DISTRIBUTIONS = (
+    "uniform", "normal", "exponential", "gumbel", "bernoulli", "integers", "permutation",
+)  # fmt: skip
 MAX_NDIM = 16
 MAX_EXTENT = 1 << 62
 PRECISION_BITS = 6
@@ -85,6 +91,7 @@ ATTRIBUTE_TYPES = {
     "operation": (_is_word(_OPERATIONS), "the name of an element-wise operation"),
     "reduction": (_is_word(_REDUCTIONS), "the name of a reduction"),
     "dtype": (_is_word(_DTYPES), "the name of a dtype"),
+    "distribution": (_is_word(DISTRIBUTIONS), f"one of {', '.join(DISTRIBUTIONS)}"),
     "axis": (lambda value: is_extent(value, MAX_NDIM), "an axis, 0 to 15"),
     "axes": (_is_axes, "different axes, 0 to 15, in rising order"),
     "extents": (_is_extents, "1 to 16 extents"),
@@ -430,6 +437,30 @@ def _window(name, attributes, writes, reads):
     _need(_DTYPES[x.dtype].kind in kinds, name, "dtype", x.dtype, f"a dtype that {pooling} takes")
 
 
+def _random(name, attributes, writes, _reads):
+    (distribution, a, b), (out, state) = attributes, writes
+    _need(state == ("uint64", (4,)), name, "state", tuple(state), "uint64 of shape (4,)")
+    kind = _DTYPES[out.dtype].kind
+    if distribution == "permutation":
+        fits = out.dtype == "int64" and len(out.shape) == 1
+        _need(fits, name, "out", tuple(out), "int64 of one axis")
+    elif distribution == "integers":
+        _need(kind in ("bool", "int", "uint"), name, "dtype", out.dtype, "bool or an integer dtype")
+        fits = type(a) is int and type(b) is int and 0 <= b - a < 1 << 64
+        _need(fits, name, "ends", Described(f"{shown(a)} and {shown(b)}"), "integers, a <= b")
+    elif distribution == "bernoulli":
+        _need(out.dtype == "bool", name, "dtype", out.dtype, "bool")
+        fits = type(a) in (int, float) and 0 <= a <= 1
+        _need(fits, name, "a", shown(a), "a chance of 0 to 1")
+    else:
+        _need(kind == "float", name, "dtype", out.dtype, "a floating-point dtype")
+        for one in (a, b):
+            fits = type(one) in (int, float) and abs(one) < float("inf")
+            _need(fits, name, "number", shown(one), "a finite real number")
+        least = a if distribution == "uniform" else 0
+        _need(least <= b, name, "b", shown(b), f"{shown(least)} or more")
+
+
 #: By the name of the call.
 RULES = {
     "attention": _attention,
@@ -441,6 +472,7 @@ RULES = {
     "scatter": _scatter,
     "check_indices": _check_indices,
     "arange": _arange,
+    "random": _random,
     "formula": _formula,
     "product": _product,
     "scaled_product": _scaled_product,

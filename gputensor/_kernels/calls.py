@@ -49,6 +49,9 @@ class Row:
         Names of operands; those that may be absent end with ``?``.
     room : str
         The module that binds the row.
+    updates : bool, callable or tuple of str
+        Whether it updates what it writes; a function of attributes and reads; the operands that it
+        updates.
     run : callable
         The host function; takes NumPy views.
     door : callable
@@ -80,11 +83,14 @@ class Row:
     def _count_writes(self, attributes):
         return len(attributes[0]) if self.writes == ("*results",) else len(self.writes)
 
-    def writes_all(self, attributes, reads):
+    def writes_all(self, attributes, reads, name=None):
         """Whether the call writes every element of what it writes, and reads none of them.
 
-        Otherwise it updates its written operand in place.
+        Otherwise it updates its written operand in place; of several, `name` is the one that is
+        asked about.
         """
+        if type(self.updates) is tuple:
+            return bool(name) and name not in self.updates
         return not (self.updates(attributes, reads) if callable(self.updates) else self.updates)
 
     def check(self, attributes, writes, reads):
@@ -161,6 +167,9 @@ _ROWS = (
         writes="", reads="*indices"),
     Row("arange", "_kernels.faces", attributes="start:number step:number",
         writes="out", reads=""),
+    # Of a distribution with two numbers (call_rules.py); the state moves on behind the draw.
+    Row("random", "_kernels.draws", attributes="distribution:distribution a:number b:number",
+        writes="out state", reads="", updates=("state",)),
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
         writes="*results", reads="*x"),

@@ -18,6 +18,7 @@ __all__ = [
     "UNIT",
     "accumulator_nbytes",
     "arange",
+    "draw",
     "elementwise",
     "index",
     "reduction",
@@ -143,6 +144,31 @@ def arange(out):
     is_integer = DTYPES[out].kind in ("bool", "int", "uint")
     defines = (("OUTPUT", DTYPES[out].cuda), ("IS_INTEGER", int(is_integer)))
     return Program(_FOLDER + "arange.cuh", defines)
+
+
+def draw(kind, out, bits, lanes):
+    """Return the program of a draw of random numbers.
+
+    Parameters
+    ----------
+    kind : int
+        Of ``call_rules.DISTRIBUTIONS``.
+    out : int
+        Code of the dtype.
+    bits : int
+        Of a uniform number; 0 for integers and permutations.
+    lanes : int
+        Elements of a block of 128 bits.
+
+    Examples
+    --------
+    >>> ("OUTPUT", "half_t") in draw(1, 9, 11, 4).defines
+    True
+    """
+    element = DTYPES[out]
+    defines = [("KIND", kind), ("OUTPUT", element.cuda), ("BITS", bits), ("LANES", lanes)]
+    defines += [("IS_NUMBER", int(bits > 0)), ("ARITHMETIC", element.compute)]
+    return Program(_FOLDER + "draw.cuh", tuple(defines))
 
 
 def _accumulator(row, element):

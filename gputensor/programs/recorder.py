@@ -198,8 +198,13 @@ class Recorder:
         line = user_line()
         attributes, written, read = row.split(arguments)
         reads = tuple([self.read(one) for one in read])
-        covers = row.writes_all(attributes, read)
-        targets = [self.write(one, covers, line) for one in written]
+        if type(row.updates) is tuple:
+            covers = [row.writes_all(attributes, read, name) for name in row.writes]
+        else:
+            covers = [row.writes_all(attributes, read)] * len(written)
+        targets = [
+            self.write(one, is_all, line) for one, is_all in zip(written, covers, strict=True)
+        ]
         self.calls.append(
             Call(
                 row.name,

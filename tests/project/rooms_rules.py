@@ -25,7 +25,7 @@ ROOMS = {
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
         "operations", "program", "programs", "formula", "row_program", "call_rules", "calls",
-        "launch", "host", "faces", "formulas", "windows",
+        "draw_facts", "launch", "host", "faces", "formulas", "windows", "draws",
         "__init__",
     ),
     "blas": (

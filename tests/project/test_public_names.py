@@ -18,6 +18,7 @@ PACKAGES = {
     "device": gt.device,
     "fft": gt.fft,
     "linalg": gt.linalg,
+    "random": gt.random,
 }
 
 

@@ -10,6 +10,8 @@ import itertools
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels import programs as elements
 from gputensor._kernels import row_program
+from gputensor._kernels.call_rules import DISTRIBUTIONS
+from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.formula import formula as rows_formula
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
 from gputensor.blas.backends import tiny_program
@@ -156,6 +158,19 @@ def windows():
             )  # fmt: skip
 
 
+def draws():
+    for distribution, element in itertools.product(DISTRIBUTIONS, DTYPES):
+        kinds, ends = {
+            "bernoulli": ("bool", [(0.5, 0)]), "permutation": (("int",), [(0, 0)]),
+            "integers": (("bool", "int", "uint"), [(0, 1), (0, 1 << 40)]),
+        }.get(distribution, (("float",), [(0, 1)]))  # fmt: skip
+        if element.kind not in kinds or (distribution == "permutation" and element.name != "int64"):
+            continue
+        for a, b in ends:
+            facts = draw_facts(distribution, a, b, element.name)
+            yield elements.draw(facts.kind, element.code, facts.bits, facts.lanes)
+
+
 def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
@@ -191,6 +206,7 @@ KERNELS = {
     "reductions": (reductions, 4),
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
+    "draws": (draws, 6),
     "rows": (rows, 4),
     "attention": (attention, 2),
     "windows": (windows, 3),

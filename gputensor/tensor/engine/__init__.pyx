@@ -1,4 +1,5 @@
-# Calls of engines with tensors: ordered, and queued on the current stream of their device.
+# Calls of engines, and of the registry by name, with tensors: ordered, and queued on the current
+# stream of their device.
 
 from libc.stdint cimport uint64_t
 
@@ -11,5 +12,7 @@ from gputensor.streams.order cimport current_handle
 from gputensor.tensor.core cimport Tensor, on_one_device, work_begin, work_end
 
 from gputensor._engines import cupy_calls
+from gputensor._kernels.calls import bound_row
 
 include "queue.pxi"
+include "queue_call.pxi"

@@ -64,6 +64,11 @@ CASES = {
                ((1,), "int16")),
     "linspace of floats": ("arange", lambda x: gt.arange(0.5, 4, 0.25, dtype=x.dtype,
                                                          device=x.device), ((1,), F16)),
+    "draw": ("random", lambda s: gt.random.normal(size=(3, 5), dtype="float64", generator=s),
+             ((4,), "uint64")),
+    "permutation": ("random", lambda s: gt.random.permutation(37, generator=s), ((4,), "uint64")),
+    "category": ("random", lambda s, x: gt.random.categorical(s, x, shape=(2, 3)),
+                 ((4,), "uint64"), ((3, 20), F16)),
     "softmax": ("formula", lambda x: gt.softmax(x, 0, scale=0.5), ((17, 40), BF16)),
     "norm": ("formula", lambda x, w, r: gt.rms_norm(x, w, residual=r)[1], ((3, 7, 40), F16),
              ((40,), F16), ((3, 7, 40), F16)),
@@ -120,7 +125,7 @@ def check_case(name, place, rng):
     dtypes = {FP8: gt.float8_e4m3, BF16: gt.bfloat16}
     arrays = [random_array(rng, shape, dtypes.get(dtype, dtype), 0, 9) for shape, dtype in inputs]
     tensors = [gt.asarray(array, device=place) for array in arrays]
-    if name == "scatter" or name == "in place":
+    if name in ("scatter", "in place", "draw", "permutation", "category"):
         # The first input is written: each run gets a copy of its own.
         kept = function
         function = lambda x, *rest: kept(gt.copy(x), *rest)  # noqa: E731

@@ -29,6 +29,25 @@ static inline float __fdividef(float x, float y) { return x / y; }
 static inline unsigned __umulhi(unsigned a, unsigned b) {
     return (unsigned)(((unsigned long long)a * b) >> 32);
 }
+static inline unsigned long long __umul64hi(unsigned long long a, unsigned long long b) {
+    return (unsigned long long)((unsigned __int128)a * b >> 64);
+}
+// The compiler's options keep it from contracting these.
+static inline float __fmul_rn(float x, float y) { return x * y; }
+static inline float __fadd_rn(float x, float y) { return x + y; }
+static inline float __fsqrt_rn(float x) { return sqrtf(x); }
+static inline double __dmul_rn(double x, double y) { return x * y; }
+static inline double __dadd_rn(double x, double y) { return x + y; }
+static inline double __ddiv_rn(double x, double y) { return x / y; }
+static inline double __dsqrt_rn(double x) { return sqrt(x); }
+static inline double __longlong_as_double(long long x) { double y; memcpy(&y, &x, 8); return y; }
+static inline long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
+static inline void __threadfence() {}
+static inline unsigned atomicInc(unsigned* place, unsigned most) {
+    unsigned old = *place;
+    *place = old >= most ? 0 : old + 1;
+    return old;
+}
 static inline unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift) {
     return (unsigned)((((unsigned long long)high << 32) | low) >> (shift & 31));
 }

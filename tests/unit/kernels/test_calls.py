@@ -23,6 +23,7 @@ GOOD = {
     "scatter": ([0], [("bool", (3, 4))], [("bool", (5,)), ("int8", (5,)), ("int8", (5,))]),
     "check_indices": ([[3, 4]], [], [("int8", (5,)), ("int8", (5,))]),
     "arange": ([0, 2], [("int8", (5,))], []),
+    "random": (["uniform", -1, 2.5], [("float16", (3, 5)), ("uint64", (4,))], []),
     "formula": (
         [[["sub", ["load", 0], ["fold", "max", ["load", 1]]], ["fold", "sum", ["load", 0]]], 1],
         [(F32, (2, 3)), ("float16", (2, 1))],
@@ -129,6 +130,15 @@ WRONG = {
     "indices without an extent": ("check_indices", (0, 0), [3]),
     "arange of two axes": ("arange", (1, 0, 1), [5, 1]),
     "arange of integers by floats": ("arange", (0, 1), 0.5),
+    "state of another shape": ("random", (1, 1, 1), [3]),
+    "uniform integers": ("random", (1, 0, 0), "int32"),
+    "ends in falling order": ("random", (0, 2), -2),
+    "chance above 1": ("random", (), [["bernoulli", 1.5, 0],
+                                      [("bool", (3,)), ("uint64", (4,))], []]),
+    "more than 2**64 integers": ("random", (), [["integers", -1, 2**64 - 1],
+                                                [("int8", (3,)), ("uint64", (4,))], []]),
+    "permutation of two axes": ("random", (), [["permutation", 0, 0],
+                                               [("int64", (3, 1)), ("uint64", (4,))], []]),
     "formula of an unknown step": ("formula", (0, 0, 0), ["no_such_step"]),
     "formula without an operand": ("formula", (2,), [(F32, (2, 3))]),
     "row result with columns": ("formula", (1, 1, 1), [2, 3]),
@@ -174,7 +184,9 @@ def test_calls_that_update_what_they_write_say_so():
         name for name, (attributes, _writes, reads) in GOOD.items()
         if not CALLS[name].writes_all(attributes, reads)
     }  # fmt: skip
-    assert updates == {"scatter"}
+    assert updates == {"scatter", "random"}
+    names = CALLS["random"].writes
+    assert [CALLS["random"].writes_all([], [], name) for name in names] == [True, False]
     attributes, _writes, reads = GOOD["product"]
     assert not CALLS["product"].writes_all(attributes, [*reads[:2], None, *reads[3:]])
     assert CALLS["product"].writes_all([1, 0, *attributes[2:]], [*reads[:2], *[None] * 4])

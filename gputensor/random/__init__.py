@@ -1,0 +1,53 @@
+"""Random numbers, the same on every GPU and on the host device.
+
+They come from Philox 4x32 with 10 rounds: a number follows from the seed, the generator's counter
+and the index of the element, so neither the device nor the size of a launch changes it. The names
+are those of NumPy's generators, and PyTorch's beside them.
+
+>>> import gputensor as gt
+>>> rng = gt.random.generator(seed=1, device="host")
+>>> rng.uniform(size=(2, 3)).shape
+(2, 3)
+"""
+
+from gputensor.random.choices import (
+    categorical,
+    choice,
+    multinomial,
+    permutation,
+    randperm,
+    shuffle,
+)
+from gputensor.random.distributions import (
+    bernoulli,
+    exponential,
+    gumbel,
+    integers,
+    normal,
+    rand,
+    randint,
+    randn,
+    random,
+    standard_normal,
+    uniform,
+)
+from gputensor.random.generators import (
+    Generator,
+    default_rng,
+    generator,
+    get_state,
+    manual_seed,
+    set_state,
+)
+from gputensor.random.states import seed, spec
+
+__all__ = [
+    "Generator", "bernoulli", "categorical", "choice", "default_rng", "exponential", "generator",
+    "get_state", "gumbel", "integers", "manual_seed", "multinomial", "normal", "permutation",
+    "rand", "randint", "randn", "random", "randperm", "seed", "set_state", "shuffle", "spec",
+    "standard_normal", "uniform",
+]  # fmt: skip
+
+
+def __dir__():
+    return sorted(__all__)

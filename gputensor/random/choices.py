@@ -1,0 +1,176 @@
+"""Random orders and choices: of numbers, of elements along an axis, of categories."""
+
+import math
+import operator
+
+from gputensor._arrays.dtypes import float32, float64, int64
+from gputensor.errors import Described, argument_error
+from gputensor.random.distributions import Target, draw, gumbel, integers, uniform
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import moveaxis, reshape, take
+from gputensor.tensor.manipulation.axes import broadcast_shapes
+from gputensor.tensor.scans import cumsum
+from gputensor.tensor.sorting import searchsorted, topk
+
+__all__ = ["categorical", "choice", "multinomial", "permutation", "randperm", "shuffle"]
+
+
+def _order(count, name, device, generator):
+    if count < 0:
+        raise argument_error(ValueError, f"{name}: n", count, "0 or more")
+    return draw(name, "permutation", (0, 0), Target((count,), int64, device, generator))
+
+
+def permutation(x, axis=0, *, device=None, generator=None):
+    """Return 0 to x - 1 in a random order; of a tensor, a copy with an axis in a random order.
+
+    Up to 1,024 elements are ranked by random keys of 64 bits, so every order is as likely. The
+    orders of more come from a network of 16 rounds with random keys.
+
+    >>> sorted(permutation(5, device="host").tolist())
+    [0, 1, 2, 3, 4]
+    """
+    if type(x) is not Tensor:
+        return _order(operator.index(x), "permutation", device, generator)
+    axis = axis_argument(axis, x.ndim, "permutation")
+    return take(x, _order(x.shape[axis], "permutation", x.device, generator), axis=axis)
+
+
+def randperm(n, *, device=None, generator=None):
+    """Return 0 to n - 1 in a random order: PyTorch's name.
+
+    >>> sorted(randperm(3, device="host").tolist())
+    [0, 1, 2]
+    """
+    return _order(operator.index(n), "randperm", device, generator)
+
+
+def shuffle(x, axis=0, *, generator=None):
+    """Bring an axis of a tensor into a random order, in place.
+
+    >>> import gputensor as gt
+    >>> x = gt.arange(4, device="host")
+    >>> shuffle(x)
+    >>> sorted(x.tolist())
+    [0, 1, 2, 3]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "shuffle").ndim, "shuffle")
+    x[...] = take(x, _order(x.shape[axis], "shuffle", x.device, generator), axis=axis)
+
+
+def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator=None):
+    """Return elements along an axis of a tensor, or of 0 to a - 1, chosen at random.
+
+    Parameters
+    ----------
+    a : int or Tensor
+    size : int or sequence of int, optional
+        The shape of the choice; one element when not given.
+    replace : bool
+        Whether an element may be chosen more than once.
+    p : Tensor, optional
+        The weight of each element; all are the same when not given. It need not sum to 1.
+    axis : int
+    device, generator
+        As in :func:`uniform`.
+
+    >>> import gputensor as gt
+    >>> sorted(choice(gt.asarray([5, 6, 7], device="host"), 3, replace=False).tolist())
+    [5, 6, 7]
+    """
+    if type(a) is Tensor:
+        axis = axis_argument(axis, a.ndim, "choice")
+        count, device = a.shape[axis], a.device if device is None else device
+    else:
+        count = operator.index(a)
+        device = p.device if device is None and type(p) is Tensor else device
+    shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
+    wanted = math.prod(operator.index(extent) for extent in shape)
+    if count < 1 and wanted:
+        raise argument_error(ValueError, "choice: a", count, "one element at least")
+    if not replace and wanted > count:
+        raise argument_error(ValueError, "choice: size", wanted, f"{count} at most, all elements")
+    where = {"device": device, "generator": generator}
+    if p is not None:
+        places = _weighted(p, count, wanted, replace, where)
+    elif replace:
+        places = integers(count, size=wanted, **where)
+    else:
+        places = _order(count, "choice", device, generator)[:wanted]
+    places = reshape(places, shape)
+    return places if type(a) is not Tensor else take(a, places, axis=axis)
+
+
+def _weighted(p, count, wanted, replace, where):
+    if tensor_argument(p, "choice").shape != (count,):
+        raise argument_error(ValueError, "choice: p", Described(f"shape {p.shape}"), (count,))
+    p = astype(p, float64, copy=False)
+    if not replace:
+        noise = gumbel(size=count, dtype=float64, **where)
+        return topk(fn.add(fn.log(p), noise), wanted)[1]
+    sums = cumsum(p)
+    at = fn.multiply(uniform(size=wanted, dtype=float64, **where), sums[-1])
+    return fn.minimum(searchsorted(sums, at, side="right"), count - 1)
+
+
+def categorical(generator, logits, axis=-1, *, shape=None):
+    """Return the number of a category for each row of logits: log-probabilities, up to a constant.
+
+    Parameters
+    ----------
+    generator : Generator, state or None
+        As in JAX it comes first; a state of a program, too.
+    logits : Tensor
+    axis : int
+        Of the categories.
+    shape : sequence of int, optional
+        Of the result, to which the other axes of logits broadcast; these axes when not given.
+
+    >>> import gputensor as gt
+    >>> logits = gt.asarray([[0.0, -gt.inf], [-gt.inf, 0.0]], device="host")
+    >>> categorical(gt.random.generator(seed=1, device="host"), logits).tolist()
+    [0, 1]
+    """
+    axis = axis_argument(axis, tensor_argument(logits, "categorical").ndim, "categorical")
+    if logits.dtype.kind not in "fV" or logits.shape[axis] == 0:
+        got = Described(f"{logits.dtype.name} of shape {logits.shape}")
+        raise argument_error(TypeError, "categorical: logits", got, "real numbers, one category")
+    rows = moveaxis(logits, axis, -1)
+    batch = rows.shape[:-1]
+    shape = batch if shape is None else tuple(shape)
+    if broadcast_shapes(shape, batch) != shape:
+        got = Described(f"{shape}")
+        raise argument_error(ValueError, "categorical: shape", got, f"one to which {batch} fits")
+    dtype = float64 if logits.dtype == float64 else float32
+    device = logits.device if generator is None else None
+    target = Target((*shape, rows.shape[-1]), dtype, device, generator)
+    noise = draw("categorical", "gumbel", (0.0, 1.0), target)
+    return fn.argmax(fn.add(noise, rows), axis=-1)
+
+
+def multinomial(p, num_samples, replacement=False, *, generator=None):
+    """Return numbers of categories for each row of weights: PyTorch's function.
+
+    >>> import gputensor as gt
+    >>> p = gt.asarray([0.0, 1.0, 3.0], device="host")
+    >>> sorted(multinomial(p, 2).tolist())
+    [1, 2]
+    """
+    if tensor_argument(p, "multinomial").ndim not in (1, 2) or p.dtype.kind not in "fV":
+        got = Described(f"{p.dtype.name} of {p.ndim} dimensions")
+        raise argument_error(TypeError, "multinomial: p", got, "real numbers, 1 or 2 dimensions")
+    count = operator.index(num_samples)
+    most = count if replacement else p.shape[-1]
+    if not 1 <= count <= most:
+        rule = "1 or more" if replacement else f"1 to {most}"
+        raise argument_error(ValueError, "multinomial: num_samples", count, rule)
+    logits = fn.log(p)
+    if replacement:
+        chosen = categorical(generator, logits, shape=(count, *p.shape[:-1]))
+        return moveaxis(chosen, 0, -1)
+    dtype = float64 if p.dtype == float64 else float32
+    noise = gumbel(size=p.shape, dtype=dtype, generator=generator,
+                   device=p.device if generator is None else None)  # fmt: skip
+    return topk(fn.add(noise, logits), count)[1]

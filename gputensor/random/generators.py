@@ -1,0 +1,197 @@
+"""Generators of random numbers: objects whose state is a tensor on the device."""
+
+import functools
+import operator
+
+from gputensor._arrays.dtypes import uint64
+from gputensor.errors import argument_error
+from gputensor.random import choices, distributions
+from gputensor.random.states import (
+    checked_words,
+    default_state,
+    new_state,
+    seed,
+    state_of,
+)
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.interop import asarray, copy
+from gputensor.tensor.manipulation import zeros
+
+__all__ = ["Generator", "default_rng", "generator", "get_state", "manual_seed", "set_state"]
+
+
+def _method(function):
+    @functools.wraps(function)
+    def method(self, *arguments, **options):
+        return function(*arguments, generator=self, **options)
+
+    return method
+
+
+class Generator:
+    """A source of random numbers with a seed and a counter, which are memory of its device.
+
+    Its methods are the functions of ``gputensor.random``. A draw moves the counter on the device,
+    so a graph of draws gives other numbers at each replay, and the host waits for nothing.
+
+    Parameters
+    ----------
+    seed : int, optional
+        0 to 2**64 - 1; from the system when not given.
+    device : optional
+        The current device when not given.
+
+    Attributes
+    ----------
+    state : Tensor
+        Four uint64: the seed, the counter (low and high half), and 0.
+
+    >>> one = Generator(seed=7, device="host")
+    >>> two = Generator(seed=7, device="host")
+    >>> one.integers(100, size=3).tolist() == two.integers(100, size=3).tolist()
+    True
+    """
+
+    __slots__ = ("__weakref__", "state")
+
+    def __init__(self, seed=None, device=None):
+        self.state = new_state(seed, device)
+
+    @classmethod
+    def from_state(cls, state):
+        """Return a generator over a state; a tensor is not copied.
+
+        >>> Generator.from_state(Generator(5, "host").get_state()).state.shape
+        (4,)
+        """
+        made = cls.__new__(cls)
+        made.state = state_of(state, None, "from_state") if type(state) is Tensor else (
+            asarray(checked_words(state), copy=True)
+        )  # fmt: skip
+        return made
+
+    @property
+    def device(self):
+        return self.state.device
+
+    def get_state(self):
+        """Return the state as four NumPy uint64; waits for the device.
+
+        >>> Generator(5, "host").get_state()
+        array([5, 0, 0, 0], dtype=uint64)
+        """
+        return self.state.numpy()
+
+    def set_state(self, state):
+        """Go on from what `get_state` gave, or from the state tensor of another generator.
+
+        >>> rng = Generator(5, "host")
+        >>> before = rng.get_state()
+        >>> first = rng.random(3).tolist()
+        >>> rng.set_state(before)
+        >>> rng.random(3).tolist() == first
+        True
+        """
+        words = checked_words(state)
+        self.state[...] = words if type(words) is Tensor else asarray(words, device=self.device)
+
+    def manual_seed(self, seed):
+        """Begin again with a seed; returns the generator.
+
+        >>> Generator(5, "host").manual_seed(6).get_state()[0]
+        np.uint64(6)
+        """
+        self.state[...] = new_state(seed, self.device)
+        return self
+
+    def spawn(self, n_children):
+        """Return new generators on the device, seeded by numbers of this one, without a wait.
+
+        >>> len(Generator(5, "host").spawn(3))
+        3
+        """
+        count = operator.index(n_children)
+        if count < 0:
+            raise argument_error(ValueError, "spawn: n_children", count, "0 or more")
+        states = [zeros(4, dtype=uint64, device=self.device) for _ in range(count)]
+        seeds = self.integers(1 << 64, size=count, dtype=uint64)
+        for number, state in enumerate(states):
+            state[:1] = seeds[number : number + 1]
+        return [Generator.from_state(state) for state in states]
+
+    uniform = _method(distributions.uniform)
+    random = _method(distributions.random)
+    rand = _method(distributions.rand)
+    normal = _method(distributions.normal)
+    standard_normal = _method(distributions.standard_normal)
+    randn = _method(distributions.randn)
+    exponential = _method(distributions.exponential)
+    gumbel = _method(distributions.gumbel)
+    integers = _method(distributions.integers)
+    randint = _method(distributions.randint)
+    bernoulli = _method(distributions.bernoulli)
+    permutation = _method(choices.permutation)
+    randperm = _method(choices.randperm)
+    shuffle = _method(choices.shuffle)
+    choice = _method(choices.choice)
+    multinomial = _method(choices.multinomial)
+    categorical = choices.categorical
+
+    def __dlpack__(self, **options):
+        return self.state.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.state.__dlpack_device__()
+
+    def __repr__(self):
+        return f"Generator(device={str(self.device)!r})"
+
+    def __reduce__(self):
+        return Generator.from_state, (self.get_state(),)
+
+    def __deepcopy__(self, memo):
+        return Generator.from_state(copy(self.state))
+
+
+def generator(seed=None, device=None):
+    """Return a new :class:`Generator`.
+
+    >>> generator(seed=1, device="host")
+    Generator(device='host')
+    """
+    return Generator(seed, device)
+
+
+def default_rng(seed=None, device=None):
+    """Return a new generator, as NumPy's; one that is given is returned.
+
+    >>> rng = default_rng(1, "host")
+    >>> default_rng(rng) is rng
+    True
+    """
+    return seed if isinstance(seed, Generator) else Generator(seed, device)
+
+
+def manual_seed(value, /):
+    """Seed the default generators of all devices: PyTorch's name of :func:`seed`.
+
+    >>> manual_seed(1)
+    """
+    seed(value)
+
+
+def get_state(device=None):
+    """Return the state of a device's default generator, as four NumPy uint64; waits.
+
+    >>> get_state("host").shape
+    (4,)
+    """
+    return default_state(device).numpy()
+
+
+def set_state(state, device=None):
+    """Have the default generator of a device go on from what :func:`get_state` gave.
+
+    >>> set_state(get_state("host"), "host")
+    """
+    Generator.from_state(default_state(device)).set_state(state)

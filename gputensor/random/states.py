@@ -1,0 +1,125 @@
+"""The states of generators: four uint64 on a device, and the states that are there by default.
+
+A state is the seed, a counter of 128 bits (low half, high half), and a word that is the library's.
+A draw reads and moves it on the device, so a graph draws other numbers at each replay.
+"""
+
+import operator
+import os
+
+import numpy as np
+
+from gputensor._arrays.dtypes import uint64
+from gputensor.errors import Described, argument_error
+from gputensor.streams.capture import is_current_stream_capturing
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.engine import device_generation, refuse_in_trace
+from gputensor.tensor.interop import asarray
+from gputensor.tensor.manipulation import empty
+
+__all__ = ["WORDS", "checked_words", "default_state", "new_state", "seed", "spec", "state_of"]
+
+WORDS = 4
+_WAY_OUT = "pass the state of a generator: generator=state['random']"
+_defaults: dict[tuple[int, int], Tensor] = {}  # (number, generation) of a device -> state
+_seed = None  # of later default states; None: from the system
+
+
+def seed_argument(value):
+    """A seed as an int; from the system for None."""
+    if value is None:
+        return int.from_bytes(os.urandom(8), "little")
+    number = operator.index(value)
+    if not 0 <= number < 1 << 64:
+        raise argument_error(ValueError, "seed", number, "0 to 2**64 - 1")
+    return number
+
+
+def new_state(seed=None, device=None):
+    """Return the state of a new generator.
+
+    >>> new_state(5, "host").tolist()
+    [5, 0, 0, 0]
+    """
+    words = np.array([seed_argument(seed), 0, 0, 0], np.uint64)
+    return asarray(words, device=device, copy=True)
+
+
+def spec(seed=0):
+    """Return what the state of a program's generator is: a NumPy array of its first words.
+
+    >>> spec(seed=5)
+    array([5, 0, 0, 0], dtype=uint64)
+    """
+    return np.array([seed_argument(seed), 0, 0, 0], np.uint64)
+
+
+def default_state(device=None):
+    """Return the state that draws without a generator use on a device.
+
+    >>> default_state("host").shape
+    (4,)
+    """
+    probe = empty(0, dtype=uint64, device=device)
+    refuse_in_trace(probe, "a draw without a generator in a program", _WAY_OUT)
+    key = device_generation(probe)
+    state = _defaults.get(key)
+    if state is None:
+        if is_current_stream_capturing():
+            text = "a new default generator in a capture"
+            rule = "one that exists: draw once, or call seed() and draw, before the capture"
+            raise argument_error(RuntimeError, "random", Described(text), rule)
+        for old in [other for other in _defaults if other[0] == key[0]]:
+            del _defaults[old]
+        state = _defaults[key] = new_state(_seed, device)
+    return state
+
+
+def seed(value=None, /):
+    """Seed the default generators of all devices; None takes a seed from the system.
+
+    >>> import gputensor as gt
+    >>> seed(3)
+    >>> first = gt.random.integers(100, size=4, device="host").tolist()
+    >>> seed(3)
+    >>> gt.random.integers(100, size=4, device="host").tolist() == first
+    True
+    """
+    global _seed
+    number = seed_argument(value)
+    _seed = number
+    for key, state in list(_defaults.items()):
+        if device_generation(empty(0, device=state.device)) != key:
+            del _defaults[key]
+        else:  # in place: graphs that were captured read this memory
+            state[...] = asarray(spec(number), device=state.device)
+
+
+def checked_words(values):
+    """Return four words for a state, of what `get_state` gave or of a tensor."""
+    if type(values) is Tensor:
+        return state_of(values, None, "state")
+    words = np.asarray(values)
+    if words.shape != (WORDS,) or words.dtype != np.uint64 or int(words[3]):
+        got = Described(f"{words.dtype} of shape {words.shape}")
+        raise argument_error(
+            ValueError, "state", got, "what get_state() gave: 4 uint64, the last 0"
+        )
+    return words
+
+
+def state_of(generator, device, name):
+    """Return the state tensor of a generator, of a state, or for None the device's default."""
+    if generator is None:
+        return default_state(device)
+    state = getattr(generator, "state", generator)
+    if type(state) is not Tensor:
+        got = Described(type(generator).__name__)
+        raise argument_error(TypeError, f"{name}: generator", got, "a Generator, a state or None")
+    if state.dtype != np.uint64 or state.shape != (WORDS,) or not state.is_contiguous:
+        got = Described(f"{state.dtype.name} of shape {state.shape}")
+        raise argument_error(ValueError, f"{name}: generator", got, "a state: uint64 of shape (4,)")
+    if device is not None and empty(0, device=device).device != state.device:
+        got = Described(str(device))
+        raise argument_error(ValueError, f"{name}: device", got, f"{state.device}, the generator's")
+    return state

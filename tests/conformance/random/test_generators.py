@@ -1,0 +1,191 @@
+"""Generators: seeds, states, spawning, captures, streams, choices, and what is refused."""
+
+import copy
+import pickle
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import graphs
+
+
+@pytest.fixture
+def made(place):
+    return gt.random.generator(seed=11, device=place)
+
+
+def test_seeds_and_states_repeat_numbers(place, made):
+    before = made.get_state()
+    first = made.normal(size=33).tolist()
+    second = made.normal(size=33).tolist()
+    assert first != second
+    made.set_state(before)
+    assert made.normal(size=33).tolist() == first
+    other = gt.random.generator(seed=11, device=place)
+    other.set_state(made.state)
+    assert other.normal(size=33).tolist() == second
+    assert made.manual_seed(11).normal(size=33).tolist() == first
+    assert (
+        gt.random.generator(device=place).get_state()[0]
+        != (gt.random.generator(device=place).get_state()[0])
+    )
+
+
+def test_default_generator(place):
+    gt.random.seed(5)
+    first = gt.random.uniform(size=7, device=place).tolist()
+    state = gt.random.get_state(place)
+    second = gt.random.rand(7, device=place).tolist()
+    gt.random.manual_seed(5)
+    assert gt.random.uniform(size=7, device=place).tolist() == first != second
+    gt.random.set_state(state, place)
+    assert gt.random.random(7, device=place).tolist() == second
+    assert gt.random.generator(5, device=place).uniform(size=7).tolist() == first
+    gt.random.seed()
+
+
+def test_copies_go_on_by_themselves(made):
+    first = copy.deepcopy(made)
+    second = pickle.loads(pickle.dumps(made))
+    want = made.random(5).tolist()
+    assert first.device == made.device
+    assert first.random(5).tolist() == want == second.random(5).tolist()
+
+
+def test_spawned_generators_follow_from_the_seed(place, made):
+    one = [child.random(4).tolist() for child in made.spawn(3)]
+    two = [child.random(4).tolist() for child in gt.random.generator(11, place).spawn(3)]
+    assert one == two and len({tuple(part) for part in one}) == 3
+
+
+def test_state_is_written_where_it_is(place, made):
+    target = gt.zeros((2, 4), dtype="uint64", device=place)
+    target[1] = made
+    assert target.tolist() == [[0] * 4, [11, 0, 0, 0]]
+    got = gt.random.uniform(size=3, generator=target[1])
+    assert got.tolist() == made.uniform(size=3).tolist()
+    assert target[1].tolist() == made.get_state().tolist()
+
+
+def test_each_replay_of_a_graph_draws_other_numbers(place):
+    if place < -1:
+        pytest.skip("captures of deferred devices are in tests/simulation")
+    with gt.Device(place):
+        made, again = (gt.random.generator(seed=3) for _ in range(2))
+        graph = graphs.CUDAGraph()
+        with graphs.graph(graph):
+            x = made.normal(size=(70, 9))
+            y = made.integers(0, 100, size=5000)
+        for _ in range(3):
+            graph.replay()
+            want = again.normal(size=(70, 9)), again.integers(0, 100, size=5000)
+            assert np.array_equal(x.numpy(), want[0].numpy())
+            assert np.array_equal(y.numpy(), want[1].numpy())
+
+
+def test_draws_on_other_streams_follow_each_other(place, made):
+    again = gt.random.generator(seed=11, device=place)
+    parts = []
+    for _ in range(6):
+        with gt.stream(gt.Stream(place)):
+            parts.append(made.uniform(size=1000))
+    want = [again.uniform(size=1000) for _ in range(6)]
+    assert all(np.array_equal(a.numpy(), b.numpy()) for a, b in zip(parts, want, strict=True))
+
+
+def test_tensors_as_parameters(place, made):
+    loc = gt.asarray([0.0, 100.0], device=place)
+    got = made.normal(loc, 0.5, (1000, 2)).numpy()
+    assert got.dtype == np.float32 and abs(got.mean(axis=0) - [0, 100]).max() < 0.1
+    got = made.uniform(loc, loc + 2, (1000, 2)).numpy()
+    assert (got >= [0, 100]).all() and (got <= [2, 102]).all()
+    assert made.exponential(gt.asarray([1.0, 50.0], device=place)).shape == (2,)
+
+
+def test_orders_and_choices(place, made):
+    x = gt.arange(30, device=place).reshape(10, 3)
+    for axis in (0, 1):
+        mixed = made.permutation(x, axis).numpy()
+        assert np.array_equal(np.sort(mixed, axis), x.numpy())
+    y = gt.copy(x)
+    made.shuffle(y)
+    assert np.array_equal(np.sort(y.numpy(), 0), x.numpy())
+    assert made.choice(5, (2, 3)).shape == (2, 3) and made.choice(5).shape == ()
+    assert sorted(made.choice(x[:, 0], 10, replace=False).tolist()) == list(range(0, 30, 3))
+    assert made.choice(x, 2, axis=1).shape == (10, 2)
+    assert made.randperm(4).shape == (4,) and made.randint(7, (2, 2)).shape == (2, 2)
+
+
+def test_weighted_choices(place, made):
+    if place >= 0:
+        pytest.importorskip("cupy", reason="needs CuPy")
+    p = gt.asarray([0.0, 3.0, 1.0], device=place)
+    counts = np.bincount(made.choice(3, 8000, p=p).numpy(), minlength=3)
+    assert counts[0] == 0 and abs(counts[1] / 8000 - 0.75) < 0.03
+    assert sorted(made.choice(3, 2, replace=False, p=p).tolist()) == [1, 2]
+    rows = gt.asarray([[0.0, 1.0, 1.0], [1.0, 0.0, 0.0]], device=place)
+    got = made.multinomial(rows, 100, replacement=True).numpy()
+    assert got.shape == (2, 100) and set(got[0]) == {1, 2} and not got[1].any()
+    assert sorted(made.multinomial(rows[0], 2).tolist()) == [1, 2]
+
+
+def test_categories_of_rows(place, made):
+    logits = np.full((3, 4, 5), -np.inf, np.float32)
+    want = np.arange(15).reshape(3, 5) % 4
+    np.put_along_axis(logits, want[:, None], 0.0, 1)
+    x = gt.asarray(logits, device=place)
+    assert np.array_equal(made.categorical(x, 1).numpy(), want)
+    got = gt.random.categorical(made.state, x, 1, shape=(2, 3, 5)).numpy()
+    assert np.array_equal(got, np.stack([want, want]))
+    assert gt.random.categorical(None, x, -1).shape == (3, 4)
+
+
+def test_nothing_is_drawn_for_no_elements(made):
+    before = made.get_state().tolist()
+    assert made.random((3, 0)).shape == (3, 0) and made.permutation(0).shape == (0,)
+    assert made.get_state().tolist() == before
+
+
+def ones(rng, shape, dtype="float32"):
+    return gt.ones(shape, dtype=dtype, device=rng.device)
+
+
+def uniform(generator):
+    return gt.random.uniform(generator=generator)
+
+
+REFUSED = {
+    "low above high": (ValueError, "uniform: high: got 1", lambda g: g.uniform(2, 1)),
+    "infinite end": (ValueError, "uniform: high: got inf", lambda g: g.uniform(2, gt.inf)),
+    "deviation": (ValueError, "normal: scale: got -1", lambda g: g.normal(0, -1)),
+    "dtype": (TypeError, "normal: dtype: got int32", lambda g: g.normal(dtype="int32")),
+    "complex": (TypeError, "random: dtype: got complex64", lambda g: g.random(dtype="complex64")),
+    "float integers": (TypeError, "integers: dtype: got", lambda g: g.integers(3, dtype="float32")),
+    "no integer": (ValueError, "integers: ends: got 3 to 2", lambda g: g.integers(3, 3)),
+    "beyond int8": (ValueError, "integers: ends: got 128", lambda g: g.integers(129, dtype="int8")),
+    "chance": (ValueError, "bernoulli: p: got 1.5", lambda g: g.bernoulli(1.5)),
+    "seed": (ValueError, "seed: got -1", lambda g: g.manual_seed(-1)),
+    "state": (ValueError, "state: got float64", lambda g: g.set_state(np.zeros(4))),
+    "too many": (ValueError, "choice: size: got 4", lambda g: g.choice(3, 4, replace=False)),
+    "no axis": (IndexError, "permutation", lambda g: g.permutation(ones(g, 3), 1)),
+    "logits": (TypeError, "categorical: logits: got", lambda g: g.categorical(ones(g, 3, "int8"))),
+    "shape": (ValueError, "shape", lambda g: g.categorical(ones(g, (2, 3)), shape=(3,))),
+    "generator": (TypeError, "uniform: generator: got int", lambda g: uniform(5)),
+    "three": (ValueError, "generator: got uint64", lambda g: uniform(ones(g, 3, "uint64"))),
+    "samples": (ValueError, "num_samples: got 4", lambda g: g.multinomial(ones(g, 3), 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", REFUSED)
+def test_refusals_change_nothing(made, case):
+    kind, text, use = REFUSED[case]
+    before = made.get_state().tolist()
+    with pytest.raises(kind, match=text):
+        use(made)
+    assert made.get_state().tolist() == before
+
+
+def test_draw_without_a_generator_is_refused_in_a_program(place):
+    with pytest.raises(gt.TraceError, match="generator"):
+        gt.compile(lambda x: x + gt.random.uniform(size=3), gt.spec((3,)))
