@@ -215,7 +215,7 @@ def integers(low, high=None, size=None, *, dtype=None, endpoint=False, device=No
 
     >>> import gputensor as gt
     >>> integers(6, size=5, generator=gt.random.generator(seed=0, device="host")).tolist()
-    [2, 5, 4, 3, 3]
+    [2, 5, 4, 3, 5]
     """
     return _integers("integers", (low, high, endpoint), Target(size, dtype, device, generator))
 
