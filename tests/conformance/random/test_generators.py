@@ -189,3 +189,22 @@ def test_refusals_change_nothing(made, case):
 def test_draw_without_a_generator_is_refused_in_a_program(place):
     with pytest.raises(gt.TraceError, match="generator"):
         gt.compile(lambda x: x + gt.random.uniform(size=3), gt.spec((3,)))
+
+
+def test_state_of_a_program_draws_what_a_generator_draws(place):
+    def step(x, *, state):
+        y = x + gt.random.normal(size=(3,), generator=state["random"])
+        return y, gt.random.categorical(state["random"], x, shape=(2,))
+
+    with gt.Device(place):
+        program = gt.compile(step, gt.spec((3,)), state={"random": gt.random.spec()})
+        x = gt.asarray([0.5, 0.0, 1.0])
+        with program.session() as session:
+            session.state["random"][...] = gt.random.generator(seed=4)
+            rng = gt.random.generator(seed=4)
+            for _ in range(3):
+                got = session(x)
+                want = x + rng.normal(size=3), rng.categorical(x, shape=(2,))
+                assert all(
+                    np.array_equal(a.numpy(), b.numpy()) for a, b in zip(got, want, strict=True)
+                )
