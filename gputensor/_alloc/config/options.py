@@ -203,8 +203,10 @@ OPTIONS = {
                "Free pinned segments beyond this sum go back to the system. none: no limit."),
         Option("page_size_mb", 40, _page_size,
                "Largest page of virtual memory, the unit of growth of segments for large blocks; "
-               "a device that holds less grows by less. From 20 on, what completes a view, or a "
-               "block that is never split, may come in larger pages, up to 1/64 of the device."),
+               "a device that holds less grows by less. Smaller ones reserve less, at the price of "
+               "more driver calls. From 20 on, what completes a view, or a block that is never "
+               "split, may come in larger pages, up to 1/16 of what is reserved and 1/64 of the "
+               "device."),
         Option("page_reuse", True, _boolean,
                "Free pages of any segment and stream back growth anywhere."),
         Option("thread_cache", True, _boolean,

@@ -14,14 +14,16 @@ few pages. A need of up to a fifth more is one page, since the rest would be a p
 of use elsewhere. A small device, or a low limit, is still many pages: a page that is partly in use
 can neither move nor serve others, so one that is much of the device ends in requests that fail
 though there is memory. When the device has no whole page left, exactly what is needed is made, in
-pages of the usual size. What a view lacks comes in larger ones, up to one in PAGES_AT_LEAST of the
-device, since the view uses it as a whole.
+pages of the usual size. What a view lacks comes in larger ones, up to one in VIEW_SHARE of the
+reserved bytes, since the view uses it as a whole; but a page that is partly free can join no other
+view, so in a small program it is small as well.
 """
 
 cdef enum:
     FIRST_PAGE = 8 << 20
     PAGES_AT_LEAST = 64         # a device, or a limit, is never fewer pages than this
-    FEW_FROM = 20 << 20         # who asks for smaller pages wants little in pieces, not few calls
+    FEW_FROM = 20 << 20         # a page size below this asks for small leftovers, not few calls
+    VIEW_SHARE = 16             # what a view lacks comes in pages of this part of the reserved bytes
 
 cdef enum:                      # how what is needed is cut into new pages
     BY_PAGES = 0                # whole pages: what the last one has too much is free memory
@@ -116,7 +118,9 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     cdef size_t share = room // PAGES_AT_LEAST + 1
     cdef size_t most = a.config.page_size
     cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
-    if most > share or (cut == AS_FEW and most >= FEW_FROM):
+    if cut == AS_FEW and most >= FEW_FROM and most < _reserved(a) // VIEW_SHARE:
+        most = _reserved(a) // VIEW_SHARE
+    if most > share:
         most = share
     most = _round_up(most, a.granularity)
     if cut != BY_PAGES:

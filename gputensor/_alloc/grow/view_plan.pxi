@@ -9,7 +9,9 @@ Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAc
 and growing costs memory that never comes back. While reserved bytes stay within CLOSE of the
 largest sum ever requested, a pool simply grows. Beyond that a view is made when it spares enough
 (_min_gain) and the mapping time so far stays within SPARE_US and SPEND times what filling the
-reserved bytes with 20 MiB pages would have cost. So the driver time of a program is bounded
+reserved bytes with 20 MiB pages would have cost. With smaller pages, which a user chooses to
+reserve less at the price of more driver calls, the yardstick is filling with those pages, SPEND is
+SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a program is bounded
 whatever its pattern, and a pool that has spent its time finds out before anything is planned.
 """
 
@@ -19,6 +21,7 @@ cdef enum:
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double VIEW_PLAN_SPEND = 1.7
+cdef double VIEW_PLAN_SPEND_SMALL = 10.0  # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 500.0    # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
 cdef double SHORT_MIB_US = 1e6
@@ -239,10 +242,12 @@ cdef Page* _largest_tail(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
 
 
 # What a plan costs. When memory is short, it is all that counts.
-cdef inline double _cost(int handles, size_t missing, bint is_short) noexcept nogil:
+cdef inline double _cost(DeviceAllocator* a, int handles, size_t missing,
+                         bint is_short) noexcept nogil:
     cdef double us = MAP_US * handles
+    cdef double mib_us = MIB_US * STEP / <double>_least(a.config.page_size, STEP)
     if missing > 0:
-        us += 2 * MAP_US + (SHORT_MIB_US if is_short else MIB_US) * (<double>missing / (1 << 20))
+        us += 2 * MAP_US + (SHORT_MIB_US if is_short else mib_us) * (<double>missing / (1 << 20))
     return us
 
 
@@ -293,7 +298,9 @@ cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
 # Whether `us` more of driver time, in place of `grow_us`, are within bounds.
 cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
-    cdef double spend_us = VIEW_PLAN_SPEND * STEP_US * reserved / STEP
+    cdef double step = <double>_least(a.config.page_size, STEP)
+    cdef double times = VIEW_PLAN_SPEND_SMALL if a.config.page_size <= STEP else VIEW_PLAN_SPEND
+    cdef double spend_us = times * STEP_US * reserved / step
     return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + spend_us
 
 
@@ -322,11 +329,11 @@ cdef bint plan_stitch(DeviceAllocator* a, const ViewRequest* request, size_t gro
         _note_all(a, sb)
     if may_begin:
         _plan_new(a, sb, nbytes, plan)
-        best_us = _cost(plan.count, plan.missing, forced)
+        best_us = _cost(a, plan.count, plan.missing, forced)
     while view != NULL:
         if not view.is_growing:
             _plan_append(a, sb, view, nbytes, plan)
-            us = _cost(plan.count - plan.first, plan.missing, forced)
+            us = _cost(a, plan.count - plan.first, plan.missing, forced)
             if ((us < best_us or (best == NULL and not may_begin))
                     and _has_room(view, plan)):
                 best = view
