@@ -5,7 +5,7 @@ import pytest
 
 import gputensor as gt
 from gputensor._arrays.element_types import DTYPES
-from tests.support import philox_model as model
+from tests.support.models import philox as model
 
 BITS = {"float16": 11, "bfloat16": 8, "float32": 24, "float64": 53}
 FLOATS = {name: np.dtype(getattr(gt, name)) for name in BITS}
