@@ -67,6 +67,7 @@ _LATE = {
         "get_device_properties is_available is_bf16_supported"
     ),
     "gputensor.importers.onnx_model": "load_onnx",
+    "gputensor.linalg.fits": "polyfit",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
         "batch_norm group_norm instance_norm layer_norm log_softmax logsumexp rms_norm "
@@ -88,6 +89,10 @@ _LATE = {
     ),
     "gputensor.nn.positions": "embedding rotary",
     "gputensor.programs": "Dim compile cond fori_loop jit load_program scan spec while_loop",
+    "gputensor.tensor.grids": (
+        "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "
+        "unravel_index vander"
+    ),
     "gputensor.tensor.histograms": "bincount digitize histogram",
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
@@ -114,6 +119,13 @@ _LATE = {
     "gputensor.tensor.products.einsum": "einsum tensordot",
     "gputensor.tensor.products.outer": "cross inner kron matvec outer vdot vecmat",
     "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
+    "gputensor.tensor.series": ("convolve correlate interp nancumprod nancumsum polyval"),
+    "gputensor.tensor.sets": (
+        "argpartition intersect1d lexsort partition setdiff1d setxor1d union1d"
+    ),
+    "gputensor.tensor.writing": (
+        "apply_along_axis block choose copyto index_add place put putmask scatter_add select"
+    ),
     "gputensor.tensor.scans": "cumprod cumsum cumulative_prod cumulative_sum",
     "gputensor.tensor.sorting": (
         "argsort isin median nanmedian percentile quantile searchsorted sort topk unique "

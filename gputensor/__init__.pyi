@@ -46,6 +46,7 @@ from gputensor.errors import ProgramError as ProgramError
 from gputensor.errors import ProgramFileError as ProgramFileError
 from gputensor.errors import TraceError as TraceError
 from gputensor.importers.onnx_model import load_onnx as load_onnx
+from gputensor.linalg.fits import polyfit as polyfit
 from gputensor.linalg.norms import norm as norm
 from gputensor.nn import batch_norm as batch_norm
 from gputensor.nn import group_norm as group_norm
@@ -203,6 +204,16 @@ from gputensor.tensor.functions import tanh as tanh
 from gputensor.tensor.functions import trunc as trunc
 from gputensor.tensor.functions import var as var
 from gputensor.tensor.functions import where as where
+from gputensor.tensor.grids import diag_indices as diag_indices
+from gputensor.tensor.grids import geomspace as geomspace
+from gputensor.tensor.grids import indices as indices
+from gputensor.tensor.grids import ix_ as ix_
+from gputensor.tensor.grids import logspace as logspace
+from gputensor.tensor.grids import ravel_multi_index as ravel_multi_index
+from gputensor.tensor.grids import tril_indices as tril_indices
+from gputensor.tensor.grids import triu_indices as triu_indices
+from gputensor.tensor.grids import unravel_index as unravel_index
+from gputensor.tensor.grids import vander as vander
 from gputensor.tensor.histograms import bincount as bincount
 from gputensor.tensor.histograms import digitize as digitize
 from gputensor.tensor.histograms import histogram as histogram
@@ -352,6 +363,19 @@ from gputensor.tensor.scans import cumprod as cumprod
 from gputensor.tensor.scans import cumsum as cumsum
 from gputensor.tensor.scans import cumulative_prod as cumulative_prod
 from gputensor.tensor.scans import cumulative_sum as cumulative_sum
+from gputensor.tensor.series import convolve as convolve
+from gputensor.tensor.series import correlate as correlate
+from gputensor.tensor.series import interp as interp
+from gputensor.tensor.series import nancumprod as nancumprod
+from gputensor.tensor.series import nancumsum as nancumsum
+from gputensor.tensor.series import polyval as polyval
+from gputensor.tensor.sets import argpartition as argpartition
+from gputensor.tensor.sets import intersect1d as intersect1d
+from gputensor.tensor.sets import lexsort as lexsort
+from gputensor.tensor.sets import partition as partition
+from gputensor.tensor.sets import setdiff1d as setdiff1d
+from gputensor.tensor.sets import setxor1d as setxor1d
+from gputensor.tensor.sets import union1d as union1d
 from gputensor.tensor.sorting import argsort as argsort
 from gputensor.tensor.sorting import isin as isin
 from gputensor.tensor.sorting import median as median
@@ -379,6 +403,16 @@ from gputensor.tensor.statistics import nanstd as nanstd
 from gputensor.tensor.statistics import nansum as nansum
 from gputensor.tensor.statistics import nanvar as nanvar
 from gputensor.tensor.statistics import ptp as ptp
+from gputensor.tensor.writing import apply_along_axis as apply_along_axis
+from gputensor.tensor.writing import block as block
+from gputensor.tensor.writing import choose as choose
+from gputensor.tensor.writing import copyto as copyto
+from gputensor.tensor.writing import index_add as index_add
+from gputensor.tensor.writing import place as place
+from gputensor.tensor.writing import put as put
+from gputensor.tensor.writing import putmask as putmask
+from gputensor.tensor.writing import scatter_add as scatter_add
+from gputensor.tensor.writing import select as select
 from gputensor.traces import trace as trace
 
 e: float
@@ -401,6 +435,7 @@ arcsinh = asinh
 arctan = atan
 arctan2 = atan2
 arctanh = atanh
+around = round
 bitwise_not = bitwise_invert
 bool = bool_
 cat = concat

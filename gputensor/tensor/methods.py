@@ -45,6 +45,8 @@ LATE = {
     ),
     "gputensor.tensor.products.outer": "cross inner kron outer vdot",
     "gputensor.tensor.histograms": "bincount",
+    "gputensor.tensor.sets": "argpartition",
+    "gputensor.tensor.writing": "choose index_add put scatter_add",
     "gputensor.tensor.scans": "cumprod cumsum",
     "gputensor.tensor.sorting": (
         "argsort median nanmedian quantile searchsorted sort_in_place topk unique"
@@ -57,7 +59,8 @@ LATE = {
 ALIASES = {
     "absolute": "abs", "amax": "max", "amin": "min", "arccos": "acos", "arccosh": "acosh",
     "arcsin": "asin", "arcsinh": "asinh", "arctan": "atan", "arctan2": "atan2",
-    "arctanh": "atanh", "bitwise_not": "bitwise_invert", "clamp": "clip", "clone": "copy",
+    "arctanh": "atanh", "around": "round", "bitwise_not": "bitwise_invert", "clamp": "clip",
+    "clone": "copy",
     "conjugate": "conj", "degrees": "rad2deg", "div": "divide", "eq": "equal", "fix": "trunc",
     "ge": "greater_equal", "gt": "greater", "invert": "bitwise_invert", "le": "less_equal",
     "left_shift": "bitwise_left_shift", "lt": "less", "mod": "remainder", "movedim": "moveaxis",

@@ -9,9 +9,11 @@ from gputensor.tensor import manipulation as _manipulation
 from gputensor.tensor import placement as _placement
 from gputensor.tensor import products as _products
 from gputensor.tensor import scans as _scans
+from gputensor.tensor import sets as _sets
 from gputensor.tensor import sorting as _sorting
 from gputensor.tensor import statistics as _statistics
 from gputensor.tensor import transfer as _transfer
+from gputensor.tensor import writing as _writing
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.manipulation import arithmetic as _arithmetic
 from gputensor.tensor.manipulation import axes as _axes
@@ -54,8 +56,10 @@ class Methods:
     arctanh = _functions.atanh
     argmax = _functions.argmax
     argmin = _functions.argmin
+    argpartition = _sets.argpartition
     argsort = _sorting.argsort
     argwhere = _picking.argwhere
+    around = _arithmetic.round
     array_equal = _closeness.array_equal
     asin = _functions.asin
     asinh = _functions.asinh
@@ -79,6 +83,7 @@ class Methods:
     def byte(self) -> Tensor: ...
     cbrt = _functions.cbrt
     ceil = _functions.ceil
+    choose = _writing.choose
     chunk = _splitting.chunk
     clamp = _functions.clip
     clip = _functions.clip
@@ -142,6 +147,7 @@ class Methods:
     hypot = _composed.hypot
     @property
     def imag(self) -> Any: ...
+    index_add = _writing.index_add
     index_select = _picking.index_select
     inner = _outer.inner
     def int(self) -> Tensor: ...
@@ -214,6 +220,7 @@ class Methods:
     power = _functions.pow
     prod = _functions.prod
     ptp = _statistics.ptp
+    put = _writing.put
     quantile = _sorting.quantile
     rad2deg = _arithmetic.rad2deg
     radians = _arithmetic.deg2rad
@@ -231,6 +238,7 @@ class Methods:
     round = _arithmetic.round
     rsqrt = _functions.rsqrt
     scatter = _picking.scatter
+    scatter_add = _writing.scatter_add
     searchsorted = _sorting.searchsorted
     def short(self) -> Tensor: ...
     sigmoid = _functions.sigmoid

@@ -4,10 +4,13 @@ Imported once by gputensor/__init__.py. A method is the function of the same nam
 as its first argument.
 """
 
+import importlib
+
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.promotion import is_same_kind
 from gputensor.tensor import functions, interop, manipulation, methods, products, transfer
 from gputensor.tensor.core import bind_methods, bind_operators
+from gputensor.tensor.import_hooks import watch
 from gputensor.tensor.interop import array_api
 from gputensor.tensor.printing import format_number, represent
 
@@ -108,9 +111,25 @@ def _round(x, decimals=None, /):
     return x.round(decimals or 0)
 
 
+PROTOCOLS = "gputensor.tensor.numpy_protocols"  # imported at the first function of NumPy
+
+
+def _array_ufunc(x, /, ufunc, method, *inputs, **keywords):
+    return importlib.import_module(PROTOCOLS).array_ufunc(x, ufunc, method, *inputs, **keywords)
+
+
+def _array_function(x, /, function, types, arguments, keywords):
+    return importlib.import_module(PROTOCOLS).array_function(
+        x, function, types, arguments, keywords
+    )
+
+
 bind_operators(divmod=_divmod)
+watch()
 bind_methods(
-    {"contiguous": interop.ascontiguous, "fill": fill, "record_stream": interop.record_stream}
+    {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
+    | {"__array_priority__": 100.0}
+    | {"contiguous": interop.ascontiguous, "fill": fill, "record_stream": interop.record_stream}
     | {"reshape": reshape, "tolist": tolist}
     | {"__format__": format_number, "__round__": _round}
     | methods.table()

@@ -36,8 +36,9 @@ ROOMS = {
     "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
-        "statistics", "scans", "sorting", "histograms", "printing", "placement", "methods",
-        "operators", "__init__",
+        "statistics", "scans", "sorting", "histograms", "grids", "series", "sets", "writing",
+        "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
+        "import_hooks", "methods", "operators", "__init__",
     ),
     "importers": (
         "public_functions", "onnx_values", "onnx_registry", "onnx_file", "onnx_types", "onnx_graph",

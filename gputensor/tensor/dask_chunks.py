@@ -1,0 +1,64 @@
+"""Tensors as chunks of Dask arrays: what Dask looks up by the type of a chunk.
+
+Everything else goes through ``__array_function__`` and ``__array_ufunc__``. ``import_hooks`` calls
+`register` when a program has imported ``dask.array``.
+"""
+
+import math
+
+import numpy as np
+
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import broadcast_to, full, take
+
+__all__ = ["register"]
+
+
+def number_of_elements(x, axis=None, keepdims=False, dtype=None, **_):
+    """Return how many elements each sum over `axis` has, in the shape of such sums.
+
+    >>> import gputensor as gt
+    >>> number_of_elements(gt.ones((2, 3), device="host"), axis=1).tolist()
+    [3.0, 3.0]
+    """
+    axes = range(x.ndim) if axis is None else axis if isinstance(axis, tuple) else (axis,)
+    axes = [one % x.ndim for one in axes]
+    count = math.prod(x.shape[i] for i in axes)
+    shape = [1 if i in axes else n for i, n in enumerate(x.shape) if keepdims or i not in axes]
+    one = full((), count, dtype or "float64", device=x.device)
+    return broadcast_to(one, shape)
+
+
+def number_of_numbers(x, **options):
+    """Return how many elements of each sum are no NaN."""
+    options.pop("dtype", None)
+    return fn.sum(astype(fn.logical_not(fn.isnan(x)), "float64"), **options)
+
+
+def quotient(a, b, out=None, dtype=None):
+    """Return a / b, also for counts that Dask keeps in arrays on the host."""
+    place = next(one.device for one in (a, b) if isinstance(one, Tensor))
+    a, b = (asarray(one, device=place) if isinstance(one, np.ndarray) else one for one in (a, b))
+    result = fn.divide(a, b)
+    return result if dtype is None else astype(result, dtype, copy=False)
+
+
+def picked(x, indices, axis=None):
+    """Return the slices of `x` along `axis`; indices may be an array on the host."""
+    return take(x, asarray(indices, device=x.device), axis=axis)
+
+
+def register(module):
+    """Have Dask know tensors.
+
+    Parameters
+    ----------
+    module : module
+        ``dask.array.backends``.
+    """
+    module.numel_lookup.register(Tensor, number_of_elements)
+    module.nannumel_lookup.register(Tensor, number_of_numbers)
+    module.divide_lookup.register(Tensor, quotient)
+    module.take_lookup.register(Tensor, picked)

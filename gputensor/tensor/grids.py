@@ -1,0 +1,172 @@
+"""Coordinates and positions: progressions, index grids, triangles, flat and shaped indices."""
+
+import math
+
+from gputensor._arrays.dtypes import int64
+from gputensor.errors import Described, argument_error
+from gputensor.streams.queue import Device
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import (
+    arange,
+    broadcast_to,
+    empty,
+    linspace,
+    ones,
+    reshape,
+    tril,
+    triu,
+)
+from gputensor.tensor.manipulation.joining import stack
+
+__all__ = [
+    "diag_indices", "geomspace", "indices", "ix_", "logspace", "ravel_multi_index",
+    "tril_indices", "triu_indices", "unravel_index", "vander",
+]  # fmt: skip
+
+
+def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, device=None):
+    """Return `num` values from ``base**start`` to ``base**stop``, each the same factor apart.
+
+    >>> logspace(0, 2, 3, device="host").tolist()
+    [1.0, 10.0, 100.0]
+    """
+    powers = linspace(start, stop, num, endpoint, dtype="float64", device=device)
+    return astype(fn.pow(base, powers), dtype or "float32", copy=False)
+
+
+def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
+    """Return `num` values from `start` to `stop`, both above 0, each the same factor apart.
+
+    >>> geomspace(1, 8, 4, device="host").tolist()
+    [1.0, 2.0, 4.0, 8.0]
+    """
+    if not (start > 0 and stop > 0):
+        raise argument_error(ValueError, "geomspace: start, stop", (start, stop), "both above 0")
+    powers = linspace(math.log2(start), math.log2(stop), num, endpoint, dtype="float64",
+                      device=device)  # fmt: skip
+    values = fn.pow(2.0, powers)
+    if num:
+        values[0] = start
+    if num > 1 and endpoint:
+        values[-1] = stop
+    return astype(values, dtype or "float32", copy=False)
+
+
+def indices(dimensions, dtype=int64, *, device=None):
+    """Return the index of each element of a grid: one grid for each axis, along a new first axis.
+
+    >>> indices((2, 2), device="host").tolist()
+    [[[0, 0], [1, 1]], [[0, 1], [0, 1]]]
+    """
+    shape = tuple(dimensions)
+    if not shape:
+        return empty((0,), dtype, device=device)
+    grids = []
+    for axis, extent in enumerate(shape):
+        line = reshape(
+            arange(extent, dtype=dtype, device=device), (-1,) + (1,) * (len(shape) - axis - 1)
+        )
+        grids.append(broadcast_to(line, shape))
+    return stack(grids)
+
+
+def ix_(*vectors):
+    """Return the vectors of indices, or masks, in shapes that select their grid together.
+
+    >>> import gputensor as gt
+    >>> x = gt.reshape(gt.arange(9, device="host"), (3, 3))
+    >>> x[ix_(gt.asarray([0, 2], device="host"), gt.asarray([0, 1], device="host"))].tolist()
+    [[0, 1], [6, 7]]
+    """
+    device = next((one.device for one in vectors if isinstance(one, Tensor)), None)
+    shaped = []
+    for place, one in enumerate(vectors):
+        one = asarray(one, device=device)
+        if one.ndim != 1:
+            got = Described(f"{one.ndim} dimensions")
+            raise argument_error(ValueError, "ix_: vectors", got, "1 for each")
+        if one.dtype.kind == "b":
+            one = one.nonzero()[0]
+        shaped.append(reshape(one, (1,) * place + (-1,) + (1,) * (len(vectors) - place - 1)))
+    return tuple(shaped)
+
+
+def tril_indices(n, k=0, m=None, *, device=None):
+    """Return where the lower triangle of an ``(n, m)`` matrix is, as rows and columns.
+
+    >>> [one.tolist() for one in tril_indices(2, device="host")]
+    [[0, 1, 1], [0, 0, 1]]
+    """
+    return tril(ones((n, n if m is None else m), device=device), k=k).nonzero()
+
+
+def triu_indices(n, k=0, m=None, *, device=None):
+    """Return where the upper triangle of an ``(n, m)`` matrix is, as rows and columns.
+
+    >>> [one.tolist() for one in triu_indices(2, device="host")]
+    [[0, 0, 1], [0, 1, 1]]
+    """
+    return triu(ones((n, n if m is None else m), device=device), k=k).nonzero()
+
+
+def diag_indices(n, ndim=2, *, device=None):
+    """Return where the main diagonal of an array of `ndim` axes of extent `n` is.
+
+    >>> [one.tolist() for one in diag_indices(2, device="host")]
+    [[0, 1], [0, 1]]
+    """
+    return (arange(n, device=device),) * ndim
+
+
+def unravel_index(index, shape, /):
+    """Return the position along each axis of `shape` of places in row-major order.
+
+    >>> import gputensor as gt
+    >>> [one.tolist() for one in unravel_index(gt.asarray([5], device="host"), (2, 3))]
+    [[1], [2]]
+    """
+    rest = index if isinstance(index, Tensor) else asarray(index, device=Device())
+    found = []
+    for extent in reversed(tuple(shape)):
+        found.append(fn.remainder(rest, extent))
+        rest = fn.floor_divide(rest, extent)
+    return tuple(reversed(found))
+
+
+def ravel_multi_index(positions, shape, /):
+    """Return the places in row-major order of positions along each axis of `shape`.
+
+    >>> import gputensor as gt
+    >>> rows, columns = gt.asarray([1], device="host"), gt.asarray([2], device="host")
+    >>> ravel_multi_index((rows, columns), (2, 3)).tolist()
+    [5]
+    """
+    if len(positions) != len(shape) or not positions:
+        got = Described(f"{len(positions)} positions")
+        raise argument_error(ValueError, "ravel_multi_index: positions", got,
+                             f"{len(shape)}, one for each axis")  # fmt: skip
+    place = tensor_argument(positions[0], "ravel_multi_index")
+    for one, extent in zip(positions[1:], shape[1:], strict=True):
+        place = fn.add(fn.multiply(place, extent), one)
+    return place
+
+
+def vander(x, n=None, increasing=False):
+    """Return the powers of a vector as columns, the highest first unless `increasing`.
+
+    >>> import gputensor as gt
+    >>> vander(gt.asarray([1, 2], device="host"), 3).tolist()
+    [[1, 1, 1], [4, 2, 1]]
+    """
+    if tensor_argument(x, "vander").ndim != 1:
+        got = Described(f"{x.ndim} dimensions")
+        raise argument_error(ValueError, "vander: x", got, "1")
+    count = x.size if n is None else n
+    powers = arange(count, device=x.device)
+    powers = powers if increasing else fn.subtract(count - 1, powers)
+    column = reshape(x, (-1, 1))
+    if x.dtype.kind in "iu":
+        return fn.pow(column, astype(powers, x.dtype))
+    return fn.where(fn.equal(powers, 0), 1, fn.pow(column, astype(powers, x.dtype)))

@@ -1,0 +1,209 @@
+"""NumPy's functions on tensors: what ``np.add(t, t)`` and ``np.concatenate([t, t])`` do.
+
+One rule: tensors stay tensors, or there is an error that says so. A function of NumPy is the
+function of this library under the same name, on the device of its tensors. Nothing is copied to the
+host unless the program says ``np.asarray(t)`` or ``t.numpy()``, and nothing from the host to the
+device: arrays beside tensors raise, as with operators. Arguments that choose a layout or forbid a
+conversion (``order``, ``subok``, ``casting="same_kind"``) have no meaning here and are accepted.
+"""
+
+import importlib
+
+import numpy as np
+
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, may_share
+from gputensor.tensor.interop import astype
+
+__all__ = ["array_function", "array_ufunc"]
+
+COPY = "np.asarray(t) copies a tensor to the host, gt.asarray(a) an array to the device"
+#: The names of ufuncs where they differ from those of this library's functions.
+UFUNCS = {
+    "absolute": "abs", "arccos": "acos", "arccosh": "acosh", "arcsin": "asin", "arcsinh": "asinh",
+    "arctan": "atan", "arctan2": "atan2", "arctanh": "atanh", "conjugate": "conj",
+    "invert": "bitwise_invert", "left_shift": "bitwise_left_shift", "power": "pow",
+    "right_shift": "bitwise_right_shift", "true_divide": "divide", "mod": "remainder",
+    "rint": "round",
+}  # fmt: skip
+#: The functions that a method of a ufunc is.
+REDUCE = {
+    "add": "sum", "multiply": "prod", "maximum": "max", "minimum": "min", "fmax": "nanmax",
+    "fmin": "nanmin", "logical_and": "all", "logical_or": "any",
+}  # fmt: skip
+ACCUMULATE = {"add": "cumsum", "multiply": "cumprod"}
+#: Keywords without a meaning here, with the values that change nothing (None: any).
+IGNORED = {
+    "order": ("K", "A", "C", None),
+    "subok": None,
+    "like": None,
+    "casting": ("same_kind", "unsafe"),
+    "where": (True,),
+    "initial": (),
+}
+#: Functions that reach a tensor by ``like=x`` only: what they make is on its device.
+CREATION = frozenset(
+    "arange array asanyarray asarray ascontiguousarray empty eye full identity linspace ones zeros"
+    .split()
+)  # fmt: skip
+QUANTILES = ("quantile", "percentile", "nanquantile", "nanpercentile")
+FILES = ("save", "savez", "savez_compressed", "savetxt")
+#: Whose results are no tensors.
+FACTS = {
+    "shape": lambda a: a.shape,
+    "ndim": lambda a: a.ndim,
+    "iscomplexobj": lambda x: x.dtype.kind == "c",
+    "isrealobj": lambda x: x.dtype.kind != "c",
+    "array_repr": lambda arr, *_, **__: repr(arr),
+    "array_str": lambda a, *_, **__: str(a),
+    "array2string": lambda a, *_, **__: str(a),
+    "may_share_memory": lambda a, b, max_work=None: may_share(a, b),
+    "shares_memory": lambda a, b, max_work=None: may_share(a, b),
+}
+
+
+def _dot(a, b, out=None):
+    """NumPy's product over the last axis of `a` and the last but one of `b`."""
+    gt = _library("numpy")
+    if out is not None:
+        raise argument_error(TypeError, "np.dot: out", out, "none")
+    if not (isinstance(a, Tensor) and isinstance(b, Tensor) and a.ndim and b.ndim):
+        return gt.multiply(a, b)
+    if b.ndim <= 2:
+        return gt.matmul(a, b)
+    return gt.tensordot(a, b, axes=((a.ndim - 1,), (b.ndim - 2,)))
+
+
+def _library(part):
+    name = {"numpy.linalg": "gputensor.linalg", "numpy.fft": "gputensor.fft"}.get(part)
+    return importlib.import_module(name or "gputensor")
+
+
+def _arguments_checked(name, values):
+    for value in values:
+        if isinstance(value, np.ndarray) and value.ndim:
+            rule = f"tensors and numbers, on one device; {COPY}"
+            raise argument_error(TypeError, f"np.{name}: argument", Described("an array"), rule)
+
+
+def _keywords(name, given):
+    """The keywords that have a meaning here; TypeError for a value that cannot be honoured."""
+    kept = {}
+    for key, value in given.items():
+        if key not in IGNORED or isinstance(value, Tensor):
+            kept[key] = value
+        elif IGNORED[key] is not None and value not in IGNORED[key] and value is not np._NoValue:
+            rule = f"none: tensors have no {key}; {COPY}"
+            raise argument_error(ValueError, f"np.{name}: {key}", value, rule)
+    return kept
+
+
+def _no_counterpart(name):
+    return argument_error(
+        TypeError, f"np.{name}", Described("a Tensor"), f"arrays: gputensor has no {name}; {COPY}"
+    )
+
+
+def array_ufunc(x, ufunc, method, *inputs, **keywords):
+    """Compute ``ufunc.method(*inputs)`` by the function of the same name; see the module.
+
+    >>> import numpy as np
+    >>> import gputensor as gt
+    >>> np.add(gt.ones(2, device="host"), 1)
+    tensor([2., 2.], device='host', dtype=float32)
+    """
+    name = ufunc.__name__
+    _arguments_checked(name, inputs)
+    keywords = _keywords(name, keywords)
+    gt = _library("numpy")
+    dtype = keywords.pop("dtype", None)
+    out = keywords.pop("out", None)
+    out = out[0] if isinstance(out, tuple) and len(out) == 1 else out
+    if isinstance(out, np.ndarray):
+        raise argument_error(TypeError, f"np.{name}: out", out, f"a Tensor; {COPY}")
+    if method == "__call__":
+        function = getattr(gt, UFUNCS.get(name, name), None)
+        if function is None:
+            raise _no_counterpart(name)
+        if dtype is not None:
+            inputs = [astype(one, dtype) if isinstance(one, Tensor) else one for one in inputs]
+        return function(*inputs, **keywords, **({} if out is None else {"out": out}))
+    table = {"reduce": REDUCE, "accumulate": ACCUMULATE}.get(method, {})
+    if method == "outer":
+        first, second = (gt.asarray(one) if not isinstance(one, Tensor) else one for one in inputs)
+        return array_ufunc(x, ufunc, "__call__", first.reshape((*first.shape, *[1] * second.ndim)),
+                           second)  # fmt: skip
+    if name not in table:
+        raise _no_counterpart(f"{name}.{method}")
+    array, *rest = inputs
+    options = dict(zip(("axis", "dtype", "out", "keepdims"), rest, strict=False)) | keywords
+    options = {"axis": 0} | {key: value for key, value in options.items() if value is not None or
+                             key == "axis"}  # fmt: skip
+    if dtype is not None:
+        options["dtype"] = dtype
+    if out is not None:
+        options["out"] = out
+    return getattr(gt, table[name])(array, **options)
+
+
+def array_function(x, function, types, arguments, keywords):
+    """Compute a function of NumPy by this library's function of that name; see the module.
+
+    >>> import numpy as np
+    >>> import gputensor as gt
+    >>> np.concatenate([gt.zeros(1, device="host"), gt.ones(1, device="host")])
+    tensor([0., 1.], device='host', dtype=float32)
+    """
+    if not all(issubclass(one, (Tensor, np.ndarray)) for one in types):
+        return NotImplemented  # the other library knows how to hold tensors
+    name = function.__name__
+    values = [*arguments, *keywords.values()]
+    values += [one for value in values if isinstance(value, (list, tuple)) for one in value]
+    if name not in CREATION:
+        # Shares of a quantile are read by the host, so they may be an array.
+        _arguments_checked(name, values[:1] if name in QUANTILES else values)
+    keywords = _keywords(name, keywords)
+    if name == "dot":
+        return _dot(*arguments, **keywords)
+    if name in FACTS:
+        return FACTS[name](*arguments, **keywords)
+    if name == "size":
+        axis = keywords.get("axis", arguments[1] if len(arguments) > 1 else None)
+        return arguments[0].size if axis is None else arguments[0].shape[axis]
+    if name in CREATION:  # np.zeros(3, like=x), np.asarray([1, 2], like=x)
+        keywords.pop("copy", None)
+        ndmin = keywords.pop("ndmin", 0)
+        name = "asarray" if name in ("array", "asanyarray", "ascontiguousarray") else name
+        keywords["device"] = x.device
+        if ndmin:
+            made = _library("numpy").asarray(*arguments, **keywords)
+            return made.reshape((1,) * (ndmin - made.ndim) + made.shape)
+    elif name.endswith("_like"):
+        name, arguments, keywords = _made_like(name, arguments, keywords)
+    elif function.__module__ == "numpy.fft":
+        last = ("s", "axes", "norm") if name.endswith(("n", "2")) else ("n", "axis", "norm")
+        keywords |= dict(zip(last, arguments[1:], strict=False))
+        arguments = arguments[:1]
+    dtype = keywords.pop("dtype", None) if name == "einsum" else None
+    found = getattr(_library(function.__module__), UFUNCS.get(name, name), None)
+    if found is None or name in FILES:
+        raise _no_counterpart(name)
+    if not arguments and keywords:  # NumPy's names of first arguments are positional here
+        first = next(iter(keywords))
+        arguments = (keywords.pop(first),)
+    result = found(*arguments, **keywords)
+    return result if dtype is None else astype(result, dtype, copy=False)
+
+
+def _made_like(name, arguments, keywords):
+    """``zeros_like(x, ..., shape=S)`` as ``zeros(S, ...)`` on the device of x."""
+    shape = keywords.pop("shape", None)
+    if shape is None:
+        return name, arguments, keywords
+    like, *rest = arguments
+    name = name[: -len("_like")]
+    has_dtype = len(rest) > (1 if name == "full" else 0)
+    keywords |= {"device": like.device}
+    if not has_dtype:
+        keywords["dtype"] = keywords.get("dtype") or like.dtype
+    return name, (shape, *rest), keywords

@@ -1,0 +1,151 @@
+"""Functions of sampled values and of polynomials: interpolation, convolution, running sums."""
+
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import flip, take, zeros
+from gputensor.tensor.manipulation.joining import stack
+from gputensor.tensor.products import matmul
+from gputensor.tensor.scans import cumprod, cumsum
+from gputensor.tensor.sorting import searchsorted
+
+__all__ = ["convolve", "correlate", "interp", "nancumprod", "nancumsum", "polyval"]
+
+
+def _vector(x, name):
+    if tensor_argument(x, name).ndim != 1 or x.size == 0:
+        got = Described(f"shape {x.shape}")
+        raise argument_error(ValueError, f"{name}: x", got, "1 dimension, 1 element at least")
+    return x
+
+
+def interp(x, xp, fp, /, left=None, right=None):
+    """Return the piecewise linear function through the points ``(xp, fp)`` at each of `x`.
+
+    `xp` ascends. Outside it the result is `left` and `right`, the first and last of `fp` unless
+    given.
+
+    >>> import gputensor as gt
+    >>> xp, fp = gt.asarray([0.0, 1.0], device="host"), gt.asarray([0.0, 10.0], device="host")
+    >>> interp(gt.asarray([0.25, 2.0], device="host"), xp, fp).tolist()
+    [2.5, 10.0]
+    """
+    xp, fp = _vector(xp, "interp"), _vector(fp, "interp")
+    if xp.shape != fp.shape:
+        raise argument_error(
+            ValueError, "interp: fp", Described(f"shape {fp.shape}"), f"{xp.shape}"
+        )
+    x = x if isinstance(x, Tensor) else asarray(x, device=xp.device)
+    dtype = result_type(x, xp, fp, 1.0)
+    x, xp, fp = (astype(one, dtype, copy=False) for one in (x, xp, fp))
+    after = fn.clip(searchsorted(xp, x, side="right"), 1, max(xp.size - 1, 1))
+    after = fn.minimum(after, xp.size - 1)
+    before = fn.maximum(after - 1, 0)
+    x0, x1, y0, y1 = (take(v, i) for v, i in ((xp, before), (xp, after), (fp, before), (fp, after)))
+    width = fn.subtract(x1, x0)
+    share = fn.where(fn.equal(width, 0), 0, fn.divide(fn.subtract(x, x0), width))
+    result = fn.add(y0, fn.multiply(share, fn.subtract(y1, y0)))
+    result = fn.where(fn.less(x, xp[0]), fp[0] if left is None else left, result)
+    return fn.where(fn.greater(x, xp[-1]), fp[-1] if right is None else right, result)
+
+
+def convolve(a, v, /, mode="full"):
+    """Return the discrete convolution of two vectors, as a product with shifted copies of one.
+
+    Parameters
+    ----------
+    mode : {"full", "same", "valid"}
+        All overlaps, as many values as the longer vector has, or only whole overlaps.
+
+    >>> import gputensor as gt
+    >>> convolve(gt.asarray([1, 2, 3], device="host"), gt.asarray([1, 1], device="host")).tolist()
+    [1, 3, 5, 3]
+    """
+    return _convolved(a, v, mode, "convolve")
+
+
+def correlate(a, v, /, mode="valid"):
+    """Return the cross-correlation of two vectors, the conjugate of the second one.
+
+    >>> import gputensor as gt
+    >>> correlate(gt.asarray([1, 2, 3], device="host"), gt.asarray([0, 1], device="host")).tolist()
+    [2, 3]
+    """
+    v = fn.conj(flip(_vector(v, "correlate")))
+    return _convolved(a, v, mode, "correlate")
+
+
+def _convolved(a, v, mode, name):
+    a, v = _vector(a, name), _vector(v, name)
+    if mode not in ("full", "same", "valid"):
+        raise argument_error(ValueError, f"{name}: mode", mode, "'full', 'same' or 'valid'")
+    is_swapped = v.size > a.size
+    a, v = (v, a) if is_swapped else (a, v)
+    dtype = result_type(a, v)
+    a, v = astype(a, dtype, copy=False), astype(v, dtype, copy=False)
+    # Row i of the table is `a` after i zeros; its rows are windows of one padded vector.
+    count, extent = v.size, a.size + v.size - 1
+    padded = zeros(extent + count - 1, dtype, device=a.device)
+    padded[count - 1 : count - 1 + a.size] = a
+    rows = [padded[count - 1 - i : count - 1 - i + extent] for i in range(count)]
+    if count <= 16 or dtype.kind in "bu":
+        result = fn.multiply(rows[0], v[0])
+        for i, row in enumerate(rows[1:], 1):
+            result = fn.add(result, fn.multiply(row, v[i]))
+    else:
+        result = matmul(v, stack(rows))
+    if mode == "full":
+        return result
+    if mode == "valid":
+        return result[count - 1 : a.size]
+    first = (count - 1) // 2
+    # NumPy centres by the longer vector, whichever comes first.
+    return (
+        result[first : first + a.size]
+        if not is_swapped or name == "convolve"
+        else (result[count - 1 - first : count - 1 - first + a.size])
+    )
+
+
+def nancumsum(x, /, axis=None, dtype=None):
+    """Return :func:`cumsum` with NaN counted as 0.
+
+    >>> import gputensor as gt
+    >>> nancumsum(gt.asarray([1.0, float("nan"), 2.0], device="host")).tolist()
+    [1.0, 1.0, 3.0]
+    """
+    return cumsum(_without_nan(x, 0, "nancumsum"), axis, dtype)
+
+
+def nancumprod(x, /, axis=None, dtype=None):
+    """Return :func:`cumprod` with NaN counted as 1.
+
+    >>> import gputensor as gt
+    >>> nancumprod(gt.asarray([2.0, float("nan"), 3.0], device="host")).tolist()
+    [2.0, 2.0, 6.0]
+    """
+    return cumprod(_without_nan(x, 1, "nancumprod"), axis, dtype)
+
+
+def _without_nan(x, value, name):
+    if tensor_argument(x, name).dtype.kind in "biu":
+        return x
+    return fn.where(fn.isnan(x), value, x)
+
+
+def polyval(p, x, /):
+    """Return the polynomial with coefficients `p`, the highest power first, at each of `x`.
+
+    >>> import gputensor as gt
+    >>> polyval(gt.asarray([1, 0, 2], device="host"), gt.asarray([3, 4], device="host")).tolist()
+    [11, 18]
+    """
+    device = p.device if isinstance(p, Tensor) else tensor_argument(x, "polyval").device
+    p = _vector(p if isinstance(p, Tensor) else asarray(p, device=device), "polyval")
+    x = x if isinstance(x, Tensor) else asarray(x, device=device)
+    result = fn.add(fn.multiply(x, 0), p[0])
+    for i in range(1, p.size):
+        result = fn.add(fn.multiply(result, x), p[i])
+    return result

@@ -1,0 +1,100 @@
+"""Sets of values, and partial orders: what NumPy has beside sort and unique."""
+
+from gputensor._arrays.promotion import result_type
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import reshape
+from gputensor.tensor.manipulation.joining import concat
+from gputensor.tensor.sorting import argsort, isin, sort, unique_values
+
+__all__ = [
+    "argpartition", "intersect1d", "lexsort", "partition", "setdiff1d", "setxor1d", "union1d",
+]  # fmt: skip
+
+
+def _both(x1, x2, name):
+    dtype = result_type(tensor_argument(x1, name), tensor_argument(x2, name))
+    return (unique_values(astype(reshape(one, -1), dtype, copy=False)) for one in (x1, x2))
+
+
+def union1d(x1, x2, /):
+    """Return the values of x1 or x2, ascending and once each.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
+    >>> union1d(x, y).tolist()
+    [1, 2, 3]
+    """
+    return unique_values(concat(list(_both(x1, x2, "union1d"))))
+
+
+def intersect1d(x1, x2, /):
+    """Return the values of both x1 and x2, ascending and once each.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
+    >>> intersect1d(x, y).tolist()
+    [1]
+    """
+    first, second = _both(x1, x2, "intersect1d")
+    return first[isin(first, second)]
+
+
+def setdiff1d(x1, x2, /):
+    """Return the values of x1 that are not in x2, ascending and once each.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
+    >>> setdiff1d(x, y).tolist()
+    [3]
+    """
+    first, second = _both(x1, x2, "setdiff1d")
+    return first[isin(first, second, invert=True)]
+
+
+def setxor1d(x1, x2, /):
+    """Return the values of just one of x1 and x2, ascending and once each.
+
+    >>> import gputensor as gt
+    >>> x, y = gt.asarray([3, 1], device="host"), gt.asarray([1, 2], device="host")
+    >>> setxor1d(x, y).tolist()
+    [2, 3]
+    """
+    first, second = _both(x1, x2, "setxor1d")
+    alone = [first[isin(first, second, invert=True)], second[isin(second, first, invert=True)]]
+    return sort(concat(alone))
+
+
+def partition(x, kth, /, axis=-1):
+    """Return `x` ordered so that element `kth` is where sorting puts it: sorted as a whole.
+
+    >>> import gputensor as gt
+    >>> partition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
+    [1, 2, 3]
+    """
+    return sort(x, axis)
+
+
+def argpartition(x, kth, /, axis=-1):
+    """Return the indices that :func:`partition` orders by: those of :func:`argsort`.
+
+    >>> import gputensor as gt
+    >>> argpartition(gt.asarray([3, 1, 2], device="host"), 1).tolist()
+    [1, 2, 0]
+    """
+    return argsort(x, axis)
+
+
+def lexsort(keys, /):
+    """Return the indices that sort by several keys, the last one first.
+
+    >>> import gputensor as gt
+    >>> first, second = gt.asarray([2, 1, 1], device="host"), gt.asarray([0, 1, 0], device="host")
+    >>> lexsort((first, second)).tolist()
+    [2, 0, 1]
+    """
+    order = argsort(tensor_argument(keys[0], "lexsort"))
+    for key in keys[1:]:
+        order = order[argsort(key[order])]
+    return fn.positive(order)

@@ -1,0 +1,206 @@
+"""Functions that choose among tensors or write into one by places and masks."""
+
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.histograms import bincount
+from gputensor.tensor.interop import asarray, astype, copy
+from gputensor.tensor.manipulation import arange, broadcast_to, moveaxis, reshape
+from gputensor.tensor.manipulation.joining import concat, stack
+
+__all__ = [
+    "apply_along_axis", "block", "choose", "copyto", "index_add", "place", "put", "putmask",
+    "scatter_add", "select",
+]  # fmt: skip
+
+
+def copyto(target, source, /, *, where=True):
+    """Write `source` to `target`, where the mask `where` is true.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros(2, device="host")
+    >>> copyto(x, 3)
+    >>> x.tolist()
+    [3.0, 3.0]
+    """
+    tensor_argument(target, "copyto")
+    if where is True:
+        target[...] = source
+    else:
+        source = source if isinstance(source, Tensor) else target.dtype.type(source).item()
+        target[...] = fn.where(where, source, target)
+
+
+def putmask(x, mask, values, /):
+    """Write `values` where `mask` is true: a number, a tensor of the shape of x, or a shorter one.
+
+    The values of a tensor of another size are repeated; each goes to its place in `x`.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1, 2, 3, 4], device="host")
+    >>> putmask(x, x > 2, gt.asarray([10, 20], device="host"))
+    >>> x.tolist()
+    [1, 2, 10, 20]
+    """
+    values = asarray(values, x.dtype, device=tensor_argument(x, "putmask").device)
+    if values.shape != x.shape and values.size:
+        turn = fn.remainder(arange(x.size, device=x.device), values.size)
+        values = reshape(reshape(values, -1)[turn], x.shape)
+    x[...] = fn.where(mask, values, x)
+
+
+def place(x, mask, values, /):
+    """Write `values` one after the other, again from the first, to the places of a mask.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1, 2, 3, 4], device="host")
+    >>> place(x, x > 1, gt.asarray([10, 20], device="host"))
+    >>> x.tolist()
+    [1, 10, 20, 10]
+    """
+    values = reshape(asarray(values, x.dtype, device=tensor_argument(x, "place").device), -1)
+    places = mask.nonzero()
+    count = places[0].size
+    if count and not values.size:
+        raise argument_error(ValueError, "place: values", Described("no elements"), "one at least")
+    if count:
+        x[places] = values[fn.remainder(arange(count, device=x.device), values.size)]
+
+
+def put(x, indices, values, /):
+    """Write `values` to the places of a row-major tensor, counted through all axes.
+
+    >>> import gputensor as gt
+    >>> x = gt.zeros((2, 2), device="host")
+    >>> put(x, gt.asarray([3], device="host"), 5)
+    >>> x.tolist()
+    [[0.0, 0.0], [0.0, 5.0]]
+    """
+    flat = reshape(tensor_argument(x, "put"), -1)
+    flat[indices] = values
+    if not x.is_contiguous:
+        x[...] = reshape(flat, x.shape)
+
+
+def select(conditions, choices, /, default=0):
+    """Return, in each place, the choice of the first condition that holds there.
+
+    >>> import gputensor as gt
+    >>> x = gt.arange(4, device="host")
+    >>> select([x < 1, x < 3], [x, x * 10], -1).tolist()
+    [0, 10, 20, -1]
+    """
+    if len(conditions) != len(choices) or not len(conditions):
+        got = Described(f"{len(conditions)} conditions for {len(choices)} choices")
+        raise argument_error(ValueError, "select: conditions", got, "as many as choices, 1 or more")
+    result = default
+    for condition, choice in zip(reversed(conditions), reversed(choices), strict=True):
+        result = fn.where(condition, choice, result)
+    return result
+
+
+def choose(index, choices, /):
+    """Return, in each place, the element of the choice that the integer `index` names there.
+
+    >>> import gputensor as gt
+    >>> a, b = gt.asarray([1, 2], device="host"), gt.asarray([10, 20], device="host")
+    >>> choose(gt.asarray([1, 0], device="host"), (a, b)).tolist()
+    [10, 2]
+    """
+    tensor_argument(index, "choose")
+    result = choices[0]
+    for number, choice in enumerate(choices[1:], 1):
+        result = fn.where(fn.equal(index, number), choice, result)
+    return copy(broadcast_to(result, index.shape)) if len(choices) == 1 else result
+
+
+def block(arrays, /):
+    """Return tensors joined as nested lists lay them out: the innermost along the last axis.
+
+    >>> import gputensor as gt
+    >>> one = gt.ones((1, 1), device="host")
+    >>> block([[one, one * 2], [one * 3, one * 4]]).tolist()
+    [[1.0, 2.0], [3.0, 4.0]]
+    """
+    depth, first = 0, arrays
+    while isinstance(first, list):
+        depth, first = depth + 1, first[0]
+
+    def ndim(part):
+        if isinstance(part, list):
+            return max(ndim(one) for one in part)
+        return tensor_argument(part, "block").ndim
+
+    axes = max(depth, ndim(arrays))
+
+    def joined(part, level):
+        if not isinstance(part, list):
+            return reshape(part, (1,) * (axes - part.ndim) + part.shape)
+        return concat([joined(one, level + 1) for one in part], axis=axes - depth + level)
+
+    return joined(arrays, 0)
+
+
+def apply_along_axis(function, axis, x, /, *arguments, **keywords):
+    """Return the results of a function of vectors for each vector of `x` along `axis`.
+
+    It is called once for each vector. A function of several dimensions is much faster.
+
+    >>> import gputensor as gt
+    >>> apply_along_axis(gt.sum, 1, gt.ones((2, 3), device="host")).tolist()
+    [3.0, 3.0]
+    """
+    moved = moveaxis(tensor_argument(x, "apply_along_axis"), axis, -1)
+    rows = reshape(moved, (-1, moved.shape[-1]))
+    results = [function(rows[i], *arguments, **keywords) for i in range(rows.shape[0])]
+    results = [one if isinstance(one, Tensor) else asarray(one, device=x.device) for one in results]
+    whole = reshape(stack(results), (*moved.shape[:-1], *results[0].shape))
+    return moveaxis(whole, -1, axis) if results[0].ndim == 1 else whole
+
+
+def _summed(x, places, source):
+    """x plus the sums of `source` for each of its flat places."""
+    sums = bincount(reshape(places, -1), reshape(source, -1), x.size)
+    return fn.add(x, astype(reshape(sums, x.shape), x.dtype, copy=False))
+
+
+def index_add(x, axis, index, source, /, *, alpha=1):
+    """Return `x` with the slices of `source` added to those that `index` names along `axis`.
+
+    A slice that is named several times receives the sum. Sums are computed in float64.
+
+    >>> import gputensor as gt
+    >>> x, index = gt.zeros(3, device="host"), gt.asarray([2, 2, 0], device="host")
+    >>> index_add(x, 0, index, gt.asarray([1.0, 2.0, 3.0], device="host")).tolist()
+    [3.0, 0.0, 3.0]
+    """
+    shape = [1] * tensor_argument(x, "index_add").ndim
+    shape[axis] = index.size
+    return scatter_add(x, axis, broadcast_to(reshape(index, shape), source.shape), source * alpha)
+
+
+def scatter_add(x, axis, index, source, /):
+    """Return `x` with each element of `source` added where `index` names it along `axis`.
+
+    An element that is named several times receives the sum. Sums are computed in float64.
+
+    >>> import gputensor as gt
+    >>> x, index = gt.zeros((1, 3), device="host"), gt.asarray([[2, 2]], device="host")
+    >>> scatter_add(x, 1, index, gt.asarray([[1.0, 4.0]], device="host")).tolist()
+    [[0.0, 0.0, 5.0]]
+    """
+    x = tensor_argument(x, "scatter_add")
+    if x.dtype.kind == "c" or index.dtype.kind not in "iu" or index.ndim != x.ndim:
+        got = Described(f"{x.dtype} and an index of {index.dtype} with {index.ndim} dimensions")
+        rule = f"real values and integers of {x.ndim} dimensions"
+        raise argument_error(TypeError, "scatter_add: index", got, rule)
+    axis = axis % x.ndim
+    source = source[tuple(slice(extent) for extent in index.shape)]
+    places = 0
+    for i, extent in enumerate(x.shape):
+        line = arange(index.shape[i], device=x.device).reshape(
+            [-1 if i == k else 1 for k in range(x.ndim)]
+        )
+        here = fn.where(fn.less(index, 0), fn.add(index, extent), index) if i == axis else line
+        places = fn.add(fn.multiply(here, 1), places * extent if i else 0)
+    return _summed(x, broadcast_to(places, index.shape), source)

@@ -1,0 +1,139 @@
+"""Functions that NumPy has beside the standard give NumPy's results, on random vectors and grids.
+
+A case is written once, over ``xp``, and runs with NumPy and with the library.
+"""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.tensor_arrays import check_same
+
+# Of two random vectors of floats, one of integers from 0 to 4, and a matrix.
+CASES = {
+    "interp": "xp.interp(a, xp.sort(b), c)",
+    "interp outside": "xp.interp(a * 5, xp.sort(b), c, left=-7.0, right=7.0)",
+    "interp one point": "xp.interp(a, b[:1], c[:1])",
+    "convolve": "xp.convolve(a, b)",
+    "convolve same": "xp.convolve(a, b[:4], 'same')",
+    "convolve swapped": "xp.convolve(b[:3], a, 'same')",
+    "convolve valid": "xp.convolve(a, b[:5], 'valid')",
+    "convolve long": "xp.convolve(xp.tile(a, 9), xp.tile(b, 4))",
+    "convolve integers": "xp.convolve(i, i[:2])",
+    "correlate": "xp.correlate(a, b[:4])",
+    "correlate full": "xp.correlate(a, b[:4], 'full')",
+    "correlate same": "xp.correlate(a, b[:3], 'same')",
+    "nancumsum": "xp.nancumsum(xp.where(a > 0, a, xp.nan))",
+    "nancumprod": "xp.nancumprod(xp.where(m > 0, m, xp.nan), 1)",
+    "polyval": "xp.polyval(a[:4], b)",
+    "polyfit": "xp.polyfit(a, b, 2)",
+    "union1d": "xp.union1d(i, i + 2)",
+    "intersect1d": "xp.intersect1d(i, i + 2)",
+    "setdiff1d": "xp.setdiff1d(i, i + 2)",
+    "setxor1d": "xp.setxor1d(i, i + 2)",
+    "lexsort": "xp.lexsort((a[:6], i))",
+    "partition": "xp.partition(a, 3)[3]",
+    "argpartition": "a[xp.argpartition(a, 3)][3]",
+    "select": "xp.select([a > 1, a > 0], [a, b], -1.0)",
+    "choose": "xp.choose(i % 2, (a[:6], b[:6]))",
+    "block": "xp.block([[m, m], [m, m * 2]])",
+    "block of rows": "xp.block([a, b])",
+    "apply_along_axis": "xp.apply_along_axis(xp.sort, 0, m)",
+    "apply_along_axis to numbers": "xp.apply_along_axis(xp.sum, 1, m)",
+    "unravel_index": "xp.unravel_index(i, (2, 3))",
+    "ravel_multi_index": "xp.ravel_multi_index((i % 2, i % 3), (2, 3))",
+    "ix_": "m[xp.ix_(i[:2] % 3, i[:3] % 3)]",
+    "vander": "xp.vander(a, 3)",
+    "vander increasing": "xp.vander(i, increasing=True)",
+    "around": "xp.around(a, 2)",
+}
+# Without arrays: the same values up to the default dtype.
+MADE = {
+    "logspace": "xp.logspace(0, 3, 7)",
+    "logspace of base 2": "xp.logspace(0, 3, 4, endpoint=False, base=2.0)",
+    "geomspace": "xp.geomspace(1, 1000, 4)",
+    "indices": "xp.indices((2, 3))",
+    "tril_indices": "xp.tril_indices(3, 1)",
+    "triu_indices": "xp.triu_indices(3, 0, 4)",
+    "diag_indices": "xp.diag_indices(3)",
+}
+
+
+def agree(actual, expected):
+    if isinstance(expected, tuple):
+        assert isinstance(actual, tuple) and len(actual) == len(expected)
+        for one, other in zip(actual, expected, strict=True):
+            agree(one, other)
+        return
+    got, expected = actual.numpy(), np.asarray(expected)
+    assert got.shape == expected.shape and got.dtype.kind == expected.dtype.kind
+    np.testing.assert_allclose(got, expected, rtol=2e-6, atol=2e-6)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_function_gives_numpys_result(name, where, rng):
+    given = {"a": rng.normal(size=9), "b": rng.normal(size=9), "c": rng.normal(size=9)}
+    given |= {"i": rng.integers(0, 5, 6), "m": rng.normal(size=(3, 3))}
+    tensors = {key: gt.asarray(one, device=where) for key, one in given.items()}
+    agree(eval(CASES[name], tensors | {"xp": gt}), eval(CASES[name], given | {"xp": np}))
+
+
+@pytest.mark.parametrize("name", MADE)
+def test_made_positions_are_numpys(name, where):
+    with gt.Device(where):
+        agree(eval(MADE[name], {"xp": gt}), eval(MADE[name], {"xp": np}))
+
+
+def test_writing_functions_change_their_argument_as_in_numpy(where, rng):
+    array = rng.normal(size=(3, 4))
+    mask, values = array > 0, rng.normal(size=5)
+    for text in (
+        "xp.copyto(x, v[0])",
+        "xp.copyto(x, x * 2, where=mask)",
+        "xp.putmask(x, mask, x * 3)",
+        "xp.putmask(x, mask, v)",
+        "xp.place(x, mask, v)",
+        "xp.put(x, i, v)",
+        "xp.put(x.T, i, v)",
+    ):
+        ours = gt.asarray(array, device=where)
+        theirs = array.copy()
+        moved = {"mask": gt.asarray(mask, device=where), "v": gt.asarray(values, device=where)}
+        index = np.array([0, 3, 11, 5, 7])
+        eval(text, moved | {"x": ours, "xp": gt, "i": gt.asarray(index, device=where)})
+        eval(text, {"x": theirs, "xp": np, "mask": mask, "v": values, "i": index})
+        np.testing.assert_allclose(ours.numpy(), theirs, err_msg=text)
+
+
+def test_sums_at_places_count_each_repetition(where, rng):
+    array, source = rng.normal(size=(4, 3)), rng.normal(size=(6, 3))
+    rows, grid = rng.integers(0, 4, 6), rng.integers(0, 4, (6, 3))
+    x, moved = gt.asarray(array, device=where), gt.asarray(source, device=where)
+    expected = array.copy()
+    np.add.at(expected, rows, 2 * source)
+    index = gt.asarray(rows, device=where)
+    check_same(gt.index_add(x, 0, index, moved, alpha=2), expected, 1e-12)
+    expected = array.copy()
+    np.add.at(expected, (grid, np.arange(3)), source)
+    check_same(x.scatter_add(0, gt.asarray(grid, device=where), moved), expected, 1e-12)
+    whole = gt.asarray([[1, 2, 3]], device=where)
+    assert gt.scatter_add(whole, 1, gt.asarray([[0, -1, 2]], device=where), whole).tolist() == [
+        [2, 2, 8]
+    ]
+    with pytest.raises(TypeError, match="scatter_add: index: got .*; expected"):
+        gt.scatter_add(x, 0, index, moved)
+
+
+def test_impossible_arguments_are_named(where):
+    x = gt.ones(3, device=where)
+    for call, message in (
+        (lambda: gt.interp(x, x, x[:2]), "interp: fp: got"),
+        (lambda: gt.convolve(x, x, "most"), "convolve: mode: got 'most'; expected"),
+        (lambda: gt.convolve(x, x[:0]), "convolve: x: got"),
+        (lambda: gt.select([], []), "select: conditions: got"),
+        (lambda: gt.geomspace(0, 1), "geomspace: start, stop: got"),
+        (lambda: gt.place(x, x > 0, []), "place: values: got no elements; expected"),
+        (lambda: gt.ix_(gt.ones((2, 2), device=where)), "ix_: vectors: got"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            call()

@@ -1,0 +1,95 @@
+"""Tensors in SciPy, scikit-learn, einops, xarray and Dask, and NumPy's own protocols.
+
+library_cases.py has the programs.
+The test extra installs these libraries; what is missing is passed over.
+"""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.mark.slow
+def test_programs_of_other_libraries_keep_tensors():
+    run = subprocess.run(
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--no-header"]
+        + ["tests/interop/library_cases.py"],
+        cwd=ROOT,
+        env=os.environ | {"SCIPY_ARRAY_API": "1", "PYTHONPATH": str(ROOT)},
+        capture_output=True,
+        text=True,
+        timeout=500,
+    )
+    assert run.returncode == 0, run.stdout[-4000:] + run.stderr[-2000:]
+
+
+#: Calls of NumPy that are this library's, and what they have to equal.
+CALLS = """
+    np.add(x,x) np.sqrt(np.abs(x)) np.add(x,1) np.add.reduce(x)
+    np.add.reduce(x,axis=1,keepdims=True) np.maximum.reduce(x,axis=None) np.add.accumulate(x,0)
+    np.multiply.outer(x[0],x[0]) np.dot(x,x.T) np.dot(x[0],x[0]) np.dot(x,2)
+    np.concatenate([x,x],axis=1) np.where(x>0,x,0) np.stack([x,x])
+    np.mean(x,axis=0,keepdims=True) np.std(x,ddof=1) np.linalg.norm(x) np.linalg.det(x[:,:3])
+    np.fft.fft(x) np.fft.fft(x,2,0) np.fft.fftn(x,(2,2),(0,1)) np.sort(x,axis=0)
+    np.zeros_like(x,shape=(2,)) np.full_like(x,3,order='C') np.ones_like(x,dtype='float32')
+    np.einsum('ij,kj->ik',x,x) np.clip(x,-1,1) np.around(x,2) np.expand_dims(x,0)
+    np.broadcast_to(x,(2,3,4)) np.cumsum(x,1) np.tensordot(x,x,axes=([1],[1]))
+    np.percentile(x,50) np.unique(x) np.argmax(x,axis=0) np.transpose(x) np.ravel(x) np.copy(x)
+    np.logical_and(x,x) np.matmul(x,x.T) np.vstack([x,x]) np.pad(x,1) np.trace(x) np.tile(x,2)
+    np.repeat(x,2,axis=0) np.median(x) np.nanmean(x) np.kron(x,x) np.divmod(x,2)[1]
+    np.asarray([1,2],like=x) np.zeros(3,like=x) np.float64(2)*x np.true_divide(x,2)
+    np.arctan2(x,x) np.power(x,2) np.invert(x>0) np.interp(x[0],s,s)
+    np.add(x,x,dtype='float32') np.array([1,2],ndmin=2,like=x)
+""".split()
+
+
+@pytest.mark.parametrize("text", CALLS)
+def test_function_of_numpy_keeps_tensors(text, device, rng):
+    array = rng.normal(size=(3, 4))
+    x = gt.asarray(array, device=device)
+    given = {"np": np, "s": np.arange(4.0)}
+    theirs = eval(text, given | {"x": array})
+    ours = eval(text, given | {"x": x, "s": gt.asarray(given["s"], device=device)})
+    assert isinstance(ours, gt.Tensor) and ours.device == x.device
+    assert ours.shape == np.shape(theirs) and ours.dtype.kind == np.asarray(theirs).dtype.kind
+    np.testing.assert_allclose(ours.numpy(), theirs, rtol=1e-6, atol=1e-12)
+
+
+def test_facts_that_numpy_asks_for_are_no_tensors(device):
+    x = gt.zeros((3, 4), device=device)
+    assert np.shape(x) == (3, 4) and np.ndim(x) == 2 and np.size(x) == 12 and np.size(x, 1) == 4
+    assert not np.iscomplexobj(x) and np.isrealobj(x)
+    assert np.allclose(x, x) is True and np.array_equal(x, x) is True
+    assert np.shares_memory(x, x[1:]) and not np.shares_memory(x[:1], x[1:])
+    assert np.result_type(x, 1.0) == x.dtype
+    y = np.add(x, 1, out=x)
+    assert y is x and x.tolist() == [[1] * 4] * 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["np.add(x, a)", "a + x", "a * x", "np.add(a, x)", "np.concatenate([x, a])", "np.dot(a, x)"]
+    + ["np.where(a > 0, x, 0)", "np.add(a, a, out=x)", "np.add(x, x, out=a)", "np.spacing(x)"]
+    + ["np.piecewise(x, [x > 0], [1])", "np.save('none', x)", "np.add.at(x, 0, 1)"],
+)
+def test_what_would_copy_in_silence_raises(text, device):
+    x, a = gt.ones(3, device=device), np.ones(3)
+    with pytest.raises(TypeError, match="got .*; expected .*"):
+        eval(text, {"np": np, "x": x, "a": a})
+    assert x.tolist() == [1, 1, 1] and a.tolist() == [1, 1, 1]
+
+
+def test_conditions_of_ufuncs_are_refused(device):
+    x = gt.ones(3, device=device)
+    with pytest.raises((TypeError, ValueError), match="where"):
+        np.add(x, x, where=x > 0)
+    with pytest.raises(ValueError, match="np.add: casting: got 'no'; expected"):
+        np.add(x, x, casting="no")
