@@ -88,6 +88,8 @@ cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint
 
 cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
     device_lock_counted(a)
+    if block.kind == POOL_LARGE and a.contention == 0 and gt_load_int(&a.caches_in_use) > 1:
+        caches_drain_large(a)       # it may be a neighbour of a cached block
     a.frees += 1
     block_map_remove(block.ptr)
     account_take(a, block.kind, block.nbytes, block.requested)

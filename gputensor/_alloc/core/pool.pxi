@@ -75,6 +75,11 @@ cdef inline bint _joins(BlockPool* pool, Block* neighbour, uint64_t stream) noex
             and neighbour.stream == stream and not _is_unsplit(pool))
 
 
+cdef bint pool_would_join(Block* block) noexcept nogil:
+    return (_joins(block.pool, block.next, block.stream)
+            or _joins(block.pool, block.previous, block.stream))
+
+
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
     cdef StreamBins* sb = pool_bins(pool, block.stream)
     if _joins(pool, block.next, block.stream):

@@ -6,12 +6,14 @@ block returns to the cache it came from, whichever thread frees it, so memory th
 allocates and another frees comes home. A cache refuses a block if its slot serves another size that
 is in use, if the slot is full, or if it holds its maximum of bytes; the pools then take the block.
 
-Cached memory is not stranded. Before a pool grows, all caches are drained. Large blocks are cached
-only while threads wait for each other at the device lock (`contention`): a cached block does not
-merge with its neighbours, and best fit does not see it, which costs memory whenever sizes vary. A
-GPT trained with autograd's second thread reserved 14 % more when its large blocks were cached.
-All caches together hold at most a fourth (LARGE_SHARE) of the reserved bytes in large blocks, and a
-large request that no cache serves returns them to the pools before it looks for the best fit.
+Cached memory is not stranded. Before a pool grows, all caches are drained. A cached block does not
+merge with its neighbours, and best fit does not see it, which costs memory whenever sizes vary: a
+GPT trained with autograd's second thread reserved 14 % more when its large blocks were cached. So a
+large request that no cache serves returns all large blocks to the pools before it looks for the
+best fit. While one thread is alone its cache keeps none; beside others, one large block, which its
+own thread freed and which has no free neighbour: until the next large free or miss, the pools would
+be no different. Only while threads wait for each other at the device lock (`contention`) it keeps
+more: all caches together at most a fourth (LARGE_SHARE) of the reserved bytes.
 
 Each cache has a spin lock. The owner holds it for the hit; the others are threads that free into
 it, and a thread that drains, counts or checks, which holds the device lock as well. A cache
@@ -159,11 +161,27 @@ cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
     return block
 
 
-# How many bytes of large blocks one cache may hold; 0 while threads do not wait for each other.
-cdef inline size_t _large_limit(DeviceAllocator* a) noexcept nogil:
+# Whether the pools would keep `block` as it is, and its own thread frees it: taking it back at once
+# leaves the pools as they would be. The next large free ends that: it may be a neighbour.
+cdef inline bint _stands_alone(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
+    cdef bint joins
+    if cache_mine(a) != cache:
+        return False
+    device_lock_counted(a)
+    joins = pool_would_join(block)
+    device_unlock(a)
+    return not joins
+
+
+# How many bytes of large blocks a cache may hold once it accepts `block`.
+cdef inline size_t _large_limit(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef DeviceAllocator* a = cache.allocator
     cdef int count = gt_load_int(&a.caches_in_use)
-    if count < 2 or gt_load_int(&a.contention) == 0:
+    if count < 2:
         return 0
+    if gt_load_int(&a.contention) == 0:
+        return block.nbytes if _stands_alone(cache, block) else 0
     return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 
@@ -216,7 +234,7 @@ cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
     cdef size_t limit = SMALL_CACHED
     cdef bint wanted, within = True
     if block.kind == POOL_LARGE:
-        limit = _large_limit(cache.allocator)
+        limit = _large_limit(cache, block)
     gt_spin_lock(&cache.lock)
     wanted = _wants(cache, block, limit)
     if wanted:

@@ -182,6 +182,8 @@ FN complex_t<T> atanh(complex_t<T> a) {
 }
 // asin z = -i asinh iz, atan z = -i atanh iz
 FN complex_t<T> asin(complex_t<T> a) {
+    // A GPU drops the sign of a NaN that it negates, so this case cannot be left to asinh.
+    if (isinf(a.re) && a.im != a.im) return make(a.im, copysign(a.re, a.im));
     const complex_t<T> b = asinh(make(-a.im, a.re));
     return make(b.im, -b.re);
 }

@@ -85,21 +85,49 @@ def test_large_request_returns_what_other_threads_cache_to_the_pools():
         probe.free(keep)
 
 
-def test_large_block_is_not_cached_while_nobody_waits():
-    with opened(capacity=1024 * MIB, phantom=True) as probe:
-        kept, go = threading.Event(), threading.Event()
+@pytest.fixture
+def company():
+    """Have another thread with a cache beside the test's; call it with the device."""
+    done = threading.Event()
+    threads = []
+
+    def start(device):
+        begun = threading.Event()
 
         def other():
-            raw_memory.raw_delete(raw_memory.raw_alloc(probe.device, 512, 0))
-            kept.set()
-            assert go.wait(60)
+            raw_memory.raw_delete(raw_memory.raw_alloc(device, 512, 0))
+            begun.set()
+            assert done.wait(60)
 
-        thread = threading.Thread(target=other)
+        threads.append(threading.Thread(target=other))
+        threads[-1].start()
+        assert begun.wait(60)
+
+    yield start
+    done.set()
+    for thread in threads:
+        thread.join()
+
+
+def test_thread_keeps_one_large_block_of_its_own_until_the_next_free(company):
+    with opened(capacity=1024 * MIB, phantom=True) as probe:
+        blocks = [probe.malloc(30 * MIB) for _ in range(5)]
+        company(probe.device)
+        thread = threading.Thread(target=raw_memory.raw_delete, args=(blocks[3],))
         thread.start()
-        assert kept.wait(60)
-        try:
-            probe.free(probe.malloc(30 * MIB))
-            assert cached_large_nbytes(probe.device) == 0
-        finally:
-            go.set()
-            thread.join()
+        thread.join()
+        probe.held.remove(blocks[3])
+        assert cached_large_nbytes(probe.device) == 0
+        probe.free(blocks[0])
+        assert cached_large_nbytes(probe.device) == 30 * MIB
+        assert probe.malloc(30 * MIB) == blocks[0]
+        probe.free(blocks[0])
+        probe.free(blocks[1])
+        assert cached_large_nbytes(probe.device) == 0
+        assert probe.malloc(60 * MIB) == blocks[0]  # the two are one block
+
+
+def test_thread_that_is_alone_keeps_no_large_block():
+    with opened(capacity=1024 * MIB, phantom=True) as probe:
+        probe.free(probe.malloc(30 * MIB))
+        assert cached_large_nbytes(probe.device) == 0
