@@ -33,7 +33,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-gpu bench import-time lint check-asan check-tsan check-debug \
-        check-threads check-kernels wheel environment build lint-environment clean
+        check-threads check-kernels check-models wheel environment build lint-environment clean
 
 ifdef PY
 OWN_ENVIRONMENT :=
@@ -57,6 +57,7 @@ help:
 	@echo "make check-debug  allocator, streams and tensors in a build that checks the accounting"
 	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
 	@echo "make check-kernels  every variant of every kernel, compiled for every architecture"
+	@echo "make check-models  the networks of the onnx package that make test leaves out"
 	@echo "make wheel        a wheel in dist/, installed into a clean environment that runs the demo"
 	@echo "make clean        remove the environment and everything built"
 
@@ -106,6 +107,9 @@ lint: lint-environment
 # The default tests compile a few variants of each kernel; this takes long.
 check-kernels: build
 	$(PY) -m pytest $(PYTEST_FLAGS) --timeout=0 -m sweep tests/unit/kernels/test_compilation.py
+
+check-models: build
+	$(PY) -m pytest $(PYTEST_FLAGS) -m "sweep or not sweep" tests/importers
 
 # The sanitized extensions are built in a copy of the tree, so that they never mix with the others.
 check-asan: SANITIZER := address

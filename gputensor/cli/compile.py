@@ -24,7 +24,6 @@ PRECISION = (
 FLOATS = ("f16", "bf16", "f32", "f64")
 #: Options of later versions, with what to do today.
 LATER = {
-    "at": "--dim, since programs are bound to sizes when they are called",
     "rounding": "nothing, since each operation rounds once",
     "quantize": "weights that are quantized already (gt.quantize_int4, gt.quantize_int8)",
     "calibrate": "nothing, since nothing is quantized",
@@ -55,6 +54,7 @@ def register(subparsers):
     parser.add_argument("--dtype", choices=FLOATS, help="in the place of float32")
     repeats = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
     parser.add_argument("--dim", **repeats, help="MIN:MAX, MIN:MAX:MULTIPLE, or a number")
+    parser.add_argument("--at", **repeats, help="the only sizes of a dim, for example 16,64")
     parser.add_argument("--input_shape", **repeats, help="for example x=1x3x224x224, x=nx784xf16")
     parser.add_argument("--precision", default="", metavar="FLAGS", help=", ".join(PRECISION))
     parser.add_argument("--deterministic", action="store_true", help="products that repeat exactly")
@@ -129,6 +129,17 @@ def dim_of(text):
         raise InputError(f"--dim: {error}") from None
 
 
+def sizes_of(texts):
+    """The sizes of each --at by names of dims."""
+    found = {}
+    for text in texts:
+        name, value = named("--at", text)
+        if not re.fullmatch(r"[0-9]{1,12}(,[0-9]{1,12})*", value):
+            raise argument_error(InputError, "--at", described(text), "NAME=SIZE,SIZE")
+        found[name] = [int(size) for size in value.split(",")]
+    return found or None
+
+
 def shape_of(text, dims):
     """(name, (shape, dtype or None)) of an --input_shape."""
     name, value = named("--input_shape", text)
@@ -175,6 +186,11 @@ def device_of(options):
     return "host" if options.target == "host" else None
 
 
+def where(options):
+    """The arguments of `compile` that all kinds of models share."""
+    return {"target": device_of(options), "at": sizes_of(options.at)}
+
+
 def from_onnx(options, dims, shapes):
     """The program of an ONNX file."""
     from gputensor.importers.onnx_model import load_onnx
@@ -187,7 +203,7 @@ def from_onnx(options, dims, shapes):
     dtype = TYPES[options.dtype] if options.dtype else None
     inside = {name: dim for name, dim in dims.items() if not is_used(dim, only)}
     model = load_onnx(options.model, dims=inside, input_shapes=only, dtype=dtype)
-    return model.compile(name=options.function, target=device_of(options))
+    return model.compile(name=options.function, **where(options))
 
 
 def is_used(dim, shapes):
@@ -208,7 +224,7 @@ def from_torch(options, dims, shapes):
     from gputensor.importers.torch_export import from_exported
 
     model = from_exported(torch.export.load(options.model))
-    return model.compile(name=options.function, target=device_of(options))
+    return model.compile(name=options.function, **where(options))
 
 
 def from_python(options, dims, shapes):
@@ -232,14 +248,14 @@ def from_python(options, dims, shapes):
     weights = getattr(sys.modules[module], "weights", None)
     if options.function is not None:
         function.__name__ = options.function
-    return compile(function, weights=weights, target=device_of(options), **specs)
+    return compile(function, weights=weights, **where(options), **specs)
 
 
 def from_program(options, dims, shapes):
     """Another program, written anew."""
     from gputensor.programs.program import load_program
 
-    refuse(options, dims, shapes, ("dtype", "dim", "input_shape", "function"))
+    refuse(options, dims, shapes, ("dtype", "dim", "input_shape", "function", "at"))
     return load_program(options.model, device=device_of(options))
 
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from gputensor.errors import Described, GpuTensorError, ModelError, argument_error
+from gputensor.errors import Described, GpuTensorError, ModelError, TraceError, argument_error
 from gputensor.importers.onnx_file import array_of, onnx
 from gputensor.importers.onnx_registry import EXPANDED, find
 from gputensor.importers.onnx_types import type_of
@@ -310,6 +310,8 @@ def run_step(step, given, device, values):
         if not getattr(error, "has_node", False):
             raise _named(step, error) from None
         raise
+    except TraceError as error:
+        raise _traced(step, error) from None
     except GpuTensorError:
         raise
     except (TypeError, ValueError, IndexError, OverflowError, KeyError) as error:
@@ -327,6 +329,17 @@ def _named(step, error):
     """The error with the node that it came from."""
     kind = type(error) if isinstance(error, ModelError) else ModelError
     named = kind(f"{shown(step)}: {error}")
+    named.has_node = True  # type: ignore[attr-defined]
+    return named
+
+
+def _traced(step, error):
+    """A TraceError with the node that it came from."""
+    if getattr(error, "has_node", False):
+        return error
+    text = str(error).removeprefix(f"{error.line}: ")
+    problem, _semicolon, way_out = text.rpartition("; ")
+    named = TraceError(error.line, f"{shown(step)}: {problem}", way_out)
     named.has_node = True  # type: ignore[attr-defined]
     return named
 

@@ -10,6 +10,7 @@ import numpy as np
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers import (  # noqa: F401 - each fills its part of the table
     onnx_control,
+    onnx_convolution,
     onnx_indexing,
     onnx_math,
     onnx_neural,
@@ -123,6 +124,9 @@ class Model:
         NumPy arrays by their names in the file.
     inputs, outputs : tuple of str
         Names, as parameters and fields have them.
+    known_inputs : tuple of str
+        The inputs that are shapes, axes or the like. `run` reads them, so a program cannot have
+        them as inputs: compile a function that calls `run` with arrays in their place.
     """
 
     def __init__(self, proto, graph, dims, input_shapes, dtype):
@@ -143,6 +147,7 @@ class Model:
         taken = set()
         self.outputs = tuple(_identifier(name, taken) for name in graph.outputs)
         names = dict(zip((one.name for one in self._protos), self.inputs, strict=True))
+        self.known_inputs = tuple(names[name] for name in graph.inputs if name in needed)
         self._shapes = _by_parameter("input_shapes", input_shapes, names)
         self._dims = dims
         self.run = Run(self, graph)
@@ -159,7 +164,7 @@ class Model:
             self._spec(name, one) for name, one in zip(self.inputs, self._protos, strict=True)
         )
 
-    def compile(self, *, name=None, target=None):
+    def compile(self, *, name=None, target=None, at=None):
         """Return the `Program` of the model: ``gt.compile`` with its specs and weights.
 
         Parameters
@@ -167,10 +172,11 @@ class Model:
         name : str, optional
             Of the program's function; the name of the graph by default.
         target : str, int or Device, optional
+        at : dict, optional
             As for `gt.compile`.
         """
         entry = (self.run, *self.specs)
-        return gt.compile({name or self.name: entry}, weights=self.weights, target=target)
+        return gt.compile({name or self.name: entry}, weights=self.weights, target=target, at=at)
 
     def _spec(self, name, proto):
         if proto.type.WhichOneof("value") != "tensor_type":

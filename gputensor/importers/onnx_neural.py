@@ -15,7 +15,7 @@ __all__ = []
 EXPANDED |= {
     ("", name)
     for name in (
-        "AffineGrid", "Bernoulli", "BlackmanWindow", "CausalConvWithState", "DynamicQuantizeLinear",
+        "AffineGrid", "Bernoulli", "BlackmanWindow", "DynamicQuantizeLinear",
         "HammingWindow", "HannWindow", "LinearAttention", "MeanVarianceNormalization",
         "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU",
     )

@@ -10,7 +10,6 @@ from gputensor.importers.onnx_values import (
     Missing,
     ints,
     is_known,
-    known,
     namespace,
     number,
     numpy_dtype,
@@ -212,10 +211,8 @@ def constant_of_shape(shape, *, value):
     return np.broadcast_to(value.reshape(()), extents)
 
 
-@operator("Range", folds=True)
+@operator("Range", folds=True, known=(0, 1, 2))
 def range_(start, limit, delta):
-    if not all(map(is_known, (start, limit, delta))):
-        start, limit, delta = (np.asarray(known(one)) for one in (start, limit, delta))
     count = max(math.ceil((number(limit) - number(start)) / number(delta)), 0)
     if count > 1 << 30:
         raise argument_error(ValueError, "Range", Described(f"{count} elements"), "at most 2**30")

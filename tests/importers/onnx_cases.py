@@ -1,6 +1,8 @@
 """Runs the node cases of the `onnx` package on the importer; as a program, it counts them.
 
-    python -m tests.importers.onnx_cases [PART OF A NAME ...]
+    python -m tests.importers.onnx_cases [--traced] [PART OF A NAME ...]
+
+With --traced each model is compiled to a program first, at the shapes of its inputs.
 
 Inputs become tensors on the host device where their element type has tensors, else they stay NumPy
 arrays. Results are compared with the case's own tolerance, but for floats of 16 bits at least
@@ -70,12 +72,28 @@ def check(found, wanted, case):
     np.testing.assert_allclose(found.astype(wide), wanted.astype(wide), rtol=rtol, atol=case.atol)
 
 
-def fault(case):
+def traced(model, inputs):
+    """The results of a program of the model; inputs that are shapes or the like are constants."""
+    values = dict(zip(model.inputs, map(fed, inputs), strict=False))
+    for name in model.known_inputs:
+        if isinstance(values.get(name), gt.Tensor):
+            values[name] = values[name].numpy()
+    given = {name: value for name, value in values.items() if isinstance(value, gt.Tensor)}
+
+    def run(tensors, *, weights):
+        return model.run(**(values | tensors), weights=weights)
+
+    specs = {name: gt.spec(value.shape, value.dtype) for name, value in given.items()}
+    with gt.compile(run, specs, weights=model.weights, target="host") as program:
+        return program(given)
+
+
+def fault(case, run=lambda model, inputs: model.run(*map(fed, inputs))):
     """What is wrong with a case, in one line; None if it passes."""
     try:
         model = model_of(case.model)
         for inputs, wanted in case.data_sets:
-            found = model.run(*map(fed, inputs))
+            found = run(model, inputs)
             found = [found] if len(model.outputs) == 1 else list(found)
             for one, other in zip(found, wanted, strict=True):
                 check(one, other, case)
@@ -90,11 +108,13 @@ def explained(name):
 
 
 def main(words):
+    run = {"run": traced} if "--traced" in words else {}
+    words = [word for word in words if word != "--traced"]
     faults, count = {}, 0
     for case in cases():
         if not words or any(word in case.name for word in words):
             count += 1
-            found = fault(case)
+            found = fault(case, **run)
             if found is not None:
                 faults[case.name] = found
     for name, text in faults.items():

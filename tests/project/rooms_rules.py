@@ -43,7 +43,7 @@ ROOMS = {
     "importers": (
         "public_functions", "onnx_values", "onnx_registry", "onnx_file", "onnx_types", "onnx_graph",
         "onnx_math", "onnx_reduction", "onnx_shape", "onnx_indexing", "onnx_neural",
-        "onnx_convolution", "onnx_quantized", "onnx_recurrent", "onnx_resize", "onnx_signal",
+        "onnx_quantized", "onnx_convolution", "onnx_recurrent", "onnx_resize", "onnx_signal",
         "onnx_random", "onnx_control", "onnx_dtype",
         "onnx_model", "aten_operators", "torch_export", "__init__",
     ),

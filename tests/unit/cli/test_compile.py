@@ -77,6 +77,14 @@ def test_a_model_with_dims_and_precision(folder, capsys):
     assert flags[0] != flags[1]
 
 
+def test_listed_sizes(folder, capsys):
+    made(capsys, "m.onnx", "-o", "m.gtp", "--dim=n=1:64", "--at=n=2,16")
+    with gt.load_program("m.gtp", device="host") as program:
+        assert program(gt.ones((16, 3), device="host")).shape == (16, 2)
+        with pytest.raises(ValueError, match="16"):
+            program(gt.ones((3, 3), device="host"))
+
+
 def test_weights_go_where_they_are_told_to(folder, capsys):
     made(capsys, "m.onnx", "-o", "m.gtp", "--weights=apart")
     made(capsys, "m.onnx", "-o", "n.gtp", "--weights=others.safetensors")
@@ -104,6 +112,8 @@ def test_weights_go_where_they_are_told_to(folder, capsys):
         (["m.onnx", "--dim=n=a"], "--dim: got 'n=a'; expected NAME=MIN:MAX"),
         (["m.onnx", "--dim=n=5:2"], "--dim: "),
         (["m.onnx", "--dim=k=1:2"], "dims: got 'k'; expected one of n"),
+        (["m.onnx", "--at=n=1,b"], "--at: got 'n=1,b'; expected NAME=SIZE,SIZE"),
+        (["m.gtp", "--at=n=1"], "--at: got an option that m.gtp has no use for"),
         (["m.onnx", "--input_shape=x=1xqx3"], "--input_shape: got 'x=1xqx3'"),
         (["m.onnx", "--input_shape=x=2x3xf16"], "--input_shape: got a type for x"),
         (["m.onnx", "--input_shape=z=2x3"], "input_shapes: got 'z'; expected one of x"),
