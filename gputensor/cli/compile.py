@@ -266,6 +266,7 @@ def refuse(options, dims, shapes, names):
         "dim": dims,
         "input_shape": shapes,
         "function": options.function,
+        "at": options.at,
     }
     for name in names:
         if given[name]:

@@ -15,6 +15,7 @@ from gputensor.importers import (  # noqa: F401 - each fills its part of the tab
     onnx_math,
     onnx_neural,
     onnx_quantized,
+    onnx_random,
     onnx_recurrent,
     onnx_reduction,
     onnx_resize,

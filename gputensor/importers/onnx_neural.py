@@ -4,9 +4,8 @@ import math
 
 import numpy as np
 
-from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_registry import EXPANDED, operator
-from gputensor.importers.onnx_values import Missing, number, numpy_dtype
+from gputensor.importers.onnx_values import number, numpy_dtype
 from gputensor.importers.public_functions import gt
 
 __all__ = []
@@ -15,7 +14,7 @@ __all__ = []
 EXPANDED |= {
     ("", name)
     for name in (
-        "AffineGrid", "Bernoulli", "BlackmanWindow", "DynamicQuantizeLinear",
+        "AffineGrid", "BlackmanWindow", "DynamicQuantizeLinear",
         "HammingWindow", "HannWindow", "LinearAttention", "MeanVarianceNormalization",
         "NegativeLogLikelihoodLoss", "SoftmaxCrossEntropyLoss", "SwiGLU",
     )
@@ -150,15 +149,6 @@ def dropout_attribute(x, *, ratio, seed=None, context):
 
 @operator("Dropout", 10)
 def dropout_10(x, *, ratio, context):
-    return (x, gt.ones(x.shape, dtype="bool", device=x.device))[: context.n_outputs]
-
-
-@operator("Dropout", 12, known=(1, 2))
-def dropout(x, ratio=None, training=None, *, seed, context):
-    share = 0.5 if ratio is None else number(ratio)
-    if training is not None and number(training) and share:
-        got = Described("training with a ratio above 0")
-        raise argument_error(Missing, "Dropout", got, "inference")
     return (x, gt.ones(x.shape, dtype="bool", device=x.device))[: context.n_outputs]
 
 

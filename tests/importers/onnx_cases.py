@@ -90,6 +90,7 @@ def traced(model, inputs):
 
 def fault(case, run=lambda model, inputs: model.run(*map(fed, inputs))):
     """What is wrong with a case, in one line; None if it passes."""
+    gt.random.seed(0)
     try:
         model = model_of(case.model)
         for inputs, wanted in case.data_sets:

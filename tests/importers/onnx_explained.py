@@ -7,7 +7,7 @@ _TEXT = "strings are no element type: text is prepared before it becomes tensors
 _WINDOWS = "regions and deformed windows are still to come"
 _TREES = "trees and labels of classical models are no tensor work"
 _TRAINING = "steps of training: a program only runs models"
-_RANDOM = "draws random numbers, which gt.random is to give"
+_RANDOM = "random numbers, of which each library draws others"
 _SIGNAL = "Fourier transforms of signals are still to come"
 
 EXPLAINED = {

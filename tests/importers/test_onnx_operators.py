@@ -1,0 +1,106 @@
+"""Operators and options that the node cases of the `onnx` package leave out."""
+
+import numpy as np
+import pytest
+from onnx import TensorProto, helper, numpy_helper
+
+import gputensor as gt
+from gputensor.importers.onnx_model import model_of
+
+FLOAT = TensorProto.FLOAT
+
+
+def model(nodes, inputs, outputs, weights=(), opset=21, **options):
+    """The Model of a graph; inputs and outputs are names to shapes."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        nodes,
+        "main",
+        [value(name, FLOAT, shape) for name, shape in inputs.items()],
+        [value(name, FLOAT, shape) for name, shape in outputs.items()],
+        [numpy_helper.from_array(array, name) for name, array in weights],
+    )
+    proto = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=10)
+    return model_of(proto, **options)
+
+
+def one(kind, inputs, outputs=("y",), **attributes):
+    return helper.make_node(kind, list(inputs), list(outputs), **attributes)
+
+
+@pytest.mark.parametrize(
+    ("kind", "attributes", "mean", "deviation"),
+    [
+        ("RandomUniformLike", {"low": 1.0, "high": 3.0}, 2, 2 / 12**0.5),
+        ("RandomNormalLike", {"mean": -1.0, "scale": 2.0}, -1, 2),
+    ],
+)
+def test_random_numbers_are_of_their_distribution(device, kind, attributes, mean, deviation):
+    made = model([one(kind, "x", **attributes)], {"x": [200, 500]}, {"y": [200, 500]})
+    x = gt.zeros((200, 500), device=device)
+    first, second = made.run(x).numpy(), made.run(x).numpy()
+    assert abs(first.mean() - mean) < 0.03 and abs(first.std() - deviation) < 0.03
+    assert (first != second).mean() > 0.99
+
+
+def test_a_seed_gives_the_same_numbers_in_each_run(device):
+    nodes = [one("RandomUniform", (), seed=2.5, shape=[5], low=2.0, high=3.0)]
+    made = model(nodes, {}, {"y": [5]})
+    before = gt.device.current_device()
+    gt.set_device(device)
+    try:
+        first, second = made.run().tolist(), made.run().tolist()
+    finally:
+        gt.set_device(before)
+    assert first == second and all(2 <= value < 3 for value in first)
+
+
+def test_multinomial_draws_what_is_likely(device):
+    nodes = [one("Multinomial", "x", ("z",), sample_size=400), one("Cast", "z", to=1)]
+    made = model(nodes, {"x": [2, 3]}, {"y": [2, 400]})
+    logits = np.log(np.float32([[0.5, 0.5, 1e-30], [1e-30, 1e-30, 1]]))
+    y = made.run(gt.asarray(logits, device=device)).numpy()
+    assert (y[1] == 2).all() and 120 < (y[0] == 0).sum() < 280 and (y[0] < 2).all()
+
+
+def test_dropout_keeps_the_mean(device):
+    weights = [("ratio", np.float32(0.25)), ("training", np.bool_(True))]
+    made = model(
+        [one("Dropout", ("x", "ratio", "training"))], {"x": [9999]}, {"y": [9999]}, weights
+    )
+    y = made.run(gt.ones(999, device=device)).numpy()
+    assert set(np.unique(y)) == {0, np.float32(1 / 0.75)} and abs(y.mean() - 1) < 0.15
+
+
+def test_pooling_by_powers(device, rng):
+    x = rng.standard_normal((2, 3, 4, 5), np.float32)
+    for p in (1, 2, 3):
+        made = model([one("GlobalLpPool", "x", p=p)], {"x": x.shape}, {"y": [2, 3, 1, 1]})
+        wanted = (np.abs(x.astype(np.float64)) ** p).sum((2, 3), keepdims=True) ** (1 / p)
+        y = made.run(gt.asarray(x, device=device)).numpy()
+        np.testing.assert_allclose(y, wanted, rtol=1e-5)
+
+
+def test_another_element_type(device, rng):
+    """Weights, constants and casts follow; scales of a resize are still what they were."""
+    w = rng.standard_normal((3, 3), np.float32)
+    nodes = [
+        one("MatMul", ("x", "w"), ("a",)),
+        one("Constant", (), ("c",), value=numpy_helper.from_array(np.float32([1, 2, 3]))),
+        one("Add", ("a", "c"), ("b",)),
+        one("Cast", ("b",), ("d",), to=FLOAT),
+        one("Constant", (), ("tiny",), value=numpy_helper.from_array(np.float32(1e-12))),
+        one("Add", ("d", "tiny"), ("e",)),
+        one("Resize", ("e", "", "scales"), mode="nearest"),
+    ]
+    weights = [("w", w), ("scales", np.float32([1, 1.6]))]
+    made = model(nodes, {"x": [2, 3]}, {"y": [2, 4]}, weights, dtype="bfloat16")
+    assert made.weights["w"].dtype == gt.bfloat16 and made.specs[0].dtype == gt.bfloat16
+    x = rng.standard_normal((2, 3), np.float32)
+    y = made.run(gt.asarray(x, device=device).astype("bfloat16"))
+    assert y.dtype == gt.bfloat16 and y.shape == (2, 4)
+    plain = model(nodes, {"x": [2, 3]}, {"y": [2, 4]}, weights)
+    wanted = plain.run(gt.asarray(x, device=device)).numpy()
+    np.testing.assert_allclose(y.numpy().astype(np.float32), wanted, rtol=0.1, atol=0.1)
+    with pytest.raises(ValueError, match="dtype: got 'int8'; expected float16, bfloat16"):
+        model(nodes, {"x": [2, 3]}, {"y": [2, 4]}, weights, dtype="int8")
