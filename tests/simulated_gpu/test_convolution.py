@@ -1,6 +1,6 @@
 """Convolution and pooling launch by launch, in plain arithmetic and by windows."""
 
-from tests.support.window_checks import convolution_program, pooling_program
+from tests.support.convolution.window_checks import convolution_program, pooling_program
 
 
 def test_convolutions(rng):

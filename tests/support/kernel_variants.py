@@ -171,6 +171,24 @@ def draws():
             yield elements.draw(facts.kind, element.code, facts.bits, facts.lanes)
 
 
+def convolution_tiles():
+    for code, activation, shape, is_deep, is_split, is_vectored in itertools.product(
+        (9, 10), (0, 1, 3), range(len(convolutions.SHAPES)), BITS, BITS, BITS
+    ):
+        if shape == 0 and not is_deep:
+            continue
+        yield convolutions.tile(
+            code,
+            activation,
+            shape,
+            is_deep=is_deep,
+            is_split=is_split,
+            is_vectored=is_vectored,
+            spatial=3 if activation == 3 else 2,
+            is_wide=activation == 3,
+        )
+
+
 def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
@@ -211,6 +229,8 @@ KERNELS = {
     "attention": (attention, 2),
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
+    "convolution": (convolution_tiles, 2),
+    "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "epilogues": (epilogues, 2),

@@ -3,13 +3,17 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from gputensor._arrays cimport Operand, dtype_is_half
-from gputensor._driver.registry cimport DEVICE_HOST, device_kind
+from gputensor._arrays cimport Operand, dtype_is_half, dtype_itemsize
+from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
+from gputensor._kernels.faces cimport OP_COPY, elementwise, fill
 from gputensor._kernels.launch cimport (
     CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
     launch_kernel,
 )
 from gputensor._kernels.windows cimport POOL_WEIGHTED, WindowFold, read_axes, window_launch
+from gputensor.blas.libraries cimport (
+    Temporaries, take_memory, take_memory_if_any, temporaries_init, temporaries_release,
+)
 from gputensor.blas.plan cimport ACT_GELU_TANH, ACT_NONE, ACT_SILU
 from gputensor.blas.product cimport (
     Options, Task, options_init, task_launch, task_prepare, task_release,
@@ -21,4 +25,5 @@ from gputensor.blas.kernels import convolution_programs
 
 include "pointwise.pxi"
 include "plain.pxi"
+include "tile.pxi"
 include "convolve.pxi"

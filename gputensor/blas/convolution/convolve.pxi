@@ -25,6 +25,8 @@ cdef int convolve(int device, uint64_t stream, const Convolution* given) except 
         return by_channel(device, stream, given)
     if pointwise_fits(given):
         return pointwise(device, stream, given)
+    if tile_fits(given, device_facts(device).capability):
+        return tile_convolution(device, stream, given)
     return plain_convolution(device, stream, given)
 
 

@@ -4,7 +4,11 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.programs import FINISHES
 from gputensor.blas.kernels.programs import program_of
 
-__all__ = ["plain"]
+__all__ = ["SHAPES", "join", "plain", "tile", "tile_depth", "tile_shared_nbytes"]
+
+#: Tiles of `tile`: pixels, outputs, and how many warps share each.
+SHAPES = ((256, 128, 4, 4), (128, 128, 2, 4), (128, 64, 4, 2), (64, 64, 2, 2), (128, 32, 4, 1))
+_PTX = {"float16": "f16", "bfloat16": "bf16"}
 
 
 def _types(dtype, activation):
@@ -26,3 +30,67 @@ def plain(dtype, activation, columns, along_pixels):
     """
     defines = _types(dtype, activation) | {"TN": columns, "ALONG_PIXELS": int(along_pixels)}
     return program_of("convolution/plain.cuh", defines)
+
+
+def tile_depth(is_deep):
+    """Return the terms of a step and how many steps are on their way.
+
+    >>> tile_depth(True)
+    (64, 3)
+    """
+    return (64, 3) if is_deep else (32, 4)
+
+
+def tile_shared_nbytes(shape, is_deep):
+    """Return the shared memory of a block of `tile`.
+
+    >>> tile_shared_nbytes(1, True)
+    110592
+    """
+    (rows, columns, *_warps), (depth, stages) = SHAPES[shape], tile_depth(is_deep)
+    return max(stages * (rows + columns) * (depth + 8) * 2, rows * (columns + 8) * 2)
+
+
+def tile(dtype, activation, shape, *, is_deep, is_split, is_vectored, spatial, is_wide):
+    """Return the program of convolution on tensor cores.
+
+    Parameters
+    ----------
+    dtype : int
+        Code of a 16-bit float.
+    activation : int
+    shape : int
+        A place in `SHAPES`.
+    is_deep : bool
+        Longer steps, for devices with 160 KiB of shared memory or more.
+    is_split : bool
+        Sums are left for `join`.
+    is_vectored : bool
+        Eight outputs of a pixel are 16 bytes that one instruction may write.
+    spatial : {2, 3}
+        Axes; 2 where there is no depth.
+    is_wide : bool
+        Places in x need 64 bits.
+
+    >>> program = tile(9, 0, 0, is_deep=True, is_split=False, is_vectored=True, spatial=2,
+    ...                is_wide=False)
+    >>> ("BM", 256) in program.defines
+    True
+    """
+    kind = _PTX[DTYPES[dtype].name]
+    depth, stages = tile_depth(is_deep)
+    sizes = dict(zip(("BM", "BN", "WARPS_M", "WARPS_N"), SHAPES[shape], strict=True))
+    sizes |= {"BK": depth, "STAGES": stages, "SPLIT": int(is_split)}
+    sizes |= {"SPATIAL": spatial, "OFFSET": "int64" if is_wide else "int32"}
+    sizes |= {"VECTORED": int(is_vectored), "PACK": f'"{kind}x2"'}
+    defines = _types(dtype, activation) | sizes | {"INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
+    return program_of("convolution/tile.cuh", defines, minimum=80)
+
+
+def join(dtype, activation):
+    """Return the program that adds the parts of sums whose terms were cut among blocks.
+
+    >>> join(9, 1).path.rpartition("/")[2]
+    'join.cuh'
+    """
+    return program_of("convolution/join.cuh", _types(dtype, activation))

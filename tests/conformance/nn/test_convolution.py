@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from tests.support.window_checks import convolution_program, pooling_program
+from tests.support.convolution.window_checks import convolution_program, pooling_program
 
 
 def test_convolutions(place, seed):

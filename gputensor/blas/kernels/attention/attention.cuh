@@ -14,7 +14,7 @@
 
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
-#include "gputensor/blas/kernels/shared/mma.cuh"
+#include "gputensor/blas/kernels/shared/fragments.cuh"
 
 typedef AttentionParameters Parameters;
 typedef ELEMENT element;
@@ -26,24 +26,9 @@ const int TILE = BN * PITCH;
 
 #define DEVICE __device__ __forceinline__
 
-DEVICE void multiply(float* s, const uint32* a, uint32 b0, uint32 b1) {
-    asm volatile("mma.sync.aligned.m16n8k16.row.col." INSTRUCTION
-                 " {%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
-                 : "+f"(s[0]), "+f"(s[1]), "+f"(s[2]), "+f"(s[3])
-                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b0), "r"(b1));
-}
-DEVICE void matrices(uint32* x, uint32 at) {
-    asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
-                 : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
-}
 DEVICE void matrices_turned(uint32* x, uint32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
-}
-DEVICE uint32 pack(float low, float high) {
-    uint32 y;
-    asm volatile("cvt.rn." PACK ".f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
-    return y;
 }
 DEVICE float power_of_two(float x) {
     float y;

@@ -250,3 +250,42 @@ def pooling_program(rng, device, most=12):
         got = getattr(gt, name)(given, kernel, **how)
     want = np.moveaxis(want, 1, -1) if is_last else want
     close((name, dtype, shape, kernel, how), got, want, dtype, 4 * np.abs(exact).max())
+
+
+def tile_program(rng, device):
+    """One random convolution of 16-bit floats with some channels, for tiles on tensor cores."""
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    spatial = int(rng.choice([1, 2, 2, 3]))
+    kernel = tuple(int(n) for n in rng.integers(1, 4, spatial))
+    stride, dilation = (tuple(int(n) for n in rng.integers(1, 3, spatial)) for _ in range(2))
+    pads = [tuple(int(n) for n in rng.integers(0, 3, 2)) for _ in kernel]
+    groups = int(rng.choice([1, 1, 2]))
+    inner = int(rng.choice([8, 24, 64, 72])) if groups > 1 else int(rng.choice([3, 8, 40, 130]))
+    each = int(rng.choice([8, 24, 40, 72, 130] if groups > 1 else [5, 33, 64, 136]))
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    most = 24 if spatial == 1 else 9 if spatial == 2 else 4
+    extents = [int(rng.integers(r, r + most)) for r in reach]
+    x = rng.standard_normal((int(rng.integers(1, 4)), groups * inner, *extents))
+    x = x.astype(DTYPES[dtype])
+    weight = rng.standard_normal((groups * each, inner, *kernel)).astype(DTYPES[dtype])
+    exact = x.astype(float), weight.astype(float)
+    given = (stride, pads, dilation, groups)
+    want, magnitude = convolved(*exact, *given), convolved(*map(np.abs, exact), *given)
+    how = {"stride": stride, "padding": pads, "dilation": dilation, "groups": groups}
+    bias = rng.standard_normal(groups * each).astype(DTYPES[dtype])
+    addend = rng.standard_normal(want.shape).astype(DTYPES[dtype])
+    beside = (-1, *(1,) * spatial)
+    if rng.integers(2):
+        how["bias"], want = (
+            gt.asarray(bias, device=device),
+            want + bias.astype(float).reshape(beside),
+        )
+    if rng.integers(2):
+        how["addend"], want = laid_out(rng, addend, device), want + addend.astype(float)
+    how["activation"] = activation = str(rng.choice(["relu", "hardswish", "gelu_tanh"]))
+    tensors = [laid_out(rng, one, device) for one in (x, weight)]
+    got = getattr(gt, f"conv{spatial}d")(*tensors, **how)
+    shown = {key: value for key, value in how.items() if key not in ("bias", "addend")}
+    want = ACTIVATIONS[activation](want)
+    # Of bias, addend and activation.
+    close((dtype, x.shape, weight.shape, shown), got, want, dtype, magnitude + 8)

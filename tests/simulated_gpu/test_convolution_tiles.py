@@ -1,0 +1,46 @@
+"""Convolution on tensor cores on a simulated GPU: taps, tails, groups, copies, parts."""
+
+import pytest
+
+from gputensor._kernels.launch import nvrtc
+from gputensor.blas.kernels import convolution_programs
+from tests.support.convolution import tile_on_cpu
+from tests.support.convolution.window_checks import tile_program
+
+# With 200 multiprocessors the few tiles of a small convolution have their terms cut.
+pytestmark = pytest.mark.orders("deferred")
+
+
+@pytest.fixture(autouse=True)
+def kernels_on_the_cpu(monkeypatch):
+    """The tiles are compiled for the CPU, and the test uses them."""
+    made = []
+    source = convolution_programs.tile
+
+    def counted(*given, **named):
+        made.append((given, named))
+        return source(*given, **named)
+
+    monkeypatch.setattr(convolution_programs, "tile", counted)
+    monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
+    yield
+    print(made)
+    assert made, "no convolution went to the kernel"
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="1")
+def test_whole_tiles(rng):
+    for _ in range(6):
+        tile_program(rng, "cuda")
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="200000", FAKE_CUDA_MULTIPROCESSORS="1")
+def test_deep_tiles(rng):
+    for _ in range(6):
+        tile_program(rng, "cuda")
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="200000", FAKE_CUDA_MULTIPROCESSORS="200")
+def test_parts_of_the_terms(rng):
+    for _ in range(6):
+        tile_program(rng, "cuda")

@@ -1,0 +1,72 @@
+"""The kernel of convolution on tensor cores, compiled for the CPU and run block by block.
+
+It is made like those of skinny products (skinny_on_cpu.py): fibers for threads, and a meeting of
+the warp for each instruction of a tensor core or of many lanes' loads.
+"""
+
+import re
+import subprocess
+import tempfile
+from pathlib import Path
+
+from tests.support import kernel_compiler, skinny_on_cpu
+from tests.support.kernel_compiler import COMPILER, FAKES, HEADER
+
+_LOADS = r"""
+#define SPLITS 1
+// Lane 8 i + r gives the address of row r of matrix i; each lane gets two elements of each.
+static void cpu_matrices(unsigned* x, unsigned at) {
+    cpu_here->lanes[threadIdx.x] = at;
+    __syncwarp();
+    const int lane = threadIdx.x % 32, first = threadIdx.x - lane;
+    for (int i = 0; i < 4; ++i) {
+        const unsigned row = cpu_here->lanes[first + 8 * i + lane / 4];
+        if (row % 16) abort();
+        memcpy(&x[i], cpu_shared + row + lane % 4 * 4, 4);
+    }
+    __syncwarp();
+}
+static unsigned cpu_pack(float low, float high) {
+    return (unsigned)cpu_narrow<KIND>(high) << 16 | cpu_narrow<KIND>(low);
+}
+"""
+_OURS = (
+    ("mma.sync", "cpu_multiply<KIND>(s, a[0], a[1], a[2], a[3], b0, b1);"),
+    ("ldmatrix", "cpu_matrices(x, at);"),
+    ("cvt.rn." + '"', "%0 = cpu_pack(low, high);"),
+)
+
+
+def cpu_source(source):
+    """Return the program with its instructions replaced and its entry behind."""
+    for begin, statement in _OURS:
+        for found in reversed([*re.finditer(r'asm(?: volatile)?\("' + re.escape(begin), source)]):
+            end, operands = skinny_on_cpu.statement_end(source, found.start())
+            for number, operand in enumerate(operands):
+                statement = statement.replace(f"%{number}", f"({operand})")
+            source = source[: found.start()] + statement + source[end:]
+    kind = 1 if '"f32.bf16' in source else 0
+    # The memory of a block is cpu_shared; the name in the text is that of an address in it.
+    source = source.replace("extern __shared__ __align__(16) char memory[];",
+                            "char* const memory = cpu_shared;")  # fmt: skip
+    made = skinny_on_cpu.cpu_source(source)
+    head = f'#include "{HEADER}"\n{skinny_on_cpu._SHIM}'
+    assert made.startswith(head)
+    return f"{head}static const int KIND = {kind};\n{_LOADS}{made[len(head) :]}"
+
+
+def compile_source(source, target, options=()):
+    """Stand in for NVRTC; the image is for fake_gpu.cpp."""
+    del target, options
+    is_tile = "ldmatrix" in source and "convolution/tile.cuh" in source
+    with tempfile.TemporaryDirectory() as folder:
+        output = Path(folder) / "kernel.so"
+        subprocess.run(
+            [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", f"-I{FAKES}"]
+            + ["-x", "c++", "-", "-o", str(output)],
+            input=cpu_source(source) if is_tile else kernel_compiler.cpu_source(source),
+            text=True,
+            check=True,
+        )
+        library = output.read_bytes()
+    return len(library).to_bytes(8, "little") + library
