@@ -31,6 +31,7 @@ __all__ = [
     "entry_array",
     "mapping_of",
     "open_file",
+    "start_in",
     "write_file",
 ]
 
@@ -92,6 +93,7 @@ class FileMapping(mmap.mmap):
 
     path = ""  # as messages show it
     identity: tuple = ()  # device and number of the file
+    state: tuple = ()  # its length and when it was last changed
     entries: dict = {}
 
     def check_whole(self):
@@ -168,6 +170,7 @@ def read_header(file, name):
     mapping = FileMapping(file, facts.st_size, access=mmap.ACCESS_READ)
     mapping.path = name
     mapping.identity = facts.st_dev, facts.st_ino
+    mapping.state = facts.st_size, facts.st_mtime_ns, facts.st_ctime_ns
     if metadata.get("padding") == PADDING:
         entries = {name: e for name, e in entries.items() if not name.startswith(PADDING)}
     mapping.entries = entries
@@ -250,6 +253,12 @@ def mapping_of(array):
     while array is not None and not isinstance(array, FileMapping):
         array = array.obj if isinstance(array, memoryview) else getattr(array, "base", None)
     return array
+
+
+def start_in(mapping, array):
+    """Return where in a file the first byte of an array over its mapping lies."""
+    first = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
+    return array.__array_interface__["data"][0] - first
 
 
 def write_file(path, parts, metadata, alignment=1):

@@ -46,6 +46,7 @@ def register(subparsers):
     parser.add_argument("--device", metavar="URI", help="cuda, cuda://1, cuda://GPU-UUID or host")
     parser.add_argument("--weights", metavar="FILE", help="weights that are not in the program")
     repeats = {"action": "append", "default": [], "metavar": "VALUE"}
+    parser.add_argument("--verify", action="store_true", help="compare weights with their hashes")
     parser.add_argument("--input", **repeats, help="an argument; once for each, in order")
     parser.add_argument(
         "--output",
@@ -91,7 +92,9 @@ def opened(options):
 
     device = device_named(options.device)
     try:
-        return load_program(options.module, device=device, weights=options.weights)
+        return load_program(
+            options.module, device=device, weights=options.weights, verify=options.verify
+        )
     except (ProgramFileError, ValueError) as error:
         raise InputError(error) from None
 

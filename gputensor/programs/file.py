@@ -25,6 +25,7 @@ from gputensor._arrays.safetensors_file import (
     entry_array,
     mapping_of,
     open_file,
+    start_in,
     write_file,
 )
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
@@ -147,13 +148,10 @@ def mapped_entries(weights, path):
         if mapping is None or mapping.identity != (facts.st_dev, facts.st_ino):
             continue
         if id(mapping) not in tables:
-            start = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
-            entries = {
-                start + e.start: (n, e) for n, e in mapping.entries.items() if e.start < e.stop
-            }
+            entries = {e.start: (n, e) for n, e in mapping.entries.items() if e.start < e.stop}
             tables[id(mapping)] = entries
-        address = weight.source.__array_interface__["data"][0]
-        entry_name, entry = tables[id(mapping)].get(address, (None, None))
+        start = start_in(mapping, weight.source)
+        entry_name, entry = tables[id(mapping)].get(start, (None, None))
         if entry is not None and (entry.type, entry.shape) == stored(weight):
             found[name] = entry_name
     return found

@@ -13,7 +13,7 @@ from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
 from gputensor.programs.session import Caller, Session, device_number
 from gputensor.programs.sizes import choose, variants_of
-from gputensor.programs.weights import check_memory, load
+from gputensor.programs.weights import check_content, check_memory, load
 from gputensor.streams import Device
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, from_dlpack
@@ -26,11 +26,12 @@ WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
 
 
-def load_program(path, device=None, weights=None):
+def load_program(path, device=None, weights=None, verify=False):
     """Return the program of a `.gtp` file, on a device.
 
     Weights go to the device; a program that is open there already with weights of the same content
-    shares them.
+    shares them. The functions of the file are always compared with their hash; nothing is shared
+    whose hash was not computed here.
 
     Parameters
     ----------
@@ -39,6 +40,8 @@ def load_program(path, device=None, weights=None):
         The current device by default.
     weights : str or os.PathLike, optional
         The file of the weights that are not inside the program, when it is in another place.
+    verify : bool
+        Compare the elements of all weights with their hashes, too: about as long as a copy.
 
     Raises
     ------
@@ -47,7 +50,7 @@ def load_program(path, device=None, weights=None):
     """
     data = file.read(path, weights=weights)
     check_memory(data, Device(device_number(device)))
-    return Program(data, device)
+    return Program(data, device, verify)
 
 
 class Program(Caller):
@@ -62,6 +65,8 @@ class Program(Caller):
         What was traced, or read from a file.
     device : device, optional
         Where it runs; the current device by default.
+    verify : bool
+        Compare the elements of weights with the hashes that a file declares.
 
     Notes
     -----
@@ -72,7 +77,7 @@ class Program(Caller):
     prepare = staticmethod(host_run.prepare)
     launches = device_run.Launches
 
-    def __init__(self, data, device=None):
+    def __init__(self, data, device=None, verify=False):
         self.data = data
         self.variants = variants_of(data.functions)
         #: by name; of a function that was traced at several sizes, the first one
@@ -82,7 +87,9 @@ class Program(Caller):
         for name, function in data.functions.items():
             facts.check(function.facts, self.device_number, name)
         kept = {n: w for n, w in data.weights.items() if not n.startswith("state.")}
-        self.weights = load(kept, self.device)
+        if verify:
+            check_content({n: w for n, w in data.weights.items() if n not in kept})
+        self.weights = load(kept, self.device, verify)
         self._bindings = {}
         self._copies = dict.fromkeys(self.functions, 0)
         self._lock = threading.Lock()

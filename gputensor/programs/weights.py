@@ -1,9 +1,12 @@
 """Weights on devices: loaded once, and shared by all programs whose weights have the same content.
 
-A table of the process finds the tensor for (device, SHA-256, dtype, shape). It does not keep it
-alive: a weight is freed with the last program that holds it. What comes from a file is hashed
-before it enters the table, so that no file can put other elements under the hash of a weight of
-another program. The lock is held while weights load, and never inside a destructor.
+Tables of the process find the tensor that is there already: under the place in a file that it was
+copied from, and under its content, (device, SHA-256, dtype, shape). They do not keep it alive: a
+weight is freed with the last program that holds it. Elements of a file are hashed when another
+file, or memory, declares the same hash, or when it is asked for; nobody waits for a hash else.
+Until then a hash is a claim, and a claim gives no other program a tensor: so no file can put other
+elements under the hash of another program's weight. The lock is held while weights load, and never
+inside a destructor.
 """
 
 import hashlib
@@ -12,23 +15,27 @@ import threading
 import weakref
 from concurrent.futures import ThreadPoolExecutor
 from math import prod
+from typing import TypeAlias
 
 import numpy as np
 
 from gputensor._alloc.foreign import device_memory
 from gputensor._arrays.element_types import DTYPES
-from gputensor._arrays.safetensors_file import SafetensorsFileError, mapping_of
+from gputensor._arrays.safetensors_file import SafetensorsFileError, mapping_of, start_in
 from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
 from gputensor.programs import dims
 from gputensor.streams.queue import Device, current_stream
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, ascontiguous
 
-__all__ = ["check_memory", "host_bytes", "load", "with_hashes"]
+__all__ = ["check_content", "check_memory", "host_bytes", "load", "with_hashes"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _lock = threading.Lock()
-_shared: "weakref.WeakValueDictionary[tuple, Tensor]" = weakref.WeakValueDictionary()
+_Table: TypeAlias = "weakref.WeakValueDictionary[tuple, Tensor]"
+_checked: _Table = weakref.WeakValueDictionary()  # by content that was hashed in this process
+_claimed: _Table = weakref.WeakValueDictionary()  # by the hash that a file declares
+_copied: _Table = weakref.WeakValueDictionary()  # by the place in a file
 
 
 def host_bytes(weight):
@@ -67,7 +74,7 @@ def with_hashes(weights):
     return weights
 
 
-def load(weights, device):
+def load(weights, device, verify=False):
     """Return the weights on a device, name -> Tensor, as soon as their elements are there.
 
     A source that is a Tensor of the device is taken as it is. Others are copied, or shared with the
@@ -78,6 +85,9 @@ def load(weights, device):
     weights : dict
         Name -> Weight.
     device : str, int or Device
+    verify : bool
+        Compare all elements with the hashes that are declared, also those that no other program
+        could share.
 
     Raises
     ------
@@ -88,45 +98,100 @@ def load(weights, device):
     """
     device = Device(device)
     with _lock, hashing() as pool:
-        found, copies = {}, {}
-        for name, weight in weights.items():
-            if isinstance(weight.source, Tensor):
-                found[name] = ascontiguous(weight.source.to_device(device))
-                continue
-            key = (device.number, weight.sha256, weight.dtype, tuple(weight.shape))
-            tensor = known(key) if weight.sha256 else None
-            if tensor is None:
-                copies[name] = pool.submit(content_hash, weight)
-            found[name] = tensor
-        for name, future in copies.items():
-            # Two weights of one program may have the same content too.
-            found[name] = copy_to(device, weights[name], future)
-        if copies:
-            current_stream(device).synchronize()
+        hashes = {
+            name: pool.submit(content_hash, weight)
+            for name, weight in weights.items()
+            if not isinstance(weight.source, Tensor) and is_hashed(device, weight, verify)
+        }
+        found = {
+            name: placed(device, weight, hashes.get(name), verify)
+            for name, weight in weights.items()
+        }
+        current_stream(device).synchronize()
         return found
 
 
-def copy_to(device, weight, future):
-    """Return a new tensor for a weight, once its hash (a future) is what the weight declares."""
-    sha256 = future.result()
-    if weight.sha256 and sha256 != weight.sha256:
-        raise argument_error(
-            ProgramFileError,
-            f"weights.{weight.name}",
-            Described(f"SHA-256 {sha256}"),
-            weight.sha256,
-        )
-    key = (device.number, sha256, weight.dtype, tuple(weight.shape))
-    tensor = known(key)
+def is_hashed(device, weight, verify):
+    """Whether a weight's elements are hashed before they are looked for, or copied."""
+    if not verify and mapping_of(weight.source) is not None:
+        return False
+    return verify or not weight.sha256 or known(_checked, content_key(device, weight)) is None
+
+
+def placed(device, weight, future, verify):
+    """Return the tensor of a weight: one that is there, or a new one."""
+    if isinstance(weight.source, Tensor):
+        return ascontiguous(weight.source.to_device(device))
+    sha256 = weight.sha256 if future is None else as_declared(weight, future.result())
+    key, place = content_key(device, weight, sha256), file_key(device, weight)
+    tensor = known(_checked, key)
+    if tensor is None and not verify:
+        tensor = known(_copied, place)
     if tensor is None:
+        tensor = confirmed(key)
+    if tensor is None:
+        check_source(weight)
         tensor = asarray(weight.source, device=device)
-        _shared[key] = tensor
+        if place is not None:
+            _copied[place] = tensor
+        if sha256:
+            (_claimed if future is None else _checked)[key] = tensor
     return tensor
 
 
-def known(key):
+def as_declared(weight, sha256):
+    """Return the hash that was found; ProgramFileError if the weight declares another one."""
+    if weight.sha256 and sha256 != weight.sha256:
+        got = Described(f"SHA-256 {sha256}")
+        raise argument_error(ProgramFileError, f"weights.{weight.name}", got, weight.sha256)
+    return sha256
+
+
+def check_content(weights):
+    """Raise unless weights, name -> Weight, have the elements that their hashes declare.
+
+    Raises
+    ------
+    ProgramFileError
+    """
+    with hashing() as pool:
+        for weight, found in zip(
+            weights.values(), pool.map(content_hash, weights.values()), strict=True
+        ):
+            as_declared(weight, found)
+
+
+def content_key(device, weight, sha256=None):
+    """What stands for the elements of a weight; None without a hash."""
+    sha256 = sha256 or weight.sha256
+    return (device.number, sha256, weight.dtype, tuple(weight.shape)) if sha256 else None
+
+
+def file_key(device, weight):
+    """Where a weight lies in a file, and when that was last changed; None for memory."""
+    mapping = mapping_of(weight.source)
+    if mapping is None:
+        return None
+    start = start_in(mapping, weight.source)
+    where = (*mapping.identity, *mapping.state, start)
+    return (device.number, *where, weight.dtype, tuple(weight.shape))
+
+
+def confirmed(key):
+    """Return the tensor that is claimed to have a content, once it was hashed as it lies there."""
+    tensor = known(_claimed, key)
+    if tensor is None:
+        return None
+    del _claimed[key]
+    if hashlib.sha256(tensor.numpy().reshape(-1).view(np.uint8)).hexdigest() != key[1]:
+        return None
+    _checked[key] = tensor
+    return tensor
+
+
+def known(table, key):
     """Return the tensor of a key, or None; one of a device that was closed counts for nothing."""
-    tensor = _shared.get(key)
+    tensor = None if key is None else table.get(key)
     try:
         if tensor is not None:
             tensor.data_ptr()

@@ -25,6 +25,8 @@ from gputensor.programs.compile import data_of, sources_of
 from gputensor.programs.passes.plan import plan
 from gputensor.programs.passes.plan_check import check_plan
 from gputensor.programs.program import Program
+from gputensor.programs.sizes import at_sizes, key_of
+from gputensor.programs.tracing import is_spec
 from tests.support.programs.call_by_call import Interpreter
 from tests.support.programs.random_steps import (
     DTYPES,
@@ -130,12 +132,19 @@ class Case:
             for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
         ]
 
-    def source(self):
+    def listed(self):
+        """Sizes that the function is traced at, each by itself; None: one trace for all sizes."""
+        if not self.has_dim or self.rng.random() < 0.5:
+            return None
+        return self.rng.sample(range(4, 41), self.rng.randint(1, 3))
+
+    def source(self, listed=None):
         def model(inputs, state):
             return self.model(inputs, state)
 
         state = [gt.spec(shape, dtype) for dtype, shape in self.states]
-        return sources_of(model, (self.specs(),), None, state, {})
+        sources = sources_of(model, (self.specs(),), None, state, {})
+        return at_sizes(sources[0], {"n": listed}, is_spec) if listed else sources
 
     def eager(self, arrays, states):
         """The results as arrays; writes to arguments are refused by the trace alone."""
@@ -178,7 +187,8 @@ def run_one(seed, devices, interpret, home="host"):
     `devices` run the program, `home` the function.
     """
     case = Case(seed, home)
-    source = case.source()
+    listed = case.listed()
+    source = case.source(listed)
     device = case.rng.choice(devices)
     try:
         data = data_of(source, device)
@@ -194,7 +204,8 @@ def run_one(seed, devices, interpret, home="host"):
     interpreter = Interpreter(data, device, checked_plan) if interpret else None
     with program.session() as session:
         for turn in range(2):
-            arrays = case.inputs(case.rng.randint(4, 40), numbers)
+            size = case.rng.choice(listed or range(4, 41))
+            arrays = case.inputs(size, numbers)
             wanted = case.eager(arrays, states)
             tensors = [gt.asarray(a, device=device) for a in arrays]
             made = [tensor.numpy() for tensor in session.model(tensors)]
@@ -204,7 +215,10 @@ def run_one(seed, devices, interpret, home="host"):
             if found:
                 return f"session differs in {found}, turn {turn}"
             if interpreter is not None:
-                found = differ([t.numpy() for t in interpreter.run("model", tensors)], wanted)
+                name = key_of(
+                    "model", {"n": size} if listed and program.functions["model"].at else {}
+                )
+                found = differ([t.numpy() for t in interpreter.run(name, tensors)], wanted)
                 if found:
                     return f"interpreter differs in {found}, turn {turn}"
     return "ran"

@@ -192,7 +192,7 @@ def mutated(rng, raw, pieces):
     return kind, pieces.joined(program=json.dumps(program).encode())
 
 
-def outcome(path, place):
+def outcome(path, place, verify=True):
     """Read the file at `path`: "refused", or how far a program that was accepted came."""
     try:
         data = file.read(path)
@@ -204,7 +204,7 @@ def outcome(path, place):
     again = f"{path}.again"
     try:
         weights.check_memory(data, place)
-        program = Program(data, place)
+        program = Program(data, place, verify=verify)
     except GpuTensorError as error:
         assert "\n" not in str(error)
         return "not loaded"
@@ -278,7 +278,7 @@ class Arena:
         with open(self.path, "wb") as changed:
             changed.write(raw)
         start = time.process_time()
-        found = outcome(self.path, self.place)
+        found = outcome(self.path, self.place, verify=seed % 2 == 0)
         seconds = time.process_time() - start
         assert seconds < MOST_SECONDS, f"{seconds:.1f} s"
         return f"{kind} {found}"

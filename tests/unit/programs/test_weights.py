@@ -95,9 +95,59 @@ def test_content_that_has_another_hash_is_refused_and_not_shared(place, tmp_path
     (tmp_path / "b.gtp").write_bytes(raw)
     before = memory.memory_allocated(place)
     with pytest.raises(ProgramFileError, match="weights.w: got .*SHA-256 .*; expected [0-9a-f]"):
-        weights.load(file.read(tmp_path / "b.gtp").weights, place)
+        weights.load(file.read(tmp_path / "b.gtp").weights, place, verify=True)
     assert memory.memory_allocated(place) == before
-    assert weights.load(honest, place)["w"].numpy().tobytes() == array.tobytes()
+    wrong = weights.load(file.read(tmp_path / "b.gtp").weights, place)
+    right = weights.load(honest, place)
+    assert right["w"].numpy().tobytes() == array.tobytes() != wrong["w"].numpy().tobytes()
+    again = weights.load(mapped(tmp_path, "c.gtp", w=array), place)
+    assert again["w"] is right["w"]
+    # A hash that was found is not the claim of the file that has other elements.
+    assert weights.load(file.read(tmp_path / "b.gtp").weights, place)["w"] is again["w"]
+
+
+def test_nothing_is_hashed_that_nobody_shares(place, tmp_path, rng, monkeypatch):
+    arrays = {f"w{n}": random_array(rng, (50, n), "float32") for n in range(1, 4)}
+    source = mapped(tmp_path, "a.gtp", **arrays)
+    monkeypatch.setattr(weights, "content_hash", None)
+    monkeypatch.setattr(weights, "hashlib", None)
+    first = weights.load(source, place)
+    second = weights.load(file.read(tmp_path / "a.gtp").weights, place)
+    assert all(second[name] is first[name] for name in arrays)
+
+
+def test_a_file_that_was_written_again_is_another_one(place, tmp_path, rng):
+    arrays = [random_array(rng, (100,), "float32") for _ in range(2)]
+    found = [weights.load(mapped(tmp_path, "a.gtp", w=array), place)["w"] for array in arrays]
+    for tensor, array in zip(found, arrays, strict=True):
+        assert tensor.numpy().tobytes() == array.tobytes()
+
+
+def test_content_from_memory_is_not_a_claim(place, tmp_path, rng):
+    """What a file claims is hashed on the device before a program of this process shares it."""
+    array = random_array(rng, (40, 40), "float32")
+    file.write(weights_program(w=array), tmp_path / "a.gtp")
+    raw = bytearray((tmp_path / "a.gtp").read_bytes())
+    raw[raw.index(array.tobytes())] ^= 1
+    (tmp_path / "a.gtp").write_bytes(raw)
+    wrong = weights.load(file.read(tmp_path / "a.gtp").weights, place)["w"]
+    right = weights.load(weights_program(w=array).weights, place)["w"]
+    assert right is not wrong and right.numpy().tobytes() == array.tobytes()
+
+
+def test_first_values_of_states_are_verified_too(tmp_path, rng):
+    first = random_array(rng, (16,), "float32")
+    program = gt.compile(
+        lambda *, state: gt.copy(state["k"]), state={"k": gt.asarray(first, device="host")},
+        target="host",
+    )  # fmt: skip
+    program.save(tmp_path / "a.gtp")
+    gt.load_program(tmp_path / "a.gtp", "host", verify=True).close()
+    raw = bytearray((tmp_path / "a.gtp").read_bytes())
+    raw[raw.index(first.tobytes())] ^= 1
+    (tmp_path / "a.gtp").write_bytes(raw)
+    with pytest.raises(ProgramFileError, match="weights.state.k: got .*SHA-256"):
+        gt.load_program(tmp_path / "a.gtp", "host", verify=True)
 
 
 def test_file_that_became_shorter_is_one_line(place, tmp_path, rng):
