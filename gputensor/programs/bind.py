@@ -18,6 +18,7 @@ from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
 from gputensor.programs import dims
 from gputensor.programs.function import Number, Operand
+from gputensor.programs.passes.branches import waits_of
 from gputensor.programs.passes.plan import plan
 from gputensor.programs.passes.plan_check import check_plan
 from gputensor.programs.verify_sizes import check_sizes
@@ -87,6 +88,9 @@ class Binding:
     plan: Any
     pieces: list = field(default_factory=list)
     calls: list = field(default_factory=list)
+    #: of each call, but not of regions: its stream, and the calls of others that it waits for
+    streams: list = field(default_factory=list)
+    waits: list = field(default_factory=list)
     #: (dtype, shape) of each input and output
     inputs: list = field(default_factory=list)
     outputs: list = field(default_factory=list)
@@ -155,7 +159,10 @@ def bind(function, sizes):
         check_sizes(function, sizes)
     planned = plan(function, sizes)
     check_plan(function, sizes, planned)
-    return _Binder(function, sizes, planned).bind()
+    found = _Binder(function, sizes, planned).bind()
+    found.streams = [call.stream for call in function.calls]
+    found.waits = waits_of(function)
+    return found
 
 
 class _Binder:

@@ -9,6 +9,7 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.programs import facts, file, text, tree
 from gputensor.programs.bind import bind
+from gputensor.programs.running import branches as branch_run
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
 from gputensor.programs.session import Caller, Session, device_number
@@ -76,6 +77,8 @@ class Program(Caller):
 
     prepare = staticmethod(host_run.prepare)
     launches = device_run.Launches
+    branches = staticmethod(branch_run.launch_branches)
+    branch_count = staticmethod(branch_run.branch_count)
 
     def __init__(self, data, device=None, verify=False):
         self.data = data

@@ -151,6 +151,35 @@ def test_refused_driver_calls_while_a_graph_is_made(rng):
         assert k > 1, name
 
 
+def test_refused_driver_calls_while_branches_are_captured():
+    def model(x):
+        with gt.stream(gt.Stream()):
+            side = x * 3
+        return x * 2 + side
+
+    program = gt.compile(model, gt.spec((8,)), target="cuda")
+    x = given(np.ones(8, np.float32))
+
+    def request():
+        with program.session() as session:
+            np.testing.assert_array_equal(session(x).numpy(), 5.0)
+
+    request()
+    registry.observe(0)
+    for name in ("event_create", "event_record", "stream_create", "stream_wait_event"):
+        for k in range(1, 100):
+            registry.reset_counts(0)
+            registry.fail_call(0, k, 999, name)
+            with contextlib.suppress(GpuTensorError):
+                request()
+            registry.fail_call(0, 0)
+            count = registry.counts(0)[name]
+            request()
+            if count < k:
+                break
+        assert k < 99, name
+
+
 def test_a_program_can_be_part_of_a_capture(rng):
     program = Program(models.chain(5, 2, (8, 40)), "cuda")
     a, b = given(floats(rng, 8, 40)), given(floats(rng, 8, 40))
@@ -214,3 +243,32 @@ def test_replays_of_graphs_on_other_tensors(rng):
     graph_inputs.check_inputs("cuda", rng)
     graph_inputs.check_order("cuda", rng)
     graph_inputs.check_refusals("cuda")
+
+
+def test_streams_are_branches_of_the_graph(rng):
+    def model(x, y, *, weights):
+        side, far = gt.Stream(), gt.Stream()
+        total = x + y
+        with gt.stream(side):
+            left = total * weights["w"]
+            left = left + x
+        with gt.stream(far):
+            right = gt.maximum(total, y) * 2
+        middle = total - y
+        with gt.stream(side):
+            left = left + right
+        return left + middle, right
+
+    w = given(floats(rng, 8, 40))
+    spec = gt.spec((8, 40))
+    program = gt.compile(model, spec, spec, weights={"w": w}, target="cuda")
+    held = []
+    for _ in range(5):
+        x, y = floats(rng, 8, 40), floats(rng, 8, 40)
+        tensors = given(x), given(y)
+        found = program(*tensors)
+        held.append((tensors, found))
+        wanted = model(*tensors, weights={"w": w})
+        for one, other in zip(found, wanted, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other.numpy())
+    assert graph_of(program, "model").endswith(" with addresses, 3 branches")

@@ -47,13 +47,17 @@ class Launches:
     def run(self, binding, addresses, weights):
         """Launch the calls of a binding at the addresses of its pieces."""
         for call in binding.calls:
-            if type(call) is BoundControl:
-                _DeviceTurns(self, call, addresses, weights).run()
-            elif not call.is_empty:
-                arguments = list(call.arguments)
-                for at, piece, offset in call.patches:
-                    arguments[at] = arguments[at].at(addresses[piece] + offset)
-                self.add(call.row, tuple(arguments))
+            self.launch(call, addresses, weights)
+
+    def launch(self, call, addresses, weights):
+        """Launch one call of a binding."""
+        if type(call) is BoundControl:
+            _DeviceTurns(self, call, addresses, weights).run()
+        elif not call.is_empty:
+            arguments = list(call.arguments)
+            for at, piece, offset in call.patches:
+                arguments[at] = arguments[at].at(addresses[piece] + offset)
+            self.add(call.row, tuple(arguments))
 
 
 class _DeviceTurns(Turns):

@@ -35,6 +35,8 @@ cdef class Bound:
     cdef object binding
     cdef object prepare             # running.host.prepare
     cdef object run                 # running.device.Launches
+    cdef object branches            # running.branches.launch_branches
+    cdef int branch_count           # on how many streams a capture has the calls
     cdef bint is_by_calls
     cdef readonly size_t arena_nbytes
     cdef int input_count
@@ -52,6 +54,8 @@ cdef class Bound:
     def __init__(self, binding, dict weights, dict states, program):
         self.binding = binding
         self.prepare, self.run = program.prepare, program.launches
+        self.branches = program.branches
+        self.branch_count = program.branch_count(binding)
         self.is_by_calls = binding.is_by_calls
         self.arena_nbytes = binding.arena_nbytes
         self.input_count = len(binding.inputs)

@@ -20,7 +20,7 @@ cdef class Graph:
 
     cdef int device
     cdef CUDAGraph captured         # whose nodes the executable has
-    cdef Stream stream              # of the captures: memory of a pool is reused by stream
+    cdef list streams               # of the captures: memory of a pool is reused by stream
     cdef list former                # graphs whose launches may be under way: they hold scratch
     cdef NodePatches patches
     cdef vector[uint64_t] moving
@@ -38,7 +38,9 @@ cdef class Graph:
     cdef str description(self):
         if self.is_whole:
             return f"new addresses take another capture: {self.reason}"
-        return f"{self.patches.node_count()} nodes, {self.patches.patched_count()} with addresses"
+        cdef str text = (f"{self.patches.node_count()} nodes, {self.patches.patched_count()} with "
+                         "addresses")
+        return f"{text}, {len(self.streams)} branches" if len(self.streams) > 1 else text
 
     cdef int launch(self, Driver* driver, uint64_t stream) except -1:
         cdef status_t status = driver.graph_launch(driver.self, self.captured.executable, stream)
@@ -69,7 +71,7 @@ cdef class Graph:
         """Capture the calls at the addresses in `moving`, and update the whole executable."""
         cdef CUDAGraph other
         cdef status_t status
-        other = capture_calls(bound, self.stream, self.arena, self.moving, self.captured)
+        other = capture_calls(bound, self.streams, self.arena, self.moving, self.captured)
         status = driver.graph_update(driver.self, self.captured.executable, other.graph)
         if status == STATUS_OK:
             self.former.append(other)
@@ -101,21 +103,19 @@ cdef int mark_launch(CUDAGraph graph, int device, uint64_t stream) except -1:
     return 0
 
 
-cdef CUDAGraph capture_calls(Bound bound, Stream stream, uint64_t arena,
+cdef CUDAGraph capture_calls(Bound bound, list streams, uint64_t arena,
                              vector[uint64_t]& moving, pool):
     """A graph of the calls, in the pool of another graph if one is given."""
     cdef CUDAGraph made = CUDAGraph(True)
+    cdef Stream stream = streams[0]
     cdef int device = stream.device_number
     cdef tuple addresses = (arena, *[address for address in moving], *bound.fixed)
-    cdef uint64_t handle = stream.handle
     enter_stream(device, stream.handle, stream)
     try:
         made.is_private = True
         made.capture_begin(pool, "relaxed")
         try:
-            launches = bound.run(lambda calls: door_calls(device, handle, calls), None)
-            launches.run(bound.binding, addresses, bound.weights)
-            launches.flush()
+            bound.branches(launch_on, bound.binding, addresses, bound.weights, streams)
         except BaseException:
             made.abandon()
             raise
@@ -123,6 +123,11 @@ cdef CUDAGraph capture_calls(Bound bound, Stream stream, uint64_t arena,
     finally:
         leave()
     return made
+
+
+def launch_on(Stream stream, list calls):
+    """Launch rows with their arguments on a stream."""
+    door_calls(stream.device_number, stream.handle, calls)
 
 
 cdef int door_calls(int device, uint64_t stream, list calls) except -1:
@@ -144,7 +149,7 @@ cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& m
     cdef size_t i
     graph.device, graph.arena = device, arena
     graph.former = []
-    graph.stream = stream_for_captures(device)
+    graph.streams = [stream_for_captures(device) for _branch in range(bound.branch_count)]
     graph.moving = moving
     try:
         memory = place_spans(bound, device, spans)
@@ -155,13 +160,13 @@ cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& m
         first.push_back(spans[i].first)
         second.push_back(spans[i].second)
     if graph.is_whole:
-        graph.captured = capture_calls(bound, graph.stream, arena, moving, None)
+        graph.captured = capture_calls(bound, graph.streams, arena, moving, None)
         graph.captured.instantiate()
         graph.patches.start(moving)
     else:
-        warm = capture_calls(bound, graph.stream, arena, first, None)
-        graph.captured = capture_calls(bound, graph.stream, arena, first, warm)
-        other = capture_calls(bound, graph.stream, arena, second, warm)
+        warm = capture_calls(bound, graph.streams, arena, first, None)
+        graph.captured = capture_calls(bound, graph.streams, arena, first, warm)
+        other = capture_calls(bound, graph.streams, arena, second, warm)
         graph.captured.instantiate()
         status = graph.patches.compare(driver, graph.captured.graph, other.graph, spans)
         if status != STATUS_OK:

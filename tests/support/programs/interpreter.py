@@ -96,10 +96,11 @@ class Memory:
         return np.ndarray(shape, dtype, self.block(operand.value), offset, strides)
 
 
-def run(function, inputs, weights=None, states=None, sizes=None, place=(None, None)):
+def run(function, inputs, weights=None, states=None, sizes=None, place=(None, None), order=None):
     """Return (outputs, states afterwards) of a function, as arrays and as bytes.
 
-    `weights` and `states` hold arrays by name; `place` is a plan, and an arena or None.
+    `weights` and `states` hold arrays by name; `place` is a plan, and an arena or None; `order` is
+    that in which the calls are made, if not their own.
     """
     sizes = sizes or {}
     memory = Memory(function, sizes, *place)
@@ -110,7 +111,8 @@ def run(function, inputs, weights=None, states=None, sizes=None, place=(None, No
             memory.block(number)[:] = _bytes(states[value.name])
     for item, array in zip(function.inputs, inputs, strict=True):
         memory.view(item.operand)[...] = array
-    for index, call in enumerate(function.calls):
+    for index in range(len(function.calls)) if order is None else order:
+        call = function.calls[index]
         places = []
         if call.regions and memory.plan is not None:
             memory.poison_scratch(index, call)
