@@ -51,9 +51,9 @@ _NAMES = {
     "gputensor.tensor.interop.arrays": "array",
     "gputensor.tensor.interop.safetensors": "load_safetensors map_safetensors save_safetensors",
     "gputensor.tensor.manipulation": (
-        "arange broadcast_arrays broadcast_to empty empty_like expand_dims eye flip full full_like "
-        "linspace matrix_transpose moveaxis nonzero ones ones_like permute_dims reshape squeeze "
-        "take tril triu zeros zeros_like"
+        "arange broadcast_arrays broadcast_to checked_indices empty empty_like expand_dims eye "
+        "flip full full_like linspace matrix_transpose moveaxis nonzero ones ones_like "
+        "permute_dims reshape squeeze take tril triu zeros zeros_like"
     ),
     "gputensor.tensor.products": (
         "addmm baddbmm bmm dot grouped_matmul linear matmul mm mv quantized_linear scaled_matmul "
@@ -89,6 +89,7 @@ _LATE = {
     ),
     "gputensor.nn.positions": "embedding rotary",
     "gputensor.programs": "Dim compile cond fori_loop jit load_program scan spec while_loop",
+    "gputensor.tensor.array_file": "load save savez savez_compressed",
     "gputensor.tensor.grids": (
         "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "
         "unravel_index vander"
@@ -119,6 +120,7 @@ _LATE = {
     "gputensor.tensor.products.einsum": "einsum tensordot",
     "gputensor.tensor.products.outer": "cross inner kron matvec outer vdot vecmat",
     "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
+    "gputensor.tensor.user_kernels": "ElementwiseKernel RawKernel",
     "gputensor.tensor.series": ("convolve correlate interp nancumprod nancumsum polyval"),
     "gputensor.tensor.sets": (
         "argpartition intersect1d lexsort partition setdiff1d setxor1d union1d"

@@ -121,6 +121,10 @@ from gputensor.streams import set_stream as set_stream
 from gputensor.streams import stream as stream
 from gputensor.streams import synchronize as synchronize
 from gputensor.streams.queue import set_device as set_device
+from gputensor.tensor.array_file import load as load
+from gputensor.tensor.array_file import save as save
+from gputensor.tensor.array_file import savez as savez
+from gputensor.tensor.array_file import savez_compressed as savez_compressed
 from gputensor.tensor.core import Tensor as Tensor
 from gputensor.tensor.functions import abs as abs
 from gputensor.tensor.functions import acos as acos
@@ -230,6 +234,7 @@ from gputensor.tensor.interop.safetensors import save_safetensors as save_safete
 from gputensor.tensor.manipulation import arange as arange
 from gputensor.tensor.manipulation import broadcast_arrays as broadcast_arrays
 from gputensor.tensor.manipulation import broadcast_to as broadcast_to
+from gputensor.tensor.manipulation import checked_indices as checked_indices
 from gputensor.tensor.manipulation import empty as empty
 from gputensor.tensor.manipulation import empty_like as empty_like
 from gputensor.tensor.manipulation import expand_dims as expand_dims
@@ -403,6 +408,8 @@ from gputensor.tensor.statistics import nanstd as nanstd
 from gputensor.tensor.statistics import nansum as nansum
 from gputensor.tensor.statistics import nanvar as nanvar
 from gputensor.tensor.statistics import ptp as ptp
+from gputensor.tensor.user_kernels import ElementwiseKernel as ElementwiseKernel
+from gputensor.tensor.user_kernels import RawKernel as RawKernel
 from gputensor.tensor.writing import apply_along_axis as apply_along_axis
 from gputensor.tensor.writing import block as block
 from gputensor.tensor.writing import choose as choose

@@ -15,6 +15,7 @@ PREFIX = "GPUTENSOR_"
 VALUES = ("", "0", "1")  # of a switch; unset is as empty
 SWITCHES = frozenset(
     {
+        "GPUTENSOR_CHECK_INDICES",
         "GPUTENSOR_NO_MEMORY_CACHING",
         "GPUTENSOR_NVML_BASED_CUDA_CHECK",
         "GPUTENSOR_OBSERVE_DRIVER",

@@ -128,7 +128,7 @@ bind_operators(divmod=_divmod)
 watch()
 bind_methods(
     {"__array_ufunc__": _array_ufunc, "__array_function__": _array_function}
-    | {"__array_priority__": 100.0}
+    | {"__array_priority__": 100.0, "__dlpack_c_exchange_api__": interop.exchange_capsule()}
     | {"contiguous": interop.ascontiguous, "fill": fill, "record_stream": interop.record_stream}
     | {"reshape": reshape, "tolist": tolist}
     | {"__format__": format_number, "__round__": _round}

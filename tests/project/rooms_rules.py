@@ -37,6 +37,7 @@ ROOMS = {
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
         "statistics", "scans", "sorting", "histograms", "grids", "series", "sets", "writing",
+        "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",
     ),

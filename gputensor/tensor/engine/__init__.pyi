@@ -13,5 +13,14 @@ def queue_call(
     reads: tuple[Tensor | None, ...] = (),
     title: str | None = None,
 ) -> None: ...
+def queue_kernel(
+    program: Any,
+    extents: tuple[int, ...],
+    shared_nbytes: int,
+    parameters: bytes,
+    writes: tuple[Tensor, ...],
+    reads: tuple[Tensor, ...],
+    title: str,
+) -> None: ...
 def refuse_in_trace(tensor: Tensor, problem: str, way_out: str) -> None: ...
 def device_generation(tensor: Tensor) -> tuple[int, int]: ...

@@ -1,6 +1,7 @@
 # Memory of other libraries: DLPack, array interfaces, NumPy, nested lists.
 
 from cpython.buffer cimport PyObject_CheckBuffer
+from cpython.exc cimport PyErr_SetObject
 from cpython.number cimport PyNumber_Index
 from cpython.pycapsule cimport (
     PyCapsule_GetPointer, PyCapsule_IsValid, PyCapsule_New, PyCapsule_SetName,
@@ -30,9 +31,9 @@ from gputensor.streams.order cimport (
 )
 from gputensor.streams.queue cimport resolve_stream
 from gputensor.tensor.core cimport (
-    MAX_SIZE, Tensor, copied, copy_argument, dtype_argument, flag_argument, number_kind,
-    refuse_value_of, storage_foreign, tensor_argument, tensor_over, tensor_span, whole_number,
-    work_begin, work_end,
+    MAX_SIZE, Tensor, copied, copy_argument, dtype_argument, empty_tensor, flag_argument,
+    number_kind, refuse_value_of, shape_argument, storage_foreign, tensor_argument, tensor_over,
+    tensor_span, whole_number, work_begin, work_end,
 )
 from gputensor.tensor.transfer cimport download, moved, upload
 
@@ -42,5 +43,6 @@ from gputensor.errors import Described, DeviceError, argument_error, raise_for_s
 include "foreign.pxi"
 include "cuda_interface.pxi"
 include "dlpack.pxi"
+include "exchange.pxi"
 include "nested.pxi"
 include "conversion.pxi"

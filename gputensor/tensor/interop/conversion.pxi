@@ -265,13 +265,43 @@ def ascontiguous(x, /):
 
 
 def reduce(Tensor x):
-    """What pickle stores: the values as a NumPy array, and the name of the device."""
-    return rebuild, (download(x), device_text(x.storage.device))
+    """What pickle stores: the values as a NumPy array, the name of the device, and the shape.
+
+    Of an axis that a broadcast has repeated (stride 0), one element is stored.
+
+    >>> import pickle
+    >>> x = gt.asarray([[1], [2]], device="host")
+    >>> pickle.loads(pickle.dumps(gt.broadcast_to(x, (2, 100000)))).shape
+    (2, 100000)
+    """
+    cdef int64_t[16] shape
+    cdef int i
+    cdef bint is_repeated = False
+    for i in range(x.ndim_):
+        shape[i] = x.shape_[i]
+        if x.strides_[i] == 0 and shape[i] > 1:
+            shape[i] = 1
+            is_repeated = True
+    if not is_repeated:
+        return rebuild, (download(x), device_text(x.storage.device))
+    part = tensor_over(x.storage, x.ptr, x.dtype_code, x.ndim_, shape, x.strides_)
+    return rebuild, (download(part), device_text(x.storage.device), x.shape)
 
 
-def rebuild(array, device):
+def rebuild(array, device, shape=None):
     """Make a pickled tensor again, on its device or, where there is no such, on the host device."""
+    cdef Tensor values
+    cdef int64_t[16] extents
+    cdef int64_t[16] strides
+    cdef int i
     try:
-        return asarray(array, device=device)
+        values = asarray(array, device=device)
     except DeviceError:
-        return asarray(array, device="host")
+        values = asarray(array, device="host")
+    if shape is None or values.shape == tuple(shape):
+        return values
+    shape_argument(shape, extents)
+    for i in range(values.ndim_):
+        strides[i] = values.strides_[i] if extents[i] == values.shape_[i] else 0
+    return tensor_over(values.storage, values.ptr, values.dtype_code, values.ndim_, extents,
+                       strides)

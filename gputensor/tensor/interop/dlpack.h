@@ -1,4 +1,4 @@
-// The structures of DLPack 1.0 (and of the unversioned form before it): an exchange format between
+// The structures of DLPack 1.3 (and of the unversioned form before it): an exchange format between
 // libraries, so names and layout are fixed by its specification.
 #ifndef GPUTENSOR_TENSOR_DLPACK_H
 #define GPUTENSOR_TENSOR_DLPACK_H
@@ -43,6 +43,25 @@ struct DLManagedTensorVersioned {
     void (*deleter)(DLManagedTensorVersioned* self);
     uint64_t flags;        // 1 read-only, 2 copied for this export
     DLTensor dl_tensor;
+};
+
+// The table of functions behind __dlpack_c_exchange_api__ (DLPack 1.3). Each returns 0, or -1 with a
+// Python error set; the allocator reports through `set_error` instead.
+struct DLPackExchangeAPIHeader {
+    DLPackVersion version;
+    DLPackExchangeAPIHeader* prev_api;
+};
+
+struct DLPackExchangeAPI {
+    DLPackExchangeAPIHeader header;
+    int (*managed_tensor_allocator)(DLTensor* prototype, DLManagedTensorVersioned** out,
+                                    void* error_context,
+                                    void (*set_error)(void* context, const char* kind,
+                                                      const char* message));
+    int (*managed_tensor_from_py_object_no_sync)(void* object, DLManagedTensorVersioned** out);
+    int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned* tensor, void** out);
+    int (*dltensor_from_py_object_no_sync)(void* object, DLTensor* out);
+    int (*current_work_stream)(int device_type, int32_t device_id, void** out_stream);
 };
 
 #endif

@@ -1,6 +1,9 @@
 """Tensors in safetensors files: named tensors without pickle, mapped when read."""
 
+import contextlib
+import importlib.util
 import os
+import sys
 
 import numpy as np
 
@@ -21,7 +24,21 @@ from gputensor.tensor.transfer import numpy
 __all__ = ["load_safetensors", "map_safetensors", "save_safetensors"]
 
 
-def load_safetensors(path, *, device=None):
+#: Files from this size on show a bar in a terminal.
+LARGE_NBYTES = 256 << 20
+
+
+def progress_bar(nbytes, title, wanted):
+    """Return a bar of tqdm for a file, or None where none is wanted or tqdm is not installed."""
+    if wanted is False or importlib.util.find_spec("tqdm") is None:
+        return None
+    if wanted is None and (nbytes < LARGE_NBYTES or not sys.stderr.isatty()):
+        return None
+    tqdm = importlib.import_module("tqdm").tqdm
+    return tqdm(total=nbytes, desc=title, unit="B", unit_scale=True, unit_divisor=1024)
+
+
+def load_safetensors(path, *, device=None, progress=None):
     """Return the tensors of a safetensors file, as a dict of name to Tensor.
 
     The file is mapped, so host memory is needed for a few MiB at a time only.
@@ -31,6 +48,9 @@ def load_safetensors(path, *, device=None):
     path : str or os.PathLike
     device : str, int or Device, optional
         The current device when not given.
+    progress : bool, optional
+        Whether to show a bar of tqdm. None: when tqdm is installed, for files from 256 MiB on, in
+        a terminal.
 
     Raises
     ------
@@ -38,7 +58,15 @@ def load_safetensors(path, *, device=None):
         The file is no safetensors file, or holds an element type that has no counterpart here.
     """
     file = open_file(path)
-    return {name: asarray(entry_array(file, name), device=device) for name in file.entries}
+    arrays = {name: entry_array(file, name) for name in file.entries}
+    bar = progress_bar(len(file.mapping), os.path.basename(file.path), progress)
+    tensors = {}
+    with bar or contextlib.nullcontext():
+        for name, array in arrays.items():
+            tensors[name] = asarray(array, device=device)
+            if bar is not None:
+                bar.update(array.nbytes)
+    return tensors
 
 
 def map_safetensors(path):
@@ -95,7 +123,7 @@ def with_lists(tree):
     return parts
 
 
-def save_safetensors(tensors, path, *, metadata=None):
+def save_safetensors(tensors, path, *, metadata=None, progress=None):
     """Write named tensors to a safetensors file, whole or not at all; waits for their values.
 
     Parameters
@@ -104,6 +132,8 @@ def save_safetensors(tensors, path, *, metadata=None):
     path : str or os.PathLike
     metadata : dict of str to str, optional
         Free text that goes into the file's header.
+    progress : bool, optional
+        As for :func:`load_safetensors`.
     """
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
@@ -116,12 +146,16 @@ def save_safetensors(tensors, path, *, metadata=None):
             )
     # The widest elements first, so that each tensor is aligned to its elements.
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))
-    parts = [tensor_part(name, tensors[name]) for name in names]
-    write_file(os.fspath(path), parts, metadata or {})
+    bar = progress_bar(sum(one.nbytes for one in tensors.values()), str(path), progress)
+    parts = [tensor_part(name, tensors[name], bar) for name in names]
+    with bar or contextlib.nullcontext():
+        write_file(os.fspath(path), parts, metadata or {})
 
 
-def tensor_part(name, tensor):
+def tensor_part(name, tensor, bar):
     def chunks():
+        if bar is not None:
+            bar.update(tensor.nbytes)
         return [numpy(tensor).reshape(-1).view(np.uint8)]
 
     nbytes = tensor.size * tensor.dtype.itemsize

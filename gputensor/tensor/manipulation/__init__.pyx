@@ -16,6 +16,7 @@ from gputensor._kernels.faces cimport (
     arange as arange_kernel, check_unused as check_unused_kernel, gather as gather_kernel,
     scatter as scatter_kernel,
 )
+from gputensor._driver.registry cimport DEVICE_HOST, device_kind, stream_captures
 from gputensor.streams.order cimport current_handle, is_tracing
 from gputensor.tensor.core cimport (
     MAX_SIZE, Tensor, axes_mask, axis_argument, broadcast_operand, broadcast_shape, check_distinct,
@@ -27,8 +28,9 @@ from gputensor.tensor.core cimport (
 from gputensor.tensor.transfer cimport download, moved, upload
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor._driver.environment import switch
 from gputensor.errors import argument_error
-from gputensor.tensor.functions import where
+from gputensor.tensor.functions import max as greatest, min as least, where
 from gputensor.tensor.interop import asarray
 
 include "creation.pxi"

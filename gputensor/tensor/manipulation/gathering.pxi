@@ -68,6 +68,57 @@ cdef bint share_device(Tensor a, list indices) noexcept:
     return True
 
 
+cdef int checks_inside = 0      # checked_indices() blocks of the process, and the variable
+if switch("GPUTENSOR_CHECK_INDICES"):
+    checks_inside = 1
+
+
+class checked_indices:
+    """Have indices on CUDA devices checked before they are used: a context, or a call for good.
+
+    A kernel cannot raise, so by default an index out of range reads the nearest element and writes
+    nothing on a CUDA device. Inside this block, in any thread, each gather and each assignment by
+    integer tensors waits for the least and the greatest index and raises IndexError, as host
+    devices always do. The environment variable ``GPUTENSOR_CHECK_INDICES=1`` does the same for the
+    whole process. Work that is captured into a graph is not checked: it cannot be waited for.
+
+    >>> with checked_indices():
+    ...     gt.asarray([5, 6], device="host")[gt.asarray([1], device="host")].tolist()
+    [6]
+    """
+
+    def __enter__(self):
+        global checks_inside
+        checks_inside += 1
+        return self
+
+    def __exit__(self, *error):
+        global checks_inside
+        checks_inside -= 1
+        return False
+
+
+cdef int check_inside(Tensor a, int first_axis, list indices) except -1:
+    """IndexError for an index out of range on a CUDA device, which waits for it."""
+    cdef Tensor index
+    cdef int i
+    cdef int64_t extent
+    if device_kind(a.storage.device) == DEVICE_HOST or is_tracing() or stream_captures(
+            a.storage.device, current_handle(a.storage.device)):
+        return 0
+    for i in range(len(indices)):
+        index = <Tensor> indices[i]
+        extent = a.shape_[first_axis + i]
+        if index.size_ == 0:
+            continue
+        for bound in (least(index), greatest(index)):
+            value = int(bound)
+            if not -extent <= value < extent:
+                raise IndexError(f"index: got {value} for axis {first_axis + i}; expected one "
+                                 f"within its extent {extent}")
+    return 0
+
+
 cdef Tensor gathered(Tensor a, int first_axis, list indices):
     cdef int64_t[16] shape
     cdef int64_t[16] index_shape
@@ -76,8 +127,11 @@ cdef Tensor gathered(Tensor a, int first_axis, list indices):
     cdef int index_ndim = 0
     cdef int device = a.storage.device
     cdef int ndim = selection_shape(a, first_axis, indices, shape, index_shape, &index_ndim)
-    cdef Tensor result = empty_tensor(a.dtype_code, ndim, shape, device)
+    cdef Tensor result
     cdef uint64_t stream
+    if checks_inside:
+        check_inside(a, first_axis, indices)
+    result = empty_tensor(a.dtype_code, ndim, shape, device)
     if result.size_ == 0:
         check_unused(a, first_axis, indices, index_ndim, index_shape)
         return result
@@ -120,6 +174,8 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
         raise ValueError(f"value: got shape {values.shape}; expected one that broadcasts to the "
                          f"selection's {tuple([shape[i] for i in range(ndim)])}")
     check_distinct(target, "index assignment")
+    if checks_inside:
+        check_inside(target, first_axis, indices)
     if size == 0:
         return check_unused(target, first_axis, indices, index_ndim, index_shape)
     if values.dtype_code != target.dtype_code or overlaps(target, values):

@@ -85,7 +85,7 @@ cdef object array_entry(object entry, int device):
                      "lists or arrays of integers or bool")
 
 
-cdef Tensor checked_indices(object array, int64_t extent, int axis, int device):
+cdef Tensor indices_inside(object array, int64_t extent, int axis, int device):
     """Indices from the host, checked against the axis and sent to the device."""
     if array.size and not (-extent <= int(array.min()) and int(array.max()) < extent):
         raise IndexError(f"index: got values in [{array.min()}, {array.max()}] for axis {axis}; "
@@ -171,7 +171,7 @@ cdef list walk(Tensor a, object key, View* view):
             axis += take_mask(a, view, axis, <Tensor> entry, arrays)
         elif type(entry) is Tensor or isinstance(entry, ndarray):
             if type(entry) is not Tensor:
-                entry = checked_indices(entry, a.shape_[axis], axis, a.storage.device)
+                entry = indices_inside(entry, a.shape_[axis], axis, a.storage.device)
             join_group(view)
             arrays.append((view.ndim, entry))
             keep_axis(view, a.shape_[axis], a.strides_[axis])

@@ -1,0 +1,137 @@
+"""Tensors in NumPy's files: ``.npy`` with one array, ``.npz`` with several by name.
+
+A ``.npy`` file is mapped, and its bytes go to the device through pinned buffers, so host memory is
+needed for a few MiB at a time. Pickled objects are neither read nor written.
+"""
+
+import os
+
+import numpy as np
+
+from gputensor._arrays.dtypes import dtype_code
+from gputensor.atomic_file import write_whole
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.interop import asarray
+from gputensor.tensor.transfer import numpy
+
+__all__ = ["load", "save", "savez", "savez_compressed"]
+
+ZIP = b"PK"
+
+
+def _path(file, name):
+    if not isinstance(file, (str, bytes, os.PathLike)):
+        raise argument_error(TypeError, f"{name}: file", file, "a str or an os.PathLike")
+    return os.fsdecode(file)
+
+
+def _array(x, name):
+    """The values of a tensor, if NumPy's files have its dtype."""
+    if tensor_argument(x, name).dtype.kind == "V":
+        got = Described(f"dtype {x.dtype}")
+        rule = "a dtype of NumPy's own; save_safetensors keeps bfloat16 and float8"
+        raise argument_error(TypeError, f"{name}: x", got, rule)
+    return numpy(x)
+
+
+def save(file, x, /):
+    """Write a tensor to a ``.npy`` file, whole or not at all; waits for its values.
+
+    PyTorch's ``save`` takes its arguments in the other order.
+
+    Parameters
+    ----------
+    file : str or os.PathLike
+        ``.npy`` is appended unless the name ends with it, as in NumPy.
+    x : Tensor
+
+    >>> import os, tempfile
+    >>> import gputensor as gt
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.npy")
+    >>> save(path, gt.asarray([1, 2], device="host"))
+    >>> load(path, device="host").tolist()
+    [1, 2]
+    """
+    path = _path(file, "save")
+    array = _array(x, "save")
+    path = path if path.endswith(".npy") else path + ".npy"
+    write_whole(path, lambda out: np.lib.format.write_array(out, array, allow_pickle=False))
+
+
+def savez(file, /, *tensors, **named):
+    """Write tensors to a ``.npz`` file by name; those without one are ``arr_0``, ``arr_1`` ….
+
+    >>> import os, tempfile
+    >>> import gputensor as gt
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.npz")
+    >>> savez(path, weight=gt.ones(2, device="host"))
+    >>> load(path, device="host")["weight"].tolist()
+    [1.0, 1.0]
+    """
+    _save_several(file, tensors, named, np.savez, "savez")
+
+
+def savez_compressed(file, /, *tensors, **named):
+    """Write tensors to a compressed ``.npz`` file by name; see :func:`savez`.
+
+    >>> import os, tempfile
+    >>> import gputensor as gt
+    >>> path = os.path.join(tempfile.mkdtemp(), "x.npz")
+    >>> savez_compressed(path, gt.ones(2, device="host"))
+    >>> sorted(load(path, device="host"))
+    ['arr_0']
+    """
+    _save_several(file, tensors, named, np.savez_compressed, "savez_compressed")
+
+
+def _save_several(file, tensors, named, write, name):
+    path = _path(file, name)
+    given = {f"arr_{i}": one for i, one in enumerate(tensors)}
+    twice = given.keys() & named.keys()
+    if twice:
+        raise argument_error(ValueError, f"{name}: names", sorted(twice), "each name once")
+    arrays = {key: _array(one, name) for key, one in (given | named).items()}
+    path = path if path.endswith(".npz") else path + ".npz"
+    write_whole(path, lambda out: write(out, **arrays))
+
+
+def load(file, /, *, device=None):
+    """Return the tensor of a ``.npy`` file, or a dict of name to Tensor of a ``.npz`` file.
+
+    Parameters
+    ----------
+    file : str or os.PathLike
+    device : str, int or Device, optional
+        The current device when not given.
+
+    Raises
+    ------
+    ValueError
+        The file is none of NumPy's, or holds pickled objects.
+    TypeError
+        The file holds an element type that has no counterpart here.
+    """
+    path = _path(file, "load")
+    with open(path, "rb") as opened:
+        is_zip = opened.read(2) == ZIP
+    try:
+        if not is_zip:
+            return _tensor(np.load(path, mmap_mode="r", allow_pickle=False), device, path)
+        with np.load(path, allow_pickle=False) as arrays:
+            return {name: _tensor(arrays[name], device, path) for name in arrays.files}
+    except (ValueError, EOFError, OSError) as error:
+        if isinstance(error, ValueError) and "got " in str(error):
+            raise
+        text = " ".join(str(error).split())
+        got = Described(f"{path}: {text}")
+        raise argument_error(ValueError, "load: file", got, "a .npy or .npz file") from None
+
+
+def _tensor(array, device, path):
+    try:
+        dtype_code(array.dtype)
+    except TypeError:
+        got = Described(f"dtype {array.dtype} in {path}")
+        raise argument_error(TypeError, "load: file", got, "a dtype of this library") from None
+    return asarray(array, device=device)

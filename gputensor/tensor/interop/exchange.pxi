@@ -1,0 +1,163 @@
+"""DLPack's C exchange table (version 1.3): tensors cross between libraries without Python calls.
+
+The type attribute ``__dlpack_c_exchange_api__`` is a capsule with a table of functions. They do not
+order work between streams: a consumer asks `current_work_stream` and queues its work there, which
+is where our own work goes. So an export orders the tensor's earlier uses with that stream, and
+counts as a write on it, as a capsule does.
+"""
+
+cdef extern from "gputensor/tensor/interop/dlpack.h":
+    cdef struct DLPackExchangeAPIHeader:
+        DLPackVersion version
+        DLPackExchangeAPIHeader* prev_api
+
+    cdef struct DLPackExchangeAPI:
+        DLPackExchangeAPIHeader header
+        int (*managed_tensor_allocator)(DLTensor*, DLManagedTensorVersioned**, void*,
+                                        void (*)(void*, const char*, const char*) noexcept) noexcept
+        int (*managed_tensor_from_py_object_no_sync)(void*, DLManagedTensorVersioned**) noexcept
+        int (*managed_tensor_to_py_object_no_sync)(DLManagedTensorVersioned*, void**) noexcept
+        int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) noexcept
+        int (*current_work_stream)(int, int32_t, void**) noexcept
+
+cdef DLPackExchangeAPI exchange_table
+
+
+cdef int exported(Tensor t, DLManagedTensorVersioned** out) except -1:
+    """A managed tensor that holds a reference to `t`."""
+    cdef Export* export
+    prepare_export(t, current_handle(t.storage.device))
+    if device_kind(t.storage.device) == DEVICE_HOST:
+        order_export(t, None)       # host memory has no stream that a consumer could wait on
+    export = <Export*> malloc(sizeof(Export))
+    if export is NULL:
+        raise MemoryError("no memory for a DLPack export")
+    Py_INCREF(t)
+    export.versioned.version.major = 1
+    export.versioned.version.minor = 3
+    export.versioned.manager_ctx = <void*> t
+    export.versioned.deleter = delete_versioned
+    export.versioned.flags = FLAG_READ_ONLY if t.storage.is_readonly else 0
+    describe(t, export, &export.versioned.dl_tensor)
+    out[0] = &export.versioned
+    return 0
+
+
+# The device number of DLPack's device, or an error.
+cdef int device_of_pair(int kind, int32_t index) except? -1000:
+    if kind == DL_CPU or kind == DL_CUDA_HOST:
+        return host_home()
+    if kind == DL_CUDA:
+        return resolve_device(index)
+    raise BufferError(f"dlpack: device type: got {kind}; expected 1 (CPU), 2 (CUDA) or 3 (pinned "
+                      "host memory)")
+
+
+cdef int exchange_allocate(DLTensor* prototype, DLManagedTensorVersioned** out, void* context,
+                           void (*set_error)(void*, const char*, const char*) noexcept
+                           ) noexcept with gil:
+    """New memory of the prototype's dtype, shape and device."""
+    cdef int64_t[16] shape
+    cdef int i
+    try:
+        pair = (prototype.dtype.code, prototype.dtype.bits)
+        if pair not in DTYPE_OF_DL or prototype.dtype.lanes != 1:
+            raise BufferError(f"dlpack: dtype: got type code {pair[0]} with {pair[1]} bits; "
+                              "expected an element type of this library")
+        if not 0 <= prototype.ndim <= MAX_NDIM:
+            raise BufferError(f"dlpack: ndim: got {prototype.ndim}; expected 0 to {MAX_NDIM}")
+        for i in range(prototype.ndim):
+            shape[i] = prototype.shape[i]
+        shape_argument(tuple([shape[i] for i in range(prototype.ndim)]), shape)
+        exported(empty_tensor(DTYPE_OF_DL[pair], prototype.ndim, shape,
+                              device_of_pair(prototype.device.device_type,
+                                             prototype.device.device_id)), out)
+        return 0
+    except BaseException as error:
+        name = type(error).__name__.encode()
+        text = str(error).encode()
+        set_error(context, name, text)
+        return -1
+
+
+cdef int exchange_export(void* object_, DLManagedTensorVersioned** out) noexcept with gil:
+    try:
+        exported(<Tensor?> <object> object_, out)
+        return 0
+    except BaseException as error:
+        PyErr_SetObject(type(error), error)
+        return -1
+
+
+cdef int exchange_import(DLManagedTensorVersioned* managed, void** out) noexcept with gil:
+    """A tensor that takes the managed one over; it stays the caller's when this fails."""
+    cdef Layout layout
+    cdef Imported owner
+    cdef Tensor result
+    cdef int device
+    try:
+        if managed.version.major != 1:
+            raise BufferError(f"DLPack: got version {managed.version.major}; expected 1")
+        device = device_of_pair(managed.dl_tensor.device.device_type,
+                                managed.dl_tensor.device.device_id)
+        read_managed(&managed.dl_tensor, &layout)
+        owner = Imported.__new__(Imported)
+        result = foreign_tensor(device, &layout, owner, managed.flags & FLAG_READ_ONLY, "dlpack")
+        owner.versioned = managed
+        Py_INCREF(result)
+        out[0] = <void*> result
+        return 0
+    except BaseException as error:
+        PyErr_SetObject(type(error), error)
+        return -1
+
+
+cdef int exchange_borrow(void* object_, DLTensor* out) noexcept with gil:
+    """A description that is valid as long as the tensor: nothing is counted."""
+    cdef Tensor t
+    try:
+        t = <Tensor?> <object> object_
+        prepare_export(t, current_handle(t.storage.device))
+        if device_kind(t.storage.device) == DEVICE_HOST:
+            order_export(t, None)
+        out.data = <void*> t.ptr
+        out.device.device_type, out.device.device_id = device_pair(t)
+        out.ndim = t.ndim_
+        code, bits = DL_CODES[t.dtype_code]
+        out.dtype.code, out.dtype.bits, out.dtype.lanes = code, bits, 1
+        out.shape = t.shape_
+        out.strides = t.strides_
+        out.byte_offset = 0
+        return 0
+    except BaseException as error:
+        PyErr_SetObject(type(error), error)
+        return -1
+
+
+cdef int exchange_stream(int kind, int32_t index, void** out) noexcept with gil:
+    """The stream on which our work is queued; a host device has none."""
+    try:
+        out[0] = NULL
+        if kind == DL_CUDA:
+            out[0] = <void*> <uint64_t> current_handle(device_of_pair(kind, index))
+        return 0
+    except BaseException as error:
+        PyErr_SetObject(type(error), error)
+        return -1
+
+
+def exchange_capsule():
+    """Return the capsule with the table, which lives as long as the process.
+
+    >>> "dlpack_exchange_api" in repr(exchange_capsule())
+    True
+    """
+    exchange_table.header.version.major = 1
+    exchange_table.header.version.minor = 3
+    exchange_table.header.prev_api = NULL
+    exchange_table.managed_tensor_allocator = exchange_allocate
+    exchange_table.managed_tensor_from_py_object_no_sync = exchange_export
+    exchange_table.managed_tensor_to_py_object_no_sync = exchange_import
+    exchange_table.dltensor_from_py_object_no_sync = exchange_borrow
+    exchange_table.current_work_stream = exchange_stream
+    return PyCapsule_New(&exchange_table, "dlpack_exchange_api", NULL)

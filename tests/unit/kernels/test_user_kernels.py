@@ -1,0 +1,77 @@
+"""Kernels that programs bring along: their text compiles, and wrong arguments are named."""
+
+import pytest
+
+import gputensor as gt
+from gputensor._kernels.launch import nvrtc
+from tests.conformance.tensor.user_kernel_cases import ADD, SUM
+from tests.support.nvrtc_library import needs_nvrtc
+
+TARGET = "sm_90"
+
+
+def compiled(program):
+    return nvrtc.compile_source(program.text(), TARGET, program.options)
+
+
+@needs_nvrtc
+@pytest.mark.parametrize(("text", "name", "types"), [(ADD, "scaled_add", 6), (SUM, "block_sum", 3)])
+def test_raw_kernels_compile(text, name, types):
+    kernel = gt.RawKernel(text, name)
+    kinds = ["GputensorPointer"] * 3 + ["long long", "double", "bool"][: types - 3]
+    kinds = kinds[:2] + ["int"] if types == 3 else kinds
+    assert compiled(kernel._program(tuple(kinds)))
+    assert kernel._program(tuple(kinds)) is kernel._program(tuple(kinds))
+
+
+@needs_nvrtc
+def test_a_faulty_text_is_reported_at_its_own_line():
+    kernel = gt.RawKernel('extern "C" __global__ void f(float* x) {\n  x[0] = nothing;\n}', "f")
+    with pytest.raises(nvrtc.CompileError, match=r"f.cu\(2\)"):
+        compiled(kernel._program(("GputensorPointer",)))
+
+
+@needs_nvrtc
+@pytest.mark.parametrize("codes", [(11, 11, 11), (10, 9, 10), (4, 4, 4), (13, 13, 13), (0, 1, 12)])
+@pytest.mark.parametrize("is_flat", [True, False])
+def test_elementwise_kernels_compile(codes, is_flat):
+    kernel = gt.ElementwiseKernel("A x, B y", "C z", "z = x + y" if codes[0] else "z = x || y")
+    parameters = [*kernel._inputs, *kernel._outputs]
+    assert compiled(kernel._program(parameters, codes, is_flat))
+
+
+def test_host_devices_say_why_they_cannot(device):
+    x = gt.ones(3, device=device)
+    raw = gt.RawKernel(ADD, "scaled_add")
+    both = gt.ElementwiseKernel("T x", "T z", "z = x")
+    for call in (lambda: raw((1,), (1,), (x, x, x, 1, 1, True)), lambda: both(x)):
+        with pytest.raises(ValueError, match="got tensors on host.*; expected tensors on a CUDA"):
+            call()
+
+
+def test_wrong_arguments_are_named(device):
+    x = gt.ones(3, device=device)
+    raw = gt.RawKernel(ADD, "scaled_add")
+    both = gt.ElementwiseKernel("T x, raw T y", "T z", "z = x + y[i]", "both")
+    for call, error, message in (
+        (lambda: gt.RawKernel(3, "f"), TypeError, "RawKernel: code: got int"),
+        (lambda: gt.RawKernel("", "2f"), ValueError, "RawKernel: name: got '2f'"),
+        (lambda: gt.RawKernel("", "f", "-x"), TypeError, "RawKernel: options: got str"),
+        (lambda: gt.RawKernel("", "f", jitify=True), ValueError, "RawKernel: backend"),
+        (lambda: raw((0,), (1,), (x,)), ValueError, r"RawKernel: grid: got \(0,\)"),
+        (lambda: raw((1,), (2048,), (x,)), ValueError, r"RawKernel: block: got \(2048,\)"),
+        (lambda: raw((1.5,), (1,), (x,)), TypeError, "RawKernel: grid: got tuple"),
+        (lambda: raw((1,), (1,), (3,)), ValueError, "args: got no tensor"),
+        (lambda: raw((1,), (1,), (x, "a")), TypeError, "argument: got str"),
+        (lambda: raw((1,), (1,), (x,), shared_mem=-1), ValueError, "shared_mem: got -1"),
+        (lambda: gt.ElementwiseKernel("T", "T z", ""), ValueError, "in_params: got 'T'"),
+        (lambda: gt.ElementwiseKernel("T x", "T x", ""), ValueError, "out_params: got 'T x'"),
+        (lambda: gt.ElementwiseKernel("T x", "U z", "")(x), TypeError, "z: got no argument of"),
+        (lambda: both(x), TypeError, "ElementwiseKernel both: got 1 arguments; expected 2 inputs"),
+        (lambda: both(1, 2), TypeError, "arguments: got numbers only"),
+        (lambda: both(x, x, gt.ones(4, device=device)), ValueError, "broadcast"),
+        (lambda: both(x, x, size=3), ValueError, "size: got a size beside tensors"),
+        (lambda: gt.ElementwiseKernel("raw T x", "raw T z", "")(x, x), ValueError, "size: got raw"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
