@@ -86,7 +86,8 @@ class Trace:
                 return found
         block = uncached_block(self.tracer.number, address)
         if block is None:
-            raise TraceError(user_line(), "memory that no tensor of the trace has", "copy it first")
+            way_out = "copy it first, or pass it in state"
+            raise TraceError(user_line(), "memory that no tensor of the trace has", way_out)
         return self.add(Place(*block))
 
     def add(self, place):
