@@ -67,6 +67,7 @@ _LATE = {
         "get_device_properties is_available is_bf16_supported"
     ),
     "gputensor.importers.onnx_model": "load_onnx",
+    "gputensor.importers.torch_export": "from_exported",
     "gputensor.linalg.fits": "polyfit",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (

@@ -46,6 +46,7 @@ from gputensor.errors import ProgramError as ProgramError
 from gputensor.errors import ProgramFileError as ProgramFileError
 from gputensor.errors import TraceError as TraceError
 from gputensor.importers.onnx_model import load_onnx as load_onnx
+from gputensor.importers.torch_export import from_exported as from_exported
 from gputensor.linalg.fits import polyfit as polyfit
 from gputensor.linalg.norms import norm as norm
 from gputensor.nn import batch_norm as batch_norm

@@ -309,4 +309,4 @@ def col2im(x, image_shape, block_shape, *, dilations, pads, strides):
                              windows.stride[i]))  # fmt: skip
         y[tuple(key)] += parts[:, :, k]
     ends = [slice(a, a + n) for a, n in zip(windows.before, extents, strict=True)]
-    return y[(slice(None), slice(None), *ends)]
+    return y[tuple([slice(None)] * 2 + ends)]

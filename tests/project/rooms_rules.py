@@ -46,7 +46,7 @@ ROOMS = {
         "onnx_math", "onnx_reduction", "onnx_shape", "onnx_indexing", "onnx_neural",
         "onnx_quantized", "onnx_convolution", "onnx_recurrent", "onnx_resize", "onnx_signal",
         "onnx_random", "onnx_control", "onnx_dtype",
-        "onnx_model", "aten_operators", "torch_export", "__init__",
+        "onnx_model", "aten_operators", "aten_layers", "torch_export", "__init__",
     ),
 }  # fmt: skip
 # Imports inside functions, by file: each is a cost of the call that needs it, paid late on purpose.

@@ -1,0 +1,339 @@
+"""`from_exported`: a program of torch.export as a function of tensors, by attribute names alone.
+
+PyTorch is not imported: an ExportedProgram is read as `graph.nodes`, `graph_signature`,
+`state_dict`, `constants` and `range_constraints` say what it is, and each node calls the function
+of its target in aten_operators.py.
+"""
+
+import inspect
+import re
+import sys
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gputensor.errors import Described, ModelError, argument_error
+from gputensor.importers import aten_layers  # noqa: F401 - fills its part of the table
+from gputensor.importers.aten_operators import MAKERS, dtype_of, find
+from gputensor.importers.public_functions import gt
+
+__all__ = ["Exported", "from_exported"]
+
+MOST_OF_A_DIM = 1024
+MAX_DEPTH = 24
+_OWN_INPUTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
+# Checks and notes that have no effect on values.
+_SILENT = (
+    "_assert_scalar", "_assert_tensor_metadata", "_assert_async", "sym_constrain_range",
+    "sym_constrain_range_for_size", "_set_grad_enabled", "_enter_autocast", "_exit_autocast",
+)  # fmt: skip
+# Calls of a graph inside: what stands before it, and it, among the arguments.
+_WRAPPERS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}
+_PLAIN_MODULES = ("_operator", "operator", "math", "builtins")
+
+
+def from_exported(program, *, dims=None):
+    """Return the model of a `torch.export.ExportedProgram`.
+
+    Parameters
+    ----------
+    program : ExportedProgram
+        Of a module in evaluation mode, exported with its dynamic shapes.
+    dims : dict, optional
+        From names of free extents to an int or a `Dim`. One that is not named has the range that
+        it was exported with, and 1024 at most where that has no end.
+
+    Returns
+    -------
+    Exported
+        With `run`, `specs`, `weights` and `compile`, as a model of :func:`load_onnx`.
+
+    Raises
+    ------
+    ModelError
+        The program needs operators that the library lacks: all are named.
+    """
+    for name in ("graph", "graph_signature", "state_dict"):
+        if not hasattr(program, name):
+            raise argument_error(TypeError, "program", program, "a torch.export.ExportedProgram")
+    return Exported(program, dims or {})
+
+
+class Step(NamedTuple):
+    """A node: what it calls, with references to other nodes in its arguments."""
+
+    name: str
+    kind: str
+    call: Any
+    args: Any
+    kwargs: Any
+
+
+class Ref(NamedTuple):
+    """The value of another node."""
+
+    name: str
+
+
+def _steps(graph, owner, lacks, depth=0):
+    """The steps of a torch.fx graph; what is lacking goes to `lacks`."""
+    if depth > MAX_DEPTH:
+        got = Described("graphs inside each other")
+        raise argument_error(ModelError, "program", got, f"at most {MAX_DEPTH} levels")
+    found = []
+    for node in graph.nodes:
+        args, kwargs = _references(node.args), _references(node.kwargs)
+        call = node.target
+        if node.op == "call_function":
+            call = _callable(node, lacks)
+        elif node.op == "get_attr":
+            call = _attribute(owner, node.target)
+            if hasattr(call, "graph"):
+                call = _steps(call.graph, call, lacks, depth + 1)
+        elif node.op not in ("placeholder", "output"):
+            lacks.setdefault(node.op, []).append(node.name)
+        found.append(Step(node.name, node.op, call, args, kwargs))
+    return found
+
+
+def _references(value):
+    """Arguments with a Ref in the place of each node."""
+    if isinstance(value, (list, tuple)):
+        return [_references(one) for one in value]
+    if isinstance(value, dict):
+        return {name: _references(one) for name, one in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_references(one) for one in (value.start, value.stop, value.step)))
+    is_node = hasattr(value, "op") and hasattr(value, "target") and hasattr(value, "name")
+    return Ref(value.name) if is_node else value
+
+
+def _callable(node, lacks):
+    """The function for a node's target."""
+    target, module = node.target, getattr(node.target, "__module__", "")
+    if callable(target) and module in _PLAIN_MODULES:
+        return target
+    text = str(target)
+    name = getattr(target, "__name__", text)
+    if name in _WRAPPERS:
+        return name
+    words = text.split(".")
+    plain = words[1] if words[0] == "aten" and len(words) > 1 else name
+    if plain in _SILENT:
+        return _nothing
+    if plain in _SIZES:
+        return _SIZES[plain]
+    function = find(plain) if words[0] == "aten" else None
+    if function is None:
+        lacks.setdefault(text, []).append(node.name)
+    return function
+
+
+def _nothing(*_args, **_kwargs):
+    return None
+
+
+_SIZES = {
+    "sym_size": lambda x, dim=None: x.shape if dim is None else x.shape[dim],
+    "sym_numel": lambda x: x.size,
+    "sym_max": max,
+    "sym_min": min,
+    "sym_not": lambda x: not x,
+    "sym_ite": lambda test, a, b: a if test else b,
+}
+
+
+def _attribute(owner, path):
+    for name in path.split("."):
+        owner = getattr(owner, name)
+    return owner
+
+
+def _array(tensor):
+    """A torch tensor as a NumPy array; NumPy arrays are themselves."""
+    if isinstance(tensor, np.ndarray):
+        return tensor
+    tensor = tensor.detach().cpu().contiguous()
+    name = dtype_of(tensor.dtype)
+    if name in ("bfloat16", "float8_e4m3", "float8_e5m2"):
+        whole = "int16" if name == "bfloat16" else "uint8"
+        torch = sys.modules[type(tensor).__module__.partition(".")[0]]
+        array = tensor.view(getattr(torch, whole)).numpy()
+        return array.view(gt.empty(0, dtype=name, device="host").dtype)
+    return tensor.numpy()
+
+
+class Exported:
+    """A program of torch.export.
+
+    Attributes
+    ----------
+    run : callable
+        Takes the inputs in order or by name, and `weights` as a keyword. It returns what the
+        module returns: a tensor, or a list of them.
+    specs : tuple of Spec
+    weights : dict
+        NumPy arrays by the names of the module's parameters and buffers.
+    inputs : tuple of str
+    """
+
+    def __init__(self, program, dims):
+        self._program, self._dims, lacks = program, dims, {}
+        self._steps = _steps(program.graph, program.graph_module, lacks)
+        if lacks:
+            parts = [
+                f"{name} (nodes {', '.join(map(repr, nodes[:4]))})"
+                for name, nodes in sorted(lacks.items())
+            ]
+            got = Described("; ".join(parts))
+            raise argument_error(ModelError, "program", got, "operators that the library has")
+        self.weights, self._names, self._inputs = {}, {}, []
+        self._sort_inputs(program)
+        self.inputs = tuple(re.sub(r"\W", "_", name) for name in self._inputs)
+        self._outputs = self._user_outputs(program.graph_signature)
+        self.name = "forward"
+        self.run = self._run_function()
+
+    def _sort_inputs(self, program):
+        """Which placeholders are weights, and which are inputs."""
+        constants = getattr(program, "constants", None) or {}
+        for spec in program.graph_signature.input_specs:
+            kind, name = _kind(spec), spec.arg.name
+            if kind == "USER_INPUT":
+                if any(step.name == name and step.kind == "placeholder" for step in self._steps):
+                    self._inputs.append(name)
+                continue
+            if kind not in _OWN_INPUTS:
+                raise argument_error(ModelError, name, Described(kind), "inputs and weights")
+            held = program.state_dict if spec.target in program.state_dict else constants
+            self._names[name] = spec.target
+            self.weights[spec.target] = _array(held[spec.target])
+
+    def _user_outputs(self, signature):
+        """Which outputs of the graph the module returns; others are what it wrote to buffers."""
+        kinds = [_kind(spec) for spec in signature.output_specs]
+        found = [i for i, kind in enumerate(kinds) if kind == "USER_OUTPUT"]
+        wrong = next((kind for kind in kinds if kind != "USER_OUTPUT"), None)
+        if wrong is not None:
+            rule = "a module in evaluation mode that writes to none of its buffers"
+            raise argument_error(ModelError, "program", Described(wrong), rule)
+        return found
+
+    def _run_function(self):
+        def run(*inputs, **named):
+            given = run.__signature__.bind(*inputs, **named).arguments
+            return self._call(given)
+
+        kind, only = inspect.Parameter.POSITIONAL_OR_KEYWORD, inspect.Parameter.KEYWORD_ONLY
+        parameters = [inspect.Parameter(name, kind) for name in self.inputs]
+        parameters.append(inspect.Parameter("weights", only, default=None))
+        run.__signature__ = inspect.Signature(parameters)
+        run.__name__ = run.__qualname__ = self.name
+        return run
+
+    def _call(self, given):
+        weights = given.get("weights") or self.weights
+        tensors = [value for value in given.values() if isinstance(value, gt.Tensor)]
+        device = tensors[0].device if tensors else gt.Device()
+        values = {}
+        for name, parameter in zip(self._inputs, self.inputs, strict=True):
+            values[name] = given[parameter]
+        for name, target in self._names.items():
+            one = weights[target]
+            values[name] = one if isinstance(one, gt.Tensor) else gt.asarray(one, device=device)
+        found = _run(self._steps, values, device)
+        found = [found[i] for i in self._outputs]
+        return found[0] if len(found) == 1 else found
+
+    @property
+    def specs(self):
+        """The specs of the inputs, in order."""
+        nodes = {node.name: node for node in self._program.graph.nodes}
+        return tuple(self._spec(name, nodes[name].meta["val"]) for name in self._inputs)
+
+    def _spec(self, name, value):
+        if not hasattr(value, "shape"):
+            return value
+        ranges = getattr(self._program, "range_constraints", None) or {}
+        ranges = {str(symbol): one for symbol, one in ranges.items()}
+        extents = []
+        for extent in value.shape:
+            if type(extent) is int or str(extent).isdigit():
+                extents.append(int(str(extent)))
+                continue
+            symbol = str(extent)
+            dim = re.sub(r"\W", "_", symbol)
+            if dim not in self._dims:
+                held = ranges.get(symbol)
+                low = _bound(getattr(held, "lower", None), 1)
+                high = _bound(getattr(held, "upper", None), MOST_OF_A_DIM)
+                extents.append(gt.Dim(dim, max(low, 1), min(max(high, low), MOST_OF_A_DIM)))
+            else:
+                extents.append(self._dims[dim])
+        return gt.spec(tuple(extents), dtype_of(value.dtype))
+
+    def compile(self, *, name=None, target=None, at=None):
+        """Return the `Program` of the model: ``gt.compile`` with its specs and weights."""
+        entry = (self.run, *self.specs)
+        return gt.compile({name or self.name: entry}, weights=self.weights, target=target, at=at)
+
+
+def _kind(spec):
+    kind = spec.kind
+    return getattr(kind, "name", str(kind)).rpartition(".")[2]
+
+
+def _bound(value, default):
+    try:
+        return int(value)
+    except (TypeError, ValueError, OverflowError):
+        return default
+
+
+def _run(steps, values, device):
+    """Make the calls of steps; return the outputs as a list."""
+    for step in steps:
+        if step.kind == "placeholder":
+            continue
+        args = _filled(step.args, values)
+        if step.kind == "output":
+            return args[0] if isinstance(args[0], (list, tuple)) else [args[0]]
+        if step.kind == "get_attr":
+            is_graph = isinstance(step.call, list) and step.call and type(step.call[0]) is Step
+            values[step.name] = (
+                step.call if is_graph else gt.asarray(_array(step.call), device=device)
+            )
+            continue
+        try:
+            values[step.name] = _made(step, args, values, device)
+        except (TypeError, ValueError, IndexError, KeyError) as error:
+            raise ModelError(f"{step.name}: {error}") from error
+    return []
+
+
+def _made(step, args, values, device):
+    if step.call in _WRAPPERS:
+        count = _WRAPPERS[step.call]
+        inside, rest = args[count], args[count + 1 :]
+        names = [one.name for one in inside if one.kind == "placeholder"]
+        return _run(inside, dict(zip(names, rest, strict=True)), device)
+    kwargs = _filled(step.kwargs, values)
+    kwargs.pop("device", None)
+    if step.call in MAKERS:
+        kwargs["device"] = device
+    for noise in ("layout", "pin_memory", "memory_format", "non_blocking"):
+        kwargs.pop(noise, None)
+    return step.call(*args, **kwargs)
+
+
+def _filled(value, values):
+    """Arguments with the values of other nodes."""
+    if type(value) is Ref:
+        return values[value.name]
+    if isinstance(value, list):
+        return [_filled(one, values) for one in value]
+    if isinstance(value, dict):
+        return {name: _filled(one, values) for name, one in value.items()}
+    if isinstance(value, slice):
+        return slice(*(_filled(one, values) for one in (value.start, value.stop, value.step)))
+    return value
