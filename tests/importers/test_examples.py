@@ -1,0 +1,42 @@
+"""The examples with models run by one command on the host device; their models are described."""
+
+import os
+import re
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import onnx
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+
+pytestmark = pytest.mark.slow
+
+
+def run(name, folder, **variables):
+    """What an example prints."""
+    done = subprocess.run(
+        [sys.executable, str(ROOT / "examples" / name)], cwd=folder, capture_output=True, text=True,
+        env={**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT), **variables},
+        timeout=300,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_digits_are_read(tmp_path):
+    before = time.monotonic()
+    text = run("digits_onnx.py", tmp_path)
+    assert time.monotonic() - before < 60
+    assert float(re.search(r"([\d.]+)% of 898 digits are right", text)[1]) > 96.5
+    assert (tmp_path / "out" / "digits.gtp").stat().st_size < 200_000
+
+
+def test_models_say_where_they_come_from():
+    for path in (ROOT / "examples" / "models").glob("*.onnx"):
+        facts = {one.key: one.value for one in onnx.load(path).metadata_props}
+        assert (path.parent / facts["script"]).exists()
+        assert float(facts["score"]) > 0.9 and int(facts["seed"]) >= 0
+        assert path.stat().st_size < 200_000
