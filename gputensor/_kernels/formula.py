@@ -107,6 +107,11 @@ class Formula:
         if not self.loads:
             raise _fault("no operand", "at least one ('load', i)")
         self.has_row = ("row",) in self.level
+        # Every element by itself: no folds, no places, no results without columns.
+        places = {"fold", "row", "rows", "column", "columns"}
+        self.is_map = not places & {node[0] for node in self.nodes} and all(
+            self.by_column[tree] for tree in results
+        )
         self.folds = [node for node in self.nodes if node[0] == "fold"]
 
     def _visit(self, node):

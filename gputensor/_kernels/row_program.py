@@ -30,6 +30,8 @@ class _Text:
         loads = {node[1] for node in formula.nodes if node[0] == "load"}
         moving = {i for i in loads if variant["modes"][i] != CONSTANT}
         self.early = sorted(moving & {node[1] for node in folding if node[0] == "load"})
+        if variant["map"]:
+            self.early = sorted(moving)  # before any store, which might write what is loaded
         self.late = sorted(moving - set(self.early))
         self.functions = {}
 
@@ -224,14 +226,15 @@ def program(formula, variant):
     formula : Formula
     variant : dict
         ``dtypes`` and ``modes`` of the operands and then the results; ``vector units lanes rows
-        across cluster loop full column_axes kept_axes`` and ``is_double``, as row.cuh says.
+        across cluster loop map full column_axes kept_axes`` and ``is_double``, as row.cuh says.
 
     Examples
     --------
     >>> from gputensor._kernels.formula import formula
     >>> x = ("load", 0)
     >>> variant = dict(dtypes=(11, 11), modes=(0, 0), vector=4, units=2, lanes=32, rows=8, across=0,
-    ...                cluster=1, loop=0, full=0, column_axes=1, kept_axes=1, is_double=False)
+    ...                cluster=1, loop=0, map=0, full=0, column_axes=1, kept_axes=1,
+    ...                is_double=False)
     >>> made = program(formula([("sub", x, ("fold", "max", x))]), variant)
     >>> dict(made.defines)["FOLDS"]
     1
@@ -258,8 +261,8 @@ def program(formula, variant):
     functions = [text.functions[name] for name in sorted(text.functions)]
     functions += [_fold_text(name) for name in sorted({fold[1] for fold in formula.folds})]
     defines = [(name.upper(), int(variant[name])) for name in (
-        "vector", "units", "lanes", "rows", "across", "cluster", "loop", "full", "column_axes",
-        "kept_axes")]  # fmt: skip
+        "vector", "units", "lanes", "rows", "across", "cluster", "loop", "map", "full",
+        "column_axes", "kept_axes")]  # fmt: skip
     defines += [("ARITHMETIC", "double" if variant["is_double"] else "float")]
     defines += [("FOLDS", len(formula.folds)), ("FUNCTIONS", " ".join(functions))]
     defines += [("TYPES", " ".join(types)), ("POINTERS", " ".join(pointers))]

@@ -140,6 +140,20 @@ def attention():
         yield products.attention(name, head, warps, columns, mask, is_split)
 
 
+def maps():
+    """A chain of steps on three operands with two results."""
+    x, y = ("load", 0), ("add", ("mul", ("load", 0), ("load", 1)), ("load", 2))
+    formula = rows_formula([("tanh", y), ("where", ("gt", x, ("number", 0)), x, y)])
+    for code, is_unit, kept, units in itertools.product((9, 10, 11, 12), BITS, (0, 2), (1, 4)):
+        mode = row_program.UNIT if is_unit else row_program.STRIDED
+        yield row_program.program(formula, {
+            "dtypes": (code,) * 5, "modes": (mode, row_program.CONSTANT, mode, mode, mode),
+            "vector": 2 if is_unit else 1, "units": units, "lanes": 64, "rows": 4, "across": 0,
+            "cluster": 1, "loop": 0, "map": 1, "full": int(units == 1), "column_axes": 1,
+            "kept_axes": kept, "is_double": code == 12,
+        })  # fmt: skip
+
+
 def windows():
     """Largest elements of any real dtype; means and weighted sums of floats, wide and narrow."""
     forms = ((True, 0, 4, (3, 2, 1)), (True, 0, 1, (1, 1, 1)), (False, 1, 4, (2, 1, 2)),
@@ -212,7 +226,7 @@ def rows():
         yield row_program.program(formula, {
             "dtypes": (code,) * count, "modes": modes, "vector": 4 if is_unit else 1, "units": 4,
             "lanes": lanes, "rows": 1 if cluster > 1 else 4, "across": across, "cluster": cluster,
-            "loop": loop, "full": int(is_full and not loop), "column_axes": columns,
+            "loop": loop, "map": 0, "full": int(is_full and not loop), "column_axes": columns,
             "kept_axes": kept, "is_double": code == 12,
         })  # fmt: skip
 
@@ -227,6 +241,7 @@ KERNELS = {
     "draws": (draws, 6),
     "rows": (rows, 4),
     "attention": (attention, 2),
+    "maps": (maps, 2),
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
     "convolution": (convolution_tiles, 2),

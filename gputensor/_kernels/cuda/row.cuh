@@ -4,17 +4,19 @@
 // UNITS * LANES units apart from those of its neighbours. In the layout of ROWS the lanes are
 // neighbours along the columns; with ACROSS set the threads of a warp have neighbouring rows, whose
 // elements are neighbours in memory. CLUSTER blocks share a row that one block cannot hold; LOOP
-// reads a row again for each of its phases instead.
+// reads a row again for each of its phases instead. MAP: there are no folds, so a row is cut in
+// `period` parts, each for the lanes of one row here.
 //
 // A fold goes in fixed steps, so its bits depend on neither timing nor other rows: a thread's
 // elements in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives
 // every lane the same bits since every fold is commutative.
 //
-// Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, FULL
-// (the lanes have as many columns as there are), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of all values; FOLDS, how many there are; and what
-// row_program.py writes: FUNCTIONS of the steps, TYPES, POINTERS and DECLARE of the operands, LOAD of
-// one unit, BODY (the phases that fold), the steps of the results and how they are stored. Operands
-// that only the last phase needs are loaded there.
+// Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, MAP;
+// FULL (the lanes have as many columns as there are), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of
+// all values; FOLDS, how many there are; and what row_program.py writes: FUNCTIONS of the steps,
+// TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, BODY (the phases that fold), the
+// steps of the results and how they are stored. Operands that only the last phase needs are loaded
+// there.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
@@ -102,12 +104,12 @@ template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane
 #define FOLDED(F, number, x) \
     F::finish(folded<F>(x, shared + number * SLOT, lane, row_of_block), (double)p.columns)
 
-#if LOOP
+#if LOOP || MAP
 typedef int64 Column;
 #else
 typedef uint32 Column;
 #endif
-#define COLUMN(k) (((Column)(k) * (CLUSTER * LANES) + place) * VECTOR)
+#define COLUMN(k) (begin + ((Column)(k) * (CLUSTER * LANES) + place) * VECTOR)
 #define IS_INSIDE(column) (FULL || column < limit)
 #if LOOP
 // A phase reads the row again, UNITS units of a thread at a time.
@@ -173,7 +175,15 @@ extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS) kernel(con
     cluster_sync();                     // no block writes to another before that has begun
 #else
     const uint32 place = lane;
-    const int64 row = (int64)blockIdx.x * ROWS + row_of_block;
+    int64 row = (int64)blockIdx.x * ROWS + row_of_block;
+#endif
+#if MAP
+    if (row >= p.rows * p.period) return;
+    const int64 whole = row / p.period;
+    const Column begin = (row - whole * p.period) * (UNITS * LANES * VECTOR);
+    row = whole;
+#else
+    const Column begin = 0;
 #endif
     // All threads take part in the folds; those beyond the last row do that row once more.
     const Column limit = (Column)p.columns;

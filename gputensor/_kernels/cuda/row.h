@@ -19,7 +19,7 @@ struct RowAxis {
 struct RowParameters {
     GPUTENSOR_POINTER(char) operands[ROW_OPERANDS];     // those that are read, then the results
     int64 rows, columns;
-    int64 period;                       // rows of the axis before the columns
+    int64 period;                       // rows of the axis before the columns; of a map: parts of a row
     RowAxis axes[ROW_AXES];             // of the columns, then of the rows; innermost first
 };
 static_assert(sizeof(RowParameters) == 8 * ROW_OPERANDS + 24 + ROW_AXES * 8 * (1 + ROW_OPERANDS),

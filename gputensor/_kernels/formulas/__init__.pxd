@@ -11,6 +11,7 @@ cdef class RowFormula:
     cdef readonly int loads
     cdef readonly int results
     cdef int folds
+    cdef bint is_map                # no folds, and no element knows its place
     cdef bint has_row               # rows are in the order of their axes
     cdef tuple row_results          # which results have no columns
     cdef KernelTable tables         # by dtypes: the KernelTable of the variants

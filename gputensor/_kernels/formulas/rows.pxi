@@ -15,6 +15,7 @@ cdef enum:
     BLOCK_THREADS = 256
     SHARED_NBYTES = 48 << 10    # of a block, without asking for more
     MOST_CLUSTER = 8
+    MAP_UNITS = 4               # loads of a thread in flight, of each operand without folds
     HELD = 32                   # elements of a row in the registers of a thread
     # Threads of all rows that keep a GPU of 132 multiprocessors busy.
     BUSY = 132 * 1024
@@ -45,6 +46,7 @@ cdef struct RowVariant:
     int across
     int cluster
     int loop
+    int is_map
     int full
     int column_axes
     int kept_axes
@@ -64,6 +66,7 @@ cdef class RowFormula:
         self.results = len(self.row_results)
         self.folds = len(self.formula.folds)
         self.has_row = self.formula.has_row
+        self.is_map = self.formula.is_map
 
 
 cdef inline int64_t magnitude(int64_t x) noexcept nogil:
@@ -196,12 +199,41 @@ cdef void choose_across(RowVariant* variant, const RowParameters* parameters,
         variant.loop, variant.units = 1, 4
 
 
+# Without folds all axes are alike: the innermost of the result has the columns, cut in parts that
+# leave every thread a few loads in flight.
+cdef void choose_map(RowFormula formula, const Operand* operands, RowVariant* variant,
+                     RowParameters* parameters) noexcept nogil:
+    cdef int64_t pieces, lanes, units = MAP_UNITS
+    cdef int k, axes = merge_axes(variant.count, operands, 0, operands[0].ndim, formula.loads,
+                                  parameters.axes)
+    variant.column_axes, variant.kept_axes, variant.cluster = 1, max(0, axes - 1), 1
+    parameters.columns = product(parameters.axes, min(axes, 1))
+    parameters.rows = product(parameters.axes + 1, variant.kept_axes)
+    if axes == 0:
+        parameters.axes[0].size = 1
+        for k in range(variant.count):
+            parameters.axes[0].strides[k] = 1
+    choose_modes(variant, formula.loads, parameters)
+    pieces = above(parameters.columns, variant.vector)
+    lanes = min(power_above(pieces), BLOCK_THREADS)
+    while units > 1 and (above(pieces, lanes) < units or (
+            parameters.rows * above(pieces, lanes * units) * lanes < BUSY)):
+        units //= 2
+    variant.lanes, variant.units, variant.is_map = <int>lanes, <int>units, 1
+    variant.rows = <int>(BLOCK_THREADS // lanes)
+    parameters.period = above(pieces, lanes * units)
+    variant.full = parameters.columns == parameters.period * units * lanes * variant.vector
+
+
 # The axes of the operands, and the variant that suits them.
 cdef void choose_variant(RowFormula formula, const Operand* operands, int row_ndim,
                          bint can_cluster, RowVariant* variant,
                          RowParameters* parameters) noexcept nogil:
     cdef int k, count = variant.count, kept_ndim = operands[0].ndim - row_ndim
     cdef int by = 0
+    if formula.is_map:
+        choose_map(formula, operands, variant, parameters)
+        return
     variant.column_axes = merge_axes(count, operands, kept_ndim, operands[0].ndim, by,
                                      parameters.axes)
     parameters.columns = product(parameters.axes, variant.column_axes)
@@ -245,7 +277,8 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
         variant.is_double |= operands[k].dtype == DT_FLOAT64
     choose_variant(formula, operands, row_ndim, known_facts(device).can_cluster, &variant,
                    &parameters)
-    blocks = above(parameters.rows, variant.rows) * variant.cluster
+    blocks = parameters.rows * (parameters.period if variant.is_map else 1)
+    blocks = above(blocks, variant.rows) * variant.cluster
     if blocks > 0x7fffffff:
         raise_for_rows(parameters.rows)
     launch_init(&launch, device, stream, <uint32_t>blocks,
@@ -286,7 +319,7 @@ cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except 
     key = (key << 6 | variant.units) << 2 | log_of(variant.vector)
     key = (key << 4 | log_of(variant.lanes)) << 4 | log_of(variant.rows)
     key = (key << 2 | log_of(variant.cluster)) << 1 | variant.across
-    key = (key << 1 | variant.loop) << 1 | variant.full
+    key = ((key << 1 | variant.loop) << 1 | variant.is_map) << 1 | variant.full
     key = (key << 5 | variant.column_axes) << 5 | variant.kept_axes
     table = formula.tables.find(dtypes)
     if table == NULL:
@@ -314,7 +347,7 @@ cdef dict described(const RowVariant* variant):
         "modes": tuple([variant.modes[k] for k in range(variant.count)]),
         "vector": variant.vector, "units": variant.units, "lanes": variant.lanes,
         "rows": variant.rows, "across": variant.across, "cluster": variant.cluster,
-        "loop": variant.loop, "full": variant.full, "column_axes": variant.column_axes,
+        "loop": variant.loop, "map": variant.is_map, "full": variant.full, "column_axes": variant.column_axes,
         "kept_axes": variant.kept_axes, "is_double": bool(variant.is_double),
     }
 
