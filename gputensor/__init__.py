@@ -89,7 +89,7 @@ _LATE = {
         "global_max_pool max_pool1d max_pool2d max_pool3d"
     ),
     "gputensor.nn.positions": "embedding rotary",
-    "gputensor.programs": "Dim compile cond fori_loop jit load_program scan spec while_loop",
+    "gputensor.programs": "Dim compile cond fori_loop fuse jit load_program scan spec while_loop",
     "gputensor.tensor.array_file": "load save savez savez_compressed",
     "gputensor.tensor.grids": (
         "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "

@@ -106,6 +106,7 @@ from gputensor.programs import Dim as Dim
 from gputensor.programs import compile as compile
 from gputensor.programs import cond as cond
 from gputensor.programs import fori_loop as fori_loop
+from gputensor.programs import fuse as fuse
 from gputensor.programs import jit as jit
 from gputensor.programs import load_program as load_program
 from gputensor.programs import scan as scan

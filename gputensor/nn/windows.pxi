@@ -31,6 +31,33 @@ def queue_call(str name, tuple attributes, Tensor out, tuple reads):
     return out
 
 
+def queue_views(str name, tuple attributes, list writes, list reads):
+    """Queue a call on views of tensors of one device, ordered like any operation.
+
+    A view is (tensor, shape, strides in elements, offset in bytes).
+    """
+    cdef int device = (<Tensor?>writes[0][0]).storage.device
+    cdef uint64_t stream = current_handle(device)
+    cdef Tensor one
+    cdef list operands = []
+    for tensor, shape, strides, offset in writes + reads:
+        one = tensor
+        operands.append(CallOperand(one.ptr + <uint64_t>offset, DTYPES[one.dtype_code].name, shape,
+                                    strides))
+    door = bound_row(name).door
+    work_begin()
+    try:
+        for view in reads:
+            one = view[0]
+            one.prepare_read(stream)
+        for view in writes:
+            one = view[0]
+            one.prepare_write(stream)
+        door(device, stream, (*attributes, *operands))
+    finally:
+        work_end(device)
+
+
 def on_device_of(str name, tuple tensors):
     """The tensors, all on one device, or ValueError; None stays."""
     cdef Tensor first = tensors[0], one

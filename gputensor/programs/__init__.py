@@ -6,6 +6,7 @@ The public names are those of ``gputensor`` itself; DESIGN.md has the words and 
 from gputensor.programs.compile import compile, trace
 from gputensor.programs.control import cond, fori_loop, scan, while_loop
 from gputensor.programs.dims import Dim
+from gputensor.programs.fuse import fuse
 from gputensor.programs.jit import jit
 from gputensor.programs.program import load_program
 from gputensor.programs.tracing import spec
@@ -15,6 +16,7 @@ __all__ = [
     "compile",
     "cond",
     "fori_loop",
+    "fuse",
     "jit",
     "load_program",
     "scan",

@@ -1,0 +1,346 @@
+"""`fuse`: a function's element-wise steps and reductions as one kernel, or the line that is not.
+
+The function is traced; its calls become the trees of one formula (`_kernels/formula.py`) over the
+axes of its largest tensor. Reductions are along the same axes, the columns of the formula.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.formula import FOLDS, MAX_LOADS, OPERATIONS, formula
+from gputensor.errors import Described, TraceError, argument_error
+from gputensor.nn import queue_views
+from gputensor.programs import tree
+from gputensor.programs.dims import row_major
+from gputensor.programs.function import Number
+from gputensor.programs.trace_device import active
+from gputensor.programs.tracing import Source, Spec, leaves_of, trace_function
+from gputensor.streams.queue import device_number
+from gputensor.tensor.core import Tensor, device_number_of
+from gputensor.tensor.interop import asarray
+from gputensor.tensor.manipulation import empty
+
+__all__ = ["Fused", "fuse"]
+
+_KINDS = {row.name: row.kind for row in DTYPES}
+
+
+def _is_tensor(part):
+    return type(part) is Tensor
+
+
+def fuse(fn):
+    """Return `fn` as one kernel: its element-wise steps, reductions and row functions.
+
+    The kernel is made at the first call with each signature. Values between the steps stay
+    unrounded: in float32, or float64 where a tensor is float64. Reductions are along the same axes
+    of the largest shape; all else broadcasts to that shape. Called while another function is
+    traced, `fn` becomes a part of that.
+
+    Parameters
+    ----------
+    fn : callable
+        Of tensors on one device, in trees, and Python values.
+
+    Raises
+    ------
+    TraceError
+        A line of `fn` does what one kernel cannot, at its first call.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> @gt.fuse
+    ... def centred(x):
+    ...     return x - gt.mean(x, axis=-1, keepdims=True)
+    >>> centred(gt.asarray([[1.0, 3.0]], device="host")).numpy()
+    array([[-1.,  1.]], dtype=float32)
+    """
+    if not callable(fn):
+        raise argument_error(TypeError, "fn", fn, "a function")
+    return Fused(fn)
+
+
+class Load(NamedTuple):
+    """What the kernel reads: an input or constant, with strides along the formula's axes."""
+
+    source: object  # the number of a leaf, or a tensor from outside
+    strides: tuple
+    offset: int
+
+
+class Result(NamedTuple):
+    shape: tuple  # of the tensor
+    dtype: str
+    view: tuple  # (shape, strides) along the formula's axes
+
+
+class Kernel(NamedTuple):
+    """One signature's formula, and what goes to it."""
+
+    trees: tuple
+    row_ndim: int
+    shape: tuple  # of the formula: rows, then columns
+    loads: tuple
+    results: tuple
+    structure: object
+
+
+class Fused:
+    """What :func:`fuse` returns."""
+
+    def __init__(self, fn):
+        functools.update_wrapper(self, fn)
+        self.fn = fn
+        self.signature = inspect.signature(fn)
+        self.kernels = {}  # signature of the arguments -> Kernel
+
+    def __call__(self, *arguments, **named):
+        if active() is not None:
+            return self.fn(*arguments, **named)
+        bound = self.signature.bind(*arguments, **named)
+        leaves, structure = tree.flatten(bound.arguments, _is_tensor)
+        leaves = [leaf for _path, leaf in leaves]
+        devices = {device_number_of(leaf) for leaf in leaves}
+        if len(devices) > 1:
+            got = Described("tensors on several devices")
+            raise argument_error(ValueError, self.fn.__name__, got, "tensors on one device")
+        device = devices.pop() if devices else device_number(None)
+        key = structure, device, tuple([(leaf.dtype.num, leaf.shape) for leaf in leaves])
+        kernel = self.kernels.get(key)
+        if kernel is None:
+            kernel = self.kernels[key] = self._made(structure, leaves, device)
+        return self._run(kernel, leaves, device)
+
+    def _made(self, structure, leaves, device):
+        specs = [Spec(leaf.shape, leaf.dtype) for leaf in leaves]
+        name = getattr(self.fn, "__name__", "main")
+        name = name if name.isidentifier() else "main"
+        none = (*leaves_of("weights", {}), *leaves_of("state", {}))
+        source = Source(name, self.fn, tree.unflatten(structure, specs), *none)
+        function, weights = trace_function(source, device)
+        return _Fusing(name, function, weights).kernel()
+
+    def _run(self, kernel, leaves, device):
+        reads = []
+        for load in kernel.loads:
+            given = leaves[load.source] if isinstance(load.source, int) else load.source
+            if not hasattr(given, "data_ptr"):
+                given = asarray(given, device=device)
+            view = (kernel.shape, load.strides, load.offset)
+            reads.append((given.contiguous(), *view))
+        made = [empty(one.shape, dtype=one.dtype, device=device) for one in kernel.results]
+        if math.prod(kernel.shape):
+            views = [(out, *one.view, 0) for out, one in zip(made, kernel.results, strict=True)]
+            queue_views("formula", (kernel.trees, kernel.row_ndim), views, reads)
+        return tree.unflatten(kernel.structure, made)
+
+
+class _Fusing:
+    """From the calls of a traced function to one formula."""
+
+    def __init__(self, name, function, weights):
+        self.name, self.function, self.weights = name, function, weights
+        self.trees = {}  # number of a temporary -> its tree
+        self.axes = {}  # number of a temporary -> the axis of the formula for each of its axes
+        self.loads = []
+        self.line = ""
+        shapes = [one.shape for call in function.calls for one in (*call.writes, *call.reads)
+                  if one is not None and not isinstance(one, Number)]  # fmt: skip
+        shapes += [one.operand.shape for one in function.inputs]
+        self.whole = max(shapes, key=lambda shape: (math.prod(shape), len(shape)), default=())
+        self.columns = self._columns()
+        rows = [axis for axis in range(len(self.whole)) if axis not in self.columns]
+        self.order = (*rows, *self.columns)
+
+    def _refuse(self, what, rule):
+        raise TraceError(self.line, f"{self.name}: got {what}", f"one kernel takes {rule}")
+
+    def _columns(self):
+        """The axes that reductions are along; the last one when there are none."""
+        found = None
+        for call in self.function.calls:
+            self.line = call.line
+            shape = call.reads[0].shape if call.name in ("reduce", "formula") else None
+            if shape is None:
+                continue
+            if shape != self.whole:
+                self._refuse(f"a reduction of shape {shape}", f"one of {self.whole}")
+            count = len(shape)
+            given = call.attributes.get("axes")
+            axes = tuple(range(count - call.attributes["row_ndim"], count) if given is None
+                         else given)  # fmt: skip
+            if found not in (None, axes):
+                self._refuse(f"a reduction along axes {axes}", f"axes {found}, as before")
+            found = axes
+        last = len(self.whole) - 1
+        return found if found is not None else (last,) if last >= 0 else ()
+
+    def kernel(self):
+        """Return the Kernel, or raise for the call that does not fit."""
+        for call in self.function.calls:
+            self.line = call.line
+            if any(one is not None for one in call.into):
+                self._refuse("a write to a part of a tensor", "whole results")
+            make = {"elementwise": self._elementwise, "reduce": self._reduce,
+                    "formula": self._formula}.get(call.name)  # fmt: skip
+            if make is None:
+                self._refuse(f"the call {call.name}", "element-wise steps and reductions")
+            make(call)
+        self.line = ""
+        trees, results = zip(*map(self._result, self.function.outputs), strict=True)
+        made = formula(trees)
+        if made.loads != len(self.loads):
+            self._refuse("inputs that nothing reads", "results of all of them")
+        shape = tuple(self.whole[axis] for axis in self.order)
+        return Kernel(trees, len(self.columns), shape, tuple(self.loads), results,
+                      self.function.result)  # fmt: skip
+
+    # ---- operands
+
+    def _places(self, call, shape):
+        """The axis of the formula for each axis of a call: of what it reads, or from the right."""
+        places = [None] * len(shape)
+        for one in call.reads:
+            if one is None or isinstance(one, Number) or one.value not in self.trees:
+                continue
+            for axis, place in self._walked(one):
+                if places[axis] not in (None, place):
+                    self._refuse("tensors turned against each other", "axes in one order")
+                places[axis] = place
+        shift = len(self.whole) - len(shape)
+        for axis, extent in enumerate(shape):
+            if places[axis] is None and extent > 1:
+                places[axis] = axis + shift
+            if extent > 1 and (places[axis] < 0 or self.whole[places[axis]] != extent):
+                self._refuse(f"the shape {shape}", f"one that broadcasts to {self.whole}")
+        known = [place for place in places if place is not None]
+        if sorted(set(known)) != known:
+            self._refuse("tensors turned against each other", "axes in one order")
+        return places
+
+    def _walked(self, one):
+        """(axis of a view, axis of the formula) of a temporary's axes."""
+        axes, shape = self.axes[one.value]
+        dense = {stride: axis for axis, (stride, extent) in
+                 enumerate(zip(row_major(shape), shape, strict=True)) if extent > 1}  # fmt: skip
+        if one.offset:
+            self._refuse("a part of a tensor", "whole tensors")
+        for axis, (extent, stride) in enumerate(zip(one.shape, one.strides, strict=True)):
+            if extent > 1 and stride:
+                if stride not in dense or shape[dense[stride]] != extent:
+                    self._refuse("a view that moves elements", "broadcasting and axes of extent 1")
+                yield axis, axes[dense[stride]]
+
+    def _tree(self, one, places):
+        """The tree of what a call reads."""
+        if isinstance(one, Number):
+            value = one.value
+            if isinstance(value, complex):
+                self._refuse("a complex number", "real ones")
+            value = float(value) if not isinstance(value, bool) else int(value)
+            return ("number", value if math.isfinite(value) else str(value))
+        if one.value in self.trees:
+            return self.trees[one.value]
+        strides = [0] * len(self.whole)
+        for axis, (extent, stride) in enumerate(zip(one.shape, one.strides, strict=True)):
+            if extent > 1:
+                strides[places[axis]] = stride
+        if _KINDS[one.dtype] == "complex":
+            self._refuse(f"the dtype {one.dtype}", "a real one")
+        value = self.function.values[one.value]
+        numbers = [i for i, given in enumerate(self.function.inputs)
+                   if given.operand.value == one.value]  # fmt: skip
+        if value.kind not in ("input", "weight", "constant"):
+            self._refuse("a tensor that nothing wrote", "results of steps")
+        source = numbers[0] if numbers else self.weights[value.name].source
+        load = Load(source, tuple(strides[axis] for axis in self.order), one.offset)
+        for number, known in enumerate(self.loads):
+            if known.source is load.source and known[1:] == load[1:]:
+                return ("load", number)
+        if len(self.loads) == MAX_LOADS:
+            self._refuse("one more tensor", f"at most {MAX_LOADS} of them")
+        self.loads.append(load)
+        return ("load", len(self.loads) - 1)
+
+    # ---- calls
+
+    def _keep(self, out, made, places):
+        self.trees[out.value], self.axes[out.value] = made, (tuple(places), out.shape)
+
+    def _elementwise(self, call):
+        op, compute = call.attributes["op"], call.attributes["compute"]
+        (out,) = call.writes
+        places = self._places(call, out.shape)
+        parts = [self._tree(one, places) for one in call.reads]
+        if op == "copy":
+            return self._keep(out, self._cast(parts[0], call.reads[0].dtype, out.dtype), places)
+        if _KINDS[compute] not in ("float", "bool") or op not in OPERATIONS:
+            self._refuse(f"{op} of {compute}", "steps on floating-point numbers and truth values")
+        return self._keep(out, (op, *parts), places)
+
+    def _cast(self, part, source, target):
+        kinds = _KINDS[source], _KINDS[target]
+        if target == "bool":
+            return part if source == "bool" else ("ne", part, ("number", 0))
+        if kinds[1] in ("float", "small"):
+            is_narrower = np.dtype(_numpy(target)).itemsize < np.dtype(_numpy(source)).itemsize
+            is_halved = kinds[0] != "float" and target not in ("float32", "float64")
+            return ("round", target, part) if is_narrower or is_halved else part
+        return self._refuse(f"a cast from {source} to {target}", "floating-point dtypes")
+
+    def _reduce(self, call):
+        op, compute = call.attributes["op"], call.attributes["compute"]
+        (one,), (out,) = call.reads, call.writes
+        if op not in FOLDS or _KINDS[compute] != "float":
+            self._refuse(f"{op} of {compute}", f"{', '.join(FOLDS)} of floating-point numbers")
+        places = self._places(call, one.shape)
+        kept = [place for place in range(len(self.whole)) if place not in self.columns]
+        self._keep(out, ("fold", op, self._tree(one, places)), kept)
+
+    def _formula(self, call):
+        places = self._places(call, call.reads[0].shape)
+        parts = [self._tree(one, places) for one in call.reads]
+        for given, out in zip(call.attributes["trees"], call.writes, strict=True):
+            self._keep(out, _replaced(given, parts), range(len(self.whole)))
+
+    def _result(self, output):
+        """The tree of an output, and how its tensor lies along the formula's axes."""
+        one = output.operand
+        if one.value not in self.trees:
+            self._refuse("an argument as it is", "results of steps")
+        made, (axes, shape) = self.trees[one.value], self.axes[one.value]
+        is_row = not formula((made,)).by_column[made] if _loads(made) else True
+        size = math.prod(self.whole[axis] for axis in self.order[: -len(self.columns) or None])
+        if math.prod(shape) != (size if is_row else math.prod(self.whole)):
+            self._refuse(f"a result of shape {shape}", f"one of {self.whole}, or without columns")
+        strides = dict.fromkeys(range(len(self.whole)), 0)
+        for axis, (extent, stride) in enumerate(zip(shape, row_major(shape), strict=True)):
+            if extent > 1:
+                strides[axes[axis]] = stride
+        view = [1 if is_row and axis in self.columns else self.whole[axis] for axis in self.order]
+        view = (tuple(view), tuple(strides[axis] for axis in self.order))
+        return made, Result(one.shape, one.dtype, view)
+
+
+def _numpy(name):
+    return next(row.numpy for row in DTYPES if row.name == name)
+
+
+def _loads(node):
+    """Whether a tree reads an operand."""
+    return node[0] == "load" or any(_loads(part) for part in node[1:] if isinstance(part, tuple))
+
+
+def _replaced(node, parts):
+    """A formula's tree with the trees of its operands in their places."""
+    if node[0] == "load":
+        return parts[node[1]]
+    return tuple(_replaced(one, parts) if isinstance(one, (tuple, list)) else one for one in node)

@@ -1,0 +1,133 @@
+"""`gt.fuse`: functions as one kernel on every device, against float64; and what it refuses."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._kernels import launch
+from tests.support.row_checks import DTYPES, close, on_device, strided
+
+
+def chain(x, y):
+    a = x * 2.5 + y
+    b = gt.tanh(a) - 0.5
+    c = gt.where(b > 0, b, 0.25 * b)
+    return gt.sqrt(gt.abs(c) + 1.0), c.astype(gt.float32)
+
+
+def norm(x, weight):
+    away = x - gt.mean(x, axis=-1, keepdims=True)
+    spread = gt.mean(away * away, axis=-1)
+    return away / gt.sqrt(spread + 1e-3)[:, None] * weight, spread
+
+
+def by_columns(x):
+    return x / gt.sum(gt.exp(x), axis=(0, 2), keepdims=True)
+
+
+def scaled_softmax(x, mask):
+    return gt.softmax(x * 0.5 + mask) * 3.0
+
+
+def exact_norm(x, weight):
+    away = x - x.mean(-1, keepdims=True)
+    spread = (away * away).mean(-1)
+    return away / np.sqrt(spread + 1e-3)[:, None] * weight, spread
+
+
+def exact_softmax(x, mask):
+    powers = np.exp(x * 0.5 + mask)
+    return 3 * powers / powers.sum(-1, keepdims=True)
+
+
+def exact_chain(x, y):
+    b = np.tanh(x * 2.5 + y) - 0.5
+    c = np.where(b > 0, b, 0.25 * b)
+    return np.sqrt(np.abs(c) + 1), c
+
+
+CASES = {
+    "chain": (chain, exact_chain, ((4, 33), (33,))),
+    "long chain": (chain, exact_chain, ((70000,), (1,))),
+    "norm": (norm, exact_norm, ((5, 40), (40,))),
+    "columns": (by_columns, lambda x: x / np.exp(x).sum((0, 2), keepdims=True), ((3, 4, 5),)),
+    "softmax": (scaled_softmax, exact_softmax, ((6, 30), (6, 1))),
+}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float64"])
+@pytest.mark.parametrize("name", CASES)
+def test_values(where, name, dtype, rng):
+    function, exact, shapes = CASES[name]
+    arrays = [strided(rng, shape, DTYPES[dtype]) for shape in shapes]
+    fused = gt.fuse(function)
+    want = exact(*(one.astype(float) for one in arrays))
+    want = want if isinstance(want, tuple) else (want,)
+    for _ in range(2):
+        found = fused(*(on_device(one, where) for one in arrays))
+        found = found if isinstance(found, tuple) else (found,)
+        for got, wanted in zip(found, want, strict=True):
+            kind = next(name for name, dtype in DTYPES.items() if dtype == got.dtype)
+            close(name, got, wanted, kind, 256 * (1 + np.abs(wanted)))
+
+
+def test_result_is_one_call():
+    seen = []
+
+    class Recorder:
+        def call(self, row, stream, arguments):
+            seen.append(row.name)
+
+    fused = gt.fuse(norm)
+    x, weight = gt.ones((5, 40), device="host"), gt.ones(40, device="host")
+    fused(x, weight)
+    launch.set_recorder(-1, Recorder())
+    try:
+        fused(x, weight)
+    finally:
+        launch.set_recorder(-1, None)
+    assert seen == ["formula"]
+
+
+def test_tensors_from_outside(where):
+    scale = gt.asarray([2.0, 3.0], device=where)
+    fused = gt.fuse(lambda x: x * scale + 1)
+    x = gt.ones((2, 2), device=where)
+    assert fused(x).tolist() == [[3, 4], [3, 4]]
+    scale[...] = 0
+    assert fused(x).tolist() == [[1, 1], [1, 1]]
+
+
+def test_part_of_a_program(where):
+    program = gt.compile(gt.fuse(norm), gt.spec((3, 8)), gt.spec((8,)), target=where)
+    x, weight = gt.ones((3, 8), device=where), gt.ones(8, device=where)
+    assert np.array_equal(program(x, weight)[0].numpy(), norm(x, weight)[0].numpy())
+
+
+@pytest.mark.parametrize(
+    ("function", "text"),
+    [
+        (lambda x: x @ x, "got the call product"),
+        (lambda x: gt.sum(x + gt.sum(x, axis=0), axis=1), "got a reduction along axes"),
+        (lambda x: gt.exp(x) + gt.exp(x).T, "got tensors turned against each other"),
+        (lambda x: x[1:] * 2 + gt.exp(x)[1:], r"got the shape \(3, 4\)"),
+        (lambda x: gt.argmax(x, axis=1), "got argmax of float32"),
+        (lambda x: x.astype(gt.int32) + 1, "got a cast from float32 to int32"),
+        (lambda x: gt.cumsum(x, axis=0), "in a program"),
+    ],
+)
+def test_what_is_not_one_kernel(function, text):
+    with pytest.raises(gt.TraceError, match=text) as error:
+        gt.fuse(function)(gt.ones((4, 4), device="host"))
+    assert "\n" not in str(error.value)
+
+
+def test_turned_input(where, rng):
+    x = rng.standard_normal((5, 5)).astype(np.float32)
+    got = gt.fuse(lambda x: x + 2 * x.T)(gt.asarray(x, device=where)).numpy()
+    assert np.abs(got - (x + 2 * x.T)).max() < 1e-6
+
+
+def test_refusal_names_the_line():
+    with pytest.raises(gt.TraceError, match=r"test_fuse\.py:\d+: main: got the call product"):
+        gt.fuse(lambda x: x @ x + 1)(gt.ones((4, 4), device="host"))
