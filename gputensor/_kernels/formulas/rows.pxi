@@ -347,7 +347,8 @@ cdef dict described(const RowVariant* variant):
         "modes": tuple([variant.modes[k] for k in range(variant.count)]),
         "vector": variant.vector, "units": variant.units, "lanes": variant.lanes,
         "rows": variant.rows, "across": variant.across, "cluster": variant.cluster,
-        "loop": variant.loop, "map": variant.is_map, "full": variant.full, "column_axes": variant.column_axes,
+        "loop": variant.loop, "map": variant.is_map, "full": variant.full,
+        "column_axes": variant.column_axes,
         "kept_axes": variant.kept_axes, "is_double": bool(variant.is_double),
     }
 
