@@ -41,6 +41,13 @@ cdef struct Operand:
     double imag
     int64_t integer             # ... and exactly, for integer dtypes
 
+cdef inline bint has_no_elements(const Operand* operand) noexcept nogil:
+    cdef int axis
+    for axis in range(operand.ndim):
+        if operand.shape[axis] == 0:
+            return True
+    return False
+
 
 # ---- dtypes
 

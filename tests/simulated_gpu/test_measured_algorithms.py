@@ -90,7 +90,6 @@ def use(folder, text):
 
 def use_file(path):
     measured_algorithms.FILE = path
-    measured_algorithms._rows.cache_clear()
     blas.forget_plans()
 
 

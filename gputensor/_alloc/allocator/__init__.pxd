@@ -77,4 +77,4 @@ cdef status_t allocator_synchronize(int device) noexcept nogil
 cdef status_t allocator_settle(int device) noexcept nogil
 # Turns a failed malloc into the exception for it (OutOfMemoryError with reason and amounts).
 cdef int raise_for_malloc(int device, size_t nbytes, uint64_t stream,
-                          status_t status) except -1
+                          status_t status) except -1 with gil

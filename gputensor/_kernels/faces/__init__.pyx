@@ -9,8 +9,8 @@ from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
     DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_INT64, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8,
     KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
-    layout_axes, layout_cut, layout_is_small, layout_merge, layout_size, scalar_is_zero,
-    scalar_pack,
+    has_no_elements, layout_axes, layout_cut, layout_is_small, layout_merge, layout_size,
+    scalar_is_zero, scalar_pack,
 )
 from gputensor._driver.registry cimport (
     DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, device_kind, driver_get,

@@ -124,7 +124,7 @@ cdef Block* fold(int device, uint64_t stream, const Selection* selection, bint i
         stride *= folded.shape[axis]
     block = allocator_malloc(device, <size_t>(stride * 8), stream, &status)
     if block == NULL:
-        raise_no_memory(device, <size_t>(stride * 8), stream, status)
+        raise_for_malloc(device, <size_t>(stride * 8), stream, status)
     folded.ptr = block.ptr
     try:
         for i in range(selection.count):

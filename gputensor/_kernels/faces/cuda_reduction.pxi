@@ -153,7 +153,7 @@ cdef int launch_in_parts(int device, uint64_t stream, Variant* variant, Division
     cdef size_t nbytes = <size_t>(layout.kept * division.parts * size)
     cdef Block* block = allocator_malloc(device, nbytes, stream, &status)
     if block == NULL:
-        raise_no_memory(device, nbytes, stream, status)
+        raise_for_malloc(device, nbytes, stream, status)
     try:
         parameters.partial = block.ptr
         cuda_reduction_launch(device, stream, variant, division, parameters)

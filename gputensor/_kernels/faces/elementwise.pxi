@@ -60,14 +60,6 @@ cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype
     return host_call(device, stream, ELEMENTWISE_CALL, tuple(arguments))
 
 
-cdef bint has_no_elements(const Operand* operand) noexcept nogil:
-    cdef int axis
-    for axis in range(operand.ndim):
-        if operand.shape[axis] == 0:
-            return True
-    return False
-
-
 cdef bint is_contiguous(const Layout* layout, int k) noexcept nogil:
     return layout.ndim == 0 or (layout.ndim == 1 and layout.strides[k][0] == 1)
 

@@ -22,9 +22,3 @@ executors[DEVICE_CUDA] = Executors(
 executors[DEVICE_HOST] = Executors(
     elementwise=host_elementwise, reduce=host_reduce, gather=host_gather, scatter=host_scatter,
     check_unused=host_check_unused, arange=host_arange)
-
-
-cdef int raise_no_memory(int device, size_t nbytes, uint64_t stream,
-                         status_t status) except -1 with gil:
-    raise_for_malloc(device, nbytes, stream, status)
-    return 0

@@ -36,7 +36,7 @@ cdef int work_queue(Work* work, Outcome* outcome) except -1 nogil
 # The same in a context that is current, with the workspace of `work`; a cuBLAS status.
 cdef int work_launch(Work* work) except -1 nogil
 # Raises for an outcome that is not STAGE_DONE.
-cdef int raise_for_outcome(const Work* work, const Outcome* outcome) except -1
+cdef int raise_for_outcome(const Work* work, const Outcome* outcome) except -1 with gil
 
 cdef inline bint is_integer(int dtype) noexcept nogil:
     return dtype_kind(dtype) == KIND_INT or dtype_kind(dtype) == KIND_UINT
@@ -85,15 +85,28 @@ cdef size_t scratch_nbytes(const Plan* plan, const Product* product) noexcept no
 
 # ---- planning
 
-# What a plan is asked for: fill the first four, and plan_known fills the rest.
+cdef enum:
+    # The product as it is, by a library: nothing is compiled, and tuning is not asked. Such plans
+    # are kept apart from others by this bit of the preference in their keys.
+    PLAN_PLAIN = 8
+
+# What a plan is asked for: wanted_init fills the first four, and plan_known the rest.
 cdef struct Wanted:
-    const Product* product
+    Product* product
     int preference              # a Library
-    int key_bits                # keep plans apart from those of other callers
+    int limits                  # PLAN_PLAIN or 0
     const Choice* choice        # as tuning found it; NULL: by models and heuristics
     PlanKey key
     uint64_t hash
 
+cdef void wanted_init(Wanted* wanted, Product* product, int preference,
+                      int limits) noexcept nogil
+# The plan of a product: that in the table; else by what tuning knows, by models and heuristics, and
+# then in the table. NULL, and an outcome, where no library plans it. `stream` is where the product
+# will run. Takes the GIL to load libraries, to compile a kernel, and where tuning is to measure or
+# note the product. A compute type that the library lacks becomes float32's.
+cdef Plan* plan_of(Wanted* wanted, uint64_t stream, Outcome* outcome) except? NULL nogil
+cdef int raise_for_plan(const Product* product, const Outcome* outcome) except -1 with gil
 # The plan in the table, or NULL. The device's libraries are loaded where there is one.
 cdef Plan* plan_known(Wanted* wanted) noexcept nogil
 # Builds the plan of a product that is in no table: the libraries' way, not put into the table.
@@ -102,22 +115,16 @@ cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
 # The same by one of our kernels; NULL where it is not expected to be the quickest way, and where
 # nothing compiles it.
 cdef Plan* own_plan(int number, const Wanted* wanted) except? NULL nogil
-# Puts a plan into the table; one that finds no place is transient.
-cdef Plan* plan_publish(Plan* plan) noexcept nogil
-# Plans by what tuning knows of the product, else by models and heuristics, and publishes the plan.
-# `stream` is where the product will run. Needs the GIL.
-cdef Plan* plan_now(Wanted* wanted, uint64_t stream) except NULL
 cdef void plan_destroy(Plan* plan) noexcept nogil
 # To call when a call is done with its plan: destroys one that found no place in the table.
 cdef void plan_drop(Plan* plan) noexcept nogil
 # A product in words, for messages.
 cdef str product_facts(const Product* product)
 
-# Loads both libraries and settles the device's workspace size, once. Needs the GIL.
+# Loads both libraries and settles the device's workspace size, once. The second takes the GIL.
 cdef int libraries_load(int device) except -1
+cdef int load_for_planning(int device) except -1 with gil
 cdef bint libraries_are_loaded(int device) noexcept nogil
-# Whether the library knows float32 emulated by bfloat16, once it is loaded.
-cdef bint library_emulates() noexcept nogil
 
 
 # ---- pointers

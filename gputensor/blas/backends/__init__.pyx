@@ -16,10 +16,13 @@ from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.launch cimport (
     Kernel, KernelTable, Launch, kernel_load, kernel_of, launch_init, launch_kernel,
 )
-from gputensor.blas.kernels cimport PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_choose
+from gputensor.blas.kernels cimport (
+    PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_choose, padding_is_auto,
+)
 from gputensor.blas.libraries cimport (
-    BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK, COMPUTE_32F, COMPUTE_32F_FAST_16BF,
-    COMPUTE_32F_FAST_TF32, LIBRARY_AUTO, LIBRARY_CUBLAS, OP_N, OP_T, load_libraries,
+    BLAS_ALLOC_FAILED, BLAS_NOT_SUPPORTED, BLAS_OK, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9,
+    COMPUTE_32F_FAST_16BF, COMPUTE_32F_FAST_TF32, LIBRARY_AUTO, LIBRARY_CUBLAS, OP_N, OP_T,
+    load_libraries, preference_is_unread,
     workspace_configure, workspace_nbytes, workspace_return, workspace_take,
 )
 from gputensor.blas.libraries.gemm cimport (
@@ -27,17 +30,17 @@ from gputensor.blas.libraries.gemm cimport (
     lt_plan_build, lt_plan_destroy, lt_run, lt_version,
 )
 from gputensor.blas.plan cimport (
-    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY, CONFIG_COUNT,
-    MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_POINTERS, alignment_of, plan_find,
-    plan_hash, plan_insert, plan_key, product_alignments, product_signature,
+    ACT_GELU_TANH, ACT_NONE, ACT_RELU, BACKEND_CUBLAS, BACKEND_LT, CHOICE_ANY,
+    MAX_OUTER, PRODUCT_AS_IT_IS, PRODUCT_FACTORS, PRODUCT_POINTERS, alignment_of, choice_read,
+    known_is_filled, known_measured, known_near, known_tuned, plan_find, plan_hash, plan_insert,
+    plan_key, product_alignments, product_signature, tuning_asks,
 )
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.blas.kernels import padding, programs
+from gputensor.blas.kernels import programs
 from gputensor.blas.libraries import preferred_blas_library
 from gputensor.blas.libraries.status import raise_for_blas
-from gputensor.blas.tuning import tunable
-from gputensor.blas.tuning.measured_algorithms import find_algorithm
+from gputensor.blas.tuning import measured_algorithms, tunable
 from gputensor.errors import DeviceError, raise_for_status
 
 include "work.pxi"

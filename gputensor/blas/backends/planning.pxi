@@ -1,4 +1,4 @@
-"""Planning on a miss of the plan table: a loop over the rows of backends.
+"""Planning: the plan in the table, else a loop over the rows of backends, without Python.
 
 The result of tuning decides, if there is one for the product; else what is known of the device for
 the product (measured_algorithms.py); else the result of tuning of a near product. Otherwise the
@@ -19,7 +19,7 @@ cdef str product_facts(const Product* product):
 # ---- the table of plans
 
 cdef Plan* plan_known(Wanted* wanted) noexcept nogil:
-    plan_key(wanted.product, wanted.preference | wanted.key_bits, &wanted.key)
+    plan_key(wanted.product, wanted.preference | wanted.limits, &wanted.key)
     wanted.hash = plan_hash(&wanted.key)
     return plan_find(&wanted.key, wanted.hash)
 
@@ -139,59 +139,108 @@ cdef Plan* first_own_plan(Role role, const Wanted* wanted) except? NULL nogil:
 
 # ---- with what tuning knows
 
-cdef int read_choice(object found, Choice* choice) except -1:
-    """`found` is (pad, backend, configuration or None), as tunable.find gives it."""
-    cdef int index
-    choice.pad, choice.backend, config = found
-    choice.has_config = config is not None
-    if config is not None:
-        for index in range(CONFIG_COUNT):
-            choice.config[index] = config[index]
+cdef int fill_known(int device) except -1 with gil:
+    tunable.fill(device)
+    measured_algorithms.fill(device)
     return 0
 
 
-cdef Plan* plan_now(Wanted* wanted, uint64_t stream) except NULL:
-    cdef const Product* product = wanted.product
-    cdef Choice choice
-    cdef Outcome outcome
-    cdef Plan* plan = NULL
-    cdef bint is_batch, is_auto
-    libraries_load(product.device)
+cdef bint ask_tuning(const Product* product, uint64_t stream, Choice* choice) except -1 with gil:
+    found = tunable.find(product_signature(product), product.device,
+                         stream_captures(product.device, stream) != 0)
+    if found is None:
+        return False
+    choice_read(found, choice)
+    return True
+
+
+cdef bint find_tuned(const Product* product, uint64_t stream, bint is_measured,
+                     Choice* choice) except -1 nogil:
+    """The result of tuning; that of a near product where nothing is measured."""
     # A pointer-array call is cuBLAS's, and there is one algorithm of it.
-    is_batch = product.flags & PRODUCT_POINTERS != 0
-    preferred_blas_library()        # raises where the environment asks for none that there is
+    if product.flags & (PRODUCT_POINTERS | PRODUCT_AS_IT_IS):
+        return False
+    if known_tuned(product, choice) or (tuning_asks() and ask_tuning(product, stream, choice)):
+        return True
+    return not is_measured and known_near(product, choice)
+
+
+cdef Plan* plan_by_knowledge(Wanted* wanted, uint64_t stream,
+                             Outcome* outcome) except? NULL nogil:
+    cdef const Product* product = wanted.product
+    cdef Choice known, found
+    cdef Plan* plan = NULL
     # Who asks for a library or for padding gets a library.
-    is_auto = wanted.preference == LIBRARY_AUTO and padding() == "auto" and not is_batch
-    signature = product_signature(product)
-    known = None
-    wanted.choice = NULL
-    if is_auto:
-        known = find_algorithm(signature, product.device, dtype_itemsize(product.type_a))
-    if tunable.is_active and not is_batch and not product.flags & PRODUCT_AS_IT_IS:
-        found = tunable.find(signature, product.device,
-                             stream_captures(product.device, stream) != 0)
-        if found is None and known is None:
-            found = tunable.find_near(signature, product.device)
-        if found is not None:
-            read_choice(found, &choice)
-            wanted.choice = &choice
+    cdef bint is_auto = (wanted.preference == LIBRARY_AUTO and padding_is_auto()
+                         and not product.flags & PRODUCT_POINTERS)
+    cdef bint is_measured
+    if not known_is_filled(product.device):
+        fill_known(product.device)
+    is_measured = is_auto and known_measured(product, &known)
+    if find_tuned(product, stream, is_measured, &found):
+        wanted.choice = &found
     if is_auto and wanted.choice is not NULL:
-        plan = own_plan(choice.backend, wanted)
+        plan = own_plan(found.backend, wanted)
     elif is_auto:
         plan = first_own_plan(ROLE_OWN_FIRST, wanted)
-        if plan is NULL and known is not None:
-            read_choice((PAD_NONE, BACKEND_LT, known), &choice)
-            wanted.choice = &choice
+        if plan is NULL and is_measured:
+            wanted.choice = &known
         elif plan is NULL:
             plan = first_own_plan(ROLE_OWN, wanted)
-    if wanted.choice is not NULL and is_own(choice.backend):
+    if wanted.choice is not NULL and is_own(wanted.choice.backend):
         # Its kernel cannot be had here; the libraries' way is as good as any.
         wanted.choice = NULL
     if plan is NULL:
-        plan = plan_build(wanted, &outcome)
+        plan = plan_build(wanted, outcome)
     wanted.choice = NULL
-    if plan is NULL and outcome.stage == STAGE_CONTEXT:
-        raise_for_status(outcome.status, "context_enter")
-    if plan is NULL:
-        raise_for_blas(outcome.status, "planning a product", product_facts(product))
+    return plan
+
+
+# ---- the one way to a plan
+
+cdef void wanted_init(Wanted* wanted, Product* product, int preference,
+                      int limits) noexcept nogil:
+    wanted.product, wanted.preference, wanted.limits = product, preference, limits
+    wanted.choice = NULL
+
+
+cdef int load_for_planning(int device) except -1 with gil:
+    return libraries_load(device)
+
+
+cdef int read_preference() except -1 with gil:
+    preferred_blas_library()        # raises where the environment asks for none that there is
+    return 0
+
+
+cdef Plan* plan_of(Wanted* wanted, uint64_t stream, Outcome* outcome) except? NULL nogil:
+    cdef Product* product = wanted.product
+    cdef Choice plain
+    cdef Plan* plan
+    if product.compute == COMPUTE_32F_EMULATED_16BFX9:
+        if not libraries_are_loaded(product.device):
+            load_for_planning(product.device)
+        if not library_emulates():
+            product.compute = COMPUTE_32F
+    plan = plan_known(wanted)
+    if plan is not NULL:
+        return plan
+    if not libraries_are_loaded(product.device):
+        load_for_planning(product.device)
+    if wanted.limits & PLAN_PLAIN:
+        plain.pad, plain.backend, plain.has_config = PAD_NONE, CHOICE_ANY, 0
+        wanted.choice = &plain
+        plan = plan_build(wanted, outcome)
+        wanted.choice = NULL
+    else:
+        if preference_is_unread():
+            read_preference()
+        plan = plan_by_knowledge(wanted, stream, outcome)
     return plan_publish(plan)
+
+
+cdef int raise_for_plan(const Product* product, const Outcome* outcome) except -1 with gil:
+    if outcome.stage == STAGE_CONTEXT:
+        raise_for_status(outcome.status, "context_enter")
+    raise_for_blas(outcome.status, "planning a product", product_facts(product))
+    return 0

@@ -119,7 +119,7 @@ cdef int work_queue(Work* work, Outcome* outcome) except -1 nogil:
     return 0
 
 
-cdef int raise_for_outcome(const Work* work, const Outcome* outcome) except -1:
+cdef int raise_for_outcome(const Work* work, const Outcome* outcome) except -1 with gil:
     cdef int device = work.products.device
     if outcome.stage == STAGE_WORKSPACE:
         raise_for_malloc(device, work.plan.workspace_nbytes, work.stream,

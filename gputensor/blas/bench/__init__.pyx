@@ -16,7 +16,7 @@ from gputensor._driver.table cimport EVENT_TIMING, STATUS_OK, Driver, status_t
 from gputensor._kernels.launch cimport Kernel, Launch, launch_init, launch_kernel
 from gputensor.blas.backends cimport (
     STAGE_CONTEXT, Outcome, Wanted, Work, is_own, libraries_load, own_plan, plan_build,
-    plan_destroy, plan_known, scratch_nbytes, work_init, work_launch,
+    plan_destroy, plan_known, scratch_nbytes, wanted_init, work_init, work_launch,
 )
 from gputensor.blas.kernels cimport (
     PAD_A, PAD_B, PAD_D, PAD_NONE, Relayout, odd_matrices, pad_bind, pad_nbytes,
@@ -25,7 +25,8 @@ from gputensor.blas.kernels cimport (
 from gputensor.blas.libraries cimport BLAS_OK, COMPUTE_32F, LIBRARY_AUTO, OP_N, workspace_nbytes
 from gputensor.blas.libraries.gemm cimport lt_config_of, lt_enumerate, lt_neighbours, lt_proposals
 from gputensor.blas.plan cimport (
-    BACKEND_CUBLAS, BACKEND_LT, CONFIG_COUNT, Choice, Plan, Product, product_of_signature,
+    BACKEND_CUBLAS, BACKEND_LT, CONFIG_COUNT, Choice, Plan, Product, choice_read,
+    product_of_signature,
 )
 
 from gputensor._arrays.element_types import DTYPES

@@ -261,18 +261,13 @@ cdef class ProductBench:
         cdef Wanted wanted
         cdef Outcome outcome
         cdef Plan* plan
-        cdef int index
-        wanted.product, wanted.preference, wanted.key_bits = &self.raw, LIBRARY_AUTO, 0
-        wanted.choice = NULL
+        wanted_init(&wanted, &self.raw, LIBRARY_AUTO, 0)
         plan_known(&wanted)
         if choice is not None:
+            choice_read(choice, &given)
             wanted.choice = &given
-            given.pad, given.backend, config = choice
             if is_own(given.backend):
                 return <uint64_t>own_plan(given.backend, &wanted)
-            given.has_config = config is not None
-            for index in range(CONFIG_COUNT):
-                given.config[index] = config[index] if config is not None else 0
         plan = plan_build(&wanted, &outcome)
         if plan is NULL and outcome.stage == STAGE_CONTEXT:
             raise_for_status(outcome.status, "context_enter")

@@ -7,17 +7,12 @@ from gputensor._driver.registry cimport driver_get, driver_open
 from gputensor._driver.table cimport HOST_DEVICE, HOST_DEVICES, MAX_DEVICES, STATUS_OK, Driver
 from gputensor._kernels.launch cimport call_argument, host_call
 from gputensor.blas.backends cimport (
-    STAGE_CONTEXT, STAGE_DONE, STAGE_LIBRARY, STAGE_WORKSPACE, Outcome, Wanted, Work,
-    libraries_are_loaded, libraries_load, library_emulates, plan_build, plan_drop, plan_known,
-    plan_publish, work_init, work_queue,
+    PLAN_PLAIN, STAGE_CONTEXT, STAGE_DONE, STAGE_LIBRARY, STAGE_WORKSPACE, Outcome, Wanted, Work,
+    libraries_are_loaded, libraries_load, plan_drop, plan_of, wanted_init, work_init, work_queue,
 )
-from gputensor.blas.kernels cimport PAD_NONE
-from gputensor.blas.libraries cimport (
-    BLAS_ALLOC_FAILED, COMPUTE_32F, COMPUTE_32F_EMULATED_16BFX9, SCALE_TENSOR, preferred_library,
-)
+from gputensor.blas.libraries cimport BLAS_ALLOC_FAILED, preferred_library
 from gputensor.blas.plan cimport (
-    ACT_NONE, CHOICE_ANY, FP32_MASK, Choice, Plan, Product, check_out, compute_type, extent_of,
-    precision_current, prepare,
+    FP32_MASK, Plan, Product, check_out, extent_of, precision_current, prepare, product_fill,
 )
 from gputensor.blas.product cimport PRODUCT_CALL
 

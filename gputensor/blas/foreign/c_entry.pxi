@@ -35,7 +35,6 @@ cdef enum:                      # the results of c_entry.h
     LIBRARY = 3
 
 cdef enum:
-    C_ENTRY = 8                 # a bit of the preference in plan keys
     DL_HOST = 1
     DL_CUDA = 2
 
@@ -175,35 +174,14 @@ cdef int run_host(Operand* operands, uint64_t stream) noexcept with gil:
     return OK
 
 
-cdef void fill_product(int device, Product* product) noexcept nogil:
-    # Of the flags, those that keep sums in float32: a compiled program cannot see the others.
-    cdef unsigned int flags = precision_current() & FP32_MASK
-    product.device = device
-    product.compute = compute_type(product.type_a, product.type_d, flags)
-    if product.compute == COMPUTE_32F_EMULATED_16BFX9 and not library_emulates():
-        product.compute = COMPUTE_32F
-    product.flags = 0
-    product.alpha, product.beta = 1, 0
-    product.alpha_imag = product.beta_imag = 0
-    product.activation = ACT_NONE
-    product.bias = product.scale_a = product.scale_b = 0
-    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
-
-
 cdef int run_cuda(Product* product, uint64_t stream) noexcept nogil:
     cdef Wanted wanted
     cdef Outcome outcome
-    cdef Choice choice
     cdef Work work
     cdef Plan* plan
-    # Plans of this entry are kept apart: they are never padded, since that may need a compiler.
-    wanted.product, wanted.preference, wanted.key_bits = product, preferred_library(), C_ENTRY
-    plan = plan_known(&wanted)
     outcome.stage = STAGE_DONE
-    if plan is NULL:
-        choice.pad, choice.backend, choice.has_config = PAD_NONE, CHOICE_ANY, 0
-        wanted.choice = &choice
-        plan = plan_publish(plan_build(&wanted, &outcome))
+    wanted_init(&wanted, product, preferred_library(), PLAN_PLAIN)
+    plan = plan_of(&wanted, stream, &outcome)
     if plan is not NULL:
         work_init(&work, plan, product, stream)
         work_queue(&work, &outcome)
@@ -261,7 +239,8 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
         status = open_device(device)
         if status != OK:
             return status
-    fill_product(device, &product)
+    # Of the flags, those that keep sums in float32: a compiled program cannot see the others.
+    product_fill(&product, device, precision_current() & FP32_MASK)
     if product.k == 0:
         return write_zeros(&product, <uint64_t>stream)
     return run_cuda(&product, <uint64_t>stream)

@@ -209,6 +209,8 @@ cdef enum Library:
     LIBRARY_LT = 2
 
 cdef int preferred_library() noexcept nogil
+# Whether nothing has been chosen since the environment could not be read: planning says why.
+cdef bint preference_is_unread() noexcept nogil
 
 
 # ---- handle
@@ -248,7 +250,7 @@ cdef struct Workspace:
 cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
                              Workspace* out) noexcept nogil
 # Raises now what taking one would raise, before anything is queued.
-cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1
+cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1 nogil
 cdef void workspace_return(Workspace* workspace) noexcept nogil
 # The size that a new workspace of the device gets; 0 before it is found.
 cdef size_t workspace_nbytes(int device) noexcept nogil
@@ -272,14 +274,15 @@ cdef struct Temporaries:
 
 cdef void temporaries_init(Temporaries* temporaries, int device, uint64_t stream) noexcept nogil
 # Raises OutOfMemoryError; what was taken before stays to be released.
-cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1
+cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1 nogil
 # The same for memory that the call can do without: false when there is none. Raises for any other
 # failure.
-cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1
+cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes,
+                             uint64_t* ptr) except -1 nogil
 # Gives back at once what was taken since there were `count` blocks; nothing may use it yet.
 cdef void give_back(Temporaries* temporaries, int count) noexcept nogil
 # A row-major operand of the shape of `like`.
 cdef int take_operand(Temporaries* temporaries, const Operand* like, int dtype,
-                      Operand* out) except -1
+                      Operand* out) except -1 nogil
 # In stream order: the memory may be reused by what is queued from here on.
 cdef void temporaries_release(Temporaries* temporaries) noexcept nogil

@@ -27,6 +27,10 @@ cdef int preferred_library() noexcept nogil:
     return chosen
 
 
+cdef bint preference_is_unread() noexcept nogil:
+    return is_unread
+
+
 def preferred_blas_library(library=None):
     """Choose the library for products, or return the choice when called without argument.
 

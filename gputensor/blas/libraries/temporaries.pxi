@@ -17,14 +17,15 @@ cdef status_t take_block(Temporaries* temporaries, size_t nbytes, uint64_t* ptr)
     return STATUS_OK
 
 
-cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1:
+cdef int take_memory(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1 nogil:
     cdef status_t status = take_block(temporaries, nbytes, ptr)
     if status != STATUS_OK:
         raise_for_malloc(temporaries.device, nbytes, temporaries.stream, status)
     return 0
 
 
-cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes, uint64_t* ptr) except -1:
+cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes,
+                             uint64_t* ptr) except -1 nogil:
     cdef status_t status = take_block(temporaries, nbytes, ptr)
     if status != STATUS_OK and status != STATUS_OUT_OF_MEMORY:
         raise_for_malloc(temporaries.device, nbytes, temporaries.stream, status)
@@ -32,7 +33,7 @@ cdef bint take_memory_if_any(Temporaries* temporaries, size_t nbytes, uint64_t* 
 
 
 cdef int take_operand(Temporaries* temporaries, const Operand* like, int dtype,
-                      Operand* out) except -1:
+                      Operand* out) except -1 nogil:
     cdef int64_t size = 1
     cdef int axis
     out.dtype, out.ndim, out.is_scalar = dtype, like.ndim, 0

@@ -116,7 +116,7 @@ cdef status_t workspace_take(int device, uint64_t stream, size_t nbytes,
     return STATUS_OK
 
 
-cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1:
+cdef int workspace_ask(int device, uint64_t stream, size_t nbytes) except -1 nogil:
     cdef Workspace workspace
     cdef status_t status = workspace_take(device, stream, nbytes, &workspace)
     if status != STATUS_OK:

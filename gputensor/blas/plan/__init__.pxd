@@ -91,6 +91,11 @@ cdef enum:
     PRODUCT_FACTORS = 32            # int8 into int32, where alpha is not 1 or beta not 0 or 1
 
 
+# What is not geometry: device, compute type and flags for a precision, factors 1 and 0, and no
+# bias, activation or scales.
+cdef void product_fill(Product* product, int device, uint32_t precision) noexcept nogil
+
+
 # ---- prepare
 
 # From operands to a Product: pure arithmetic on shapes, strides and addresses; nothing is read,
@@ -191,8 +196,30 @@ cdef void product_alignments(const Product* product, int* a, int* b, int* c,
 
 # ---- signature
 
-# The facts of a product that tuning depends on, as a tuple of integers, and the way back.
+# The facts of a product that tuning depends on, as integers, and the way back.
 
+cdef enum:
+    SIGNATURE_COUNT = 26
+
+cdef struct Signature:
+    int64_t numbers[SIGNATURE_COUNT]
+
+cdef void signature_of(const Product* product, Signature* signature) noexcept nogil
 cdef tuple product_signature(const Product* product)
 # Fills a product without addresses; raises ValueError for a tuple that is no signature.
 cdef int product_of_signature(tuple signature, Product* product) except -1
+
+
+# ---- known
+
+# What tuning and measurements know of a product of this device, once `known_is_filled` holds.
+
+# (pad, backend, configuration or None) as a Choice.
+cdef int choice_read(object found, Choice* choice) except -1
+cdef bint known_is_filled(int device) noexcept nogil
+# The result of tuning, that of a near product, and the measured algorithm; False where none is.
+cdef bint known_tuned(const Product* product, Choice* choice) noexcept nogil
+cdef bint known_near(const Product* product, Choice* choice) noexcept nogil
+cdef bint known_measured(const Product* product, Choice* choice) noexcept nogil
+# Whether `tunable.find` wants to see products without a result: to tune, to note, or to raise.
+cdef bint tuning_asks() noexcept nogil

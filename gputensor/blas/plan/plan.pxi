@@ -112,13 +112,12 @@ def plan_count(int backend=-1):
 def forget_plans():
     """Forget every cached plan; each product is planned anew at its next call.
 
+    Planning then reads the results of tuning and the measured algorithms again.
+
     >>> forget_plans()
     >>> plan_count()
     0
     """
+    tuned.forget()
+    measured.forget()
     plan_table_forget()
-
-
-cdef Slot slot
-slot.fork = plan_table_after_fork
-register_slot(&slot)

@@ -344,6 +344,21 @@ cdef void place_batch(Product* product, const BatchDim* dims, int count, int pic
         product.outer_ndim += 1
 
 
+cdef void product_fill(Product* product, int device, uint32_t precision) noexcept nogil:
+    product.device = device
+    product.compute = compute_type(product.type_a, product.type_d, precision)
+    product.flags = 0
+    if allows_reduced_reduction(product.type_a, precision):
+        product.flags |= PRODUCT_REDUCED_REDUCTION
+    if precision & DETERMINISTIC:
+        product.flags |= PRODUCT_DETERMINISTIC
+    product.alpha, product.beta = 1, 0
+    product.alpha_imag = product.beta_imag = 0
+    product.activation = ACT_NONE
+    product.bias = product.scale_a = product.scale_b = 0
+    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
+
+
 cdef int alignment_of(uint64_t ptr, int64_t stride_nbytes) noexcept nogil:
     cdef uint64_t bits = ptr | <uint64_t>stride_nbytes | 256
     return <int>(bits & (~bits + 1))

@@ -27,16 +27,28 @@ cdef enum:
 MAX_SPAN = 1 << 56
 
 
-cdef tuple product_signature(const Product* product):
+cdef void signature_of(const Product* product, Signature* signature) noexcept nogil:
+    cdef int64_t* numbers = signature.numbers
     cdef int a, b, c, d
     product_alignments(product, &a, &b, &c, &d)
-    return (
-        product.m, product.n, product.k, product.batch, product.lda, product.ldb, product.ldc,
-        product.ldd, product.stride_a, product.stride_b, product.stride_c, product.stride_d,
-        product.op_a, product.op_b, product.type_a, product.type_b, product.type_d,
-        product.compute, product.flags, product.activation, int(product.bias != 0),
-        int(product.outer_ndim != 0), a, b, c, d,
-    )
+    numbers[0], numbers[1], numbers[2] = product.m, product.n, product.k
+    numbers[3] = product.batch
+    numbers[4], numbers[5], numbers[6] = product.lda, product.ldb, product.ldc
+    numbers[7] = product.ldd
+    numbers[8], numbers[9] = product.stride_a, product.stride_b
+    numbers[10], numbers[11] = product.stride_c, product.stride_d
+    numbers[12], numbers[13] = product.op_a, product.op_b
+    numbers[14], numbers[15], numbers[16] = product.type_a, product.type_b, product.type_d
+    numbers[17], numbers[18], numbers[19] = product.compute, product.flags, product.activation
+    numbers[20], numbers[21] = product.bias != 0, product.outer_ndim != 0
+    numbers[22], numbers[23], numbers[24], numbers[25] = a, b, c, d
+
+
+cdef tuple product_signature(const Product* product):
+    cdef Signature signature
+    cdef int index
+    signature_of(product, &signature)
+    return tuple([signature.numbers[index] for index in range(SIGNATURE_COUNT)])
 
 
 cdef int product_of_signature(tuple signature, Product* product) except -1:

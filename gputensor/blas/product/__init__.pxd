@@ -14,11 +14,11 @@ from gputensor.blas.plan cimport Plan, Product
 
 # The checks of a product's operands; each raises before anything has changed.
 
-# Raises ValueError for a status of prepare.pxd.
+# Raises ValueError for a status of check_out.
 cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
-                          const Operand* out) except -1
+                          const Operand* out) except -1 with gil
 # Raises ValueError when `out` shares memory with `other`, which the message calls `name`.
-cdef int check_extents(const Operand* out, const Operand* other, str name) except -1
+cdef int check_extents(const Operand* out, const Operand* other, const char* name) except -1 nogil
 
 
 # ---- matmul
@@ -26,11 +26,12 @@ cdef int check_extents(const Operand* out, const Operand* other, str name) excep
 # One product from operands to queued work, in two steps, so that a caller can put its stream
 # ordering between them:
 #
-#   task_prepare   checks, plans, and takes temporary memory; may raise, has queued nothing
+#   task_prepare   checks types and overlap, plans, and takes temporary memory; may raise, has
+#                  queued nothing; the shapes fit (check_out)
 #   task_launch    queues the work; raises only what a library or a driver refuses
 #   task_release   gives the temporary memory back, in stream order; always to be called
 #
-# The caller holds the GIL throughout.
+# The steps need no GIL, and take it on a host device and for what is new (plan_of).
 
 cdef struct Options:
     double alpha, alpha_imag, beta, beta_imag
@@ -73,15 +74,15 @@ cdef struct Task:
 
 cdef void options_init(Options* options, uint32_t precision) noexcept nogil
 cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a, const Operand* b,
-                      Operand* out, const Options* options) except -1
-cdef int task_launch(Task* task) except -1
+                      Operand* out, const Options* options) except -1 nogil
+cdef int task_launch(Task* task) except -1 nogil
 cdef void task_release(Task* task) noexcept nogil
 
 
 # ---- grouped
 
 # Many products of different shapes as one piece of work, in the steps of task.pxd: prepare (may
-# raise, has queued nothing), launch, release. The caller holds the GIL throughout.
+# raise, has queued nothing), launch, release.
 
 cdef struct Pairs:              # out[i] = a[i] @ b[i]
     int64_t count
@@ -103,11 +104,11 @@ cdef struct GroupedTask:
 # The operands and the options must stay where they are until the release. Without alpha, beta,
 # bias, activation and conjugation; `out` arrays share nothing with each other.
 cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const Pairs* pairs,
-                         const Options* options) except -1
-cdef int grouped_launch(GroupedTask* task) except -1
+                         const Options* options) except -1 nogil
+cdef int grouped_launch(GroupedTask* task) except -1 nogil
 cdef void grouped_release(GroupedTask* task) noexcept nogil
 # Raises ValueError when a result shares memory with another or with an operand of any pair.
-cdef int check_grouped_extents(const Pairs* pairs) except -1
+cdef int check_grouped_extents(const Pairs* pairs) except -1 nogil
 
 
 # ---- grouped_offsets
@@ -170,7 +171,7 @@ cdef bint scale_fits(int64_t lines, int64_t columns, int64_t rows, int64_t k) no
 #
 #   out = activation((a * scale_a) @ (b * scale_b) + bias) * result_scale
 #
-# In three steps like every task (task.pxd); the caller holds the GIL throughout.
+# In three steps like every task.
 
 # The operands must outlive the task.
 cdef struct ScaledProduct:
@@ -203,15 +204,15 @@ cdef struct ScaledTask:
     Operand column_scale
 
 cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const ScaledProduct* given,
-                        const Operand* out) except -1
-cdef int scaled_launch(ScaledTask* task) except -1
+                        const Operand* out) except -1 nogil
+cdef int scaled_launch(ScaledTask* task) except -1 nogil
 cdef void scaled_release(ScaledTask* task) noexcept nogil
 
 
 # ---- quantized
 
 # Products with quantized weights, out = x @ (weights * scales).T + bias, in three steps like every
-# task; the caller holds the GIL throughout and has checked shapes and types.
+# task; the caller has checked shapes and types.
 
 # The operands must outlive the task; all are row-major.
 cdef struct QuantizedProduct:
@@ -234,8 +235,8 @@ cdef struct QuantizedTask:
     Task task                   # of plain weights
 
 cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
-                           const QuantizedProduct* given) except -1
-cdef int quantized_launch(QuantizedTask* task) except -1
+                           const QuantizedProduct* given) except -1 nogil
+cdef int quantized_launch(QuantizedTask* task) except -1 nogil
 cdef void quantized_release(QuantizedTask* task) noexcept nogil
 
 

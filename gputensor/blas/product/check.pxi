@@ -5,7 +5,7 @@ cdef str shape_text(const Operand* operand):
 
 
 cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
-                          const Operand* out) except -1:
+                          const Operand* out) except -1 with gil:
     shapes = f"{shape_text(a)} @ {shape_text(b)}"
     if status == PREPARE_NO_DIMENSION:
         raise ValueError(f"operands: got shapes {shapes}; expected one dimension or more")
@@ -22,14 +22,22 @@ cdef int raise_for_shapes(int status, const Operand* a, const Operand* b,
                      "dimensions")
 
 
-cdef int check_extents(const Operand* out, const Operand* other, str name) except -1:
+cdef bint views_overlap(const Operand* one, const Operand* other) except -1 with gil:
+    return may_overlap(view_of(one), view_of(other))
+
+
+cdef int raise_for_overlap(const char* name) except -1 with gil:
+    shared = Described(f"memory that it shares with {name.decode()}")
+    raise argument_error(ValueError, "out", shared, "memory apart from the operands")
+
+
+cdef int check_extents(const Operand* out, const Operand* other,
+                       const char* name) except -1 nogil:
     cdef uint64_t low, high, other_low, other_high
     extent_of(out, &low, &high)
     extent_of(other, &other_low, &other_high)
-    if low < other_high and other_low < high:
-        if may_overlap(view_of(out), view_of(other)):
-            raise ValueError(f"out: got memory that it shares with {name}; expected memory apart "
-                             "from the operands")
+    if low < other_high and other_low < high and views_overlap(out, other):
+        raise_for_overlap(name)
     return 0
 
 
@@ -45,14 +53,14 @@ cdef tuple view_of(const Operand* operand):
 
 
 # Raises the TypeError of check_types.
-cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1:
+cdef int raise_for_types(const Operand* a, const Operand* b, const Operand* out) except -1 with gil:
     names = ", ".join(DTYPES[code].name for code in (a.dtype, b.dtype, out.dtype))
     raise TypeError(f"dtypes (a, b, out): got {names}; expected element types that a product takes "
                     "and gives")
 
 
 # Raises TypeError for element types that no product takes and gives.
-cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1:
+cdef int check_types(const Operand* a, const Operand* b, const Operand* out) except -1 nogil:
     """Floats and complex; float16 and bfloat16 also into float32; integers; int8 into int32."""
     cdef int dtype = a.dtype
     if dtype != b.dtype:

@@ -70,7 +70,7 @@ cdef void add_zeros(Steps* steps, uint64_t ptr, int dtype, int64_t size) noexcep
     step.target = line_of(ptr, dtype, size)
 
 
-cdef int steps_launch(Steps* steps, int device, uint64_t stream) except -1:
+cdef int steps_launch(Steps* steps, int device, uint64_t stream) except -1 nogil:
     cdef Operand zero
     cdef Step* step
     cdef int index
@@ -101,7 +101,7 @@ cdef bint lies_well(const Side* side, int64_t padded_rows, int64_t padded_k) noe
 
 # The matrix with lines of padded_k terms at multiples of 16 bytes, zeros after the k-th.
 cdef int stage_matrix(Side* side, int64_t padded_rows, int64_t padded_k, Temporaries* temporaries,
-                      Steps* steps) except -1:
+                      Steps* steps) except -1 nogil:
     cdef Operand target = side.matrix
     side.padded_rows = padded_rows
     if lies_well(side, padded_rows, padded_k):
@@ -118,7 +118,8 @@ cdef int stage_matrix(Side* side, int64_t padded_rows, int64_t padded_k, Tempora
 
 
 # The values without scales, as a contiguous matrix of a 16-bit type, which holds them exactly.
-cdef int stage_values(Side* side, int dtype, Temporaries* temporaries, Steps* steps) except -1:
+cdef int stage_values(Side* side, int dtype, Temporaries* temporaries,
+                      Steps* steps) except -1 nogil:
     cdef Operand target = side.matrix
     take_memory(temporaries, <size_t>(2 * side.rows * side.k), &target.ptr)
     target.dtype, target.strides[0], target.strides[1] = dtype, side.k, 1
@@ -150,7 +151,7 @@ cdef bint scale_lies_well(const Side* side, int64_t lines, int64_t columns, int6
 
 
 # The scales as the library reads them in a mode (SCALE_* of library.pxd).
-cdef int stage_scale(Side* side, int mode, Temporaries* temporaries, Steps* steps) except -1:
+cdef int stage_scale(Side* side, int mode, Temporaries* temporaries, Steps* steps) except -1 nogil:
     cdef int64_t lines = side.rows
     cdef int64_t columns = 1 if mode == SCALE_OUTER_VECTOR else blocks_of(side.k)
     cdef int64_t line_stride = 1
@@ -253,7 +254,7 @@ cdef Operand part_of(const Operand* matrix, int itemsize, const Stretch* down,
 
 
 # The values times their scales, in float32.
-cdef int stage_scaled_values(Side* side, Temporaries* temporaries, Steps* steps) except -1:
+cdef int stage_scaled_values(Side* side, Temporaries* temporaries, Steps* steps) except -1 nogil:
     cdef Stretch[2] down
     cdef Stretch[2] across
     cdef Operand target = side.matrix

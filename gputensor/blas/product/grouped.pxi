@@ -22,7 +22,7 @@ cdef set grouped_refused = set()
 # ---- prepare
 
 cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const Pairs* pairs,
-                         const Options* options) except -1:
+                         const Options* options) except -1 nogil:
     cdef int64_t count = pairs.count
     cdef int64_t index
     cdef char* is_member
@@ -34,13 +34,13 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const P
     task.products = <Product*>calloc(count, sizeof(Product))
     if is_member is NULL or task.products is NULL:
         free(is_member)
-        raise MemoryError(f"no memory for {count} products")
+        raise_for_count(count)
     try:
         if device_kind(device) != DEVICE_HOST and not stream_captures(device, stream):
             choose_members(task, pairs, is_member)
         task.singles = <Task*>calloc(count - task.product_count + 1, sizeof(Task))
         if task.singles is NULL:
-            raise MemoryError(f"no memory for {count} products")
+            raise_for_count(count)
         for index in range(count):
             if not is_member[index]:
                 # Counted first, so that a task that fails half way is released too.
@@ -50,12 +50,27 @@ cdef int grouped_prepare(GroupedTask* task, int device, uint64_t stream, const P
     finally:
         free(is_member)
     if task.product_count:
-        libraries_load(device)
+        load_for_planning(device)
         take_table(task)
     return 0
 
 
-cdef int choose_members(GroupedTask* task, const Pairs* pairs, char* is_member) except -1:
+cdef int raise_for_count(int64_t count) except -1 with gil:
+    raise MemoryError(f"no memory for {count} products")
+
+
+# ---- kinds of products that the library has refused
+
+cdef bint is_refused_group(const Product* product) noexcept with gil:
+    return (product.type_a, product.compute) in grouped_refused
+
+
+cdef int note_refused_group(const Product* product) except -1 with gil:
+    grouped_refused.add((product.type_a, product.compute))
+    return 0
+
+
+cdef int choose_members(GroupedTask* task, const Pairs* pairs, char* is_member) except -1 nogil:
     """Fill in the products of the grouped call, which share one type and precision."""
     cdef int64_t index
     cdef Product* product
@@ -67,8 +82,7 @@ cdef int choose_members(GroupedTask* task, const Pairs* pairs, char* is_member) 
             continue
         is_member[index] = 1
         task.product_count += 1
-    if task.product_count < FEWEST or (
-            task.products[0].type_a, task.products[0].compute) in grouped_refused:
+    if task.product_count < FEWEST or is_refused_group(task.products):
         memset(is_member, 0, pairs.count)
         task.product_count = 0
     return 0
@@ -82,30 +96,19 @@ cdef bint fits(const GroupedTask* task, const Operand* a, const Operand* b, cons
         return False
     if not dtype_is_half(a.dtype) and a.dtype != DT_FLOAT32:
         return False
-    if check_out(a, b, out) or a.shape[0] == 0 or a.shape[1] == 0 or b.shape[1] == 0:
+    if a.shape[0] == 0 or a.shape[1] == 0 or b.shape[1] == 0:
         return False
     if 1.0 * a.shape[0] * a.shape[1] * b.shape[1] > BUSY_TERMS:
         return False
     if prepare(a, b, NULL, out, product):
         return False
-    product.device = task.device
     # The grouped call has no sums in float16.
-    product.compute = compute_type(product.type_a, product.type_d,
-                                   options.precision & ~<uint32_t>FP16_ACCUMULATION)
-    product.flags = 0
-    if allows_reduced_reduction(product.type_a, options.precision):
-        product.flags |= PRODUCT_REDUCED_REDUCTION
-    if options.precision & DETERMINISTIC:
-        product.flags |= PRODUCT_DETERMINISTIC
-    product.alpha, product.alpha_imag = 1, 0
-    product.beta = product.beta_imag = 0
-    product.activation = ACT_NONE
-    product.bias = product.scale_a = product.scale_b = 0
+    product_fill(product, task.device, options.precision & ~<uint32_t>FP16_ACCUMULATION)
     product_alignments(product, &align_a, &align_b, &align_c, &align_d)
     return pointers_are_aligned(product, align_a, align_b, align_d)
 
 
-cdef int take_table(GroupedTask* task) except -1:
+cdef int take_table(GroupedTask* task) except -1 nogil:
     cdef status_t status = STATUS_OK
     cdef size_t nbytes = grouped_table_nbytes(task.product_count)
     task.block = allocator_malloc(task.device, nbytes, task.stream, &status)
@@ -117,7 +120,7 @@ cdef int take_table(GroupedTask* task) except -1:
 
 # ---- launch
 
-cdef int ask_for_workspace(GroupedTask* task) except -1:
+cdef int ask_for_workspace(GroupedTask* task) except -1 nogil:
     """Raise, before a result is written, where there is no workspace for a later one."""
     cdef const Plan* plan
     cdef int64_t index
@@ -129,7 +132,7 @@ cdef int ask_for_workspace(GroupedTask* task) except -1:
     return workspace_ask(task.device, task.stream, nbytes)
 
 
-cdef int grouped_launch(GroupedTask* task) except -1:
+cdef int grouped_launch(GroupedTask* task) except -1 nogil:
     cdef int64_t index
     ask_for_workspace(task)
     for index in range(task.single_count):
@@ -139,7 +142,7 @@ cdef int grouped_launch(GroupedTask* task) except -1:
     return 0
 
 
-cdef int launch_group(GroupedTask* task) except -1:
+cdef int launch_group(GroupedTask* task) except -1 nogil:
     cdef Plan plan
     cdef Work work
     cdef Outcome outcome
@@ -148,12 +151,12 @@ cdef int launch_group(GroupedTask* task) except -1:
     work.count, work.scratch = task.product_count, task.table
     work_queue(&work, &outcome)
     if outcome.stage == STAGE_LIBRARY and outcome.status == BLAS_NOT_SUPPORTED:
-        grouped_refused.add((task.products[0].type_a, task.products[0].compute))
+        note_refused_group(task.products)
         return launch_alone(task)
     return 0 if outcome.stage == STAGE_DONE else raise_for_outcome(&work, &outcome)
 
 
-cdef int launch_alone(GroupedTask* task) except -1:
+cdef int launch_alone(GroupedTask* task) except -1 nogil:
     """What the library refused as a group, one by one. It refuses a kind of products once."""
     cdef Task single
     cdef Operand a, b, out
@@ -208,7 +211,14 @@ cdef int by_address(const void* one, const void* other) noexcept nogil:
     return (left > right) - (left < right)
 
 
-cdef int check_grouped_extents(const Pairs* pairs) except -1:
+cdef int check_pair(const Operand* out, const Operand* operand, const char* which,
+                    int64_t pair) except -1 nogil:
+    cdef char[64] name
+    snprintf(name, sizeof(name), b"%s of pair %lld", which, <long long>pair)
+    return check_extents(out, operand, name)
+
+
+cdef int check_grouped_extents(const Pairs* pairs) except -1 nogil:
     cdef int64_t count = pairs.count
     cdef const Operand* a = pairs.a
     cdef const Operand* b = pairs.b
@@ -217,7 +227,7 @@ cdef int check_grouped_extents(const Pairs* pairs) except -1:
     cdef int64_t index
     cdef bint are_apart = True
     if extents is NULL:
-        raise MemoryError(f"no memory for {count} products")
+        raise_for_count(count)
     try:
         for index in range(count):
             extent_of(&out[index], &extents[index].low, &extents[index].high)
@@ -228,8 +238,8 @@ cdef int check_grouped_extents(const Pairs* pairs) except -1:
                 are_apart = False
         for index in range(count):
             if are_apart:
-                check_among(extents, count, out, &a[index], "first", index)
-                check_among(extents, count, out, &b[index], "second", index)
+                check_among(extents, count, out, &a[index], b"the first operand", index)
+                check_among(extents, count, out, &b[index], b"the second operand", index)
             else:
                 check_each(pairs, index)
     finally:
@@ -238,7 +248,7 @@ cdef int check_grouped_extents(const Pairs* pairs) except -1:
 
 
 cdef int check_among(const Extent* extents, int64_t count, const Operand* out,
-                     const Operand* operand, str which, int64_t pair) except -1:
+                     const Operand* operand, const char* which, int64_t pair) except -1 nogil:
     """Check an operand against the results around it, which do not overlap each other."""
     cdef int64_t first = 0
     cdef int64_t last = count
@@ -252,17 +262,17 @@ cdef int check_among(const Extent* extents, int64_t count, const Operand* out,
         else:
             last = middle
     while first < count and extents[first].low < high:
-        check_extents(&out[extents[first].index], operand, f"the {which} operand of pair {pair}")
+        check_pair(&out[extents[first].index], operand, which, pair)
         first += 1
     return 0
 
 
-cdef int check_each(const Pairs* pairs, int64_t index) except -1:
+cdef int check_each(const Pairs* pairs, int64_t index) except -1 nogil:
     cdef const Operand* out = &pairs.out[index]
     cdef int64_t other
     for other in range(pairs.count):
-        check_extents(out, &pairs.a[other], f"the first operand of pair {other}")
-        check_extents(out, &pairs.b[other], f"the second operand of pair {other}")
+        check_pair(out, &pairs.a[other], b"the first operand", other)
+        check_pair(out, &pairs.b[other], b"the second operand", other)
         if other > index:
-            check_extents(out, &pairs.out[other], f"out of pair {other}")
+            check_pair(out, &pairs.out[other], b"out", other)
     return 0

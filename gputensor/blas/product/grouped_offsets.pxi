@@ -66,10 +66,10 @@ cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
         raise_for_types(a, b, out)
     if out.dtype != a.dtype and out.dtype != DT_FLOAT32:
         raise_for_types(a, b, out)
-    check_extents(out, a, "the tokens")
-    check_extents(out, b, "the weights")
+    check_extents(out, a, b"the tokens")
+    check_extents(out, b, b"the weights")
     if offsets is not NULL:
-        check_extents(out, offsets, "the offsets")
+        check_extents(out, offsets, b"the offsets")
     return 0
 
 

@@ -27,8 +27,7 @@ cdef void options_init(Options* options, uint32_t precision) noexcept nogil:
 # ---- prepare
 
 cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a, const Operand* b,
-                      Operand* out, const Options* options) except -1:
-    cdef int status
+                      Operand* out, const Options* options) except -1 nogil:
     task.device = device
     task.stream = stream
     task.a, task.b, task.out, task.options = a, b, out, options
@@ -37,11 +36,8 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
     task.has_late_bias = 0
     task.late_activation = ACT_NONE
     task.plan = NULL
-    status = check_out(a, b, out)
-    if status:
-        raise_for_shapes(status, a, b, out)
-    check_extents(out, a, "the first operand")
-    check_extents(out, b, "the second operand")
+    check_extents(out, a, b"the first operand")
+    check_extents(out, b, b"the second operand")
     check_types(a, b, out)
     if device_kind(device) == DEVICE_HOST:
         task.kind = TASK_HOST
@@ -57,15 +53,7 @@ cdef int task_prepare(Task* task, int device, uint64_t stream, const Operand* a,
     return 0
 
 
-cdef inline bint has_no_elements(const Operand* operand) noexcept nogil:
-    cdef int axis
-    for axis in range(operand.ndim):
-        if operand.shape[axis] == 0:
-            return True
-    return False
-
-
-cdef int matmul_place_result(Task* task) except -1:
+cdef int matmul_place_result(Task* task) except -1 nogil:
     """Where the product goes: to out, or apart from it where the epilogue still reads out, or where
     the product is too large for 16 bits before its scale."""
     cdef const Operand* residual = task.options.residual
@@ -87,7 +75,7 @@ cdef void matmul_add_copy(Task* task, int operation, const Operand* source,
     task.copy_count += 1
 
 
-cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1:
+cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1 nogil:
     """Have `operand` copied to row-major memory before the product, and take its place.
 
     Dimensions of stride 0 are copied once and stay dimensions of stride 0.
@@ -105,7 +93,7 @@ cdef int replace_by_copy(Task* task, int operation, Operand* operand) except -1:
     return 0
 
 
-cdef int materialize(Task* task, int operation, Operand* operand) except -1:
+cdef int materialize(Task* task, int operation, Operand* operand) except -1 nogil:
     """The same for an operand whose matrix dimensions must not repeat."""
     cdef Operand target
     take_operand(&task.temporaries, operand, operand.dtype, &target)
@@ -124,13 +112,13 @@ cdef bint matrix_repeats(const Operand* operand) noexcept nogil:
     return False
 
 
-cdef int copy_operand(Task* task, int operation, Operand* operand) except -1:
+cdef int copy_operand(Task* task, int operation, Operand* operand) except -1 nogil:
     if matrix_repeats(operand):
         return materialize(task, operation, operand)
     return replace_by_copy(task, operation, operand)
 
 
-cdef int prepare_library(Task* task) except -1:
+cdef int prepare_library(Task* task) except -1 nogil:
     cdef const Options* options = task.options
     cdef Product* product = &task.product
     cdef Operand a = task.a[0]
@@ -163,7 +151,7 @@ cdef int prepare_library(Task* task) except -1:
     return matmul_find_plan(task, addend)
 
 
-cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1:
+cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1 nogil:
     """Memory for a copy that the product can do without; false when there is none.
 
     Without the copy another algorithm adds in another order, so a deterministic product needs it.
@@ -174,7 +162,7 @@ cdef bint take_for_speed(Task* task, size_t nbytes, uint64_t* ptr) except -1:
     return take_memory_if_any(&task.temporaries, nbytes, ptr)
 
 
-cdef bint pad_product(Task* task, int padded) except -1:
+cdef bint pad_product(Task* task, int padded) except -1 nogil:
     """Put padded copies in the place of the product's matrices, and note what to copy.
 
     False, and nothing is changed, when there is no memory for them.
@@ -186,6 +174,8 @@ cdef bint pad_product(Task* task, int padded) except -1:
     cdef int64_t ld, stride
     cdef int count = task.temporaries.count
     cdef bint is_there = True
+    cdef bint had_bias = product.bias != 0
+    cdef int activation = product.activation
     if padded & PAD_A:
         is_there = take_for_speed(task, pad_nbytes(product, PAD_A, &ld, &stride), &a)
     if is_there and padded & PAD_B:
@@ -195,7 +185,6 @@ cdef bint pad_product(Task* task, int padded) except -1:
     if not is_there:
         give_back(&task.temporaries, count)
         return False
-    had_bias, activation = product.bias != 0, product.activation
     pad_bind(product, padded, a, b, d, &task.padding, &task.unpadding)
     if had_bias and not product.bias:
         task.has_late_bias = 1
@@ -205,7 +194,7 @@ cdef bint pad_product(Task* task, int padded) except -1:
     return True
 
 
-cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1:
+cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) except -1 nogil:
     """The library conjugates what it transposes; the rest is conjugated by a copy."""
     cdef Product* product = &task.product
     cdef int* op_a = &product.op_b if product.is_swapped else &product.op_a
@@ -228,20 +217,12 @@ cdef int conjugate(Task* task, Operand* a, Operand* b, const Operand* addend) ex
 cdef void fill_product(Task* task) noexcept nogil:
     cdef const Options* options = task.options
     cdef Product* product = &task.product
-    product.device = task.device
-    product.compute = compute_type(product.type_a, product.type_d, options.precision)
-    product.flags = 0
-    if allows_reduced_reduction(product.type_a, options.precision):
-        product.flags |= PRODUCT_REDUCED_REDUCTION
-    if options.precision & DETERMINISTIC:
-        product.flags |= PRODUCT_DETERMINISTIC
-    if product.compute == COMPUTE_32I and (options.alpha != 1 or options.beta not in (0, 1)):
+    product_fill(product, task.device, options.precision)
+    if product.compute == COMPUTE_32I and (
+            options.alpha != 1 or (options.beta != 0 and options.beta != 1)):
         product.flags |= PRODUCT_FACTORS
     product.alpha, product.alpha_imag = options.alpha, options.alpha_imag
     product.beta, product.beta_imag = options.beta, options.beta_imag
-    product.activation = ACT_NONE
-    product.bias = product.scale_a = product.scale_b = 0
-    product.scale_mode_a = product.scale_mode_b = SCALE_TENSOR
     # The library adds one value to each row of D; ours is one for each column of the result, or
     # for each row where the second operand is a vector.
     if options.bias is not NULL:
@@ -262,16 +243,15 @@ cdef void fill_product(Task* task) noexcept nogil:
 
 # ---- plans
 
-cdef int look_up(Task* task) except -1:
+cdef int task_plan(Task* task, int preference, int limits) except -1 nogil:
     cdef Wanted wanted
-    wanted.product, wanted.preference, wanted.key_bits = &task.product, preferred_library(), 0
-    task.plan = plan_known(&wanted)
-    if task.plan is NULL:
-        task.plan = plan_now(&wanted, task.stream)
-    return 0
+    cdef Outcome outcome
+    wanted_init(&wanted, &task.product, preference, limits)
+    task.plan = plan_of(&wanted, task.stream, &outcome)
+    return raise_for_plan(&task.product, &outcome) if task.plan is NULL else 0
 
 
-cdef bint take_copies(Task* task) except -1:
+cdef bint take_copies(Task* task) except -1 nogil:
     """Memory for the plan's scratch and copies; false when there is none for those for speed."""
     cdef size_t nbytes = scratch_nbytes(task.plan, &task.product)
     if task.plan.pad:
@@ -283,22 +263,18 @@ cdef bint take_copies(Task* task) except -1:
     return True
 
 
-cdef int matmul_find_plan(Task* task, const Operand* addend) except -1:
+cdef int matmul_find_plan(Task* task, const Operand* addend) except -1 nogil:
     task.scratch = 0
     task.has_padding = task.has_unpadding = 0
-    if task.product.compute == COMPUTE_32F_EMULATED_16BFX9:
-        libraries_load(task.device)
-        if not library_emulates():
-            task.product.compute = COMPUTE_32F
     if task.product.outer_ndim and pointer_batch_wins(&task.product) and (
             pointer_batch_ready(task.device)):
         task.product.flags |= PRODUCT_POINTERS
-    look_up(task)
+    task_plan(task, preferred_library(), 0)
     if not take_copies(task):
         plan_drop(task.plan)
         task.plan = NULL
         task.product.flags |= PRODUCT_AS_IT_IS
-        look_up(task)
+        task_plan(task, preferred_library(), 0)
     if task.plan.pad & PAD_D:
         addend = NULL
     leave_epilogue(task, addend, backend_of(task.plan.backend).epilogues)
@@ -322,7 +298,7 @@ cdef void leave_epilogue(Task* task, const Operand* addend, int does) noexcept n
 
 # ---- launch
 
-cdef int task_launch(Task* task) except -1:
+cdef int task_launch(Task* task) except -1 nogil:
     cdef int index
     cdef Copy* copy
     if task.kind == TASK_HOST:
@@ -347,7 +323,7 @@ cdef int task_launch(Task* task) except -1:
 
 
 # The planned work alone, for who plans a product otherwise: by device, stream, plan and product.
-cdef int task_run_library(Task* task) except -1:
+cdef int task_run_library(Task* task) except -1 nogil:
     cdef Work work
     cdef Outcome outcome
     work_init(&work, task.plan, &task.product, task.stream)
@@ -356,7 +332,7 @@ cdef int task_run_library(Task* task) except -1:
     return 0 if outcome.stage == STAGE_DONE else raise_for_outcome(&work, &outcome)
 
 
-cdef int launch_no_terms(Task* task) except -1:
+cdef int launch_no_terms(Task* task) except -1 nogil:
     """A sum of no terms is zero: out = beta * addend, then bias and activation."""
     cdef const Options* options = task.options
     cdef Operand scalar
@@ -378,7 +354,7 @@ cdef int launch_no_terms(Task* task) except -1:
     return finish(task)
 
 
-cdef int finish(Task* task) except -1:
+cdef int finish(Task* task) except -1 nogil:
     """What the library's epilogue does not do, and the way of the result into out."""
     cdef const Options* options = task.options
     cdef Epilogue epilogue
@@ -409,7 +385,7 @@ cdef object factor_argument(int dtype, double real, double imag):
     return real if imag == 0 and type(factor) is complex else factor
 
 
-cdef int matmul_launch_host(Task* task) except -1:
+cdef int matmul_launch_host(Task* task) except -1 with gil:
     cdef const Options* given = task.options
     cdef int device = task.device
     cdef int dtype = task.out.dtype

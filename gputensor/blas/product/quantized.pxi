@@ -36,7 +36,7 @@ cdef bint is_skinny(const QuantizedProduct* given, int device, SmallProduct* sma
 
 
 cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
-                           const QuantizedProduct* given) except -1:
+                           const QuantizedProduct* given) except -1 nogil:
     cdef Operand like
     task.given = given
     task.task.device, task.task.stream = device, stream
@@ -63,7 +63,7 @@ cdef int quantized_prepare(QuantizedTask* task, int device, uint64_t stream,
                         &task.options)
 
 
-cdef int quantized_launch(QuantizedTask* task) except -1:
+cdef int quantized_launch(QuantizedTask* task) except -1 nogil:
     cdef const QuantizedProduct* given = task.given
     cdef int device = task.task.device
     cdef uint64_t stream = task.task.stream
@@ -72,7 +72,13 @@ cdef int quantized_launch(QuantizedTask* task) except -1:
     if task.kind == QUANTIZED_PLAIN:
         dequantize_run(device, stream, given.weight, given.scales, &task.plain)
         return task_launch(&task.task)
-    return host_call(device, stream, QUANTIZED_CALL, (
+    return quantized_launch_host(task)
+
+
+cdef int quantized_launch_host(QuantizedTask* task) except -1 with gil:
+    cdef const QuantizedProduct* given = task.given
+    cdef int device = task.task.device
+    return host_call(device, task.task.stream, QUANTIZED_CALL, (
         given.precision, call_argument(device, given.out), call_argument(device, given.x),
         call_argument(device, given.weight), call_argument(device, given.scales),
         call_argument(device, given.bias)))

@@ -15,9 +15,8 @@ cdef enum:
 
 
 cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const ScaledProduct* given,
-                        const Operand* out) except -1:
+                        const Operand* out) except -1 nogil:
     cdef Side left, right
-    cdef int status
     task.given = given
     task.out = out[0]
     task.kind = SCALED_NOTHING
@@ -27,18 +26,15 @@ cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const Sca
     task.task.scratch = 0
     temporaries_init(&task.temporaries, device, stream)
     temporaries_init(&task.task.temporaries, device, stream)
-    status = check_out(given.a, given.b, out)
-    if status:
-        raise_for_shapes(status, given.a, given.b, out)
-    check_extents(out, given.a, "the first operand")
-    check_extents(out, given.b, "the second operand")
+    check_extents(out, given.a, b"the first operand")
+    check_extents(out, given.b, b"the second operand")
     if given.scale_a is not NULL:
-        check_extents(out, given.scale_a, "scale_a")
-        check_extents(out, given.scale_b, "scale_b")
+        check_extents(out, given.scale_a, b"scale_a")
+        check_extents(out, given.scale_b, b"scale_b")
     if given.bias is not NULL:
-        check_extents(out, given.bias, "the bias")
+        check_extents(out, given.bias, b"the bias")
     if given.result_scale is not NULL:
-        check_extents(out, given.result_scale, "scale_result")
+        check_extents(out, given.result_scale, b"scale_result")
     if device_kind(device) == DEVICE_HOST:
         task.kind = SCALED_HOST
         return 0
@@ -56,7 +52,7 @@ cdef int scaled_prepare(ScaledTask* task, int device, uint64_t stream, const Sca
 
 # ---- plain values
 
-cdef int prepare_plain(ScaledTask* task, Side* left, Side* right) except -1:
+cdef int prepare_plain(ScaledTask* task, Side* left, Side* right) except -1 nogil:
     cdef const ScaledProduct* given = task.given
     cdef bint is_blocked = left.is_blocked or right.is_blocked
     cdef int dtype = DT_FLOAT32
@@ -114,7 +110,7 @@ cdef void finish_with(ScaledTask* task, const Operand* bias, int activation) noe
 
 # ---- launch
 
-cdef int scaled_launch(ScaledTask* task) except -1:
+cdef int scaled_launch(ScaledTask* task) except -1 nogil:
     cdef int device = task.task.device
     cdef uint64_t stream = task.task.stream
     if task.kind == SCALED_HOST:
@@ -133,7 +129,7 @@ cdef int scaled_launch(ScaledTask* task) except -1:
     return 0
 
 
-cdef int scaled_launch_host(ScaledTask* task) except -1:
+cdef int scaled_launch_host(ScaledTask* task) except -1 with gil:
     cdef const ScaledProduct* given = task.given
     cdef int device = task.task.device
     return host_call(device, task.task.stream, SCALED_CALL, (

@@ -50,7 +50,7 @@ cdef bint line_fits(const Operand* out, int line, int across, int64_t step) noex
 
 
 cdef int scaled_library_place_result(ScaledTask* task, int dtype, int64_t step,
-                                     int* line) except -1:
+                                     int* line) except -1 nogil:
     """Whether the library writes into out; `line` is the axis that its lines lie along."""
     cdef const Operand* out = &task.out
     if out.dtype == dtype:
@@ -66,7 +66,7 @@ cdef int scaled_library_place_result(ScaledTask* task, int dtype, int64_t step,
 
 # Plans the product of `left` (a) and `right` (b transposed) and takes the memory for it; False when
 # the library has no way to compute it, with nothing left behind.
-cdef bint library_prepare(ScaledTask* task, Side* left, Side* right) except? False:
+cdef bint library_prepare(ScaledTask* task, Side* left, Side* right) except? False nogil:
     cdef const ScaledProduct* given = task.given
     cdef Product* product = &task.task.product
     cdef int dtype = result_type(task.out.dtype)
@@ -93,13 +93,11 @@ cdef bint library_prepare(ScaledTask* task, Side* left, Side* right) except? Fal
     stage_scale(y, mode_y, &task.temporaries, &task.steps)
     product.m, product.n, product.k = m, n, k
     product.is_swapped = line == 1
-    product.scale_mode_a, product.scale_mode_b = mode_x, mode_y
     describe(task, x, y)
+    product.scale_mode_a, product.scale_mode_b = mode_x, mode_y
     set_epilogue(task, m == x.rows)
     if given.is_fast and mode_x != SCALE_VECTOR_128 and mode_y != SCALE_VECTOR_128:
         product.flags |= PRODUCT_FAST_ACCUMULATION
-    if given.precision & DETERMINISTIC:
-        product.flags |= PRODUCT_DETERMINISTIC
     task.has_copy = not is_direct
     if scaled_library_find_plan(task):
         return True
@@ -114,8 +112,6 @@ cdef void describe(ScaledTask* task, const Side* x, const Side* y) noexcept nogi
     cdef Product* product = &task.task.product
     cdef const Operand* result = &task.result
     cdef int across = 0 if product.is_swapped else 1
-    product.device = task.task.device
-    product.compute = COMPUTE_32F
     product.batch, product.outer_ndim = 1, 0
     product.op_a, product.op_b = OP_T, OP_N
     product.a, product.b = x.ptr, y.ptr
@@ -127,10 +123,9 @@ cdef void describe(ScaledTask* task, const Side* x, const Side* y) noexcept nogi
     product.ldd = result.strides[across] if result.shape[across] > 1 else product.m
     product.ldc = product.ldd
     product.stride_a = product.stride_b = product.stride_c = product.stride_d = 0
+    product_fill(product, task.task.device, task.given.precision & DETERMINISTIC)
+    product.compute = COMPUTE_32F
     product.scale_a, product.scale_b = x.scale_ptr, y.scale_ptr
-    product.alpha, product.beta = 1, 0
-    product.alpha_imag = product.beta_imag = 0
-    product.flags = 0
 
 
 cdef void set_epilogue(ScaledTask* task, bint is_whole) noexcept nogil:
@@ -139,8 +134,6 @@ cdef void set_epilogue(ScaledTask* task, bint is_whole) noexcept nogil:
     cdef Product* product = &task.task.product
     cdef const Operand* bias = given.bias
     cdef int activation = given.activation
-    product.bias = 0
-    product.activation = ACT_NONE
     # For float32 results the library reads a bias of bfloat16 only.
     if (bias is not NULL and product.is_swapped and is_whole and bias.strides[0] == 1
             and bias.dtype == product.type_d and product.type_d != DT_FLOAT32
@@ -163,25 +156,33 @@ cdef void set_epilogue(ScaledTask* task, bint is_whole) noexcept nogil:
         task.epilogue.bias = &task.bias
 
 
-cdef bint scaled_library_find_plan(ScaledTask* task) except? False:
+cdef bint has_refused(uint64_t hash) noexcept with gil:
+    return hash in scaled_library_refused
+
+
+cdef int note_refused(uint64_t hash) except -1 with gil:
+    if len(scaled_library_refused) < MAX_REFUSED:
+        scaled_library_refused.add(hash)
+    return 0
+
+
+cdef bint scaled_library_find_plan(ScaledTask* task) except? False nogil:
     """The plan of the task's product; False when the library has none."""
+    cdef Product* product = &task.task.product
     cdef Wanted wanted
     cdef Outcome outcome
-    wanted.product, wanted.preference, wanted.key_bits = &task.task.product, LIBRARY_AUTO, 0
-    wanted.choice = NULL
+    wanted_init(&wanted, product, LIBRARY_AUTO, PLAN_PLAIN)
     task.task.plan = plan_known(&wanted)
     if task.task.plan is not NULL:
         return True
-    if wanted.hash in scaled_library_refused:
+    if has_refused(wanted.hash):
         return False
-    libraries_load(task.task.device)
-    task.task.plan = plan_publish(plan_build(&wanted, &outcome))
+    task.task.plan = plan_of(&wanted, task.task.stream, &outcome)
     if task.task.plan is not NULL:
         return True
-    if outcome.stage == STAGE_CONTEXT:
-        raise_for_status(outcome.status, "context_enter")
-    if outcome.status not in (BLAS_INVALID_VALUE, BLAS_ARCH_MISMATCH, BLAS_NOT_SUPPORTED):
-        raise_for_blas(outcome.status, "planning a product", product_facts(&task.task.product))
-    if len(scaled_library_refused) < MAX_REFUSED:
-        scaled_library_refused.add(wanted.hash)
+    if outcome.stage != STAGE_LIBRARY or (
+            outcome.status != BLAS_INVALID_VALUE and outcome.status != BLAS_ARCH_MISMATCH
+            and outcome.status != BLAS_NOT_SUPPORTED):
+        raise_for_plan(product, &outcome)
+    note_refused(wanted.hash)
     return False

@@ -13,20 +13,16 @@ to 1.46 times as fast as the library's first choice (geometric mean 0.93); how t
 multiprocessors decides, and that is not smooth.
 """
 
-import functools
+import contextlib
 import json
 from pathlib import Path
 
 from gputensor.blas.libraries import library_versions
-from gputensor.blas.plan import FIELDS
+from gputensor.blas.plan import fill_measured
 
-__all__ = ["FILE", "KEY", "find_algorithm", "read_rows"]
+__all__ = ["FILE", "KEY", "fill", "read_rows"]
 
 FILE = Path(__file__).with_name("measured_algorithms.json")
-#: Measured leading dimensions are multiples of this many bytes, as tensor cores want them.
-ALIGNMENT = 16
-
-_AT = {name: number for number, name in enumerate(FIELDS)}
 KEY = ("op_a", "op_b", "type_a", "type_b", "type_d", "compute", "m", "n", "k")
 CONFIG_COUNT = 9  # numbers of a configuration, as in choice.pxd; int32 each
 
@@ -82,25 +78,12 @@ def read_rows(text, device_name, library_version):
     return rows
 
 
-@functools.cache
-def _rows(device):
+def fill(device):
+    """Copy the rows that count for a device to where planning reads them."""
     from gputensor._driver.registry import device_info
 
     name, version = device_info(device)["name"], library_versions().get("cublasLt", 0)
-    try:
-        return read_rows(FILE.read_text(encoding="utf-8"), name, version)
-    except (OSError, ValueError):
-        return {}
-
-
-def find_algorithm(signature, device, itemsize):
-    """Return the configuration for a product of a signature, or None. Called while planning."""
-    at = _AT
-    multiple = ALIGNMENT // itemsize
-    if signature[at["batch"]] != 1 or signature[at["is_repeated"]]:
-        return None
-    if any(signature[at[name]] % multiple for name in ("lda", "ldb", "ldc", "ldd")):
-        return None
-    if any(signature[at[f"align_{matrix}"]] < ALIGNMENT for matrix in "abcd"):
-        return None
-    return _rows(device).get(tuple(signature[at[name]] for name in KEY))
+    rows = {}
+    with contextlib.suppress(OSError, ValueError):
+        rows = read_rows(FILE.read_text(encoding="utf-8"), name, version)
+    fill_measured(device, rows)

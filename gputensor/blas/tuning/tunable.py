@@ -5,16 +5,16 @@ from a file, from :func:`tune_file`, or from products themselves while tuning is
 is valid on its own: a file may hold entries of several devices and library versions, and each
 process uses those that are its own. A product without an entry may borrow that of a near shape.
 
-The table is asked only when a product is planned, so an enabled table costs a cached product
-nothing. Names and environment variables follow PyTorch's TunableOp, with the prefix
-``GPUTENSOR_TUNABLEOP_``: ENABLED, TUNING, FILENAME, MAX_TUNING_DURATION_MS, MAX_TUNING_ITERATIONS,
-ROTATING_BUFFER_SIZE (MiB), RECORD_UNTUNED, UNTUNED_FILENAME.
+Planning reads a copy of the table, and calls this module only for a product to be tuned or noted;
+an enabled table costs a cached product nothing. Names and environment variables follow PyTorch's
+TunableOp, with the prefix ``GPUTENSOR_TUNABLEOP_``: ENABLED, TUNING, FILENAME,
+MAX_TUNING_DURATION_MS, MAX_TUNING_ITERATIONS, ROTATING_BUFFER_SIZE (MiB), RECORD_UNTUNED,
+UNTUNED_FILENAME.
 """
 
 import contextlib
 import functools
 import json
-import math
 import os
 import sys
 import threading
@@ -22,7 +22,14 @@ from pathlib import Path
 
 from gputensor.atomic_file import write_whole
 from gputensor.blas.libraries import library_versions
-from gputensor.blas.plan import FIELDS, check_signature, forget_plans
+from gputensor.blas.plan import (
+    FIELDS,
+    check_signature,
+    fill_tuned,
+    forget_plans,
+    forget_tuned,
+    set_tuning,
+)
 from gputensor.blas.tuning.measured_algorithms import CONFIG_COUNT
 from gputensor.blas.tuning.shapes_file import name_of_signature, read_signatures
 from gputensor.blas.tuning.tunable_settings import MAX_MEBIBYTES, MAX_NUMBER, Given, positive
@@ -50,16 +57,6 @@ __all__ = [
     "write_file",
 ]
 
-SIZES = ("m", "n", "k")
-# A near shape differs by at most this factor in each size, and has as many tiles: with a tenth more
-# rows, borrowed algorithms were 0.55 to 1.46 times as fast as the library's first choice.
-NEAR = 1.25
-TILE = 64
-SMALL_TILE = 16  # of sizes below TILE
-
-#: Whether plans ask this module at all; read by planning.pyx.
-is_active = False
-
 _lock = threading.RLock()
 _entries: dict = {}  # (environment, signature) -> entry
 _untuned: dict = {}  # signatures met without an entry, in order
@@ -80,8 +77,8 @@ _is_begun = False
 
 def _changed():
     """Have products planned anew, by what holds now."""
-    global is_active
-    is_active = _settings.is_enabled or _settings.is_recording
+    is_tuned = _settings.is_enabled and _settings.is_tuning
+    set_tuning(_settings.is_enabled, is_tuned or _settings.is_recording)
     forget_plans()
 
 
@@ -211,8 +208,19 @@ def environment(device):
     )
 
 
+def fill(device):
+    """Copy the entries that hold for a device to where planning reads them."""
+    if not _settings.is_enabled:
+        return
+    with _lock:
+        place = environment(device)
+        fill_tuned(
+            device, {key[1]: entry["choice"] for key, entry in _entries.items() if key[0] == place}
+        )
+
+
 def find(signature, device, is_capturing):
-    """Return what was measured for a product, or None. Called when a product is planned.
+    """Return what was measured for a product, or None. Called when a product without is planned.
 
     Tunes the product when that is enabled, it has no entry, its stream is not capturing and there
     is memory for it.
@@ -228,13 +236,6 @@ def find(signature, device, is_capturing):
         if entry is None and _settings.is_recording:
             _untuned[signature] = None
         return entry["choice"] if entry is not None and _settings.is_enabled else None
-
-
-def find_near(signature, device):
-    """Return the choice of the nearest shape for a product without an entry, or None."""
-    with _lock:
-        entry = _borrow(environment(device), signature) if _settings.is_enabled else None
-        return None if entry is None else entry["choice"]
 
 
 _measure = None  # times the algorithms of a product; see measure_with
@@ -259,46 +260,8 @@ def _tune(signature, device, *, seconds, is_exhaustive=False):
     )
     with _lock:
         _entries[environment(device), signature] = result
+        forget_tuned()
     return result
-
-
-def _borrow(place, signature):
-    """The entry of the nearest shape that is alike in everything else, or None."""
-    best, best_distance = None, math.inf
-    for (other_place, other), entry in _entries.items():
-        if other_place != place or other == signature:
-            continue
-        distance = _distance(signature, other)
-        if distance < best_distance:
-            best, best_distance = entry, distance
-    return best
-
-
-def _tiles(size):
-    """How many tiles a size fills, with the size of the tiles."""
-    tile = TILE if size > TILE else SMALL_TILE
-    return (-(-size // tile), tile)
-
-
-def _distance(one, other):
-    """How far apart two shapes are; infinite when they are not near or differ otherwise.
-
-    Sizes may differ a little, and with them leading dimensions and strides, as long as the
-    leading dimensions stay multiples of the same 8 elements or not.
-    """
-    total = 0.0
-    for name, a, b in zip(FIELDS, one, other, strict=True):
-        if name in SIZES or name == "batch":
-            ratio = max(a, b) / min(a, b)
-            if ratio > NEAR or (name in "mn" and _tiles(a) != _tiles(b)):
-                return math.inf
-            total += math.log(ratio)
-        elif name.startswith(("ld", "stride")):
-            if (a % 8 == 0) != (b % 8 == 0):
-                return math.inf
-        elif a != b:
-            return math.inf
-    return total
 
 
 def get_results():
@@ -470,4 +433,4 @@ def _progress(show, done, total):
 try:
     _begin()
 except (ValueError, OSError):
-    is_active = True  # the first product that is planned says it, not the import
+    set_tuning(False, True)  # the first product that is planned says it, not the import

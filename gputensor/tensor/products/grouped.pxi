@@ -97,7 +97,8 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
     cdef Tensor one, other, result
     cdef int64_t index
     cdef int64_t count = len(left)
-    cdef int device, dtype
+    cdef int device, dtype, place
+    cdef Operand[3] three
     cdef Operand* operands
     cdef Pairs pairs
     cdef Options options
@@ -121,14 +122,12 @@ cdef list multiply_pairs(object a, object b, object out, object out_dtype, objec
                 dtype = promote_codes(one.dtype_code, other.dtype_code)
                 left[index] = one = one if one.dtype_code == dtype else copied(one, dtype)
                 right[index] = other = other if other.dtype_code == dtype else copied(other, dtype)
-            one.fill_operand(&operands[index])
-            other.fill_operand(&operands[count + index])
         for index in range(count):
             one = left[index]
             result = result_for(NAME, one, right[index], given[index],
-                                result_code(one, given[index], out_dtype), &operands[index],
-                                &operands[count + index])
-            result.fill_operand(&operands[2 * count + index])
+                                result_code(one, given[index], out_dtype), three)
+            for place in range(3):
+                operands[place * count + index] = three[place]
             results.append(result)
         if out is not None:
             check_grouped_extents(&pairs)

@@ -40,19 +40,25 @@ cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
     return 0
 
 
-cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, const Operand* left,
-                       const Operand* right):
-    """The tensor to write: `out` after its checks, or a new one."""
+cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, Operand* operands):
+    """The tensor to write: `out` after its checks, or a new one.
+
+    Fills in the operands of a, b and the result. Nothing after it compares their shapes again.
+    """
     cdef int device = a.storage.device
     cdef int64_t[MAX_NDIM] shape
     cdef int ndim = 0
     cdef int status
     cdef Tensor result
+    a.fill_operand(&operands[0])
+    b.fill_operand(&operands[1])
     if out is None:
-        status = matmul_shape(left, right, &ndim, shape)
+        status = matmul_shape(&operands[0], &operands[1], &ndim, shape)
         if status:
-            raise_for_shapes(status, left, right, left)
-        return empty_tensor(dtype, ndim, shape, device)
+            raise_for_shapes(status, &operands[0], &operands[1], operands)
+        result = empty_tensor(dtype, ndim, shape, device)
+        result.fill_operand(&operands[2])
+        return result
     result = tensor_argument(out, name)
     if result.storage.device != device:
         on_one_device(name, (a, b), result)     # raises: they were brought there before
@@ -60,6 +66,10 @@ cdef Tensor result_for(str name, Tensor a, Tensor b, object out, int dtype, cons
         raise TypeError(f"{name}: out: got {DTYPES[result.dtype_code].name}; expected "
                         f"{DTYPES[dtype].name}, which this product gives (out_dtype chooses "
                         "another)")
+    result.fill_operand(&operands[2])
+    status = check_out(&operands[0], &operands[1], &operands[2])
+    if status:
+        raise_for_shapes(status, &operands[0], &operands[1], &operands[2])
     return result
 
 
@@ -169,7 +179,8 @@ cdef Tensor multiply(ProductCall call):
     cdef int out_dtype = call.out_dtype
     cdef int device = a.storage.device
     cdef uint64_t stream
-    cdef Operand left, right, target, addend_operand, bias_operand, scale_operand, residual_operand
+    cdef Operand[3] operands
+    cdef Operand addend_operand, bias_operand, scale_operand, residual_operand
     cdef Task task
     cdef Tensor result
     cdef int dtype
@@ -187,35 +198,32 @@ cdef Tensor multiply(ProductCall call):
         b = b if b.dtype_code == dtype else copied(b, dtype)
     if dtype_kind(a.dtype_code) == KIND_BOOL:
         check_element_types(name, a, b)
-    a.fill_operand(&left)
-    b.fill_operand(&right)
-    result = result_for(name, a, b, call.out, a.dtype_code if out_dtype < 0 else out_dtype, &left,
-                        &right)
-    result.fill_operand(&target)
+    result = result_for(name, a, b, call.out, a.dtype_code if out_dtype < 0 else out_dtype,
+                        operands)
     if addend is not None and not same_view(addend, result):
         if addend.storage.device != device:
             return multiply(on_device(call))
-        prepare_addend(name, "residual" if name == "linear" or name == "matmul" else "input",
-                       addend, result, &left, &right, &addend_operand)
+        prepare_addend(name, b"residual" if name == "linear" or name == "matmul" else b"input",
+                       addend, result, &addend_operand)
         options.addend = &addend_operand
     if bias is not None:
         if bias.storage.device != device:
             return multiply(on_device(call))
-        prepare_bias(name, bias, result, &left, &right, &bias_operand)
+        prepare_bias(name, bias, result, &bias_operand)
         options.bias = &bias_operand
     if scale is not None:
         if scale.storage.device != device:
             return multiply(on_device(call))
-        prepare_scale(name, scale, result, &left, &right, &scale_operand)
+        prepare_scale(name, scale, result, &scale_operand)
         options.scale = &scale_operand
     if residual is not None:
         if residual.storage.device != device:
             return multiply(on_device(call))
-        prepare_addend(name, "residual", residual, result, &left, &right, &residual_operand)
+        prepare_addend(name, b"residual", residual, result, &residual_operand)
         options.residual = &residual_operand
     stream = current_handle(device)
     try:
-        task_prepare(&task, device, stream, &left, &right, &target, options)
+        task_prepare(&task, device, stream, &operands[0], &operands[1], &operands[2], options)
         work_begin()
         try:
             a.prepare_read(stream)
@@ -247,36 +255,31 @@ cdef bint same_view(Tensor one, Tensor other):
     return True
 
 
-cdef int prepare_addend(str name, str which, Tensor addend, Tensor result,
-                        const Operand* left, const Operand* right, Operand* operand) except -1:
+cdef int prepare_addend(str name, const char* which, Tensor addend, Tensor result,
+                        Operand* operand) except -1:
     """The addend, broadcast to the shape of the result; it may be the result itself."""
     cdef int64_t[MAX_NDIM] shape
     cdef int axis, ndim
     cdef Operand target
     result.fill_operand(&target)
-    if check_out(left, right, &target):
-        raise_for_shapes(check_out(left, right, &target), left, right, &target)
     if addend.dtype_code != result.dtype_code:
-        raise TypeError(f"{name}: {which}: got {DTYPES[addend.dtype_code].name}; expected "
+        raise TypeError(f"{name}: {which.decode()}: got {DTYPES[addend.dtype_code].name}; expected "
                         f"{DTYPES[result.dtype_code].name}, that of the product")
     for axis in range(result.ndim_):
         shape[axis] = result.shape_[axis]
     ndim = broadcast_shape(shape, result.ndim_, addend, name)
     for axis in range(result.ndim_):
         if ndim != result.ndim_ or shape[axis] != result.shape_[axis]:
-            raise ValueError(f"{name}: {which}: got shape {addend.shape}; expected one that "
-                             f"broadcasts to the product's {result.shape}")
+            raise ValueError(f"{name}: {which.decode()}: got shape {addend.shape}; expected one "
+                             f"that broadcasts to the product's {result.shape}")
     broadcast_operand(addend, operand, result.ndim_, result.shape_)
     return 0 if same_view(addend, result) else check_extents(&target, operand, which)
 
 
-cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
-                      const Operand* right, Operand* operand) except -1:
+cdef int prepare_bias(str name, Tensor bias, Tensor result, Operand* operand) except -1:
     """A bias of one dimension, one value for each column of the result."""
     cdef Operand target
     result.fill_operand(&target)
-    if check_out(left, right, &target):
-        raise_for_shapes(check_out(left, right, &target), left, right, &target)
     if bias.dtype_code != result.dtype_code:
         raise TypeError(f"{name}: bias: got {DTYPES[bias.dtype_code].name}; expected "
                         f"{DTYPES[result.dtype_code].name}, that of the product")
@@ -284,17 +287,14 @@ cdef int prepare_bias(str name, Tensor bias, Tensor result, const Operand* left,
         raise ValueError(f"{name}: bias: got shape {bias.shape}; expected one value for each of "
                          f"the last extent of {result.shape}")
     bias.fill_operand(operand)
-    return check_extents(&target, operand, "the bias")
+    return check_extents(&target, operand, b"the bias")
 
 
-cdef int prepare_scale(str name, Tensor scale, Tensor result, const Operand* left,
-                       const Operand* right, Operand* operand) except -1:
+cdef int prepare_scale(str name, Tensor scale, Tensor result, Operand* operand) except -1:
     """A factor of the product, or one for each of its columns."""
     cdef Operand target
     cdef bint is_one = scale.size_ == 1 and scale.ndim_ <= 1 and scale.ndim_ <= result.ndim_
     result.fill_operand(&target)
-    if check_out(left, right, &target):
-        raise_for_shapes(check_out(left, right, &target), left, right, &target)
     if scale.dtype_code != DT_FLOAT32:
         raise TypeError(f"{name}: scale: got a tensor of {DTYPES[scale.dtype_code].name}; "
                         "expected a number or a tensor of float32")
@@ -307,4 +307,4 @@ cdef int prepare_scale(str name, Tensor scale, Tensor result, const Operand* lef
         raise ValueError(f"{name}: scale: got shape {scale.shape}; expected one element, or one "
                          f"for each of the last extent of {result.shape}")
     broadcast_operand(scale, operand, result.ndim_, result.shape_)
-    return check_extents(&target, operand, "scale")
+    return check_extents(&target, operand, b"scale")

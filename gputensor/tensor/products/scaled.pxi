@@ -79,7 +79,8 @@ cdef Tensor scaled_product(ProductCall call):
     cdef int out_dtype = call.out_dtype
     cdef int device = a.storage.device
     cdef uint64_t stream
-    cdef Operand left, right, target, scale_left, scale_right, offset, factor
+    cdef Operand[3] operands
+    cdef Operand scale_left, scale_right, offset, factor
     cdef ScaledProduct given
     cdef ScaledTask task
     cdef Tensor result, s_a, s_b, vector, last
@@ -96,19 +97,14 @@ cdef Tensor scaled_product(ProductCall call):
     given.scale_a = given.scale_b = given.bias = given.result_scale = NULL
     given.activation, given.is_fast = call.options.activation, call.is_fast
     given.precision = call.options.precision
-    a.fill_operand(&left)
-    b.fill_operand(&right)
-    given.a, given.b = &left, &right
+    given.a, given.b = &operands[0], &operands[1]
     if call.scale_a is not None or call.scale_b is not None:
         s_a = scale_matrix(name, "scale_a", call.scale_a, a, False)
         s_b = scale_matrix(name, "scale_b", call.scale_b, b, True)
         s_a.fill_operand(&scale_left)
         s_b.fill_operand(&scale_right)
         given.scale_a, given.scale_b = &scale_left, &scale_right
-    result = result_for(name, a, b, call.out, out_dtype, &left, &right)
-    result.fill_operand(&target)
-    if check_out(&left, &right, &target):
-        raise_for_shapes(check_out(&left, &right, &target), &left, &right, &target)
+    result = result_for(name, a, b, call.out, out_dtype, operands)
     if call.bias is not None:
         vector = bias_vector(name, call.bias, result)
         vector.fill_operand(&offset)
@@ -119,7 +115,7 @@ cdef Tensor scaled_product(ProductCall call):
         given.result_scale = &factor
     stream = current_handle(device)
     try:
-        scaled_prepare(&task, device, stream, &given, &target)
+        scaled_prepare(&task, device, stream, &given, &operands[2])
         work_begin()
         try:
             for tensor in (a, b, s_a, s_b, vector, last):

@@ -7,7 +7,14 @@ import json
 
 import pytest
 
-from gputensor.blas.plan import FIELDS, KINDS, signature_of_shape
+from gputensor.blas.plan import (
+    FIELDS,
+    KINDS,
+    fill_measured,
+    forget_plans,
+    measured_algorithm,
+    signature_of_shape,
+)
 from gputensor.blas.tuning import measured_algorithms as known_ways
 
 REDUCTION = 3  # its place in a configuration: CUBLASLT_ALGO_CONFIG_REDUCTION_SCHEME
@@ -16,18 +23,18 @@ AT = {name: number for number, name in enumerate(FIELDS)}
 
 
 @pytest.fixture
-def rows(monkeypatch):
+def rows():
     """One row, for 16 x 4096 x 8192 in bfloat16 with transposed weights."""
     signature = signature_of_shape(16, 4096, 8192, "bf16", "NT")
     row = [*(signature[AT[name]] for name in known_ways.KEY), list(range(9))]
     text = json.dumps({"sections": [{"device": "GPU X", "library": 13, "rows": [row]}]})
-    found = known_ways.read_rows(text, "GPU X", 130200)
-    monkeypatch.setattr(known_ways, "_rows", lambda device: found)
-    return text
+    fill_measured(0, known_ways.read_rows(text, "GPU X", 130200))
+    yield text
+    forget_plans()
 
 
 def way(signature):
-    return known_ways.find_algorithm(signature, 0, 2)
+    return measured_algorithm(signature, 0)
 
 
 def test_the_row_serves_its_product_only(rows):

@@ -36,8 +36,13 @@ cdef struct Rates:              # per second; 0 when alignment does not matter
 cdef double PADDING_COPY_RATE = 3.8e12  # bytes read and written in a second
 cdef double PADDING_LAUNCH = 2.5e-6     # one kernel more in a stream, seconds
 cdef int padding_mode = PADDING_AUTO
+
 PADDING_MODES = {"auto": PADDING_AUTO, "never": PADDING_NEVER, "inputs": PADDING_INPUTS,
                  "all": PADDING_ALL}
+
+
+cdef bint padding_is_auto() noexcept nogil:
+    return padding_mode == PADDING_AUTO
 
 
 cdef Rates rates_of(const Product* product) noexcept nogil:
