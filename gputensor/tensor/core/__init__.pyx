@@ -5,7 +5,7 @@ from cpython.object cimport PyObject
 cimport cython
 from libc.math cimport INFINITY
 from libc.stdint cimport int64_t, uint64_t
-from libc.string cimport memcpy
+from libc.string cimport memcmp, memcpy
 
 import numpy as np
 

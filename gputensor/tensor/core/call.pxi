@@ -271,11 +271,10 @@ cdef Tensor checked_out(str name, object out, int ndim, const int64_t* shape, in
     if type(out) is not Tensor:
         raise TypeError(f"{name}: out: got {type(out).__name__}; expected a Tensor")
     target = <Tensor> out
-    wanted = tuple([shape[i] for i in range(ndim)])
-    if target.shape != wanted:
-        raise ValueError(f"{name}: out: got shape {target.shape}; expected {wanted}, that of the "
-                         "result")
-    if not promotion.is_same_kind(code, target.dtype_code):
+    if target.ndim_ != ndim or memcmp(target.shape_, shape, ndim * sizeof(int64_t)) != 0:
+        raise ValueError(f"{name}: out: got shape {target.shape}; expected "
+                         f"{tuple([shape[i] for i in range(ndim)])}, that of the result")
+    if code != target.dtype_code and not promotion.is_same_kind(code, target.dtype_code):
         raise TypeError(f"{name}: out: got dtype {DTYPES[target.dtype_code].name}; expected one "
                         f"that can take a result of {DTYPES[code].name}")
     check_distinct(target, name)
