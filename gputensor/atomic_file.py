@@ -6,7 +6,6 @@ which cannot be replaced, as it is (a `/dev/null` that is replaced is one no mor
 
 import os
 import stat
-import tempfile
 
 __all__ = ["write_whole"]
 
@@ -48,6 +47,8 @@ def is_replaceable(path):
 
 
 def _write_beside(path, write):
+    import tempfile  # 5 ms of an import
+
     handle, partial = tempfile.mkstemp(dir=os.path.dirname(path), prefix=".gputensor-")
     try:
         with os.fdopen(handle, "wb") as file:

@@ -8,20 +8,21 @@ to another compiler. ``#line`` keeps the names and lines of the files in a compi
 """
 
 import functools
+import os
 import re
-from pathlib import Path
 from typing import NamedTuple
 
 __all__ = ["Program", "read_text"]
 
-_ROOT = Path(__file__).resolve().parents[2]
+_ROOT = os.path.realpath(os.path.join(os.path.dirname(__file__), "..", ".."))
 _INCLUDE = re.compile(r'#include "(gputensor/[^"]+)"')
 
 
 @functools.cache
 def read_text(path):
     """Return the text of a file that belongs to the library, by its path from ``gputensor/`` on."""
-    return (_ROOT / path).read_text(encoding="utf-8")
+    with open(os.path.join(_ROOT, path), encoding="utf-8") as file:
+        return file.read()
 
 
 def _expand(path, seen):

@@ -9,10 +9,7 @@ that cannot be written costs time, never an error.
 ``gputensor`` below ``XDG_CACHE_HOME`` (``~/.cache``).
 """
 
-import hashlib
 import os
-import tempfile
-from pathlib import Path
 
 __all__ = ["folder", "load", "name_of", "store"]
 
@@ -23,12 +20,16 @@ _DIGEST_NBYTES = 32
 def folder():
     """Return the folder of the cache, or None when it is turned off."""
     named = os.environ.get("GPUTENSOR_KERNEL_CACHE", "")
-    if named == "0":
-        return None
     if named:
-        return Path(named)
+        return None if named == "0" else named
     base = os.environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(base) / "gputensor"
+    return os.path.join(base, "gputensor")
+
+
+def _sha256(content=b""):
+    import hashlib  # with OpenSSL, 4 ms of an import
+
+    return hashlib.sha256(content)
 
 
 def name_of(*facts):
@@ -39,7 +40,7 @@ def name_of(*facts):
     >>> name_of("a", "b") == name_of("ab", "")
     False
     """
-    digest = hashlib.sha256()
+    digest = _sha256()
     for fact in facts:
         text = str(fact).encode()
         digest.update(len(text).to_bytes(8, "little"))
@@ -53,11 +54,12 @@ def load(name):
     if where is None:
         return None
     try:
-        content = (where / name).read_bytes()
+        with open(os.path.join(where, name), "rb") as file:
+            content = file.read()
     except OSError:
         return None
     digest, image = content[:_DIGEST_NBYTES], content[_DIGEST_NBYTES:]
-    return image if image and hashlib.sha256(image).digest() == digest else None
+    return image if image and _sha256(image).digest() == digest else None
 
 
 def store(name, image):
@@ -66,12 +68,14 @@ def store(name, image):
     if where is None:
         return
     try:
-        where.mkdir(parents=True, exist_ok=True)
+        import tempfile
+
+        os.makedirs(where, exist_ok=True)
         handle, aside = tempfile.mkstemp(dir=where, suffix=".part")
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(hashlib.sha256(image).digest() + image)
-            os.replace(aside, where / name)
+                file.write(_sha256(image).digest() + image)
+            os.replace(aside, os.path.join(where, name))
         except BaseException:
             os.unlink(aside)
             raise

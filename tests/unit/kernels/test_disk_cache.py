@@ -50,7 +50,7 @@ def test_cache_that_is_off_or_cannot_be_written_stores_nothing(tmp_path, monkeyp
 def test_default_folder_follows_xdg(tmp_path, monkeypatch):
     monkeypatch.delenv("GPUTENSOR_KERNEL_CACHE", raising=False)
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert disk_cache.folder() == tmp_path / "gputensor"
+    assert disk_cache.folder() == str(tmp_path / "gputensor")
 
 
 def test_every_fact_changes_the_name():
