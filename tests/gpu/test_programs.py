@@ -167,3 +167,27 @@ def test_closing_gives_all_memory_back(cuda, rng):
     program.close()
     gt.synchronize()
     assert memory.memory_allocated("cuda") == before
+
+
+def test_products_on_streams_are_branches(cuda, rng):
+    """Each branch has a workspace of the library, and all of them new addresses at each call."""
+
+    def model(x, *, weights):
+        total, parts = gt.zeros((64, 256)), []
+        for number, w in enumerate(weights):
+            with gt.stream(gt.Stream()):
+                parts.append(gt.softmax(gt.matmul(x, w) * (number + 1)))
+        for part in parts:
+            total = total + part
+        return total, parts[0]
+
+    weights = [given(rng, "float32", 256, 256) for _ in range(6)]
+    program = gt.compile(model, gt.spec((64, 256)), weights=weights)
+    held = []
+    for _ in range(20):
+        x = given(rng, "float32", 64, 256)
+        held.append((x, program(x)))
+    print(program.report()["model"]["sizes"][0]["graph"])
+    for x, found in held:
+        for one, other in zip(found, model(x, weights=weights), strict=True):
+            np.testing.assert_allclose(one.numpy(), other.numpy(), rtol=1e-5, atol=1e-6)
