@@ -2,7 +2,7 @@
 
 from gputensor._engines.engine import Engine
 
-__all__ = ["accumulate", "argsort", "bincount", "searchsorted", "sort"]
+__all__ = ["argsort", "bincount", "searchsorted", "sort"]
 
 
 @Engine
@@ -24,12 +24,6 @@ def argsort(module, axis, descending, out, x):
 @Engine
 def searchsorted(module, side, out, x, values):
     out[...] = module.searchsorted(x, values, side=side)
-
-
-@Engine
-def accumulate(module, name, axis, out, x):
-    """`name` is ``cumsum`` or ``cumprod``."""
-    out[...] = getattr(module, name)(x, axis=axis, dtype=out.dtype)
 
 
 @Engine

@@ -27,6 +27,7 @@ from gputensor._kernels.call_rules import (
     shown,
     updates_product,
 )  # fmt: skip
+from gputensor._kernels.order_rules import ORDER_RULES
 from gputensor.errors import Described
 
 __all__ = [
@@ -67,7 +68,7 @@ class Row:
         self.attributes = dict(part.split(":") for part in attributes.split())
         self.writes = tuple(writes.split())
         self.reads = tuple(reads.split())
-        self.rule = RULES[name]
+        self.rule = RULES[name] if name in RULES else ORDER_RULES[name]
         self.updates = updates
         self.run = self.door = None
 
@@ -170,6 +171,16 @@ _ROWS = (
     # Of a distribution with two numbers (call_rules.py); the state moves on behind the draw.
     Row("random", "_kernels.draws", attributes="distribution:distribution a:number b:number",
         writes="out state", reads="", updates=("state",)),
+    # Rows and columns, row-major; equal elements keep their order, NaN is the greatest.
+    Row("sort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
+    Row("argsort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
+    Row("topk", "_kernels.orders", attributes="is_largest:flag",
+        writes="values order", reads="x"),
+    Row("search", "_kernels.orders", attributes="is_right:flag", writes="out", reads="x values"),
+    # Adds to the counts of 0, 1, ...; leaves other numbers out.
+    Row("count", "_kernels.orders", attributes="", writes="counts", reads="x", updates=True),
+    # Along the middle one of three axes.
+    Row("cumulate", "_kernels.orders", attributes="op:scan", writes="out", reads="x"),
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
         writes="*results", reads="*x"),

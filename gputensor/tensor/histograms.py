@@ -7,7 +7,7 @@ from gputensor._engines import sorting as engines
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
-from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.engine import queue_call, queue_engine
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import empty, linspace, reshape, zeros
 from gputensor.tensor.sorting import searchsorted
@@ -42,9 +42,13 @@ def bincount(x, /, weights=None, minlength=0):
 
 
 def _counted(x, weights, length):
-    out = empty(length, int64 if weights is None else float64, device=x.device)
-    if weights is not None:
-        weights = astype(weights, float64, copy=False)
+    if weights is None:
+        counts = zeros(length, int64, device=x.device)
+        if length:
+            queue_call("count", (), (counts,), (x.contiguous(),))
+        return counts
+    out = empty(length, float64, device=x.device)
+    weights = astype(weights, float64, copy=False)
     return queue_engine(engines.bincount, (), [out], astype(x, int64, copy=False), weights)
 
 

@@ -1,10 +1,11 @@
 """Cumulative sums and products along an axis."""
 
+import math
+
 from gputensor._arrays.dtypes import float32, int64, uint64
-from gputensor._engines import sorting
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, out_argument, tensor_argument
-from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import empty, reshape
 
@@ -21,7 +22,7 @@ def _result_dtype(x, dtype):
 
 def _accumulated(name, x, axis, dtype, out, initial):
     """`initial` is the value that comes first, or None."""
-    word = "cumsum" if name.endswith("sum") else "cumprod"
+    word = "sum" if name.endswith("sum") else "prod"
     if axis is None:
         x, axis = reshape(x, -1), 0
     axis = axis_argument(axis, x.ndim, name)
@@ -30,22 +31,31 @@ def _accumulated(name, x, axis, dtype, out, initial):
     shape = tuple(n + (extra and i == axis) for i, n in enumerate(x.shape))
     if out is not None:
         out = out_argument(out, x, shape, dtype, name)
-    # Sums of 16-bit floats are kept in float32 and rounded once each.
-    is_narrow = dtype.itemsize == 2 and dtype.kind not in "iu"
-    wide = float32 if is_narrow else dtype
+    # fp8 is for storage.
+    is_small = dtype.kind == "V" and dtype.itemsize == 1
+    wide = float32 if is_small else dtype
+    x = astype(x, float32) if x.dtype.kind == "V" and x.dtype.itemsize == 1 else x
     result = empty(shape, wide, device=x.device)
-    x = astype(x, wide, copy=False)
-    rest = result
     if extra:
         before = (slice(None),) * axis
         result[before + (slice(0, 1),)] = initial
-        rest = result[before + (slice(1, None),)]
-    if x.size:
-        queue_engine(sorting.accumulate, (word, axis), [rest], x)
+        if x.size:
+            rest = empty(x.shape, wide, device=x.device)
+            result[before + (slice(1, None),)] = _scanned(word, rest, x, axis)
+    elif x.size:
+        _scanned(word, result, x, axis)
     if out is not None:
         out[...] = result
         return out
     return astype(result, dtype, copy=False)
+
+
+def _scanned(word, out, x, axis):
+    """Write the sums or products into a dense tensor, and return it."""
+    shape = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    lines = reshape(x.contiguous(), shape)
+    queue_call("cumulate", (word,), (reshape(out, shape),), (lines,))
+    return out
 
 
 def cumsum(x, /, axis=None, dtype=None, out=None):

@@ -11,12 +11,14 @@ from typing import NamedTuple
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
+from gputensor._engines.cupy_calls import is_installed
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, on_one_device, tensor_argument
-from gputensor.tensor.engine import queue_engine
+from gputensor.tensor.engine import is_traced, queue_call, queue_engine
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import (
+    arange,
     broadcast_to,
     empty,
     empty_like,
@@ -38,9 +40,41 @@ __all__ = [
 ]  # fmt: skip
 
 
+# On CUDA devices an engine sorts longer rows, where it is installed: its radix sort takes fewer
+# passes.
+LONG_ROW = 1 << 15
+# A selection of more is sorted whole; `topk` of few rows that are longer goes by parts.
+LARGEST_K = 2048
+LONG_SELECTION = 1 << 17
+FEW_ROWS = 64
+
+
+def _by_engine(x, axis):
+    """Whether another library sorts: complex numbers always, long rows on CUDA devices."""
+    if x.dtype.kind == "c":
+        return True
+    is_long = x.shape[axis] > LONG_ROW and x.device.type == "cuda"
+    return is_long and not is_traced(x) and is_installed()
+
+
 def _wide(x):
     """`x` in a dtype that NumPy and CuPy sort."""
     return astype(x, float32) if x.dtype.kind == "V" else x
+
+
+def _known(x):
+    """`x` in a dtype whose order the kernels know: fp8 as float32."""
+    return astype(x, float32) if x.dtype.kind == "V" and x.dtype.itemsize == 1 else x
+
+
+def _rows(x, axis):
+    """The lines along an axis as dense rows, and the shape with that axis last."""
+    moved = moveaxis(x, axis, -1)
+    return reshape(moved.contiguous(), (-1, x.shape[axis])), moved.shape
+
+
+def _back(rows, shape, axis):
+    return moveaxis(reshape(rows, (*shape[:-1], rows.shape[-1])), -1, axis)
 
 
 def _line(x, axis, name):
@@ -59,8 +93,14 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
     x, axis = _line(x, axis, "sort")
     if x.size == 0:
         return astype(x, x.dtype)
-    wide = _wide(x)
-    result = queue_engine(engines.sort, (axis, bool(descending)), [_new(wide)], wide)
+    if _by_engine(x, axis):
+        wide = _wide(x)
+        result = queue_engine(engines.sort, (axis, bool(descending)), [_new(wide)], wide)
+    else:
+        rows, shape = _rows(_known(x), axis)
+        out = empty_like(rows)
+        queue_call("sort", (bool(descending),), (out,), (rows,))
+        result = _back(out, shape, axis)
     return astype(result, x.dtype, copy=False)
 
 
@@ -91,10 +131,14 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
     [1, 2, 0]
     """
     x, axis = _line(x, axis, "argsort")
-    out = _new(x, int64)
-    return (
-        queue_engine(engines.argsort, (axis, bool(descending)), [out], _wide(x)) if x.size else out
-    )
+    if x.size == 0:
+        return _new(x, int64)
+    if _by_engine(x, axis):
+        return queue_engine(engines.argsort, (axis, bool(descending)), [_new(x, int64)], _wide(x))
+    rows, shape = _rows(_known(x), axis)
+    out = empty(rows.shape, int64, device=x.device)
+    queue_call("argsort", (bool(descending),), (out,), (rows,))
+    return _back(out, shape, axis)
 
 
 class TopK(NamedTuple):
@@ -116,8 +160,39 @@ def topk(x, k, /, axis=-1, *, largest=True):
     k = operator.index(k)
     if not 0 <= k <= x.shape[axis]:
         raise argument_error(ValueError, "topk: k", k, f"0 to {x.shape[axis]}, the extent")
-    order = argsort(x, axis, descending=largest)[(slice(None),) * axis + (slice(k),)]
-    return TopK(take_along_axis(x, order, axis), order)
+    if x.dtype.kind == "c" or k > LARGEST_K or x.dtype != _known(x[:0]).dtype:
+        order = argsort(x, axis, descending=largest)[(slice(None),) * axis + (slice(k),)]
+        return TopK(take_along_axis(x, order, axis), order)
+    shape = (*x.shape[:axis], k, *x.shape[axis + 1 :])
+    if k == 0 or x.size == 0:
+        empties = (empty(shape, dtype, device=x.device) for dtype in (x.dtype, int64))
+        return TopK(*empties)
+    rows, moved = _rows(x, axis)
+    return TopK(*(_back(one, moved, axis) for one in _selected(rows, k, bool(largest))))
+
+
+def _selected(rows, k, is_largest):
+    """The first k of each sorted row, and their columns; of few long rows first of their parts."""
+    count, columns = rows.shape
+    if columns >= LONG_SELECTION and count < FEW_ROWS and k <= columns >> 6:
+        parts = min(1024, columns // max(1 << 14, 4 * k))
+        width = columns // parts
+        lines = rows[:, : parts * width].contiguous()
+        values, order = _selected(reshape(lines, (count * parts, width)), k, is_largest)
+        starts = arange(0, parts * width, width, device=rows.device)
+        order = reshape(order, (count, parts, k)) + reshape(starts, (parts, 1))
+        pieces = [(reshape(values, (count, -1)), reshape(order, (count, -1)))]
+        if parts * width < columns:
+            rest = rows[:, parts * width :].contiguous()
+            values, order = _selected(rest, min(k, rest.shape[1]), is_largest)
+            pieces.append((values, order + parts * width))
+        values, order = (concat(list(one), axis=1) for one in zip(*pieces, strict=True))
+        values, places = _selected(values.contiguous(), k, is_largest)
+        return values, take_along_axis(order, places, 1)
+    values = empty((count, k), rows.dtype, device=rows.device)
+    order = empty((count, k), int64, device=rows.device)
+    queue_call("topk", (is_largest,), (values, order), (rows,))
+    return values, order
 
 
 def searchsorted(x, values, /, side="left", sorter=None):
@@ -147,10 +222,15 @@ def searchsorted(x, values, /, side="left", sorter=None):
     x, values = on_one_device("searchsorted", (x, values), None)
     x = x if sorter is None else take(x, sorter)
     dtype = result_type(x, values)
-    dtype = float32 if dtype.kind == "V" else dtype
+    dtype = float32 if dtype.kind == "V" and dtype.itemsize == 1 else dtype
     x, values = (astype(one, dtype, copy=False) for one in (x, values))
     out = _new(values, int64)
-    return queue_engine(engines.searchsorted, (side,), [out], x, values) if values.size else out
+    if values.size and dtype.kind == "c":
+        return queue_engine(engines.searchsorted, (side,), [out], x, values)
+    if values.size:
+        values = reshape(values.contiguous(), -1)
+        queue_call("search", (side == "right",), (reshape(out, -1),), (x.contiguous(), values))
+    return out
 
 
 class UniqueAll(NamedTuple):

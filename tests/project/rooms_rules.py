@@ -24,8 +24,10 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "program", "programs", "formula", "row_program", "call_rules", "calls",
+        "operations", "program", "programs", "formula", "row_program", "call_rules", "order_rules",
+        "calls",
         "draw_facts", "launch", "host", "faces", "formulas", "windows", "draws",
+        "orders",
         "__init__",
     ),
     "blas": (

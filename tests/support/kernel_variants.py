@@ -203,6 +203,23 @@ def convolution_tiles():
         )
 
 
+def orders():
+    real = [row.code for row in DTYPES if row.kind in ("bool", "int", "uint", "float")]
+    sizes = [(0, 64), (0, 512), (0, 2048), (1, 0), (2, 0), (3, 64), (3, 2048), (4, 0)]
+    for code, (form, size) in itertools.product(real, sizes):
+        yield elements.order(form, code, size)
+    yield from (elements.order(5, code, shared) for code in range(1, 9) for shared in (0, 1))
+
+
+def scans():
+    codes = range(15)
+    pairs = [(code, code) for code in codes] + [(0, 4), (2, 11), (9, 12), (11, 13)]
+    for (source, target), form, product, column in itertools.product(
+        pairs, range(3), (0, 1), (0, 1)
+    ):
+        yield elements.scan(form, source, target, product, column)
+
+
 def each(function, *choices):
     return lambda: itertools.starmap(function, itertools.product(*choices))
 
@@ -239,6 +256,8 @@ KERNELS = {
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
     "draws": (draws, 6),
+    "orders": (orders, 8),
+    "scans": (scans, 5),
     "rows": (rows, 4),
     "attention": (attention, 2),
     "maps": (maps, 2),

@@ -43,6 +43,11 @@ static inline double __dsqrt_rn(double x) { return sqrt(x); }
 static inline double __longlong_as_double(long long x) { double y; memcpy(&y, &x, 8); return y; }
 static inline long long __double_as_longlong(double x) { long long y; memcpy(&y, &x, 8); return y; }
 static inline void __threadfence() {}
+template <class T> static inline T atomicAdd(T* place, T value) {
+    T old = *place;
+    *place += value;
+    return old;
+}
 static inline unsigned atomicInc(unsigned* place, unsigned most) {
     unsigned old = *place;
     *place = old >= most ? 0 : old + 1;

@@ -24,6 +24,12 @@ GOOD = {
     "check_indices": ([[3, 4]], [], [("int8", (5,)), ("int8", (5,))]),
     "arange": ([0, 2], [("int8", (5,))], []),
     "random": (["uniform", -1, 2.5], [("float16", (3, 5)), ("uint64", (4,))], []),
+    "sort": ([True], [("float16", (3, 5))], [("float16", (3, 5))]),
+    "argsort": ([False], [("int64", (3, 5))], [("bool", (3, 5))]),
+    "topk": ([True], [(F32, (3, 2)), ("int64", (3, 2))], [(F32, (3, 5))]),
+    "search": ([True], [("int64", (7,))], [("int8", (3,)), ("int8", (7,))]),
+    "count": ([], [("int64", (4,))], [("uint8", (9,))]),
+    "cumulate": (["prod"], [("int64", (2, 3, 4))], [("bool", (2, 3, 4))]),
     "formula": (
         [[["sub", ["load", 0], ["fold", "max", ["load", 1]]], ["fold", "sum", ["load", 0]]], 1],
         [(F32, (2, 3)), ("float16", (2, 1))],
@@ -139,6 +145,15 @@ WRONG = {
                                                 [("int8", (3,)), ("uint64", (4,))], []]),
     "permutation of two axes": ("random", (), [["permutation", 0, 0],
                                                [("int64", (3, 1)), ("uint64", (4,))], []]),
+    "sorted rows of another dtype": ("sort", (1, 0, 0), F32),
+    "sorted complex numbers": ("sort", (), [[True], *[[("complex64", (3, 5))]] * 2]),
+    "order of int32": ("argsort", (1, 0, 0), "int32"),
+    "more than a row": ("topk", (), [[True], [(F32, (3, 6)), ("int64", (3, 6))], [(F32, (3, 5))]]),
+    "values of another shape": ("topk", (1, 0, 1), [3, 1]),
+    "search for another dtype": ("search", (2, 1, 0), "int16"),
+    "counts of floats": ("count", (2, 0, 0), F32),
+    "sums of two axes": ("cumulate", (), [["sum"], [(F32, (2, 3))], [(F32, (2, 3))]]),
+    "sums of another kind": ("cumulate", (0, 0), "max"),
     "formula of an unknown step": ("formula", (0, 0, 0), ["no_such_step"]),
     "formula without an operand": ("formula", (2,), [(F32, (2, 3))]),
     "row result with columns": ("formula", (1, 1, 1), [2, 3]),
@@ -184,7 +199,7 @@ def test_calls_that_update_what_they_write_say_so():
         name for name, (attributes, _writes, reads) in GOOD.items()
         if not CALLS[name].writes_all(attributes, reads)
     }  # fmt: skip
-    assert updates == {"scatter", "random"}
+    assert updates == {"scatter", "random", "count"}
     names = CALLS["random"].writes
     assert [CALLS["random"].writes_all([], [], name) for name in names] == [True, False]
     attributes, _writes, reads = GOOD["product"]

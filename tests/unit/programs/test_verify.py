@@ -186,7 +186,7 @@ def body_of(function):
 
 WHOLE = dense(3, (N, 4))
 CASES = [
-    (set_call(0, name="sort"), "decode.calls[0].name: got 'sort'; expected the name of a call"),
+    (set_call(0, name="juggle"), "decode.calls[0].name: got 'juggle'; expected the name of a call"),
     (set_call(0, attributes={}), "decode.calls[0].attributes (product, model.py:7): got none"),
     (set_call(1, attributes={"op": "copy", "compute": 3}), "compute: got 3; expected the name of"),
     (set_call(1, stream=-1), "calls[1].stream (elementwise, model.py:8): got -1"),

@@ -1,0 +1,24 @@
+# Sorting, selection, search, counting and scans: calls on row-major operands.
+
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memset
+
+from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
+from gputensor._alloc.core cimport Block
+from gputensor._arrays cimport Operand, dtype_itemsize
+from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
+from gputensor._driver.table cimport status_t
+from gputensor._kernels.launch cimport (
+    CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
+    launch_kernel,
+)
+
+from gputensor._kernels import programs
+from gputensor._kernels.calls import bind
+from gputensor._kernels.host import orders as host_orders
+from gputensor.errors import Described, argument_error
+
+include "sorting.pxi"
+include "counting.pxi"
+include "scan.pxi"
+include "doors.pxi"

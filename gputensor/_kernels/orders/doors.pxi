@@ -1,0 +1,80 @@
+"""The doors of the calls: operands are row-major, and have elements or there is nothing to do."""
+
+
+cdef int64_t dense_count(str name, Operand* operand) except -1:
+    """The number of elements of a row-major operand; ValueError for another."""
+    cdef int64_t size = 1
+    cdef int axis
+    for axis in range(operand.ndim - 1, -1, -1):
+        if operand.shape[axis] > 1 and operand.strides[axis] != size and size:
+            raise argument_error(ValueError, f"{name}: strides", Described("gaps"),
+                                 "row-major memory")
+        size *= operand.shape[axis]
+    return size
+
+
+cdef Operand* of(object given) except NULL:
+    return &(<CallOperand?>given).c
+
+
+cdef bint on_host(int device, uint64_t stream, object row, tuple arguments) except -1:
+    """Queue the call on a host device; False on another."""
+    if device_kind(device) != DEVICE_HOST:
+        return False
+    host_call(device, stream, row, tuple([
+        call_argument(device, &(<CallOperand>one).c) if type(one) is CallOperand else one
+        for one in arguments]))
+    return True
+
+
+def _sort_door(int device, uint64_t stream, tuple arguments):
+    is_descending, out, x = arguments
+    dense_count("sort", of(out))
+    if dense_count("sort", of(x)) and not on_host(device, stream, SORT_CALL, arguments):
+        cuda_sort(device, stream, of(x), of(out).ptr, 0, is_descending)
+
+
+def _argsort_door(int device, uint64_t stream, tuple arguments):
+    is_descending, out, x = arguments
+    dense_count("argsort", of(out))
+    if dense_count("argsort", of(x)) and not on_host(device, stream, ARGSORT_CALL, arguments):
+        cuda_sort(device, stream, of(x), 0, of(out).ptr, is_descending)
+
+
+def _topk_door(int device, uint64_t stream, tuple arguments):
+    is_largest, values, order, x = arguments
+    dense_count("topk", of(values))
+    dense_count("topk", of(x))
+    if dense_count("topk", of(order)) and not on_host(device, stream, TOPK_CALL, arguments):
+        cuda_topk(device, stream, of(x), of(values), of(order), is_largest)
+
+
+def _search_door(int device, uint64_t stream, tuple arguments):
+    is_right, out, x, values = arguments
+    dense_count("search", of(out))
+    dense_count("search", of(x))
+    if dense_count("search", of(values)) and not on_host(device, stream, SEARCH_CALL, arguments):
+        cuda_search(device, stream, of(x), of(values), of(out).ptr, is_right)
+
+
+def _count_door(int device, uint64_t stream, tuple arguments):
+    counts, x = arguments
+    if not dense_count("count", of(counts)) or not dense_count("count", of(x)):
+        return
+    if not on_host(device, stream, COUNT_CALL, arguments):
+        cuda_count(device, stream, of(counts), of(x))
+
+
+def _cumulate_door(int device, uint64_t stream, tuple arguments):
+    op, out, x = arguments
+    dense_count("cumulate", of(out))
+    if dense_count("cumulate", of(x)) and not on_host(device, stream, CUMULATE_CALL, arguments):
+        cuda_scan(device, stream, of(out), of(x), op == "prod")
+
+
+cdef object SORT_CALL = bind("sort", host_orders.run_sort, _sort_door)
+cdef object ARGSORT_CALL = bind("argsort", host_orders.run_argsort, _argsort_door)
+cdef object TOPK_CALL = bind("topk", host_orders.run_topk, _topk_door)
+cdef object SEARCH_CALL = bind("search", host_orders.run_search, _search_door)
+cdef object COUNT_CALL = bind("count", host_orders.run_count, _count_door)
+cdef object CUMULATE_CALL = bind("cumulate", host_orders.run_scan, _cumulate_door)
