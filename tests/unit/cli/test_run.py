@@ -3,6 +3,7 @@
 import json
 import os
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -294,3 +295,14 @@ def test_file_that_is_no_program_is_one_line(run, here):
         code, output, errors = run(*words)
         assert (code, output, errors.count("\n")) == (2, "", 1)
         assert errors.startswith(f"gputensor: {words[1].removeprefix('--module=')}: ")
+
+
+def test_weights_are_compared_with_their_hashes_on_request(programs, run):
+    raw = bytearray(Path("mlp.gtp").read_bytes())
+    raw[-1] ^= 1
+    Path("changed.gtp").write_bytes(raw)
+    words = ("run", "--module=changed.gtp", "--input=1x12xf32=0")
+    assert run(*words)[0] == 0
+    code, _, errors = run(*words, "--verify")
+    assert code != 0 and "SHA-256" in errors and errors.count("\n") == 1
+    assert run("run", "--module=mlp.gtp", "--input=1x12xf32=0", "--verify")[0] == 0
