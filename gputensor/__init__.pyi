@@ -112,6 +112,7 @@ from gputensor.programs import load_program as load_program
 from gputensor.programs import scan as scan
 from gputensor.programs import spec as spec
 from gputensor.programs import while_loop as while_loop
+from gputensor.random.dropout import dropout as dropout
 from gputensor.streams import Device as Device
 from gputensor.streams import Event as Event
 from gputensor.streams import ExternalStream as ExternalStream

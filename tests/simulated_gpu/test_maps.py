@@ -3,7 +3,7 @@
 import numpy as np
 
 import gputensor as gt
-from tests.conformance.nn import test_layers
+from tests.conformance.nn import test_fuse, test_layers
 from tests.support.row_checks import DTYPES, close, on_device, strided
 
 
@@ -13,6 +13,12 @@ def test_long_and_strided(rng):
         got = gt.leaky_relu(on_device(x, "cuda"), 0.5)
         exact = x.astype(float)
         close(f"leaky_relu {shape}", got, np.where(exact > 0, exact, exact / 2), "float32", 1)
+
+
+def test_fused(rng):
+    for name in test_fuse.CASES:
+        for dtype in ("float32", "bfloat16"):
+            test_fuse.test_values("cuda", name, dtype, rng)
 
 
 def test_channels(rng):

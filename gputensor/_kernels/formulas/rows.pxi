@@ -169,6 +169,11 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters,
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
     cdef int64_t lanes = min(power_above(above(pieces, most)), MOST_LANES)
     variant.cluster, variant.loop = 1, 0
+    # Blocks of half the lanes in clusters of twice as many: a block of 1,024 threads is alone on a
+    # multiprocessor, which reads nothing while that block folds, and one of 512 is not.
+    if can_cluster and lanes == MOST_LANES and (
+            above(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most):
+        lanes = MOST_LANES // 2
     while lanes < MOST_LANES and above(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
         lanes *= 2
     if above(pieces, lanes) > most and can_cluster:

@@ -182,12 +182,26 @@ def test_cross_entropy_of_probabilities(where, rng):
     assert abs(got - -(powers * share).sum() / 6) < 1e-4
 
 
+def test_dropout(where, rng):
+    x = gt.asarray(rng.standard_normal((100, 200)).astype(np.float32), device=where)
+    got, again = (
+        gt.dropout(x, 0.25, generator=gt.random.generator(seed=3, device=where)).numpy()
+        for _ in range(2)
+    )
+    assert np.array_equal(got, again)
+    kept = got != 0
+    assert 0.72 < kept.mean() < 0.78
+    assert np.allclose(got[kept], x.numpy()[kept] / 0.75, rtol=1e-6)
+    assert gt.dropout(x, 0.25, training=False) is x
+
+
 @pytest.mark.parametrize(
     ("call", "text"),
     [
         (lambda x: gt.interpolate(x), "interpolate: size: got"),
         (lambda x: gt.interpolate(x, 4, mode="cubic"), "interpolate: mode: got 'cubic'"),
         (lambda x: gt.batch_norm(x, x, x), "batch_norm: shape of running_mean: got"),
+        (lambda x: gt.dropout(x, 2), "dropout: p: got 2; expected a number of 0 to 1"),
         (lambda x: gt.glu(x), "glu: extent of x: got 5; expected an even one"),
         (lambda x: gt.cross_entropy(x, gt.zeros(9, dtype=gt.int64, device="host")),
          "cross_entropy: target: got"),
