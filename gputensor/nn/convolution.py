@@ -8,8 +8,8 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CONVOLUTION_ACTIVATIONS
 from gputensor.errors import argument_error
 from gputensor.nn import activated, activations, current_precision, on_device_of, queue_call
-from gputensor.nn.extents import Image, Window, each_axis
-from gputensor.tensor.core import tensor_argument
+from gputensor.nn.extents import Image, Plans, Window, each_axis
+from gputensor.tensor.core import Tensor, tensor_argument
 from gputensor.tensor.manipulation import moveaxis, permute_dims, reshape
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
@@ -74,7 +74,30 @@ def _queue(name, x, weight, out, finish, how, groups):
     queue_call("convolution", attributes, out, (x, weight, bias, addend))
 
 
+_plans = Plans()
+
+
+def _key_of(name, tensors, window, how):
+    """What a plan depends on, or None where there is none."""
+    x, weight, bias = tensors
+    if type(x) is not Tensor or type(weight) is not Tensor or how["addend"] is not None:
+        return None
+    if bias is not None and type(bias) is not Tensor:
+        return None
+    beside = None if bias is None else (bias.shape, bias.dtype)
+    given = (how["groups"], how["data_format"], how["activation"])
+    return name, x.shape, x.strides, x.dtype, weight.shape, weight.dtype, beside, window, given
+
+
 def _convolution(name, x, weight, bias, window, how):
+    key = _key_of(name, (x, weight, bias), window, how)
+    plan = None if key is None else _plans.find(key)
+    if plan is not None:
+        x, weight, bias = on_device_of(name, (x, weight, bias))
+        seen, view, result = plan.prepare(x)
+        attributes = (*plan.attributes, current_precision())
+        queue_call("convolution", attributes, view, (seen, weight, bias, None))
+        return result
     spatial, groups = how["spatial"], how["groups"]
     image = Image(name, x, spatial, how["data_format"])
     weight = _checked(name, image, weight, groups, False)
@@ -86,6 +109,8 @@ def _convolution(name, x, weight, bias, window, how):
     if out.size:
         call = (window.stride, window.before, window.dilation)
         _queue(name, image.x, weight, out, finish, call, groups)
+        if key is not None:
+            _plans.keep(key, (*call, groups, finish.activation), image, out)
     return image.given_back(out)
 
 

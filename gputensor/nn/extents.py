@@ -1,10 +1,12 @@
 """Arguments of windows: kernels, strides, padding and layouts, for one to three axes."""
 
+from typing import NamedTuple
+
 from gputensor.errors import argument_error
 from gputensor.tensor.core import tensor_argument
-from gputensor.tensor.manipulation import empty, expand_dims, moveaxis
+from gputensor.tensor.manipulation import empty, expand_dims, moveaxis, permute_dims
 
-__all__ = ["Window", "each_axis", "result_like"]
+__all__ = ["Image", "Plan", "Plans", "Window", "each_axis", "result_like"]
 
 #: Layouts by the number of axes: channels first, channels last.
 FORMATS = {1: ("NCL", "NLC"), 2: ("NCHW", "NHWC"), 3: ("NCDHW", "NDHWC")}
@@ -132,6 +134,56 @@ class Image:
         if self.is_last:
             result = moveaxis(result, 1, -1)
         return result[0] if self.is_single else result
+
+
+class Plan(NamedTuple):
+    """What a call is for arguments that were checked before."""
+
+    attributes: tuple
+    order: tuple | None  # of the axes of x as (batch, channels, axes); None: as they are
+    shape: tuple  # of the result in memory
+    order_out: tuple | None  # the same of the result
+
+    def prepare(self, x):
+        """Return x and a new result as (batch, channels, axes), and the result to give back."""
+        out = empty(self.shape, dtype=x.dtype, device=x.device)
+        view = out if self.order_out is None else permute_dims(out, self.order_out)
+        if self.order is None:
+            return x, view, view
+        return permute_dims(x, self.order), view, out
+
+
+class Plans:
+    """The plans of a function by its arguments: checks cost more than a small kernel."""
+
+    MOST = 4096
+
+    def __init__(self):
+        self.known = {}
+
+    def find(self, key):
+        """Return the plan of a key, or None; also where the key has lists."""
+        try:
+            return self.known.get(key)
+        except TypeError:
+            return None
+
+    def keep(self, key, attributes, image, out):
+        """Keep the plan of a call that has been made; those without a batch have none."""
+        if image.is_single or not out.size:
+            return
+        last = (0, out.ndim - 1, *range(1, out.ndim - 1))
+        is_last = out.shape[1] > 1 and out.strides[1] == out.dtype.itemsize
+        is_last = image.is_last or (is_last and any(n > 1 for n in out.shape[2:]))
+        shape = (out.shape[0], *out.shape[2:], out.shape[1]) if is_last else out.shape
+        if len(self.known) >= self.MOST:
+            self.known.clear()
+        order_out = last if is_last else None
+        plan = Plan(attributes, last if image.is_last else None, shape, order_out)
+        try:
+            self.known[key] = plan
+        except TypeError:
+            return
 
 
 def result_like(x, shape, is_last=False):

@@ -3,9 +3,9 @@
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
 from gputensor.nn import queue_call
-from gputensor.nn.extents import Image, Window, each_axis
+from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor import functions
-from gputensor.tensor.core import tensor_argument
+from gputensor.tensor.core import Tensor, tensor_argument
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -20,7 +20,19 @@ def _check_dtype(name, image, is_max):
         raise argument_error(TypeError, f"{name}: dtype of x", image.x.dtype, rule)
 
 
+_plans = Plans()
+
+
 def _pool(name, spatial, x, window, pooling, how):
+    key = None
+    if type(x) is Tensor:
+        given = (how["ceil_mode"], how["data_format"])
+        key = name, x.shape, x.strides, x.dtype, window, pooling, given
+        plan = _plans.find(key)
+        if plan is not None:
+            seen, view, result = plan.prepare(x)
+            queue_call("window", plan.attributes, view, (seen,))
+            return result
     kernel, stride, padding, dilation = window
     kernel = each_axis(f"{name}: kernel_size", kernel, spatial, 1)
     image = Image(name, x, spatial, how["data_format"])
@@ -31,15 +43,17 @@ def _pool(name, spatial, x, window, pooling, how):
         if before >= reach or after >= reach:
             raise argument_error(ValueError, f"{name}: padding", padding,
                                  f"less than the window's extent {reach}")  # fmt: skip
-    return _queue(image, extents, pooling, window)
+    return _queue(image, extents, pooling, window, key)
 
 
-def _queue(image, extents, pooling, window):
+def _queue(image, extents, pooling, window, key=None):
     out = image.result(image.x.shape[1], extents)
     if out.size:
         attributes = (pooling, window.kernel, window.stride, window.before, window.after,
                       window.dilation)  # fmt: skip
         queue_call("window", attributes, out, (image.x,))
+        if key is not None:
+            _plans.keep(key, attributes, image, out)
     return image.given_back(out)
 
 
