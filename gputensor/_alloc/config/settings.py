@@ -158,7 +158,9 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
     texts = dict(base.texts)
     for key, value in _split("".join(text.split()), source):
         if key in REJECTED:
-            raise ValueError(f"{source}: {key}: not supported: {REJECTED[key]}")
+            raise ValueError(
+                f"{source}: {key}: got {value!r}; expected no such option, since {REJECTED[key]}"
+            )
         if key not in OPTIONS:
             raise ValueError(f"{source}: got unknown key {key!r}; expected {', '.join(OPTIONS)}")
         try:

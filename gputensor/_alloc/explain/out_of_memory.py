@@ -15,7 +15,7 @@ from gputensor._alloc.explain import failure_facts
 from gputensor._alloc.explain.advice import advise
 from gputensor._alloc.observe import device_names
 from gputensor._alloc.observe.call_sites import top_call_sites
-from gputensor.errors import DriverError, OutOfMemoryError, status_text
+from gputensor.errors import DriverError, OutOfMemoryError, argument_error, status_text
 
 __all__ = ["attach_observer", "detach_observer", "raise_for", "reason_of"]
 
@@ -213,7 +213,7 @@ def raise_for(device, nbytes, stream, status):
     if status == STATUS_INVALID_DEVICE:
         open_allocator(device)  # raises why the device cannot be opened
     if nbytes == 0:
-        raise ValueError("an allocation must have at least 1 byte")
+        raise argument_error(ValueError, "nbytes", nbytes, "1 or more")
     if status != STATUS_OUT_OF_MEMORY:
         raise DriverError(
             f"allocating {nbytes} bytes on device {device} failed: {status_text(status)}",

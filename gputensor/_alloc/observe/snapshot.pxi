@@ -65,7 +65,8 @@ cdef list _format_segments(object segment_array, object block_array, int number,
     cdef uint64_t allocated, active, requested
     cdef dict pools = {}
     if segment_array["n_blocks"].sum() != len(block_array):
-        raise ValueError("the segments' block counts do not add up to the number of blocks")
+        raise ValueError(f"segments: got {len(block_array)} blocks; expected as many as the counts "
+                         "of the segments say")
     for i in range(<size_t>len(segment_array)):
         segment = &segments[i]
         allocated = active = requested = 0

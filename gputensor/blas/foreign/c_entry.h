@@ -59,6 +59,10 @@ static inline void gt_set_error(const char* text) {
     std::snprintf(gt_last_error, sizeof gt_last_error, "%s", text);
 }
 
+static inline void gt_set_argument_error(const char* name, const char* problem) {
+    std::snprintf(gt_last_error, sizeof gt_last_error, "%s: %s", name, problem);
+}
+
 static inline void gt_set_error_number(const char* text, int64_t number) {
     std::snprintf(gt_last_error, sizeof gt_last_error, text, (long long)number);
 }

@@ -26,6 +26,7 @@ cdef extern from "gputensor/blas/foreign/c_entry.h" nogil:
                                 void*) noexcept nogil
     gt_mm_out_t gt_mm_out
     void gt_set_error(const char* text)
+    void gt_set_argument_error(const char* name, const char* problem)
     void gt_set_error_number(const char* text, int64_t number)
 
 cdef enum:                      # the results of c_entry.h
@@ -39,8 +40,9 @@ cdef enum:
     DL_CUDA = 2
 
 
-cdef int invalid(const char* text) noexcept nogil:
-    gt_set_error(text)
+cdef int invalid(const char* name, const char* problem) noexcept nogil:
+    """Set ``name: got VALUE; expected RULE``; `problem` is what follows the name."""
+    gt_set_argument_error(name, problem)
     return INVALID
 
 
@@ -57,22 +59,24 @@ cdef int dtype_of(GtDLDataType dtype) noexcept nogil:
     return -1
 
 
-cdef int read_tensor(const GtDLTensor* tensor, Operand* operand) noexcept nogil:
+cdef int read_tensor(const char* name, const GtDLTensor* tensor, Operand* operand) noexcept nogil:
     cdef int axis
     if tensor is NULL:
-        return invalid(b"a tensor is NULL")
-    if tensor.ndim != 2 or tensor.shape is NULL:
-        return invalid(b"every tensor must have two dimensions")
+        return invalid(name, b"got NULL; expected a tensor")
+    if tensor.ndim != 2:
+        return invalid(name, b"got another number of dimensions; expected 2")
+    if tensor.shape is NULL:
+        return invalid(name, b"got the shape NULL; expected two extents")
     operand.dtype = dtype_of(tensor.dtype)
     if operand.dtype < 0:
-        return invalid(b"the element type must be float32, float16 or bfloat16")
+        return invalid(name, b"got another element type; expected float32, float16 or bfloat16")
     operand.ptr = <uint64_t>tensor.data + tensor.byte_offset
     operand.ndim = 2
     operand.is_scalar = 0
     for axis in range(2):
         operand.shape[axis] = tensor.shape[axis]
         if operand.shape[axis] < 0:
-            return invalid(b"a dimension is negative")
+            return invalid(name, b"got a negative extent; expected 0 or more")
     if tensor.strides is NULL:
         operand.strides[0], operand.strides[1] = operand.shape[1], 1
     else:
@@ -82,9 +86,9 @@ cdef int read_tensor(const GtDLTensor* tensor, Operand* operand) noexcept nogil:
         operand.strides[0], operand.strides[1] = operand.shape[1] or 1, 1
         return OK
     if tensor.data is NULL:
-        return invalid(b"the data of a tensor with elements is NULL")
+        return invalid(name, b"got the data NULL; expected the address of the elements")
     if operand.ptr % <uint64_t>dtype_itemsize(operand.dtype) != 0:
-        return invalid(b"the address of a tensor is no multiple of its element's size")
+        return invalid(name, b"got an odd address; expected a multiple of the element's size")
     return OK
 
 
@@ -117,33 +121,34 @@ cdef bint overlaps(const Operand* out, const Operand* other) noexcept nogil:
 cdef int check(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right, Operand* operands,
                int* device) noexcept nogil:
     """Read and check the arguments; operands are out, self, mat2."""
-    cdef int status = read_tensor(out, &operands[0])
+    cdef int status = read_tensor(b"out", out, &operands[0])
     if status == OK:
-        status = read_tensor(left, &operands[1])
+        status = read_tensor(b"self", left, &operands[1])
     if status == OK:
-        status = read_tensor(right, &operands[2])
+        status = read_tensor(b"mat2", right, &operands[2])
     if status != OK:
         return status
     if operands[0].dtype != operands[1].dtype or operands[0].dtype != operands[2].dtype:
-        return invalid(b"the tensors must have one element type")
+        return invalid(b"tensors", b"got several element types; expected one element type")
     if (out.device.device_type != left.device.device_type
             or out.device.device_type != right.device.device_type
             or out.device.device_id != left.device.device_id
             or out.device.device_id != right.device.device_id):
-        return invalid(b"the tensors must be on one device")
+        return invalid(b"tensors", b"got several devices; expected one device")
     if out.device.device_type != DL_CUDA and out.device.device_type != DL_HOST:
-        return invalid(b"the device must be a CUDA device or the host")
+        return invalid(b"device", b"got another type; expected a CUDA device or the host")
     # Numbers below 0 would be ours of host devices.
     if out.device.device_type == DL_CUDA and not (
             0 <= out.device.device_id < MAX_DEVICES - HOST_DEVICES):
-        gt_set_error_number(b"there is no CUDA device %lld", out.device.device_id)
+        gt_set_error_number(b"device: got %lld; expected the number of a CUDA device",
+                            out.device.device_id)
         return INVALID
     device[0] = out.device.device_id if out.device.device_type == DL_CUDA else HOST_DEVICE
     if check_out(&operands[1], &operands[2], &operands[0]) != 0:
-        return invalid(b"the shapes do not fit: out[m, n] = self[m, k] @ mat2[k, n] is needed, and "
-                       b"no stride of 0 in out")
+        return invalid(b"shapes", b"got others; expected out[m, n] = self[m, k] @ mat2[k, n], "
+                                  b"and no stride of 0 in out")
     if overlaps(&operands[0], &operands[1]) or overlaps(&operands[0], &operands[2]):
-        return invalid(b"out shares memory with an operand")
+        return invalid(b"out", b"got memory that it shares with an operand; expected memory apart")
     return OK
 
 
@@ -232,7 +237,8 @@ cdef int mm_out(GtDLTensor* out, const GtDLTensor* left, const GtDLTensor* right
         return OK
     # NumPy takes any strides, but the contract is one for all devices.
     if prepare(&operands[1], &operands[2], NULL, operands, &product) != 0:
-        return invalid(b"a matrix has no unit stride, or rows that overlap")
+        return invalid(b"strides", b"got no unit stride, or rows that overlap; expected rows or "
+                                   b"columns of neighbours")
     if device == HOST_DEVICE:
         return run_host(operands, <uint64_t>stream)
     if not libraries_are_loaded(device):

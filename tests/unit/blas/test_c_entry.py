@@ -1,6 +1,7 @@
 """gputensor_mm_out called as a compiled program calls it, on host memory."""
 
 import ctypes
+import re
 import subprocess
 import sys
 import threading
@@ -10,6 +11,8 @@ import numpy as np
 import pytest
 
 from gputensor.blas import foreign as c_entry
+
+FORM = re.compile(r"\w+: got [^\n]+; expected [^\n]+$")
 
 OK, INVALID = 0, 1
 
@@ -107,12 +110,15 @@ def test_every_breach_of_the_contract_is_told():
     other = np.ones((2, 2), np.float32)
     out = np.ones((2, 2), np.float32)
     cases = [
-        ((out, np.ones((2, 3), np.float32), other), "shapes do not fit"),
+        ((out, np.ones((2, 3), np.float32), other), "shapes: got"),
         ((out, ok.astype(np.float16), other), "one element type"),
         ((out.astype(np.float64), ok.astype(np.float64), ok.astype(np.float64)), "element type"),
-        ((out, np.ones((1, 2, 2), np.float32), other), "two dimensions"),
-        ((ok, ok, other), "shares memory"),
-        ((np.broadcast_to(out[:1], (2, 2)), ok, other), "shapes do not fit"),
+        (
+            (out, np.ones((1, 2, 2), np.float32), other),
+            "self: got another number of dim",
+        ),
+        ((ok, ok, other), "out: got memory that it shares"),
+        ((np.broadcast_to(out[:1], (2, 2)), ok, other), "stride of 0 in out"),
         # NumPy takes all of these, a GPU none.
         ((out[::-1], ok, other), "no unit stride"),
         ((out, np.ones((2, 4), np.float32)[:, ::2], other), "no unit stride"),
@@ -120,13 +126,13 @@ def test_every_breach_of_the_contract_is_told():
     ]
     for arguments, text in cases:
         assert mm(*arguments) == INVALID
-        assert text in error()
+        assert text in error() and FORM.match(error())
     far = dl(ok)
     far.device = Device(2, 0)
     assert mm(out, far, other) == INVALID
     assert "one device" in error()
     far.device = Device(7, 0)
-    assert mm(far, far, far) == INVALID
+    assert mm(far, far, far) == INVALID and FORM.match(error())
     assert library.gputensor_mm_out(None, None, None, None) == INVALID
     assert "NULL" in error()
     assert mm(out, ok, other) == OK
@@ -139,7 +145,7 @@ def test_a_device_that_cannot_be_is_told(number):
     for tensor in tensors:
         tensor.device = Device(2, number)
     assert mm(*tensors) == INVALID
-    assert error() == f"there is no CUDA device {number}"
+    assert error() == f"device: got {number}; expected the number of a CUDA device"
 
 
 @pytest.mark.parametrize("name", ["float32", "float16", "bfloat16"])
@@ -153,13 +159,14 @@ def test_an_address_without_elements_is_told(name, device, which):
         tensor.device = device
     tensors[which].byte_offset = dtype.itemsize // 2
     assert mm(*tensors) == INVALID
-    assert "no multiple of its element's size" in error()
+    name = ("out", "self", "mat2")[which]
+    assert error() == f"{name}: got an odd address; expected a multiple of the element's size"
     tensors[which].data = None
     tensors[which].byte_offset = 0
     assert mm(*tensors) == INVALID
-    assert "is NULL" in error()
+    assert error().startswith(f"{name}: got the data NULL; expected ")
     tensors[which].shape = None
-    assert mm(*tensors) == INVALID
+    assert mm(*tensors) == INVALID and FORM.match(error())
 
 
 def test_an_empty_tensor_needs_no_address():

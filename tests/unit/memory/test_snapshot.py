@@ -85,7 +85,7 @@ def test_segments_have_pytorchs_fields_and_their_sums():
 
 def test_block_counts_that_do_not_add_up_are_refused():
     segments, blocks = random_records(random.Random(), 3)
-    with pytest.raises(ValueError, match="block counts"):
+    with pytest.raises(ValueError, match="segments: got .* blocks; expected"):
         snapshot.format_segments(segments, blocks[:-1])
 
 
