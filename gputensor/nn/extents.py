@@ -173,8 +173,7 @@ class Plans:
         if image.is_single or not out.size:
             return
         last = (0, out.ndim - 1, *range(1, out.ndim - 1))
-        is_last = out.shape[1] > 1 and out.strides[1] == out.dtype.itemsize
-        is_last = image.is_last or (is_last and any(n > 1 for n in out.shape[2:]))
+        is_last = image.is_last or has_channels_last(image.x)
         shape = (out.shape[0], *out.shape[2:], out.shape[1]) if is_last else out.shape
         if len(self.known) >= self.MOST:
             self.known.clear()
@@ -186,12 +185,15 @@ class Plans:
             return
 
 
+def has_channels_last(x):
+    """Whether channels are neighbours in memory; of one pixel or channel both orders are."""
+    is_apart = any(n > 1 for n in x.shape[2:]) and x.shape[1] > 1
+    return is_apart and x.strides[1] == x.dtype.itemsize
+
+
 def result_like(x, shape, is_last=False):
     """Return a new tensor whose channels are neighbours in memory where those of x are."""
-    strides = x.strides
-    # Of one pixel both orders are the same memory; so is the order of one channel.
-    is_apart = any(n > 1 for n in x.shape[2:]) and x.shape[1] > 1
-    if is_last or (is_apart and strides[1] == x.dtype.itemsize):
+    if is_last or has_channels_last(x):
         made = empty((shape[0], *shape[2:], shape[1]), dtype=x.dtype, device=x.device)
         return moveaxis(made, -1, 1)
     return empty(shape, dtype=x.dtype, device=x.device)
