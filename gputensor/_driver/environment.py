@@ -9,7 +9,7 @@ import os
 import sys
 import warnings
 
-__all__ = ["KNOWN", "SWITCHES", "nearest", "report", "switch"]
+__all__ = ["DESCRIPTIONS", "KNOWN", "SWITCHES", "nearest", "report", "switch"]
 
 PREFIX = "GPUTENSOR_"
 VALUES = ("", "0", "1")  # of a switch; unset is as empty
@@ -21,31 +21,45 @@ SWITCHES = frozenset(
         "GPUTENSOR_OBSERVE_DRIVER",
     }
 )
-KNOWN = SWITCHES | {
-    "GPUTENSOR_ALLOC_CONF",
-    "GPUTENSOR_BLAS_PREFER_CUBLASLT",
-    "GPUTENSOR_CHECK_EVERY",
-    "GPUTENSOR_DEVICE",
-    "GPUTENSOR_HOST_MEMORY",
-    "GPUTENSOR_KERNEL_CACHE",
-    "GPUTENSOR_LIBCUDA",
-    "GPUTENSOR_OOM_REPLAY_SECONDS",
-    "GPUTENSOR_TUNABLEOP_ENABLED",
-    "GPUTENSOR_TUNABLEOP_FILENAME",
-    "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS",
-    "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS",
-    "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK",
-    "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED",
-    "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE",
-    "GPUTENSOR_TUNABLEOP_TUNING",
-    "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME",
-    # Of setup.py and of the tests; a shell that builds often imports as well.
-    "GPUTENSOR_BUILD_DEBUG",
-    "GPUTENSOR_BUILD_JOBS",
-    "GPUTENSOR_BUILD_ONLY",
-    "GPUTENSOR_REQUIRE_GPU",
-    "GPUTENSOR_SANITIZE",
+#: Every variable and what it means (docs/environment.md), those of setup.py and the tests too: a
+#: shell that builds often imports as well.
+DESCRIPTIONS = {
+    "GPUTENSOR_ALLOC_CONF": "options of the allocator: `name:value,...`; see [memory](memory.md)",
+    "GPUTENSOR_BLAS_PREFER_CUBLASLT": "1: cuBLASLt before cuBLAS for products",
+    "GPUTENSOR_CHECK_EVERY": (
+        "in a debug build: check the allocator's invariants at each n-th change"
+    ),
+    "GPUTENSOR_CHECK_INDICES": (
+        "switch: indices on CUDA devices are checked before use, which waits for them"
+    ),
+    "GPUTENSOR_DEVICE": "the device that a process starts with: `cuda:1`, `host`",
+    "GPUTENSOR_HOST_MEMORY": "the capacity of the host device in bytes: `8G`",
+    "GPUTENSOR_KERNEL_CACHE": "the folder of compiled kernels; 0 turns the cache off",
+    "GPUTENSOR_LIBCUDA": "the path of the CUDA driver's library",
+    "GPUTENSOR_NO_MEMORY_CACHING": "switch: each request goes to the driver",
+    "GPUTENSOR_NVML_BASED_CUDA_CHECK": "switch: devices are counted by NVML, without opening CUDA",
+    "GPUTENSOR_OBSERVE_DRIVER": "switch: count the calls of the driver",
+    "GPUTENSOR_OOM_REPLAY_SECONDS": (
+        "how long an `OutOfMemoryError` may look for an option that would have helped"
+    ),
+    "GPUTENSOR_TUNABLEOP_ENABLED": "1: use tuned algorithms for products; see [products](blas.md)",
+    "GPUTENSOR_TUNABLEOP_FILENAME": "the file of tuned algorithms",
+    "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS": "the time to tune one product",
+    "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS": "the most runs of one algorithm",
+    "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK": "1: compare results of algorithms while tuning",
+    "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED": "1: note products that are not tuned",
+    "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE": (
+        "MiB of operands to take turns with, so that caches stay cold"
+    ),
+    "GPUTENSOR_TUNABLEOP_TUNING": "1: tune products that are not yet",
+    "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME": "the file of the noted products",
+    "GPUTENSOR_BUILD_DEBUG": "of `setup.py`: 1 builds an allocator that checks its invariants",
+    "GPUTENSOR_BUILD_JOBS": "of `setup.py`: how many compilers run at once",
+    "GPUTENSOR_BUILD_ONLY": "of `setup.py`: which extensions to build; `none` for none",
+    "GPUTENSOR_REQUIRE_GPU": "of the tests: 1 makes skipped GPU tests fail",
+    "GPUTENSOR_SANITIZE": "of `setup.py`: `address` or `thread`",
 }
+KNOWN = frozenset(DESCRIPTIONS)
 _said: set[str] = set()
 
 

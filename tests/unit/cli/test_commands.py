@@ -257,3 +257,14 @@ def test_flag_file_that_is_missing_or_names_itself_is_one_line(tmp_path, capsys)
         errors = capsys.readouterr().err
         assert errors.startswith("gputensor: --flagfile: got ") and told in errors
         assert errors.count("\n") == 1
+
+
+def test_version_is_the_packages(capsys):
+    import gputensor as gt
+    from gputensor.cli.main import main as command
+
+    try:
+        command(["--version"])
+    except SystemExit as done:
+        assert done.code == 0
+    assert capsys.readouterr().out == f"gputensor {gt.__version__}\n"

@@ -1,0 +1,198 @@
+"""What NumPy 2.4, CuPy 13 and PyTorch 2.13 call their functions, and what differs here.
+
+The pages docs/from-*.md are made of it (reference_pages.py).
+"""
+
+__all__ = ["CUPY", "DIFFERENCES", "NUMPY", "TORCH"]
+
+NUMPY = """
+abs absolute acos acosh add all allclose amax amin angle any append apply_along_axis
+apply_over_axes arange arccos arccosh arcsin arcsinh arctan arctan2 arctanh argmax argmin
+argpartition argsort argwhere around array array2string array_equal array_equiv array_repr
+array_split array_str asanyarray asarray ascontiguousarray asin asinh astype atan atan2 atanh
+atleast_1d atleast_2d atleast_3d average bartlett bincount bitwise_and bitwise_count
+bitwise_invert bitwise_left_shift bitwise_not bitwise_or bitwise_right_shift bitwise_xor
+blackman block broadcast_arrays broadcast_shapes broadcast_to can_cast cbrt ceil choose clip
+column_stack common_type compress concat concatenate conj conjugate convolve copy copysign
+copyto corrcoef correlate cos cosh count_nonzero cov cross cumprod cumsum cumulative_prod
+cumulative_sum deg2rad degrees delete diag diag_indices diag_indices_from diagflat diagonal
+diff digitize divide divmod dot dsplit dstack ediff1d einsum empty empty_like equal exp exp2
+expand_dims expm1 extract eye fabs fill_diagonal fix flatnonzero flip fliplr flipud
+float_power floor floor_divide fmax fmin fmod frexp from_dlpack frombuffer fromfunction
+fromiter full full_like gcd geomspace gradient greater greater_equal hamming hanning heaviside
+histogram histogram2d histogram_bin_edges histogramdd hsplit hstack hypot i0 identity imag
+indices inner insert interp intersect1d invert isclose iscomplex iscomplexobj isdtype isfinite
+isin isinf isnan isneginf isposinf isreal isrealobj isscalar ix_ kaiser kron lcm ldexp
+left_shift less less_equal lexsort linspace load log log10 log1p log2 logaddexp logaddexp2
+logical_and logical_not logical_or logical_xor logspace mask_indices matmul matrix_transpose
+matvec max maximum may_share_memory mean median meshgrid min min_scalar_type minimum mod modf
+moveaxis multiply nan_to_num nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmedian
+nanmin nanpercentile nanprod nanquantile nanstd nansum nanvar ndim negative nextafter nonzero
+not_equal ones ones_like outer packbits pad partition percentile permute_dims piecewise place
+poly polyadd polyder polydiv polyfit polyint polymul polysub polyval positive pow power prod
+promote_types ptp put put_along_axis putmask quantile rad2deg radians ravel ravel_multi_index
+real real_if_close reciprocal remainder repeat reshape resize result_type right_shift rint
+roll rollaxis roots rot90 round row_stack save savez savez_compressed searchsorted select
+setdiff1d setxor1d shape shares_memory sign signbit sin sinc sinh size sort sort_complex
+spacing split sqrt square squeeze stack std subtract sum swapaxes take take_along_axis tan
+tanh tensordot tile trace transpose trapezoid tri tril tril_indices tril_indices_from
+trim_zeros triu triu_indices triu_indices_from true_divide trunc union1d unique unique_all
+unique_counts unique_inverse unique_values unpackbits unravel_index unstack unwrap vander var
+vdot vecdot vecmat vsplit vstack where zeros zeros_like linalg.cholesky linalg.cond
+linalg.cross linalg.det linalg.diagonal linalg.eig linalg.eigh linalg.eigvals linalg.eigvalsh
+linalg.inv linalg.lstsq linalg.matmul linalg.matrix_norm linalg.matrix_power
+linalg.matrix_rank linalg.matrix_transpose linalg.multi_dot linalg.norm linalg.outer
+linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals linalg.tensordot
+linalg.tensorinv linalg.tensorsolve linalg.trace linalg.vecdot linalg.vector_norm fft.fft
+fft.fft2 fft.fftfreq fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift
+fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+""".split()
+
+#: Beyond NumPy's names.
+CUPY = """
+asnumpy get_array_module ElementwiseKernel RawKernel ReductionKernel RawModule fuse scatter_add
+cuda.Device cuda.Stream cuda.Event cuda.MemoryPool cuda.set_allocator cuda.Graph linalg.lu
+cublas.gemm random.default_rng random.seed cuda.get_device_id
+""".split()
+
+TORCH = """
+abs acos acosh add addbmm addcdiv addcmul addmm addmv allclose all amax amin angle any arange argmax
+argmin argsort argwhere as_strided as_tensor asin asinh atan atan2 atanh atleast_1d atleast_2d
+atleast_3d baddbmm bernoulli bincount bitwise_and bitwise_left_shift bitwise_not bitwise_or
+bitwise_right_shift bitwise_xor block_diag bmm broadcast_shapes broadcast_tensors broadcast_to
+bucketize cat cdist ceil chunk clamp clone column_stack combinations complex concat concatenate conj
+copysign corrcoef cos cosh count_nonzero cov cross cummax cummin cumprod cumsum deg2rad diag
+diag_embed diagflat diagonal diff digamma dist div divide dot dropout dsplit dstack einsum empty
+empty_like eq equal erf erfc erfinv exp exp2 expm1 eye fix flatten flip fliplr flipud float_power
+floor floor_divide fmax fmin fmod frac frexp from_dlpack from_numpy full full_like gather ge gelu
+gradient gt heaviside histc histogram hsplit hstack hypot i0 imag index_add index_copy index_fill
+index_select inner is_complex is_floating_point is_tensor isclose isfinite isin isinf isnan isneginf
+isposinf isreal item kron kthvalue lcm ldexp le lerp less lgamma linspace load log log10 log1p log2
+log_softmax logaddexp logcumsumexp logical_and logical_not logical_or logical_xor logit logspace
+logsumexp lt manual_seed masked_fill masked_scatter masked_select matmul max maximum mean median
+meshgrid min minimum mm mode moveaxis movedim msort mul multinomial multiply mv nan_to_num nanmean
+nanmedian nanquantile nansum narrow ne neg negative nextafter nonzero norm normal numel ones
+ones_like outer permute pinverse poisson polar positive pow prod quantile rad2deg rand randint randn
+randperm ravel real reciprocal relu remainder renorm repeat_interleave reshape roll rot90 round
+rsqrt save scatter scatter_add searchsorted select sgn sigmoid sign signbit sin sinc sinh slice
+softmax sort split sqrt square squeeze stack std std_mean sub subtract sum svd swapaxes swapdims t
+take take_along_dim tan tanh tensor tensor_split tensordot tile topk trace transpose trapezoid
+trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten unfold unique
+unique_consecutive unsqueeze vander var var_mean vdot view_as_complex view_as_real vsplit vstack
+where xlogy zeros zeros_like linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eig
+linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu linalg.matmul
+linalg.matrix_exp linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot
+linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals
+linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
+fft.fftn fft.fftshift fft.hfft fft.ifft fft.ifft2 fft.ifftn fft.ifftshift fft.ihfft fft.irfft
+fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rfftn
+""".split()
+
+#: Names with another name or another meaning here: (name, name here or "", what to know).
+DIFFERENCES = {
+    "NumPy": (
+        (
+            "array, asarray",
+            "asarray",
+            "Python floats become float32; arrays keep their dtype; on the current device",
+        ),
+        (
+            "asarray of an array",
+            "asarray",
+            "a copy to the device; `copy=False` shares host memory on a host device",
+        ),
+        ("a + b of int32 and float32", "a + b", "float32, not float64: floats win over integers"),
+        ("a + ndarray", "", "`TypeError`: `gt.asarray(a)` moves it"),
+        (
+            "std, var, mean of integers",
+            "std, var, mean",
+            "computed in float64, returned as float32",
+        ),
+        (
+            "a[mask], nonzero, unique, repeat",
+            "the same",
+            "wait for the device: their shape depends on values",
+        ),
+        (
+            "a[5] out of range",
+            "the same",
+            "IndexError; on CUDA by index tensors only inside `gt.checked_indices()`",
+        ),
+        ("float(a), if a:", "the same", "wait for the device, for one element only"),
+        ("asarray(x, order='F')", "", "memory is row-major; `x.T` is a view"),
+        ("object, string and datetime arrays", "", "numbers and bool only"),
+        ("more than 16 dimensions", "", "16 at most"),
+        (
+            "int ** negative int",
+            "pow",
+            "raises for numbers; the truncated inverse for tensors of exponents",
+        ),
+        (
+            "np.add(t, t), np.concatenate",
+            "the same",
+            "keep tensors, or raise; `np.asarray(t)` copies to the host",
+        ),
+        ("sort(kind=), partition", "sort", "stable; `partition` sorts"),
+        ("save, load", "save, load", "`.npy` and `.npz` without pickles"),
+        (
+            "random.default_rng",
+            "random",
+            "numbers of Philox: the same on every device, not NumPy's",
+        ),
+    ),
+    "CuPy": (
+        ("cupy.asarray(host)", "asarray", "float32 for Python floats; arrays keep their dtype"),
+        ("cupy.asnumpy(x), x.get()", "x.numpy(), x.get()", "waits for the device"),
+        ("cuda.Stream", "Stream", "uses of a tensor on several streams are ordered without events"),
+        ("cuda.Device(0)", "Device(0)", "`with gt.Device(0):`"),
+        (
+            "cuda.MemoryPool",
+            "memory",
+            "one caching allocator on virtual memory; `gt.memory.MemPool`",
+        ),
+        ("cuda.Graph", "graphs.CUDAGraph", "with private pools"),
+        ("RawKernel", "RawKernel", "numbers are converted to the kernel's parameter types"),
+        (
+            "ElementwiseKernel",
+            "ElementwiseKernel",
+            "float16 computes as float; complex numbers have `re` and `im`",
+        ),
+        ("ReductionKernel, fuse, RawModule", "", "`gt.compile` fuses; reductions by RawKernel"),
+        ("get_array_module", "x.__array_namespace__()", "as in the array API standard"),
+        (
+            "a[index] out of range",
+            "the same",
+            "the nearest element, not a wrapped one; `gt.checked_indices()` raises",
+        ),
+        ("scatter_add", "scatter_add", "returns the result; sums in float64"),
+        ("random.default_rng", "random", "numbers of Philox"),
+    ),
+    "PyTorch": (
+        ("tensor(data)", "tensor", "the same defaults: float32, int64"),
+        ("from_numpy", "asarray(a, copy=False)", "shares memory on a host device"),
+        ("x.size()", "x.shape", "`x.size` is the number of elements, as in NumPy; `x.numel()` too"),
+        ("equal(x, y)", "array_equal", "`equal` is element by element here"),
+        ("max(x, dim)", "max, argmax", "values only; `argmax` for indices"),
+        ("std, var", "std, var", "correction 0, as in NumPy; PyTorch's is 1"),
+        ("median", "median", "the mean of the two middle elements, as in NumPy"),
+        ("dim=", "axis=", "everywhere; also by position"),
+        ("keepdim=", "keepdims=", "everywhere"),
+        ("x.transpose(0, 1)", "x.swapaxes(0, 1)", "`transpose` takes all axes, as in NumPy"),
+        ("x.repeat(2, 3)", "tile", "`repeat` repeats elements, as in NumPy"),
+        ("repeat_interleave", "repeat", ""),
+        ("x.sort()", "sort", "`gt.sort` returns values; the method sorts the tensor itself"),
+        ("index_add_, scatter_add_", "index_add, scatter_add", "return the result"),
+        ("x.to('cuda')", "x.to('cuda')", "dtypes, devices and tensors in any order"),
+        ("x.requires_grad, backward", "", "no automatic differentiation"),
+        ("torch.save, torch.load", "save_safetensors, load", "no pickles"),
+        (
+            "cuda.Stream, record_stream",
+            "Stream",
+            "uses on several streams are ordered without events",
+        ),
+        ("manual_seed, rand, randn", "random", "counter-based: the same numbers on every device"),
+        ("bucketize", "digitize", ""),
+        ("take_along_dim", "take_along_axis", ""),
+        ("nn.functional", "softmax, gelu", "functions without modules, at the top level"),
+    ),
+}

@@ -1,0 +1,142 @@
+"""Pages of docs/ that follow from tables: ``python -m tests.project.reference_pages`` writes them.
+
+A test compares the files with what is made here.
+"""
+
+import importlib
+import inspect
+import re
+import textwrap
+from pathlib import Path
+
+import gputensor as gt
+from gputensor._driver.environment import DESCRIPTIONS
+from tests.project import peer_names
+
+__all__ = ["PAGES", "page"]
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+NOTE = "<!-- Made by tests/project/reference_pages.py. -->"
+MODULES = ("linalg", "fft", "random", "nn", "memory", "graphs", "device", "blas", "programs")
+FROM = {
+    "from-numpy.md": ("NumPy", peer_names.NUMPY),
+    "from-cupy.md": ("CuPy", [*peer_names.NUMPY, *peer_names.CUPY]),
+    "from-pytorch.md": ("PyTorch", peer_names.TORCH),
+}
+
+
+def find(name):
+    """The public object of a dotted name, or None."""
+    place = gt
+    for part in name.split("."):
+        if part not in dir(place):
+            return None
+        place = getattr(place, part)
+    return place
+
+
+def words(names):
+    """Names as lines of code words."""
+    text = " ".join(f"`{name}`" for name in names)
+    return textwrap.wrap(text, 118, break_long_words=False, break_on_hyphens=False)
+
+
+def peer_page(title, names):
+    """The page for those who come from another library."""
+    there = [name for name in names if find(name) is not None]
+    missing = [name for name in names if find(name) is None]
+    lines = [f"# Coming from {title}", "", NOTE, ""]
+    lines += ["Functions have the same names and positions where that is possible; see also"]
+    lines += ["[tensors](tensors.md) and the [reference](reference.md).", "", "## What differs", ""]
+    lines += [f"| {title} | here | what to know |", "|---|---|---|"]
+    for theirs, ours, remark in peer_names.DIFFERENCES[title]:
+        lines.append(f"| {theirs} | {ours or 'not there'} | {remark} |")
+    lines += ["", f"## Under the same name ({len(there)})", "", *words(there)]
+    lines += ["", f"## Not there ({len(missing)})", "", *words(missing), ""]
+    return "\n".join(lines)
+
+
+def first_sentence(thing):
+    text = inspect.getdoc(thing) or ""
+    name = getattr(thing, "__name__", "")
+    if text.startswith(f"{name}("):  # Cython puts the signature in front
+        text = text.partition("\n")[2].strip()
+    text = " ".join(text.split("\n\n")[0].split())
+    text = re.sub(r":\w+:`([^`]*)`", r"`\1`", text).replace("|", "\\|")
+    return re.split(r"(?<=[.;])\s", text)[0].rstrip(".;") + "."
+
+
+def signature(thing):
+    try:
+        text = str(inspect.signature(thing))
+    except (TypeError, ValueError):
+        return "(…)"
+    text = re.sub(r"<[^>]*>", "…", text)
+    text = re.sub(r": [^,)=]+(?= = |,|\)|$)", "", text).split(" -> ")[0].replace(" = ", "=")
+    return text.replace("|", "\\|") if len(text) < 70 else "(…)"
+
+
+def rows(place, names, prefix=""):
+    """The lines of a table: functions and classes with their first sentences."""
+    yield "| function | what it does |"
+    yield "|---|---|"
+    for name in sorted(names, key=lambda one: (one.lower(), one)):
+        thing = getattr(place, name)
+        if callable(thing) and not inspect.ismodule(thing):
+            yield f"| `{prefix}{name}{signature(thing)}` | {first_sentence(thing)} |"
+
+
+def main_names():
+    spelled = set(gt._SPELLINGS)
+    return [name for name in gt.__all__ if name not in spelled and name not in gt._MODULES
+            and not name.startswith("_") and name != "tensor"]  # fmt: skip
+
+
+def reference_page():
+    """Every public function of the package itself."""
+    lines = ["# Reference: functions of `gputensor`", "", NOTE, ""]
+    lines += ["`help(gt.sum)` shows parameters, errors and an example that runs. Functions of the"]
+    lines += ["modules are in [reference-modules.md](reference-modules.md). Many functions are"]
+    lines += ["methods of `Tensor` too: `x.sum(0)`.", "", *rows(gt, main_names()), ""]
+    other = [f"`{name}` = `{full}`" for name, full in sorted(gt._SPELLINGS.items())]
+    lines += ["## Other spellings", "", *textwrap.wrap(", ".join(other), 118), ""]
+    return "\n".join(lines)
+
+
+def modules_page():
+    """Every public function of the modules."""
+    lines = ["# Reference: functions of the modules", "", NOTE, ""]
+    for name in MODULES:
+        module = importlib.import_module(f"gputensor.{name}")
+        listed = getattr(module, "__all__", None) or [one for one in dir(module) if one[0] != "_"]
+        lines += [f"## `gputensor.{name}`", "", *rows(module, listed, f"{name}."), ""]
+    return "\n".join(lines)
+
+
+def environment_page():
+    """Every environment variable."""
+    lines = ["# Environment variables", "", NOTE, ""]
+    lines += ["A `GPUTENSOR_` variable that the library does not know is one warning, with the"]
+    lines += ["nearest known name. Switches are on with `1`, and off with `0` or unset.", ""]
+    lines += ["| variable | meaning |", "|---|---|"]
+    lines += [f"| `{name}` | {text} |" for name, text in DESCRIPTIONS.items()]
+    return "\n".join([*lines, ""])
+
+
+PAGES = {
+    **{file: (peer_page, title, names) for file, (title, names) in FROM.items()},
+    "reference.md": (reference_page,),
+    "reference-modules.md": (modules_page,),
+    "environment.md": (environment_page,),
+}
+
+
+def page(file):
+    """Return the text of a page."""
+    make, *arguments = PAGES[file]
+    return make(*arguments)
+
+
+if __name__ == "__main__":
+    for file in PAGES:
+        (DOCS / file).write_text(page(file))
