@@ -37,7 +37,7 @@ def build_parser():
     parser = argparse.ArgumentParser(
         prog="gputensor", description="A GPU tensor library: devices, memory and tuning."
     )
-    version = importlib.import_module("gputensor").__version__
+    version = sys.modules["gputensor"].__version__
     parser.add_argument("--version", action="version", version=f"gputensor {version}")
     subparsers = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for module in sorted(module.name for module in pkgutil.iter_modules(commands.__path__)):

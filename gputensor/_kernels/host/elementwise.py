@@ -170,6 +170,12 @@ def host_function(row):
 
 
 _TABLE = {row.name: host_function(row) for row in ELEMENTWISE}
+#: Ufuncs whose results are of the compute dtype (None) or bool, for every kind of the operation.
+_UFUNCS = {
+    row.name: (_TABLE[row.name], np.dtype(bool) if row.rule == "compare" else None)
+    for row in ELEMENTWISE
+    if isinstance(_TABLE[row.name], np.ufunc) and row.rule in ("same", "float", "compare", "bits")
+}
 #: Of each dtype: itself, and what NumPy computes in.
 WIDE = {
     row.name: (row.numpy, np.dtype(np.float32) if row.compute == "float" else row.numpy)
@@ -201,6 +207,17 @@ def run(op, compute, out, *inputs):
         out[...] = cast(inputs[0], out.dtype)
         return
     dtype, wide = WIDE[compute]
+    direct = _UFUNCS.get(op)
+    # Straight into the output where nothing is cast; a ufunc minds an output that is an input.
+    if (
+        direct is not None
+        and dtype is wide
+        and dtype.kind != "b"
+        and (out.dtype == (direct[1] or dtype))
+    ):
+        if all([array.dtype == dtype for array in inputs]):
+            direct[0](*inputs, out=out)
+            return
     values = [cast(cast(array, dtype), wide) for array in inputs]
     if op == "where":
         values[0] = cast(inputs[0], np.dtype(bool))

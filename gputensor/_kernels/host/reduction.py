@@ -1,11 +1,15 @@
 """Reductions on the host device: NumPy functions on views of its memory."""
 
+import math
+
 import numpy as np
 
 from gputensor._kernels.host.elementwise import WIDE, cast, host_function, rounded
 from gputensor._kernels.operations import REDUCTIONS
 
 __all__ = ["run"]
+
+BLOCK = 128  # rows; the length up to which NumPy itself adds one after the other
 
 _FUNCTIONS = tuple(host_function(row) for row in REDUCTIONS)
 _ROWS = {row.name: row for row in REDUCTIONS}
@@ -21,11 +25,50 @@ def _flattened(array, axes):
     return moved.reshape([array.shape[axis] for axis in kept] + [length])
 
 
+def _is_innermost(array, axes):
+    """Whether neighbours in memory are reduced together, or it does not matter."""
+    long = [axis for axis in range(array.ndim) if array.shape[axis] > 1]
+    if array.size == 0 or not long or not axes:
+        return True
+    return min(long, key=lambda axis: (abs(array.strides[axis]), -axis)) in axes
+
+
+def _in_blocks(function, array, axes):
+    """Reduce whole rows at a time, without moving the axes: blocks of the longest axis, then these.
+
+    NumPy adds such rows one after the other; in blocks the error grows with the block only.
+    """
+    longest = max(axes, key=lambda axis: array.shape[axis])
+    extent = array.shape[longest]
+    count = extent // BLOCK
+    if count < 2:
+        return function.reduce(array, axis=axes, dtype=array.dtype)
+    before = (slice(None),) * longest
+    whole = array[(*before, slice(count * BLOCK))]
+    shape = (*array.shape[:longest], count, BLOCK, *array.shape[longest + 1 :])
+    parts = whole.reshape(shape)
+    inner = tuple(axis + (axis >= longest) for axis in axes)
+    parts = function.reduce(parts, axis=inner, dtype=array.dtype)
+    place = longest - sum(axis < longest for axis in axes)
+    result = function.reduce(parts, axis=place, dtype=array.dtype)
+    if count * BLOCK < extent:
+        rest = function.reduce(array[(*before, slice(count * BLOCK, None))], axis=axes,
+                               dtype=array.dtype)  # fmt: skip
+        result = function(result, rest)
+    return result
+
+
 def _accumulate(row, values, axes):
     if row.rule == "index":
         return _FUNCTIONS[row.code](_flattened(values, axes), axis=-1)
     if row.rule in ("truth", "same"):
         return _FUNCTIONS[row.code].reduce(values, axis=axes)
+    if values.dtype != bool and not _is_innermost(values, axes):
+        result = _in_blocks(_FUNCTIONS[row.code], values, axes)
+        length = math.prod(values.shape[axis] for axis in axes)
+        if row.rule == "mean":
+            return np.true_divide(result, np.array(length, result.real.dtype))
+        return result
     # One contiguous axis, so that NumPy sums in pairs whatever the strides were.
     flat = np.ascontiguousarray(_flattened(values, axes))
     if values.dtype == bool:
