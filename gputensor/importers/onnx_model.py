@@ -20,6 +20,7 @@ from gputensor.importers import (  # noqa: F401 - each fills its part of the tab
     onnx_reduction,
     onnx_resize,
     onnx_shape,
+    onnx_signal,
 )
 from gputensor.importers.onnx_dtype import narrow
 from gputensor.importers.onnx_file import onnx, read_model

@@ -214,23 +214,25 @@ def attention(
 ):
     is_flat = query.ndim == 3
     q, k, v = _heads(query, q_num_heads), _heads(key, kv_num_heads), _heads(value, kv_num_heads)
-    if past_key is not None:
-        k, v = gt.concat([past_key, k], axis=2), gt.concat([past_value, v], axis=2)
     is_plain = (
         context.n_outputs <= 3
-        and lengths is None
         and softmax_precision is None
         and left_window_size < 0
         and right_window_size < 0
     )
-    is_square = past_key is None and q.shape[2] == k.shape[2] and mask is None
-    if not is_plain or is_causal and not is_square:
+    # Here as there, the last of the new queries is at the last key.
+    is_aligned = q.shape[2] == k.shape[2] and lengths is None
+    n_keys = k.shape[2] + (0 if past_key is None else past_key.shape[2])
+    if not is_plain or is_causal and not is_aligned:
         return NotImplemented
-    if mask is not None and mask.shape[-1] != k.shape[2]:
+    if mask is not None and mask.shape[-1] != n_keys:
         return NotImplemented
+    if past_key is not None:
+        k, v = gt.concat([past_key, k], axis=2), gt.concat([past_value, v], axis=2)
     y = gt.scaled_dot_product_attention(
-        q, k, v, mask, is_causal=bool(is_causal), scale=scale, soft_cap=softcap or None
-    )
+        q, k, v, mask, is_causal=bool(is_causal), scale=scale, soft_cap=softcap or None,
+        kv_length=lengths,
+    )  # fmt: skip
     if is_flat:
         batch, length = query.shape[:2]
         y = gt.reshape(gt.moveaxis(y, 1, 2), (batch, length, -1))

@@ -2,12 +2,13 @@
 
 import pytest
 
-from tests.importers.onnx_cases import cases, explained, fault
+from tests.importers.onnx_cases import cases, explained, fault, traced
 from tests.importers.onnx_explained import EXPLAINED
 from tests.importers.operator_list import PAGE, operator_list, page_with
 
 PARTS = 8
-FLOOR = 1600
+FLOOR = 1800
+FLOOR_OF_PROGRAMS = 1650
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("onnx_nodes")]
 
@@ -41,6 +42,14 @@ def test_enough_cases_pass(found):
     if len(found) < len(cases()):
         pytest.skip("needs the tests above")
     assert sum(text is None for text in found.values()) >= FLOOR
+
+
+@pytest.mark.sweep
+@pytest.mark.filterwarnings("default")
+def test_enough_cases_run_as_programs():
+    """The others ask for values: shapes that are computed, lists, types that tensors lack."""
+    passed = sum(fault(case, traced) is None for case in cases())
+    assert passed >= FLOOR_OF_PROGRAMS
 
 
 def test_page_lists_all_operators():
