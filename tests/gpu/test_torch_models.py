@@ -11,7 +11,7 @@ import pytest
 
 import gputensor as gt
 
-pytestmark = pytest.mark.filterwarnings("ignore")
+pytestmark = [pytest.mark.filterwarnings("ignore"), pytest.mark.usefixtures("cuda")]
 
 
 def library(name):
@@ -24,8 +24,8 @@ def library(name):
 torch = None
 
 
-@pytest.fixture(autouse=True, scope="module")
-def need_torch():
+@pytest.fixture(autouse=True)
+def need_torch(cuda):
     global torch
     torch = library("torch")
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False

@@ -38,14 +38,14 @@ def array_of(value):
     return onnx.numpy_helper.to_array(value) if hasattr(value, "data_type") else np.asarray(value)
 
 
-def fed(value):
+def fed(value, device="host"):
     """A value of a case as the model gets it."""
     if isinstance(value, list):
-        return [fed(one) for one in value]
+        return [fed(one, device) for one in value]
     if value is None:
         return None
     array = array_of(value)
-    return gt.asarray(array, device="host") if has_code(array.dtype) else array
+    return gt.asarray(array, device=device) if has_code(array.dtype) else array
 
 
 def check(found, wanted, case):
@@ -88,7 +88,17 @@ def traced(model, inputs):
         return program(given)
 
 
-def fault(case, run=lambda model, inputs: model.run(*map(fed, inputs))):
+def eager(model, inputs):
+    """The results of the model itself."""
+    return model.run(*map(fed, inputs))
+
+
+def eager_on_gpu(model, inputs):
+    """The same on the current GPU."""
+    return model.run(*(fed(value, "cuda") for value in inputs))
+
+
+def fault(case, run=eager):
     """What is wrong with a case, in one line; None if it passes."""
     gt.random.seed(0)
     try:
