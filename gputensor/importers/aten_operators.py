@@ -65,7 +65,8 @@ _SAME = {
     "ne": "not_equal", "neg": "negative", "pow": "pow", "reciprocal": "reciprocal", "relu": "relu",
     "remainder": "remainder", "rsqrt": "rsqrt", "sigmoid": "sigmoid", "sign": "sign",
     "silu": "silu", "sin": "sin", "sinh": "sinh", "sqrt": "sqrt", "square": "square", "tan": "tan",
-    "tanh": "tanh", "trunc": "trunc", "cumsum": "cumsum", "flip": "flip", "roll": "roll",
+    "tanh": "tanh", "trunc": "trunc", "cumsum": "cumsum", "diff": "diff", "flip": "flip",
+    "roll": "roll",
     "masked_fill": "masked_fill", "movedim": "moveaxis", "dot": "dot", "__and__": "bitwise_and",
     "__or__": "bitwise_or",
 }  # fmt: skip

@@ -75,6 +75,10 @@ IN_PLACE = (
     "sub subtract tanh trunc"
 )
 
+manipulation.find_places_with(
+    lambda mask: importlib.import_module("gputensor.tensor.places").places(mask)
+)
+
 
 class LateMethod:
     """Stands for a method until its module has been imported."""

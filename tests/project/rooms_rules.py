@@ -38,7 +38,7 @@ ROOMS = {
     "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
-        "statistics", "scans", "sorting", "histograms", "grids", "series", "sets", "writing",
+        "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets", "writing",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",
@@ -66,6 +66,7 @@ LATE = {
     "gputensor/cli/operations.py": 1,
     "gputensor/cli/run.py": 7,
     "gputensor/tensor/interop/array_api.py": 1,  # the standard's namespace is the top
+    "gputensor/tensor/methods.py": 1,  # masks of a GPU
     "gputensor/traces.py": 1,  # programs, where a function is traced
 }
 MAX_FILES = 25

@@ -4,9 +4,21 @@ Integer indices stay on the device. An index that is out of range raises IndexEr
 device, also where the selection has no elements; a CUDA kernel cannot raise, so there it reads the
 nearest element and writes nothing. Indices into an axis of extent 0 raise on both.
 Indices that come from the host (lists, NumPy arrays) are checked before they are sent. A mask is
-turned into integer indices by NumPy, because the shape of the result depends on its values, so
-the host has to wait for it in any case.
+turned into integer indices: on a host device and for small masks by NumPy, else on the GPU, where
+the host reads how many there are (tensor/places.py).
 """
+
+cdef enum:
+    MASK_ON_DEVICE = 1 << 15    # elements from which a mask of a GPU is not copied to the host
+
+cdef object find_places = None  # what it calls stands above this room
+
+
+def find_places_with(function):
+    """Have `function(mask)` find where a large mask of a GPU is true."""
+    global find_places
+    find_places = function
+
 
 cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
                          int64_t* index_shape, int* index_ndim) except -1:
@@ -196,7 +208,6 @@ cdef int scatter_tensor(Tensor target, int first_axis, list indices, Tensor valu
     return 0
 
 
-# One int64 tensor for each axis of a mask: where it is true, in row-major order. Waits.
 # `values` without leading axes of extent 1 beyond `ndim`, which NumPy lets go in assignments.
 cdef Tensor without_leading(Tensor values, int ndim):
     cdef int extra = values.ndim_ - ndim
@@ -207,9 +218,13 @@ cdef Tensor without_leading(Tensor values, int ndim):
     return values
 
 
+# One int64 tensor for each axis of a mask, or of what counts as one: where it is true, in row-major
+# order. Waits. A large mask of a GPU stays there; a small one is quicker copied.
 cdef list mask_indices(Tensor mask):
     if is_tracing():
         refuse_value_of(mask, "a mask as an index")
+    if mask.storage.device >= 0 and mask.size >= MASK_ON_DEVICE:
+        return find_places(mask if mask.dtype_code == DT_BOOL else not_equal(mask, 0))
     return [upload(one, DT_INT64, mask.storage.device) for one in np.nonzero(download(mask))]
 
 
