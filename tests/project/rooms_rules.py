@@ -38,7 +38,8 @@ ROOMS = {
     "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
-        "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets", "writing",
+        "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets",
+        "writing",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",

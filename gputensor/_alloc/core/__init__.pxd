@@ -55,7 +55,7 @@ cdef inline void device_lock(DeviceAllocator* a) noexcept nogil:
     pthread_mutex_lock(&a.lock)
 
 cdef enum:
-    CONTENTION = 256            # requests and frees that take the lock at once after one that waited
+    CONTENTION = 256            # requests and frees without a wait, after one that waited
 
 # The lock for a request or a free: whether threads wait for it decides what their caches keep.
 cdef inline void device_lock_counted(DeviceAllocator* a) noexcept nogil:

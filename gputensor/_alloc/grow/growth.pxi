@@ -23,7 +23,7 @@ cdef enum:
     FIRST_PAGE = 8 << 20
     PAGES_AT_LEAST = 64         # a device, or a limit, is never fewer pages than this
     FEW_FROM = 20 << 20         # a page size below this asks for small leftovers, not few calls
-    VIEW_SHARE = 16             # what a view lacks comes in pages of this part of the reserved bytes
+    VIEW_SHARE = 16             # what a view lacks comes in pages of up to this part of all bytes
 
 cdef enum:                      # how what is needed is cut into new pages
     BY_PAGES = 0                # whole pages: what the last one has too much is free memory

@@ -44,7 +44,7 @@ def _in_blocks(function, array, axes):
     if count < 2:
         return function.reduce(array, axis=axes, dtype=array.dtype)
     before = (slice(None),) * longest
-    whole = array[(*before, slice(count * BLOCK))]
+    whole = array[before + (slice(count * BLOCK),)]
     shape = (*array.shape[:longest], count, BLOCK, *array.shape[longest + 1 :])
     parts = whole.reshape(shape)
     inner = tuple(axis + (axis >= longest) for axis in axes)
@@ -52,7 +52,7 @@ def _in_blocks(function, array, axes):
     place = longest - sum(axis < longest for axis in axes)
     result = function.reduce(parts, axis=place, dtype=array.dtype)
     if count * BLOCK < extent:
-        rest = function.reduce(array[(*before, slice(count * BLOCK, None))], axis=axes,
+        rest = function.reduce(array[before + (slice(count * BLOCK, None),)], axis=axes,
                                dtype=array.dtype)  # fmt: skip
         result = function(result, rest)
     return result
