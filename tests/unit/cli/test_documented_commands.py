@@ -50,6 +50,8 @@ def made(page, path):
     return path
 
 
+# A command may read the file that an earlier one of its page wrote.
+@pytest.mark.xdist_group("documented commands")
 @pytest.mark.parametrize(("page", "line", "printed"), commands(), ids=lambda p: str(p)[:60])
 def test_command_prints_what_the_page_says(page, line, printed, folders, monkeypatch, capsys):
     monkeypatch.chdir(folders[page])
