@@ -19,24 +19,18 @@ def document(page):
     return ROOT / "docs" / f"{page}.md"
 
 
-def commands():
-    """(page, line, lines that it prints) of each command."""
+def commands(page):
+    """(line, lines that it prints) of each command of a page."""
     found = []
-    for page in PAGES:
-        for language, block in code_blocks(document(page)):
-            if language == "console":
-                for line in block.splitlines():
-                    if line.startswith("$ "):
-                        found.append((page, line[2:], []))
-                    else:
-                        found[-1][2].append(line)
+    for language, block in code_blocks(document(page)):
+        if language == "console":
+            for line in block.splitlines():
+                if line.startswith("$ "):
+                    found.append((line[2:], []))
+                else:
+                    found[-1][1].append(line)
+    assert found, page
     return found
-
-
-@pytest.fixture(scope="module")
-def folders(tmp_path_factory):
-    """From pages to folders with the files that the first example of the page makes."""
-    return {page: made(page, tmp_path_factory.mktemp(page)) for page in PAGES}
 
 
 def made(page, path):
@@ -50,20 +44,20 @@ def made(page, path):
     return path
 
 
-# A command may read the file that an earlier one of its page wrote.
-@pytest.mark.xdist_group("documented commands")
-@pytest.mark.parametrize(("page", "line", "printed"), commands(), ids=lambda p: str(p)[:60])
-def test_command_prints_what_the_page_says(page, line, printed, folders, monkeypatch, capsys):
-    monkeypatch.chdir(folders[page])
+@pytest.mark.parametrize("page", PAGES)
+def test_commands_print_what_the_page_says(page, tmp_path, monkeypatch, capsys):
+    """In the order of the page: a command may read the file that an earlier one wrote."""
+    monkeypatch.chdir(made(page, tmp_path))
     monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
-    name, *words = shlex.split(line, comments=True)
-    assert name == "gputensor"
-    code = main(words)
-    output = capsys.readouterr()
-    assert (code, output.err) == (int("# exit code 1" in line), "")
-    wanted = "\n".join(printed)
-    pattern = re.escape(wanted).replace(re.escape("..."), r"(?:\.\.\.|[\s\S]*)")
-    assert re.fullmatch(pattern, output.out.rstrip("\n")), f"{line}\n{output.out}\n{wanted}"
+    for line, printed in commands(page):
+        name, *words = shlex.split(line, comments=True)
+        assert name == "gputensor", line
+        code = main(words)
+        output = capsys.readouterr()
+        assert (code, output.err) == (int("# exit code 1" in line), ""), line
+        wanted = "\n".join(printed)
+        pattern = re.escape(wanted).replace(re.escape("..."), r"(?:\.\.\.|[\s\S]*)")
+        assert re.fullmatch(pattern, output.out.rstrip("\n")), f"{line}\n{output.out}\n{wanted}"
 
 
 @pytest.mark.parametrize("page", PAGES)
