@@ -119,6 +119,21 @@ def test_a_refused_driver_call_changes_nothing():
     assert {"graph_launch", "graph_node_set"} <= seen, seen
 
 
+def refuse_each_call(name, request):
+    """Refuse the first, second, ... driver call of a request; return the first that none made."""
+    for k in range(1, 100):
+        registry.reset_counts(0)
+        registry.fail_call(0, k, 999, name)
+        with contextlib.suppress(GpuTensorError):
+            request()
+        registry.fail_call(0, 0)
+        count = registry.counts(0)[name]
+        request()
+        if count < k:
+            break
+    return k
+
+
 def test_refused_driver_calls_while_a_graph_is_made(rng):
     program = Program(models.counter(), "cuda")
     x = given(np.ones(8, np.float32))
@@ -138,16 +153,7 @@ def test_refused_driver_calls_while_a_graph_is_made(rng):
         "graph_launch",
         *NODE_CALLS,
     ):
-        for k in range(1, 100):
-            registry.reset_counts(0)
-            registry.fail_call(0, k, 999, name)
-            with contextlib.suppress(GpuTensorError):
-                request()
-            registry.fail_call(0, 0)
-            count = registry.counts(0)[name]
-            request()
-            if count < k:
-                break
+        k = refuse_each_call(name, request)
         assert k > 1, name
 
 
@@ -167,16 +173,7 @@ def test_refused_driver_calls_while_branches_are_captured():
     request()
     registry.observe(0)
     for name in ("event_create", "event_record", "stream_create", "stream_wait_event"):
-        for k in range(1, 100):
-            registry.reset_counts(0)
-            registry.fail_call(0, k, 999, name)
-            with contextlib.suppress(GpuTensorError):
-                request()
-            registry.fail_call(0, 0)
-            count = registry.counts(0)[name]
-            request()
-            if count < k:
-                break
+        k = refuse_each_call(name, request)
         assert k < 99, name
 
 

@@ -94,7 +94,7 @@ class Both:
         """Compare ``call(xp, *arrays)``, unless the reference refuses it."""
         try:
             theirs = call(strict, *(strict.asarray(one, copy=True) for one in arrays))
-        except (TypeError, ValueError, IndexError, AttributeError, NotImplementedError):
+        except (TypeError, ValueError, IndexError, AttributeError):
             return
         self.count += 1
         facts = ", ".join(f"{one.dtype}{list(one.shape)}" for one in arrays)

@@ -106,7 +106,7 @@ class Worker:
         self.sessions = [(self.shared.counter.session(), np.zeros(8, np.float64))]
 
     def fight(self):
-        """Another thread may be in a call of this session: then it says so."""
+        """Call what other threads may be calling: it works, or says that it is busy."""
         try:
             self.shared.fought(self.given(np.ones(8, np.float32)))
         except RuntimeError as error:
