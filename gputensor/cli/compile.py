@@ -5,10 +5,15 @@ one was followed.
 """
 
 import importlib
+import json
 import os
 import re
 import sys
+import zipfile
 
+import numpy as np
+
+from gputensor.atomic_file import write_whole
 from gputensor.cli.input_error import InputError
 from gputensor.cli.value_text import TYPES, described, type_of
 from gputensor.errors import Described, ModelError, ProgramFileError, TraceError, argument_error
@@ -25,9 +30,6 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 #: Options of later versions, with what to do today.
 LATER = {
     "rounding": "nothing, since each operation rounds once",
-    "quantize": "weights that are quantized already (gt.quantize_int4, gt.quantize_int8)",
-    "calibrate": "nothing, since nothing is quantized",
-    "report": "gputensor inspect",
     "tune": "gputensor blas tune",
     "dump_phases_to": "gputensor inspect --output=calls",
     "dump_kernels_to": "nothing, since kernels are made where the program runs",
@@ -61,6 +63,10 @@ def register(subparsers):
     parser.add_argument(
         "--weights", default="inside", metavar="WHERE", help="inside, apart, a path"
     )
+    scheme = {"action": "append", "default": [], "metavar": "PATTERN=SCHEME"}
+    parser.add_argument("--quantize", **scheme, help="matrices of weights, as layers.*=int4:128")
+    parser.add_argument("--calibrate", metavar="FILE.npz", help="inputs to find the errors with")
+    parser.add_argument("--report", metavar="FILE", help="write what quantizing did, as JSON")
     parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
     for name in LATER:
         parser.add_argument(f"--{name}", nargs="?", const="", help=f"later; now: {LATER[name]}")
@@ -188,7 +194,25 @@ def device_of(options):
 
 def where(options):
     """The arguments of `compile` that all kinds of models share."""
-    return {"target": device_of(options), "at": sizes_of(options.at)}
+    found = {"target": device_of(options), "at": sizes_of(options.at)}
+    if options.quantize:
+        found["quantize"] = dict(named("--quantize", text) for text in options.quantize)
+    elif options.calibrate or options.report:
+        name = "--calibrate" if options.calibrate else "--report"
+        got = Described("an option of quantized programs")
+        raise argument_error(InputError, name, got, "--quantize beside it")
+    return found
+
+
+def samples_of(options):
+    """The inputs that --calibrate names, by their names; None without it."""
+    if options.calibrate is None:
+        return None
+    try:
+        with np.load(options.calibrate, allow_pickle=False) as file:
+            return dict(file)
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"--calibrate: {error}") from None
 
 
 def from_onnx(options, dims, shapes):
@@ -203,7 +227,7 @@ def from_onnx(options, dims, shapes):
     dtype = TYPES[options.dtype] if options.dtype else None
     inside = {name: dim for name, dim in dims.items() if not is_used(dim, only)}
     model = load_onnx(options.model, dims=inside, input_shapes=only, dtype=dtype)
-    return model.compile(name=options.function, **where(options))
+    return model.compile(name=options.function, calibrate=samples_of(options), **where(options))
 
 
 def is_used(dim, shapes):
@@ -224,7 +248,7 @@ def from_torch(options, dims, shapes):
     from gputensor.importers.torch_export import from_exported
 
     model = from_exported(torch.export.load(options.model))
-    return model.compile(name=options.function, **where(options))
+    return model.compile(name=options.function, calibrate=samples_of(options), **where(options))
 
 
 def from_python(options, dims, shapes):
@@ -246,16 +270,19 @@ def from_python(options, dims, shapes):
         parameter: spec(shape, dtype or "float32") for parameter, (shape, dtype) in shapes.items()
     }
     weights = getattr(sys.modules[module], "weights", None)
-    if options.function is not None:
-        function.__name__ = options.function
-    return compile(function, weights=weights, **where(options), **specs)
+    name = options.function or function.__name__
+    function.__name__ = name
+    samples = samples_of(options)
+    calibrate = None if samples is None else {name: samples}
+    return compile(function, weights=weights, calibrate=calibrate, **where(options), **specs)
 
 
 def from_program(options, dims, shapes):
     """Another program, written anew."""
     from gputensor.programs.program import load_program
 
-    refuse(options, dims, shapes, ("dtype", "dim", "input_shape", "function", "at"))
+    names = ("dtype", "dim", "input_shape", "function", "at", "quantize", "calibrate", "report")
+    refuse(options, dims, shapes, names)
     return load_program(options.model, device=device_of(options))
 
 
@@ -267,6 +294,9 @@ def refuse(options, dims, shapes, names):
         "input_shape": shapes,
         "function": options.function,
         "at": options.at,
+        "quantize": options.quantize,
+        "calibrate": options.calibrate,
+        "report": options.report,
     }
     for name in names:
         if given[name]:
@@ -290,6 +320,26 @@ def tell(program, options):
         print(f"{options.output}: {name}({inputs}) -> {outputs}")
     nbytes = os.path.getsize(options.output)
     print(f"{options.output}: {len(program.weights)} weights, {nbytes} bytes")
+    if options.quantize:
+        tell_quantized(program.report(), options)
+
+
+def tell_quantized(report, options):
+    """Print what quantizing did, and write it to the file of --report."""
+    matrices = [one for told in report.values() for one in told["matrices"].values()]
+    kept, plain = (sum(one[key] for one in matrices) for key in ("bytes", "plain_bytes"))
+    worst = max((one["relative_error"] for one in matrices), default=0)
+    print(
+        f"{options.output}: {len(matrices)} matrices quantized, {kept} bytes for {plain}, "
+        f"relative error at most {worst:.2g}"
+    )
+    for name, told in report.items():
+        for index, one in enumerate(told["results"]):
+            error, most = one["relative_error"], one["largest_error"]
+            print(f"{name}: result[{index}]: relative error {error:.2g}, largest {most:.2g}")
+    if options.report:
+        text = json.dumps(report, indent=1).encode()
+        write_whole(options.report, lambda file: file.write(text))
 
 
 def argument_text(function, argument):

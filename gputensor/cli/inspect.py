@@ -9,7 +9,7 @@ from gputensor.errors import ProgramFileError, argument_error
 
 __all__ = ["register"]
 
-SECTIONS = ("metadata", "calls", "plan", "kernels", "weights")
+SECTIONS = ("metadata", "calls", "plan", "kernels", "weights", "quantization")
 
 
 def register(subparsers):
@@ -63,13 +63,16 @@ def facts_of(path, options):
             )
         functions = {key: f for key, f in functions.items() if f.name == options.function}
     makers = {
-        "metadata": lambda: {**facts, **data.metadata},
+        "metadata": lambda: {**facts, **plain_metadata(data)},
         "calls": lambda: calls_of(functions, data.states),
         "plan": lambda: {name: plans_of(function) for name, function in functions.items()},
         "kernels": lambda: {},
         "weights": lambda: weights_of(functions, data, options.function is not None),
+        "quantization": lambda: quantization_of(functions, data),
     }
     names = SECTIONS if options.output == "all" else (options.output,)
+    if options.output == "all" and "quantization" not in data.metadata:
+        names = names[:-1]
     return {name: makers[name]() for name in names}
 
 
@@ -110,6 +113,20 @@ def weights_of(functions, data, is_chosen):
     }
 
 
+def plain_metadata(data):
+    return {key: value for key, value in data.metadata.items() if not key.startswith("quantiz")}
+
+
+def quantization_of(functions, data):
+    """Return what is said of the quantized matrices that functions read, and of their results."""
+    from gputensor.programs.quantization.report import matrices_of, results_of
+
+    return {
+        name: {"matrices": matrices_of(data, one), "results": results_of(data, one.name)}
+        for name, one in functions.items()
+    }
+
+
 def as_text(found):
     """Return the sections as the lines that a person reads."""
     parts = []
@@ -121,6 +138,8 @@ def as_text(found):
             lines += [plan_line(name, made) for name, plans in facts.items() for made in plans]
         elif section == "weights":
             lines += [weight_line(name, weight) for name, weight in facts.items()] or ["  none"]
+        elif section == "quantization":
+            lines += [line for name, told in facts.items() for line in quantized_lines(name, told)]
         elif section == "kernels":
             lines = ["kernels: none, they are compiled for the device when the program runs"]
         else:
@@ -140,3 +159,17 @@ def plan_line(name, made):
 
 def weight_line(name, weight):
     return f"  {name}: {type_of(weight['dtype'], weight['shape'])}  {weight['sha256'][:16]}"
+
+
+def quantized_lines(name, told):
+    """A line for each matrix and each result of a function; the file may say anything."""
+    parts = list(told["matrices"].items())
+    parts += [(f"result[{index}]", one) for index, one in enumerate(told["results"])]
+    return [f"  @{name}: {part}: {facts_text(facts)}" for part, facts in parts]
+
+
+def facts_text(facts):
+    if not isinstance(facts, dict):
+        return str(facts)
+    shown = (f"{v:.3g}" if isinstance(v, float) else v for v in facts.values())
+    return ", ".join(f"{key} {value}" for key, value in zip(facts, shown, strict=True))

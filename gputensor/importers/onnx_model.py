@@ -166,19 +166,23 @@ class Model:
             self._spec(name, one) for name, one in zip(self.inputs, self._protos, strict=True)
         )
 
-    def compile(self, *, name=None, target=None, at=None):
+    def compile(self, *, name=None, calibrate=None, **options):
         """Return the `Program` of the model: ``gt.compile`` with its specs and weights.
 
         Parameters
         ----------
         name : str, optional
             Of the program's function; the name of the graph by default.
-        target : str, int or Device, optional
-        at : dict, optional
-            As for `gt.compile`.
+        calibrate : tuple or dict, optional
+            Inputs in order or by name, for the errors of a quantized model's results.
+        **options
+            ``target``, ``at`` and ``quantize`` of `gt.compile`.
         """
         entry = (self.run, *self.specs)
-        return gt.compile({name or self.name: entry}, weights=self.weights, target=target, at=at)
+        name = name or self.name
+        if calibrate is not None:
+            options["calibrate"] = {name: calibrate}
+        return gt.compile({name: entry}, weights=self.weights, **options)
 
     def _spec(self, name, proto):
         if proto.type.WhichOneof("value") != "tensor_type":

@@ -272,10 +272,13 @@ class Exported:
                 extents.append(self._dims[dim])
         return gt.spec(tuple(extents), dtype_of(value.dtype))
 
-    def compile(self, *, name=None, target=None, at=None):
+    def compile(self, *, name=None, calibrate=None, **options):
         """Return the `Program` of the model: ``gt.compile`` with its specs and weights."""
         entry = (self.run, *self.specs)
-        return gt.compile({name or self.name: entry}, weights=self.weights, target=target, at=at)
+        name = name or self.name
+        if calibrate is not None:
+            options["calibrate"] = {name: calibrate}
+        return gt.compile({name: entry}, weights=self.weights, **options)
 
 
 def _kind(spec):

@@ -12,6 +12,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
+from gputensor.programs.quantization.results import quantized
 from gputensor.programs.sizes import at_sizes, key_of
 from gputensor.programs.tracing import (
     Source,
@@ -44,7 +45,10 @@ def trace(fn, *specs, weights=None, state=None, target=None, **named):
     return trace_function(source, target_of(target))[0]
 
 
-def compile(fn, *specs, weights=None, state=None, target=None, at=None, **named):
+def compile(
+    fn, *specs, weights=None, state=None, target=None, at=None, quantize=None, calibrate=None,
+    **named,
+):  # fmt: skip
     """Trace a function, or several, and return the :class:`Program` that makes their calls.
 
     Parameters
@@ -65,11 +69,21 @@ def compile(fn, *specs, weights=None, state=None, target=None, at=None, **named)
         From names of dims to lists of sizes. The functions are traced at exactly these sizes, each
         by itself, and a call chooses by its shapes: for functions that take another way at some
         sizes, or whose integers no dim explains. Other sizes are refused.
+    quantize : dict, optional
+        From patterns of names of weights (``layers.*``) to how the matrices are kept: ``int8``,
+        ``int8:128``, ``int4:32``, ``int4:64``, ``int4:128``, those of int4 also with ``:offset``,
+        or ``none``. The first pattern that matches holds. It is for matrices that products alone
+        read, as their right operand; the last product's only by its full name.
+    calibrate : dict, optional
+        From names of functions to tuples or dicts of arguments, to be called in this order with
+        and without quantization: ``report()`` then has the errors of their results.
 
     Raises
     ------
     TraceError
         The function does something that a program cannot hold. The message names its line.
+    ValueError
+        A pattern of `quantize` matches no matrix, or one does not fit.
 
     Examples
     --------
@@ -90,7 +104,13 @@ def compile(fn, *specs, weights=None, state=None, target=None, at=None, **named)
         if given is None:
             rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
             raise argument_error(TypeError, name, Described("a spec"), rule)
-    return Program(data_of(sources, number), number)
+    data = data_of(sources, number)
+    if quantize is None:
+        if calibrate is not None:
+            rule = "None where nothing is quantized"
+            raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
+        return Program(data, number)
+    return Program(quantized(data, quantize, calibrate, number), number)
 
 
 def _at(sources, at):

@@ -9,6 +9,7 @@ import numpy as np
 from gputensor.errors import Described, argument_error
 from gputensor.programs import facts, file, text, tree
 from gputensor.programs.bind import bind
+from gputensor.programs.quantization.report import matrices_of, results_of
 from gputensor.programs.running import branches as branch_run
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
@@ -245,11 +246,18 @@ class Program(Caller):
             For each function a dict: ``copied_inputs`` counts inputs that were not contiguous or
             not aligned to 16 bytes. ``sizes`` has a dict for each size that was used: in bytes
             ``arena``, ``lower_bound`` (the most that lives at once) and ``sum`` (of all
-            temporaries); ``graph`` tells the nodes of its graph, or why there is none.
+            temporaries); ``graph`` tells the nodes of its graph, or why there is none. Of a program
+            with quantized weights ``matrices`` has a dict for each that the function reads:
+            ``bytes`` and ``plain_bytes``, ``relative_error``, ``worst_row`` and its error, and
+            ``snr_db``; ``results`` the errors of what the calls of `calibrate` gave.
         """
         found = {
             name: {"copied_inputs": self._copies[name], "sizes": []} for name in self.functions
         }
+        for name, told in found.items():
+            if "quantization" in self.data.metadata:
+                told["matrices"] = matrices_of(self.data, self.functions[name])
+                told["results"] = results_of(self.data, name)
         for (name, *sizes), binding in self._bindings.items():
             planned = binding.plan
             facts = {

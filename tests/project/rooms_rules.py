@@ -61,7 +61,7 @@ LATE = {
     "gputensor/cli/blas.py": 2,  # a command loads what it runs
     "gputensor/cli/compile.py": 7,
     "gputensor/cli/devices.py": 3,
-    "gputensor/cli/inspect.py": 4,
+    "gputensor/cli/inspect.py": 5,
     "gputensor/cli/main.py": 1,
     "gputensor/cli/memory.py": 5,
     "gputensor/cli/operations.py": 1,

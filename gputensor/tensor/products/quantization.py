@@ -10,6 +10,7 @@ import numpy as np
 
 from gputensor._arrays.dtypes import bfloat16, float16, float32
 from gputensor.blas.host import int4_layout
+from gputensor.blas.host.group_scales import in_groups
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray
 
@@ -36,15 +37,11 @@ def _quantize(weight, group_size, largest, name):
             f"{name}: group_size: got {group_size}; expected None (all {k} terms) or one of "
             f"{_GROUP_SIZES} that divides them"
         )
-    values = weight.numpy().astype(np.float32).reshape(n, k // group_size, group_size)
+    values = weight.numpy().astype(np.float32)
     if not np.isfinite(values).all():
         raise ValueError(f"{name}: weight: got elements that are not finite; expected finite ones")
-    # The integers are made with the scales as they are stored.
-    scales = (np.abs(values).max(axis=2) / largest).astype(weight.dtype)
-    scales[scales == 0] = 1
-    integers = np.rint(values / scales.astype(np.float32)[:, :, None])
-    integers = np.clip(integers, -largest - 1, largest).astype(np.int8).reshape(n, k)
-    return integers, np.ascontiguousarray(scales.T)
+    found = in_groups(values, group_size, largest, dtype=weight.dtype)
+    return found.integers, found.scales
 
 
 def quantize_int8(weight, group_size=None):

@@ -1,5 +1,6 @@
 """``gputensor compile``: each kind of model, and what is wrong with options, in one line."""
 
+import json
 import sys
 
 import numpy as np
@@ -85,6 +86,36 @@ def test_listed_sizes(folder, capsys):
             program(gt.ones((3, 3), device="host"))
 
 
+def test_quantized_weights_with_a_report(folder, capsys, rng):
+    """Of a model whose inputs are float16, checked on inputs that are not."""
+    value, kind = helper.make_tensor_value_info, onnx.TensorProto.FLOAT
+    nodes = [helper.make_node("MatMul", ["x", "a"], ["y"]), helper.make_node("Relu", ["y"], ["z"])]
+    nodes.append(helper.make_node("MatMul", ["z", "b"], ["w"]))
+    arrays = [rng.standard_normal((64, 64), np.float32) for _ in "ab"]
+    graph = helper.make_graph(
+        nodes, "two", [value("x", kind, ["n", 64])], [value("w", kind, ["n", 64])],
+        [numpy_helper.from_array(array, name) for array, name in zip(arrays, "ab", strict=True)],
+    )  # fmt: skip
+    opsets = [helper.make_opsetid("", 21)]
+    onnx.save(helper.make_model(graph, opset_imports=opsets, ir_version=10), "two.onnx")
+    np.savez("samples.npz", x=rng.standard_normal((5, 64), np.float32))
+    text = made(
+        capsys, "two.onnx", "-o", "two.gtp", "--quantize=a=int4:32",
+        "--quantize=b=int8", "--calibrate=samples.npz", "--report=report.json", "--dtype=f16",
+    )  # fmt: skip
+    assert "two.gtp: 2 matrices quantized, 6528 bytes for 16384, relative error" in text
+    assert "two: result[0]: relative error 0." in text
+    told = json.loads((folder / "report.json").read_text())["two"]
+    assert {name: one["scheme"] for name, one in told["matrices"].items()} == {
+        "a": "int4:32",
+        "b": "int8",
+    }
+    assert 0 < told["results"][0]["relative_error"] < 0.2
+    assert main(["inspect", "two.gtp", "--output=quantization"]) == 0
+    lines = capsys.readouterr().out
+    assert "@two: a: scheme int4:32, shape (64, 64)" in lines and "@two: result[0]: rel" in lines
+
+
 def test_weights_go_where_they_are_told_to(folder, capsys):
     made(capsys, "m.onnx", "-o", "m.gtp", "--weights=apart")
     made(capsys, "m.onnx", "-o", "n.gtp", "--weights=others.safetensors")
@@ -119,6 +150,12 @@ def test_weights_go_where_they_are_told_to(folder, capsys):
         (["m.onnx", "--input_shape=z=2x3"], "input_shapes: got 'z'; expected one of x"),
         (["m.onnx", "--precision=fast"], "--precision: got 'fast'; expected names from allow_tf32"),
         (["m.onnx", "--target=h200"], "--target: got 'h200'; expected native or host"),
+        (["m.onnx", "--quantize=w"], "--quantize: got 'w'; expected NAME=VALUE"),
+        (["m.onnx", "--quantize=w=int5"], "quantize: got 'int5'; expected int8"),
+        (["m.onnx", "--quantize=v=int8"], "quantize: got 'v', which matches no matrix"),
+        (["m.onnx", "--report=r"], "--report: got an option of quantized programs"),
+        (["m.onnx", "--quantize=w=int8", "--calibrate=m.onnx"], "--calibrate: "),
+        (["m.gtp", "--quantize=w=int8"], "--quantize: got an option that m.gtp has no use for"),
         *([["m.onnx", f"--{name}=1"], f"--{name}: got an option of a later"] for name in LATER),
     ],
     ids=lambda part: " ".join(part)[:40] if isinstance(part, list) else "",

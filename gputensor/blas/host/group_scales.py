@@ -1,0 +1,93 @@
+"""Weights as small integers with a scale for each group: found by NumPy, once, on the host.
+
+A group is neighbouring terms of one feature. Its elements are ``integer * scale``, or
+``integer * scale + offset``. Scale and offset are rounded to the type in which they are stored
+before the integers are found with them.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+__all__ = ["CLIPPING", "Groups", "in_groups"]
+
+#: Shares of a group's range that the search for the least squared error tries.
+CLIPPING = tuple(np.linspace(1.0, 0.7, 13).tolist())
+_CHUNK = 1 << 19  # elements at a time, which stay in the processor's cache
+
+
+class Groups(NamedTuple):
+    """int8 (n, k); scales (groups, n); offsets of the same shape, or None."""
+
+    integers: np.ndarray
+    scales: np.ndarray
+    offsets: np.ndarray | None
+
+    def values(self):
+        """The elements (n, k) in float32."""
+        n, groups = len(self.integers), len(self.scales)
+        found = self.integers.reshape(n, groups, -1) * self.scales.T[:, :, None].astype(np.float32)
+        if self.offsets is not None:
+            found += self.offsets.T[:, :, None].astype(np.float32)
+        return found.reshape(n, -1)
+
+
+def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=False):
+    """Return the Groups of a matrix.
+
+    Parameters
+    ----------
+    values : numpy.ndarray
+        float32 (n, k), finite.
+    size : int
+        Of a group; it divides k.
+    largest : int
+        Integers are from ``-largest - 1`` to `largest`.
+    dtype : numpy.dtype
+        Of scales and offsets.
+    clipping : sequence of float
+        Shares of each group's range; the one with the least squared error is taken for it, the
+        first of equal ones.
+    has_offsets : bool
+        Whether a group has an offset, so that its range need not be symmetric.
+    """
+    n, k = values.shape
+    integers = np.empty((n, k), np.int8)
+    scales, offsets = (np.empty((k // size, n), dtype) for _ in range(2))
+    rows = max(1, _CHUNK // k)
+    for start in range(0, n, rows):
+        part = values[start : start + rows]
+        found = _best(part.reshape(len(part), -1, size), largest, dtype, clipping, has_offsets)
+        integers[start : start + rows] = found[0].reshape(part.shape)
+        scales[:, start : start + rows] = found[1].T
+        offsets[:, start : start + rows] = found[2].T
+    return Groups(integers, scales, offsets if has_offsets else None)
+
+
+def _best(groups, largest, dtype, clipping, has_offsets):
+    """Integers, scales and offsets of (rows, groups, size)."""
+    if has_offsets:
+        low, high = groups.min(2), groups.max(2)
+        middle, width = (low + high) / 2, (high - low) / (2 * largest + 1)
+    else:
+        middle, width = 0, np.abs(groups).max(2) / largest
+    best = None
+    for share in clipping:
+        scale = (width * np.float32(share)).astype(dtype)
+        scale[scale == 0] = 1
+        wide = scale.astype(np.float32)
+        # The middle of the integers is -1/2.
+        offset = (middle + wide / 2 if has_offsets else np.zeros_like(wide)).astype(dtype)
+        shift = offset.astype(np.float32)[..., None]
+        found = np.clip(np.rint((groups - shift) / wide[..., None]), -largest - 1, largest)
+        if len(clipping) == 1:
+            return found, scale, offset
+        error = np.square(found * wide[..., None] + shift - groups).sum(2)
+        if best is None:
+            best, least = [found, scale, offset], error
+            continue
+        better = error < least
+        least[better] = error[better]
+        for kept, new in zip(best, (found, scale, offset), strict=True):
+            kept[better] = new[better]
+    return best

@@ -1,0 +1,1 @@
+"""Quantized weights: which matrices, their integers, the calls, errors of results, the report."""

@@ -1,0 +1,100 @@
+"""Schemes of quantized weights, and what one makes of a weight: integers, scales, errors.
+
+Nothing here knows calls. The integers are found by `blas/host/group_scales.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from math import log10
+from typing import NamedTuple
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor.blas.host import int4_layout
+from gputensor.blas.host.group_scales import CLIPPING, in_groups
+from gputensor.errors import Described, argument_error
+from gputensor.programs.function import Weight
+from gputensor.programs.weights import host_bytes
+
+__all__ = ["Scheme", "part_name", "quantize_weight", "scheme_of"]
+
+RULE = "int8, int8:128, int4:32, int4:64, int4:128, those of int4 with :offset behind, or none"
+_NUMPY = {row.name: row.numpy for row in DTYPES}
+
+
+class Scheme(NamedTuple):
+    """How a matrix is stored. `group` is 0 where all terms of a feature share a scale."""
+
+    text: str
+    bits: int
+    group: int
+    has_offsets: bool
+
+
+def scheme_of(text):
+    """The Scheme of what a pattern stands for; None where matrices stay as they are."""
+    if text is None or text == "none":
+        return None
+    if isinstance(text, str) and (text in ("int8", "int8:128")):
+        return Scheme(text, 8, int(text[5:] or 0), False)
+    if isinstance(text, str) and (found := re.fullmatch(r"int4:(32|64|128)(:offset)?", text)):
+        return Scheme(text, 4, int(found[1]), bool(found[2]))
+    raise argument_error(ValueError, "quantize", text, RULE)
+
+
+def quantize_weight(weights, name, is_terms, scheme):
+    """Put a quantized weight in the place of one; return what the report says of it."""
+    weight = weights[name]
+    plain = host_bytes(weight).view(_NUMPY[weight.dtype]).reshape(weight.shape)
+    values = np.ascontiguousarray((plain.T if is_terms else plain).astype(np.float32))
+    n, k = values.shape
+    size = scheme.group or k
+    if k % size or not np.isfinite(values).all():
+        got = Described(f"{name} of {k} terms" if k % size else f"{name}, which is not finite")
+        rule = f"a multiple of {size} terms for {scheme.text}, and finite elements"
+        raise argument_error(ValueError, "quantize", got, rule)
+    largest = 2 ** (scheme.bits - 1) - 1
+    found = in_groups(
+        values, size, largest, dtype=plain.dtype, clipping=CLIPPING, has_offsets=scheme.has_offsets
+    )
+    stored = found.integers if scheme.bits == 8 else int4_layout.pack(found.integers)
+    weights[name] = Weight(name, str(stored.dtype), stored.shape, stored)
+    for part, array in (("scales", found.scales), ("offsets", found.offsets)):
+        if array is not None:
+            array = np.ascontiguousarray(array)
+            key = part_name(name, part)
+            if key in weights:
+                rule = "names of weights that quantization may add"
+                raise argument_error(ValueError, "weights", key, rule)
+            weights[key] = Weight(key, weight.dtype, array.shape, array)
+    parts = [stored, found.scales, *([] if found.offsets is None else [found.offsets])]
+    nbytes = sum(array.nbytes for array in parts)
+    return {
+        "scheme": scheme.text,
+        "shape": weight.shape,
+        "terms_first": is_terms,
+        "bytes": nbytes,
+        "plain_bytes": plain.nbytes,
+        **_errors(values, found.values()),
+    }
+
+
+def part_name(name, part):
+    return f"{name}.{part}"
+
+
+def _errors(plain, found):
+    """Relative error, that of the worst row with its number, and the ratio to noise in decibels."""
+    lost = np.square(found.astype(np.float64) - plain).sum(1)
+    whole = np.square(plain.astype(np.float64)).sum(1)
+    rows = np.sqrt(np.divide(lost, whole, out=np.zeros_like(lost), where=whole > 0))
+    error = float(np.sqrt(lost.sum() / whole.sum())) if whole.any() else 0.0
+    worst = int(rows.argmax())
+    return {
+        "relative_error": error,
+        "worst_row": worst,
+        "worst_row_error": float(rows[worst]),
+        "snr_db": -20 * log10(error) if error else float("inf"),
+    }
