@@ -58,14 +58,16 @@ def load_onnx(path, *, dims=None, input_shapes=None, dtype=None):
 
     Examples
     --------
+    >>> import os, tempfile
     >>> import gputensor as gt
     >>> from onnx import helper
     >>> value = lambda name: helper.make_tensor_value_info(name, 1, ["n", 3])
     >>> nodes = [helper.make_node("Relu", ["x"], ["y"])]
     >>> graph = helper.make_graph(nodes, "clamp", [value("x")], [value("y")])
-    >>> with open("relu.onnx", "wb") as file:
+    >>> path = os.path.join(tempfile.mkdtemp(), "relu.onnx")
+    >>> with open(path, "wb") as file:
     ...     _ = file.write(helper.make_model(graph).SerializeToString())
-    >>> model = gt.load_onnx("relu.onnx")
+    >>> model = gt.load_onnx(path)
     >>> model.run(gt.asarray([[-1.0, 0.0, 2.0]], device="host")).tolist()
     [[0.0, 0.0, 2.0]]
     """
