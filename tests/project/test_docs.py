@@ -14,7 +14,7 @@ from gputensor._alloc.config.options import OPTIONS, REJECTED
 from gputensor.cli.main import build_parser
 
 ROOT = Path(__file__).resolve().parents[2]
-DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("gputensor/*/*.md")])
+DOCUMENTS = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("gputensor/*/*.md")])
 MODULES = sorted(
     ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
     for suffix in ("py", "pyx")

@@ -13,6 +13,7 @@ from tests.project.test_docs import ROOT, code_blocks
 
 # The pages, and the commands whose options each of them lists.
 PAGES = {"programs": ("run", "inspect"), "onnx": ("compile",)}
+EXAMPLES = sorted(f"examples/{path.stem}" for path in (ROOT / "docs" / "examples").glob("*.md"))
 
 
 def document(page):
@@ -33,31 +34,49 @@ def commands(page):
     return found
 
 
-def made(page, path):
-    block = next(block for language, block in code_blocks(document(page)) if language == "python")
+def python(path, *words):
+    """What a process with the library prints; it must not warn."""
     environment = {**os.environ, "GPUTENSOR_DEVICE": "host", "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
-        [sys.executable, "-W", "error", "-c", block],
+        [sys.executable, "-W", "error", *words],
         cwd=path, env=environment, capture_output=True, text=True, timeout=120,
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def made(page, path):
+    for language, block in code_blocks(document(page)):
+        if language == "python":
+            python(path, "-c", block)
+            break
     return path
 
 
-@pytest.mark.parametrize("page", PAGES)
+def run(line, path, capsys):
+    """What a line of a page prints: a command of the library, or a program of examples/."""
+    name, *words = shlex.split(line, comments=True)
+    if name == "python":
+        return python(path, str(ROOT / words[0]), *words[1:])
+    assert name == "gputensor", line
+    code = main(words)
+    output = capsys.readouterr()
+    assert (code, output.err) == (int("# exit code 1" in line), ""), line
+    return output.out
+
+
+@pytest.mark.parametrize(
+    "page", [*PAGES, *(pytest.param(page, marks=pytest.mark.slow) for page in EXAMPLES)]
+)
 def test_commands_print_what_the_page_says(page, tmp_path, monkeypatch, capsys):
     """In the order of the page: a command may read the file that an earlier one wrote."""
     monkeypatch.chdir(made(page, tmp_path))
     monkeypatch.setenv("GPUTENSOR_DEVICE", "host")
     for line, printed in commands(page):
-        name, *words = shlex.split(line, comments=True)
-        assert name == "gputensor", line
-        code = main(words)
-        output = capsys.readouterr()
-        assert (code, output.err) == (int("# exit code 1" in line), ""), line
+        found = run(line, tmp_path, capsys)
         wanted = "\n".join(printed)
         pattern = re.escape(wanted).replace(re.escape("..."), r"(?:\.\.\.|[\s\S]*)")
-        assert re.fullmatch(pattern, output.out.rstrip("\n")), f"{line}\n{output.out}\n{wanted}"
+        assert re.fullmatch(pattern, found.rstrip("\n")), f"{line}\n{found}\n{wanted}"
 
 
 @pytest.mark.parametrize("page", PAGES)
