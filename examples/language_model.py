@@ -1,0 +1,201 @@
+"""A language model that writes text: int4 weights, a cache and sampling that stay on the device.
+
+    python examples/language_model.py --prompt="The with statement"
+
+The model, examples/models/language.safetensors, has Llama's form and 0.7 million weights;
+examples/models/train_language.py trained it on the documentation that ships with Python. The first
+run makes the program, out/language.gtp, with int4 weights. Each later run loads it: then nothing of
+this file is needed but the loop in `stream`. Options: see --help.
+
+A program of three functions that share weights and state: `prefill` takes a prompt and `decode` a
+token; both return the next token, chosen on the device, so that nothing waits between tokens.
+`score` returns the mean loss of a text.
+"""
+
+import argparse
+import json
+import re
+import sys
+from pathlib import Path
+
+import numpy as np
+
+import gputensor as gt
+
+WEIGHTS = Path(__file__).parent / "models" / "language.safetensors"
+HEADS, KEPT, SIZE, HIDDEN, LENGTH = 4, 2, 32, 256, 160
+BEST = 64  # tokens that a choice is made of, at most
+
+# ---- the model
+
+
+def heads(x, count):
+    """(n, count * SIZE) -> (count, n, SIZE), a view."""
+    return gt.moveaxis(gt.reshape(x, (x.shape[0], count, SIZE)), 0, 1)
+
+
+def joined(x):
+    """(count, n, SIZE) -> (n, count * SIZE)."""
+    return gt.reshape(gt.moveaxis(x, 0, 1), (x.shape[1], -1))
+
+
+def forward(tokens, weights, state):
+    """What the model knows behind each of `tokens`, int64 (n,), after those in the cache."""
+    n, start = tokens.shape[0], state["length"]
+    x, at = gt.take(weights["embed"], tokens, axis=0), start + gt.arange(n, dtype=gt.int32)
+    for w, k, v in zip(weights["layers"], state["k"], state["v"], strict=True):
+        rows = gt.linear(gt.rms_norm(x, w["norm1"]), w["qkv"])
+        q, new_k, new_v = gt.split(rows, [HEADS * SIZE, (HEADS + KEPT) * SIZE], axis=1)
+        k[:, at], v[:, at] = gt.rotary(heads(new_k, KEPT), at), heads(new_v, KEPT)
+        q = gt.rotary(heads(q, HEADS), at)
+        a = gt.scaled_dot_product_attention(q, k, v, is_causal=True, kv_length=start + n)
+        x = gt.linear(joined(a), w["out"], residual=x)
+        gate, up = gt.split(gt.linear(gt.rms_norm(x, w["norm2"]), w["gate_up"]), 2, axis=1)
+        x = gt.linear(gt.silu(gate) * up, w["down"], residual=x)
+    start += n
+    return gt.rms_norm(x, weights["norm"])
+
+
+def chosen(x, how, weights, state):
+    """The next token, int64 (1,), from x (1, width) and `how`: temperature, top_k and top_p.
+
+    Of the BEST tokens those are drawn from that are among the first top_k and, with the ones before
+    them, have at most top_p of the probability; temperature 0 takes the first one.
+    """
+    logits = gt.astype(gt.linear(x, weights["head"])[0], gt.float32)
+    best, index = gt.topk(logits, BEST)
+    scaled = best / gt.maximum(how[0], 1e-3)
+    shares = gt.exp(scaled - gt.logsumexp(logits / gt.maximum(how[0], 1e-3)))
+    before = gt.cumsum(shares) - shares
+    rank = gt.arange(BEST, dtype=gt.float32)
+    is_kept = (rank == 0) | ((rank < how[1]) & (before < how[2]) & (how[0] > 0))
+    scaled = gt.where(is_kept, scaled, -gt.inf)
+    return index[gt.random.categorical(state["random"], scaled, shape=(1,))]
+
+
+def prefill(tokens, how, *, weights, state):
+    return chosen(forward(tokens, weights, state)[-1:], how, weights, state)
+
+
+def decode(token, how, *, weights, state):
+    return chosen(forward(token, weights, state), how, weights, state)
+
+
+def score(tokens, *, weights, state):
+    """The mean loss of each token after those before it; the cache is used and begins anew."""
+    state["length"][...] = 0
+    logits = gt.linear(forward(tokens, weights, state)[:-1], weights["head"])
+    loss = gt.cross_entropy(gt.astype(logits, gt.float32), tokens[1:])
+    state["length"][...] = 0
+    return loss
+
+
+def compiled(quantize=None, target=None):
+    """The program; `quantize` is a scheme of docs/quantized.md, for all layers."""
+    weights = gt.map_safetensors(WEIGHTS)
+    del weights["tokens"]
+    cache = [gt.spec((KEPT, LENGTH, SIZE), gt.bfloat16)] * len(weights["layers"])
+    state = {"k": cache, "v": cache, "length": gt.spec((1,), gt.int32)}
+    prompt, how = gt.spec((gt.Dim("n", 2, LENGTH),), gt.int64), gt.spec((3,), gt.float32)
+    functions = {
+        "prefill": (prefill, prompt, how),
+        "decode": (decode, gt.spec((1,), gt.int64), how),
+        "score": (score, prompt),
+    }
+    state["random"] = gt.random.spec()
+    quantize = {"layers.*": quantize} if quantize else None
+    return gt.compile(functions, weights=weights, state=state, target=target, quantize=quantize)
+
+
+# ---- text and tokens
+
+
+class Tokens:
+    """The model's tokens: text to numbers, and back."""
+
+    pieces = re.compile(r" ?[A-Za-z]+|[^A-Za-z\s]|\s+")
+
+    def __init__(self, path=WEIGHTS):
+        self.texts = json.loads(bytes(gt.map_safetensors(path)["tokens"]))
+        self.ranks = {text: number for number, text in enumerate(self.texts)}
+
+    def numbers(self, text):
+        """Pairs of characters are joined in the order in which the training joined them."""
+        found = []
+        for piece in self.pieces.findall(text):
+            parts = [char for char in piece if char in self.ranks]
+            while len(parts) > 1:
+                pairs = [a + b for a, b in zip(parts, parts[1:], strict=False)]
+                rank, at = min((self.ranks.get(p, len(self.ranks)), i) for i, p in enumerate(pairs))
+                if rank == len(self.ranks):
+                    break
+                parts[at : at + 2] = [pairs[at]]
+            found += [self.ranks[part] for part in parts]
+        return np.array(found, np.int64)
+
+    def text(self, numbers):
+        return "".join(self.texts[number] for number in numbers)
+
+
+def stream(session, prompt, count, how):
+    """Yield `count` token numbers after those of the prompt, int64 on the host.
+
+    A step is queued before the token of the last one is read, so the device does not wait for the
+    host. When the cache is full, the second half of what it held becomes the prompt.
+    """
+    device = session.state["length"].device
+    how = gt.asarray(how, dtype=gt.float32, device=device)
+    held = list(prompt[-LENGTH + 1 :])
+    while count:
+        session.state["length"][...] = 0
+        token = session.prefill(gt.asarray(np.array(held, np.int64), device=device), how)
+        room = min(count, LENGTH - len(held))
+        for left in reversed(range(room)):
+            following = session.decode(token, how) if left else None
+            held.append(token.item())
+            yield held[-1]
+            token = following
+        count -= room
+        held = held[-LENGTH // 2 :]
+
+
+def loss_of(program, numbers):
+    """The mean loss of numbers, in windows of the cache's length."""
+    windows = [numbers[i : i + LENGTH] for i in range(0, len(numbers) - LENGTH + 1, LENGTH)]
+    with program.session() as session:
+        found = [session.score(gt.asarray(one, device=program.device)) for one in windows]
+        return float(np.mean([loss.item() for loss in found]))
+
+
+def main():
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
+    parser.add_argument("--prompt", default="The with statement")
+    parser.add_argument("--tokens", type=int, default=120)
+    parser.add_argument("--temperature", type=float, default=0.7)
+    parser.add_argument("--top_k", type=int, default=40)
+    parser.add_argument("--top_p", type=float, default=0.9)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quantize", default="int4:128", help="a scheme, or none")
+    parser.add_argument("--program", type=Path, default=Path("out/language.gtp"))
+    options = parser.parse_args()
+    if not options.program.exists():
+        options.program.parent.mkdir(parents=True, exist_ok=True)
+        with compiled(None if options.quantize == "none" else options.quantize) as made:
+            made.save(options.program)
+    tokens = Tokens()
+    prompt = tokens.numbers(options.prompt)
+    if len(prompt) < 2:
+        sys.exit("the prompt has to be two tokens or more")
+    how = (options.temperature, options.top_k, options.top_p)
+    with gt.load_program(options.program) as program, program.session() as session:
+        session.state["random"][...] = gt.random.generator(seed=options.seed)
+        print(options.prompt, end="", flush=True)
+        for number in stream(session, prompt, options.tokens, how):
+            print(tokens.text([number]), end="", flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()
