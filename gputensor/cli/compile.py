@@ -29,7 +29,6 @@ PRECISION = (
 FLOATS = ("f16", "bf16", "f32", "f64")
 #: Options of later versions, with what to do today.
 LATER = {
-    "rounding": "nothing, since each operation rounds once",
     "tune": "gputensor blas tune",
     "dump_phases_to": "gputensor inspect --output=calls",
     "dump_kernels_to": "nothing, since kernels are made where the program runs",
@@ -67,6 +66,8 @@ def register(subparsers):
     parser.add_argument("--quantize", **scheme, help="matrices of weights, as layers.*=int4:128")
     parser.add_argument("--calibrate", metavar="FILE.npz", help="inputs to find the errors with")
     parser.add_argument("--report", metavar="FILE", help="write what quantizing did, as JSON")
+    text = "once: calls may become one, as attention does; each: the bits of eager work"
+    parser.add_argument("--rounding", choices=("once", "each"), default="once", help=text)
     parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
     for name in LATER:
         parser.add_argument(f"--{name}", nargs="?", const="", help=f"later; now: {LATER[name]}")
@@ -195,6 +196,7 @@ def device_of(options):
 def where(options):
     """The arguments of `compile` that all kinds of models share."""
     found = {"target": device_of(options), "at": sizes_of(options.at)}
+    found["rounding"] = options.rounding
     if options.quantize:
         found["quantize"] = dict(named("--quantize", text) for text in options.quantize)
     elif options.calibrate or options.report:

@@ -217,6 +217,19 @@ def expand_as(x, other):
     return gt.broadcast_to(x, other.shape)
 
 
+@aten("repeat_interleave")
+def repeat_interleave(x, repeats, dim=None, *, output_size=None):
+    if type(repeats) is not int:
+        got = Described("repeats that are a tensor")
+        raise argument_error(ModelError, "repeat_interleave", got, "an int")
+    if dim is None:
+        x, dim = gt.reshape(x, (-1,)), 0
+    dim %= x.ndim
+    shape = (*x.shape[: dim + 1], repeats, *x.shape[dim + 1 :])
+    found = gt.broadcast_to(gt.expand_dims(x, axis=dim + 1), shape)
+    return gt.reshape(found, (*x.shape[:dim], x.shape[dim] * repeats, *x.shape[dim + 1 :]))
+
+
 @aten("repeat")
 def repeat(x, counts):
     return gt.tile(x, tuple(counts))

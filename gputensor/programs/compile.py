@@ -9,6 +9,7 @@ import numpy as np
 from gputensor._kernels.calls import make
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
+from gputensor.programs.attention.recognize import recognize_attention
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
@@ -47,6 +48,7 @@ def trace(fn, *specs, weights=None, state=None, target=None, **named):
 
 def compile(
     fn, *specs, weights=None, state=None, target=None, at=None, quantize=None, calibrate=None,
+    rounding="once",
     **named,
 ):  # fmt: skip
     """Trace a function, or several, and return the :class:`Program` that makes their calls.
@@ -77,6 +79,9 @@ def compile(
     calibrate : dict, optional
         From names of functions to tuples or dicts of arguments, to be called in this order with
         and without quantization: ``report()`` then has the errors of their results.
+    rounding : {"once", "each"}
+        Whether calls may become one that rounds its result once, as attention does, or each result
+        is rounded as in eager work, which the program then equals bit for bit.
 
     Raises
     ------
@@ -99,12 +104,14 @@ def compile(
     16.0
     """
     number = target_of(target)
+    if rounding not in ("once", "each"):
+        raise argument_error(ValueError, "rounding", rounding, "'once' or 'each'")
     sources = _at(sources_of(fn, specs, weights, state, named), at)
     for name, _dtype, _shape, given in sources[0].weights if sources else ():
         if given is None:
             rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
             raise argument_error(TypeError, name, Described("a spec"), rule)
-    data = data_of(sources, number)
+    data = data_of(sources, number, rounding=rounding)
     if quantize is None:
         if calibrate is not None:
             rule = "None where nothing is quantized"
@@ -173,7 +180,7 @@ def _name_of(function):
     return name if name.isidentifier() else "main"
 
 
-def data_of(sources, target, is_reference=False):
+def data_of(sources, target, is_reference=False, rounding="each"):
     """Trace, check and clean functions; return the ProgramData that they make.
 
     Constants are copies of the tensors that the functions met, unless they are references.
@@ -195,14 +202,17 @@ def data_of(sources, target, is_reference=False):
             if not isinstance(data.weights[name].source, np.ndarray):
                 data.weights[name].source = data.weights[name].source.numpy()
     compute = None if is_reference else functools.partial(_compute, target)
-    return passes(data, compute)
+    return passes(data, compute, rounding)
 
 
-def passes(data, compute):
+def passes(data, compute, rounding="each"):
     """Run the passes over all functions, and drop the weights that none of them reads."""
     for name, function in data.functions.items():
         verify(function)
-        data.functions[name] = clean(function, data.weights, compute)
+        function = clean(function, data.weights, compute)
+        if rounding == "once":
+            function = recognize_attention(function, data.weights)
+        data.functions[name] = function
     used = {f"state.{name}" for name in data.states}
     for function in data.functions.values():
         _names(function, used)

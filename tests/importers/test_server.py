@@ -3,6 +3,7 @@
 import http.client
 import importlib
 import json
+import re
 import socket
 import sys
 import threading
@@ -119,6 +120,15 @@ def test_answers_are_those_of_the_model_alone(server, program, running):
             alone = list(server.model.stream(session, prompt, 25, (0.7, 40, 0.9)))
         assert text == tokens.text(alone)
     assert len(set(found.values())) > 3
+
+
+def test_the_request_of_the_page_is_answered(running):
+    page = (ROOT / "docs" / "examples" / "server.md").read_text()
+    (body,) = re.findall(r"generate -d '(.*)'", page)
+    connection, response = running.ask(body=body.encode())
+    assert response.status == 200 and response.read().endswith(b'{"done": true}\n')
+    connection.close()
+    assert set(running.health()) == set(json.loads(re.findall(r'^\{"sessions".*', page, re.M)[0]))
 
 
 def test_text_comes_as_it_is_made(running):

@@ -1,0 +1,257 @@
+"""The pass: product, softmax of scaled and masked scores, product become one attention call.
+
+From Function to Function. What the calls computed on the way is rounded otherwise, so the pass is
+left out where programs have to equal eager work bit for bit. A change is kept where the products
+and the softmax of it go: where weights of attention are a result, too, they would be made twice.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor.programs import dims as forms
+from gputensor.programs.attention.scores import constant, scores_of, softmax_of
+from gputensor.programs.attention.views import Graph, four_axes, swapped
+from gputensor.programs.function import Call, Number, Operand, Value
+from gputensor.programs.passes.clean import clean
+
+__all__ = ["recognize_attention"]
+
+_ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
+#: Scores that are no greater count for nothing beside others, whatever these are.
+LEAST_FILL = -1e4
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+
+
+def recognize_attention(function, weights):
+    """Return a function with attention calls in the place of what computes the same.
+
+    Parameters
+    ----------
+    function : Function
+    weights : dict
+        The weights and constants of the program by name.
+    """
+    regions = [
+        replace(call, regions=tuple(recognize_attention(one, weights) for one in call.regions))
+        if call.regions
+        else call
+        for call in function.calls
+    ]
+    function = replace(function, calls=regions)
+    graph = Graph(function, weights)
+    values, instead = list(function.values), {}
+    for index, call in enumerate(function.calls):
+        if call.name != "product":
+            continue
+        match = _Match(graph, call, index, len(values))
+        made = match.calls()
+        if made is None:
+            continue
+        tried = {**instead, index: made}
+        if not _needed(function, _flat(function.calls, tried)) & match.spared:
+            instead = tried
+            values += match.values
+    if not instead:
+        return function
+    return clean(replace(function, values=values, calls=_flat(function.calls, instead)), weights)
+
+
+def _flat(calls, instead):
+    """Calls in order, those that are replaced by others."""
+    return [one for i, call in enumerate(calls) for one in instead.get(i, (call,))]
+
+
+def _needed(function, calls):
+    """The values that calls with an effect read or write."""
+    needed = {one.operand.value for one in function.outputs}
+    for versions in function.states.values():
+        needed.update(versions)
+    for call in reversed(calls):
+        written = {operand.value for operand in call.writes}
+        if not written or needed & written or any(into is not None for into in call.into):
+            needed |= written
+            needed.update(read.value for read in call.reads if isinstance(read, Operand))
+    return needed
+
+
+class _Match:
+    """Attention that ends with one product.
+
+    Attributes
+    ----------
+    values : list
+        New ones, which are numbered from `first` on.
+    spared : set
+        The values of the scores and their softmax, which nothing should need afterwards.
+    """
+
+    def __init__(self, graph, call, index, first):
+        self.graph, self.call, self.index, self.first = graph, call, index, first
+        self.values, self.made, self.spared = [], [], set()
+
+    def calls(self):
+        """The calls in the place of the last product, or None."""
+        call, graph = self.call, self.graph
+        rest = any(operand is not None for operand in call.reads[2:])
+        if rest or call.attributes["activation"] or call.attributes["alpha"] != 1:
+            return None
+        weights, value, out = call.reads[0], call.reads[1], call.writes[0]
+        softmax = softmax_of(graph, weights)
+        scores = softmax and scores_of(graph, softmax[0])
+        if not scores or value.dtype != out.dtype or out.dtype not in _FLOATS:
+            return None
+        query, key = scores.product.reads[:2]
+        if not query.dtype == key.dtype == value.dtype or not self.is_alike(scores.product):
+            return None
+        lead = self.lead([*scores.shapes, weights.shape, out.shape])
+        if lead is None or weights.shape[-2:] != softmax[1].shape[-2:]:
+            return None
+        mask, is_causal, window = self.masked(scores.mask, lead, weights.shape[-2:])
+        if mask is False:
+            return None
+        operands, factor = self.operands(query, key, value, lead)
+        result = four_axes(out, lead)
+        if operands is None or result is None:
+            return None
+        if not all(graph.holds_until(one, self.index) for one in (*operands, mask) if one):
+            return None
+        attributes = {
+            "scale": float(scores.scale * factor),
+            "is_causal": is_causal,
+            "window": window,
+            "soft_cap": float(scores.soft_cap),
+            "precision": call.attributes["precision"],
+        }
+        reads = (*operands, mask, None)
+        self.made.append(
+            Call("attention", attributes, (result,), reads, call.into, call.stream, call.line)
+        )
+        self.spared = {softmax[1].value, scores.product.writes[0].value}
+        return self.made
+
+    def is_alike(self, product):
+        """Whether both products have one stream and the same flags of precision."""
+        flags = [one.attributes["precision"] for one in (self.call, product)]
+        return product.stream == self.call.stream and flags[0] == flags[1]
+
+    @staticmethod
+    def lead(shapes):
+        """(batch, heads) of shapes that are the same but for axes in one."""
+        four = {shape[:-2] for shape in shapes if len(shape) == 4}
+        if len(four) == 1:
+            return four.pop()
+        ranks = {len(shape) for shape in shapes}
+        if ranks == {3} and len({shape[0] for shape in shapes}) == 1:
+            return (1, shapes[0][0])
+        return (1, 1) if ranks == {2} else None
+
+    def operands(self, query, key, value, lead):
+        """((query, key, value), factor of the scores), from before copies where that is the same.
+
+        Keys come as the product reads them, (size, keys), and go as (keys, size).
+        """
+        graph = self.graph
+        query, key, value = (four_axes(one, lead) for one in (query, key, value))
+        if query is None or key is None or value is None:
+            return None, 1.0
+        found, of_query = graph.source(query)
+        keys, of_key = graph.source(key)
+        keys, again = graph.source(swapped(keys))
+        values, of_value = graph.source(value)
+        fits = all(graph.holds_until(one, self.index) for one in (found, keys, values))
+        fits = fits and of_value == 1 and of_query * of_key * again > 0
+        if not fits or keys.shape[1] != values.shape[1]:
+            return (query, swapped(key), value), 1.0
+        return (found, keys, values), of_query * of_key * again
+
+    # ---- masks
+
+    def masked(self, mask, lead, last):
+        """(mask operand or None, is causal, window); False as the operand: it does not fit."""
+        if mask is None:
+            return None, False, 0
+        operand = four_axes(mask.operand, lead) if len(mask.operand.shape) > 1 else None
+        if operand is None or operand.shape[-2:] != last:
+            return False, False, 0
+        known = self.known(mask, operand, last)
+        if known is not None:
+            return None, True, known
+        if mask.fill is None:
+            return operand, False, 0
+        if mask.fill > LEAST_FILL:
+            return False, False, 0
+        if mask.fill == -np.inf:
+            if mask.is_seen:
+                return operand, False, 0
+            before = self.before_not(operand)
+            return before or self.small("logical_not", "bool", (operand,)), False, 0
+        # Added to a score it gives itself: where all are masked, keys count alike, as they did.
+        zero, fill = Number(0.0, "float32"), Number(-1e30, "float32")
+        choice = (zero, fill) if mask.is_seen else (fill, zero)
+        return self.small("where", "float32", (operand, *choice)), False, 0
+
+    def before_not(self, operand):
+        """The mask whose opposite an operand is, or None where nothing made it so."""
+        call = self.graph.maker(operand, "elementwise")
+        if call is None or call.attributes["op"] not in ("not", "logical_not"):
+            return None
+        (read,), (written,) = call.reads, call.writes
+        if not isinstance(read, Operand) or read.dtype != "bool" or operand.offset != 0:
+            return None
+        if len(written.shape) != len(operand.shape):
+            return None
+        strides = []
+        for step, own, source in zip(operand.strides, written.strides, read.strides, strict=True):
+            if step not in (0, own):
+                return None
+            strides.append(0 if step == 0 else source)
+        return read._replace(shape=operand.shape, strides=tuple(strides))
+
+    def known(self, mask, operand, last):
+        """The window (0: none) of a constant mask that is causal; None for any other."""
+        array = constant(self.graph, operand)
+        if array is None or any(n != 1 for n in array.shape[:2]):
+            return None
+        rows, columns = array.shape[-2:]
+        if last != (rows, columns) or rows > columns:
+            return None
+        array = array.reshape(rows, columns)
+        if mask.fill is None:
+            array = array.astype(np.float64)
+            if not ((array == 0) | (array <= LEAST_FILL)).all():
+                return None
+            seen = array == 0
+        elif mask.fill > LEAST_FILL or array.dtype != np.bool_:
+            return None
+        else:
+            seen = array if mask.is_seen else ~array
+        ahead = np.arange(columns) - np.arange(rows)[:, None] - (columns - rows)
+        if (seen == (ahead <= 0)).all():
+            return 0
+        window = int(seen[-1].sum())
+        is_band = window > 0 and (seen == ((ahead <= 0) & (ahead > -window))).all()
+        return window if is_band else None
+
+    def small(self, op, dtype, reads):
+        """The result of an element-wise call on a mask without its repeated axes."""
+        operand = reads[0]
+        steps = list(zip(operand.shape, operand.strides, strict=True))
+        shape = tuple(1 if stride == 0 else extent for extent, stride in steps)
+        own = operand._replace(shape=shape)
+        nbytes = forms.mul(_ITEMSIZE[dtype], *shape)
+        self.values.append(Value("temporary", nbytes))
+        number = self.first + len(self.values) - 1
+        made = Operand(number, dtype, shape, forms.row_major(shape))
+        attributes = {"op": op, "compute": dtype}
+        where = self.call.stream, self.call.line
+        self.made.append(
+            Call("elementwise", attributes, (made,), (own, *reads[1:]), (None,), *where)
+        )
+        strides = tuple(
+            0 if stride == 0 else new for (_n, stride), new in zip(steps, made.strides, strict=True)
+        )
+        return made._replace(shape=operand.shape, strides=strides)
