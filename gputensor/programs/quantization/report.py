@@ -17,4 +17,5 @@ def matrices_of(data, function):
 def results_of(data, name):
     """What the report says of the results of a function, in order."""
     report = data.metadata.get("quantized_results")
-    return list(report.get(name, ())) if isinstance(report, dict) else []
+    found = report.get(name) if isinstance(report, dict) else None
+    return list(found) if isinstance(found, (list, tuple)) else []

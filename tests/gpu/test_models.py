@@ -1,0 +1,129 @@
+"""Quantized programs, attention that was recognised, and the examples' models, on a GPU."""
+
+import importlib
+import sys
+from pathlib import Path
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import gputensor as gt
+
+ROOT = Path(__file__).resolve().parents[2]
+BOUNDS = {"float16": 4e-3, "bfloat16": 3e-2, "float32": 1e-4}
+SCHEMES = ("int8", "int8:128", "int4:32", "int4:128", "int4:64:offset")
+
+
+def example(name):
+    """A program of examples/, as a module."""
+    sys.path[:0] = [str(ROOT / "examples")]
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(str(ROOT / "examples"))
+
+
+def random(rng, dtype, *shape):
+    return rng.standard_normal(shape, np.float32).astype(getattr(ml_dtypes, dtype, dtype))
+
+
+def on(device, function, *arrays):
+    """The results of a program on a device, in float64."""
+    found = function(*(gt.asarray(one, device=device) for one in arrays))
+    found = found if isinstance(found, tuple) else (found,)
+    return [one.numpy().astype(np.float64) for one in found]
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("scheme", SCHEMES)
+def test_quantized_programs_equal_those_of_the_host(cuda, rng, scheme, dtype):
+    """For few rows by the kernels that expand weights in registers, for many by plain weights."""
+    n, k = 8 * int(rng.integers(3, 60)), 128 * int(rng.integers(1, 6))
+    weights = {"w": random(rng, dtype, n, k), "b": random(rng, dtype, n)}
+
+    def layer(x, added, *, weights):
+        w, b = weights["w"], weights["b"]
+        plain, wide = gt.linear(x, w), gt.linear(x, w, b, activation="gelu")
+        return plain, wide, gt.linear(x, w, residual=added)
+
+    specs = [gt.spec((gt.Dim("rows", 1, 128), extent), dtype) for extent in (k, n)]
+    how = {"weights": weights, "quantize": {"w": scheme}}
+    host, here = (gt.compile(layer, *specs, target=one, **how) for one in ("host", "cuda"))
+    for rows in (1, 7, 16, 17, 100):
+        given = random(rng, dtype, rows, k), random(rng, dtype, rows, n)
+        for want, found in zip(on("host", host, *given), on("cuda", here, *given), strict=True):
+            np.testing.assert_allclose(found, want, atol=BOUNDS[dtype] * np.abs(want).max())
+
+
+@pytest.mark.parametrize("dtype", BOUNDS)
+@pytest.mark.parametrize("form", ["plain", "mask", "choice", "causal", "grouped"])
+def test_attention_that_was_recognised_is_right(cuda, rng, form, dtype):
+    heads, n, size = 6, int(rng.integers(20, 90)), 64
+    kept = 2 if form == "grouped" else heads
+    seen = rng.random((2, 1, 1, n)) < 0.7
+    seen[..., 0] = True
+    tri = np.tri(n, dtype=bool)
+
+    def attend(q, k, v, seen):
+        if form == "grouped":
+            shape = (2, kept, heads // kept, n, size)
+            k, v = (gt.reshape(gt.broadcast_to(x[:, :, None], shape), q.shape) for x in (k, v))
+        scores = q @ gt.swapaxes(k, -1, -2) * size**-0.5
+        if form == "mask":
+            scores = scores + gt.where(seen, 0.0, -1e4)
+        if form == "choice":
+            scores = gt.where(seen, scores, -gt.inf)
+        if form == "causal":
+            scores = gt.where(gt.asarray(tri), scores, -gt.inf)
+        return gt.softmax(scores, axis=-1) @ v
+
+    arrays = [random(rng, dtype, 2, h, n, size) for h in (heads, kept, kept)]
+    specs = [gt.spec(one.shape, dtype) for one in arrays]
+    program = gt.compile(attend, *specs, gt.spec(seen.shape, "bool"), target="cuda")
+    assert str(program).count("= attention") == 1 and "formula" not in str(program)
+    q, k, v = (one.astype(np.float64) for one in arrays)
+    k, v = (np.repeat(one, heads // kept, 1) for one in (k, v))
+    scores = q @ k.swapaxes(-1, -2) * size**-0.5
+    if form in ("mask", "choice", "causal"):
+        scores = np.where(tri if form == "causal" else seen, scores, -1e300)
+    shares = np.exp(scores - scores.max(-1, keepdims=True))
+    want = shares / shares.sum(-1, keepdims=True) @ v
+    (found,) = on("cuda", program, *arrays, seen)
+    np.testing.assert_allclose(found, want, atol=BOUNDS[dtype] * np.abs(want).max())
+
+
+@pytest.mark.parametrize("scheme", [None, "int8", "int4:128", "int4:32:offset"])
+def test_the_language_model_loses_what_it_loses_on_the_host(cuda, rng, scheme):
+    model = example("language_model")
+    text = "The with statement is used to wrap the execution of a block with methods defined. "
+    numbers = model.Tokens().numbers(text * 8)[: 2 * model.LENGTH]
+    losses = []
+    for device in ("host", "cuda"):
+        with gt.device(device), model.compiled(scheme, target=device) as program:
+            losses.append(model.loss_of(program, numbers))
+    assert losses[1] == pytest.approx(losses[0], rel=2e-3)
+
+
+def test_greedy_tokens_are_those_of_the_host(cuda):
+    """Where two tokens are as good as equal, bfloat16 may turn them: the first ones agree."""
+    model, found = example("language_model"), []
+    prompt = model.Tokens().numbers("The with statement")
+    for device in ("host", "cuda"):
+        with gt.device(device), model.compiled("int4:128", target=device) as program:
+            with program.session() as session:
+                found.append(list(model.stream(session, prompt, 40, (0, 40, 0.9))))
+    assert found[0][:12] == found[1][:12]
+
+
+def test_models_hear_and_see_what_they_do_on_the_host(cuda, rng):
+    speech, captions = example("speech"), example("captions")
+    keys = [speech.tones.number(rng) for _i in range(6)]
+    mels = [speech.tones.log_mel(speech.tones.sound(one, rng)) for one in keys]
+    texts = [captions.shapes.caption(rng) for _i in range(6)]
+    images = [captions.shapes.drawn(one, rng) for one in texts]
+    with speech.compiled(target="cuda") as program, program.session() as session:
+        heard = [speech.written(session, gt.asarray(one, dtype=gt.bfloat16)) for one in mels]
+    with captions.compiled(target="cuda") as program, program.session() as session:
+        said = [captions.caption(session, gt.asarray(one, dtype=gt.bfloat16)) for one in images]
+    assert sum(a == b for a, b in zip(heard + said, keys + texts, strict=True)) >= 11
