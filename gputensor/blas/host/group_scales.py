@@ -9,10 +9,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CLIPPING", "Groups", "in_groups"]
+__all__ = ["CLIPPING", "SIGNED_CLIPPING", "Groups", "in_groups"]
 
 #: Shares of a group's range that the search for the least squared error tries.
 CLIPPING = tuple(np.linspace(1.0, 0.7, 13).tolist())
+#: Of few integers the one without an opposite counts.
+SIGNED_CLIPPING = tuple(share for one in CLIPPING for share in (one, -one))
 _CHUNK = 1 << 19  # elements at a time, which stay in the processor's cache
 
 
@@ -47,7 +49,8 @@ def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=Fals
         Of scales and offsets.
     clipping : sequence of float
         Shares of each group's range; the one with the least squared error is taken for it, the
-        first of equal ones.
+        first of equal ones. A negative share gives a negative scale, so that the least integer,
+        which has no opposite, stands for the greatest elements.
     has_offsets : bool
         Whether a group has an offset, so that its range need not be symmetric.
     """

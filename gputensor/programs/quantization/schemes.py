@@ -13,7 +13,7 @@ import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.blas.host import int4_layout
-from gputensor.blas.host.group_scales import CLIPPING, in_groups
+from gputensor.blas.host.group_scales import CLIPPING, SIGNED_CLIPPING, in_groups
 from gputensor.errors import Described, argument_error
 from gputensor.programs.function import Weight
 from gputensor.programs.weights import host_bytes
@@ -56,8 +56,10 @@ def quantize_weight(weights, name, is_terms, scheme):
         rule = f"a multiple of {size} terms for {scheme.text}, and finite elements"
         raise argument_error(ValueError, "quantize", got, rule)
     largest = 2 ** (scheme.bits - 1) - 1
+    is_signed = scheme.bits == 4 and not scheme.has_offsets
+    clipping = SIGNED_CLIPPING if is_signed else CLIPPING
     found = in_groups(
-        values, size, largest, dtype=plain.dtype, clipping=CLIPPING, has_offsets=scheme.has_offsets
+        values, size, largest, dtype=plain.dtype, clipping=clipping, has_offsets=scheme.has_offsets
     )
     stored = found.integers if scheme.bits == 8 else int4_layout.pack(found.integers)
     weights[name] = Weight(name, str(stored.dtype), stored.shape, stored)

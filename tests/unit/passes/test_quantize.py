@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from gputensor.blas.host.group_scales import CLIPPING, in_groups
+from gputensor.blas.host.group_scales import CLIPPING, SIGNED_CLIPPING, in_groups
 from gputensor.programs.compile import compile as compiled
 
 SCHEMES = (
@@ -56,7 +56,9 @@ def quantized_values(weight, scheme):
     for row in range(n):
         for start in range(0, k, size):
             group, best = weight[row, start : start + size].astype(np.float32), None
-            for share in np.linspace(1, 0.7, 13).astype(np.float32):
+            signs = (1, -1) if bits == 4 and not has_offsets else (1,)
+            shares = [sign * share for share in np.linspace(1, 0.7, 13) for sign in signs]
+            for share in np.float32(shares):
                 if has_offsets:
                     low, high = group.min(), group.max()
                     scale = ((high - low) / (2 * largest + 1) * share).astype(dtype)
@@ -267,6 +269,7 @@ def test_clipping_and_offsets_lessen_the_error(rng):
 
     plain = error()
     assert error(clipping=CLIPPING) < 0.97 * plain
+    assert error(clipping=SIGNED_CLIPPING) < 0.96 * error(clipping=CLIPPING)
     assert error(clipping=CLIPPING, has_offsets=True) < 0.75 * plain
 
 
