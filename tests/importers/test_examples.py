@@ -9,8 +9,11 @@ from pathlib import Path
 
 import onnx
 import pytest
+import safetensors
 
 ROOT = Path(__file__).resolve().parents[2]
+
+TRAINED = ("language", "speech", "captions")
 
 pytestmark = pytest.mark.slow
 
@@ -34,9 +37,25 @@ def test_digits_are_read(tmp_path):
     assert (tmp_path / "out" / "digits.gtp").stat().st_size < 200_000
 
 
-def test_models_say_where_they_come_from():
-    for path in (ROOT / "examples" / "models").glob("*.onnx"):
-        facts = {one.key: one.value for one in onnx.load(path).metadata_props}
-        assert (path.parent / facts["script"]).exists()
-        assert float(facts["score"]) > 0.9 and int(facts["seed"]) >= 0
-        assert path.stat().st_size < 200_000
+def facts_of(path):
+    """The metadata of a model's file."""
+    if path.suffix == ".onnx":
+        return {one.key: one.value for one in onnx.load(path).metadata_props}
+    with safetensors.safe_open(path, "np") as file:
+        return file.metadata()
+
+
+@pytest.mark.parametrize("name", ["digits.onnx", *(f"{n}.safetensors" for n in TRAINED)])
+def test_models_say_where_they_come_from(name):
+    path = ROOT / "examples" / "models" / name
+    facts = facts_of(path)
+    assert (path.parent / facts["script"]).exists()
+    # The language model's score is a loss, that of the others a share.
+    assert float(facts["score"]) > 0.9 and int(facts["seed"]) >= 0
+
+
+def test_models_are_small():
+    paths = (ROOT / "examples" / "models").glob("*.*")
+    models = [path for path in paths if path.suffix in (".onnx", ".safetensors")]
+    assert len(models) == 1 + len(TRAINED)
+    assert sum(path.stat().st_size for path in models) < 2_000_000

@@ -204,15 +204,6 @@ def test_example_writes_text_and_its_program_needs_no_framework(tmp_path):
     assert run("-c", ONLY_THE_FILE).count(",") == 7
 
 
-def test_weights_say_where_they_come_from(model):
-    safetensors = pytest.importorskip("safetensors")
-    with safetensors.safe_open(model.WEIGHTS, "np") as file:
-        facts = file.metadata()
-    assert (model.WEIGHTS.parent / facts["script"]).exists()
-    assert int(facts["seed"]) >= 0 and 1 < float(facts["score"]) < 3
-    assert sum(path.stat().st_size for path in model.WEIGHTS.parent.glob("*.*")) < 2_000_000
-
-
 def test_weights_are_bfloat16(model):
     tree = gt.map_safetensors(model.WEIGHTS)
     assert tree["head"].dtype == ml_dtypes.bfloat16 and tree["head"].shape[1] == WIDTH

@@ -6,6 +6,7 @@ import pytest
 
 import gputensor as gt
 from gputensor.blas.host.group_scales import CLIPPING, SIGNED_CLIPPING, in_groups
+from gputensor.cli.main import main
 from gputensor.programs.compile import compile as compiled
 
 SCHEMES = (
@@ -283,3 +284,21 @@ def test_calibrate_is_checked(rng):
         compiled(rows, gt.spec((1, 32)), calibrate={"other": ()}, **how)
     with pytest.raises(ValueError, match="calibrate: got arguments; expected None"):
         compiled(rows, gt.spec((1, 32)), weights=how["weights"], calibrate={"rows": ()})
+
+
+@pytest.mark.parametrize("junk", [3, "all", [], {"w": 5, "other": {}}, {"rows": 7}, None])
+def test_a_stranger_s_report_is_shown_as_it_is(rng, tmp_path, capsys, junk):
+    """The metadata of a file may say anything."""
+
+    def rows(x, *, weights):
+        return gt.linear(x, weights["w"])
+
+    program = gt.compile(rows, gt.spec((1, 32)), weights={"w": matrix(rng, 8, 32)})
+    program.data.metadata.update(quantization=junk, quantized_results=junk)
+    program.save(tmp_path / "p.gtp")
+    with gt.load_program(tmp_path / "p.gtp") as loaded:
+        told = loaded.report()["rows"]
+    assert told["matrices"] == ({"w": 5} if isinstance(junk, dict) and "w" in junk else {})
+    assert told["results"] == []
+    assert main(["inspect", str(tmp_path / "p.gtp")]) == 0
+    assert "quantization:" in capsys.readouterr().out
