@@ -332,7 +332,7 @@ def tell_quantized(report, options):
     kept, plain = (sum(one[key] for one in matrices) for key in ("bytes", "plain_bytes"))
     worst = max((one["relative_error"] for one in matrices), default=0)
     print(
-        f"{options.output}: {len(matrices)} matrices quantized, {kept} bytes for {plain}, "
+        f"{options.output}: {len(matrices)} quantized, {kept} bytes for {plain}, "
         f"relative error at most {worst:.2g}"
     )
     for name, told in report.items():

@@ -103,7 +103,7 @@ def test_quantized_weights_with_a_report(folder, capsys, rng):
         capsys, "two.onnx", "-o", "two.gtp", "--quantize=a=int4:32",
         "--quantize=b=int8", "--calibrate=samples.npz", "--report=report.json", "--dtype=f16",
     )  # fmt: skip
-    assert "two.gtp: 2 matrices quantized, 6528 bytes for 16384, relative error" in text
+    assert "two.gtp: 2 quantized, 6528 bytes for 16384, relative error" in text
     assert "two: result[0]: relative error 0." in text
     told = json.loads((folder / "report.json").read_text())["two"]
     assert {name: one["scheme"] for name, one in told["matrices"].items()} == {
