@@ -5,6 +5,8 @@ A group is neighbouring terms of one feature. Its elements are ``integer * scale
 before the integers are found with them.
 """
 
+import os
+from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
 import numpy as np
@@ -15,7 +17,7 @@ __all__ = ["CLIPPING", "SIGNED_CLIPPING", "Groups", "in_groups"]
 CLIPPING = tuple(np.linspace(1.0, 0.7, 13).tolist())
 #: Of few integers the one without an opposite counts.
 SIGNED_CLIPPING = tuple(share for one in CLIPPING for share in (one, -one))
-_CHUNK = 1 << 19  # elements at a time, which stay in the processor's cache
+_CHUNK = 1 << 17  # elements at a time, which stay in the processor's cache
 
 
 class Groups(NamedTuple):
@@ -58,39 +60,57 @@ def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=Fals
     integers = np.empty((n, k), np.int8)
     scales, offsets = (np.empty((k // size, n), dtype) for _ in range(2))
     rows = max(1, _CHUNK // k)
-    for start in range(0, n, rows):
+
+    def fill(start):
         part = values[start : start + rows]
-        found = _best(part.reshape(len(part), -1, size), largest, dtype, clipping, has_offsets)
-        integers[start : start + rows] = found[0].reshape(part.shape)
-        scales[:, start : start + rows] = found[1].T
-        offsets[:, start : start + rows] = found[2].T
+        groups = part.reshape(len(part), -1, size)
+        scale, offset = _best(groups, largest, dtype, clipping, has_offsets)
+        found = _rounded(groups, scale, offset, largest, np.empty_like(groups))
+        integers[start : start + rows] = found.reshape(part.shape)
+        scales[:, start : start + rows] = scale.T
+        offsets[:, start : start + rows] = offset.T
+
+    # NumPy lets other threads run while it computes.
+    with ThreadPoolExecutor(os.cpu_count() or 1, "gputensor-quantize") as pool:
+        list(pool.map(fill, range(0, n, rows)))
     return Groups(integers, scales, offsets if has_offsets else None)
 
 
 def _best(groups, largest, dtype, clipping, has_offsets):
-    """Integers, scales and offsets of (rows, groups, size)."""
+    """The scales and offsets of (rows, groups, size), as they are stored."""
     if has_offsets:
         low, high = groups.min(2), groups.max(2)
         middle, width = (low + high) / 2, (high - low) / (2 * largest + 1)
     else:
         middle, width = 0, np.abs(groups).max(2) / largest
-    best = None
+    best, least, space = None, None, np.empty_like(groups)
     for share in clipping:
         scale = (width * np.float32(share)).astype(dtype)
         scale[scale == 0] = 1
         wide = scale.astype(np.float32)
         # The middle of the integers is -1/2.
         offset = (middle + wide / 2 if has_offsets else np.zeros_like(wide)).astype(dtype)
-        shift = offset.astype(np.float32)[..., None]
-        found = np.clip(np.rint((groups - shift) / wide[..., None]), -largest - 1, largest)
         if len(clipping) == 1:
-            return found, scale, offset
-        error = np.square(found * wide[..., None] + shift - groups).sum(2)
+            return scale, offset
+        lost = _rounded(groups, scale, offset, largest, space)
+        lost *= wide[..., None]
+        if has_offsets:
+            lost += offset.astype(np.float32)[..., None]
+        lost -= groups
+        error = np.einsum("rgs,rgs->rg", lost, lost)
         if best is None:
-            best, least = [found, scale, offset], error
+            best, least = (scale, offset), error
             continue
         better = error < least
         least[better] = error[better]
-        for kept, new in zip(best, (found, scale, offset), strict=True):
+        for kept, new in zip(best, (scale, offset), strict=True):
             kept[better] = new[better]
     return best
+
+
+def _rounded(groups, scale, offset, largest, out):
+    """The integers of groups, as float32 in `out`."""
+    np.subtract(groups, offset.astype(np.float32)[..., None], out=out)
+    np.divide(out, scale.astype(np.float32)[..., None], out=out)
+    np.rint(out, out=out)
+    return np.clip(out, -largest - 1, largest, out=out)
