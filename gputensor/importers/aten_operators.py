@@ -217,6 +217,12 @@ def expand_as(x, other):
     return gt.broadcast_to(x, other.shape)
 
 
+@aten("unflatten")
+def unflatten(x, dim, sizes):
+    dim %= x.ndim
+    return gt.reshape(x, (*x.shape[:dim], *sizes, *x.shape[dim + 1 :]))
+
+
 @aten("repeat_interleave")
 def repeat_interleave(x, repeats, dim=None, *, output_size=None):
     if type(repeats) is not int:

@@ -157,3 +157,42 @@ def test_torch_modules(form, is_decomposed):
     want = layer(x).detach().numpy()
     found = program(gt.asarray(x.numpy())).numpy()
     np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("is_decomposed", [False, True])
+@pytest.mark.parametrize("is_free", [False, True])
+def test_torch_s_own_layers(is_free, is_decomposed):
+    """An encoder layer, and a decoder layer of fixed length whose mask is causal."""
+    torch = pytest.importorskip("torch", reason="an installed torch runs these")
+    torch.manual_seed(0)
+    how = {"batch_first": True, "dropout": 0.0}
+
+    class Layers(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.encoder = torch.nn.TransformerEncoderLayer(WIDTH, HEADS, 64, **how)
+            self.decoder = torch.nn.TransformerDecoderLayer(WIDTH, HEADS, 64, **how)
+
+        def forward(self, x):
+            y = self.encoder(x)
+            if is_free:
+                return y
+            mask = torch.nn.Transformer.generate_square_subsequent_mask(x.shape[1])
+            return self.decoder(y, y, tgt_mask=mask)
+
+    layers, x = Layers().eval(), torch.randn(2, 12, WIDTH)
+    free = {"x": {1: torch.export.Dim("n", min=2, max=32)}} if is_free else None
+    with torch.no_grad():
+        exported = torch.export.export(layers, (x,), dynamic_shapes=free)
+        want = layers(x).numpy()
+    if is_decomposed:
+        exported = exported.run_decompositions()
+    program = gt.from_exported(exported).compile()
+    (function,) = program.functions.values()
+    calls = [call for call in function.calls if call.name == "attention"]
+    wanted = [False] if is_free else [False, True, False]
+    assert [call.attributes["is_causal"] for call in calls] == wanted
+    assert not any("exp" in str(call.attributes) for call in function.calls)
+    found = program(gt.asarray(x.numpy())).numpy()
+    np.testing.assert_allclose(found, want, rtol=1e-4, atol=2e-5)

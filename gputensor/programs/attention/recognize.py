@@ -13,7 +13,7 @@ import numpy as np
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor.programs import dims as forms
-from gputensor.programs.attention.scores import constant, scores_of, softmax_of
+from gputensor.programs.attention.scores import Mask, constant, scores_of, softmax_of
 from gputensor.programs.attention.views import Graph, four_axes, swapped
 from gputensor.programs.function import Call, Number, Operand, Value
 from gputensor.programs.passes.clean import clean
@@ -45,6 +45,10 @@ def recognize_attention(function, weights):
     graph = Graph(function, weights)
     values, instead = list(function.values), {}
     for index, call in enumerate(function.calls):
+        if call.name == "attention":
+            flagged = _with_flags(graph, call)
+            if flagged is not call:
+                instead[index] = (flagged,)
         if call.name != "product":
             continue
         match = _Match(graph, call, index, len(values))
@@ -58,6 +62,21 @@ def recognize_attention(function, weights):
     if not instead:
         return function
     return clean(replace(function, values=values, calls=_flat(function.calls, instead)), weights)
+
+
+def _with_flags(graph, call):
+    """An attention call without its mask, where that is a constant which flags stand for."""
+    mask, length = call.reads[3:]
+    attributes = call.attributes
+    if mask is None or length is not None or attributes["is_causal"]:
+        return call
+    is_bool = mask.dtype == "bool"
+    told = Mask(mask, -np.inf if is_bool else None)
+    window = known_window(graph, told, mask, mask.shape[-2:])
+    if window is None:
+        return call
+    attributes = {**attributes, "is_causal": True, "window": window}
+    return replace(call, attributes=attributes, reads=(*call.reads[:3], None, None))
 
 
 def _flat(calls, instead):
@@ -177,7 +196,7 @@ class _Match:
         operand = four_axes(mask.operand, lead) if len(mask.operand.shape) > 1 else None
         if operand is None or operand.shape[-2:] != last:
             return False, False, 0
-        known = self.known(mask, operand, last)
+        known = known_window(self.graph, mask, operand, last)
         if known is not None:
             return None, True, known
         if mask.fill is None:
@@ -211,31 +230,6 @@ class _Match:
             strides.append(0 if step == 0 else source)
         return read._replace(shape=operand.shape, strides=tuple(strides))
 
-    def known(self, mask, operand, last):
-        """The window (0: none) of a constant mask that is causal; None for any other."""
-        array = constant(self.graph, operand)
-        if array is None or any(n != 1 for n in array.shape[:2]):
-            return None
-        rows, columns = array.shape[-2:]
-        if last != (rows, columns) or rows > columns:
-            return None
-        array = array.reshape(rows, columns)
-        if mask.fill is None:
-            array = array.astype(np.float64)
-            if not ((array == 0) | (array <= LEAST_FILL)).all():
-                return None
-            seen = array == 0
-        elif mask.fill > LEAST_FILL or array.dtype != np.bool_:
-            return None
-        else:
-            seen = array if mask.is_seen else ~array
-        ahead = np.arange(columns) - np.arange(rows)[:, None] - (columns - rows)
-        if (seen == (ahead <= 0)).all():
-            return 0
-        window = int(seen[-1].sum())
-        is_band = window > 0 and (seen == ((ahead <= 0) & (ahead > -window))).all()
-        return window if is_band else None
-
     def small(self, op, dtype, reads):
         """The result of an element-wise call on a mask without its repeated axes."""
         operand = reads[0]
@@ -255,3 +249,29 @@ class _Match:
             0 if stride == 0 else new for (_n, stride), new in zip(steps, made.strides, strict=True)
         )
         return made._replace(shape=operand.shape, strides=strides)
+
+
+def known_window(graph, mask, operand, last):
+    """The window (0: none) of a constant mask that is causal; None for any other."""
+    array = constant(graph, operand)
+    if array is None or any(n != 1 for n in array.shape[:2]):
+        return None
+    rows, columns = array.shape[-2:]
+    if last != (rows, columns) or rows > columns:
+        return None
+    array = array.reshape(rows, columns)
+    if mask.fill is None:
+        array = array.astype(np.float64)
+        if not ((array == 0) | (array <= LEAST_FILL)).all():
+            return None
+        seen = array == 0
+    elif mask.fill > LEAST_FILL or array.dtype != np.bool_:
+        return None
+    else:
+        seen = array if mask.is_seen else ~array
+    ahead = np.arange(columns) - np.arange(rows)[:, None] - (columns - rows)
+    if (seen == (ahead <= 0)).all():
+        return 0
+    window = int(seen[-1].sum())
+    is_band = window > 0 and (seen == ((ahead <= 0) & (ahead > -window))).all()
+    return window if is_band else None

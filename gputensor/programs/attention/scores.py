@@ -94,6 +94,9 @@ def _folds(call, op, source):
 
 
 def _is_zero(graph, operand):
+    call = graph.maker(operand, "elementwise")
+    if call is not None and call.attributes["op"] == "copy" and isinstance(call.reads[0], Number):
+        return call.reads[0].value == 0
     array = constant(graph, operand)
     return array is not None and not array.any()
 

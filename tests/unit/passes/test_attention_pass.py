@@ -204,6 +204,19 @@ def test_constant_masks_that_are_causal_become_flags(rng, kind, window):
     assert call.reads[3] is None
 
 
+@pytest.mark.parametrize("kind", ["bool", "float"])
+def test_constant_masks_of_attention_itself_become_flags(rng, kind):
+    q, k, v = operands(rng, B, H)
+    seen = np.tri(N, M, M - N, dtype=bool)
+    mask = seen if kind == "bool" else np.where(seen, 0, -np.inf).astype(np.float32)
+
+    def attend(q, k, v):
+        return gt.scaled_dot_product_attention(q, k, v, gt.asarray(mask), scale=1.0)
+
+    call = check(attend, wanted(q, k, v, seen=seen), q, k, v, attributes={"is_causal": True})
+    assert call.reads[3] is None
+
+
 def test_constant_masks_of_another_form_stay(rng):
     q, k, v = operands(rng, B, H)
     seen = np.tri(N, M, 0, dtype=bool)  # the first query at the first key
