@@ -10,8 +10,10 @@ from gputensor.blas.libraries import (
 from gputensor.blas.plan import (
     Precision,
     allow_bf16_reduced_precision_reduction,
+    allow_bf16_reduced_precision_reduction_split_k,
     allow_fp16_accumulation,
     allow_fp16_reduced_precision_reduction,
+    allow_fp16_reduced_precision_reduction_split_k,
     allow_tf32,
     deterministic,
     float32_matmul_precision,
@@ -24,8 +26,10 @@ from gputensor.blas.tuning import tunable
 __all__ = [
     "Precision",
     "allow_bf16_reduced_precision_reduction",
+    "allow_bf16_reduced_precision_reduction_split_k",
     "allow_fp16_accumulation",
     "allow_fp16_reduced_precision_reduction",
+    "allow_fp16_reduced_precision_reduction_split_k",
     "allow_tf32",
     "clear_workspaces",
     "deterministic",

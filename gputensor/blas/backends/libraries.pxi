@@ -29,9 +29,10 @@ cdef bint libraries_are_loaded(int device) noexcept nogil:
 # ---- cuBLASLt
 
 cdef bint needs_lt(const Product* product) noexcept nogil:
-    """Whether only cuBLASLt does the product's epilogue or multiplies its type."""
+    """Whether only cuBLASLt does the epilogue, multiplies the type, or can be kept from splits."""
     return (product.bias != 0 or product.activation != ACT_NONE
-            or dtype_kind(product.type_a) == KIND_SMALL)
+            or dtype_kind(product.type_a) == KIND_SMALL
+            or product.flags & PRODUCT_NO_SPLIT)
 
 
 cdef bint lt_can(const Product* product) except -1 nogil:
@@ -53,7 +54,7 @@ cdef int lt_launch(const Work* work) except -1 nogil:
 # ---- cuBLAS
 
 cdef bint cublas_can(const Product* product) except -1 nogil:
-    return dtype_kind(product.type_a) != KIND_SMALL
+    return dtype_kind(product.type_a) != KIND_SMALL and not product.flags & PRODUCT_NO_SPLIT
 
 
 cdef int cublas_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:

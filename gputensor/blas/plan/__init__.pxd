@@ -19,6 +19,8 @@ cdef enum:
     BF16_REDUCTION = 8
     FP16_ACCUMULATION = 16      # fp16 products may be summed in fp16
     DETERMINISTIC = 32          # bitwise equal from run to run and across streams
+    FP16_NO_SPLIT = 64          # the libraries must not split the sums of fp16 products
+    BF16_NO_SPLIT = 128
 
 # The flags in force in this thread: its innermost scope over the process default.
 cdef class Precision:
@@ -33,6 +35,8 @@ cdef uint32_t precision_for(object setting) except? 0xFFFFFFFF
 cdef int compute_type(int dtype, int result, uint32_t flags) noexcept nogil
 # Whether partial sums may be rounded to the output type.
 cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil
+# Whether a library may cut a product's sums into partial sums at all.
+cdef bint allows_split(int dtype, uint32_t flags) noexcept nogil
 
 
 # ---- product
@@ -89,6 +93,7 @@ cdef enum:
     PRODUCT_POINTERS = 8            # the repetitions go as one pointer-array call
     PRODUCT_AS_IT_IS = 16           # nothing is copied for speed: there is no memory for it
     PRODUCT_FACTORS = 32            # int8 into int32, where alpha is not 1 or beta not 0 or 1
+    PRODUCT_NO_SPLIT = 64           # a library must not cut its sums into partial sums
 
 
 # What is not geometry: device, compute type and flags for a precision, factors 1 and 0, and no

@@ -16,8 +16,8 @@ class Precision:
         *,
         allow_tf32: bool | None = None,
         float32: str | None = None,
-        allow_fp16_reduced_precision_reduction: bool | None = None,
-        allow_bf16_reduced_precision_reduction: bool | None = None,
+        allow_fp16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
+        allow_bf16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
         allow_fp16_accumulation: bool | None = None,
         deterministic: bool | None = None,
     ) -> None: ...
@@ -37,8 +37,8 @@ def precision(
     *,
     allow_tf32: bool | None = None,
     float32: str | None = None,
-    allow_fp16_reduced_precision_reduction: bool | None = None,
-    allow_bf16_reduced_precision_reduction: bool | None = None,
+    allow_fp16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
+    allow_bf16_reduced_precision_reduction: bool | tuple[bool, bool] | None = None,
     allow_fp16_accumulation: bool | None = None,
     deterministic: bool | None = None,
 ) -> Precision: ...
@@ -53,11 +53,17 @@ def float32_matmul_precision(value: str) -> ProcessSetting: ...
 @overload
 def allow_fp16_reduced_precision_reduction(value: None = None) -> bool: ...
 @overload
-def allow_fp16_reduced_precision_reduction(value: bool) -> ProcessSetting: ...
+def allow_fp16_reduced_precision_reduction(
+    value: bool | tuple[bool, bool],
+) -> ProcessSetting: ...
+def allow_fp16_reduced_precision_reduction_split_k() -> bool: ...
 @overload
 def allow_bf16_reduced_precision_reduction(value: None = None) -> bool: ...
 @overload
-def allow_bf16_reduced_precision_reduction(value: bool) -> ProcessSetting: ...
+def allow_bf16_reduced_precision_reduction(
+    value: bool | tuple[bool, bool],
+) -> ProcessSetting: ...
+def allow_bf16_reduced_precision_reduction_split_k() -> bool: ...
 @overload
 def allow_fp16_accumulation(value: None = None) -> bool: ...
 @overload

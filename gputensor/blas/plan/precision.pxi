@@ -59,6 +59,11 @@ BITS = {
     "allow_fp16_accumulation": FP16_ACCUMULATION,
     "deterministic": DETERMINISTIC,
 }
+# What forbids to split sums, by the flag whose second value it is.
+NO_SPLIT = {
+    "allow_fp16_reduced_precision_reduction": FP16_NO_SPLIT,
+    "allow_bf16_reduced_precision_reduction": BF16_NO_SPLIT,
+}
 
 
 cdef uint32_t precision_current() noexcept nogil:
@@ -116,6 +121,26 @@ cdef bint allows_reduced_reduction(int dtype, uint32_t flags) noexcept nogil:
     return False
 
 
+cdef bint allows_split(int dtype, uint32_t flags) noexcept nogil:
+    if dtype == DT_FLOAT16:
+        return not flags & FP16_NO_SPLIT
+    return dtype != DT_BFLOAT16 or not flags & BF16_NO_SPLIT
+
+
+# A flag, or the pair (allow, allow_split_k) of one that has two values.
+cdef uint32_t flag_value(str name, object given) except? 0xFFFFFFFF:
+    cdef uint32_t bit = <uint32_t>BITS[name]
+    if name not in NO_SPLIT or not isinstance(given, tuple):
+        return bit if boolean(name, given) else 0
+    if len(given) != 2:
+        raise TypeError(f"{name}: got {len(given)} values; expected a bool or a pair of bools")
+    allow, split = boolean(name, given[0]), boolean(name, given[1])
+    if allow and not split:
+        raise ValueError(f"{name}: got (True, False); expected a split where rounded partial sums "
+                         "are allowed: without one there are none")
+    return (bit if allow else 0) | (0 if split else <uint32_t>NO_SPLIT[name])
+
+
 cdef int float32_code(object name) except -1:
     if not isinstance(name, str):
         raise TypeError(f"float32: got {type(name).__name__}; expected a string")
@@ -140,8 +165,10 @@ cdef class Precision:
     float32 : str, optional
         The same choice by name: ``"highest"`` (``"ieee"``), ``"high"`` (``"tf32"``), ``"medium"``
         (``"bf16"``), ``"bf16x9"``. Not together with `allow_tf32`.
-    allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : bool, optional
-        Partial sums of a product may be rounded to the output type before they are added.
+    allow_fp16_reduced_precision_reduction, allow_bf16_reduced_precision_reduction : optional
+        A bool: partial sums of a product may be rounded to the output type before they are added.
+        Or a pair ``(allow, allow_split_k)``: the second says whether a library may cut the sums of
+        a product into partial sums at all; a bool allows it.
     allow_fp16_accumulation : bool, optional
         float16 products may be summed in float16.
     deterministic : bool, optional
@@ -182,9 +209,8 @@ cdef class Precision:
             value |= <uint32_t>float32_code(float32)
         for name, flag in given.items():
             if flag is not None:
-                mask |= <uint32_t>BITS[name]
-                if boolean(name, flag):
-                    value |= <uint32_t>BITS[name]
+                mask |= <uint32_t>BITS[name] | <uint32_t>NO_SPLIT.get(name, 0)
+                value |= flag_value(name, flag)
         self.mask = mask
         self.value = value
 
@@ -202,7 +228,9 @@ cdef class Precision:
             parts.append(f"float32={FLOAT32_NAME[self.value & FP32_MASK]!r}")
         for name, bit in BITS.items():
             if self.mask & <uint32_t>bit:
-                parts.append(f"{name}={bool(self.value & <uint32_t>bit)}")
+                is_split = not self.value & <uint32_t>NO_SPLIT.get(name, 0)
+                shown = bool(self.value & <uint32_t>bit)
+                parts.append(f"{name}={shown}" if is_split else f"{name}=({shown}, False)")
         return f"Precision({', '.join(parts)})"
 
 
@@ -291,6 +319,9 @@ def float32_matmul_precision(value=None):
 def allow_fp16_reduced_precision_reduction(value=None):
     """Set the process default: partial sums of float16 products may be rounded to float16.
 
+    A pair ``(allow, allow_split_k)`` also says whether a library may cut sums into partial sums;
+    :func:`allow_fp16_reduced_precision_reduction_split_k` tells which holds.
+
     >>> allow_fp16_reduced_precision_reduction()
     False
     """
@@ -300,10 +331,31 @@ def allow_fp16_reduced_precision_reduction(value=None):
 def allow_bf16_reduced_precision_reduction(value=None):
     """Set the process default: partial sums of bfloat16 products may be rounded to bfloat16.
 
+    A pair ``(allow, allow_split_k)`` means what it does for float16.
+
     >>> allow_bf16_reduced_precision_reduction()
     False
     """
     return bit_flag("allow_bf16_reduced_precision_reduction", value)
+
+
+def allow_fp16_reduced_precision_reduction_split_k():
+    """Return whether libraries may cut the sums of float16 products into partial sums.
+
+    >>> with allow_fp16_reduced_precision_reduction((False, False)):
+    ...     allow_fp16_reduced_precision_reduction_split_k()
+    False
+    """
+    return not precision_current() & <uint32_t>FP16_NO_SPLIT
+
+
+def allow_bf16_reduced_precision_reduction_split_k():
+    """Return whether libraries may cut the sums of bfloat16 products into partial sums.
+
+    >>> allow_bf16_reduced_precision_reduction_split_k()
+    True
+    """
+    return not precision_current() & <uint32_t>BF16_NO_SPLIT
 
 
 def allow_fp16_accumulation(value=None):

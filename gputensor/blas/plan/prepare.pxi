@@ -350,6 +350,8 @@ cdef void product_fill(Product* product, int device, uint32_t precision) noexcep
     product.flags = 0
     if allows_reduced_reduction(product.type_a, precision):
         product.flags |= PRODUCT_REDUCED_REDUCTION
+    if not allows_split(product.type_a, precision):
+        product.flags |= PRODUCT_NO_SPLIT
     if precision & DETERMINISTIC:
         product.flags |= PRODUCT_DETERMINISTIC
     product.alpha, product.beta = 1, 0

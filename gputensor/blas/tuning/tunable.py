@@ -39,7 +39,13 @@ __all__ = [
     "clear",
     "enable",
     "get_filename",
+    "get_max_tuning_duration",
+    "get_max_tuning_iterations",
+    "get_numerical_check",
     "get_results",
+    "get_rotating_buffer_size",
+    "get_untuned_filename",
+    "get_validators",
     "is_enabled",
     "read_file",
     "record_untuned",
@@ -154,6 +160,11 @@ def set_max_tuning_duration(milliseconds):
     _settings.duration_ms = positive("milliseconds", milliseconds, MAX_NUMBER)
 
 
+def get_max_tuning_duration():
+    """Return the time budget of one product in milliseconds."""
+    return _settings.duration_ms
+
+
 def set_max_tuning_iterations(rounds):
     """Set the rounds of the second pass, of which the median is taken.
 
@@ -162,14 +173,29 @@ def set_max_tuning_iterations(rounds):
     _settings.iterations = positive("rounds", rounds, MAX_NUMBER)
 
 
+def get_max_tuning_iterations():
+    """Return the rounds of the second pass."""
+    return _settings.iterations
+
+
 def set_rotating_buffer_size(mebibytes):
     """Set the memory that operands rotate through while they are measured."""
     _settings.rotating_mib = positive("mebibytes", mebibytes, MAX_MEBIBYTES)
 
 
+def get_rotating_buffer_size():
+    """Return the MiB of memory that operands rotate through while they are measured."""
+    return _settings.rotating_mib
+
+
 def set_numerical_check(value):
     """Choose whether a winner's result is compared with the default's before it is believed."""
     _settings.is_checked = _boolean("value", value)
+
+
+def get_numerical_check():
+    """Return whether a winner's result is compared with the default's."""
+    return _settings.is_checked
 
 
 def set_filename(filename):
@@ -187,6 +213,27 @@ def get_filename():
 def set_untuned_filename(filename):
     """Set the file of untuned products."""
     _settings.untuned_filename = os.fspath(filename)
+
+
+def get_untuned_filename():
+    """Return the file of untuned products."""
+    return _settings.untuned_filename
+
+
+def get_validators(device=0):
+    """Return what an entry has to agree with to be used on a CUDA device.
+
+    Returns
+    -------
+    tuple of (str, str)
+        ``DEVICE``, ``DRIVER_VERSION`` and ``CUBLASLT_VERSION`` with their values.
+    """
+    names = ("DEVICE", "DRIVER_VERSION", "CUBLASLT_VERSION")
+    return tuple(zip(names, environment(device), strict=True))
+
+
+def __dir__():
+    return sorted(__all__)
 
 
 def _boolean(name, value):

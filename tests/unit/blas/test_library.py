@@ -188,6 +188,11 @@ def test_numbers_of_tuning_have_limits_that_environment_and_setters_share(name, 
             with pytest.raises(ValueError, match=f"got .*; expected 1 to {most}"):
                 getattr(tunable, setter)(int(text))
     assert most in vars(FromEnvironment({variable: str(most)})).values()
+    getter = getattr(tunable, setter.replace("set_", "get_"))
+    before = getter()
+    getattr(tunable, setter)(most)
+    assert getter() == most
+    getattr(tunable, setter)(before)
 
 
 @pytest.mark.parametrize("name", ["BLAS_PREFER_CUBLASLT", "TUNABLEOP_ENABLED", "TUNABLEOP_TUNING"])

@@ -215,3 +215,25 @@ def test_wrong_values_are_named():
         match=r"precision: got int; expected None, a string or a gputensor\.blas\.Precision",
     ):
         compute_type_name(FLOAT32, 3)
+
+
+@pytest.mark.parametrize("kind", ["fp16", "bf16"])
+def test_a_pair_says_whether_sums_are_split(kind):
+    flag = getattr(blas, f"allow_{kind}_reduced_precision_reduction")
+    split = getattr(blas, f"allow_{kind}_reduced_precision_reduction_split_k")
+    assert split()
+    with flag((False, False)):
+        assert not flag() and not split()
+        with flag(True):
+            assert flag() and split()
+        with flag((False, True)):
+            assert not flag() and split()
+    assert split()
+    for bad in ((True, False, True), (True,), (1, True), "no"):
+        with pytest.raises(TypeError):
+            flag(bad)
+    with pytest.raises(ValueError, match=r"got \(True, False\)"):
+        flag((True, False))
+    assert split() and not flag()
+    name = f"allow_{kind}_reduced_precision_reduction"
+    assert repr(blas.Precision(**{name: (False, False)})) == f"Precision({name}=(False, False))"

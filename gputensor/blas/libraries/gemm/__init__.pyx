@@ -23,7 +23,7 @@ from gputensor.blas.libraries cimport (
 )
 from gputensor.blas.plan cimport (
     ACT_GELU_TANH, ACT_NONE, ACT_RELU, CONFIG_COUNT, PRODUCT_FAST_ACCUMULATION,
-    PRODUCT_REDUCED_REDUCTION, Choice, Plan, Product, product_alignments,
+    PRODUCT_NO_SPLIT, PRODUCT_REDUCED_REDUCTION, Choice, Plan, Product, product_alignments,
 )
 
 

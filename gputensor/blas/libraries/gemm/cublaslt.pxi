@@ -190,6 +190,8 @@ cdef int lt_propose(Plan* plan, const Product* product, size_t workspace_nbytes,
         return status
     if not product.flags & PRODUCT_REDUCED_REDUCTION:
         mask = REDUCTION_COMPUTE_TYPE
+    if product.flags & PRODUCT_NO_SPLIT:
+        mask = REDUCTION_NONE
     product_alignments(product, &alignments[0], &alignments[1], &alignments[2], &alignments[3])
     status = lt.preference_set(preference, PREF_MAX_WORKSPACE, &limit, sizeof(limit))
     if status == BLAS_OK:

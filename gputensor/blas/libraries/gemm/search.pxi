@@ -18,6 +18,8 @@ cdef bint fits(Plan* plan, const Product* product, size_t workspace_nbytes, conf
     cdef Choice choice
     cdef LtHeuristic result
     cdef int index
+    if product.flags & PRODUCT_NO_SPLIT and config[CONFIG_SPLITK] > 1:
+        return False
     for index in range(CONFIG_COUNT):
         choice.config[index] = config[index]
     choice.has_config = True
