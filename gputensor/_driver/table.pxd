@@ -39,6 +39,8 @@ cdef enum:
 
 cdef enum:
     EVENT_TIMING = 1        # flags of event_create: the event keeps a time stamp
+    EVENT_INTERPROCESS = 2  # other processes may open it; not together with a time stamp
+    IPC_HANDLE_NBYTES = 64
 
 # Facts for device_attribute, by CUDA's numbers (CUdevice_attribute).
 cdef enum:
@@ -170,3 +172,21 @@ cdef struct Driver:
     status_t (*graph_node_set)(void* self, uint64_t executable, uint64_t node, const void* words,
                                size_t nbytes) noexcept nogil
     status_t (*graph_update)(void* self, uint64_t executable, uint64_t graph) noexcept nogil
+    # The graph as a text in the DOT language, in a new file.
+    status_t (*graph_dump)(void* self, uint64_t graph, const char* path) noexcept nogil
+
+    # Events as nodes of a graph: in a capture, each launch records the event, or waits for what was
+    # its latest record when the graph was launched. Elsewhere as event_record, stream_wait_event.
+    status_t (*event_record_external)(void* self, uint64_t event, uint64_t stream) noexcept nogil
+    status_t (*stream_wait_external)(void* self, uint64_t stream, uint64_t event) noexcept nogil
+
+    # Other processes, of the same machine. An event made with EVENT_INTERPROCESS as the bytes of
+    # its handle, IPC_HANDLE_NBYTES of them, and the event of such bytes. A page that others can
+    # map, with a file descriptor of the caller's that stands for it, and the page of a descriptor,
+    # which stays the caller's.
+    status_t (*event_export)(void* self, uint64_t event, void* handle) noexcept nogil
+    status_t (*event_import)(void* self, uint64_t* event, const void* handle) noexcept nogil
+    status_t (*page_create_shared)(void* self, uint64_t* page, size_t nbytes,
+                                   int* descriptor) noexcept nogil
+    status_t (*page_import)(void* self, uint64_t* page, size_t nbytes,
+                            int descriptor) noexcept nogil

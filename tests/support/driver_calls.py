@@ -71,6 +71,13 @@ SIGNATURES = {
     "graph_node_get": (U64, U64, PTR, SIZE, [SIZE]),
     "graph_node_set": (U64, U64, PTR, SIZE),
     "graph_update": (U64, U64),
+    "graph_dump": (U64, PTR),
+    "event_record_external": (U64, U64),
+    "stream_wait_external": (U64, U64),
+    "event_export": (U64, PTR),
+    "event_import": ([U64], PTR),
+    "page_create_shared": ([U64], SIZE, [INT]),
+    "page_import": ([U64], SIZE, INT),
 }
 HEADER_WORDS = 4  # self, name, device, page_granularity
 

@@ -105,10 +105,17 @@
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
       (int*, void*, int, size_t))
 
-// Functions that came after CUDA 12.0: a driver may lack them.
+// Functions that a driver may lack: those that came after CUDA 12.0, and those of single features.
 #define GPUTENSOR_CUDA_NEWER_SYMBOLS(X)                                                         \
     X(cuFuncGetParamInfo, cuFuncGetParamInfo, (void*, size_t, size_t*, size_t*))                \
-    X(cuKernelGetParamInfo, cuKernelGetParamInfo, (void*, size_t, size_t*, size_t*))
+    X(cuKernelGetParamInfo, cuKernelGetParamInfo, (void*, size_t, size_t*, size_t*))            \
+    X(cuGraphDebugDotPrint, cuGraphDebugDotPrint, (void*, const char*, unsigned))               \
+    X(cuEventRecordWithFlags, cuEventRecordWithFlags, (void*, void*, unsigned))                 \
+    X(cuIpcGetEventHandle, cuIpcGetEventHandle, (IpcHandle*, void*))                            \
+    X(cuIpcOpenEventHandle, cuIpcOpenEventHandle, (void**, IpcHandle))                          \
+    X(cuMemExportToShareableHandle, cuMemExportToShareableHandle,                               \
+      (void*, uint64_t, int, unsigned long long))                                               \
+    X(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, (uint64_t*, void*, int))
 
 namespace gputensor {
 
@@ -156,6 +163,9 @@ struct FillParameters {
 struct HostParameters {
     void (*function)(void*);
     void* argument;
+};
+struct IpcHandle {  // CUipcEventHandle
+    char bytes[64];
 };
 struct UpdateResult {
     int result;

@@ -11,15 +11,15 @@
 #include <unordered_set>
 #include <vector>
 
-#include "gputensor/_driver/cuda/graph.h"
+#include "gputensor/_driver/cuda/streams.h"
 
 namespace gputensor {
 
-class CudaDevice : public CudaGraphs {
+class CudaDevice : public CudaStreams {
 public:
     // `blocking`: wait after each piece of work (CUDA_LAUNCH_BLOCKING).
     CudaDevice(const CudaApi& api, int device, void* context, bool blocking)
-        : CudaGraphs(api, context), device(device), blocking(blocking) {
+        : CudaStreams(api, context), device(device), blocking(blocking) {
         property.type = 1;
         property.location = {1, device};
         access.push_back({{1, device}, READ_WRITE});
@@ -95,6 +95,33 @@ public:
     int page_create(uint64_t* page, size_t nbytes) {
         return relaxed([&] { return give(page, api.cuMemCreate, nbytes, &property, 0ull); });
     }
+    int page_create_shared(uint64_t* page, size_t nbytes, int* descriptor) {
+        if (!api.cuMemExportToShareableHandle) return NOT_SUPPORTED;
+        MemAllocationProp shared = property;
+        shared.requested_handle_types = POSIX_DESCRIPTOR;
+        uint64_t made = 0;
+        return relaxed([&] {
+            int status = give(&made, api.cuMemCreate, nbytes, &shared, 0ull);
+            if (status) return status;
+            int found = -1;
+            status = api.cuMemExportToShareableHandle(&found, made, POSIX_DESCRIPTOR, 0);
+            if (status) {
+                api.cuMemRelease(made);
+                return status;
+            }
+            *page = made;
+            *descriptor = found;
+            return OK;
+        });
+    }
+    int page_import(uint64_t* page, size_t, int descriptor) {
+        if (!api.cuMemImportFromShareableHandle) return NOT_SUPPORTED;
+        if (descriptor < 0) return INVALID_VALUE;
+        return relaxed([&] {
+            return give(page, api.cuMemImportFromShareableHandle,
+                        handle(uint64_t(descriptor)), POSIX_DESCRIPTOR);
+        });
+    }
     int page_destroy(uint64_t page) {
         return relaxed([&] { return api.cuMemRelease(page); });
     }
@@ -122,72 +149,6 @@ public:
         });
     }
 
-    // ---- streams and events --------------------------------------------------------------------
-
-    int stream_create(uint64_t* stream, int priority) {
-        return relaxed([&] {
-            return give(stream, api.cuStreamCreateWithPriority, NON_BLOCKING, priority);
-        });
-    }
-    int stream_destroy(uint64_t stream) {
-        if (!stream) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuStreamDestroy(handle(stream)); });
-    }
-    int stream_query(uint64_t stream) {
-        return relaxed([&] { return api.cuStreamQuery(handle(stream)); });
-    }
-    int stream_synchronize(uint64_t stream) {
-        return relaxed([&] { return api.cuStreamSynchronize(handle(stream)); });
-    }
-    int stream_wait_event(uint64_t stream, uint64_t event) {
-        if (!event) return INVALID_HANDLE;
-        return current([&] { return api.cuStreamWaitEvent(handle(stream), handle(event), 0); });
-    }
-    int stream_priority_range(int* least, int* greatest) {
-        return current([&] {
-            int low = 0, high = 0;
-            int status = api.cuCtxGetStreamPriorityRange(&low, &high);
-            if (status) return status;
-            *least = low;
-            *greatest = high;
-            return OK;
-        });
-    }
-    int event_create(uint64_t* event, uint32_t flags) {
-        if (flags & ~EVENT_TIMING) return INVALID_VALUE;
-        return relaxed([&] {
-            return give(event, api.cuEventCreate, flags & EVENT_TIMING ? 0u : DISABLE_TIMING);
-        });
-    }
-    int event_destroy(uint64_t event) {
-        if (!event) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuEventDestroy(handle(event)); });
-    }
-    int event_record(uint64_t event, uint64_t stream) {
-        if (!event) return INVALID_HANDLE;
-        return current([&] { return api.cuEventRecord(handle(event), handle(stream)); });
-    }
-    int event_query(uint64_t event) {
-        if (!event) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuEventQuery(handle(event)); });
-    }
-    int event_synchronize(uint64_t event) {
-        if (!event) return INVALID_HANDLE;
-        return relaxed([&] { return api.cuEventSynchronize(handle(event)); });
-    }
-    int event_elapsed(float* milliseconds, uint64_t start, uint64_t end) {
-        if (!start || !end) return INVALID_HANDLE;
-        return relaxed([&] {
-            float found = 0;
-            int status = api.cuEventElapsedTime(&found, handle(start), handle(end));
-            if (!status) *milliseconds = found;
-            return status;
-        });
-    }
-    int synchronize() {
-        return current([&] { return api.cuCtxSynchronize(); });
-    }
-
     // ---- capture and graphs --------------------------------------------------------------------
 
     int capture_begin(uint64_t stream, int mode) {
@@ -200,21 +161,6 @@ public:
             if (!status) *graph = number(found);
             return status;
         });
-    }
-    // Stream 0 never captures, and asking CUDA about it disturbs captures of other streams.
-    int capture_info(uint64_t stream, int* active, uint64_t* capture_id) {
-        int state = 0;
-        uint64_t id = 0;
-        if (stream) {
-            int status = current([&] {
-                return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, nullptr, nullptr,
-                                                  nullptr);
-            });
-            if (status) return status;
-        }
-        *active = state;
-        *capture_id = state ? id : 0;
-        return OK;
     }
     int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
         const void** found = nullptr;
@@ -361,9 +307,7 @@ public:
 
 private:
     static constexpr unsigned PORTABLE = 1;        // CU_MEMHOSTALLOC_, CU_MEMHOSTREGISTER_PORTABLE
-    static constexpr unsigned NON_BLOCKING = 1;    // CU_STREAM_NON_BLOCKING
-    static constexpr unsigned DISABLE_TIMING = 2;  // CU_EVENT_DISABLE_TIMING
-    static constexpr uint32_t EVENT_TIMING = 1;    // table.pxd
+    static constexpr int POSIX_DESCRIPTOR = 1;     // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
     static constexpr int MAX_DYNAMIC_SHARED = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_...
     static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD

@@ -30,6 +30,11 @@ public:
         if (!executable) return INVALID_HANDLE;
         return relaxed([&] { return api.cuGraphExecDestroy(handle(executable)); });
     }
+    int graph_dump(uint64_t graph, const char* path) {
+        if (!api.cuGraphDebugDotPrint) return NOT_SUPPORTED;
+        if (!graph) return INVALID_HANDLE;
+        return relaxed([&] { return api.cuGraphDebugDotPrint(handle(graph), path, VERBOSE); });
+    }
     int graph_nodes(uint64_t graph, uint64_t* nodes, int capacity, int* count) {
         if (!graph) return INVALID_HANDLE;
         return current([&] {
@@ -75,6 +80,7 @@ protected:
     using CudaContext::CudaContext;
 
 private:
+    static constexpr unsigned VERBOSE = 1;  // CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
     enum { KERNEL = 0, MEMCPY = 1, MEMSET = 2, HOST = 3 };  // CUgraphNodeType
 
     // The first words of a kernel node; offsets of its parameters, two to a word, and the parameters

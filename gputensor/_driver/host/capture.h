@@ -9,6 +9,8 @@
 // mode around them.
 #pragma once
 
+#include <cstdio>
+
 #include "gputensor/_driver/graph_node.h"
 #include "gputensor/_driver/host/schedule.h"
 
@@ -109,15 +111,22 @@ public:
         if (!found || launched == executables.end()) return INVALID_HANDLE;
         auto graph = launched->second.graph;
         if (found->capture) return capture_append(*found, *graph);
-        // All three at once: a launch by another thread waits for a mark that is queued.
-        Work pieces[] = {{Work::WAIT}, {Work::GRAPH}, {Work::RECORD}};
-        pieces[0].mark = launched->second.last;
-        pieces[1].run = std::make_shared<GraphRun>(graph);
-        pieces[2].mark = std::make_shared<Mark>();
-        pieces[2].mark->stream = stream;
-        launched->second.last = pieces[2].mark;
-        size_t first = pieces[0].mark && !pieces[0].mark->done ? 0 : 1;
-        return schedule.enqueue(guard, found, pieces + first, 3 - first);
+        // All at once: a launch by another thread waits for a mark that is queued.
+        std::vector<Work> pieces;
+        auto wait_for = [&](const std::shared_ptr<Mark>& mark) {
+            if (!mark || mark->done) return;
+            pieces.push_back({Work::WAIT});
+            pieces.back().mark = mark;
+        };
+        wait_for(launched->second.last);
+        if (graph->has_event) graph = with_marks(*graph, stream, wait_for);
+        pieces.push_back({Work::GRAPH});
+        pieces.back().run = std::make_shared<GraphRun>(graph);
+        pieces.push_back({Work::RECORD});
+        pieces.back().mark = std::make_shared<Mark>();
+        pieces.back().mark->stream = stream;
+        launched->second.last = pieces.back().mark;
+        return schedule.enqueue(guard, found, pieces.data(), pieces.size());
     }
 
     int graph_destroy(uint64_t graph) {
@@ -138,6 +147,26 @@ public:
         for (int i = 0; i < size && i < capacity; i++) nodes[i] = uint64_t(i) + 1;
         *count = size;
         return OK;
+    }
+
+    int graph_dump(uint64_t graph, const char* path) {
+        static const char* const names[] = {"copy", "fill", "function", "free", "event record",
+                                            "event wait", "graph", "copy to peer"};
+        Lock guard(mutex);
+        auto found = graphs.find(graph);
+        if (found == graphs.end()) return INVALID_HANDLE;
+        FILE* file = fopen(path, "w");
+        if (!file) return INVALID_VALUE;
+        fprintf(file, "digraph graph_%llu {\n", (unsigned long long)graph);
+        for (size_t i = 0; i < found->second->nodes.size(); i++) {
+            const Work& work = found->second->nodes[i];
+            fprintf(file, "  n%zu [label=\"%s\\n%zu bytes to 0x%llx\"];\n", i, names[work.kind],
+                    work.nbytes, (unsigned long long)work.dst);
+            for (int before : found->second->before[i])
+                fprintf(file, "  n%d -> n%zu;\n", before, i);
+        }
+        fprintf(file, "}\n");
+        return fclose(file) ? INVALID_VALUE : OK;
     }
 
     int graph_node_get(uint64_t graph, uint64_t node, void* words, size_t capacity,
@@ -243,6 +272,38 @@ protected:
         if (stream.capture->invalidated) return CAPTURE_INVALIDATED;
         stream.frontier = {stream.capture->graph->add(work, stream.frontier)};
         return OK;
+    }
+
+    static int add_event(Stream& stream, Work::Kind kind, uint64_t event) {
+        Work work{kind};
+        work.event = event;
+        return capture_add(stream, work);
+    }
+
+    // A launch's own copy of a graph that records events or waits for them. What it waits for from
+    // outside is to be done before it starts; what it records itself orders its nodes.
+    template <class WaitFor>
+    std::shared_ptr<Graph> with_marks(const Graph& source, uint64_t stream, WaitFor wait_for) {
+        auto graph = std::make_shared<Graph>(source);
+        std::map<uint64_t, int> recorded;
+        for (size_t i = 0; i < graph->nodes.size(); i++) {
+            Work& work = graph->nodes[i];
+            auto event = events.find(work.event);
+            if (!work.event) continue;
+            work.mark = std::make_shared<Mark>();
+            if (work.kind == Work::RECORD) {
+                work.mark->stream = stream;
+                if (event == events.end()) continue;
+                work.mark->timed = event->second.timed;
+                event->second.mark = work.mark;
+                recorded[work.event] = int(i);
+            } else if (recorded.count(work.event)) {
+                graph->before[i].insert(recorded[work.event]);
+            } else if (event != events.end()) {
+                wait_for(event->second.mark);
+            }
+        }
+        return graph;
     }
 
     // A graph launched while capturing becomes part of the capture.

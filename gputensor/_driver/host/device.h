@@ -79,6 +79,14 @@ public:
         Lock guard(mutex);
         return memory.page_create(page, nbytes);
     }
+    int page_create_shared(uint64_t* page, size_t nbytes, int* descriptor) {
+        Lock guard(mutex);
+        return memory.page_create_shared(page, nbytes, descriptor);
+    }
+    int page_import(uint64_t* page, size_t nbytes, int descriptor) {
+        Lock guard(mutex);
+        return memory.page_import(page, nbytes, descriptor);
+    }
     int page_destroy(uint64_t page) {
         Lock guard(mutex);
         return memory.page_destroy(page);
@@ -143,7 +151,8 @@ public:
         return schedule.enqueue(guard, found, work);
     }
     int event_create(uint64_t* event, uint32_t flags) {
-        if (flags & ~EVENT_TIMING) return INVALID_VALUE;
+        if (flags & ~(EVENT_TIMING | EVENT_INTERPROCESS)) return INVALID_VALUE;
+        if (flags == (EVENT_TIMING | EVENT_INTERPROCESS)) return INVALID_VALUE;
         Lock guard(mutex);
         events[++last_handle].timed = flags & EVENT_TIMING;
         *event = last_handle;
@@ -173,6 +182,27 @@ public:
         work.mark = mark;
         return schedule.enqueue(guard, found, work);
     }
+    int event_record_external(uint64_t event, uint64_t stream) {
+        {
+            Lock guard(mutex);
+            auto found = schedule.find(stream);
+            if (!found || !events.count(event)) return INVALID_HANDLE;
+            if (found->capture) return add_event(*found, Work::RECORD, event);
+        }
+        return event_record(event, stream);
+    }
+    int stream_wait_external(uint64_t stream, uint64_t event) {
+        {
+            Lock guard(mutex);
+            auto found = schedule.find(stream);
+            if (!found || !events.count(event)) return INVALID_HANDLE;
+            if (found->capture) return add_event(*found, Work::WAIT, event);
+        }
+        return stream_wait_event(stream, event);
+    }
+    // Marks are in the memory of their process.
+    int event_export(uint64_t, void*) { return NOT_SUPPORTED; }
+    int event_import(uint64_t*, const void*) { return NOT_SUPPORTED; }
     int event_query(uint64_t event) { return event_state(event, false); }
     int event_synchronize(uint64_t event) { return event_state(event, true); }
     int event_elapsed(float* milliseconds, uint64_t start, uint64_t end) {
@@ -345,7 +375,7 @@ public:
     }
 
 private:
-    static constexpr uint32_t EVENT_TIMING = 1;
+    static constexpr uint32_t EVENT_TIMING = 1, EVENT_INTERPROCESS = 2;
 
     static HostDevice* find_peer(int peer) {
         return peer < 0 && peer >= -MOST_DEVICES ? opened[-peer - 1].load() : nullptr;

@@ -20,6 +20,7 @@
 
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "gputensor/_driver/entries.h"
@@ -43,6 +44,8 @@ public:
         for (auto& range : ranges)
             if (!in_space(range.first)) munmap(address(range.first), range.second.nbytes);
         if (space) munmap(address(space), SPACE);
+        for (auto& page : pages)
+            if (page.second.file >= 0) close(page.second.file);
         if (file >= 0) close(file);
     }
 
@@ -128,12 +131,39 @@ public:
         if (nbytes > capacity - used) return OUT_OF_MEMORY;
         if (!phantom && !grow_file(nbytes)) return OUT_OF_MEMORY;
         uint64_t offset = file_end - (phantom ? 0 : nbytes);
-        if (poison && !phantom && !poison_file(offset, nbytes)) return OUT_OF_MEMORY;
-        uint64_t handle = ++last_page;
-        pages[handle] = Page{nbytes, offset, 0, false};
-        page_count++;
-        used += nbytes;
-        *page = handle;
+        if (poison && !phantom && !poison_range(file, offset, nbytes)) return OUT_OF_MEMORY;
+        *page = add_page(Page{nbytes, offset, 0, false, -1}, nbytes);
+        return OK;
+    }
+
+    // A page in a file of its own, which other processes can map.
+    int page_create_shared(uint64_t* page, size_t nbytes, int* descriptor) {
+        if (!nbytes || nbytes % GRANULARITY) return INVALID_VALUE;
+        if (phantom) return NOT_SUPPORTED;
+        if (nbytes > capacity - used) return OUT_OF_MEMORY;
+        int own = memfd_create("gputensor-shared-page", MFD_CLOEXEC);
+        int given = own < 0 ? -1 : fcntl(own, F_DUPFD_CLOEXEC, 0);
+        if (given < 0 || ftruncate(own, off_t(nbytes)) ||
+            (poison && !poison_range(own, 0, nbytes))) {
+            if (given >= 0) close(given);
+            if (own >= 0) close(own);
+            return OUT_OF_MEMORY;
+        }
+        *page = add_page(Page{nbytes, 0, 0, false, own}, nbytes);
+        *descriptor = given;
+        return OK;
+    }
+
+    // The memory counts as used where it was created.
+    int page_import(uint64_t* page, size_t nbytes, int descriptor) {
+        struct stat facts;
+        if (phantom) return NOT_SUPPORTED;
+        if (!nbytes || nbytes % GRANULARITY || fstat(descriptor, &facts) ||
+            size_t(facts.st_size) != nbytes)
+            return INVALID_VALUE;
+        int own = fcntl(descriptor, F_DUPFD_CLOEXEC, 0);
+        if (own < 0) return OUT_OF_MEMORY;
+        *page = add_page(Page{nbytes, 0, 0, false, own, true}, 0);
         return OK;
     }
 
@@ -160,7 +190,8 @@ public:
         if (next != mappings.end() && next->first < va + nbytes) return INVALID_VALUE;
         if (next != mappings.begin() && std::prev(next)->second.end > va) return INVALID_VALUE;
         if (!phantom && mmap(address(va), nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                             file, off_t(page->second.offset)) == MAP_FAILED)
+                             page->second.file < 0 ? file : page->second.file,
+                             off_t(page->second.offset)) == MAP_FAILED)
             return OUT_OF_MEMORY;
         page->second.mapped++;
         mappings[va] = Mapping{va + nbytes, handle};
@@ -223,12 +254,15 @@ public:
         for (auto& mapping : mappings) {
             if (phantom) break;
             size_t nbytes = size_t(mapping.second.end - mapping.first);
-            off_t offset = off_t(pages.at(mapping.second.page).offset);
+            const Page& page = pages.at(mapping.second.page);
             if (mmap(address(mapping.first), nbytes, PROT_READ | PROT_WRITE,
-                     MAP_PRIVATE | MAP_FIXED, file, offset) == MAP_FAILED)
+                     MAP_PRIVATE | MAP_FIXED, page.file < 0 ? file : page.file,
+                     off_t(page.offset)) == MAP_FAILED)
                 mmap(address(mapping.first), nbytes, PROT_NONE,
                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
         }
+        for (auto& page : pages)
+            if (page.second.file >= 0) close(page.second.file);
         if (file >= 0) close(file);
         file = -1;
         file_end = 0;
@@ -253,7 +287,14 @@ private:
     // late work on them is recognised instead of hitting whatever came there next.
     enum Kind { ALLOCATION, PINNED, RESERVATION, DEAD };
     struct Range { size_t nbytes; Kind kind; };
-    struct Page { size_t nbytes; uint64_t offset; uint32_t mapped; bool destroyed; };
+    struct Page {
+        size_t nbytes;
+        uint64_t offset;
+        uint32_t mapped;
+        bool destroyed;
+        int file;               // its own; -1: a range of the device's
+        bool imported = false;  // another device's memory
+    };
     struct Mapping { uint64_t end; uint64_t page; };
     using Ranges = std::map<uint64_t, Range>;
     using Pages = std::unordered_map<uint64_t, Page>;
@@ -304,8 +345,10 @@ private:
 
     void reclaim(Pages::iterator page) {
         if (!page->second.destroyed || page->second.mapped) return;
-        used -= page->second.nbytes;
-        if (!phantom)
+        if (!page->second.imported) used -= page->second.nbytes;
+        if (page->second.file >= 0)
+            close(page->second.file);
+        else if (!phantom)
             fallocate(file, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE,
                       off_t(page->second.offset), off_t(page->second.nbytes));
         pages.erase(page);
@@ -318,7 +361,14 @@ private:
         return true;
     }
 
-    bool poison_file(uint64_t offset, size_t nbytes) {
+    uint64_t add_page(const Page& page, size_t nbytes) {
+        pages[++last_page] = page;
+        page_count++;
+        used += nbytes;
+        return last_page;
+    }
+
+    static bool poison_range(int file, uint64_t offset, size_t nbytes) {
         void* view = mmap(nullptr, nbytes, PROT_WRITE, MAP_SHARED, file, off_t(offset));
         if (view == MAP_FAILED) return false;
         memset(view, POISON, nbytes);

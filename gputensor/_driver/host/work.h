@@ -44,7 +44,8 @@ struct Work {
     int width = 0;              // FILL: bytes of one element
     HostFunction function = nullptr;
     void* argument = nullptr;
-    std::shared_ptr<Mark> mark;     // RECORD, WAIT
+    std::shared_ptr<Mark> mark;     // RECORD, WAIT; null in a graph, until it is launched
+    uint64_t event = 0;             // RECORD and WAIT in a graph: of which event
     std::shared_ptr<GraphRun> run;  // GRAPH
     // Takes another device's mutex. PEER_COPY: does the copy. WAIT for a mark of another device: runs
     // that device until the mark is done.
@@ -59,9 +60,11 @@ struct Graph {
     std::vector<Work> nodes;
     std::vector<std::set<int>> before;  // for each node, the nodes it depends on
     bool has_function = false;
+    bool has_event = false;
 
     int add(const Work& work, const std::set<int>& after) {
         has_function |= work.has_function();
+        has_event |= work.event != 0;
         nodes.push_back(work);
         before.push_back(after);
         return int(nodes.size()) - 1;

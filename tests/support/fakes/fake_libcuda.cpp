@@ -58,6 +58,7 @@ char primary_context;
 thread_local void* current_context = nullptr;
 thread_local int capture_mode = 0;
 std::atomic<int> captures{0};
+std::map<uint64_t, int> exported;  // descriptors of shared pages that nobody has asked for yet
 uint64_t release_threshold = 0;
 std::atomic<int> live_modules{0};
 
@@ -127,8 +128,14 @@ template <class Call> int make(void** handle, Call call) {
 }
 
 bool is_ours(const AllocationProp& p) {
-    return p.type == 1 && p.handle_types == 0 && p.location.type == 1 && p.location.id < setting("FAKE_CUDA_COUNT", 1) &&
+    return p.type == 1 && (p.handle_types == 0 || p.handle_types == 1) && p.location.type == 1 && p.location.id < setting("FAKE_CUDA_COUNT", 1) &&
            !p.metadata && !p.compression && !p.rdma && !p.usage && !memcmp(p.reserved, "\0\0\0", 4);
+}
+
+bool captures_on(void* stream) {
+    int active = 0;
+    uint64_t id = 0;
+    return !device().capture_info(number(stream), &active, &id) && active;
 }
 
 }  // namespace
@@ -261,8 +268,15 @@ EXPORT int cuMemCreate(uint64_t* page, size_t nbytes, const AllocationProp* prop
                        unsigned long long flags) {
     if (flags || !is_ours(*property)) return INVALID_VALUE;
     *page = 0xBAD;
-    return unsafe_call([=] { return device().page_create(page, nbytes); });
+    return unsafe_call([=] {
+        if (!property->handle_types) return device().page_create(page, nbytes);
+        int descriptor = -1;
+        int status = device().page_create_shared(page, nbytes, &descriptor);
+        if (!status) exported[*page] = descriptor;
+        return status;
+    });
 }
+#include "tests/support/fakes/fake_sharing.h"
 EXPORT int cuMemRelease(uint64_t page) {
     return unsafe_call([=] { return device().page_destroy(page); });
 }
@@ -307,15 +321,11 @@ EXPORT int cuStreamQuery(void* stream) {
 EXPORT int cuStreamSynchronize(void* stream) {
     return unsafe_call([=] { return device().stream_synchronize(number(stream)); });
 }
-EXPORT int cuStreamWaitEvent(void* stream, void* event, unsigned flags) {
-    if (flags) return INVALID_VALUE;
-    return safe_call([=] { return device().stream_wait_event(number(stream), number(event)); });
-}
 EXPORT int cuEventCreate(void** event, unsigned flags) {
-    if (flags != 0 && flags != 2) return INVALID_VALUE;
+    if (flags != 0 && flags != 2 && flags != 6) return INVALID_VALUE;
     return unsafe_call([=] {
         return make(event, [=](uint64_t* out) {
-            return device().event_create(out, flags ? 0 : 1);
+            return device().event_create(out, flags == 6 ? 2 : flags ? 0 : 1);
         });
     });
 }
