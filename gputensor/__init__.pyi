@@ -45,6 +45,7 @@ from gputensor.errors import OutOfMemoryError as OutOfMemoryError
 from gputensor.errors import ProgramError as ProgramError
 from gputensor.errors import ProgramFileError as ProgramFileError
 from gputensor.errors import TraceError as TraceError
+from gputensor.errors import UnorderedAccessError as UnorderedAccessError
 from gputensor.importers.onnx_model import load_onnx as load_onnx
 from gputensor.importers.torch_export import from_exported as from_exported
 from gputensor.linalg.fits import polyfit as polyfit

@@ -16,6 +16,7 @@ __all__ = [
     "ProgramError",
     "ProgramFileError",
     "TraceError",
+    "UnorderedAccessError",
     "argument_error",
     "raise_for_status",
     "status_text",
@@ -108,6 +109,22 @@ class DriverError(GpuTensorError, RuntimeError):
         super().__init__(message)
         self.call = call
         self.status = status
+
+
+class UnorderedAccessError(GpuTensorError, RuntimeError):
+    """Under ``ordering("check")``: two uses of one memory that nothing puts in an order.
+
+    Attributes
+    ----------
+    access, former : str
+        ``file:line in function`` of the use that raised, and of the one that it is not ordered
+        with.
+    """
+
+    def __init__(self, message, access="", former=""):
+        super().__init__(message)
+        self.access = access
+        self.former = former
 
 
 class BlasError(GpuTensorError, RuntimeError):

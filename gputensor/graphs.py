@@ -21,7 +21,9 @@ __all__ = [
 ]
 
 
-def make_graphed_callables(callables, sample_args, num_warmup_iters=3, pool=None):
+def make_graphed_callables(
+    callables, sample_args, num_warmup_iters=3, pool=None, *, allow_unused_input=False
+):
     """Return callables that replay a captured graph instead of queueing the work anew.
 
     Parameters
@@ -36,6 +38,8 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, pool=None
         Calls before the capture, so that tuning and lazy loading are over when it begins.
     pool : pool id or CUDAGraph, optional
         Memory pool for the captures; a new one, shared by all `callables`, by default.
+    allow_unused_input : bool
+        Accept samples that a callable does not use; its replays ignore them.
 
     Returns
     -------
@@ -46,37 +50,46 @@ def make_graphed_callables(callables, sample_args, num_warmup_iters=3, pool=None
     Raises
     ------
     ValueError
-        A later call's arguments differ from the sample in number, shape, dtype or device.
+        A later call's arguments differ from the sample in number, shape, dtype or device, or a
+        callable does not use one of its samples.
 
     Notes
     -----
     Callables that share a pool must be called in the order in which they were given.
     """
-    if callable(callables):
-        shared = graph_pool_handle() if pool is None else pool
-        return _graphed(callables, tuple(sample_args), num_warmup_iters, shared)
-    if len(callables) != len(sample_args):
+    is_one = callable(callables)
+    functions = (callables,) if is_one else tuple(callables)
+    samples = (sample_args,) if is_one else tuple(sample_args)
+    if len(functions) != len(samples):
         raise argument_error(
             ValueError,
             "sample_args",
-            Described(f"{len(sample_args)} entries"),
-            f"one for each of the {len(callables)} callables",
+            Described(f"{len(samples)} entries"),
+            f"one for each of the {len(functions)} callables",
         )
     shared = graph_pool_handle() if pool is None else pool
-    return tuple(
-        _graphed(function, tuple(arguments), num_warmup_iters, shared)
-        for function, arguments in zip(callables, sample_args, strict=True)
-    )
+    graphed = []
+    for function, arguments in zip(functions, samples, strict=True):
+        inputs = tuple(_copy_of(sample) for sample in arguments)
+        captured, outputs = _captured(function, inputs, num_warmup_iters, shared)
+        if not allow_unused_input:
+            _check_used(captured, inputs)
+        graphed.append(_replaying(captured, inputs, outputs))
+    return graphed[0] if is_one else tuple(graphed)
 
 
-def _graphed(function, samples, num_warmup_iters, pool):
-    """Capture one callable; `samples` are copied, so that they stay the caller's."""
-    inputs = tuple(_copy_of(sample) for sample in samples)
+def _captured(function, inputs, num_warmup_iters, pool):
+    """The graph of one call, and what that call returned."""
     for _ in range(num_warmup_iters):
         function(*inputs)
     captured = CUDAGraph()
     with graph(captured, pool=pool):
         outputs = function(*inputs)
+    return captured, outputs
+
+
+def _replaying(captured, inputs, outputs):
+    """The function that copies its arguments into the inputs and replays."""
 
     def replay(*arguments):
         _check_arguments(arguments, inputs)
@@ -87,6 +100,18 @@ def _graphed(function, samples, num_warmup_iters, pool):
 
     replay.graph = captured
     return replay
+
+
+def _check_used(captured, inputs):
+    streams = captured.member_streams()
+    for at, kept in enumerate(inputs):
+        if kept.size and not kept._is_used_on(streams):
+            raise argument_error(
+                ValueError,
+                f"sample_args[{at}]",
+                Described("a tensor that the callable does not use"),
+                "used tensors, or allow_unused_input=True",
+            )
 
 
 def _copy_of(sample):

@@ -7,6 +7,9 @@ from cpython.ref cimport Py_CLEAR, Py_INCREF
 from libc.stdint cimport uint64_t
 from libcpp.vector cimport vector
 
+import os
+import warnings
+
 from gputensor._alloc.allocator cimport (
     allocator_free, allocator_malloc, allocator_open, allocator_settle, pool_begin, pool_end,
     pool_forget_holds, pool_new_id, pool_release_capture, pool_release_holds, pool_thread,
@@ -33,6 +36,7 @@ from gputensor._alloc.pinned import capture_done
 from gputensor.errors import Described, DeviceError, argument_error, raise_for_status
 from gputensor.streams.queue import stream_for_captures
 
+include "graph_pools.pxi"
 include "graph.pxi"
 include "graph_inputs.pxi"
 include "graph_context.pxi"

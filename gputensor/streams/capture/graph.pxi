@@ -23,7 +23,8 @@ cdef class CUDAGraph:
     ----------
     keep_graph : bool
         Do not instantiate the graph when the capture ends; :meth:`instantiate` or the first
-        :meth:`replay` does it.
+        :meth:`replay` does it. Until then, and before each further :meth:`instantiate`, the program
+        may change the graph behind :meth:`raw_cuda_graph`.
 
     Notes
     -----
@@ -38,11 +39,15 @@ cdef class CUDAGraph:
     Examples
     --------
     >>> from gputensor.streams import Stream
-    >>> g = CUDAGraph()
+    >>> import gputensor as gt
+    >>> g, x = CUDAGraph(), gt.zeros(3, device="host")
     >>> with Stream("host"):
     ...     g.capture_begin()
+    ...     x += 1
     ...     g.capture_end()
     >>> g.replay()
+    >>> x.numpy()
+    array([1., 1., 1.], dtype=float32)
     """
 
     def __init__(self, keep_graph=False):
@@ -146,20 +151,85 @@ cdef class CUDAGraph:
         self.state = CAPTURED
         if not self.keep_graph:
             self.instantiate()
+        warn_if_empty(self)
 
     def instantiate(self):
-        """Make the captured graph ready to be replayed; once, after the capture."""
+        """Make the captured graph ready to be replayed.
+
+        Again, for a graph that is kept: what was changed behind :meth:`raw_cuda_graph` since holds
+        for later replays.
+
+        Raises
+        ------
+        RuntimeError
+            Nothing was captured, or the graph is instantiated and was made without `keep_graph`.
+        """
         cdef Driver* driver = self.driver()
         cdef uint64_t executable = 0
+        cdef uint64_t former = self.executable
         cdef status_t status
-        if self.state != CAPTURED:
+        if self.state != CAPTURED and not (self.state == READY and self.keep_graph):
             raise RuntimeError("there is no captured graph that is not instantiated yet")
         with nogil:
             status = driver.graph_instantiate(driver.self, self.graph, &executable)
+            if status == STATUS_OK and former:
+                driver.graph_executable_destroy(driver.self, former)
         if status != STATUS_OK:
             raise_for_status(status, "graph_instantiate", f"on {device_text(self.device)}")
         self.executable = executable
+        self.moved.clear()
         self.state = READY
+
+    def raw_cuda_graph(self):
+        """Return the driver's handle of the captured graph as an int.
+
+        Raises
+        ------
+        RuntimeError
+            Nothing was captured, or the object was made without ``keep_graph=True``.
+        """
+        if not self.keep_graph:
+            raise RuntimeError("keep_graph: got False; expected True for a graph to change")
+        if self.graph == 0:
+            raise RuntimeError("this CUDAGraph holds no graph; capture one first")
+        return self.graph
+
+    def raw_cuda_graph_exec(self):
+        """Return the driver's handle of the instantiated graph as an int.
+
+        Raises
+        ------
+        RuntimeError
+            There is none: call :meth:`instantiate` first.
+        """
+        if self.executable == 0:
+            raise RuntimeError("this CUDAGraph is not instantiated; call instantiate() first")
+        return self.executable
+
+    def enable_debug_mode(self):
+        """Accepted for PyTorch's callers: :meth:`debug_dump` always works."""
+
+    def debug_dump(self, debug_path):
+        """Write the captured graph to a file, as text in the DOT language of Graphviz.
+
+        Raises
+        ------
+        RuntimeError
+            Nothing was captured.
+        DriverError
+            The file cannot be written.
+        """
+        cdef Driver* driver
+        cdef bytes path = os.fsencode(debug_path)
+        cdef const char* text = path
+        cdef status_t status
+        if self.graph == 0:
+            raise RuntimeError("this CUDAGraph holds no graph; capture one first")
+        driver = self.driver()
+        with nogil:
+            status = driver.graph_dump(driver.self, self.graph, text)
+        if status != STATUS_OK:
+            raise_for_status(status, "graph_dump", f"to {os.fsdecode(path)}")
 
     def replay(self, inputs=None):
         """Queue the captured work on the current stream of the graph's device.
@@ -234,6 +304,10 @@ cdef class CUDAGraph:
         if self.pool_id == 0:
             raise RuntimeError("this CUDAGraph has no pool before its capture")
         return self.pool_id, 0
+
+    def member_streams(self):
+        """Return the handles of the streams that took part in the capture, the first one first."""
+        return tuple(self.members or ())
 
     def __repr__(self):
         what = ("empty", "capturing", "captured", "ready")[self.state]
@@ -382,23 +456,14 @@ cdef class CUDAGraph:
         return slots_release(self.device, self.capture_id)
 
 
-# The number of a pool argument. Raises TypeError for any other object.
-cdef uint64_t pool_number(object pool) except 0:
-    if isinstance(pool, CUDAGraph):
-        pool = pool.pool()
-    elif hasattr(pool, "id"):
-        pool = pool.id
-    if isinstance(pool, tuple) and len(pool) == 2:
-        pool = pool[0] or pool[1]
-    if isinstance(pool, bool) or not isinstance(pool, int) or pool <= 0:
-        raise argument_error(TypeError, "pool", pool,
-                             "graph_pool_handle(), CUDAGraph.pool() or a MemPool")
-    return pool
-
-
-# The stream kept for captures into a pool, and whether it is private; None: no capture yet.
-cdef object pool_stream(int device, uint64_t pool_id):
-    return pool_streams(device).get(pool_id)
+cdef int warn_if_empty(CUDAGraph graph) except -1:
+    cdef Driver* driver = driver_get(graph.device)
+    cdef int count = 1
+    driver.graph_nodes(driver.self, graph.graph, NULL, 0, &count)
+    if count == 0:
+        warnings.warn("The CUDA Graph is empty: no work was queued on the stream that captured, or "
+                      "on a stream that joined it", stacklevel=2)
+    return 0
 
 
 # Not 0 while the stream captures.
@@ -425,45 +490,3 @@ cdef status_t begin(Driver* driver, uint64_t stream, int mode, uint64_t* capture
         if status != STATUS_OK and driver.capture_end(driver.self, stream, &none) == STATUS_OK:
             driver.graph_destroy(driver.self, none)
     return status
-
-
-# ---- the slot of this room (registry.pxd) ----
-
-# Of an open device: pool id -> the Stream of the last capture into the pool, and whether it is
-# private. Graphs that share a pool capture on one stream, because the allocator reuses memory
-# stream by stream.
-cdef dict pool_streams(int device):
-    cdef PyObject** kept = <PyObject**>device_slot(device, capture_slot)
-    cdef dict made
-    if kept[0] == NULL:
-        made = {}
-        Py_INCREF(made)
-        kept[0] = <PyObject*>made
-    return <dict>kept[0]
-
-
-cdef int _close(int device) except -1:
-    Py_CLEAR((<PyObject**>device_slot(device, capture_slot))[0])
-    return 0
-
-
-# Gives up the graphs that could not be given up earlier, after a wait for a device.
-cdef int _synchronize(int device) except -1:
-    global postponed
-    dropped, postponed = postponed, []
-    del dropped
-    return 0
-
-
-# Pinned memory that a capture used is the graph's until the graph is given up.
-cdef int _release(int device, uint64_t capture_id) except -1:
-    capture_done(device, capture_id)
-    return 0
-
-
-cdef Slot slot
-slot.nbytes = sizeof(PyObject*)
-slot.close = _close
-slot.synchronize = _synchronize
-slot.release = _release
-cdef int capture_slot = register_slot(&slot)

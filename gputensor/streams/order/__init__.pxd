@@ -147,6 +147,8 @@ cdef struct UseLog:
 
 # `stream`: where the memory was allocated, or is safe to use without a wait (foreign memory).
 cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil
+# Whether the log names a stream as one that used the memory.
+cdef bint use_log_has(const UseLog* log, uint64_t stream) noexcept nogil
 # Frees what the log holds; queues nothing.
 cdef void use_log_drop(UseLog* log) noexcept nogil
 # `block` is NULL for memory that the allocator does not own. Gives a status; raise_for_order makes
@@ -169,3 +171,17 @@ cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) no
 # The same for a stream `other` of another device of the same kind, `peer`. Not during captures.
 cdef status_t stream_wait_peer(int device, uint64_t waiter, int peer,
                                uint64_t other) noexcept nogil
+
+
+# ---- check
+
+# What ordering("check") has to know of waits (check.pxi); without the GIL or with it. Callers ask
+# first whether any thread of the process has chosen the mode.
+cdef bint order_is_checked() noexcept nogil
+# An event of the user's was recorded on a stream; a stream waits for one of device `peer`.
+cdef void order_check_recorded(int device, uint64_t stream, uint64_t event) noexcept nogil
+cdef void order_check_waits(int device, uint64_t stream, int peer, uint64_t event) noexcept nogil
+# The host has waited for a stream, an event, or a whole device.
+cdef void order_check_host(int device, uint64_t stream) noexcept nogil
+cdef void order_check_host_event(int device, uint64_t event) noexcept nogil
+cdef void order_check_host_all(int device) noexcept nogil

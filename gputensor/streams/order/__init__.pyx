@@ -7,6 +7,7 @@ from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 import os
+import sys
 import threading
 
 from gputensor._alloc.allocator cimport (
@@ -24,7 +25,7 @@ from gputensor._driver.table cimport (
 )
 
 from gputensor._driver.registry import cuda_device_count
-from gputensor.errors import DeviceError, argument_error, raise_for_status
+from gputensor.errors import DeviceError, UnorderedAccessError, argument_error, raise_for_status
 
 include "current.pxi"
 include "traces.pxi"
@@ -32,5 +33,6 @@ include "event_pool.pxi"
 include "graph_streams.pxi"
 include "waited.pxi"
 include "capture.pxi"
+include "check.pxi"
 include "ordering.pxi"
 include "slot.pxi"

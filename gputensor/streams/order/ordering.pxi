@@ -37,6 +37,11 @@ cdef extern from *:
     int* manual_ordering_cell() noexcept nogil
     void set_manual_ordering(int manual) noexcept nogil
 
+cdef enum:                      # the mode of a thread
+    AUTOMATIC = 0
+    MANUAL = 1
+    CHECKED = 2                 # as MANUAL, and uses without an order are errors (check.pxi)
+
 cdef enum:
     STATUS_CAPTURE_ISOLATION = 905
     STATUS_CAPTURE_IMPLICIT = 906
@@ -56,7 +61,17 @@ cdef void use_log_init(UseLog* log, int device, uint64_t stream) noexcept nogil:
     log.held = 0
 
 
+cdef bint use_log_has(const UseLog* log, uint64_t stream) noexcept nogil:
+    cdef int i
+    for i in range(log.count):
+        if log.uses[i].stream == stream:
+            return True
+    return log.writer == stream
+
+
 cdef void use_log_drop(UseLog* log) noexcept nogil:
+    if order_checked():
+        check_forget(log)
     free(log.uses)
     log.uses = NULL
     log.count = log.capacity = 0
@@ -68,6 +83,9 @@ cdef inline void stamp(UseLog* log) noexcept nogil:
 
 
 cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
+    if order_checked() and manual_ordering() == CHECKED:
+        if check_use(log, stream, False) != STATUS_OK:
+            return STATUS_UNORDERED
     if log.only == stream:
         stamp(log)
         return STATUS_OK
@@ -75,6 +93,9 @@ cdef status_t order_read(UseLog* log, Block* block, uint64_t stream) noexcept no
 
 
 cdef status_t order_write(UseLog* log, Block* block, uint64_t stream) noexcept nogil:
+    if order_checked() and manual_ordering() == CHECKED:
+        if check_use(log, stream, True) != STATUS_OK:
+            return STATUS_UNORDERED
     if log.only == stream:
         stamp(log)
         return STATUS_OK
@@ -259,6 +280,8 @@ cdef status_t stream_wait_stream(int device, uint64_t waiter, uint64_t other) no
         event_return(device, event)
     if before or captures_active():
         capture_joined(device, waiter, before)
+    if status == STATUS_OK and order_checked():
+        check_stream_waits(device, waiter, device, other)
     return status
 
 
@@ -270,12 +293,17 @@ cdef status_t stream_wait_peer(int device, uint64_t waiter, int peer,
     if status == STATUS_OK:
         status = driver.wait_for_peer(driver.self, waiter, peer, event)
         event_return(peer, event)
+    if status == STATUS_OK and order_checked():
+        check_stream_waits(device, waiter, peer, other)
     return status
 
 
 cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1:
     if status == STATUS_OK:
         return 0
+    if status == STATUS_UNORDERED:
+        error, unordered.error = unordered.error, None
+        raise error
     if status == STATUS_CAPTURE_ISOLATION:
         facts = (
             f"ordering stream {stream:#x} of {device_text(device)}: memory is used inside and "
@@ -290,16 +318,20 @@ cdef int raise_for_order(int device, uint64_t stream, status_t status) except -1
 
 # ---- the mode ----
 
+ORDERING_MODES = ("auto", "manual", "check")
+
 cdef class ordering:
     """Choose automatic or manual ordering between streams, for this thread.
 
     Parameters
     ----------
-    mode : {"auto", "manual"}
+    mode : {"auto", "manual", "check"}
         ``"auto"`` (the default of every thread): an operation waits for what other streams did to
         its arguments. ``"manual"``: no wait is inserted; the program orders its streams itself
-        with :meth:`Stream.wait_stream` and events. Memory stays safe in both modes: it is not
-        reused before the work of every stream that used it.
+        with :meth:`Stream.wait_stream` and events. ``"check"``: the same, and a use of memory that
+        is not ordered after the former uses of threads in this mode is an
+        :class:`UnorderedAccessError` that names both places in the program; slow, for tests. Memory
+        stays safe in all modes: it is not reused before the work of every stream that used it.
 
     Notes
     -----
@@ -320,13 +352,15 @@ cdef class ordering:
     cdef ThreadSettingUndo undo
 
     def __cinit__(self, mode):
-        if mode not in ("auto", "manual"):
-            raise argument_error(ValueError, "mode", mode, "'auto' or 'manual'")
+        if mode not in ORDERING_MODES:
+            raise argument_error(ValueError, "mode", mode, "'auto', 'manual' or 'check'")
+        if mode == "check":
+            order_check_begin()
         self.former = manual_ordering()
         self.undo.setting = manual_ordering_cell()
         self.undo.former = self.former
         self.undo.own = manual_ordering_cell
-        set_manual_ordering(mode == "manual")
+        set_manual_ordering(ORDERING_MODES.index(mode))
 
     def __enter__(self):
         self.undo.setting = NULL
@@ -337,9 +371,9 @@ cdef class ordering:
 
 
 def ordering_mode():
-    """Return the ordering mode of this thread, ``"auto"`` or ``"manual"``.
+    """Return the ordering mode of this thread, ``"auto"``, ``"manual"`` or ``"check"``.
 
     >>> ordering_mode()
     'auto'
     """
-    return "manual" if manual_ordering() else "auto"
+    return ORDERING_MODES[manual_ordering()]

@@ -54,7 +54,10 @@ cdef class Event:
     cdef uint64_t moment
     cdef readonly bint enable_timing
     cdef readonly bint blocking
+    cdef readonly bint interprocess
+    cdef readonly bint external
 
+    cdef bint is_own(self) noexcept
     cdef Driver* driver(self) except NULL
     cdef uint64_t create(self, int device) except 0
     cdef int check(self, status_t status, str call) except -1

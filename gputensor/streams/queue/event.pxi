@@ -18,6 +18,12 @@ cdef class Event:
         Keep a time stamp, for :meth:`elapsed_time`.
     blocking : bool
         :meth:`synchronize` sleeps between looks instead of spinning: less CPU, up to 1 ms later.
+    interprocess : bool
+        Other processes may open the event by its :meth:`ipc_handle`; without time stamps, on a GPU.
+    external : bool
+        In a capture, record and wait for the event as work of the graph: each replay records it
+        anew, or waits for the record that is the latest when it is queued. The event has to live as
+        long as the graph.
 
     Attributes
     ----------
@@ -43,12 +49,17 @@ cdef class Event:
     True
     """
 
-    def __init__(self, enable_timing=False, blocking=False):
+    def __init__(self, enable_timing=False, blocking=False, interprocess=False, external=False):
         if self.handle:
             raise RuntimeError("an Event is made once; make another one")
+        if enable_timing and interprocess:
+            raise argument_error(ValueError, "interprocess", interprocess,
+                                 "False for an event with time stamps")
         self.device_number = NO_DEVICE
         self.enable_timing = enable_timing
         self.blocking = blocking
+        self.interprocess = interprocess
+        self.external = external
 
     def __dealloc__(self):
         cdef Driver* driver
@@ -56,7 +67,7 @@ cdef class Event:
             driver = driver_get(self.device_number)
             if driver == NULL or self.generation != device_generation(self.device_number):
                 return
-            if self.enable_timing:
+            if self.is_own():
                 driver.event_destroy(driver.self, self.handle)
             else:
                 event_return(self.device_number, self.handle)
@@ -92,11 +103,16 @@ cdef class Event:
         handle = self.handle if self.handle else self.create(target.device_number)
         # With the GIL: two threads that record for the first time must not both make an event.
         moment = wait_begun()
-        status = driver.event_record(driver.self, handle, target.handle)
+        if self.external:
+            status = driver.event_record_external(driver.self, handle, target.handle)
+        else:
+            status = driver.event_record(driver.self, handle, target.handle)
         if status != STATUS_OK:
             if not self.handle:
                 driver.event_destroy(driver.self, handle)
             target.check(status, "event_record")
+        if order_is_checked():
+            order_check_recorded(target.device_number, target.handle, handle)
         self.handle = handle
         self.stream = target.handle
         self.moment = moment
@@ -131,6 +147,8 @@ cdef class Event:
             with nogil:
                 status = driver.wait_for_peer(driver.self, target.handle, peer, handle)
             self.check(status, "wait_for_peer")
+            if order_is_checked():
+                order_check_waits(target.device_number, target.handle, peer, handle)
             return
         driver = target.driver()
         with nogil:
@@ -138,10 +156,15 @@ cdef class Event:
             if captures_active():
                 status = capture_joining(target.device_number, target.handle, &before)
             if status == STATUS_OK:
-                status = driver.stream_wait_event(driver.self, target.handle, handle)
+                if self.external:
+                    status = driver.stream_wait_external(driver.self, target.handle, handle)
+                else:
+                    status = driver.stream_wait_event(driver.self, target.handle, handle)
             if before or captures_active():
                 capture_joined(target.device_number, target.handle, before)
         self.check(status, "stream_wait_event")
+        if order_is_checked():
+            order_check_waits(target.device_number, target.handle, peer, handle)
 
     def query(self):
         """Return whether the work before the mark is done. Never waits."""
@@ -159,6 +182,8 @@ cdef class Event:
             return False
         self.check(status, "event_query")
         wait_succeeded(self.device_number, stream, moment)
+        if order_is_checked():
+            order_check_host_event(self.device_number, handle)
         return True
 
     def synchronize(self):
@@ -178,6 +203,8 @@ cdef class Event:
                 status = driver.event_synchronize(driver.self, handle)
             self.check(status, "event_synchronize")
             wait_succeeded(self.device_number, stream, moment)
+            if order_is_checked():
+                order_check_host_event(self.device_number, handle)
         after_synchronize(self.device_number)
 
     def elapsed_time(self, end_event):
@@ -220,16 +247,76 @@ cdef class Event:
         self.check(status, "event_elapsed")
         return milliseconds
 
+    def ipc_handle(self):
+        """Return bytes that another process opens with :meth:`from_ipc_handle`.
+
+        An event that was not recorded yet belongs to the current device from now on. The handle can
+        be opened while this object lives.
+
+        Raises
+        ------
+        ValueError
+            The event was made without ``interprocess=True``.
+        DriverError
+            The device cannot share events; host devices cannot.
+        """
+        cdef Driver* driver
+        cdef char found[IPC_HANDLE_NBYTES]
+        cdef int device
+        if not self.interprocess:
+            raise argument_error(ValueError, "interprocess", False, "True for an event to share")
+        if not self.handle:
+            device = current_device()
+            self.handle = self.create(device)
+            self.device_number = device
+            self.generation = device_generation(device)
+        driver = self.driver()
+        self.check(driver.event_export(driver.self, self.handle, found), "event_export")
+        return found[:IPC_HANDLE_NBYTES]
+
+    @classmethod
+    def from_ipc_handle(cls, device, handle):
+        """Return the Event that another process made, by what its :meth:`ipc_handle` gave.
+
+        Parameters
+        ----------
+        device : device
+            The device of the event, as this process names it.
+        handle : bytes
+        """
+        cdef int number = resolve_device(device)
+        cdef Driver* driver = driver_get(number)
+        cdef Event made
+        cdef uint64_t opened = 0
+        cdef status_t status
+        if not isinstance(handle, bytes) or len(handle) != IPC_HANDLE_NBYTES:
+            raise argument_error(ValueError, "handle", Described(f"{handle!r:.60}"),
+                                 f"the {IPC_HANDLE_NBYTES} bytes of an ipc_handle()")
+        made = cls(interprocess=True)
+        status = driver.event_import(driver.self, &opened, <char*>handle)
+        if status != STATUS_OK:
+            raise_for_status(status, "event_import", f"on {device_text(number)}")
+        made.handle = opened
+        made.device_number = number
+        made.generation = device_generation(number)
+        return made
+
     def __repr__(self):
         place = "not recorded" if self.handle == 0 else device_text(self.device_number)
         return f"<Event {place} timing={bool(self.enable_timing)}>"
+
+    # Whether the driver's event is this object's alone, and not one of the pool.
+    cdef bint is_own(self) noexcept:
+        return self.enable_timing or self.interprocess or self.external
 
     cdef uint64_t create(self, int device) except 0:
         cdef Driver* driver = driver_get(device)
         cdef uint64_t handle = 0
         cdef status_t status
-        if self.enable_timing:
-            status = driver.event_create(driver.self, &handle, EVENT_TIMING)
+        if self.is_own():
+            status = driver.event_create(driver.self, &handle,
+                                         EVENT_TIMING if self.enable_timing
+                                         else EVENT_INTERPROCESS if self.interprocess else 0)
         else:
             status = event_take(device, &handle)
         if status != STATUS_OK:

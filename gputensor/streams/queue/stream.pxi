@@ -101,6 +101,8 @@ cdef class Stream:
             return False
         self.check(status, "stream_query")
         wait_succeeded(self.device_number, self.handle, moment)
+        if order_is_checked():
+            order_check_host(self.device_number, self.handle)
         return True
 
     def synchronize(self):
@@ -112,7 +114,20 @@ cdef class Stream:
             status = driver.stream_synchronize(driver.self, self.handle)
         self.check(status, "stream_synchronize")
         wait_succeeded(self.device_number, self.handle, moment)
+        if order_is_checked():
+            order_check_host(self.device_number, self.handle)
         after_synchronize(self.device_number)
+
+    def is_capturing(self):
+        """Return whether work that is queued now goes into a graph instead of running.
+
+        >>> Stream("host").is_capturing()
+        False
+        """
+        cdef int active
+        self.driver()
+        active = stream_captures(self.device_number, self.handle)
+        return active > 0
 
     def wait_event(self, event):
         """Make work queued from now on wait for `event`; this thread does not wait."""
@@ -428,6 +443,8 @@ def synchronize(device=None):
     if status != STATUS_OK:
         raise_for_status(status, "synchronize", f"of {device_text(number)}")
     wait_succeeded_for_all(number, moment)
+    if order_is_checked():
+        order_check_host_all(number)
     after_synchronize(number)
 
 

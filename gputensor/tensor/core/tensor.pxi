@@ -174,6 +174,10 @@ cdef class Tensor:
         """Order a coming write on a stream; in a section. For the replay of a graph."""
         self.prepare_write(stream)
 
+    def _is_used_on(self, streams):
+        """Return whether work on one of these streams used the memory. For graphs."""
+        return any(use_log_has(&self.storage.uses, stream) for stream in streams)
+
     # ---- values, which wait for the device
 
     def __repr__(self):

@@ -18,7 +18,7 @@ from gputensor._kernels.launch cimport (
 )
 from gputensor.streams.order cimport (
     UseLog, current_handle, current_tracer, device_text, event_return, event_take, is_tracing,
-    resolve_device,
+    order_check_host, order_is_checked, resolve_device,
     stream_wait_peer, use_log_hold, use_log_release,
 )
 from gputensor.streams.queue cimport resolve_stream

@@ -78,6 +78,8 @@ cdef object download(Tensor source):
     else:
         stage_to_host(packed, <void*> target, result.nbytes, stream)
         raise_pending(device)
+    if order_is_checked():
+        order_check_host(device, stream)
     return result
 
 

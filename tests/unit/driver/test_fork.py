@@ -221,7 +221,7 @@ def test_streams_events_and_graphs_of_the_parent_are_refused_in_the_child(seed):
             assert float(gt.sum(z)) == 3000
             assert gt.current_stream(device) == gt.default_stream(device)
             again = graphs.CUDAGraph()
-            with graphs.graph(again):
+            with gt.Device(device), graphs.graph(again):
                 w = z + 1
             again.replay()
             gt.synchronize(device)

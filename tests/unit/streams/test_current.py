@@ -318,7 +318,7 @@ def test_ordering_comes_back_after_an_exception():
 
 @pytest.mark.parametrize("bad", ["none", "", None, 1])
 def test_unknown_mode_changes_nothing(bad):
-    with pytest.raises(ValueError, match="; expected 'auto' or 'manual'"):
+    with pytest.raises(ValueError, match="; expected 'auto', 'manual' or 'check'"):
         ordering(bad)
     assert ordering_mode() == "auto"
 

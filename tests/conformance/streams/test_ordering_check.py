@@ -1,0 +1,132 @@
+"""ordering("check"): a use without an order raises and names both places of the program."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+
+
+@pytest.fixture
+def checked(device):
+    """Two streams of the device, in a thread that checks."""
+    with gt.Device(device), gt.ordering("check"):
+        yield gt.Stream(), gt.Stream()
+        gt.synchronize()
+
+
+def line_of(marker):
+    """The line of this file that ends with a comment."""
+    with open(__file__) as file:
+        for number, line in enumerate(file, 1):
+            if line.rstrip().endswith(f"# {marker}"):
+                return f"{__file__}:{number} in "
+    raise AssertionError(marker)
+
+
+def test_read_without_an_order_names_both_places(checked):
+    one, other = checked
+    with gt.stream(one):
+        x = gt.ones(100)  # the write
+    with gt.stream(other), pytest.raises(gt.UnorderedAccessError) as caught:
+        x * 2  # the read
+    assert caught.value.access.startswith(line_of("the read"))
+    assert caught.value.former.startswith(line_of("the write"))
+    assert caught.value.access in str(caught.value) and caught.value.former in str(caught.value)
+
+
+def test_write_is_checked_against_every_read(checked):
+    one, other = checked
+    third = gt.Stream()
+    with gt.stream(one):
+        x = gt.ones(100)
+    for reader in (other, third):
+        reader.wait_stream(one)
+        with gt.stream(reader):
+            x * 2
+    one.wait_stream(other)
+    with gt.stream(one), pytest.raises(gt.UnorderedAccessError, match="after the read"):
+        x += 1
+    one.wait_stream(third)
+    with gt.stream(one):
+        x += 1
+        np.testing.assert_array_equal(x.numpy(), 2)
+
+
+ORDERS = {
+    "wait_stream": lambda one, other: other.wait_stream(one),
+    "event": lambda one, other: one.record_event().wait(other),
+    "wait_event": lambda one, other: other.wait_event(one.record_event()),
+    "stream.synchronize": lambda one, other: one.synchronize(),
+    "event.synchronize": lambda one, other: one.record_event().synchronize(),
+    "device": lambda one, other: gt.synchronize(),
+    "through a third": lambda one, other: through_a_third(one, other),
+}
+
+
+def through_a_third(one, other):
+    third = gt.Stream()
+    third.wait_stream(one)
+    other.wait_stream(third)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_what_orders_streams_is_known(checked, order):
+    one, other = checked
+    with gt.stream(one):
+        x = gt.ones(1000)
+    ORDERS[order](one, other)
+    with gt.stream(other):
+        y = x * 3
+        np.testing.assert_array_equal(y.numpy(), 3)
+
+
+def test_an_event_orders_only_what_came_before_it(checked):
+    one, other = checked
+    with gt.stream(one):
+        x = gt.ones(10)
+        event = one.record_event()
+        x += 1
+    event.wait(other)
+    with gt.stream(other), pytest.raises(gt.UnorderedAccessError):
+        x * 2
+
+
+def test_refused_use_changes_nothing(checked):
+    one, other = checked
+    with gt.stream(one):
+        x = gt.full(10, 5.0)
+    with gt.stream(other), pytest.raises(gt.UnorderedAccessError):
+        x += 1
+    with gt.stream(one):
+        y = x + 1
+        np.testing.assert_array_equal(y.numpy(), 6)
+
+
+def test_reads_beside_each_other_and_fresh_memory_are_no_faults(checked):
+    one, other = checked
+    with gt.stream(one):
+        x = gt.ones(10)
+    gt.synchronize()
+    for stream in (one, other, one):
+        with gt.stream(stream):
+            y = x + 1
+            del y
+
+
+def test_other_threads_order_themselves(checked):
+    one, other = checked
+    with gt.stream(one):
+        x = gt.ones(10)
+    found = []
+
+    def run():
+        with gt.stream(other):
+            found.append((gt.streams.ordering_mode(), (x * 2).numpy()))
+
+    thread = threading.Thread(target=run)
+    thread.start()
+    thread.join()
+    assert found[0][0] == "auto"
+    np.testing.assert_array_equal(found[0][1], 2)
