@@ -24,7 +24,8 @@ from gputensor.streams.order cimport (
     current_handle, current_stream_object, current_tracer, device_text, enter_device, enter_stream,
     event_return, event_take, is_tracing, leave, make_device_current, make_stream_current,
     order_check_host, order_check_host_all, order_check_host_event, order_check_recorded,
-    order_check_waits, order_is_checked, order_read, order_write, parse_device, raise_closed, raise_for_order, resolve_device,
+    order_check_waits, order_is_checked, order_read, order_write, parse_device, raise_closed,
+    raise_for_order, resolve_device,
     stream_wait_stream, use_log_drop, use_log_init, wait_begun, wait_succeeded,
     wait_succeeded_for_all,
 )
