@@ -5,7 +5,6 @@ is the current device. Asking a CUDA device for its facts does not open it.
 """
 
 import functools
-import os
 import platform
 import warnings
 from dataclasses import dataclass
@@ -13,6 +12,7 @@ from pathlib import Path
 
 from gputensor._alloc.foreign import device_memory
 from gputensor._driver.environment import switch
+from gputensor._driver.nvml import count_visible, reading
 from gputensor._driver.registry import cuda_device_count, device_info
 from gputensor._driver.settings import host_capacity
 from gputensor.callable_module import make_callable
@@ -24,9 +24,11 @@ __all__ = [
     "Device",
     "DeviceProperties",
     "can_device_access_peer",
+    "clock_rate",
     "current_device",
     "device",
     "device_count",
+    "device_memory_used",
     "get_device_capability",
     "get_device_name",
     "get_device_properties",
@@ -34,8 +36,12 @@ __all__ = [
     "is_bf16_supported",
     "is_tf32_supported",
     "mem_get_info",
+    "memory_usage",
+    "power_draw",
     "set_device",
     "synchronize",
+    "temperature",
+    "utilization",
 ]
 
 # As in torch.cuda: ``with device(1): ...``.
@@ -98,57 +104,46 @@ def _fact(function):
 def device_count():
     """Return the number of CUDA devices that this process sees; 0 when CUDA cannot be used.
 
-    Initialises CUDA, but makes no context.
+    Initialises CUDA, but makes no context. With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` it asks NVML
+    (package ``nvidia-ml-py``), which leaves CUDA alone, so that the process can still fork, and
+    reads ``CUDA_VISIBLE_DEVICES`` as the driver does.
 
     >>> device_count() >= 0
     True
     """
-    return cuda_device_count()
+    found = _count_by_nvml()
+    return cuda_device_count() if found is None else found
 
 
 @_fact
 def is_available():
     """Return whether there is a CUDA device. Never an error.
 
-    With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` the question goes to NVML (package ``nvidia-ml-py``),
-    which leaves CUDA alone, so that the process can still fork.
+    With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` CUDA is left alone, as by :func:`device_count`.
 
     >>> is_available() == (device_count() > 0)
     True
     """
-    if switch("GPUTENSOR_NVML_BASED_CUDA_CHECK"):
-        found = _nvml_sees_a_device()
-        if found is not None:
-            return found
-    return cuda_device_count() > 0
+    found = _count_by_nvml()
+    return (cuda_device_count() if found is None else found) > 0
 
 
-def _nvml_sees_a_device():
-    """What NVML says, or None when its package is missing."""
+def _count_by_nvml():
+    """What NVML says, or None when it is not to be asked, its package is missing, or it cannot."""
+    if not switch("GPUTENSOR_NVML_BASED_CUDA_CHECK"):
+        return None
     try:
-        import pynvml
+        return count_visible()
     except ImportError:
         warnings.warn(
             "GPUTENSOR_NVML_BASED_CUDA_CHECK=1 needs the package nvidia-ml-py; CUDA is asked "
             "instead, and this process cannot fork CUDA work after that",
             RuntimeWarning,
-            stacklevel=3,
+            stacklevel=4,
         )
         return None
-    # CUDA shows the devices up to the first one that does not exist; NVML shows all.
-    visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    if visible is not None and (not visible.strip() or visible.strip().startswith("-")):
-        return False
-    try:
-        pynvml.nvmlInit()
-    except pynvml.NVMLError:
-        return False
-    try:
-        return pynvml.nvmlDeviceGetCount() > 0
-    except pynvml.NVMLError:
-        return False
-    finally:
-        pynvml.nvmlShutdown()
+    except DeviceError:
+        return 0
 
 
 @_fact
@@ -289,6 +284,65 @@ def can_device_access_peer(device, peer_device):
     if int(status) != 0:
         raise DeviceError(f"cuDeviceCanAccessPeer({one}, {other}) failed: status {int(status)}")
     return bool(answer)
+
+
+def _reading(name, device):
+    number = Device(device).number
+    if number < 0:
+        raise argument_error(ValueError, "device", str(Device(device)), "a CUDA device")
+    return reading(name, number)
+
+
+@_fact
+def temperature(device=None):
+    """Return the temperature of a GPU in degrees Celsius.
+
+    This and the next ones ask NVML (package ``nvidia-ml-py``).
+
+    Raises
+    ------
+    ValueError
+        The device is a host device.
+    DeviceError
+        The package is missing, or NVML does not answer.
+    """
+    return _reading("temperature", device)
+
+
+@_fact
+def power_draw(device=None):
+    """Return the power that a GPU draws, in milliwatts; raises as :func:`temperature`."""
+    return _reading("power_draw", device)
+
+
+@_fact
+def clock_rate(device=None):
+    """Return the clock of a GPU's multiprocessors in MHz; raises as :func:`temperature`."""
+    return _reading("clock_rate", device)
+
+
+@_fact
+def utilization(device=None):
+    """Return the percentage of the last sampling period in which a kernel ran on a GPU.
+
+    Raises as :func:`temperature`.
+    """
+    return _reading("utilization", device)
+
+
+@_fact
+def memory_usage(device=None):
+    """Return the percentage of the last sampling period in which GPU memory was read or written.
+
+    Raises as :func:`temperature`.
+    """
+    return _reading("memory_usage", device)
+
+
+@_fact
+def device_memory_used(device=None):
+    """Return the bytes of a GPU that are in use, of all processes; raises as :func:`temperature`."""
+    return _reading("device_memory_used", device)
 
 
 def __dir__():

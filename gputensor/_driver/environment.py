@@ -33,6 +33,7 @@ DESCRIPTIONS = {
         "switch: indices on CUDA devices are checked before use, which waits for them"
     ),
     "GPUTENSOR_DEVICE": "the device that a process starts with: `cuda:1`, `host`",
+    "GPUTENSOR_HOST_DEVICES": "how many host devices there are: `host`, `host:1`, ...; 1 to 16",
     "GPUTENSOR_HOST_MEMORY": "the capacity of the host device in bytes: `8G`",
     "GPUTENSOR_KERNEL_CACHE": "the folder of compiled kernels; 0 turns the cache off",
     "GPUTENSOR_LIBCUDA": "the path of the CUDA driver's library",

@@ -26,7 +26,7 @@ from gputensor._driver.table cimport (
 
 from gputensor._driver.cuda import cuda_device_count, device_info, driver_version
 from gputensor._driver.environment import switch
-from gputensor._driver.settings import host_capacity
+from gputensor._driver.settings import host_capacity, host_count
 from gputensor.errors import DeviceError, raise_for_status
 
 cdef extern from "gputensor/_driver/layers/layer.h" namespace "gputensor" nogil:
@@ -89,7 +89,7 @@ cdef Driver* driver_open_now(int device) except NULL:
 
 
 cdef int open_one(int device) except -1:
-    if device == HOST_DEVICE:
+    if HOST_DEVICE >= device > HOST_DEVICE - host_count():
         open_host_at(device, host_capacity(), None, False)
     elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
         make_record(device, cuda_open(device))
@@ -182,7 +182,7 @@ cdef int entry_number(object name) except -2:
 
 
 def open_host(capacity=None, seed=None, phantom=False):
-    """Open a further host device and return its number (-2, -3, ...).
+    """Open a further host device and return its number: -2, or below those that have names.
 
     Parameters
     ----------
@@ -202,7 +202,7 @@ def open_host(capacity=None, seed=None, phantom=False):
     """
     cdef int device
     with opening:
-        for device in range(-2, -HOST_DEVICES - 1, -1):
+        for device in range(HOST_DEVICE - host_count(), -HOST_DEVICES - 1, -1):
             if driver_get(device) == NULL:
                 open_host_at(device, host_capacity() if capacity is None else capacity, seed,
                              phantom)
@@ -217,7 +217,7 @@ def close_host(int device):
     during this call. What was made on it says afterwards that it is closed; arrays that share its
     memory through DLPack, and addresses read before, are of memory that is gone.
     """
-    if device >= HOST_DEVICE:
+    if device > HOST_DEVICE - host_count():
         raise ValueError(f"device: got {device}; expected a device that open_host made")
     if driver_get(device) == NULL:
         raise DeviceError(f"device {device} is not open")

@@ -1,4 +1,4 @@
-"""What the environment says about devices: the capacity of the embedded host device.
+"""What the environment says about host devices: how many there are, and their capacity.
 
 Read when a device opens, never at import.
 """
@@ -8,10 +8,12 @@ import re
 
 from gputensor.errors import argument_error
 
-__all__ = ["LARGEST_HOST", "host_capacity", "parse_nbytes"]
+__all__ = ["LARGEST_HOST", "MOST_HOSTS", "host_capacity", "host_count", "parse_nbytes"]
 
 # A process has 128 TiB of addresses, and each segment of the allocator reserves 9/8 of the device.
 LARGEST_HOST = 1 << 44
+# Numbers below these are for open_host.
+MOST_HOSTS = 16
 UNITS = {"": 1, "K": 1 << 10, "M": 1 << 20, "G": 1 << 30, "T": 1 << 40}
 
 
@@ -45,6 +47,8 @@ def parse_nbytes(text, name="value"):
 def host_capacity():
     """Return the bytes of a host device: ``GPUTENSOR_HOST_MEMORY``, else half the physical memory.
 
+    That half is shared evenly by the devices of :func:`host_count`.
+
     >>> host_capacity() > 0
     True
     """
@@ -56,4 +60,18 @@ def host_capacity():
                 ValueError, "GPUTENSOR_HOST_MEMORY", text, f"at most {LARGEST_HOST} bytes"
             )
         return nbytes
-    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2 // host_count()
+
+
+def host_count():
+    """Return how many host devices open by their names: ``GPUTENSOR_HOST_DEVICES``, else 1.
+
+    >>> host_count()
+    1
+    """
+    text = os.environ.get("GPUTENSOR_HOST_DEVICES", "1")
+    if not (text.isascii() and text.isdecimal() and 1 <= int(text[:9]) <= MOST_HOSTS):
+        raise argument_error(
+            ValueError, "GPUTENSOR_HOST_DEVICES", text, f"a number from 1 to {MOST_HOSTS}"
+        )
+    return int(text)

@@ -33,7 +33,7 @@ def run_devices(options):
 def all_devices():
     """Return a dict: ``devices``, a list of dicts, and ``cuda``, the facts of the driver."""
     from gputensor._driver.registry import cuda_device_count, device_info, driver_version
-    from gputensor._driver.settings import host_capacity
+    from gputensor._driver.settings import host_capacity, host_count
     from gputensor.errors import DeviceError
 
     devices = []
@@ -57,11 +57,14 @@ def all_devices():
     except DeviceError as error:
         cuda = {"version": None, "driver": module_version(), "error": str(error)}
     try:
-        capacity = host_capacity()
+        capacity, names = host_capacity(), ["host", *(f"host:{i}" for i in range(1, host_count()))]
     except ValueError as error:
         raise InputError(error) from None
-    host = {"device": "host", "type": "host", "name": host_name(), "total_bytes": capacity}
-    return {"devices": [*devices, host], "cuda": cuda}
+    hosts = [
+        {"device": name, "type": "host", "name": host_name(), "total_bytes": capacity}
+        for name in names
+    ]
+    return {"devices": [*devices, *hosts], "cuda": cuda}
 
 
 def module_version():

@@ -12,7 +12,8 @@ from tests.project import layout_rules as rules
 # What stands before what inside a package. A name with a dot is a room inside a room.
 ROOMS = {
     "_driver": (
-        "environment", "table", "settings", "layers", "cuda", "host", "registry", "__init__",
+        "environment", "table", "settings", "visible_devices", "layers", "cuda", "host", "registry",
+        "nvml", "__init__",
     ),
     "_arrays": (
         "element_types", "__init__", "dtypes", "promotion", "overlap", "safetensors_file",

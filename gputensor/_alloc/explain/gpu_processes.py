@@ -1,7 +1,9 @@
 """The processes that use a GPU, as text. Uses NVML, which creates no CUDA context."""
 
 from gputensor._alloc.observe.summary import amount
+from gputensor._driver.nvml import nvml
 from gputensor._driver.registry import device_info
+from gputensor.errors import DeviceError
 
 __all__ = ["format_processes", "list_processes"]
 
@@ -25,15 +27,13 @@ def format_processes(ordinal, processes):
 
 def list_processes(ordinal):
     """Return the text for a CUDA device; says so when NVML is missing or does not answer."""
+    bus = device_info(ordinal)["pci"]  # NVML counts all GPUs of the machine, CUDA visible ones
     try:
-        import pynvml
-    except ModuleNotFoundError:
+        with nvml() as library:
+            handle = library.nvmlDeviceGetHandleByPciBusId(bus)
+            running = library.nvmlDeviceGetComputeRunningProcesses(handle)
+    except ImportError:
         return "pynvml module not found, please install nvidia-ml-py"
-    try:
-        pynvml.nvmlInit()
-        # NVML counts all GPUs of the machine, CUDA those that are visible; the bus tells which.
-        handle = pynvml.nvmlDeviceGetHandleByPciBusId(device_info(ordinal)["pci"])
-        running = pynvml.nvmlDeviceGetComputeRunningProcesses(handle)
-    except pynvml.NVMLError as error:
-        return f"GPU:{ordinal}\nNVML cannot be asked: {error}"
+    except DeviceError as error:
+        return f"GPU:{ordinal}\n{error}"
     return format_processes(ordinal, [(process.pid, process.usedGpuMemory) for process in running])

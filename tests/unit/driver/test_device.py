@@ -8,7 +8,9 @@ import types
 import pytest
 
 from gputensor import device as gt_device
-from gputensor._driver import registry
+from gputensor._driver import nvml, registry
+from gputensor._driver.settings import host_count
+from gputensor._driver.visible_devices import parse_visible, visible_ordinals
 from gputensor.errors import DeviceError
 from gputensor.streams import Device
 
@@ -65,6 +67,9 @@ def test_memory_of_a_device_is_what_its_driver_says():
         registry.close_host(number)
 
 
+UUIDS = ("GPU-9e8d35e3-a134-0fdd-0e01-23811fdbd293", "GPU-472ea263-58d7-410d-cc82-f7fdece5bd28")
+
+
 class FakeNvml(types.ModuleType):
     """The part of nvidia-ml-py that is asked, and how often it was shut down."""
 
@@ -85,29 +90,116 @@ class FakeNvml(types.ModuleType):
     def nvmlShutdown(self):
         self.shutdowns += 1
 
+    def nvmlDeviceGetHandleByIndex(self, at):
+        return at
+
+    def nvmlDeviceGetHandleByPciBusId(self, bus):
+        return f"handle of {bus}"
+
+    def nvmlDeviceGetUUID(self, handle):
+        return UUIDS[handle].encode()
+
+    def nvmlDeviceGetTemperature(self, handle, sensor):
+        assert (handle, sensor) == ("handle of 0000:01:00.0", 0)
+        return 41
+
+    def nvmlDeviceGetPowerUsage(self, handle):
+        return 350_000
+
+    def nvmlDeviceGetClockInfo(self, handle, kind):
+        return {1: 1980}[kind]
+
+    def nvmlDeviceGetUtilizationRates(self, handle):
+        return types.SimpleNamespace(gpu=97, memory=12)
+
+    def nvmlDeviceGetMemoryInfo(self, handle):
+        return types.SimpleNamespace(used=5 << 30)
+
 
 @pytest.mark.parametrize(
     ("count", "visible", "expected"),
     [
-        (2, None, True),
-        (0, None, False),
-        (None, None, False),
-        (2, "", False),
-        (2, "-1", False),
-        (2, "1", True),
+        (2, None, 2),
+        (0, None, 0),
+        (None, None, 0),
+        (2, "", 0),
+        (2, "-1", 0),
+        (2, "1", 1),
+        (2, "1,0,2", 2),
+        (2, "GPU-472e,GPU-9", 2),
+        (2, "GPU-472e,GPU-1", 1),
     ],
 )
 def test_nvml_check_asks_nvml(monkeypatch, count, visible, expected):
-    nvml = FakeNvml(count)
-    monkeypatch.setitem(sys.modules, "pynvml", nvml)
+    library = FakeNvml(count)
+    monkeypatch.setitem(sys.modules, "pynvml", library)
     monkeypatch.setenv("GPUTENSOR_NVML_BASED_CUDA_CHECK", "1")
     if visible is None:
         monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
     else:
         monkeypatch.setenv("CUDA_VISIBLE_DEVICES", visible)
     monkeypatch.setattr(gt_device, "cuda_device_count", lambda: pytest.fail("CUDA was started"))
-    assert gt_device.is_available() is expected
-    assert nvml.shutdowns == (count is not None and visible in (None, "1"))
+    assert gt_device.device_count() == expected
+    assert gt_device.is_available() is (expected > 0)
+    assert library.shutdowns == (0 if count is None else 2)
+
+
+READINGS = {
+    "temperature": 41,
+    "power_draw": 350_000,
+    "clock_rate": 1980,
+    "utilization": 97,
+    "memory_usage": 12,
+    "device_memory_used": 5 << 30,
+}
+
+
+@pytest.mark.parametrize("name", READINGS)
+def test_readings_ask_nvml_for_the_device_of_cuda(monkeypatch, name):
+    library = FakeNvml(2)
+    monkeypatch.setitem(sys.modules, "pynvml", library)
+    monkeypatch.setattr(nvml, "device_info", lambda ordinal: {"pci": f"0000:0{ordinal}:00.0"})
+    assert getattr(gt_device, name)("cuda:1") == READINGS[name]
+    assert library.shutdowns == 1
+    with pytest.raises(ValueError, match="^device: got 'host'; expected a CUDA device$"):
+        getattr(gt_device, name)("host")
+    monkeypatch.setitem(sys.modules, "pynvml", None)
+    with pytest.raises(DeviceError, match=f"^{name} needs the package nvidia-ml-py$"):
+        getattr(gt_device, name)("cuda:1")
+    monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(None))
+    with pytest.raises(DeviceError, match="^NVML cannot be asked"):
+        getattr(gt_device, name)("cuda:1")
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("1gpu2,2ampere", [1, 2]),
+        ("0, 1, 2, -1, 3", [0, 1, 2]),
+        ("0, 1, 2, 1", []),
+        ("2, +3, -0, 5", [2, 3, 0, 5]),
+        ("one,two,3,4", []),
+        ("4,3,two,one", [4, 3]),
+        ("GPU-9e8d35e3", ["GPU-9e8d35e3"]),
+        ("GPU-123, 2", ["GPU-123"]),
+        ("GPU-1,MIG-2", ["GPU-1"]),
+        ("MIG-89c850dc", ["MIG-89c850dc"]),
+        ("GPU-1,GPU-1", []),
+        ("", []),
+    ],
+)
+def test_visible_devices_are_read_as_the_driver_reads_them(text, expected):
+    assert parse_visible(text) == expected
+
+
+def test_visible_uuids_stop_at_the_first_that_is_not_one_device():
+    uuids = ["GPU-99a", "GPU-9e8", "GPU-e42", "GPU-e56"]
+    assert visible_ordinals("GPU-e4,GPU-9e8", uuids) == [2, 1]
+    assert visible_ordinals("GPU-9e8,GPU-e,GPU-99", uuids) == [1]
+    assert visible_ordinals("GPU-5,GPU-9e8", uuids) == []
+    assert visible_ordinals("GPU-9e8,GPU-99,GPU-9e", uuids) == []
+    assert visible_ordinals("MIG-1", uuids) is None
+    assert visible_ordinals("3,1,4,0", uuids) == [3, 1]
 
 
 def test_nvml_check_without_its_package_warns_and_asks_cuda(monkeypatch):
@@ -135,3 +227,41 @@ def test_import_and_availability_by_nvml_do_not_load_cuda():
         [sys.executable, "-c", code], env=environ, capture_output=True, text=True, timeout=60
     )
     assert done.stdout == "False\n", done.stderr
+
+
+HOST_DEVICES = """
+import gputensor as gt
+from gputensor._driver import registry
+x = gt.arange(1000, device="host:3")
+y = x.to_device("host:1") + 1
+assert str(y.device) == "host:1" and (y.numpy() == range(1, 1001)).all()
+with gt.Device("host:2"), gt.stream(gt.Stream()):
+    assert str(gt.ones(4).device) == "host:2"
+totals = {gt.device.mem_get_info(f"host:{i}")[1] for i in range(4)}
+assert len(totals) == 1, totals
+for number in (-5, -4):
+    try:
+        gt.zeros(1, device=f"host:{-1 - number}") if number == -5 else registry.close_host(number)
+    except (gt.DeviceError, ValueError) as error:
+        print(error)
+assert registry.open_host(capacity=1 << 24) == -5
+"""
+
+
+def test_host_devices_of_the_environment_open_by_name():
+    environ = {**os.environ, "GPUTENSOR_HOST_DEVICES": "4", "GPUTENSOR_DEVICE": "host"}
+    done = subprocess.run(
+        [sys.executable, "-c", HOST_DEVICES], env=environ, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    assert done.stdout.splitlines() == [
+        "host:4 (device -5) is not open: it was closed, or open_host never made it",
+        "device: got -4; expected a device that open_host made",
+    ]
+
+
+@pytest.mark.parametrize("text", ["0", "17", "-1", "many", "", "1.5"])
+def test_a_bad_number_of_host_devices_is_named(monkeypatch, text):
+    monkeypatch.setenv("GPUTENSOR_HOST_DEVICES", text)
+    with pytest.raises(ValueError, match="^GPUTENSOR_HOST_DEVICES: got .*; expected a number from"):
+        host_count()

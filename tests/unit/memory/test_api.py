@@ -388,7 +388,7 @@ def test_processes_are_found_by_the_bus_of_the_device(monkeypatch):
     asked = []
     nvml = types.ModuleType("pynvml")
     nvml.NVMLError = type("NVMLError", (Exception,), {})
-    nvml.nvmlInit = lambda: None
+    nvml.nvmlInit = nvml.nvmlShutdown = lambda: None
     nvml.nvmlDeviceGetHandleByPciBusId = lambda bus: asked.append(bus) or "handle"
     nvml.nvmlDeviceGetComputeRunningProcesses = lambda handle: [
         types.SimpleNamespace(pid=17, usedGpuMemory=5 << 30)
