@@ -141,7 +141,7 @@ _LATE = {
     ),
     "gputensor.traces": "trace",
 }
-_MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs", "random")
+_MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs", "random", "sharing")
 # Further names of the functions above that no method has.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",

@@ -41,6 +41,7 @@ from gputensor.memory.control import (
     get_per_process_memory_fraction,
     pinned_buffer,
     record_stream,
+    register_pinned,
     set_allocator_settings,
     set_per_process_memory_fraction,
 )
@@ -91,6 +92,7 @@ __all__ = [
     "pinned_buffer",
     "record_memory_history",
     "record_stream",
+    "register_pinned",
     "reset_accumulated_host_memory_stats",
     "reset_accumulated_memory_stats",
     "reset_max_memory_allocated",

@@ -37,6 +37,7 @@ __all__ = [
     "get_per_process_memory_fraction",
     "pinned_buffer",
     "record_stream",
+    "register_pinned",
     "set_allocator_settings",
     "set_per_process_memory_fraction",
 ]
@@ -221,6 +222,36 @@ def pinned_buffer(nbytes, device=None):
     (4,)
     """
     return pinned_memory.PinnedMemory(device_number(device), nbytes)
+
+
+def register_pinned(buffer, device=None):
+    """Pin memory of the program's in place, and return the object that keeps it so.
+
+    A copy from it in a capture is a node of the graph that reads the memory at each replay, as from
+    a :func:`pinned_buffer`; the memory has to stay pinned as long as the graph is replayed. Outside
+    of captures an upload reads its source before it returns, pinned or not.
+
+    Parameters
+    ----------
+    buffer : object with a contiguous writable buffer
+        A NumPy array, a bytearray, ...; kept alive while it is pinned.
+    device : optional
+        Default: the current device.
+
+    Returns
+    -------
+    PinnedRegion
+        With ``ptr`` and ``nbytes``. Its ``unregister()``, its end and the end of a ``with`` block
+        unpin the memory.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> with register_pinned(np.zeros(1000), "host") as region:
+    ...     region.nbytes
+    8000
+    """
+    return pinned_memory.PinnedRegion(device_number(device), buffer)
 
 
 def c_library():

@@ -22,7 +22,7 @@ LAYERS = (
     ("nn", "random", "linalg", "fft"),
     ("programs",),
     ("importers",),
-    ("memory", "device", "graphs", "traces"),
+    ("memory", "device", "graphs", "sharing", "traces"),
     ("cli",),
     ("__init__", "__main__"),
 )

@@ -17,7 +17,18 @@ __all__ = ["PAGES", "page"]
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 NOTE = "<!-- Made by tests/project/reference_pages.py. -->"
-MODULES = ("linalg", "fft", "random", "nn", "memory", "graphs", "device", "blas", "programs")
+MODULES = (
+    "linalg",
+    "fft",
+    "random",
+    "nn",
+    "memory",
+    "graphs",
+    "device",
+    "sharing",
+    "blas",
+    "programs",
+)
 FROM = {
     "from-numpy.md": ("NumPy", peer_names.NUMPY),
     "from-cupy.md": ("CuPy", [*peer_names.NUMPY, *peer_names.CUPY]),

@@ -12,6 +12,7 @@ from tests.support import public_stubs
 PROTOCOL = {"__array_api_version__", "__array_namespace_info__", "__version__"}
 PACKAGES = {
     "gt": gt,
+    "sharing": gt.sharing,
     "blas": gt.blas,
     "memory": gt.memory,
     "graphs": gt.graphs,

@@ -13,11 +13,12 @@ from gputensor._alloc.core cimport block_map_find, device_lock, device_unlock
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, Block, DeviceAllocator, gt_clear_byte, gt_load_byte, gt_store_byte,
 )
-from gputensor._driver.registry cimport driver_open
-from gputensor._driver.table cimport STATUS_INVALID_VALUE, Driver, status_t
+from gputensor._driver.registry cimport device_generation, driver_get, driver_open
+from gputensor._driver.table cimport STATUS_INVALID_VALUE, STATUS_OK, Driver, status_t
 
 from gputensor._alloc.history import StackFormatter
-from gputensor.errors import raise_for_status
+from gputensor.errors import DeviceError, raise_for_status
 
 include "c_interface.pxi"
 include "raw_memory.pxi"
+include "shared_pages.pxi"

@@ -1,6 +1,8 @@
 # Pinned host memory: pools of blocks that a GPU reads and writes directly, reused in stream order.
 
-from cpython.buffer cimport PyBuffer_FillInfo
+from cpython.buffer cimport (
+    PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
+)
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
 
@@ -22,7 +24,9 @@ from gputensor._alloc.model cimport (
     DeviceAllocator, Stat, StreamUse, gt_load_pointer, gt_spin_lock, gt_spin_unlock,
     gt_store_pointer,
 )
-from gputensor._driver.registry cimport Slot, device_slot, driver_get, register_slot
+from gputensor._driver.registry cimport (
+    Slot, device_generation, device_slot, driver_get, driver_open, register_slot,
+)
 from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_INVALID_DEVICE, STATUS_INVALID_VALUE, STATUS_OK,
     STATUS_OUT_OF_MEMORY, Driver, status_t,
@@ -31,6 +35,7 @@ from gputensor._driver.table cimport (
 from gputensor._alloc.config import settings as _settings
 from gputensor.errors import OutOfMemoryError, raise_for_status
 
+include "ranges.pxi"
 include "pool.pxi"
 include "wait.pxi"
 include "allocator.pxi"

@@ -281,6 +281,7 @@ cdef void _fork() noexcept nogil:
         if pool != NULL:
             pool.is_closed = True
     gt_spin_unlock(&pools_lock)
+    pinned_ranges.renew()
 
 
 cdef Slot slot

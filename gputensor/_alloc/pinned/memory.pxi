@@ -40,9 +40,11 @@ cdef class PinnedMemory:
             raise_for_pinned(device, wanted, status)
         self.device = device
         self.nbytes = wanted
+        pinned_ranges.add(self.block.ptr, wanted, self.block)
 
     def __dealloc__(self):
         if self.block != NULL:
+            pinned_ranges.remove(self.block.ptr)
             pinned_free(self.block)
 
     def __getbuffer__(self, Py_buffer* view, int flags):
@@ -64,6 +66,79 @@ cdef class PinnedMemory:
     def used_on(self, uint64_t stream):
         """Say that work queued on a stream (its handle) reads or writes the memory."""
         raise_for_status(pinned_use(self.block, stream), "pinned_use")
+
+
+cdef class PinnedRegion:
+    """Memory of the program's, pinned in place until the object goes.
+
+    Parameters
+    ----------
+    device : int
+        The number of an open device.
+    buffer : object with a writable buffer
+        Kept alive; its bytes must be contiguous.
+
+    Raises
+    ------
+    DriverError
+        The memory is pinned already, in whole or in part.
+    """
+
+    cdef Py_buffer view
+    cdef bint is_held
+    cdef bint is_registered
+    cdef int generation
+    cdef readonly int device
+
+    def __cinit__(self, int device, buffer):
+        cdef Driver* driver = driver_open(device)
+        PyObject_GetBuffer(buffer, &self.view, PyBUF_SIMPLE)
+        self.is_held = True
+        self.device = device
+        self.generation = device_generation(device)
+        raise_for_status(
+            driver.pinned_register(driver.self, <uint64_t><uintptr_t>self.view.buf, self.view.len),
+            "pinned_register", f"of {self.view.len} bytes on device {device}")
+        pinned_ranges.add(self.ptr, self.view.len, NULL)
+        self.is_registered = True
+
+    def __dealloc__(self):
+        self.release()
+        if self.is_held:
+            PyBuffer_Release(&self.view)
+
+    @property
+    def ptr(self):
+        """The address of the first byte."""
+        return <uint64_t><uintptr_t>self.view.buf
+
+    @property
+    def nbytes(self):
+        """The size in bytes."""
+        return self.view.len
+
+    def unregister(self):
+        """Unpin the memory; again without effect. Waits for the device."""
+        raise_for_status(self.release(), "pinned_unregister", f"on device {self.device}")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, value, trace):
+        self.unregister()
+
+    cdef status_t release(self) noexcept:
+        cdef Driver* driver = driver_get(self.device)
+        cdef uint64_t ptr = <uint64_t><uintptr_t>self.view.buf
+        cdef status_t status = STATUS_OK
+        if not self.is_registered:
+            return STATUS_OK
+        self.is_registered = False
+        pinned_ranges.remove(ptr)
+        if driver != NULL and self.generation == device_generation(self.device):
+            with nogil:
+                status = driver.pinned_unregister(driver.self, ptr)
+        return status
 
 
 def capture_done(int device, uint64_t capture_id):

@@ -241,3 +241,26 @@ def record_stream(Tensor t, stream):
     cdef uint64_t handle = 0
     resolve_stream(stream, t.storage.device, &handle)
     prepare_export(t, handle)
+
+
+def over_memory(owner, uint64_t ptr, shape, strides, dtype):
+    """Return a tensor over memory of `owner`, which has its ``device`` number and keeps it alive.
+
+    `strides` are in elements; None: the elements follow each other.
+    """
+    cdef Layout layout
+    cdef int i
+    layout.ptr = ptr
+    layout.dtype = dtype_argument(dtype, DT_FLOAT32)
+    layout.ndim = len(shape)
+    layout.has_strides = strides is not None
+    for i in range(layout.ndim):
+        layout.shape[i] = shape[i]
+        if strides is not None:
+            layout.strides[i] = strides[i]
+    return foreign_tensor(owner.device, &layout, owner, False, "over_memory")
+
+
+def memory_owner(Tensor t):
+    """Return the object whose memory a tensor shows; None for memory of the allocator."""
+    return t.storage.owner

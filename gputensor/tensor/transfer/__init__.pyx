@@ -7,7 +7,9 @@ from libc.string cimport memcpy
 import numpy as np
 
 from gputensor._alloc.core cimport Block
-from gputensor._alloc.pinned cimport pinned_free, pinned_malloc, pinned_use, raise_for_pinned
+from gputensor._alloc.pinned cimport (
+    pinned_free, pinned_holds, pinned_malloc, pinned_use, raise_for_pinned,
+)
 from gputensor._arrays cimport Operand
 from gputensor._driver.registry cimport device_kind, driver_get, stream_captures
 from gputensor._driver.table cimport (

@@ -29,9 +29,26 @@ cdef Tensor upload(object array, int dtype, int device):
     source = ready.__array_interface__["data"][0]
     if copies_straight(device, stream):
         copy_now(device, result.ptr, source, ready.nbytes, stream)
-    else:
+    elif not captures_pinned(device, result.ptr, source, ready.nbytes, stream):
         stage_to_device(device, result.ptr, <const void*> source, ready.nbytes, stream)
     return result
+
+
+cdef bint captures_pinned(int device, uint64_t target, uint64_t source, size_t nbytes,
+                          uint64_t stream) except -1:
+    """In a capture, queue a copy that reads pinned memory of the program's at each replay."""
+    cdef Driver* driver = driver_get(device)
+    cdef Block* block = NULL
+    cdef status_t status = STATUS_OK
+    if stream_captures(device, stream) <= 0 or not pinned_holds(source, nbytes, &block):
+        return False
+    if block is not NULL:
+        status = pinned_use(block, stream)      # the graph's, when the program drops it
+    if status == STATUS_OK:
+        status = driver.copy_async(driver.self, target, source, nbytes, stream)
+    if status:
+        raise_for_status(status, "copy_async", f"of {nbytes} bytes on {device_text(device)}")
+    return True
 
 
 cdef bint copies_straight(int device, uint64_t stream) noexcept:

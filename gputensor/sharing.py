@@ -1,0 +1,109 @@
+"""Tensors that several processes use at once, on one device.
+
+A shared tensor has pages of its own, which live as long as any process maps them: no process waits
+for another to be done with it, and no allocator reuses it. What is sent is a handle, not the
+values: through a :mod:`multiprocessing` queue, pipe or argument, with any start method but
+``"fork"`` for CUDA. Processes order their work themselves, by what they send each other or with
+``Event(interprocess=True)``: the values that were queued when a tensor was sent are complete when
+it is received.
+"""
+
+from multiprocessing.reduction import DupFd, ForkingPickler
+
+from gputensor._alloc.foreign import SharedPages
+from gputensor._driver.registry import cuda_device_count, device_info
+from gputensor.errors import DeviceError
+from gputensor.streams.queue import Device, device_number, synchronize
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.interop import memory_owner, over_memory
+from gputensor.tensor.manipulation import broadcast_to, empty
+
+__all__ = ["empty_shared", "is_shared", "share"]
+
+
+def empty_shared(shape, dtype="float32", device=None):
+    """Return a new tensor of undefined values in memory that other processes can use.
+
+    Parameters
+    ----------
+    shape : int or tuple of int
+    dtype : optional
+    device : optional
+        Default: the current device.
+
+    Examples
+    --------
+    >>> x = empty_shared(3, device="host")
+    >>> is_shared(x), is_shared(x[1:])
+    (True, True)
+    """
+    extents = (shape,) if isinstance(shape, int) else tuple(shape)
+    model = _model(extents, dtype, device)
+    pages = SharedPages(device_number(device), max(model.nbytes, 1))
+    return over_memory(pages, pages.ptr, extents, None, dtype)
+
+
+def share(x):
+    """Return `x` itself when its memory is shared, else a copy of it in shared memory.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> y = share(gt.arange(3, device="host"))
+    >>> y.numpy(), share(y) is y
+    (array([0, 1, 2]), True)
+    """
+    if is_shared(x):
+        return x
+    made = empty_shared(x.shape, x.dtype, x.device)
+    made[...] = x
+    return made
+
+
+def is_shared(x):
+    """Return whether other processes can use the memory of a tensor."""
+    return isinstance(memory_owner(x), SharedPages)
+
+
+def _model(shape, dtype, device):
+    """A tensor of the shape that costs no memory, for its size in bytes; checks the arguments."""
+    return broadcast_to(empty((), dtype=dtype, device=device), shape)
+
+
+def _reduce(x):
+    pages = memory_owner(x)
+    if not isinstance(pages, SharedPages):
+        return x.__reduce__()
+    synchronize(pages.device)
+    strides = tuple(stride // x.itemsize for stride in x.strides)
+    place = x.data_ptr() - pages.ptr if x.size else 0
+    layout = (place, x.shape, strides, x.dtype.name)
+    return _opened, (_name_of(pages.device), pages.nbytes, DupFd(pages.descriptor), layout)
+
+
+def _opened(name, nbytes, descriptor, layout):
+    """The tensor of another process."""
+    place, shape, strides, dtype = layout
+    pages = SharedPages(_number_of(name), nbytes, descriptor.detach())
+    return over_memory(pages, pages.ptr + place, shape, strides, dtype)
+
+
+def _name_of(number):
+    """What names a device in every process: CUDA ordinals depend on CUDA_VISIBLE_DEVICES."""
+    return str(Device(number)) if number < 0 else device_info(number)["uuid"]
+
+
+def _number_of(name):
+    if name.startswith("host"):
+        return device_number(name)
+    for ordinal in range(cuda_device_count()):
+        if device_info(ordinal)["uuid"] == name:
+            return device_number(ordinal)
+    raise DeviceError(f"this process does not see the GPU {name} of a shared tensor")
+
+
+ForkingPickler.register(Tensor, _reduce)
+
+
+def __dir__():
+    return sorted(__all__)
