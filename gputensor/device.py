@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from gputensor._alloc.foreign import device_memory
+from gputensor._driver import registry
 from gputensor._driver.environment import switch
 from gputensor._driver.nvml import count_visible, reading
 from gputensor._driver.registry import cuda_device_count, device_info
@@ -23,9 +24,12 @@ from gputensor.streams.queue import Device, set_device, synchronize
 __all__ = [
     "Device",
     "DeviceProperties",
+    "attach_listener",
     "can_device_access_peer",
     "clock_rate",
     "current_device",
+    "deliver",
+    "detach_listener",
     "device",
     "device_count",
     "device_memory_used",
@@ -286,6 +290,51 @@ def can_device_access_peer(device, peer_device):
     return bool(answer)
 
 
+def attach_listener(listener):
+    """Have a function told of what the library asks the devices' drivers.
+
+    Parameters
+    ----------
+    listener : callable
+        ``listener(device, name, status, arguments)`` with the device's number, the driver call
+        (``event_create``, ``event_record``, ``event_destroy``, ``stream_create``,
+        ``stream_wait_event``, ``stream_synchronize``, ``synchronize``, ``copy_async``,
+        ``kernel_launch``, ``mem_alloc``, ...), its CUDA status, and its first four arguments as
+        integers.
+
+    Notes
+    -----
+    It is called with no lock held, in the order of the calls of each device, by the main thread
+    soon after they were made; :func:`deliver` does it at once. An error in it is reported as
+    unraisable. Attach it before a GPU is used: what holds the driver of an open one, such as
+    its allocator, is not heard. Calls inside of CUDA's libraries are not seen.
+
+    Examples
+    --------
+    >>> heard = []
+    >>> def listener(device, name, status, arguments):
+    ...     heard.append(name)
+    >>> attach_listener(listener)
+    >>> synchronize("host")
+    >>> detach_listener(listener)
+    >>> "synchronize" in heard
+    True
+    """
+    if not callable(listener):
+        raise argument_error(TypeError, "listener", listener, "a callable")
+    registry.attach_listener(listener)
+
+
+def detach_listener(listener):
+    """Forget a listener, after it was told of all calls so far; ``ValueError`` for another one."""
+    registry.detach_listener(listener)
+
+
+def deliver():
+    """Tell listeners and allocator trackers at once what they have not been told."""
+    registry.deliver()
+
+
 def _reading(name, device):
     number = Device(device).number
     if number < 0:
@@ -341,7 +390,10 @@ def memory_usage(device=None):
 
 @_fact
 def device_memory_used(device=None):
-    """Return the bytes of a GPU that are in use, of all processes; raises as :func:`temperature`."""
+    """Return the bytes of a GPU that are in use, by all processes.
+
+    Raises as :func:`temperature`.
+    """
     return _reading("device_memory_used", device)
 
 

@@ -128,7 +128,17 @@ cdef struct Page:
     Block* tail_tile
     Page* next                  # page pool list
 
+# Where the plain segments of a private pool come from, in place of the driver: the functions of a
+# pluggable allocator. Kept for ever, as segments name it. NULL for no memory.
+ctypedef void* (*source_allocate_t)(size_t nbytes, int device, void* stream) noexcept nogil
+ctypedef void (*source_release_t)(void* ptr, size_t nbytes, int device, void* stream) noexcept nogil
+
+cdef struct MemorySource:
+    source_allocate_t allocate
+    source_release_t release
+
 cdef struct Segment:
+    MemorySource* source        # plain: what gave its memory; NULL: the driver
     uint64_t va
     size_t nbytes               # reserved address space, or the size of a plain segment
     size_t mapped               # bytes backed by memory
@@ -217,6 +227,7 @@ cdef struct PrivatePool:
     int pins                    # threads that work on it with the lock given up
     bint is_for_oom             # its free blocks serve other requests before those fail
     bint is_unsplit             # blocks are neither cut nor joined
+    MemorySource* source        # of all its segments; NULL: the driver
     PrivatePool* account        # the record that counts for all with this pool_id:
     int holders                 # ... the sum of their use counts
     Stat reserved[3]            # ... bytes of their segments: all, large, small

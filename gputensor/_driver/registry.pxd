@@ -120,3 +120,9 @@ cdef int slots_release(int device, uint64_t capture_id) except -1
 
 cdef inline int device_generation(int device) noexcept nogil:
     return open_devices[device + HOST_DEVICES].generation
+
+# ---- listeners
+
+# What was heard is handed over soon, by the main thread. Any lock may be held, with or without the
+# GIL.
+cdef void ask_delivery() noexcept nogil

@@ -7,6 +7,7 @@
 # in DESIGN.md (Forks).
 
 import os
+import sys
 from threading import RLock
 
 from libc.stdint cimport int64_t, uint64_t
@@ -49,6 +50,8 @@ cdef extern from "gputensor/_driver/layers/layer.h" namespace "gputensor" nogil:
         uint64_t modelled_nanoseconds()
         void start_trace()
         vector[Call] take_trace()
+        void listen(void (*notify)() noexcept nogil)
+        vector[Call] take_unheard()
         void renew()
 
     void refuse_entries(Driver* table)
@@ -57,9 +60,12 @@ cdef extern from "pthread.h" nogil:
     int pthread_atfork(fork_function_t prepare, fork_function_t parent, fork_function_t child)
 
 __all__ = [
+    "attach_listener",
     "close_host",
     "counts",
     "cuda_device_count",
+    "deliver",
+    "detach_listener",
     "device_info",
     "device_name",
     "driver_version",
@@ -93,7 +99,7 @@ cdef int open_one(int device) except -1:
         open_host_at(device, host_capacity(), None, False)
     elif 0 <= device < MAX_DEVICES - HOST_DEVICES:
         make_record(device, cuda_open(device))
-        if switch("GPUTENSOR_OBSERVE_DRIVER"):
+        if listeners or switch("GPUTENSOR_OBSERVE_DRIVER"):
             observe(device)
     else:
         raise DeviceError(
@@ -303,6 +309,7 @@ cdef void _after_fork_in_child() noexcept nogil:
 
 def _forget_parent():
     global opening
+    delivery_begins()
     cdef int index, slot
     opening = RLock()
     for index in range(MAX_DEVICES):
@@ -329,6 +336,8 @@ def observe(int device):
         table = driver_open(device)
     if stacks[device + HOST_DEVICES] == NULL:
         stacks[device + HOST_DEVICES] = new Stack[Driver](table)
+        if listeners:
+            stacks[device + HOST_DEVICES].listen(ask_delivery)
         driver_replace(device, stacks[device + HOST_DEVICES].outermost())
 
 
@@ -400,10 +409,16 @@ def take_trace(int device):
         ``(name, status, arguments)``: `arguments` are the first four as integers, an output as
         what it was set to (0 when the call failed).
     """
-    cdef vector[Call] calls = stack_of(device).take_trace()
+    return shown(stack_of(device).take_trace())
+
+
+cdef list shown(vector[Call] calls):
     cdef Call call
     return [(entry_name(call.entry).decode(), call.status,
              tuple(call.arguments[i] for i in range(call.argument_count))) for call in calls]
+
+
+include "listeners.pxi"
 
 
 def leaks(int device):

@@ -190,3 +190,6 @@ cdef struct Driver:
                                    int* descriptor) noexcept nogil
     status_t (*page_import)(void* self, uint64_t* page, size_t nbytes,
                             int descriptor) noexcept nogil
+    # Calls a function of the program's in this thread, at once: in the device's context, and with
+    # what it does left out of captures.
+    status_t (*call_apart)(void* self, host_function_t function, void* argument) noexcept nogil

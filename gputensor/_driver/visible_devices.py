@@ -3,6 +3,7 @@
 Only for questions that must not start CUDA: where CUDA is used, it reads the variable itself.
 """
 
+import functools
 import re
 
 __all__ = ["parse_visible", "visible_ordinals"]
@@ -25,7 +26,7 @@ def parse_visible(text):
     """
     for kind in ("GPU-", "MIG-"):
         if text.lstrip().startswith(kind):
-            return _distinct(_leading(text, lambda entry: entry.startswith(kind) and entry))
+            return _distinct(_leading(text, functools.partial(_uuid, kind)))
     return _distinct(_leading(text, _ordinal))
 
 
@@ -73,10 +74,14 @@ def _leading(text, read):
     found = []
     for entry in text.split(","):
         value = read(entry.strip())
-        if value is None or value is False:
+        if value is None:
             break
         found.append(value)
     return found
+
+
+def _uuid(kind, entry):
+    return entry if entry.startswith(kind) else None
 
 
 def _ordinal(entry):

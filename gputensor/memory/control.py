@@ -61,7 +61,7 @@ def caching_allocator_alloc(size, device=None, stream=None):
     Parameters
     ----------
     size : int
-        Bytes, at most ``2**62``; 0 gives address 0.
+        Bytes; 0 gives address 0.
     stream : Stream, int or object with ``__cuda_stream__``, optional
         The stream in whose order the memory is used; default: the current one.
 
@@ -74,10 +74,11 @@ def caching_allocator_alloc(size, device=None, stream=None):
         nbytes = -1 if isinstance(size, bool) else operator.index(size)
     except TypeError:
         nbytes = -1
-    if not 0 <= nbytes <= 1 << 62:
-        raise argument_error(ValueError, "size", size, "an integer from 0 to 2**62")
+    if nbytes < 0:
+        raise argument_error(ValueError, "size", size, "an integer from 0")
     number = device_number(device)
-    return raw_memory.raw_alloc(number, nbytes, stream_handle(number, stream))
+    # More than any device has: the request fails as one for all of the address space does.
+    return raw_memory.raw_alloc(number, min(nbytes, 1 << 62), stream_handle(number, stream))
 
 
 def caching_allocator_delete(mem_ptr):

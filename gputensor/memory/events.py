@@ -15,11 +15,15 @@ from gputensor.errors import argument_error
 from gputensor.streams.queue import device_number
 
 __all__ = [
+    "attach_allocator_tracker",
     "attach_out_of_memory_observer",
+    "detach_allocator_tracker",
     "detach_out_of_memory_observer",
     "dump_snapshot",
+    "get_memory_metadata",
     "memory_snapshot",
     "record_memory_history",
+    "set_memory_metadata",
     "snapshot",
     "top_call_sites",
     "where_allocated",
@@ -91,6 +95,8 @@ def memory_snapshot(mempool_id=None, include_traces=True, device=None):
 
 
 record_memory_history = history.record_memory_history
+set_memory_metadata = history.set_memory_metadata
+get_memory_metadata = history.get_memory_metadata
 
 
 def where_allocated(ptr):
@@ -150,6 +156,37 @@ def attach_out_of_memory_observer(observer):
     of its own that fail are not observed.
     """
     out_of_memory.attach_observer(observer)
+
+
+def attach_allocator_tracker(tracker):
+    """Have ``tracker(device, entry)`` told of each event of the history.
+
+    Those are what :func:`record_memory_history` records. `entry` is a dict as in the
+    ``device_traces`` of a :func:`snapshot`. The tracker is called with no lock held, by the main
+    thread soon after the event; ``gputensor.device.deliver()`` does it at once.
+
+    Examples
+    --------
+    >>> from gputensor import device
+    >>> heard = []
+    >>> def tracker(number, entry):
+    ...     heard.append((entry["action"], entry["size"]))
+    >>> record_memory_history()
+    >>> attach_allocator_tracker(tracker)
+    >>> raw_memory.raw_delete(raw_memory.raw_alloc(-1, 4096, 0))
+    >>> detach_allocator_tracker(tracker)
+    >>> heard[-1]
+    ('free_completed', 4096)
+    >>> record_memory_history(None)
+    """
+    if not callable(tracker):
+        raise argument_error(TypeError, "tracker", tracker, "a callable")
+    history.attach_tracker(tracker)
+
+
+def detach_allocator_tracker(tracker):
+    """Forget a tracker, after it was told of the events so far; ``ValueError`` for another one."""
+    history.detach_tracker(tracker)
 
 
 def detach_out_of_memory_observer(observer):

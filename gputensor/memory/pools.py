@@ -1,6 +1,7 @@
 """Private pools: memory set apart for some requests."""
 
 import contextlib
+import ctypes
 
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc.history.pool_names import note_user_pool, pool_pair
@@ -10,9 +11,46 @@ from gputensor.memory.scopes import PoolBlock, PoolDevices
 from gputensor.streams.queue import device_number
 
 __all__ = [
+    "CUDAPluggableAllocator",
     "MemPool",
     "use_mem_pool",
 ]
+
+
+class CUDAPluggableAllocator:
+    """Two C functions that give and take device memory, for a :class:`MemPool`.
+
+    Parameters
+    ----------
+    path_to_so_file : str
+        The library that has them.
+    alloc_fn_name : str
+        ``void* alloc(size_t nbytes, int device, void* stream)``; NULL for no memory. The address is
+        a multiple of 512 at least.
+    free_fn_name : str
+        ``void free(void* ptr, size_t nbytes, int device, void* stream)``; all work of the device is
+        done when it is called.
+
+    Raises
+    ------
+    OSError
+        The library cannot be loaded.
+    AttributeError
+        It lacks one of the functions.
+
+    Notes
+    -----
+    They are called from any thread, without the GIL, and must not use this library.
+    """
+
+    def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
+        self._library = ctypes.CDLL(path_to_so_file)
+        functions = (getattr(self._library, name) for name in (alloc_fn_name, free_fn_name))
+        self.addresses = tuple(ctypes.cast(one, ctypes.c_void_p).value for one in functions)
+
+    def allocator(self):
+        """Return the object itself, as PyTorch's callers ask for it."""
+        return self
 
 
 class MemPool:
@@ -27,6 +65,9 @@ class MemPool:
     use_on_oom : bool
         Lend the pool's free blocks to requests outside of any pool that would fail otherwise. They
         come back when those are freed.
+    allocator : CUDAPluggableAllocator, optional
+        Where the pool's memory comes from; by default the driver. Its blocks are cached as others
+        are, in segments that go back to the allocator when the pool is given up.
     no_split : bool
         Never cut a block of the pool, nor join two: a request takes a whole free block, or new
         memory of its size rounded up to the device's pages (with ``expandable_segments:False``, a
@@ -39,12 +80,16 @@ class MemPool:
     (1, 0)
     """
 
-    def __init__(self, device=None, *, use_on_oom=False, no_split=False):
+    def __init__(self, device=None, *, use_on_oom=False, no_split=False, allocator=None):
         for name, value in (("use_on_oom", use_on_oom), ("no_split", no_split)):
             if not isinstance(value, bool):
                 raise argument_error(TypeError, name, value, "bool")
+        if allocator is not None and not isinstance(allocator, CUDAPluggableAllocator):
+            raise argument_error(TypeError, "allocator", allocator, "CUDAPluggableAllocator")
+        self.allocator = allocator
+        functions = None if allocator is None else allocator.addresses
         self._number = raw_memory.new_pool_id()
-        self._devices = PoolDevices(self._number, use_on_oom, no_split)
+        self._devices = PoolDevices(self._number, use_on_oom, no_split, functions)
         note_user_pool(self._number)
         self._devices.hold(device_number(device))
 

@@ -4,11 +4,14 @@ Each enters and leaves in one call of C that runs no Python once it has changed 
 handler runs before the call or after it, when the ``with`` statement holds the way back already.
 """
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint64_t, uintptr_t
+from libc.stdlib cimport malloc
 
 from gputensor._alloc.allocator cimport (
-    pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind, pool_thread,
+    pool_begin_thread, pool_end_thread, pool_release, pool_retain, pool_set_kind,
+    pool_set_source, pool_thread,
 )
+from gputensor._alloc.model cimport MemorySource, source_allocate_t, source_release_t
 from gputensor._driver.registry cimport device_generation
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
 
@@ -28,15 +31,26 @@ cdef class PoolDevices:
     pool_id : int
     use_on_oom, no_split : bool
         The kind of pool, on each of them.
+    allocator : pair of int, optional
+        The addresses of the functions that give and take its memory.
     """
 
     cdef uint64_t pool_id
     cdef bint use_on_oom
     cdef bint no_split
+    cdef MemorySource* source       # NULL: the driver
     # By device + HOST_DEVICES: 1 + the device's generation when it was held; 0: never.
     cdef int[MAX_DEVICES] held
 
-    def __init__(self, uint64_t pool_id, bint use_on_oom, bint no_split):
+    def __init__(self, uint64_t pool_id, bint use_on_oom, bint no_split, allocator=None):
+        if allocator is not None:
+            # Segments name it as long as they exist, which may be after this object.
+            self.source = <MemorySource*>malloc(sizeof(MemorySource))
+            if self.source == NULL:
+                raise MemoryError
+            allocate, release = allocator
+            self.source.allocate = <source_allocate_t><uintptr_t>allocate
+            self.source.release = <source_release_t><uintptr_t>release
         self.pool_id = pool_id
         self.use_on_oom = use_on_oom
         self.no_split = no_split
@@ -66,6 +80,8 @@ cdef class PoolDevices:
         if status == STATUS_OK:
             self.held[device + HOST_DEVICES] = 1 + device_generation(device)
             status = pool_set_kind(device, self.pool_id, self.use_on_oom, self.no_split)
+            if status == STATUS_OK and self.source != NULL:
+                status = pool_set_source(device, self.pool_id, self.source)
         if status != STATUS_OK:
             raise_for_status(status, "pool_retain")
 

@@ -78,6 +78,7 @@ SIGNATURES = {
     "event_import": ([U64], PTR),
     "page_create_shared": ([U64], SIZE, [INT]),
     "page_import": ([U64], SIZE, INT),
+    "call_apart": (HOST_FUNCTION, PTR),
 }
 HEADER_WORDS = 4  # self, name, device, page_granularity
 

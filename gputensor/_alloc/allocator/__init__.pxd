@@ -3,7 +3,7 @@
 from libc.stdint cimport uint64_t
 
 from gputensor._alloc.core cimport Block
-from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, PoolHold
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, MemorySource, PoolHold
 from gputensor._driver.table cimport status_t
 
 # ---- devices
@@ -46,6 +46,8 @@ cdef status_t pool_release(int device, uint64_t pool_id) noexcept nogil
 # neither cut nor joined, which can only be said of a pool that holds no memory yet.
 cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
                             bint is_unsplit) noexcept nogil
+# Where the memory of a pool that holds none yet comes from, for ever.
+cdef status_t pool_set_source(int device, uint64_t pool_id, MemorySource* source) noexcept nogil
 # Objects, blocks of `with` and graphs.
 cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil
 

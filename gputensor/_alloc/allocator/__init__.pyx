@@ -25,8 +25,8 @@ from gputensor._alloc.miss cimport (
 )
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT, UNIT, Block, BlockPool,
-    DeviceAllocator, PoolHold, PoolScope, PrivatePool, Segment, StreamState, ThreadCache,
-    gt_highest_bit, gt_load_int, gt_load_pointer, gt_store_int, gt_store_pointer,
+    DeviceAllocator, MemorySource, PoolHold, PoolScope, PrivatePool, Segment, StreamState,
+    ThreadCache, gt_highest_bit, gt_load_int, gt_load_pointer, gt_store_int, gt_store_pointer,
 )
 from gputensor._alloc.order cimport pending_add, pending_poll, pending_resume, use_add
 from gputensor._driver.registry cimport (

@@ -106,6 +106,7 @@ cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
             if pool.account == NULL:
                 pool.account = pool
             pool.is_unsplit = pool.account.is_unsplit
+            pool.source = pool.account.source
             pool_init(&pool.pools[0], a, 0, pool_id)
             pool_init(&pool.pools[1], a, 1, pool_id)
             pool.pools[0].owner = pool.pools[1].owner = pool
@@ -300,6 +301,24 @@ cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
         pool.is_unsplit = is_unsplit
     device_unlock(a)
     check_after(device, "set_pool_kind")
+    return status
+
+
+cdef status_t pool_set_source(int device, uint64_t pool_id, MemorySource* source) noexcept nogil:
+    cdef DeviceAllocator* a = allocator_open(device)
+    cdef PrivatePool* pool
+    cdef status_t status = STATUS_OK
+    if a == NULL:
+        return STATUS_INVALID_VALUE
+    device_lock(a)
+    pool = _find_or_make(a, pool_id, 0)
+    if pool == NULL:
+        status = STATUS_OUT_OF_MEMORY
+    elif pool.pools[0].segments != NULL or pool.pools[1].segments != NULL:
+        status = STATUS_INVALID_VALUE
+    else:
+        pool.source = source
+    device_unlock(a)
     return status
 
 

@@ -133,6 +133,9 @@ cdef void account_reserved(DeviceAllocator* a, int kind, int64_t nbytes) noexcep
 # The same for a pool's segments, which count for a private pool as well.
 cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
                                 int64_t nbytes) noexcept nogil
+# Bytes that stay reserved and change their pool; NULL is the page pool.
+cdef void account_reserved_moved(DeviceAllocator* a, BlockPool* source, BlockPool* target,
+                                 int64_t nbytes) noexcept nogil
 
 # A current value or a peak that stat_change keeps; no lock.
 cdef inline int64_t stat_read(const int64_t* value) noexcept nogil:

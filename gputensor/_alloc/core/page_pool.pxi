@@ -156,13 +156,12 @@ cdef void _to_pool(DeviceAllocator* a, Block* tile) noexcept nogil:
         page = segment_take_page(tile.segment, va)
         va += page.nbytes
         page_pool_put(a, page)
-    account_pool_reserved(a, tile.pool, -<int64_t>tile.nbytes)
-    account_reserved(a, POOL_LARGE, <int64_t>tile.nbytes)
+    account_reserved_moved(a, tile.pool, NULL, <int64_t>tile.nbytes)
     a.page_pool_nbytes += tile.nbytes
     a.num_device_free += 1
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_UNMAP, tile.ptr, tile.nbytes,
-                       tile.segment.stream, 0, tile.pool.pool_id)
+                       tile.segment.stream, stack_of_request(), tile.pool.pool_id)
     hole_insert(tile)
 
 

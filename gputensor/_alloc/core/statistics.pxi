@@ -281,6 +281,22 @@ cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
         stat_change(&pool.owner.account.reserved[2 - pool.kind], nbytes)
 
 
+# Bytes that stay reserved and change their pool; NULL is the page pool. They count once in the sum.
+cdef void account_reserved_moved(DeviceAllocator* a, BlockPool* source, BlockPool* target,
+                                 int64_t nbytes) noexcept nogil:
+    cdef int from_kind = POOL_LARGE if source == NULL else source.kind
+    cdef int to_kind = POOL_LARGE if target == NULL else target.kind
+    if from_kind != to_kind:
+        stat_change(&a.stats[STAT_RESERVED_BYTES][2 - from_kind], -nbytes)
+        stat_change(&a.stats[STAT_RESERVED_BYTES][2 - to_kind], nbytes)
+    if source != NULL and source.owner != NULL:
+        stat_change(&source.owner.account.reserved[0], -nbytes)
+        stat_change(&source.owner.account.reserved[2 - from_kind], -nbytes)
+    if target != NULL and target.owner != NULL:
+        stat_change(&target.owner.account.reserved[0], nbytes)
+        stat_change(&target.owner.account.reserved[2 - to_kind], nbytes)
+
+
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:
     cdef uint64_t total = 0
     cdef ThreadCache* cache

@@ -2,7 +2,9 @@
 
 from libc.stdint cimport uint64_t
 
-from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, Page, View
+from gputensor._alloc.model cimport (
+    Block, BlockPool, DeviceAllocator, MemorySource, Page, View,
+)
 from gputensor._driver.table cimport status_t
 
 # ---- cost
@@ -38,6 +40,12 @@ cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                         size_t nbytes) noexcept nogil
+
+# What gives a pool its plain segments in place of the driver; NULL: the driver does.
+cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil
+# Gives the memory of a plain segment back to the driver, or to what gave it. Without the lock.
+cdef status_t plain_give_back(DeviceAllocator* a, MemorySource* source, uint64_t ptr,
+                              size_t nbytes, uint64_t stream) noexcept nogil
 
 
 # ---- page_moves

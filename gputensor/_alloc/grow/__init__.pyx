@@ -5,7 +5,7 @@ from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from gputensor._alloc.core cimport (
-    account_pool_reserved, account_reserved, account_segment, bins_below, bins_largest,
+    account_pool_reserved, account_reserved_moved, account_segment, bins_below, bins_largest,
     block_drop, block_join_next, block_new, block_split, device_lock, device_unlock,
     in_flight_end, in_flight_begin, hole_insert, hole_remove, limit_claim, limit_settle, page_make,
     page_pool_put, page_pool_take, pages_detach, pages_detach_retired, pages_detach_elsewhere,
@@ -19,8 +19,8 @@ from gputensor._alloc.history cimport (
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_MOVING, MIN_LARGE, POOL_LARGE, POOL_SMALL,
     ROUND_LARGE, SMALL_SEGMENT, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, Block, BlockPool,
-    DeviceAllocator, Page, PrivatePool, Segment, StreamBins, StreamState, View, ViewUse,
-    gt_load_byte,
+    DeviceAllocator, MemorySource, Page, PrivatePool, Segment, StreamBins, StreamState, View,
+    ViewUse, gt_load_byte,
 )
 from gputensor._driver.table cimport STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t
 

@@ -21,7 +21,7 @@ view, so in a small program it is small as well.
 
 cdef enum:
     FIRST_PAGE = 8 << 20
-    PAGES_AT_LEAST = 64         # a device, or a limit, is never fewer pages than this
+    PAGES_ABOUT = 64            # in a device, or a limit: pages of more than its share are rare
     FEW_FROM = 20 << 20         # a page size below this asks for small leftovers, not few calls
     VIEW_SHARE = 16             # what a view lacks comes in pages of up to this part of all bytes
 
@@ -115,7 +115,7 @@ cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
                          int cut) noexcept nogil:
     cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
-    cdef size_t share = room // PAGES_AT_LEAST + 1
+    cdef size_t share = room // PAGES_ABOUT + 1
     cdef size_t most = a.config.page_size
     cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
     if cut == AS_FEW and most >= FEW_FROM and most < _reserved(a) // VIEW_SHARE:
@@ -246,8 +246,6 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
         if rest != NULL:
             hole_insert(rest)
     a.page_pool_nbytes -= done
-    account_reserved(a, POOL_LARGE, -<int64_t>done)
-    account_pool_reserved(a, pool, <int64_t>done)
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream,
                        stack_of_request(), pool.pool_id)
@@ -325,7 +323,9 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     a.making_us += made_us
     a.page_pool_nbytes += created
     a.mapping_us += 10.0 + 0.24 * (created >> 20)
-    account_reserved(a, POOL_LARGE, <int64_t>created)
+    # What was created counts for the pool at once; the page pool gives the rest, or gets it.
+    account_pool_reserved(a, pool, <int64_t>created)
+    account_reserved_moved(a, NULL, pool, <int64_t>done - <int64_t>created)
     _return_pages(a, pages)
     if done == 0:
         _give_up(a, pool, &place)
@@ -380,14 +380,22 @@ cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil:
     return pages_take(a, pages_detach_retired(a))
 
 
+cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    return (not a.config.expandable_segments or a.granularity == 0
+            or pool_source(pool) != NULL)
+
+
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       status_t* status) noexcept nogil:
     cdef Block* block
-    if not a.config.expandable_segments or a.granularity == 0:
+    if grows_plainly(a, pool):
         return plain_grow(a, pool, stream, nbytes, status)
     if pool.owner != NULL and pool.owner.is_unsplit:
         # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
         return _grow_virtual(a, pool, stream, nbytes, AS_FEW, True, status)
+    if pool.owner != NULL and pool.owner.capturing:
+        # The graph keeps it: no more than the request needs.
+        return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, False, status)
     block = _grow_virtual(a, pool, stream, nbytes, BY_PAGES, False, status)
     if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
         # Not a whole page is left: what is needed may still be there.
@@ -398,7 +406,7 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
 cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                         size_t nbytes) noexcept nogil:
     cdef Place place
-    if not a.config.expandable_segments or a.granularity == 0:
+    if grows_plainly(a, pool):
         return plain_nbytes(a, pool, nbytes)
     if not _find_place(a, pool, stream, nbytes, pool.owner != NULL and pool.owner.is_unsplit,
                        &place):

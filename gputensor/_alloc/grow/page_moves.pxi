@@ -68,6 +68,8 @@ cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     cdef Block* detached
     cdef Block* tile
     cdef int64_t moved = 0
+    if pool_source(pool) != NULL:
+        return
     if (pooled >= need or count == 0
             or reserved + need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak):
         return

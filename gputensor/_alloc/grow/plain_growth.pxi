@@ -4,11 +4,60 @@ A free segment of the default pool that fits goes to another pool first: that co
 and pools that are made in a loop use the same memory.
 """
 
+cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil:
+    if pool.owner == NULL:
+        return NULL
+    return pool.owner.source
+
+
+# One call of a user's functions.
+cdef struct SourceCall:
+    MemorySource* source
+    size_t nbytes
+    int device
+    void* stream
+    void* ptr
+
+
+cdef void _source_take(void* argument) noexcept nogil:
+    cdef SourceCall* call = <SourceCall*>argument
+    call.ptr = call.source.allocate(call.nbytes, call.device, call.stream)
+
+
+cdef void _source_give(void* argument) noexcept nogil:
+    cdef SourceCall* call = <SourceCall*>argument
+    call.source.release(call.ptr, call.nbytes, call.device, call.stream)
+
+
+# The address of new memory, from the driver or a user's functions. Without the lock.
+cdef status_t _plain_take(DeviceAllocator* a, MemorySource* source, uint64_t* ptr, size_t nbytes,
+                          uint64_t stream) noexcept nogil:
+    cdef SourceCall call
+    cdef status_t status
+    if source == NULL:
+        return a.driver.mem_alloc(a.driver.self, ptr, nbytes)
+    call = SourceCall(source, nbytes, a.device, <void*>stream, NULL)
+    status = a.driver.call_apart(a.driver.self, _source_take, &call)
+    ptr[0] = <uint64_t>call.ptr
+    return STATUS_OUT_OF_MEMORY if status == STATUS_OK and call.ptr == NULL else status
+
+
+# To the driver, which waits for the device, or to what gave it. Without the lock.
+cdef status_t plain_give_back(DeviceAllocator* a, MemorySource* source, uint64_t ptr,
+                              size_t nbytes, uint64_t stream) noexcept nogil:
+    cdef SourceCall call
+    if source == NULL:
+        return a.driver.mem_free(a.driver.self, ptr)
+    call = SourceCall(source, nbytes, a.device, <void*>stream, <void*>ptr)
+    return a.driver.call_apart(a.driver.self, _source_give, &call)
+
+
 # The size of the segment that a request makes.
 cdef size_t plain_nbytes(DeviceAllocator* a, BlockPool* pool, size_t nbytes) noexcept nogil:
     if pool.kind == POOL_SMALL:
         return SMALL_SEGMENT
-    if nbytes < MIN_LARGE and nbytes <= a.config.large_segment_size:
+    if (nbytes < MIN_LARGE and nbytes <= a.config.large_segment_size
+            and (pool.owner == NULL or not pool.owner.capturing)):
         return a.config.large_segment_size
     return (nbytes + ROUND_LARGE - 1) // ROUND_LARGE * ROUND_LARGE
 
@@ -23,7 +72,7 @@ cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     cdef Block* block
     while segment != NULL and source != pool:
         block = segment.first
-        if (not segment.is_virtual and block.state == BLOCK_FREE
+        if (not segment.is_virtual and segment.source == NULL and block.state == BLOCK_FREE
                 and block.nbytes == segment.nbytes
                 and nbytes <= segment.nbytes <= nbytes + nbytes // 4
                 and (best == NULL or segment.nbytes < best.nbytes)
@@ -34,9 +83,8 @@ cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         return NULL
     block = best.first
     pool_remove(source, block)
-    account_pool_reserved(a, source, -<int64_t>best.nbytes)
     segment_move(best, pool)
-    account_pool_reserved(a, pool, <int64_t>best.nbytes)
+    account_reserved_moved(a, source, pool, <int64_t>best.nbytes)
     best.stream = stream
     block.stream = stream
     block.epoch = 0
@@ -48,10 +96,12 @@ cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 # status.
 cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                        status_t* status) noexcept nogil:
-    cdef Driver* driver = a.driver
     cdef size_t size = plain_nbytes(a, pool, nbytes)
     cdef uint64_t ptr = 0
-    cdef Segment* segment = _adopt(a, pool, stream, size)
+    cdef MemorySource* source = pool_source(pool)
+    cdef Segment* segment = NULL
+    if source == NULL:
+        segment = _adopt(a, pool, stream, size)
     if segment != NULL:
         pool_trim(pool, segment.first, nbytes)
         status[0] = STATUS_OK
@@ -61,7 +111,7 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
         return NULL
     in_flight_begin(a)
     device_unlock(a)
-    status[0] = driver.mem_alloc(driver.self, &ptr, size)
+    status[0] = _plain_take(a, source, &ptr, size, stream)
     device_lock(a)
     in_flight_end(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
     limit_settle(a, size)
@@ -69,9 +119,10 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
         return NULL
     segment = segment_new(pool, ptr, size, False, stream, 0)
     if segment == NULL:
-        driver.mem_free(driver.self, ptr)
+        plain_give_back(a, source, ptr, size, stream)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
+    segment.source = source
     a.num_device_alloc += 1
     account_pool_reserved(a, pool, <int64_t>size)
     account_segment(a, pool.kind, 1)

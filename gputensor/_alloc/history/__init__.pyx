@@ -5,14 +5,17 @@ from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
+from libcpp.vector cimport vector
 
 from gputensor._alloc.model cimport Block
-from gputensor._driver.registry cimport Slot, device_slot, register_slot
+from gputensor._driver.registry cimport Slot, ask_delivery, device_slot, register_slot
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.history.pool_names import pool_pair
+from gputensor._driver.registry import deliver, on_delivery, tell
 
 include "stacks.pxi"
 include "history.pxi"
+include "listen.pxi"
 include "block_events.pxi"

@@ -34,6 +34,7 @@ cdef extern from *:
     static int gt_history_native;       // stacks have C frames too
     static uint64_t gt_history_limit = 1;
     static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
+    static __thread uint32_t gt_metadata;       // number of what this thread says of its events
 
     static inline gt_ring* gt_ring_of(gt_ring** cell) {
         gt_ring* ring = __atomic_load_n(cell, __ATOMIC_ACQUIRE);
@@ -67,6 +68,7 @@ cdef extern from *:
     }
     """
     uint32_t gt_request_stack
+    uint32_t gt_metadata
     gt_ring* gt_ring_of(gt_ring** cell) nogil
     gt_ring* gt_ring_peek(gt_ring** cell) nogil
     void gt_ring_replace(gt_ring** cell, gt_ring* ring) nogil
@@ -81,6 +83,19 @@ cdef extern from "Python.h":
     int PyGILState_Check() noexcept nogil
     dict PyDict_Copy(dict)
     void PyObject_GC_UnTrack(object)
+
+cdef extern from "gputensor/_alloc/history/listen.h" namespace "gputensor" nogil:
+    cdef struct Tracked:
+        int device
+        gt_record record
+    cdef cppclass Trackers:
+        bint is_on()
+        void turn(bint on)
+        void add(int device, const gt_record& record)
+        vector[Tracked] take()
+        void renew()
+
+cdef Trackers trackers          # what listen.pxi has to hand over
 
 cdef enum:
     PATTERN_SLOTS = 256
@@ -100,6 +115,15 @@ ACTIONS = (
     "oom",
 )
 LARGEST_RING = 1 << 28          # entries: 16 GiB of address space
+
+# What threads said of their events, by number; 0: nothing. A record has it above its action.
+cdef enum:
+    METADATA_SHIFT = 8
+    ACTION_MASK = 255
+    METADATA_LIMIT = 1 << 24
+
+cdef list metadata_texts = [""]
+cdef dict metadata_numbers = {"": 0}
 
 
 cdef int history_enabled(int device) noexcept nogil:
@@ -139,7 +163,11 @@ cdef inline void record_add_timed(int device, int which, gt_record* record) noex
         return
     if not gt_trace_stacks():
         record.stack = 0
+    record.action |= gt_metadata << METADATA_SHIFT
     gt_ring_add(ring, record)
+    if which == DEVICE_RING and trackers.is_on():
+        trackers.add(device, record[0])
+        ask_delivery()
 
 
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
@@ -183,19 +211,30 @@ cdef class EntryPatterns:
         cdef dict pattern = self.patterns.get(key)
         if pattern is None:
             pattern = self.patterns[key] = {
-                "action": ACTIONS[record.action],
-                "device_free" if record.action == HISTORY_OOM else "addr": 0,
+                "action": ACTIONS[record.action & ACTION_MASK],
+                "device_free" if record.action & ACTION_MASK == HISTORY_OOM else "addr": 0,
                 "size": 0,
                 "stream": record.stream,
                 "time_us": 0,
                 "frames": stacks.frames_of(record.stack),
                 "compile_context": "N/A",
-                "user_metadata": "",
+                "user_metadata": metadata_texts[record.action >> METADATA_SHIFT],
                 "pool_id": pool_pair(record.pool_id),
             }
         seen[0] = record[0]
         self.slots[slot] = <PyObject*>pattern
         return pattern
+
+
+cdef dict entry_of(const gt_record* record, EntryPatterns patterns, StackFormatter stacks):
+    cdef dict entry = PyDict_Copy(patterns.of(record, stacks))
+    if record.action & ACTION_MASK == HISTORY_OOM:
+        entry["device_free"] = record.ptr
+    else:
+        entry["addr"] = record.ptr
+    entry["size"] = record.nbytes
+    entry["time_us"] = record.time_ns // 1000
+    return entry
 
 
 cdef list history_entries(int device, object formatter, bint is_pinned):
@@ -217,13 +256,7 @@ cdef list history_entries(int device, object formatter, bint is_pinned):
     for number in range(first, end):
         if not gt_ring_get(ring, number, &record):
             continue
-        entry = PyDict_Copy(patterns.of(&record, stacks))
-        if record.action == HISTORY_OOM:
-            entry["device_free"] = record.ptr
-        else:
-            entry["addr"] = record.ptr
-        entry["size"] = record.nbytes
-        entry["time_us"] = record.time_ns // 1000
+        entry = entry_of(&record, patterns, stacks)
         # Nothing in it can be part of a cycle: collections need not visit 100,000 of them.
         PyObject_GC_UnTrack(entry)
         entries.append(entry)
@@ -249,6 +282,7 @@ def raw_records(int device, uint64_t most):
     records = <gt_record*><char*>made
     for number in range(first, end):
         if gt_ring_get(ring, number, &records[filled]):
+            records[filled].action &= ACTION_MASK
             filled += 1
     del made[filled * sizeof(gt_record):]
     return made
@@ -348,6 +382,35 @@ def history_settings():
     return dict(_in_force)
 
 
+def set_memory_metadata(text):
+    """Note a text with every event that this thread causes from now on; ``""`` ends that.
+
+    It is the ``user_metadata`` of the events in a snapshot. A program may use 16 million texts.
+
+    Examples
+    --------
+    >>> set_memory_metadata("step 7")
+    >>> get_memory_metadata()
+    'step 7'
+    >>> set_memory_metadata("")
+    """
+    global gt_metadata
+    if not isinstance(text, str):
+        raise TypeError(f"text: got {type(text).__name__}; expected a str")
+    number = metadata_numbers.setdefault(text, len(metadata_texts))
+    if number == len(metadata_texts):
+        if number == METADATA_LIMIT:
+            del metadata_numbers[text]
+            raise ValueError(f"text: got one text more than {METADATA_LIMIT}; expected fewer")
+        metadata_texts.append(text)
+    gt_metadata = number
+
+
+def get_memory_metadata():
+    """Return the text that :func:`set_memory_metadata` was last given in this thread."""
+    return metadata_texts[gt_metadata]
+
+
 def add_entry(device, action, ptr, nbytes, stream=0, pool_id=0):
     """Record an event of a caller's own, with the caller's stack; used by tests and replays."""
     cdef int number = ACTIONS.index(action)
@@ -392,7 +455,12 @@ cdef int _reopen(int device) except -1:
     return 0
 
 
+cdef void _fork() noexcept nogil:
+    trackers.renew()
+
+
 cdef Slot slot
+slot.fork = _fork
 slot.nbytes = slot.kept_nbytes = RINGS * sizeof(gt_ring*)
 slot.close = _close
 slot.reopen = _reopen

@@ -30,6 +30,10 @@ cdef extern from "<dlfcn.h>" nogil:
         void* dli_saddr
     int dladdr(void* address, Dl_info* info)
 
+cdef extern from "<cxxabi.h>" nogil:
+    char* demangle "abi::__cxa_demangle"(const char* symbol, char* buffer, size_t* length,
+                                         int* status)
+
 cdef enum:
     MAX_DEPTH = 192             # deeper stacks lose their outermost frames
     MAX_NATIVE = 64
@@ -164,6 +168,15 @@ cdef uint32_t stack_capture(bint native) noexcept nogil:
     return _add(walked, depth, hash)
 
 
+# The name of a C or C++ function as its source has it.
+cdef str plain_name(const char* symbol):
+    cdef int status = 0
+    cdef char* made = demangle(symbol, NULL, NULL, &status)
+    name = (symbol if made == NULL else made).decode("utf-8", "replace")
+    free(made)
+    return name
+
+
 cdef dict _format(const gt_frame* frame):
     cdef Dl_info info
     if frame.code != NULL:
@@ -180,7 +193,7 @@ cdef dict _format(const gt_frame* frame):
         if info.dli_fname != NULL:
             filename = info.dli_fname.decode("utf-8", "replace")
         if info.dli_sname != NULL:
-            name = info.dli_sname.decode("utf-8", "replace")
+            name = plain_name(info.dli_sname)
     return {"filename": filename, "line": 0, "name": name}
 
 

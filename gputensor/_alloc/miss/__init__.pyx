@@ -6,8 +6,8 @@ from libc.stdlib cimport free
 
 from gputensor._alloc.config cimport BACKEND_ASYNC
 from gputensor._alloc.core cimport (
-    CLIMBS, account_give, account_pool_reserved, account_reserved, account_segment,
-    account_take, block_drop, block_map_insert, block_map_remove, block_new, caches_drain,
+    CLIMBS, account_give, account_pool_reserved, account_reserved,
+    account_reserved_moved, account_segment, account_take, block_drop, block_map_insert, block_map_remove, block_new, caches_drain,
     device_lock, device_unlock, in_flight_begin, in_flight_end, in_flight_others, in_flight_wait,
     limit_claim,
     limit_settle, page_pool_put, page_unmake, pool_bins, pool_clear, pool_gather, pool_insert,
@@ -16,7 +16,7 @@ from gputensor._alloc.core cimport (
 )
 from gputensor._alloc.grow cimport (
     MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, growth_need, pages_bring, pages_collect,
-    pages_collect_retired, pool_grow, view_open, views_drop_idle,
+    pages_collect_retired, plain_give_back, pool_grow, pool_source, view_open, views_drop_idle,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, history_enabled, history_record,

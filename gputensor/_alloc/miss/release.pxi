@@ -88,7 +88,10 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     block.state = BLOCK_HELD
     in_flight_begin(a)
     device_unlock(a)
-    status = driver.mem_free(driver.self, segment.va)
+    if segment.source != NULL:
+        # The driver's own call waits for the work of the whole device; another may not.
+        driver.synchronize(driver.self)
+    status = plain_give_back(a, segment.source, segment.va, segment.nbytes, segment.stream)
     device_lock(a)
     in_flight_end(a)
     if status != STATUS_OK:
@@ -101,7 +104,7 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
         stat_change(&a.oversize_segments, -1)
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,
-                       0, pool.pool_id)
+                       stack_of_request(), pool.pool_id)
     segment_drop(segment)
     return True
 
@@ -152,6 +155,11 @@ cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
             break
         released += size
     return released
+
+
+# The segments of a retired pool with an allocator of its own.
+cdef void release_from_source(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    _release_from(a, pool, SIZE_MAX)
 
 
 # Frees plain segments that are one free block each: at least `nbytes`, the smallest that suffices

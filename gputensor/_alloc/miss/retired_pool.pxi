@@ -42,11 +42,16 @@ cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
         other = other.next
 
 
-# A plain segment that is one free block, and done, changes its pool. No driver call.
+# A plain segment that is one free block, and done, changes its pool. No driver call. One that a
+# user's allocator made goes back there.
 cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
     cdef Segment* segment = pool.segments
     cdef Segment* following
     cdef BlockPool* target = &a.pools[pool.kind]
+    if pool_source(pool) != NULL:
+        if not a.capturing:
+            release_from_source(a, pool)
+        return
     while segment != NULL:
         following = segment.next
         if (not segment.is_virtual and segment.first.state == BLOCK_FREE
@@ -54,9 +59,8 @@ cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
                 and progress_is_done(a, pool_bins(pool, segment.first.stream).state,
                                      segment.first.epoch)):
             pool_remove(pool, segment.first)
-            account_pool_reserved(a, pool, -<int64_t>segment.nbytes)
             segment_move(segment, target)
-            account_pool_reserved(a, target, <int64_t>segment.nbytes)
+            account_reserved_moved(a, pool, target, <int64_t>segment.nbytes)
             pool_insert(target, segment.first)
         segment = following
 

@@ -141,7 +141,8 @@ cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     else:
         a.uncached = block.next
     if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream, 0, 0)
+        history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream,
+                       stack_of_request(), 0)
     account_reserved(a, block.kind, -<int64_t>block.nbytes)
     account_segment(a, block.kind, -1)
     block_drop(block)

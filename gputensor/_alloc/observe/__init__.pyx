@@ -19,7 +19,7 @@ from gputensor._alloc.core cimport (
 )
 from gputensor._alloc.history cimport (
     HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, StackFormatter, history_entries, history_record,
-    stack_capture_if,
+    stack_capture_if, stack_capture_if_enabled,
 )
 from gputensor._alloc.miss cimport (
     release_all, retired_pools_settle, synchronize_all, uncached_release,

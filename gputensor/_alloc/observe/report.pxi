@@ -197,6 +197,7 @@ def empty_cache(int device):
     cdef size_t released = 0
     if a == NULL:
         return 0
+    stack_capture_if_enabled(device)        # of the segments that go
     with nogil:
         device_lock(a)
         caches_drain(a)             # first: cached blocks are done after the wait, too
@@ -224,8 +225,9 @@ cdef inline void _record_block(BlockRecord* record, Block* block) noexcept nogil
     record.address = block.ptr
     record.nbytes = block.nbytes
     record.requested = block.requested
-    record.stack = <uint32_t>gt_load_int(<const int32_t*>&block.stack)
     record.state = _record_state(block)
+    if record.state != RECORD_INACTIVE:         # a free block has the stack of who had it before
+        record.stack = <uint32_t>gt_load_int(<const int32_t*>&block.stack)
 
 
 # Writes the segments of a pool, a record for each mapped range; counts only when NULL is given.

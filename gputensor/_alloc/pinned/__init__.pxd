@@ -82,8 +82,8 @@ cdef void pinned_free(Block* block) noexcept nogil
 # Work queued on `stream` of the block's device reads or writes the block. Call it at any time
 # before pinned_free.
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil
-# Whether a program holds this memory as pinned: a PinnedMemory, whose block it is, or memory that it
-# registered; then the block is NULL.
+# Whether a program holds this memory as pinned: a PinnedMemory, whose block it is, or memory that
+# it registered; then the block is NULL.
 cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block) noexcept nogil
 # Turns a failed pinned_malloc into its exception.
 cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1

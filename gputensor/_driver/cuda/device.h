@@ -233,6 +233,14 @@ public:
         });
     }
 
+    int call_apart(void (*function)(void*), void* argument) {
+        if (!function) return INVALID_VALUE;
+        return relaxed([&] {
+            function(argument);
+            return OK;
+        });
+    }
+
     // ---- peers ---------------------------------------------------------------------------------
 
     int wait_for_peer(uint64_t stream, int peer, uint64_t event) {

@@ -256,6 +256,12 @@ public:
         return NOT_SUPPORTED;
     }
 
+    int call_apart(HostFunction function, void* argument) {
+        if (!function) return INVALID_VALUE;
+        function(argument);
+        return OK;
+    }
+
     // ---- peers ---------------------------------------------------------------------------------
     //
     // Never are two devices' mutexes held together, but for the moment of a copy, which holds the

@@ -23,6 +23,8 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <new>
@@ -39,7 +41,7 @@ using Lock = std::unique_lock<std::mutex>;
 class HostSchedule {
 public:
     HostSchedule(HostMemory& memory, bool deferred, uint64_t seed)
-        : deferred(deferred), memory(memory), random(seed), salt(random() | 1) {
+        : deferred(deferred), blocking(is_set("CUDA_LAUNCH_BLOCKING")), memory(memory), random(seed), salt(random() | 1) {
         streams[0] = std::make_shared<Stream>();
     }
 
@@ -206,6 +208,7 @@ public:
     }
 
     const bool deferred;
+    const bool blocking;  // each call waits for its work (CUDA_LAUNCH_BLOCKING)
     int fault = OK;  // sticky: what deferred work died of
     size_t live_streams = 0;
     std::map<uint64_t, std::shared_ptr<Stream>> streams;
@@ -223,6 +226,11 @@ private:
     static std::vector<Owed>& owed() {
         static thread_local std::vector<Owed> list;
         return list;
+    }
+
+    static bool is_set(const char* name) {
+        const char* value = getenv(name);
+        return value && *value && strcmp(value, "0");
     }
 
     static bool holds_gil() { return Py_IsInitialized() && PyGILState_Check(); }
@@ -280,7 +288,7 @@ private:
 
     // Whether the call that brings the piece is over only when that is done.
     bool is_awaited(const Work& work) {
-        if (deferred) return is_pageable(work);
+        if (deferred) return blocking || is_pageable(work);
         return work.kind != Work::RECORD && work.kind != Work::WAIT && work.kind != Work::FREE;
     }
 

@@ -58,17 +58,24 @@ struct TracePolicy {
         uint64_t arguments[4];  // the first four; pointers to outputs as what they point to
     };
     std::atomic<bool> on{false};
+    std::atomic<void (*)()> heard{nullptr};  // somebody listens: to be called after each call
     std::mutex mutex;
     std::vector<Call> calls;
+    std::vector<Call> unheard;
 
     int before(int) { return OK; }
     template <int ID, class... Args> void after(int status, Args... args) {
-        if (!on.load(std::memory_order_relaxed)) return;
+        auto notify = heard.load(std::memory_order_relaxed);
+        if (!on.load(std::memory_order_relaxed) && !notify) return;
         Call call{ID, status, int(sizeof...(Args) < 4 ? sizeof...(Args) : 4), {}};
         int i = 0;
         ((i < 4 ? void(call.arguments[i++] = number(status, args)) : void()), ...);
-        std::lock_guard<std::mutex> guard(mutex);
-        calls.push_back(call);
+        {
+            std::lock_guard<std::mutex> guard(mutex);
+            if (on) calls.push_back(call);
+            if (notify) unheard.push_back(call);
+        }
+        if (notify) notify();
     }
 
 private:
@@ -139,7 +146,16 @@ template <class Table> struct Stack {
     void renew() {
         new (&trace.policy.mutex) std::mutex;
         new (&trace.policy.calls) std::vector<TracePolicy::Call>;
+        new (&trace.policy.unheard) std::vector<TracePolicy::Call>;
         cost.policy.renew();
+    }
+    // `notify` is called after each call of the device, by its thread, with whatever locks it holds.
+    void listen(void (*notify)()) { trace.policy.heard = notify; }
+    std::vector<TracePolicy::Call> take_unheard() {
+        std::lock_guard<std::mutex> guard(trace.policy.mutex);
+        std::vector<TracePolicy::Call> taken;
+        taken.swap(trace.policy.unheard);
+        return taken;
     }
     std::vector<TracePolicy::Call> take_trace() {
         trace.policy.on = false;

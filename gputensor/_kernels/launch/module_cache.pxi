@@ -108,10 +108,13 @@ cdef int launch_kernel(void* kernel, const Launch* launch) except -1 nogil:
         driver.self, function, launch.grid[0], launch.grid[1], launch.grid[2], launch.block[0],
         launch.block[1], launch.block[2], launch.shared_nbytes, launch.stream, launch.parameters,
         launch.nbytes)
-    return 0 if status == STATUS_OK else raise_for_launch(status, launch)
+    return 0 if status == STATUS_OK else raise_for_launch(status, kernel, launch)
 
 
-cdef int raise_for_launch(int status, const Launch* launch) except -1 with gil:
+cdef int raise_for_launch(int status, void* kernel, const Launch* launch) except -1 with gil:
     grid = (launch.grid[0], launch.grid[1], launch.grid[2])
-    raise_for_status(status, "kernel_launch", f"with grid {grid} on device {launch.device}")
+    program = (<Kernel>kernel).program
+    raise_for_status(status, "kernel_launch",
+                     f"of {program.entry} of {program.path} with grid {grid} on device "
+                     f"{launch.device}")
     return 0

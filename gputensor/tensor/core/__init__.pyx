@@ -35,7 +35,7 @@ from gputensor.streams.queue cimport device_object
 
 from gputensor._arrays import dtypes, promotion
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import Described, argument_error, raise_for_status
+from gputensor.errors import Described, OutOfMemoryError, argument_error, raise_for_status
 
 include "storage.pxi"
 include "tensor.pxi"

@@ -165,7 +165,7 @@ def test_linspace_hits_both_ends(place):
     [
         (lambda: gt.empty(-1), ValueError, "shape: got the extent -1; expected 0 or more"),
         (lambda: gt.empty((1,) * 17), ValueError, "shape: got 17 dimensions; expected at most 16"),
-        (lambda: gt.empty((2**40, 2**40)), ValueError, "expected no more elements than"),
+        (lambda: gt.empty((2**40, 2**40)), gt.OutOfMemoryError, "expected no more elements"),
         (lambda: gt.empty(2.5), TypeError, r"shape: got 2\.5 as an extent; expected an int"),
         (lambda: gt.empty(10**20), ValueError, f"got the extent {10**20}; expected at most"),
         (lambda: gt.empty((0, 2**63)), ValueError, f"got the extent {2**63}; expected at most"),

@@ -37,12 +37,13 @@ def test_an_address_is_an_integer_and_that_of_an_allocation(device):
     memory.caching_allocator_delete(ptr)
 
 
-def test_a_size_is_an_integer_that_an_address_can_hold(device):
-    for wrong in (-1, 1.5, "4", True, None, 2**62 + 1, 1 << 80):
-        with pytest.raises(ValueError, match="^size: got .*; expected an integer from 0 to 2"):
+def test_a_size_is_an_integer_and_what_no_address_holds_is_out_of_memory(device):
+    for wrong in (-1, 1.5, "4", True, None):
+        with pytest.raises(ValueError, match="^size: got .*; expected an integer from 0$"):
             memory.caching_allocator_alloc(wrong, device)
-    with pytest.raises(OutOfMemoryError, match="4194304.00 TiB requested"):
-        memory.caching_allocator_alloc(2**62, device)
+    for size in (2**62, 2**62 + 1, 1 << 80):
+        with pytest.raises(OutOfMemoryError, match="4194304.00 TiB requested"):
+            memory.caching_allocator_alloc(size, device)
 
 
 def test_sizes_and_addresses_may_be_integers_of_numpy(device):

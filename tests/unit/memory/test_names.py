@@ -53,14 +53,11 @@ PRIVATE_IN_PYTORCH = {
     "_set_allocator_settings": [],
 }
 ABSENT = {
-    "CUDAPluggableAllocator": "PyTorch's way to be given another allocator; this library is one: "
-    "c_library() is what PyTorch's CUDAPluggableAllocator loads",
     "change_current_allocator": "there is one allocator; its back end is chosen by the option "
     "`backend`, its caching by caching_allocator_enable()",
 }
 # Parameters that are not there, and why.
 ABSENT_PARAMETERS = {
-    ("MemPool", "allocator"): "it takes a CUDAPluggableAllocator, of which there is none",
     # A pool is held on a device; the two options are for keywords only.
 }
 

@@ -215,7 +215,7 @@ def test_a_case_survives_events_that_were_lost():
 
 def test_a_block_in_a_view_is_one_request_in_a_case(open_device):
     memory.record_memory_history()
-    device = open_device()
+    device = open_device(capacity=2 << 30)  # so that a page may have 20 MiB
     blocks = [raw_memory.raw_alloc(device, 20 * MIB, 0) for _ in range(8)]
     for ptr in blocks[::2]:
         raw_memory.raw_delete(ptr)

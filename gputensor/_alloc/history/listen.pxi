@@ -1,0 +1,29 @@
+"""Allocator trackers: functions that are told of each event that the history records."""
+
+cdef list tracker_functions = []
+
+
+def _tell_trackers():
+    cdef vector[Tracked] untold = trackers.take()
+    cdef StackFormatter formatter = StackFormatter()
+    cdef EntryPatterns patterns = EntryPatterns()
+    cdef size_t i
+    for i in range(untold.size()):
+        entry = entry_of(&untold[i].record, patterns, formatter)
+        tell(tracker_functions, untold[i].device, entry)
+
+
+on_delivery(_tell_trackers)
+
+
+def attach_tracker(function):
+    """Have ``function(device, entry)`` told of each event that the history records."""
+    tracker_functions.append(function)
+    trackers.turn(True)
+
+
+def detach_tracker(function):
+    """Forget a tracker, after it was told of the events so far; ``ValueError`` for another one."""
+    deliver()
+    tracker_functions.remove(function)
+    trackers.turn(len(tracker_functions) != 0)

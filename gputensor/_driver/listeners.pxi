@@ -1,0 +1,91 @@
+"""Functions of the program that are told of driver calls.
+
+A call may be made with any lock held and without the GIL, so it is noted (layer.h), and the main
+thread tells the listeners soon after. Other rooms hand over what they have heard in the same way.
+"""
+
+ctypedef int (*pending_t)(void* argument) noexcept
+
+cdef extern from "Python.h":
+    int Py_AddPendingCall(pending_t function, void* argument) noexcept nogil
+
+cdef extern from *:
+    """
+    #include <atomic>
+    static std::atomic<bool> gputensor_delivery_is_due{false};
+    static inline bool delivery_asked() { return gputensor_delivery_is_due.exchange(true); }
+    static inline void delivery_begins() { gputensor_delivery_is_due = false; }
+    """
+    bint delivery_asked() nogil
+    void delivery_begins() nogil
+
+cdef list listeners = []
+cdef list deliveries = []       # functions that hand over what other rooms have heard
+
+
+cdef void ask_delivery() noexcept nogil:
+    if not delivery_asked() and Py_AddPendingCall(_deliver_pending, NULL) != 0:
+        delivery_begins()
+
+
+cdef int _deliver_pending(void* nothing) noexcept:
+    deliver()
+    return 0
+
+
+def deliver():
+    """Tell listeners now what was recorded for them; else the main thread does, soon after."""
+    cdef int index
+    cdef vector[Call] calls
+    delivery_begins()
+    for index in range(MAX_DEVICES):
+        if stacks[index] != NULL:
+            calls = stacks[index].take_unheard()
+            for name, status, arguments in shown(calls):
+                tell(listeners, index - HOST_DEVICES, name, status, arguments)
+    for delivery in tuple(deliveries):
+        delivery()
+
+
+def on_delivery(function):
+    """Have a function called at each delivery, to hand over what its room has heard."""
+    deliveries.append(function)
+
+
+def tell(functions, *facts):
+    """Call functions; an error of one is reported, and neither raised nor kept from the others."""
+    for function in tuple(functions):
+        try:
+            function(*facts)
+        except Exception as error:
+            sys.unraisablehook(Unraisable(error, function))
+
+
+class Unraisable:
+    """What ``sys.unraisablehook`` takes."""
+
+    def __init__(self, error, function):
+        self.exc_type, self.exc_value, self.exc_traceback = type(error), error, error.__traceback__
+        self.err_msg, self.object = "Exception ignored in a listener", function
+
+
+def attach_listener(function):
+    """Have ``function(device, name, status, arguments)`` told of the calls of observed devices."""
+    listeners.append(function)
+    _listen(ask_delivery)
+
+
+def detach_listener(function):
+    """Forget a listener, after it was told what was recorded; ``ValueError`` for another one."""
+    deliver()
+    listeners.remove(function)
+    if not listeners:
+        _listen(NULL)
+
+
+cdef int _listen(void (*notify)() noexcept nogil) except -1:
+    cdef int index
+    for index in range(MAX_DEVICES):
+        if stacks[index] != NULL:
+            stacks[index].listen(notify)
+    return 0

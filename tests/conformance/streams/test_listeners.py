@@ -1,0 +1,151 @@
+"""Functions that are told of driver calls and of the allocator's events."""
+
+import os
+import subprocess
+import sys
+import threading
+
+import pytest
+
+import gputensor as gt
+
+CALLS = """
+import gputensor as gt
+from gputensor import device, memory
+heard, entries = [], []
+listener = lambda number, name, status, arguments: heard.append((number, name, status, arguments))
+device.attach_listener(listener)
+number = gt.Device({name!r}).number
+with gt.Device({name!r}):
+    stream, event = gt.Stream(), gt.Event(enable_timing=True)
+    x = gt.asarray([1.0] * 1000)
+    event.record(stream)
+    other = gt.Stream()
+    other.wait_event(event)
+    stream.synchronize(); event.synchronize(); gt.synchronize()
+    handle, one, two = event.cuda_event, stream.cuda_stream, other.cuda_stream
+    del event
+device.deliver()
+def place(name, *arguments):
+    found = [i for i, call in enumerate(heard)
+             if call[:3] == (number, name, 0) and call[3][:len(arguments)] == arguments]
+    assert found, (name, arguments, heard)
+    return found[0]
+order = [place("stream_create", one), place("event_create", handle),
+         place("event_record", handle, one), place("stream_create", two),
+         place("stream_wait_event", two, handle), place("stream_synchronize", one),
+         place("event_synchronize", handle), place("synchronize"), place("event_destroy", handle)]
+assert order == sorted(order), order
+assert any(name in ("copy_async", "fill_async") for _, name, _, _ in heard)
+assert any(name in ("page_create", "mem_alloc") for _, name, _, _ in heard)
+device.detach_listener(listener)
+count = len(heard)
+gt.Stream({name!r}).synchronize()
+device.deliver()
+assert len(heard) == count
+"""
+
+
+def test_every_kind_of_call_is_heard_in_order(device):
+    name = "host" if device < 0 else f"cuda:{device}"
+    done = subprocess.run(
+        [sys.executable, "-c", CALLS.format(name=name)],
+        env={**os.environ, "GPUTENSOR_DEVICE": name},
+        capture_output=True,
+        text=True,
+        timeout=300,
+    )
+    assert done.returncode == 0 and done.stderr == "", done.stderr
+
+
+@pytest.fixture
+def history():
+    gt.memory.record_memory_history()
+    yield
+    gt.memory.record_memory_history(None)
+
+
+def test_trackers_are_told_what_the_history_records(device, history):
+    told = []
+
+    def tracker(number, entry):
+        told.append((number, entry))
+
+    gt.memory.attach_allocator_tracker(tracker)
+    try:
+        with gt.Device(device):
+            x = gt.empty(12345)
+            address = x.data_ptr()
+
+            def run():
+                gt.memory.set_memory_metadata("of the thread")
+                y = gt.empty(777)
+                del y
+
+            thread = threading.Thread(target=run)
+            thread.start()
+            thread.join()
+            del x
+            gt.device.deliver()
+    finally:
+        gt.memory.detach_allocator_tracker(tracker)
+    mine = [entry for number, entry in told if number == device and entry.get("addr") == address]
+    # Blocks that were freed before may complete in between.
+    mine = mine[[entry["action"] for entry in mine].index("alloc") :]
+    actions = [entry["action"] for entry in mine]
+    assert actions[0] == "alloc" and actions[-1] == "free_completed"
+    assert mine[0]["size"] >= 4 * 12345 and mine[0]["frames"][0]["filename"] == __file__
+    assert any(entry["user_metadata"] == "of the thread" for _, entry in told)
+    count = len(told)
+    gt.empty(3, device=device)
+    gt.device.deliver()
+    assert len(told) == count
+    with pytest.raises(ValueError):
+        gt.memory.detach_allocator_tracker(tracker)
+
+
+def test_an_error_of_a_tracker_is_reported_and_the_others_are_told(device, history):
+    told, reported = [], []
+
+    def bad(number, entry):
+        raise KeyError("mine")
+
+    def good(number, entry):
+        told.append(entry)
+
+    former, sys.unraisablehook = sys.unraisablehook, reported.append
+    gt.memory.attach_allocator_tracker(bad)
+    gt.memory.attach_allocator_tracker(good)
+    try:
+        x = gt.empty(100, device=device)
+        del x
+        gt.device.deliver()
+    finally:
+        gt.memory.detach_allocator_tracker(good)
+        gt.memory.detach_allocator_tracker(bad)
+        sys.unraisablehook = former
+    assert told and reported and reported[0].exc_type is KeyError and reported[0].object is bad
+
+
+def test_metadata_and_stacks_of_segment_frees_are_in_snapshots(device, history):
+    with gt.Device(device):
+        gt.memory.empty_cache(device)
+        gt.memory.set_memory_metadata("the first")
+        x = gt.empty(40 << 20, dtype="uint8")
+        gt.memory.set_memory_metadata("the second")
+        assert gt.memory.get_memory_metadata() == "the second"
+        address = x.data_ptr()
+        del x
+        gt.memory.set_memory_metadata("")
+        gt.memory.empty_cache(device)
+        traces = gt.memory.snapshot(device)["device_traces"]
+    entries = [entry for trace in traces for entry in trace]
+    by_action = {entry["action"]: entry for entry in entries if entry.get("addr") == address}
+    assert by_action["alloc"]["user_metadata"] == "the first"
+    assert by_action["free_requested"]["user_metadata"] == "the second"
+    assert by_action["free_requested"]["frames"][0]["filename"] == __file__
+    gone = [e for e in entries if e["action"] in ("segment_free", "segment_unmap")]
+    assert gone and gone[-1]["user_metadata"] == ""
+    assert gone[-1]["frames"] and gone[-1]["frames"][-1]["filename"]
+    with pytest.raises(TypeError, match="^text: got int; expected a str"):
+        gt.memory.set_memory_metadata(7)
