@@ -62,12 +62,16 @@ from gputensor.memory.events import (
 from gputensor.memory.pools import (
     CUDAPluggableAllocator,
     MemPool,
+    PoolCheckpoint,
+    checkpoint_pool,
+    restore_pool,
     use_mem_pool,
 )
 
 __all__ = [
     "CUDAPluggableAllocator",
     "MemPool",
+    "PoolCheckpoint",
     "attach_allocator_tracker",
     "attach_out_of_memory_observer",
     "c_library",
@@ -75,6 +79,7 @@ __all__ = [
     "caching_allocator_delete",
     "caching_allocator_disabled",
     "caching_allocator_enable",
+    "checkpoint_pool",
     "detach_allocator_tracker",
     "detach_out_of_memory_observer",
     "dump_snapshot",
@@ -108,6 +113,7 @@ __all__ = [
     "reset_max_memory_cached",
     "reset_peak_host_memory_stats",
     "reset_peak_memory_stats",
+    "restore_pool",
     "set_allocator_settings",
     "set_memory_metadata",
     "set_per_process_memory_fraction",

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+from typing import NamedTuple
 
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc.history.pool_names import note_user_pool, pool_pair
@@ -13,6 +14,9 @@ from gputensor.streams.queue import device_number
 __all__ = [
     "CUDAPluggableAllocator",
     "MemPool",
+    "PoolCheckpoint",
+    "checkpoint_pool",
+    "restore_pool",
     "use_mem_pool",
 ]
 
@@ -115,6 +119,82 @@ class MemPool:
     def __reduce__(self):
         # A copy would give back a hold that is not its own.
         raise TypeError("cannot copy or pickle a MemPool")
+
+
+class PoolCheckpoint(NamedTuple):
+    """Which blocks of a private pool were in use: what :func:`checkpoint_pool` returns."""
+
+    device: int
+    pool: int
+    blocks: tuple
+
+
+def checkpoint_pool(pool, device=None):
+    """Return which blocks of a private pool are in use, for :func:`restore_pool`.
+
+    Parameters
+    ----------
+    pool : MemPool, or the id of one or of a graph's pool
+    device : optional
+        Default: the current device.
+    """
+    pair = getattr(pool, "id", pool)
+    if not isinstance(pair, tuple) or len(pair) != 2:
+        raise argument_error(TypeError, "pool", pool, "a MemPool or the id of a pool")
+    number, pool_id = device_number(device), pair[0] or pair[1]
+    return PoolCheckpoint(number, pool_id, tuple(raw_memory.live_blocks(number, pool_id)))
+
+
+def restore_pool(checkpoint):
+    """Have the blocks of a checkpoint in use again, at their addresses.
+
+    Tensors that still hold theirs keep them. The others become allocations by address, as after
+    :func:`caching_allocator_alloc`: captures into the pool leave them alone until they are given
+    back. So what a replay left in memory that its capture had freed can be kept beside later
+    captures.
+
+    Returns
+    -------
+    list of int
+        The addresses that were allocated, each to be given to :func:`caching_allocator_delete`.
+
+    Raises
+    ------
+    RuntimeError
+        A block in use was not in use at the checkpoint, or a block's place is not free, or not done
+        for its stream. Nothing has changed.
+
+    Examples
+    --------
+    >>> pool = MemPool("host")
+    >>> with use_mem_pool(pool, "host"):
+    ...     ptr = raw_memory.raw_alloc(-1, 4096, 0)
+    >>> state = checkpoint_pool(pool, "host")
+    >>> raw_memory.raw_delete(ptr)
+    >>> restore_pool(state) == [ptr]
+    True
+    >>> raw_memory.raw_delete(ptr)
+    """
+    device, pool_id, blocks = checkpoint
+    live = {address for address, _, _ in raw_memory.live_blocks(device, pool_id)}
+    new = live - {address for address, _, _ in blocks}
+    if new:
+        raise RuntimeError(
+            f"pool {pool_id}: {len(new)} blocks are in use that were not at the checkpoint, the "
+            f"first at {min(new):#x}; drop their tensors first"
+        )
+    taken = []
+    for address, nbytes, stream in blocks:
+        if address in live:
+            continue
+        if not raw_memory.take_at(device, pool_id, address, nbytes, stream):
+            for ptr in taken:
+                raw_memory.raw_delete(ptr)
+            raise RuntimeError(
+                f"pool {pool_id}: the place of {nbytes} bytes at {address:#x} is not free"
+            )
+        taken.append(address)
+    return taken
 
 
 class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801

@@ -48,6 +48,12 @@ cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
                             bint is_unsplit) noexcept nogil
 # Where the memory of a pool that holds none yet comes from, for ever.
 cdef status_t pool_set_source(int device, uint64_t pool_id, MemorySource* source) noexcept nogil
+# The blocks in use of a pool, three words for each: address, requested bytes, stream; gives how
+# many words there are, and writes no more than `capacity`.
+cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words, size_t capacity) noexcept nogil
+# A block of the pool at an address; NULL when the place is not free there, in the stream's order.
+cdef Block* pool_take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes,
+                         uint64_t stream) noexcept nogil
 # Objects, blocks of `with` and graphs.
 cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil
 

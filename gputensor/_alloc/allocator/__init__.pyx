@@ -11,7 +11,8 @@ from gputensor._alloc.core cimport (
     cache_mine, cache_put, cache_take, caches_drain, caches_drain_large, caches_forget,
     check_after, checks_resume, checks_stop, device_lock, device_lock_counted, device_unlock,
     pool_bins, pool_clear,
-    pool_init, pool_insert, pool_take, progress_synchronize, pthread_mutex_init, segment_drop,
+    pool_cut, pool_gather, pool_init, pool_insert, pool_take, progress_synchronize,
+    pthread_mutex_init, segment_drop,
     stat_change,
 )
 from gputensor._alloc.grow cimport view_close
@@ -24,9 +25,11 @@ from gputensor._alloc.miss cimport (
     uncached_release, miss_serve, pool_is_retired, release_all, synchronize_all,
 )
 from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT, UNIT, Block, BlockPool,
+    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT, UNIT, Block,
+    BlockPool,
     DeviceAllocator, MemorySource, PoolHold, PoolScope, PrivatePool, Segment, StreamState,
-    ThreadCache, gt_highest_bit, gt_load_int, gt_load_pointer, gt_store_int, gt_store_pointer,
+    ThreadCache, gt_highest_bit, gt_load_byte, gt_load_int, gt_load_pointer, gt_store_int,
+    gt_store_pointer,
 )
 from gputensor._alloc.order cimport pending_add, pending_poll, pending_resume, use_add
 from gputensor._driver.registry cimport (
@@ -45,3 +48,4 @@ include "devices.pxi"
 include "private_pool.pxi"
 include "central.pxi"
 include "allocator.pxi"
+include "checkpoint.pxi"

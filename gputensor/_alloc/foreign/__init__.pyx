@@ -1,13 +1,14 @@
 # The allocator for foreign callers: C symbols for pluggable allocators, raw addresses for Python.
 
 from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
 
 from operator import index
 
 from gputensor._alloc.allocator cimport (
-    allocator_find, allocator_free, allocator_malloc, allocator_record_stream, pool_begin_thread,
-    pool_end_thread, pool_new_id, pool_release, pool_retain, pool_set_kind, pool_thread,
-    pool_use_count, raise_for_malloc,
+    allocator_find, allocator_free, allocator_malloc, allocator_record_stream,
+    pool_begin_thread, pool_end_thread, pool_live, pool_new_id, pool_release, pool_retain,
+    pool_set_kind, pool_take_at, pool_thread, pool_use_count, raise_for_malloc,
 )
 from gputensor._alloc.core cimport block_map_find, device_lock, device_unlock
 from gputensor._alloc.model cimport (

@@ -136,3 +136,22 @@ def end_pool(int device, uint64_t pool_id, thread=None):
 def count_pool_uses(int device, uint64_t pool_id):
     """Return how many holders a pool has."""
     return pool_use_count(device, pool_id)
+
+
+def live_blocks(int device, uint64_t pool_id):
+    """Return (address, requested bytes, stream) of each block in use of a private pool."""
+    cdef vector[uint64_t] words
+    cdef size_t count = pool_live(device, pool_id, NULL, 0)
+    while count > words.size():
+        words.resize(count)
+        count = pool_live(device, pool_id, words.data(), words.size())
+    return [(words[i], words[i + 1], words[i + 2]) for i in range(0, count, 3)]
+
+
+def take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes, uint64_t stream):
+    """Have the block at an address of a private pool in use again; say whether that can be."""
+    cdef Block* block = pool_take_at(device, pool_id, ptr, nbytes, stream)
+    if block == NULL:
+        return False
+    gt_store_byte(&block.is_by_address, 1)
+    return True

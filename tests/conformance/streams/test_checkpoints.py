@@ -1,0 +1,82 @@
+"""The blocks of a pool in use: noted, and in use again at their places."""
+
+import random
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import memory
+from gputensor.graphs import CUDAGraph, graph
+
+
+@pytest.fixture(autouse=True)
+def current(device):
+    """The device, current during the test."""
+    with gt.Device(device):
+        yield
+        gt.synchronize()
+
+
+def test_blocks_are_in_use_again_at_their_places():
+    pool, rng = memory.MemPool(), random.Random(3)
+    with memory.use_mem_pool(pool):
+        tensors = [gt.empty(rng.randrange(1, 1 << 20)) for _ in range(40)]
+    addresses = {x.data_ptr() for x in tensors}
+    state = memory.checkpoint_pool(pool)
+    assert {address for address, _, _ in state.blocks} == addresses
+    rng.shuffle(tensors)
+    kept = tensors[:10]
+    stay = {x.data_ptr() for x in kept}
+    del tensors
+    gt.synchronize()
+    taken = memory.restore_pool(state)
+    assert set(taken) == addresses - stay
+    assert set(memory.checkpoint_pool(pool).blocks) == set(state.blocks)
+    with memory.use_mem_pool(pool):
+        others = [gt.empty(rng.randrange(1, 1 << 20)) for _ in range(40)]
+    assert not {x.data_ptr() for x in others} & addresses
+    for ptr in taken:
+        memory.caching_allocator_delete(ptr)
+    del others, kept
+    assert memory.checkpoint_pool(pool).blocks == ()
+
+
+def test_what_a_replay_left_stays_beside_a_later_capture():
+    x, first, second = gt.zeros(5000), CUDAGraph(), CUDAGraph()
+    with graph(first):
+        y = x + 1
+        state = memory.checkpoint_pool(first.pool())
+        place = y.data_ptr()
+        layout = y.__class__
+        del y
+    assert layout is gt.Tensor
+    taken = memory.restore_pool(state)
+    assert taken == [place]
+    with graph(second, pool=first.pool()):
+        z = x * 3
+    assert z.data_ptr() != place
+    x += 4
+    first.replay()
+    second.replay()
+    np.testing.assert_array_equal(z.numpy(), 12)
+    memory.caching_allocator_delete(place)
+
+
+def test_a_state_that_cannot_be_is_refused_and_changes_nothing():
+    pool = memory.MemPool()
+    with memory.use_mem_pool(pool):
+        a, b = gt.empty(1000), gt.empty(3000)
+        state = memory.checkpoint_pool(pool)
+        c = gt.empty(500)
+        with pytest.raises(RuntimeError, match="1 blocks are in use that were not"):
+            memory.restore_pool(state)
+        del b, c
+        gt.synchronize()
+        before = memory.checkpoint_pool(pool)
+        wide = state._replace(blocks=(*state.blocks, (a.data_ptr() + (1 << 40), 512, 0)))
+        with pytest.raises(RuntimeError, match="is not free"):
+            memory.restore_pool(wide)
+        assert memory.checkpoint_pool(pool) == before
+        with pytest.raises(TypeError, match="^pool: got int; expected a MemPool"):
+            memory.checkpoint_pool(5)
