@@ -33,7 +33,8 @@ __all__ = ["Model", "load_onnx", "model_of"]
 
 OLDEST, NEWEST = 7, onnx.defs.onnx_opset_version()
 MOST_OF_A_DIM = 1024
-#: Initializers of no more elements than this are constants where their element type is no float.
+#: Initializers of no more elements than this are constants where their element type is no float;
+#: masks of several axes are weights where extents are free.
 MOST_CONSTANT = 4096
 
 
@@ -138,13 +139,6 @@ class Model:
         if dtype != np.float32:
             narrow(graph, dtype, needed)
         self.name = _identifier(proto.name or "main", set())
-        self.weights = {
-            name: array
-            for name, array in graph.constants.items()
-            if not _is_constant(name, array, needed)
-        }
-        for name in self.weights:
-            del graph.constants[name]
         taken = {"weights", "state"}
         self._protos = [one for one in proto.input if one.name in set(graph.inputs)]
         self.inputs = tuple(_identifier(one.name, taken) for one in self._protos)
@@ -154,6 +148,14 @@ class Model:
         self.known_inputs = tuple(names[name] for name in graph.inputs if name in needed)
         self._shapes = _by_parameter("input_shapes", input_shapes, names)
         self._dims = dims
+        is_free = self._is_free()
+        self.weights = {
+            name: array
+            for name, array in graph.constants.items()
+            if not _is_constant(name, array, needed, is_free)
+        }
+        for name in self.weights:
+            del graph.constants[name]
         self.run = Run(self, graph)
         _check_dims(dims, self._protos)
 
@@ -185,6 +187,20 @@ class Model:
         if calibrate is not None:
             options["calibrate"] = {name: calibrate}
         return gt.compile({name: entry}, weights=self.weights, **options)
+
+    def _is_free(self):
+        """Whether an extent of an input is not fixed."""
+        for name, proto in zip(self.inputs, self._protos, strict=True):
+            shape = self._shapes.get(name)
+            if shape is None:
+                shape = [
+                    self._dims.get(one.dim_param)
+                    for one in proto.type.tensor_type.shape.dim
+                    if one.WhichOneof("value") != "dim_value"
+                ]
+            if not all(type(extent) is int for extent in shape):
+                return True
+        return False
 
     def _spec(self, name, proto):
         if proto.type.WhichOneof("value") != "tensor_type":
@@ -286,9 +302,11 @@ def _needed(graph):
     return needed
 
 
-def _is_constant(name, array, needed):
+def _is_constant(name, array, needed, is_free):
     if name in needed or array.size <= 1 or array.dtype.kind == "O":
         return True
+    if array.dtype.kind == "b" and array.ndim > 1 and is_free:
+        return False  # a mask, of which free extents take a part
     return array.dtype.kind in "biu" and array.size <= MOST_CONSTANT
 
 

@@ -95,6 +95,27 @@ def test_onnx_transformers(rng, tmp_path, form, is_free):
     np.testing.assert_allclose(found, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("is_free", [True, False])
+def test_onnx_masks_that_are_cut_from_a_larger_one(rng, tmp_path, is_free):
+    """As GPT-2 keeps it: of fixed length it becomes a flag, of any length a view of a weight."""
+    graph = Graph(rng)
+    count = graph.node("Gather", graph.node("Shape", "x"), graph.array(np.int64([1])))
+    ends = graph.node("Concat", count, count, axis=0)
+    zeros, axes = graph.array(np.int64([0, 0])), graph.array(np.int64([2, 3]))
+    tri = graph.array(np.tri(16, dtype=bool)[None, None])
+    graph.layer("x", graph.node("Slice", tri, zeros, ends, axes), "where")
+    n = "n" if is_free else 5
+    model = graph.model([("x", "FLOAT", [2, n, WIDTH])], [2, n, WIDTH])
+    onnx.save(model, tmp_path / "m.onnx")
+    dims = {"n": gt.Dim("n", 2, 16)} if is_free else None
+    program = gt.load_onnx(tmp_path / "m.onnx", dims=dims).compile()
+    (call,) = (one for one in program.functions["layers"].calls if one.name == "attention")
+    assert call.attributes["is_causal"] == (not is_free)
+    x = rng.standard_normal((2, 5, WIDTH)).astype(np.float32)
+    (want,) = ReferenceEvaluator(model).run(None, {"x": x})
+    np.testing.assert_allclose(program(gt.asarray(x)).numpy(), want, rtol=1e-4, atol=1e-5)
+
+
 FORMS = ("product", "masked_fill", "attention", "causal", "added", "repeated", "expanded")
 
 
@@ -152,7 +173,7 @@ def test_torch_modules(form, is_decomposed):
     (function,) = program.functions.values()
     (call,) = (call for call in function.calls if call.name == "attention")
     assert "formula" not in {call.name for call in function.calls}
-    assert call.attributes["is_causal"] == (form in ("causal", "added"))
+    assert call.attributes["is_causal"] == (form in ("causal", "added", "masked_fill"))
     assert call.reads[1].shape[1] == (2 if form in ("repeated", "expanded") else HEADS)
     want = layer(x).detach().numpy()
     found = program(gt.asarray(x.numpy())).numpy()

@@ -196,6 +196,10 @@ class _Match:
         operand = four_axes(mask.operand, lead) if len(mask.operand.shape) > 1 else None
         if operand is None or operand.shape[-2:] != last:
             return False, False, 0
+        if mask.fill is not None:
+            before = self.before_not(operand)
+            if before is not None:
+                operand, mask = before, Mask(before, mask.fill, not mask.is_seen)
         known = known_window(self.graph, mask, operand, last)
         if known is not None:
             return None, True, known
@@ -206,8 +210,7 @@ class _Match:
         if mask.fill == -np.inf:
             if mask.is_seen:
                 return operand, False, 0
-            before = self.before_not(operand)
-            return before or self.small("logical_not", "bool", (operand,)), False, 0
+            return self.small("logical_not", "bool", (operand,)), False, 0
         # Added to a score it gives itself: where all are masked, keys count alike, as they did.
         zero, fill = Number(0.0, "float32"), Number(-1e30, "float32")
         choice = (zero, fill) if mask.is_seen else (fill, zero)
@@ -254,12 +257,12 @@ class _Match:
 def known_window(graph, mask, operand, last):
     """The window (0: none) of a constant mask that is causal; None for any other."""
     array = constant(graph, operand)
-    if array is None or any(n != 1 for n in array.shape[:2]):
+    if array is None or 0 in array.shape or not (array == array[:1, :1]).all():
         return None
     rows, columns = array.shape[-2:]
     if last != (rows, columns) or rows > columns:
         return None
-    array = array.reshape(rows, columns)
+    array = array[0, 0]
     if mask.fill is None:
         array = array.astype(np.float64)
         if not ((array == 0) | (array <= LEAST_FILL)).all():

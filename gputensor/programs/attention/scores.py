@@ -53,7 +53,11 @@ def softmax_of(graph, operand):
         elif call.name == "elementwise" and call.attributes["op"] == "where":
             found = softmax_of(graph, call.reads[2])
             is_safe = found is not None and _is_zero(graph, call.reads[1])
-            return found if is_safe and _all_masked(graph, call.reads[0], found[0]) else None
+            condition = call.reads[0]
+            is_safe = is_safe and (
+                _all_masked(graph, condition, found[0]) or _is_nan(graph, condition, call.reads[2])
+            )
+            return found if is_safe else None
         elif call.name == "formula":
             is_softmax = call.attributes == {"trees": (SOFTMAX,), "row_ndim": 1}
             return (call.reads[0], call.writes[0]) if is_softmax else None
@@ -94,6 +98,8 @@ def _folds(call, op, source):
 
 
 def _is_zero(graph, operand):
+    if isinstance(operand, Number):
+        return operand.value == 0
     call = graph.maker(operand, "elementwise")
     if call is not None and call.attributes["op"] == "copy" and isinstance(call.reads[0], Number):
         return call.reads[0].value == 0
@@ -119,6 +125,13 @@ def _all_masked(graph, operand, scores):
     if call is None or call.attributes["op"] != "eq":
         return False
     return is_same_memory(call.reads[0], scores) and number(graph, call.reads[1]) == -np.inf
+
+
+def _is_nan(graph, operand, weights):
+    """Whether an operand says where weights are NaN, as softmax is where all is masked."""
+    call = graph.maker(operand, "elementwise")
+    is_nan = call is not None and call.attributes["op"] == "isnan"
+    return is_nan and is_same_memory(call.reads[0], weights)
 
 
 def scores_of(graph, operand):
@@ -211,8 +224,14 @@ def number(graph, operand):
 
 
 def constant(graph, operand):
-    """The elements of an operand that is a constant of known extents, without repeated axes."""
-    if not isinstance(operand, Operand) or graph.values[operand.value].kind != "constant":
+    """The elements of an operand of known extents, without repeated axes.
+
+    Of a constant, or of a weight of bool: a mask that a model keeps among its weights.
+    """
+    if not isinstance(operand, Operand):
+        return None
+    kind = graph.values[operand.value].kind
+    if kind != "constant" and not (kind == "weight" and operand.dtype == "bool"):
         return None
     steps = zip(operand.shape, operand.strides, strict=True)
     shape = tuple(1 if stride == 0 else extent for extent, stride in steps)

@@ -229,6 +229,28 @@ def test_constant_masks_of_another_form_stay(rng):
     assert call.reads[3].dtype == "bool"
 
 
+def test_softmax_whose_nan_become_zeros(rng):
+    """As exporters write attention that gives 0 where all is masked; one mask for each batch."""
+    q, k, v = operands(rng, B, H)
+    mask = np.zeros((B, 1, N, M), np.float32)
+    mask[0, 0, 2] = -np.inf
+
+    def attend(q, k, v, mask):
+        shares = gt.softmax(q @ transposed(k) + mask, axis=-1)
+        return gt.where(gt.isnan(shares), 0.0, shares) @ v
+
+    want = wanted(q, k, v)
+    want[0, :, 2] = 0
+    check(attend, want, q, k, v, mask)
+    seen = np.broadcast_to(np.tri(N, M, M - N, dtype=bool), (B, 1, N, M)).copy()
+
+    def causal(q, k, v):
+        shares = gt.softmax(gt.where(gt.asarray(seen), q @ transposed(k), -gt.inf), axis=-1)
+        return gt.where(gt.isnan(shares), 0.0, shares) @ v
+
+    check(causal, wanted(q, k, v, seen=seen), q, k, v, attributes={"is_causal": True})
+
+
 def test_soft_caps(rng):
     q, k, v = operands(rng, B, H)
 
