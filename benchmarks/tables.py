@@ -61,10 +61,15 @@ SECTIONS = [
         "rows `all` are the 53 convolutions of the network.",
     ),
     (
-        "orders",
-        "Random numbers, scans, sorting, selection and counts of 2^26 elements",
-        "`ratio` is the better peer's time over ours. `unique` was measured before its mask stayed "
-        "on the GPU: it took 2.2 ms afterwards, torch 1.4.",
+        "array_surface",
+        "Choices, statistics, layouts, orders and draws",
+        "Operands of 1 GiB, orders and draws of 2^26 elements. `ratio` is the better peer's time over "
+        "ours, `share` the bytes that have to be moved by the rate of a copy in the same run.",
+    ),
+    (
+        "product_sweep",
+        "Products of random shapes, dtypes and layouts",
+        "The slowest of 300 against torch's better library, by graph replay.",
     ),
     (
         "rows",

@@ -1,8 +1,8 @@
-"""Orders of elements: sorted values, the positions that sort, places in what is sorted, counts."""
+"""Orders of elements: sorted values, the positions that sort, places in what is sorted."""
 
 from gputensor._engines.engine import Engine
 
-__all__ = ["argsort", "bincount", "searchsorted", "sort"]
+__all__ = ["argsort", "searchsorted", "sort"]
 
 
 @Engine
@@ -24,8 +24,3 @@ def argsort(module, axis, descending, out, x):
 @Engine
 def searchsorted(module, side, out, x, values):
     out[...] = module.searchsorted(x, values, side=side)
-
-
-@Engine
-def bincount(module, out, x, weights):
-    out[...] = module.bincount(x, weights, minlength=out.shape[0])

@@ -179,6 +179,18 @@ _ROWS = (
     Row("search", "_kernels.orders", attributes="is_right:flag", writes="out", reads="x values"),
     # Adds to the counts of 0, 1, ...; leaves other numbers out.
     Row("count", "_kernels.orders", attributes="", writes="counts", reads="x", updates=True),
+    # Adds how many elements of x lie between neighbouring edges, the last edge included.
+    Row("histogram", "_kernels.orders", attributes="is_even:flag", writes="counts",
+        reads="x edges", updates=True),
+    # Adds rows of source to those that the index names along the middle one of three axes.
+    Row("add_at", "_kernels.orders", attributes="", writes="target", reads="index source",
+        updates=True),
+    # A bit for each element of x that is chosen (true; another than the one before), and how many
+    # are chosen before each tile. Then the chosen elements, or their places by axes.
+    Row("mark", "_kernels.orders", attributes="rule:mark", writes="bits starts", reads="x"),
+    Row("pick", "_kernels.orders", attributes="", writes="out", reads="x bits starts"),
+    Row("places", "_kernels.orders", attributes="shape:extents", writes="out",
+        reads="bits starts"),
     # Along the middle one of three axes.
     Row("cumulate", "_kernels.orders", attributes="op:scan", writes="out", reads="x"),
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.

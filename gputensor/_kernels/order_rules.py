@@ -1,18 +1,28 @@
-"""The rules of calls that sort, select, search, count and accumulate (see call_rules.py).
+"""The rules of calls that sort, select, search, count, accumulate, add and choose (call_rules.py).
 
 Their operands are row-major; what is sorted has rows and columns, what is accumulated three axes.
 """
 
+import math
+
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.call_rules import ATTRIBUTE_TYPES, refuse
 
-__all__ = ["ORDER_RULES"]
+__all__ = ["MARK_TILE", "MARK_WORD", "ORDER_RULES"]
 
 _KINDS = {row.name: row.kind for row in DTYPES}
 _REAL = ("bool", "int", "uint", "float")
 MOST_COLUMNS = (1 << 32) - 1
 
+MOST_PLACES = 1 << 62
+MARK_WORD, MARK_TILE = 32, 8192
+_ADDED = ("int32", "int64", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+
 ATTRIBUTE_TYPES["scan"] = (lambda value: value in ("sum", "prod"), "'sum' or 'prod'")
+ATTRIBUTE_TYPES["mark"] = (
+    lambda value: value in ("true", "first", "first_nan"),
+    "'true', 'first' or 'first_nan'",
+)
 
 
 def _need(holds, name, what, value, rule):
@@ -74,6 +84,63 @@ def _cumulate(name, _attributes, writes, reads):
     _need(out.shape == x.shape, name, "out.shape", out.shape, x.shape)
 
 
+def _histogram(name, attributes, writes, reads):
+    (counts,), (x, edges) = writes, reads
+    fits = _KINDS[x.dtype] in _REAL and len(x.shape) == 1
+    _need(fits, name, "x", tuple(x), "real numbers of one axis")
+    kinds = ("float",) if attributes[0] else ("int", "uint", "float")
+    fits = _KINDS[edges.dtype] in kinds and edges.dtype not in ("float16", "bfloat16")
+    fits = fits and len(edges.shape) == 1 and edges.shape[0] > 1
+    _need(fits, name, "edges", tuple(edges), "two or more of one axis, even ones as floats")
+    wanted = ("int64", (edges.shape[0] - 1,))
+    _need(counts == wanted, name, "counts", tuple(counts), wanted)
+
+
+def _add_at(name, _attributes, writes, reads):
+    (target,), (index, source) = writes, reads
+    fits = target.dtype in _ADDED and len(target.shape) == 3
+    _need(fits, name, "target", tuple(target), "numbers of 32 bits or more, three axes")
+    fits = source.dtype == target.dtype and len(source.shape) == 3
+    fits = fits and source.shape[::2] == target.shape[::2]
+    _need(fits, name, "source", tuple(source), f"{target.dtype} with extents of {target.shape}")
+    _need(_KINDS[index.dtype] in ("int", "uint"), name, "index", index.dtype, "integers")
+    fits = index.shape in (source.shape, source.shape[1:2])
+    _need(fits, name, "index.shape", index.shape, f"{source.shape} or its middle axis")
+
+
+def _marks(name, count, bits, starts):
+    """Hold bits and starts of so many elements."""
+    wanted = ("uint32", (-(-count // MARK_WORD),))
+    _need(bits == wanted, name, "bits", tuple(bits), wanted)
+    wanted = ("int64", (-(-count // MARK_TILE) + 1,))
+    _need(starts == wanted, name, "starts", tuple(starts), wanted)
+
+
+def _mark(name, _attributes, writes, reads):
+    (bits, starts), (x,) = writes, reads
+    _need(len(x.shape) == 1, name, "x.shape", x.shape, "one extent")
+    _need(_KINDS[x.dtype] != "small", name, "dtype", x.dtype, "a dtype that computes")
+    _marks(name, x.shape[0], bits, starts)
+
+
+def _pick(name, _attributes, writes, reads):
+    (out,), (x, bits, starts) = writes, reads
+    _need(len(x.shape) == 1, name, "x.shape", x.shape, "one extent")
+    _marks(name, x.shape[0], bits, starts)
+    fits = out.dtype == x.dtype and len(out.shape) == 1 and out.shape[0] <= x.shape[0]
+    _need(fits, name, "out", tuple(out), f"{x.dtype} of one axis, as long as x at most")
+
+
+def _places(name, attributes, writes, reads):
+    (out,), (bits, starts), (shape,) = writes, reads, attributes
+    count = math.prod(shape)
+    _need(count <= MOST_PLACES, name, "shape", shape, "2**62 elements at most")
+    _marks(name, count, bits, starts)
+    fits = out.dtype == "int64" and len(out.shape) == 2 and out.shape[0] == len(shape)
+    fits = fits and out.shape[1] <= count
+    _need(fits, name, "out", tuple(out), f"int64, a row for each axis of {shape}")
+
+
 #: By the name of the call.
 ORDER_RULES = {
     "sort": _sort,
@@ -82,4 +149,9 @@ ORDER_RULES = {
     "search": _search,
     "count": _count,
     "cumulate": _cumulate,
+    "histogram": _histogram,
+    "add_at": _add_at,
+    "mark": _mark,
+    "pick": _pick,
+    "places": _places,
 }

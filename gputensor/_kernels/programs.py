@@ -21,9 +21,7 @@ __all__ = [
     "draw",
     "elementwise",
     "index",
-    "order",
     "reduction",
-    "scan",
     "tile_of",
     "transpose",
     "window",
@@ -171,65 +169,6 @@ def draw(kind, out, bits, lanes):
     defines = [("KIND", kind), ("OUTPUT", element.cuda), ("BITS", bits), ("LANES", lanes)]
     defines += [("IS_NUMBER", int(bits > 0)), ("ARITHMETIC", element.compute)]
     return Program(_FOLDER + "draw.cuh", tuple(defines))
-
-
-_ORDERS = (
-    ("sort.cuh", "TILES"), ("sort.cuh", "MERGE"), ("sort.cuh", "FINISH"), ("topk.cuh", ""),
-    ("search.cuh", ""), ("count.cuh", ""),
-)  # fmt: skip
-
-
-def order(form, dtype, size):
-    """Return the program of a step of sorting, of a selection, a search or a count.
-
-    Parameters
-    ----------
-    form : int
-        0 to 2: tiles, merges and the end of a sort; selection, search, count.
-    dtype : int
-        Code of the dtype of the elements.
-    size : int
-        Of a tile; of the slots of a selection; whether counts are in shared memory.
-
-    Examples
-    --------
-    >>> ("KEY", "uint64") in order(0, 12, 64).defines
-    True
-    """
-    file, name = _ORDERS[form]
-    element = DTYPES[dtype]
-    wide = element.itemsize == 8
-    defines = [("ELEMENT", element.cuda), ("KEY", "uint64" if wide else "uint32")]
-    if file == "sort.cuh":
-        defines += [("FORM", name), ("TILE", size or 2)]
-    elif file == "topk.cuh":
-        defines += [("SLOTS", size), ("KEY_BITS", 64 if wide else 32)]
-    elif file == "count.cuh":
-        defines = [("ELEMENT", element.cuda), ("IS_SHARED", size)]
-    return Program(f"{_FOLDER}orders/{file}", tuple(defines))
-
-
-def scan(form, dtype, out, is_product, is_column):
-    """Return the program of one launch of a scan.
-
-    Parameters
-    ----------
-    form : int
-        0: totals of chunks; 1: what comes before each; 2: the results.
-    dtype, out : int
-        Codes of the dtypes of input and output.
-    is_product, is_column : int
-        Products, not sums; the last axis is longer than 1.
-
-    Examples
-    --------
-    >>> ("ARITHMETIC", "float") in scan(2, 9, 9, 0, 0).defines
-    True
-    """
-    defines = [("FORM", ("TOTALS", "PREFIXES", "APPLY")[form]), ("INPUT", DTYPES[dtype].cuda)]
-    defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", DTYPES[out].compute)]
-    defines += [("IS_PRODUCT", is_product), ("IS_COLUMN", is_column)]
-    return Program(f"{_FOLDER}orders/scan.cuh", tuple(defines))
 
 
 def _accumulator(row, element):

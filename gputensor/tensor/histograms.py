@@ -3,13 +3,13 @@
 import operator
 
 from gputensor._arrays.dtypes import float32, float64, int64
-from gputensor._engines import sorting as engines
+from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, tensor_argument
-from gputensor.tensor.engine import queue_call, queue_engine
+from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import asarray, astype
-from gputensor.tensor.manipulation import empty, linspace, reshape, zeros
+from gputensor.tensor.manipulation import linspace, reshape, zeros
 from gputensor.tensor.sorting import searchsorted
 
 __all__ = ["bincount", "digitize", "histogram"]
@@ -47,9 +47,11 @@ def _counted(x, weights, length):
         if length:
             queue_call("count", (), (counts,), (x.contiguous(),))
         return counts
-    out = empty(length, float64, device=x.device)
-    weights = astype(weights, float64, copy=False)
-    return queue_engine(engines.bincount, (), [out], astype(x, int64, copy=False), weights)
+    sums = zeros((1, length, 1), float64, device=x.device)
+    weights = astype(weights, float64, copy=False).contiguous()
+    weights = reshape(weights, (1, weights.size, 1))
+    queue_call("add_at", (), (sums,), (x.contiguous(), weights), "bincount")
+    return reshape(sums, -1)
 
 
 def digitize(x, bins, /, right=False):
@@ -86,6 +88,30 @@ def _edges(x, bins, range):
     return linspace(low, high, count + 1, dtype=dtype, device=x.device)
 
 
+def _between(x, edges, is_even):
+    """How many elements lie between edges, compared in the dtype of both."""
+    counts = zeros(max(0, edges.shape[0] - 1), int64, device=x.device)
+    if counts.size and x.size:
+        dtype = result_type(x, edges)
+        if dtype.itemsize <= 2 and dtype.kind in "fV":
+            dtype = float32
+        if x.dtype.kind == "V" and x.dtype.itemsize == 1:
+            x = astype(x, float32)
+        edges = astype(edges, dtype, copy=False).contiguous()
+        is_even = is_even and dtype.kind == "f"
+        queue_call("histogram", (is_even,), (counts,), (x.contiguous(), edges))
+    return counts
+
+
+def _weights_between(x, edges, weights):
+    """The sums of the weights of elements between edges."""
+    count = edges.shape[0] - 1
+    place = searchsorted(edges, x, "right")
+    # The last range has its upper edge; what is outside goes to a range before or behind all.
+    place = fn.where(fn.equal(x, edges[-1]), count, place)
+    return _counted(place, weights, count + 2)[1:-1]
+
+
 def histogram(x, /, bins=10, range=None, density=False, weights=None):
     """Return how many elements lie between neighbouring edges, and the edges.
 
@@ -106,18 +132,14 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     ([1, 2], [1.0, 2.0, 3.0])
     """
     x = reshape(tensor_argument(x, "histogram"), -1)
+    if x.dtype.kind == "c":
+        raise argument_error(TypeError, "histogram: x", Described(x.dtype.name), "a real dtype")
+    is_even = not (isinstance(bins, Tensor) or hasattr(bins, "__iter__"))
     edges = _edges(x, bins, range)
-    count = edges.shape[0] - 1
-    if weights is not None:
-        weights = reshape(tensor_argument(weights, "histogram"), -1)
-    place = searchsorted(edges, x, "right")
-    # The last range has its upper edge; what is outside goes to a range before or behind all.
-    place = fn.where(fn.equal(x, edges[-1]), count, place)
-    counts = (
-        _counted(place, weights, count + 2)[1:-1]
-        if x.size
-        else zeros(count, int64, device=x.device)
-    )
+    if weights is None:
+        counts = _between(x, edges, is_even)
+    else:
+        counts = _weights_between(x, edges, reshape(tensor_argument(weights, "histogram"), -1))
     if density:
         widths = fn.subtract(edges[1:], edges[:-1])
         counts = fn.divide(fn.divide(counts, widths), astype(fn.sum(counts), float64))

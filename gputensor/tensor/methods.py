@@ -75,8 +75,14 @@ IN_PLACE = (
     "sub subtract tanh trunc"
 )
 
+
+def places():
+    """Return the room of masks, which is imported when a GPU first has a large one."""
+    return importlib.import_module("gputensor.tensor.places")
+
+
 manipulation.find_places_with(
-    lambda mask: importlib.import_module("gputensor.tensor.places").places(mask)
+    lambda x: places().places(x), lambda x, mask: places().picked(x, mask)
 )
 
 

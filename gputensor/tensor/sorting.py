@@ -11,11 +11,10 @@ from typing import NamedTuple
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
-from gputensor._engines.cupy_calls import is_installed
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, on_one_device, tensor_argument
-from gputensor.tensor.engine import is_traced, queue_call, queue_engine
+from gputensor.tensor.engine import queue_call, queue_engine
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import (
     arange,
@@ -24,13 +23,13 @@ from gputensor.tensor.manipulation import (
     empty_like,
     expand_dims,
     moveaxis,
-    nonzero,
-    ones,
     reshape,
     take,
+    zeros,
 )
 from gputensor.tensor.manipulation.joining import concat
 from gputensor.tensor.manipulation.picking import take_along_axis
+from gputensor.tensor.places import chosen, firsts
 from gputensor.tensor.scans import cumsum
 
 __all__ = [
@@ -40,26 +39,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-# On CUDA devices an engine sorts longer rows, where it is installed: its radix sort takes fewer
-# passes.
-LONG_ROW = 1 << 15
 # A selection of more is sorted whole; `topk` of few rows that are longer goes by parts.
 LARGEST_K = 2048
 LONG_SELECTION = 1 << 17
 FEW_ROWS = 64
-
-
-def _by_engine(x, axis):
-    """Whether another library sorts: complex numbers always, long rows on CUDA devices."""
-    if x.dtype.kind == "c":
-        return True
-    is_long = x.shape[axis] > LONG_ROW and x.device.type == "cuda"
-    return is_long and not is_traced(x) and is_installed()
-
-
-def _wide(x):
-    """`x` in a dtype that NumPy and CuPy sort."""
-    return astype(x, float32) if x.dtype.kind == "V" else x
 
 
 def _known(x):
@@ -93,9 +76,8 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
     x, axis = _line(x, axis, "sort")
     if x.size == 0:
         return astype(x, x.dtype)
-    if _by_engine(x, axis):
-        wide = _wide(x)
-        result = queue_engine(engines.sort, (axis, bool(descending)), [_new(wide)], wide)
+    if x.dtype.kind == "c":
+        result = queue_engine(engines.sort, (axis, bool(descending)), [_new(x)], x)
     else:
         rows, shape = _rows(_known(x), axis)
         out = empty_like(rows)
@@ -133,8 +115,8 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
     x, axis = _line(x, axis, "argsort")
     if x.size == 0:
         return _new(x, int64)
-    if _by_engine(x, axis):
-        return queue_engine(engines.argsort, (axis, bool(descending)), [_new(x, int64)], _wide(x))
+    if x.dtype.kind == "c":
+        return queue_engine(engines.argsort, (axis, bool(descending)), [_new(x, int64)], x)
     rows, shape = _rows(_known(x), axis)
     out = empty(rows.shape, int64, device=x.device)
     queue_call("argsort", (bool(descending),), (out,), (rows,))
@@ -256,16 +238,6 @@ class UniqueInverse(NamedTuple):
     inverse_indices: Tensor
 
 
-def _firsts(ordered, equal_nan):
-    """Where a sorted vector has another value than before."""
-    differs = fn.not_equal(ordered[1:], ordered[:-1])
-    if equal_nan and ordered.dtype.kind in "fcV":
-        both = fn.logical_and(fn.isnan(ordered[1:]), fn.isnan(ordered[:-1]))
-        differs = fn.logical_and(differs, fn.logical_not(both))
-    first = ones(min(1, ordered.size), dtype=bool, device=ordered.device)
-    return concat([first, differs])
-
-
 def unique_values(x, /):
     """Return the different elements in ascending order; each NaN is another one. Waits.
 
@@ -273,8 +245,12 @@ def unique_values(x, /):
     >>> unique_values(gt.asarray([3, 1, 3], device="host")).tolist()
     [1, 3]
     """
+    return _different(x, False)
+
+
+def _different(x, equal_nan):
     ordered = sort(x, None)
-    return take(ordered, nonzero(_firsts(ordered, False))[0])
+    return astype(chosen(_known(ordered), equal_nan), x.dtype, copy=False)
 
 
 def _all(x, equal_nan, name):
@@ -282,10 +258,11 @@ def _all(x, equal_nan, name):
     flat = reshape(tensor_argument(x, name), -1)
     order = argsort(flat)
     ordered = take(flat, order)
-    is_first = _firsts(ordered, equal_nan)
-    starts = nonzero(is_first)[0]
+    starts = firsts(_known(ordered), equal_nan)
+    counts = zeros(flat.size, int64, device=x.device)
+    counts[starts] = 1
     inverse = empty_like(order)
-    inverse[order] = cumsum(is_first) - 1
+    inverse[order] = cumsum(counts) - 1
     ends = concat([starts[1:], broadcast_to(asarray(flat.size, int64, device=x.device), (1,))])
     counts = fn.subtract(ends[: starts.size], starts)
     return take(ordered, starts), take(order, starts), reshape(inverse, x.shape), counts
@@ -331,8 +308,7 @@ def unique(x, /, return_index=False, return_inverse=False, return_counts=False, 
     [1, 3]
     """
     if not (return_index or return_inverse or return_counts):
-        ordered = sort(x, None)
-        return take(ordered, nonzero(_firsts(ordered, equal_nan))[0])
+        return _different(tensor_argument(x, "unique"), equal_nan)
     parts = _all(x, equal_nan, "unique")
     wanted = (True, return_index, return_inverse, return_counts)
     return tuple(part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted)

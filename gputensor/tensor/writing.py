@@ -1,9 +1,12 @@
 """Functions that choose among tensors or write into one by places and masks."""
 
+import math
+
+from gputensor._arrays.dtypes import float32, int32
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, tensor_argument
-from gputensor.tensor.histograms import bincount
+from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
+from gputensor.tensor.engine import queue_call
 from gputensor.tensor.interop import asarray, astype, copy
 from gputensor.tensor.manipulation import arange, broadcast_to, moveaxis, reshape
 from gputensor.tensor.manipulation.joining import concat, stack
@@ -158,44 +161,79 @@ def apply_along_axis(function, axis, x, /, *arguments, **keywords):
     return moveaxis(whole, -1, axis) if results[0].ndim == 1 else whole
 
 
-def _summed(x, places, source):
-    """x plus the sums of `source` for each of its flat places."""
-    sums = bincount(reshape(places, -1), reshape(source, -1), x.size)
-    return fn.add(x, astype(reshape(sums, x.shape), x.dtype, copy=False))
+def _added(x, axis, index, source):
+    """x plus the sums of what `source` has for each index, all dense with three axes.
+
+    Floats of 16 bits are summed as float32, small integers as int32.
+    """
+    narrow = x.dtype.itemsize < 4
+    dtype = x.dtype if not narrow else float32 if x.dtype.kind in "fV" else int32
+    result = astype(x.contiguous(), dtype)
+    shape = math.prod(x.shape[:axis]), x.shape[axis], math.prod(x.shape[axis + 1 :])
+    rows = shape[0], source.size // max(1, shape[0] * shape[2]), shape[2]
+    source = reshape(astype(source, dtype, copy=False).contiguous(), rows)
+    if index.size and source.size:
+        index = reshape(index.contiguous(), rows if index.size == source.size else -1)
+        queue_call("add_at", (), (reshape(result, shape),), (index, source), "scatter_add")
+    return astype(result, x.dtype, copy=False)
+
+
+def _check_sum(x, index, name):
+    if tensor_argument(index, name).dtype.kind not in "iu":
+        got = Described(index.dtype.name)
+        raise argument_error(TypeError, f"{name}: index", got, "an integer dtype")
+    if tensor_argument(x, name).dtype.kind == "b":
+        raise argument_error(TypeError, f"{name}: x", Described("bool"), "a numeric dtype")
 
 
 def index_add(x, axis, index, source, /, *, alpha=1):
     """Return `x` with the slices of `source` added to those that `index` names along `axis`.
 
-    A slice that is named several times receives the sum. Sums are computed in float64.
+    A slice that is named several times receives the sum, in an order that is not fixed on a GPU.
+    Floats of 16 bits are summed in float32.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros(3, device="host"), gt.asarray([2, 2, 0], device="host")
     >>> index_add(x, 0, index, gt.asarray([1.0, 2.0, 3.0], device="host")).tolist()
     [3.0, 0.0, 3.0]
     """
-    shape = [1] * tensor_argument(x, "index_add").ndim
-    shape[axis] = index.size
-    return scatter_add(x, axis, broadcast_to(reshape(index, shape), source.shape), source * alpha)
+    _check_sum(x, index, "index_add")
+    axis = axis_argument(axis, x.ndim, "index_add")
+    wanted = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
+    if index.ndim != 1 or tensor_argument(source, "index_add").shape != wanted:
+        got = Described(f"shape {source.shape} for an index of shape {index.shape}")
+        raise argument_error(
+            ValueError, "index_add: source", got, f"{wanted}, an index of one axis"
+        )
+    return _added(x, axis, index, source if alpha == 1 else source * alpha)
 
 
 def scatter_add(x, axis, index, source, /):
     """Return `x` with each element of `source` added where `index` names it along `axis`.
 
-    An element that is named several times receives the sum. Sums are computed in float64.
+    An element that is named several times receives the sum, in an order that is not fixed on a
+    GPU. Floats of 16 bits are summed in float32.
 
     >>> import gputensor as gt
     >>> x, index = gt.zeros((1, 3), device="host"), gt.asarray([[2, 2]], device="host")
     >>> scatter_add(x, 1, index, gt.asarray([[1.0, 4.0]], device="host")).tolist()
     [[0.0, 0.0, 5.0]]
     """
-    x = tensor_argument(x, "scatter_add")
-    if x.dtype.kind == "c" or index.dtype.kind not in "iu" or index.ndim != x.ndim:
-        got = Described(f"{x.dtype} and an index of {index.dtype} with {index.ndim} dimensions")
-        rule = f"real values and integers of {x.ndim} dimensions"
-        raise argument_error(TypeError, "scatter_add: index", got, rule)
-    axis = axis % x.ndim
+    _check_sum(x, index, "scatter_add")
+    if index.ndim != x.ndim or tensor_argument(source, "scatter_add").ndim != x.ndim:
+        got = Described(f"{index.ndim} and {source.ndim} dimensions")
+        raise argument_error(ValueError, "scatter_add: index, source", got, f"{x.ndim}, as x has")
+    axis = axis_argument(axis, x.ndim, "scatter_add")
     source = source[tuple(slice(extent) for extent in index.shape)]
+    if source.shape != index.shape:
+        got = Described(f"shape {source.shape}")
+        raise argument_error(ValueError, "scatter_add: source", got, f"{index.shape} or more")
+    others = [i for i in range(x.ndim) if i != axis]
+    if all(index.shape[i] == x.shape[i] for i in others):
+        if all(index.strides[i] == 0 or index.shape[i] == 1 for i in others):
+            # One index for whole slices, as index[:, None] broadcast to the shape of source.
+            index = index[tuple(slice(None) if i == axis else 0 for i in range(x.ndim))]
+        return _added(x, axis, index, source)
     places = 0
     for i, extent in enumerate(x.shape):
         line = arange(index.shape[i], device=x.device).reshape(
@@ -203,4 +241,5 @@ def scatter_add(x, axis, index, source, /):
         )
         here = fn.where(fn.less(index, 0), fn.add(index, extent), index) if i == axis else line
         places = fn.add(fn.multiply(here, 1), places * extent if i else 0)
-    return _summed(x, broadcast_to(places, index.shape), source)
+    places = reshape(broadcast_to(places, index.shape), -1)
+    return reshape(_added(reshape(x, -1), 0, places, reshape(source, -1)), x.shape)

@@ -32,14 +32,50 @@ def test_many_replays_count_each_draw_once():
     assert np.array_equal(x.numpy(), want.numpy())
 
 
-def test_long_sorts_by_our_kernels(monkeypatch, rng):
-    monkeypatch.setattr("gputensor.tensor.sorting.is_installed", lambda: False)
+def test_long_sorts(rng):
     a = rng.integers(0, 1 << 20, LONG).astype(np.int32)
     x = gt.asarray(a, device="cuda")
     order = np.argsort(a, kind="stable")
     assert np.array_equal(gt.argsort(x).numpy(), order)
     assert np.array_equal(gt.sort(x, descending=True).numpy(), a[order][::-1])
     assert np.array_equal(gt.unique(x).numpy(), np.unique(a))
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "float32", "int64", "float64"])
+def test_long_rows(rng, dtype):
+    a = (rng.standard_normal((3, (1 << 19) + 77)) * 50).astype(dtype)
+    x = gt.asarray(a, device="cuda")
+    order = np.argsort(a, 1, kind="stable")
+    assert np.array_equal(gt.argsort(x).numpy(), order)
+    assert np.array_equal(gt.sort(x).numpy(), np.take_along_axis(a, order, 1))
+    backwards = a.shape[1] - 1 - np.argsort(a[:, ::-1], 1, kind="stable")[:, ::-1]
+    assert np.array_equal(gt.argsort(x, descending=True).numpy(), backwards)
+
+
+@pytest.mark.parametrize("share", [0.0, 0.003, 0.5, 1.0])
+def test_choices_of_many_elements(rng, share):
+    a, mask = rng.standard_normal((37, 1 << 19)).astype(np.float32), rng.random((37, 1 << 19))
+    mask = mask < share
+    x, key = (gt.asarray(one, device="cuda") for one in (a, mask))
+    for _ in range(3):
+        assert np.array_equal(x[key].numpy(), a[mask])
+        for got, want in zip(gt.nonzero(key), np.nonzero(mask), strict=True):
+            assert np.array_equal(got.numpy(), want)
+
+
+def test_ranges_and_sums_of_many_elements(rng):
+    a = rng.standard_normal(LONG).astype(np.float32)
+    x = gt.asarray(a, device="cuda")
+    for bins in (10, 256, 3000):
+        counts, edges = gt.histogram(x, bins, (-4, 4))
+        assert np.array_equal(counts.numpy(), np.histogram(a, edges.numpy())[0])
+    index, rows = rng.integers(-1000, 1000, 1 << 18), rng.integers(-9, 9, (1 << 18, 12))
+    for dtype in ("float32", "float64", "int32", "bfloat16", "complex64"):
+        target = np.zeros((1000, 12))
+        np.add.at(target, index, rows)
+        x, y = gt.zeros((1000, 12), dtype=dtype, device="cuda"), gt.asarray(rows, dtype=dtype)
+        got = gt.index_add(x, 0, gt.asarray(index), y).astype("complex128").numpy()
+        assert np.abs(got - target).max() <= (np.abs(target).max() / 128 if dtype[0] == "b" else 0)
 
 
 def test_selections_scans_and_counts_of_many_elements(rng):

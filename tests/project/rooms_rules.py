@@ -25,8 +25,8 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "program", "programs", "formula", "row_program", "call_rules", "order_rules",
-        "calls",
+        "operations", "program", "programs", "order_programs", "formula", "row_program",
+        "call_rules", "order_rules", "calls",
         "draw_facts", "launch", "host", "faces", "formulas", "windows", "draws",
         "orders",
         "__init__",

@@ -1,7 +1,10 @@
-"""Sorting, selection, search, counts and scans launch by launch: tiles, merges, digits, chunks."""
+"""Sorting, selection, search, counts, scans and choices launch by launch: tiles, digits, chunks."""
 
+import numpy as np
 import pytest
 
+import gputensor as gt
+from tests.conformance.tensor import test_choices as choices
 from tests.conformance.tensor import test_orders as orders
 
 pytestmark = pytest.mark.orders("deferred")
@@ -17,6 +20,49 @@ def test_sorts_and_selections(rng):
     orders.check_search(rng, 0, row_of("bfloat16"))
 
 
+@pytest.mark.parametrize(
+    ("name", "shape"),
+    [("float32", (4200,)), ("int64", (2100,)), ("float16", (4200,)), ("int8", (9000,))],
+)
+def test_sorts_of_long_rows(rng, name, shape):
+    orders.check_sort(rng, 0, row_of(name), shape)
+
+
+@pytest.mark.parametrize("name", ["bool", "float32", "complex64", "bfloat16"])
+def test_choices(rng, name):
+    for rule in ("true", "first", "first_nan"):
+        choices.check_choice(rng, 0, row_of(name), 20_001, rule)
+
+
+def test_masks(rng):
+    mask = rng.random((3, 111, 333)) < 0.3
+    x, key = gt.asarray(np.arange(mask.size).reshape(mask.shape), device=0), gt.asarray(mask)
+    assert np.array_equal(x[key].numpy(), np.flatnonzero(mask))
+    for got, want in zip(gt.nonzero(key), np.nonzero(mask), strict=True):
+        assert np.array_equal(got.numpy(), want)
+    flat = np.append(rng.integers(0, 50, 9000), [7, 7])
+    assert np.array_equal(gt.unique(gt.asarray(flat)).numpy(), np.unique(flat))
+
+
+def test_groups_of_tiles(rng):
+    """More tiles than a group has."""
+    mask = rng.random(8192 * 258 + 5) < 0.01
+    assert np.array_equal(gt.nonzero(gt.asarray(mask))[0].numpy(), np.flatnonzero(mask))
+    got = gt.cumsum(gt.asarray(mask[None])).numpy()
+    assert np.array_equal(got, np.cumsum(mask))
+
+
+@pytest.mark.parametrize("name", ["bool", "float32", "float16", "int64"])
+def test_histograms(rng, name):
+    choices.check_histogram(rng, 0, row_of(name), 3000)
+
+
+@pytest.mark.parametrize("name", ["int8", "float32", "bfloat16", "complex64", "uint64"])
+def test_sums_by_index(rng, name):
+    for shape, axis in (((7,), 0), ((5, 8), 0), ((3, 9, 4), 1)):
+        choices.check_sum(rng, 0, row_of(name), shape, axis)
+
+
 def test_counts(rng):
     for length in (256, 5000):
         orders.check_count(rng, 0, length)
@@ -24,7 +70,13 @@ def test_counts(rng):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("float32", (9000,)), ("float16", (2, 300, 5)), ("complex128", (3, 130)), ("bool", (5000,))],
+    [
+        ("float32", (9000,)),
+        ("int32", (2, 20_000)),
+        ("float16", (2, 300, 5)),
+        ("complex128", (3, 130)),
+        ("bool", (5000,)),
+    ],
 )
 def test_scans(rng, name, shape):
     orders.check_scan(rng, 0, row_of(name), shape)

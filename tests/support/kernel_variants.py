@@ -8,8 +8,8 @@ contiguous, a strided and a mixed form.
 import itertools
 
 from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels import order_programs, row_program
 from gputensor._kernels import programs as elements
-from gputensor._kernels import row_program
 from gputensor._kernels.call_rules import DISTRIBUTIONS
 from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.formula import formula as rows_formula
@@ -205,19 +205,44 @@ def convolution_tiles():
 
 def orders():
     real = [row.code for row in DTYPES if row.kind in ("bool", "int", "uint", "float")]
-    sizes = [(0, 64), (0, 512), (0, 2048), (1, 0), (2, 0), (3, 64), (3, 2048), (4, 0)]
-    for code, (form, size) in itertools.product(real, sizes):
-        yield elements.order(form, code, size)
-    yield from (elements.order(5, code, shared) for code in range(1, 9) for shared in (0, 1))
+    for code, tile, is_order in itertools.product(real, (64, 128, 512, 2048), (0, 1)):
+        yield order_programs.program(0, code, tile, is_order, 0, 0)
+    for code, step, is_order, ends, is_wide in itertools.product(
+        real, range(3), (0, 1), range(4), (0, 1)
+    ):
+        yield order_programs.program(1, code, step, is_order, ends, is_wide)
+    for code, slots in itertools.product(real, (64, 2048)):
+        yield order_programs.program(2, code, slots, 0, 0, 0)
+        yield order_programs.program(3, code, 0, 0, 0, 0)
+
+
+def counts():
+    for code, slots in itertools.product(range(1, 9), (0, 4, 64)):
+        yield order_programs.program(4, code, 0, code, slots, 0)
+    for code, edge, slots in itertools.product(range(13), (4, 8, 11, 12), (0, 4, 32)):
+        yield order_programs.program(4, code, 1, edge, slots, 0)
+        if edge > 10:
+            yield order_programs.program(4, code, 2, edge, slots, 0)
+    sums = ("int32", "int64", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
+    codes = [row.code for row in DTYPES if row.name in sums]
+    for code, index, grid, vector in itertools.product(codes, (1, 4, 8), (0, 1), (1, 2, 4)):
+        yield order_programs.program(8, code, index, grid, vector, grid)
+
+
+def choices():
+    for code, rule in itertools.product(range(15), range(3)):
+        yield order_programs.program(6, code, rule, 0, 0, 0)
+    for size in (1, 2, 4, 8, 16):
+        yield order_programs.program(7, size, 0, 0, 1, 0)
+    for is_wide, rank in itertools.product((0, 1), (1, 2, 16)):
+        yield order_programs.program(7, 8, 1, is_wide, rank, 0)
 
 
 def scans():
     codes = range(15)
     pairs = [(code, code) for code in codes] + [(0, 4), (2, 11), (9, 12), (11, 13)]
-    for (source, target), form, product, column in itertools.product(
-        pairs, range(3), (0, 1), (0, 1)
-    ):
-        yield elements.scan(form, source, target, product, column)
+    for (source, target), form, product in itertools.product(pairs, range(5), (0, 1)):
+        yield order_programs.program(5, source, form, target, product, 0)
 
 
 def each(function, *choices):
@@ -257,6 +282,8 @@ KERNELS = {
     "transpositions": (transpositions, 1),
     "draws": (draws, 6),
     "orders": (orders, 8),
+    "counts": (counts, 6),
+    "choices": (choices, 4),
     "scans": (scans, 5),
     "rows": (rows, 4),
     "attention": (attention, 2),

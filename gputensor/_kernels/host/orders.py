@@ -1,4 +1,4 @@
-"""Sorting, selection, search, counting and scans on the host device.
+"""Sorting, selection, search, counts, scans and choices on the host device.
 
 >>> import numpy as np
 >>> out, x = np.empty((1, 3), np.int64), np.array([[3.0, 1.0, 2.0]])
@@ -9,7 +9,13 @@ array([[0, 2, 1]])
 
 import numpy as np
 
-__all__ = ["run_argsort", "run_count", "run_scan", "run_search", "run_sort", "run_topk"]
+__all__ = [
+    "run_add_at", "run_argsort", "run_count", "run_histogram", "run_mark", "run_pick", "run_places",
+    "run_scan", "run_search", "run_sort", "run_topk",
+]  # fmt: skip
+
+
+MARK_TILE = 8192
 
 
 def _wide(x):
@@ -68,3 +74,92 @@ def run_scan(op, out, x):
     wide = np.dtype(np.float32) if is_narrow else out.dtype
     function = np.cumsum if op == "sum" else np.cumprod
     out[...] = function(x.astype(wide, copy=False), axis=1, dtype=wide)
+
+
+def run_histogram(is_even, counts, x, edges):
+    """Add how many elements lie between neighbouring edges to `counts`.
+
+    >>> counts = np.zeros(2, np.int64)
+    >>> run_histogram(False, counts, np.array([0.0, 1.5, 2.0, 3.0]), np.array([0.0, 1.0, 2.0]))
+    >>> counts
+    array([1, 2])
+    """
+    x = _wide(x).astype(edges.dtype, copy=False)
+    x = x[(x >= edges[0]) & (x <= edges[-1])]
+    last = counts.shape[0] - 1
+    place = np.minimum(np.searchsorted(edges, x, "right") - 1, last)
+    counts += np.bincount(np.maximum(place, 0), minlength=last + 1)
+
+
+def run_add_at(target, index, source):
+    """Add rows of `source` to those of `target` that the index names along the middle axis.
+
+    >>> target = np.zeros((1, 3, 1))
+    >>> run_add_at(target, np.array([2, 0, -1]), np.array([1.0, 2.0, 4.0]).reshape(1, 3, 1))
+    >>> target.reshape(-1)
+    array([2., 0., 5.])
+    """
+    extent = target.shape[1]
+    if index.size and not (-extent <= int(index.min()) and int(index.max()) < extent):
+        got = int(index.min()) if int(index.min()) < -extent else int(index.max())
+        raise IndexError(f"index {got} is out of bounds for axis 1 with size {extent}")
+    index = index.astype(np.int64, copy=False)
+    if index.ndim == 1:
+        np.add.at(target, (slice(None), index), source)
+    else:
+        outer, _, inner = np.ogrid[tuple(slice(n) for n in source.shape)]
+        np.add.at(target, (outer, index, inner), source)
+
+
+def _flags(bits, count):
+    return np.unpackbits(bits.view(np.uint8), count=count, bitorder="little").view(bool)
+
+
+def run_mark(rule, bits, starts, x):
+    """Write a bit for each chosen element, and how many are chosen before each tile.
+
+    >>> bits, starts = np.empty(1, np.uint32), np.empty(2, np.int64)
+    >>> run_mark("first", bits, starts, np.array([3, 3, 5]))
+    >>> bits, starts
+    (array([5], dtype=uint32), array([0, 2]))
+    """
+    if rule == "true":
+        flags = x.astype(bool)
+    else:
+        x = _wide(x)
+        flags = np.ones(x.shape, bool)
+        flags[1:] = x[1:] != x[:-1]
+        if rule == "first_nan" and x.dtype.kind in "fc":
+            flags[1:] &= ~(np.isnan(x[1:]) & np.isnan(x[:-1]))
+    padded = np.zeros(bits.shape[0] * 32, bool)
+    padded[: flags.size] = flags
+    bits[...] = np.packbits(padded, bitorder="little").view(np.uint32)
+    tiles = starts.shape[0] - 1
+    counts = np.zeros(tiles * MARK_TILE, bool)
+    counts[: flags.size] = flags
+    starts[0] = 0
+    np.cumsum(counts.reshape(tiles, -1).sum(1), out=starts[1:])
+
+
+def run_pick(out, x, bits, starts):
+    """Write the chosen elements.
+
+    >>> out = np.empty(2)
+    >>> run_pick(out, np.array([1.0, 2.0, 3.0]), np.array([5], np.uint32), None)
+    >>> out
+    array([1., 3.])
+    """
+    out[...] = x[_flags(bits, x.shape[0])]
+
+
+def run_places(shape, out, bits, starts):
+    """Write the places of the chosen elements, a row for each axis.
+
+    >>> out = np.empty((2, 2), np.int64)
+    >>> run_places((2, 2), out, np.array([6], np.uint32), None)
+    >>> out
+    array([[0, 1],
+           [1, 0]])
+    """
+    flags = _flags(bits, int(np.prod(shape)))
+    out[...] = np.nonzero(flags.reshape(shape))

@@ -1,4 +1,4 @@
-# Sorting, selection, search, counting and scans: calls on row-major operands.
+# Sorting, selection, search, counts, scans and choices by masks: calls on row-major operands.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -6,19 +6,21 @@ from libc.string cimport memset
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport Operand, dtype_itemsize
-from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
-from gputensor._driver.table cimport status_t
+from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind, driver_get
+from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
     CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
     launch_kernel,
 )
 
-from gputensor._kernels import programs
+from gputensor._kernels import order_programs
 from gputensor._kernels.calls import bind
 from gputensor._kernels.host import orders as host_orders
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, argument_error, raise_for_status
 
+include "launching.pxi"
 include "sorting.pxi"
 include "counting.pxi"
 include "scan.pxi"
+include "choosing.pxi"
 include "doors.pxi"

@@ -62,7 +62,51 @@ def _count_door(int device, uint64_t stream, tuple arguments):
     if not dense_count("count", of(counts)) or not dense_count("count", of(x)):
         return
     if not on_host(device, stream, COUNT_CALL, arguments):
-        cuda_count(device, stream, of(counts), of(x))
+        cuda_count(device, stream, of(counts), of(x), NULL, False)
+
+
+def _histogram_door(int device, uint64_t stream, tuple arguments):
+    is_even, counts, x, edges = arguments
+    dense_count("histogram", of(edges))
+    if not dense_count("histogram", of(counts)) or not dense_count("histogram", of(x)):
+        return
+    if not on_host(device, stream, HISTOGRAM_CALL, arguments):
+        cuda_count(device, stream, of(counts), of(x), of(edges), is_even)
+
+
+def _add_at_door(int device, uint64_t stream, tuple arguments):
+    target, index, source = arguments
+    dense_count("add_at", of(index))
+    if not dense_count("add_at", of(source)) or not dense_count("add_at", of(target)):
+        return
+    if not on_host(device, stream, ADD_AT_CALL, arguments):
+        cuda_add(device, stream, of(target), of(index), of(source))
+
+
+def _mark_door(int device, uint64_t stream, tuple arguments):
+    rule, bits, starts, x = arguments
+    dense_count("mark", of(bits))
+    dense_count("mark", of(starts))
+    if dense_count("mark", of(x)) and not on_host(device, stream, MARK_CALL, arguments):
+        cuda_mark(device, stream, of(bits), of(starts), of(x), MARK_RULES.index(rule))
+
+
+def _pick_door(int device, uint64_t stream, tuple arguments):
+    out, x, bits, starts = arguments
+    dense_count("pick", of(x))
+    dense_count("pick", of(bits))
+    dense_count("pick", of(starts))
+    if dense_count("pick", of(out)) and not on_host(device, stream, PICK_CALL, arguments):
+        cuda_pick(device, stream, of(out), of(bits), of(starts), of(x).ptr,
+                  (of(x).shape[0],))
+
+
+def _places_door(int device, uint64_t stream, tuple arguments):
+    shape, out, bits, starts = arguments
+    dense_count("places", of(bits))
+    dense_count("places", of(starts))
+    if dense_count("places", of(out)) and not on_host(device, stream, PLACES_CALL, arguments):
+        cuda_pick(device, stream, of(out), of(bits), of(starts), 0, shape)
 
 
 def _cumulate_door(int device, uint64_t stream, tuple arguments):
@@ -78,3 +122,8 @@ cdef object TOPK_CALL = bind("topk", host_orders.run_topk, _topk_door)
 cdef object SEARCH_CALL = bind("search", host_orders.run_search, _search_door)
 cdef object COUNT_CALL = bind("count", host_orders.run_count, _count_door)
 cdef object CUMULATE_CALL = bind("cumulate", host_orders.run_scan, _cumulate_door)
+cdef object HISTOGRAM_CALL = bind("histogram", host_orders.run_histogram, _histogram_door)
+cdef object ADD_AT_CALL = bind("add_at", host_orders.run_add_at, _add_at_door)
+cdef object MARK_CALL = bind("mark", host_orders.run_mark, _mark_door)
+cdef object PICK_CALL = bind("pick", host_orders.run_pick, _pick_door)
+cdef object PLACES_CALL = bind("places", host_orders.run_places, _places_door)

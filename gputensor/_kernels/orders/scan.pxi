@@ -6,73 +6,80 @@ The cut depends on the shape alone, so the same call gives the same bits on ever
 cdef enum:
     SCAN_TOTALS = 0             # the forms of scan.cuh
     SCAN_PREFIXES = 1
-    SCAN_APPLY = 2
+    SCAN_COLUMN = 2
+    SCAN_ROW = 3
+    SCAN_ONE_PASS = 4
     SCAN_THREADS = 256
-    MOST_CHUNKS = 4096
     # Rows, or columns, that fill a GPU without chunks.
     MANY_ROWS = 1024
     MANY_COLUMNS = 65536
     LEAST_COLUMN = 64
-
-cdef KernelTable scan_kernels
-
-
-cdef int64_t scan_ceil(int64_t a, int64_t b) noexcept nogil:
-    return (a + b - 1) // b
+    COUNTER_NBYTES = 16         # in front of the words of prefix.cuh
 
 
-cdef int launch_scan(int form, int* variant, int64_t blocks, Launch* launch) except -1:
-    """`variant`: form, dtypes of input and output, product, column."""
-    variant[0] = form
-    if blocks > MOST_BLOCKS:
-        raise argument_error(ValueError, "blocks", blocks, "fewer than 2**31")
-    launch.grid[0] = <uint32_t>blocks
-    cdef uint64_t key = (((form << 5 | variant[1]) << 5 | variant[2]) << 1 | variant[3]) << 1
-    return launch_kernel(kernel_of(&scan_kernels, key | <uint64_t>variant[4], scan_program,
-                                   variant), launch)
-
-
-cdef object scan_program(const void* given):
-    cdef const int* variant = <const int*>given
-    return programs.scan(variant[0], variant[1], variant[2], variant[3], variant[4])
-
-
-cdef void cut(ScanParameters* p, int64_t tile) noexcept nogil:
-    cdef int64_t threads = p.outer * p.inner
-    p.chunk = p.length
-    if p.inner == 1:
-        if p.outer < MANY_ROWS and p.length > tile:
-            p.chunk = tile * scan_ceil(scan_ceil(p.length, tile), MOST_CHUNKS)
-    elif threads < MANY_COLUMNS and p.length > LEAST_COLUMN:
-        p.chunk = max(LEAST_COLUMN, scan_ceil(p.length, scan_ceil(2 * MANY_COLUMNS, threads)))
-    p.chunks = scan_ceil(p.length, p.chunk)
+cdef size_t prefix_nbytes(int64_t rows, int64_t tiles, int itemsize) noexcept nogil:
+    """The memory of prefix.cuh: the counter, and words for tiles and groups of them."""
+    cdef int64_t words = max(1, itemsize // 4)
+    return COUNTER_NBYTES + <size_t>(rows * (tiles + ceil_divide(tiles, SCAN_THREADS)) * words * 8)
 
 
 cdef int cuda_scan(int device, uint64_t stream, const Operand* out, const Operand* x,
                    bint is_product) except -1:
     cdef ScanParameters p
     cdef Launch launch
-    cdef int[5] variant
-    cdef int64_t columns, rows
-    cdef int itemsize = max(4, dtype_itemsize(out.dtype))
-    cdef Block* block = NULL
+    cdef int[5] numbers
     memset(&p, 0, sizeof(p))
     p.input, p.out = x.ptr, out.ptr
     p.outer, p.length, p.inner = x.shape[0], x.shape[1], x.shape[2]
-    cut(&p, SCAN_THREADS * (8 if itemsize == 16 else 16))
-    variant[1], variant[2], variant[3] = x.dtype, out.dtype, is_product
-    variant[4] = p.inner > 1
+    numbers[0], numbers[2], numbers[3], numbers[4] = x.dtype, out.dtype, is_product, 0
     launch_init(&launch, device, stream, 1, SCAN_THREADS, &p, sizeof(p))
-    rows = p.outer * p.chunks
-    columns = scan_ceil(rows * p.inner, SCAN_THREADS)
+    if p.inner == 1:
+        return scan_rows(device, stream, &p, numbers, &launch, dtype_itemsize(out.dtype))
+    return scan_columns(device, stream, &p, numbers, &launch, dtype_itemsize(out.dtype))
+
+
+cdef int scan_rows(int device, uint64_t stream, ScanParameters* p, int* numbers, Launch* launch,
+                   int itemsize) except -1:
+    cdef int64_t tile = SCAN_THREADS * (8 if itemsize == 16 else 16 if itemsize == 8 else 32)
+    cdef size_t nbytes
+    cdef Block* block
+    p.chunks, p.chunk = ceil_divide(p.length, tile), tile
+    if p.chunks == 1 or p.outer >= MANY_ROWS:
+        numbers[1] = SCAN_ROW
+        return launch_order(SCAN, numbers, p.outer, launch)
+    nbytes = prefix_nbytes(p.outer, p.chunks, itemsize)
+    block = scratch(device, stream, nbytes)
+    try:
+        clear(device, stream, block.ptr, nbytes)
+        p.counter, p.words = block.ptr, block.ptr + COUNTER_NBYTES
+        numbers[1] = SCAN_ONE_PASS
+        return launch_order(SCAN, numbers, p.outer * p.chunks, launch)
+    finally:
+        allocator_free(block)
+
+
+cdef int scan_columns(int device, uint64_t stream, ScanParameters* p, int* numbers,
+                      Launch* launch, int itemsize) except -1:
+    cdef int64_t threads = p.outer * p.inner
+    cdef int64_t blocks
+    cdef Block* block
+    p.chunk = p.length
+    if threads < MANY_COLUMNS and p.length > LEAST_COLUMN:
+        p.chunk = max(LEAST_COLUMN,
+                      ceil_divide(p.length, ceil_divide(2 * MANY_COLUMNS, threads)))
+    p.chunks = ceil_divide(p.length, p.chunk)
+    blocks = ceil_divide(threads * p.chunks, SCAN_THREADS)
+    numbers[1] = SCAN_COLUMN
     if p.chunks == 1:
-        return launch_scan(SCAN_APPLY, variant, columns if variant[4] else rows, &launch)
-    block = scratch(device, stream, <size_t>(rows * p.inner * itemsize))
+        return launch_order(SCAN, numbers, blocks, launch)
+    block = scratch(device, stream, <size_t>(threads * p.chunks * itemsize))
     try:
         p.totals = block.ptr
-        launch_scan(SCAN_TOTALS, variant, columns if variant[4] else rows, &launch)
-        launch_scan(SCAN_PREFIXES, variant,
-                    scan_ceil(p.outer * p.inner, SCAN_THREADS) if variant[4] else p.outer, &launch)
-        return launch_scan(SCAN_APPLY, variant, columns if variant[4] else rows, &launch)
+        numbers[1] = SCAN_TOTALS
+        launch_order(SCAN, numbers, blocks, launch)
+        numbers[1] = SCAN_PREFIXES
+        launch_order(SCAN, numbers, ceil_divide(threads, SCAN_THREADS), launch)
+        numbers[1] = SCAN_COLUMN
+        return launch_order(SCAN, numbers, blocks, launch)
     finally:
         allocator_free(block)

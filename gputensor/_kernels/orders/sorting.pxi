@@ -1,80 +1,16 @@
-"""Sorting rows and selecting from them on a CUDA device (cuda/orders/sort.cuh, topk.cuh)."""
-
-cdef extern from "gputensor/_kernels/cuda/orders/orders.h" namespace "gputensor" nogil:
-    cdef struct SortParameters:
-        uint64_t input
-        uint64_t values
-        uint64_t order
-        uint64_t keys
-        uint64_t next_keys
-        uint64_t places
-        uint64_t next_places
-        int64_t rows
-        int64_t columns
-        int64_t width
-        int64_t is_descending
-
-    cdef struct SearchParameters:
-        uint64_t sorted
-        uint64_t wanted
-        uint64_t out
-        int64_t columns
-        int64_t count
-        int64_t is_right
-
-    cdef struct CountParameters:
-        uint64_t input
-        uint64_t counts
-        int64_t count
-        int64_t length
-
-    cdef struct ScanParameters:
-        uint64_t input
-        uint64_t out
-        uint64_t totals
-        int64_t outer
-        int64_t length
-        int64_t inner
-        int64_t chunks
-        int64_t chunk
+"""Sorting rows and selecting from them on a CUDA device (sort.cuh, radix.cuh, topk.cuh)."""
 
 cdef enum:
-    SORT_TILES = 0          # the forms of sort.cuh
-    SORT_MERGE = 1
-    SORT_FINISH = 2
-    TOPK = 3
-    SEARCH = 4
-    COUNT = 5
-    LARGEST_TILE = 2048
-    ORDER_THREADS = 256
+    STEP_COUNTS = 0         # of radix.cuh
+    STEP_STARTS = 1
+    STEP_PASS = 2
+    IS_FIRST = 1
+    IS_LAST = 2
+    DIGITS = 256
+    RADIX_THREADS = 256
+    RADIX_COUNTED = 64
+    LARGEST_TILE = 2048     # of sort.cuh
     TOPK_THREADS = 512
-    MOST_BLOCKS = 0x7fffffff
-
-cdef KernelTable order_kernels
-
-
-cdef int launch_order(int form, int dtype, int64_t size, int64_t blocks, Launch* launch) except -1:
-    """Launch a kernel of this room in so many blocks; `size` is a tile, slots or a flag."""
-    cdef int64_t[3] variant
-    variant[0], variant[1], variant[2] = form, dtype, size
-    if blocks > MOST_BLOCKS:
-        raise argument_error(ValueError, "blocks", blocks, "fewer than 2**31")
-    launch.grid[0] = <uint32_t>blocks
-    return launch_kernel(kernel_of(&order_kernels, <uint64_t>((size << 5 | dtype) << 3 | form),
-                                   order_program, variant), launch)
-
-
-cdef object order_program(const void* given):
-    cdef const int64_t* variant = <const int64_t*>given
-    return programs.order(variant[0], variant[1], variant[2])
-
-
-cdef Block* scratch(int device, uint64_t stream, size_t nbytes) except NULL:
-    cdef status_t status = 0
-    cdef Block* block = allocator_malloc(device, nbytes, stream, &status)
-    if block == NULL:
-        raise_for_malloc(device, nbytes, stream, status)
-    return block
 
 
 cdef int64_t tile_above(int64_t count) noexcept nogil:
@@ -86,36 +22,80 @@ cdef int64_t tile_above(int64_t count) noexcept nogil:
 
 cdef int cuda_sort(int device, uint64_t stream, const Operand* x, uint64_t values, uint64_t order,
                    bint is_descending) except -1:
+    """`values` or `order` is 0: not wanted."""
     cdef SortParameters parameters
     cdef Launch launch
+    cdef int[5] numbers
     cdef int64_t tile = tile_above(x.shape[1])
-    cdef int64_t tiles = (x.shape[1] + tile - 1) // tile
-    cdef size_t count = <size_t>(x.shape[0] * x.shape[1])
-    cdef size_t key = 8 if dtype_itemsize(x.dtype) == 8 else 4
-    cdef Block* block
+    cdef int64_t rows
+    if x.shape[1] > LARGEST_TILE:
+        return radix_sort(device, stream, x, values, order, is_descending)
     memset(&parameters, 0, sizeof(parameters))
     parameters.input, parameters.values, parameters.order = x.ptr, values, order
     parameters.rows, parameters.columns = x.shape[0], x.shape[1]
     parameters.is_descending = is_descending
-    launch_init(&launch, device, stream, 1, <uint32_t>(tile // 2), &parameters, sizeof(parameters))
-    if tiles == 1:
-        return launch_order(SORT_TILES, x.dtype, tile, x.shape[0], &launch)
-    block = scratch(device, stream, 2 * count * (key + 4))
+    numbers[0], numbers[1], numbers[2], numbers[3] = x.dtype, <int>tile, order != 0, 0
+    numbers[4] = 0
+    rows = 4 if tile <= 256 else 1
+    launch_init(&launch, device, stream, 1, 32 if tile <= 256 else <uint32_t>(tile // 8),
+                &parameters, sizeof(parameters))
+    launch.block[1] = <uint32_t>rows
+    return launch_order(SORT, numbers, ceil_divide(x.shape[0], rows), &launch)
+
+
+cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t values, uint64_t order,
+                    bint is_descending) except -1:
+    """Scratch memory: two rows of keys in turn, with their places, and what tiles tell each other.
+    """
+    cdef RadixParameters p
+    cdef Launch launch
+    cdef int[5] numbers
+    cdef int passes = order_programs.passes(x.dtype)
+    cdef size_t count = <size_t>(x.shape[0] * x.shape[1])
+    cdef size_t key = 8 if dtype_itemsize(x.dtype) == 8 else 4
+    cdef bint is_wide = x.shape[1] >= 1 << 30
+    cdef size_t buffers = min(2, passes - 1)
+    cdef size_t states, counts, zeros
+    cdef uint64_t[2] keys
+    cdef uint64_t[2] places
+    cdef Block* block
+    cdef int i
+    memset(&p, 0, sizeof(p))
+    p.rows, p.columns, p.is_descending = x.shape[0], x.shape[1], is_descending
+    p.tiles = ceil_divide(p.columns, RADIX_THREADS * (8 if key == 8 else 16))
+    counts = states = 0
+    if p.tiles > 1:
+        counts = <size_t>(p.rows * passes * DIGITS * 8)
+        states = <size_t>(p.rows * p.tiles * DIGITS * (8 if is_wide else 4))
+    # First what begins as zeros: the counters of the passes, counts, states of each pass.
+    zeros = 64 + counts + states * passes
+    block = scratch(device, stream, zeros + buffers * count * (key + (4 if order else 0)))
     try:
-        parameters.keys = block.ptr
-        parameters.next_keys = parameters.keys + count * key
-        parameters.places = parameters.next_keys + count * key
-        parameters.next_places = parameters.places + count * 4
-        launch_order(SORT_TILES, x.dtype, tile, x.shape[0] * tiles, &launch)
-        launch.block[0] = ORDER_THREADS
-        tiles = <int64_t>((count + ORDER_THREADS - 1) // ORDER_THREADS)
-        parameters.width = tile
-        while parameters.width < parameters.columns:
-            launch_order(SORT_MERGE, x.dtype, 0, tiles, &launch)
-            parameters.keys, parameters.next_keys = parameters.next_keys, parameters.keys
-            parameters.places, parameters.next_places = parameters.next_places, parameters.places
-            parameters.width *= 2
-        return launch_order(SORT_FINISH, x.dtype, 0, tiles, &launch)
+        clear(device, stream, block.ptr, zeros)
+        for i in range(2):
+            keys[i] = block.ptr + zeros + min(i, buffers) * count * key
+            places[i] = block.ptr + zeros + buffers * count * key + min(i, buffers) * count * 4
+        p.input, p.counts = x.ptr, block.ptr + 64
+        numbers[0], numbers[1], numbers[2] = x.dtype, STEP_COUNTS, order != 0
+        numbers[3], numbers[4] = 0, is_wide
+        launch_init(&launch, device, stream, 1, RADIX_THREADS, &p, sizeof(p))
+        if p.tiles > 1:
+            launch_order(RADIX, numbers, p.rows * ceil_divide(p.tiles, RADIX_COUNTED), &launch)
+            numbers[1] = STEP_STARTS
+            launch_order(RADIX, numbers, p.rows * passes, &launch)
+        numbers[1] = STEP_PASS
+        for i in range(passes):
+            p.number = i
+            p.counter = block.ptr + 4 * i
+            p.words = p.counts + counts + i * states
+            numbers[3] = (IS_FIRST if i == 0 else 0) | (IS_LAST if i == passes - 1 else 0)
+            p.out = keys[i % 2]
+            if i == passes - 1:
+                p.out = order if order else values
+            p.next_places = places[i % 2]
+            launch_order(RADIX, numbers, p.rows * p.tiles, &launch)
+            p.input, p.places = p.out, p.next_places
+        return 0
     finally:
         allocator_free(block)
 
@@ -124,12 +104,15 @@ cdef int cuda_topk(int device, uint64_t stream, const Operand* x, const Operand*
                    const Operand* order, bint is_largest) except -1:
     cdef SortParameters parameters
     cdef Launch launch
+    cdef int[5] numbers
     if order.shape[1] > LARGEST_TILE:
         raise argument_error(ValueError, "topk: k", order.shape[1], "2048 at most")
     memset(&parameters, 0, sizeof(parameters))
+    memset(numbers, 0, sizeof(numbers))
     parameters.input, parameters.values, parameters.order = x.ptr, values.ptr, order.ptr
     parameters.rows, parameters.columns = x.shape[0], x.shape[1]
     parameters.width = order.shape[1]
     parameters.is_descending = is_largest
+    numbers[0], numbers[1] = x.dtype, <int>tile_above(order.shape[1])
     launch_init(&launch, device, stream, 1, TOPK_THREADS, &parameters, sizeof(parameters))
-    return launch_order(TOPK, x.dtype, tile_above(order.shape[1]), x.shape[0], &launch)
+    return launch_order(TOPK, numbers, x.shape[0], &launch)

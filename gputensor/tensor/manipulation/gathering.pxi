@@ -11,13 +11,19 @@ the host reads how many there are (tensor/places.py).
 cdef enum:
     MASK_ON_DEVICE = 1 << 15    # elements from which a mask of a GPU is not copied to the host
 
-cdef object find_places = None  # what it calls stands above this room
+# What they call stands above this room.
+cdef object find_places = None
+cdef object pick_elements = None
 
 
-def find_places_with(function):
-    """Have `function(mask)` find where a large mask of a GPU is true."""
-    global find_places
-    find_places = function
+def find_places_with(places, picked):
+    """Have functions find what a large mask of a GPU chooses.
+
+    ``places(x)`` returns where `x` is not zero; ``picked(x, mask)`` the elements where a mask
+    of the shape of `x` is true.
+    """
+    global find_places, pick_elements
+    find_places, pick_elements = places, picked
 
 
 cdef int selection_shape(Tensor a, int first_axis, list indices, int64_t* shape,
@@ -218,13 +224,18 @@ cdef Tensor without_leading(Tensor values, int ndim):
     return values
 
 
+# Whether a mask is large enough, on a GPU, to be searched there.
+cdef bint stays_on_device(Tensor mask) noexcept:
+    return mask.storage.device >= 0 and mask.size_ >= MASK_ON_DEVICE
+
+
 # One int64 tensor for each axis of a mask, or of what counts as one: where it is true, in row-major
 # order. Waits. A large mask of a GPU stays there; a small one is quicker copied.
 cdef list mask_indices(Tensor mask):
     if is_tracing():
         refuse_value_of(mask, "a mask as an index")
-    if mask.storage.device >= 0 and mask.size >= MASK_ON_DEVICE:
-        return find_places(mask if mask.dtype_code == DT_BOOL else not_equal(mask, 0))
+    if stays_on_device(mask):
+        return find_places(mask)
     return [upload(one, DT_INT64, mask.storage.device) for one in np.nonzero(download(mask))]
 
 

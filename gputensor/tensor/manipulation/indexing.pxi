@@ -202,7 +202,11 @@ def getitem(Tensor a, key):
     """Return ``a[key]``: a view for basic keys, a copy for keys with index arrays."""
     cdef View view
     cdef int first_axis = 0
-    cdef list arrays = walk(a, key, &view)
+    cdef list arrays
+    if (type(key) is Tensor and stays_on_device(<Tensor> key) and is_whole_mask(a, key)
+            and (<Tensor> key).ndim_ == a.ndim_ and not is_tracing()):
+        return pick_elements(a, *on_one_device("index", (key,), a))
+    arrays = walk(a, key, &view)
     if not arrays:
         return view_tensor(a, view.ptr, view.ndim, view.shape, view.strides)
     target = arranged(a, &view, arrays, &first_axis)

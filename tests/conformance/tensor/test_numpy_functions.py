@@ -120,7 +120,7 @@ def test_sums_at_places_count_each_repetition(where, rng):
     assert gt.scatter_add(whole, 1, gt.asarray([[0, -1, 2]], device=where), whole).tolist() == [
         [2, 2, 8]
     ]
-    with pytest.raises(TypeError, match="scatter_add: index: got .*; expected"):
+    with pytest.raises(ValueError, match="scatter_add: index, source: got .*; expected"):
         gt.scatter_add(x, 0, index, moved)
 
 

@@ -8,6 +8,7 @@
 #include <cstring>
 #include <math.h>
 #include <mutex>
+#include <setjmp.h>
 #include <ucontext.h>
 #include <vector>
 
@@ -89,12 +90,12 @@ static inline unsigned short cpu_float_to_bfloat(float x) {
     return x != x ? 0x7fff : (unsigned short)((a + 0x7fff + ((a >> 16) & 1)) >> 16);
 }
 
-static ucontext_t cpu_scheduler, *cpu_fiber;
+// A fiber begins with a context of its own and then jumps, which takes no system call.
+static jmp_buf cpu_scheduler, cpu_fibers[1024];
 static unsigned cpu_lanes[1024];
 static unsigned cpu_thread() { return threadIdx.y * blockDim.x + threadIdx.x; }
 static void __syncthreads() {
-    ucontext_t* mine = cpu_fiber;
-    swapcontext(mine, &cpu_scheduler);
+    if (_setjmp(cpu_fibers[cpu_thread()]) == 0) _longjmp(cpu_scheduler, 1);
 }
 static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int width) {
     unsigned thread = cpu_thread(), lane = thread % width;
@@ -104,6 +105,24 @@ static unsigned __shfl_down_sync(unsigned, unsigned value, int distance, int wid
     __syncthreads();
     return found;
 }
+static unsigned __shfl_up_sync(unsigned, unsigned value, int distance) {
+    unsigned thread = cpu_thread();
+    cpu_lanes[thread] = value;
+    __syncthreads();
+    unsigned found = (int)(thread % 32) >= distance ? cpu_lanes[thread - distance] : value;
+    __syncthreads();
+    return found;
+}
+static unsigned __ballot_sync(unsigned, bool is_set) {
+    unsigned thread = cpu_thread(), first = thread - thread % 32, found = 0;
+    cpu_lanes[thread] = is_set;
+    __syncthreads();
+    for (unsigned lane = 0; lane < 32; ++lane) found |= cpu_lanes[first + lane] << lane;
+    __syncthreads();
+    return found;
+}
+static void __syncwarp() { __syncthreads(); }
+static int __popc(unsigned x) { return __builtin_popcount(x); }
 static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     unsigned thread = cpu_thread();
     cpu_lanes[thread] = value;
@@ -115,39 +134,49 @@ static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
 
 #define CUDA_ON_CPU_RUN                                                                         \
     static const Parameters* cpu_parameters;                                                    \
-    static bool cpu_done[1024];                                                                 \
+    static bool cpu_begun[1024], cpu_done[1024];                                                \
     static void cpu_entry() {                                                                   \
-        kernel(*cpu_parameters);                                                                \
-        cpu_done[cpu_thread()] = true;                                                          \
+        for (;;) {                                                                              \
+            kernel(*cpu_parameters);                                                            \
+            cpu_done[cpu_thread()] = true;                                                      \
+            __syncthreads();        /* until a block begins in which this thread is */          \
+        }                                                                                       \
+    }                                                                                           \
+    static void cpu_begin(unsigned t) {                                                         \
+        static std::vector<char> stacks(1024 * 65536);                                          \
+        ucontext_t fiber, nobody;                                                               \
+        cpu_begun[t] = true;                                                                    \
+        getcontext(&fiber);                                                                     \
+        fiber.uc_stack.ss_sp = &stacks[t * 65536];                                              \
+        fiber.uc_stack.ss_size = 65536;                                                         \
+        fiber.uc_link = nullptr;                                                                \
+        makecontext(&fiber, cpu_entry, 0);                                                      \
+        swapcontext(&nobody, &fiber);                                                           \
     }                                                                                           \
     extern "C" size_t parameters_nbytes() { return sizeof(Parameters); }                        \
     extern "C" void run(const unsigned* grid, const unsigned* block, const void* parameters) {  \
-        static std::vector<ucontext_t> fibers(1024);                                            \
-        static std::vector<char> stacks(1024 * 65536);                                          \
         static std::mutex one_at_a_time;    /* the indices of the threads are globals */        \
         std::lock_guard<std::mutex> running(one_at_a_time);                                     \
+        static volatile unsigned b, t;      /* outlive the jumps */                             \
+        static volatile bool is_running;                                                        \
         cpu_parameters = static_cast<const Parameters*>(parameters);                            \
         gridDim = {grid[0], grid[1], grid[2]};                                                  \
+        const bool is_same = blockDim.x == block[0] && blockDim.y == block[1];                  \
         blockDim = {block[0], block[1], block[2]};                                              \
         const unsigned threads = block[0] * block[1];                                           \
-        for (unsigned b = 0; b < grid[0] * grid[1]; ++b) {                                      \
+        for (t = 0; t < 1024 && !is_same; ++t) cpu_begun[t] = false;                            \
+        for (b = 0; b < grid[0] * grid[1]; ++b) {                                               \
             blockIdx = {b % grid[0], b / grid[0], 0};                                           \
-            for (unsigned t = 0; t < threads; ++t) {                                            \
-                cpu_done[t] = false;                                                            \
-                getcontext(&fibers[t]);                                                         \
-                fibers[t].uc_stack.ss_sp = &stacks[t * 65536];                                  \
-                fibers[t].uc_stack.ss_size = 65536;                                             \
-                fibers[t].uc_link = &cpu_scheduler;                                             \
-                makecontext(&fibers[t], cpu_entry, 0);                                          \
-            }                                                                                   \
-            for (bool is_running = true; is_running;) {                                         \
+            for (t = 0; t < threads; ++t) cpu_done[t] = false;                                  \
+            for (is_running = true; is_running;) {                                              \
                 is_running = false;                                                             \
-                for (unsigned t = 0; t < threads; ++t) {                                        \
+                for (t = 0; t < threads; ++t) {                                                 \
                     if (cpu_done[t]) continue;                                                  \
                     threadIdx = {t % block[0], t / block[0], 0};                                \
-                    cpu_fiber = &fibers[t];                                                     \
-                    swapcontext(&cpu_scheduler, &fibers[t]);                                    \
                     is_running = true;                                                          \
+                    if (_setjmp(cpu_scheduler)) continue;                                       \
+                    if (cpu_begun[t]) _longjmp(cpu_fibers[t], 1);                               \
+                    cpu_begin(t);                                                               \
                 }                                                                               \
             }                                                                                   \
         }                                                                                       \

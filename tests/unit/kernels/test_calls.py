@@ -29,6 +29,11 @@ GOOD = {
     "topk": ([True], [(F32, (3, 2)), ("int64", (3, 2))], [(F32, (3, 5))]),
     "search": ([True], [("int64", (7,))], [("int8", (3,)), ("int8", (7,))]),
     "count": ([], [("int64", (4,))], [("uint8", (9,))]),
+    "histogram": ([True], [("int64", (4,))], [("int8", (9,)), (F32, (5,))]),
+    "add_at": ([], [(F32, (2, 5, 3))], [("int8", (4,)), (F32, (2, 4, 3))]),
+    "mark": (["first"], [("uint32", (2,)), ("int64", (2,))], [("complex64", (33,))]),
+    "pick": ([], [("bool", (9,))], [("bool", (33,)), ("uint32", (2,)), ("int64", (2,))]),
+    "places": ([[3, 11]], [("int64", (2, 9))], [("uint32", (2,)), ("int64", (2,))]),
     "cumulate": (["prod"], [("int64", (2, 3, 4))], [("bool", (2, 3, 4))]),
     "formula": (
         [[["sub", ["load", 0], ["fold", "max", ["load", 1]]], ["fold", "sum", ["load", 0]]], 1],
@@ -152,6 +157,16 @@ WRONG = {
     "values of another shape": ("topk", (1, 0, 1), [3, 1]),
     "search for another dtype": ("search", (2, 1, 0), "int16"),
     "counts of floats": ("count", (2, 0, 0), F32),
+    "even edges of integers": ("histogram", (2, 1, 0), "int64"),
+    "a count for each edge": ("histogram", (1, 0, 1), [5]),
+    "sums of halves": ("add_at", (), [[], [("float16", (2, 5, 3))],
+                                      [("int8", (4,)), ("float16", (2, 4, 3))]]),
+    "index of the wrong length": ("add_at", (2, 0, 1), [5]),
+    "too few bits": ("mark", (1, 0, 1), [1]),
+    "unknown rule": ("mark", (0, 0), "last"),
+    "more than there is": ("pick", (1, 0, 1), [34]),
+    "starts of another length": ("pick", (2, 2, 1), [3]),
+    "places of one axis": ("places", (1, 0, 1), [1, 9]),
     "sums of two axes": ("cumulate", (), [["sum"], [(F32, (2, 3))], [(F32, (2, 3))]]),
     "sums of another kind": ("cumulate", (0, 0), "max"),
     "formula of an unknown step": ("formula", (0, 0, 0), ["no_such_step"]),
@@ -199,7 +214,7 @@ def test_calls_that_update_what_they_write_say_so():
         name for name, (attributes, _writes, reads) in GOOD.items()
         if not CALLS[name].writes_all(attributes, reads)
     }  # fmt: skip
-    assert updates == {"scatter", "random", "count"}
+    assert updates == {"scatter", "random", "count", "histogram", "add_at"}
     names = CALLS["random"].writes
     assert [CALLS["random"].writes_all([], [], name) for name in names] == [True, False]
     attributes, _writes, reads = GOOD["product"]

@@ -1,4 +1,4 @@
-// The parameters of sorting, selection, search, counting and scans.
+// The parameters of sorting, selection, search, counting, scans and choices by masks.
 #pragma once
 
 #include "gputensor/_kernels/cuda/words.h"
@@ -9,15 +9,25 @@ struct SortParameters {                     // sort.cuh, topk.cuh
     GPUTENSOR_POINTER(const char) input;    // rows of columns
     GPUTENSOR_POINTER(char) values;         // sorted elements; null: not wanted
     GPUTENSOR_POINTER(int64) order;         // their columns; null: not wanted
-    GPUTENSOR_POINTER(char) keys;           // between the launches of a long sort
-    GPUTENSOR_POINTER(char) next_keys;
-    GPUTENSOR_POINTER(uint32) places;
-    GPUTENSOR_POINTER(uint32) next_places;
     int64 rows, columns;
-    int64 width;                            // of runs that are sorted; of a selection: k
+    int64 width;                            // of a selection: k
     int64 is_descending;
 };
-static_assert(sizeof(SortParameters) == 88, "both sides of a launch lay the parameters out alike");
+static_assert(sizeof(SortParameters) == 56, "both sides of a launch lay the parameters out alike");
+
+struct RadixParameters {                    // radix.cuh
+    GPUTENSOR_POINTER(const char) input;    // rows of columns: elements, else keys
+    GPUTENSOR_POINTER(char) out;            // keys; of the last pass elements, or columns
+    GPUTENSOR_POINTER(const uint32) places; // beside the keys of input; null: there are none
+    GPUTENSOR_POINTER(uint32) next_places;
+    GPUTENSOR_POINTER(uint64) counts;       // of rows, passes and digits; then their starts
+    GPUTENSOR_POINTER(uint64) words;        // of tiles and digits; zero before the launch
+    GPUTENSOR_POINTER(uint32) counter;      // zero before the launch
+    int64 rows, columns, tiles;
+    int64 pass;
+    int64 is_descending;
+};
+static_assert(sizeof(RadixParameters) == 96, "both sides of a launch lay the parameters out alike");
 
 struct SearchParameters {                   // search.cuh
     GPUTENSOR_POINTER(const char) sorted;
@@ -30,18 +40,49 @@ static_assert(sizeof(SearchParameters) == 48,
 
 struct CountParameters {                    // count.cuh
     GPUTENSOR_POINTER(const char) input;
+    GPUTENSOR_POINTER(const char) edges;    // null: the elements are the numbers of the kinds
     GPUTENSOR_POINTER(uint64) counts;
     int64 count, length;
 };
-static_assert(sizeof(CountParameters) == 32, "both sides of a launch lay the parameters out alike");
+static_assert(sizeof(CountParameters) == 40, "both sides of a launch lay the parameters out alike");
 
 struct ScanParameters {                     // scan.cuh
     GPUTENSOR_POINTER(const char) input;
     GPUTENSOR_POINTER(char) out;
     GPUTENSOR_POINTER(char) totals;         // of each chunk; null: there is one chunk
+    GPUTENSOR_POINTER(uint64) words;        // of one pass (prefix.cuh): tiles, then groups of them
+    GPUTENSOR_POINTER(uint32) counter;
     int64 outer, length, inner;
     int64 chunks, chunk;                    // how many, and elements of each
 };
-static_assert(sizeof(ScanParameters) == 64, "both sides of a launch lay the parameters out alike");
+static_assert(sizeof(ScanParameters) == 80, "both sides of a launch lay the parameters out alike");
+
+struct MarkParameters {                     // mark.cuh
+    GPUTENSOR_POINTER(const char) input;
+    GPUTENSOR_POINTER(uint32) bits;         // a word for 32 elements
+    GPUTENSOR_POINTER(int64) starts;        // of each tile, and the end of the last
+    GPUTENSOR_POINTER(uint64) words;        // as in ScanParameters
+    GPUTENSOR_POINTER(uint32) counter;
+    int64 count, tiles;
+};
+static_assert(sizeof(MarkParameters) == 56, "both sides of a launch lay the parameters out alike");
+
+struct PickParameters {                     // pick.cuh
+    GPUTENSOR_POINTER(const char) input;
+    GPUTENSOR_POINTER(const uint32) bits;
+    GPUTENSOR_POINTER(const int64) starts;
+    GPUTENSOR_POINTER(char) out;
+    int64 count, total;                     // elements, and those that are chosen
+    int64 extents[16];                      // of the axes of places
+};
+static_assert(sizeof(PickParameters) == 176, "both sides of a launch lay the parameters out alike");
+
+struct AddParameters {                      // add.cuh
+    GPUTENSOR_POINTER(char) target;         // outer, length, inner
+    GPUTENSOR_POINTER(const char) index;
+    GPUTENSOR_POINTER(const char) source;   // outer, count, inner
+    int64 outer, length, inner, count;
+};
+static_assert(sizeof(AddParameters) == 56, "both sides of a launch lay the parameters out alike");
 
 }  // namespace gputensor

@@ -1,75 +1,140 @@
-// Sorting rows, stable: tiles in shared memory, then merges of neighbouring runs.
+// Sorting rows of up to TILE elements, stable: a bitonic network in registers.
 //
-// TILES sorts tiles of TILE elements, one a block of threads; where a row is one tile, that is the
-// result. MERGE finds the place of each element in the merged run by a search in the other run.
-// FINISH writes the elements. Between the launches a row is its keys and places.
+// A thread holds EACH neighbouring positions. Partners are in the same thread, in the same warp, or
+// in another one, which shared memory reaches. With ORDER, keys travel with their columns and the
+// result are those; without it the elements are made again from the keys.
 //
-// Defined before this text: FORM, one of the three; TILE; ELEMENT and KEY (keys.cuh).
+// Defined before this text: TILE, a power of two; IS_ORDER; ELEMENT and KEY (keys.cuh).
 #pragma once
 
 #include "gputensor/_kernels/cuda/orders/keys.cuh"
 
-#define TILES 0
-#define MERGE 1
-#define FINISH 2
+#define EACH (TILE >= 256 ? 8 : TILE / 32)
+#define THREADS (TILE / EACH)               // of a row
+#define ROWS (THREADS == 32 ? 4 : 1)        // of a block, as in sorting.pxi
+#define IN_STAGE(position) ((position) + (position) / 32)
 
 typedef SortParameters Parameters;
 
-__device__ __forceinline__ void write(const Parameters& p, int64 row, int64 at, uint32 place) {
-    const int64 first = row * p.columns;
-    if (p.values)
-        reinterpret_cast<T*>(p.values)[first + at] =
-            reinterpret_cast<const T*>(p.input)[first + place];
-    if (p.order) p.order[first + at] = place;
+#if IS_ORDER
+struct alignas(16) Pair { uint64 key; uint32 place; };
+template <class K> struct ItemOf { typedef Pair type; };
+template <> struct ItemOf<uint32> { typedef uint64 type; };
+__device__ __forceinline__ bool is_less(uint64 a, uint64 b) { return a < b; }
+__device__ __forceinline__ bool is_less(const Pair& a, const Pair& b) {
+    return a.key < b.key || (a.key == b.key && a.place < b.place);
+}
+__device__ __forceinline__ void fill(uint64& item, uint32 key, uint32 place) {
+    item = (uint64)key << 32 | place;
+}
+__device__ __forceinline__ void fill(Pair& item, uint64 key, uint32 place) {
+    item.key = key;
+    item.place = place;
+}
+__device__ __forceinline__ uint32 place_of(uint64 item) { return (uint32)item; }
+__device__ __forceinline__ uint32 place_of(const Pair& item) { return item.place; }
+#else
+template <class K> struct ItemOf { typedef K type; };
+__device__ __forceinline__ bool is_less(Key a, Key b) { return a < b; }
+#endif
+typedef ItemOf<Key>::type Item;
+
+__device__ __forceinline__ Item from_lane(const Item& x, int mask) {
+    union { Item item; uint32 words[sizeof(Item) / 4]; } u;
+    u.item = x;
+#pragma unroll
+    for (int i = 0; i < (int)sizeof(Item) / 4; ++i)
+        u.words[i] = __shfl_xor_sync(0xffffffffu, u.words[i], mask);
+    return u.item;
 }
 
-#if FORM == TILES
-extern "C" __global__ void __launch_bounds__(TILE / 2) kernel(const Parameters p) {
-    __shared__ Key keys[TILE];
-    __shared__ uint32 places[TILE];
-    const int64 tiles = (p.columns + TILE - 1) / TILE;
-    const int64 row = blockIdx.x / tiles, first = blockIdx.x % tiles * TILE;
-    const T* input = reinterpret_cast<const T*>(p.input) + row * p.columns;
-    for (int i = threadIdx.x; i < TILE; i += TILE / 2) {
-        const bool is_inside = first + i < p.columns;
-        keys[i] = is_inside ? key_of(input[first + i], p.is_descending) : (Key)~(Key)0;
-        places[i] = is_inside ? (uint32)(first + i) : ~0u;
-    }
-    sort_shared(keys, places, TILE);
-    for (int i = threadIdx.x; i < TILE && first + i < p.columns; i += TILE / 2) {
-        if (tiles == 1) {
-            write(p, row, i, places[i]);
-        } else {
-            reinterpret_cast<Key*>(p.keys)[row * p.columns + first + i] = keys[i];
-            p.places[row * p.columns + first + i] = places[i];
+// Strides from `from` down, among the elements of one thread. `size` is that of the runs.
+template <int FROM>
+__device__ __forceinline__ void merge_inside(Item (&items)[EACH], int size) {
+#pragma unroll
+    for (int stride = FROM; stride > 0; stride /= 2) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            if (e & stride) continue;
+            const bool is_up = ((threadIdx.x * EACH + e) & size) == 0;
+            const Item low = items[e], high = items[e + stride];
+            if (is_less(high, low) == is_up) {
+                items[e] = high;
+                items[e + stride] = low;
+            }
         }
     }
 }
-#else
-extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
-    const int64 i = (int64)blockIdx.x * 256 + threadIdx.x;
-    if (i >= p.rows * p.columns) return;
-    const int64 row = i / p.columns, at = i % p.columns;
-#if FORM == FINISH
-    write(p, row, at, p.places[i]);
-#else
-    const Key* keys = reinterpret_cast<const Key*>(p.keys) + row * p.columns;
-    const Key own = keys[at];
-    const int64 start = at / (2 * p.width) * (2 * p.width);
-    const int64 middle = start + p.width < p.columns ? start + p.width : p.columns;
-    const int64 end = middle + p.width < p.columns ? middle + p.width : p.columns;
-    // Equal elements of the left run come first.
-    const bool is_left = at < middle;
-    int64 low = is_left ? middle : start, high = is_left ? end : middle;
-    while (low < high) {
-        const int64 half = low + (high - low) / 2;
-        const bool is_before = is_left ? keys[half] < own : keys[half] <= own;
-        if (is_before) low = half + 1;
-        else high = half;
+
+__device__ __forceinline__ void exchange(Item (&items)[EACH], Item* stage, int size, int mask) {
+    const bool is_low = (threadIdx.x & mask) == 0;
+    const bool keeps_less = is_low == ((threadIdx.x * EACH & size) == 0);
+    if (mask >= 32) {
+        __syncthreads();
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) stage[e * THREADS + threadIdx.x] = items[e];
+        __syncthreads();
     }
-    const int64 place = row * p.columns + (is_left ? at + low - middle : at - middle + low);
-    reinterpret_cast<Key*>(p.next_keys)[place] = own;
-    p.next_places[place] = p.places[i];
-#endif
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const Item other = mask >= 32 ? stage[e * THREADS + (threadIdx.x ^ mask)]
+                                      : from_lane(items[e], mask);
+        if (is_less(other, items[e]) == keeps_less) items[e] = other;
+    }
 }
+
+extern "C" __global__ void __launch_bounds__(THREADS * ROWS) kernel(const Parameters p) {
+    __shared__ Item stages[ROWS][IN_STAGE(TILE)];
+    Item* stage = stages[threadIdx.y];
+    const int64 row = (int64)blockIdx.x * ROWS + threadIdx.y;
+    const int64 columns = row < p.rows ? p.columns : 0;
+    const T* input = reinterpret_cast<const T*>(p.input) + row * p.columns;
+    Item items[EACH];
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const int column = e * THREADS + threadIdx.x;
+        const bool is_inside = column < columns;
+#if IS_ORDER
+        fill(items[e], is_inside ? key_of(input[column], p.is_descending) : (Key)~(Key)0,
+             is_inside ? column : ~0u);
+#else
+        items[e] = is_inside ? own_key_of(input[column], p.is_descending) : (Key)~(Key)0;
 #endif
+    }
+#pragma unroll
+    for (int size = 2; size < EACH; size *= 2) {
+#pragma unroll
+        for (int stride = size / 2; stride > 0; stride /= 2) {
+#pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                if (e & stride) continue;
+                const Item low = items[e], high = items[e + stride];
+                if (is_less(high, low) == ((e & size) == 0)) {
+                    items[e] = high;
+                    items[e + stride] = low;
+                }
+            }
+        }
+    }
+    merge_inside<EACH / 2>(items, EACH);
+    for (int size = 2 * EACH; size <= TILE; size *= 2) {
+        for (int mask = size / 2 / EACH; mask > 0; mask /= 2) exchange(items, stage, size, mask);
+        merge_inside<EACH / 2>(items, size);
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) stage[IN_STAGE(threadIdx.x * EACH + e)] = items[e];
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const int column = e * THREADS + threadIdx.x;
+        if (column >= columns) continue;
+        const Item item = stage[IN_STAGE(column)];
+#if IS_ORDER
+        p.order[row * p.columns + column] = place_of(item);
+#else
+        reinterpret_cast<T*>(p.values)[row * p.columns + column] =
+            element_of(item, p.is_descending);
+#endif
+    }
+}

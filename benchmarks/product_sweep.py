@@ -1,0 +1,96 @@
+"""Products of random shapes, dtypes and layouts beside torch's better library, by graph replay.
+
+    python benchmarks/product_sweep.py [--count 300] [--seed 1] [--rounds 5]
+
+Extents are log-uniform from 1 to 16,384, half of them multiples of 8 or 64; a product has at most
+2^38 multiplications and 1 GiB. So no list of shapes can be served by special cases. The rows that
+are kept are the slowest against torch; `geometric_mean` is of all.
+"""
+
+import argparse
+import math
+import random
+
+from matmul_shapes import ELEMENT, GpuTensor, Operands, Torch, measured
+
+import gputensor as gt
+from report import Report, require_gpu
+
+MOST_WORK, MOST_BYTES = 1 << 38, 1 << 30
+LAYOUTS = ("NN", "NT", "TN", "TT")
+WORST = 30
+
+
+class Turned(Operands):
+    """Operands whose first one may be transposed too."""
+
+    def __init__(self, case, torch):
+        m, n, k, dtype, layout = case
+        super().__init__(m, n, k, dtype, layout[1] == "T", torch)
+        if layout[0] == "T":
+            self.torch_pairs = [(a.T.contiguous().T, b) for a, b in self.torch_pairs]
+            torch.cuda.synchronize()
+            self.pairs = [
+                (gt.from_dlpack(a.T).T, mine)
+                for (a, _), (_, mine) in zip(self.torch_pairs, self.pairs, strict=True)
+            ]
+
+
+def drawn(rng):
+    """One product: m, n, k, dtype, layout."""
+    while True:
+        extents = []
+        for _ in range(3):
+            extent = round(2 ** rng.uniform(0, 14))
+            multiple = rng.choice((1, 1, 8, 64))
+            extents.append(max(1, extent // multiple * multiple))
+        m, n, k = extents
+        dtype = rng.choice(tuple(ELEMENT))
+        nbytes = 4 * (m * k + k * n + m * n)
+        if m * n * k <= MOST_WORK and nbytes <= MOST_BYTES:
+            return m, n, k, dtype, rng.choice(LAYOUTS)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--count", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--rounds", type=int, default=5)
+    arguments = parser.parse_args()
+    require_gpu()
+    import torch
+
+    rng = random.Random(arguments.seed)
+    rows = []
+    for _ in range(arguments.count):
+        case = drawn(rng)
+        operands = Turned(case, torch)
+        contenders = [GpuTensor(operands)]
+        contenders += [Torch(operands, torch, library) for library in ("cublas", "cublaslt")]
+        times = measured(contenders, arguments.rounds)
+        ours = times.pop("gputensor")
+        m, n, k, dtype, layout = case
+        rows.append({
+            "shape": f"{m}x{n}x{k}", "dtype": dtype, "layout": layout, "us": round(ours, 2),
+            "torch us": round(min(times.values()), 2),
+            "ratio": round(min(times.values()) / ours, 3),
+        })  # fmt: skip
+        del operands, contenders
+    rows.sort(key=lambda row: row["ratio"])
+    report = Report("product_sweep", f"Products of random shapes, seed {arguments.seed}")
+    ratios = [row["ratio"] for row in rows]
+    report.facts = {
+        "count": len(rows),
+        "seed": arguments.seed,
+        "geometric_mean": round(math.exp(sum(map(math.log, ratios)) / len(ratios)), 3),
+        "below": {str(limit): sum(one < limit for one in ratios) for limit in (0.9, 0.98, 1.0)},
+    }
+    report.add(shape=f"all {len(rows)}", ratio=report.facts["geometric_mean"])
+    for row in rows[:WORST]:
+        report.add(**row)
+    report.finish()
+    print(report.facts)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+// Sorting long rows, stable: passes over digits of 8 bits, from the lowest on.
+//
+// COUNTS counts the digits of all passes, STARTS makes what comes before each of them. PASS reads
+// the keys once and writes them once: a block of threads takes a tile, ranks its keys, learns from the
+// tiles before it how many of each digit they have, and writes the tile digit by digit. These are
+// integers, so a tile may add up what it finds until it meets a sum of all before.
+//
+// Keys of ELEMENT begin at bit LOW. With IS_ORDER, keys travel with their columns, and the result are
+// those; without it the elements are made again from the keys.
+//
+// Defined before this text: FORM, one of the three; PASSES; LOW; IS_ORDER; IS_FIRST, whether input
+// is elements; IS_LAST, whether out is the result; STATE, an unsigned type for four times the
+// columns; ELEMENT and KEY (keys.cuh).
+#pragma once
+
+#include "gputensor/_kernels/cuda/orders/keys.cuh"
+
+#define COUNTS 0
+#define STARTS 1
+#define PASS 2
+#define THREADS 256
+#define DIGITS 256
+#define WARPS (THREADS / 32)
+#define EACH (sizeof(Key) == 8 ? 8 : 16)    // as in sorting.pxi
+#define TILE (THREADS * EACH)
+#define COUNTED 64                          // tiles of a block of COUNTS, as in sorting.pxi
+#define PARTS 4                             // copies of counts, so that fewer lanes meet
+#define OWN 1                               // a state: the count of the tile itself
+#define SO_FAR 2                            // and of all tiles up to it
+
+#include "gputensor/_kernels/cuda/orders/prefix.cuh"
+
+typedef RadixParameters Parameters;
+
+struct Sum {
+    template <class X> static __device__ __forceinline__ X join(X a, X b) { return a + b; }
+    static __device__ __forceinline__ uint32 identity() { return 0; }
+};
+
+__device__ __forceinline__ Key made_key(T x, bool is_descending) {
+    return IS_ORDER ? key_of(x, is_descending) : own_key_of(x, is_descending);
+}
+__device__ __forceinline__ uint32 digit_of(Key key, int64 pass) {
+    return (uint32)(key >> (LOW + 8 * pass)) & (DIGITS - 1);
+}
+
+#if FORM == COUNTS
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    __shared__ uint32 bins[PASSES * DIGITS * PARTS];
+    const int64 parts = (p.tiles + COUNTED - 1) / COUNTED;
+    const int64 row = blockIdx.x / parts, first = blockIdx.x % parts * COUNTED * TILE;
+    const int64 end = first + COUNTED * TILE < p.columns ? first + COUNTED * TILE : p.columns;
+    const T* input = reinterpret_cast<const T*>(p.input) + row * p.columns;
+    for (int k = threadIdx.x; k < PASSES * DIGITS * PARTS; k += THREADS) bins[k] = 0;
+    __syncthreads();
+#pragma unroll 8
+    for (int64 i = first + threadIdx.x; i < end; i += THREADS) {
+        const Key key = made_key(input[i], p.is_descending);
+#pragma unroll
+        for (int pass = 0; pass < PASSES; ++pass)
+            atomicAdd(&bins[(pass * DIGITS + digit_of(key, pass)) * PARTS + threadIdx.x % PARTS],
+                      1u);
+    }
+    __syncthreads();
+    for (int k = threadIdx.x; k < PASSES * DIGITS; k += THREADS) {
+        uint64 sum = 0;
+        for (int part = 0; part < PARTS; ++part) sum += bins[k * PARTS + part];
+        if (sum) atomicAdd(&p.counts[row * PASSES * DIGITS + k], sum);
+    }
+}
+#elif FORM == STARTS
+struct WideSum : Sum {
+    static __device__ __forceinline__ uint64 identity() { return 0; }
+};
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    __shared__ uint64 sums[WARPS];
+    uint64* counts = p.counts + (int64)blockIdx.x * DIGITS;
+    uint64 total;
+    counts[threadIdx.x] = before_thread<WideSum>(counts[threadIdx.x], sums, total);
+}
+#else
+// How many keys of this thread's digit the tiles before this one have.
+__device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, uint32 own) {
+    volatile STATE* mine = states + tile * DIGITS;
+    uint64 before = 0;
+    *mine = (STATE)own << 2 | (tile ? OWN : SO_FAR);
+    if (tile == 0) return 0;
+    for (int64 other = tile - 1;; --other) {
+        STATE found;
+        do found = states[other * DIGITS];
+        while (!found);
+        before += found >> 2;
+        if (found & SO_FAR) break;
+    }
+    *mine = (STATE)(before + own) << 2 | SO_FAR;
+    return before;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    __shared__ Key stage[TILE];
+    __shared__ uint32 counters[WARPS][DIGITS];
+    __shared__ int64 bases[DIGITS];
+    __shared__ uint32 sums[WARPS];
+    __shared__ uint32 shared;
+#if IS_ORDER
+    __shared__ uint32 stage_places[TILE];
+    uint32 places[EACH];
+#endif
+    const uint32 number = take_number(p.counter, &shared);
+    const int64 row = number / p.tiles, tile = number % p.tiles, first = tile * TILE;
+    const int count = (int)(p.columns - first < TILE ? p.columns - first : TILE);
+    const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    const int own = warp * 32 * EACH + lane;
+    Key keys[EACH];
+    uint32 ranks[EACH];
+    const int64 here = row * p.columns + first;
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const int at = own + 32 * e;
+        keys[e] = (Key)~(Key)0;
+        if (at < count) {
+#if IS_FIRST
+            keys[e] = made_key(reinterpret_cast<const T*>(p.input)[here + at], p.is_descending);
+#else
+            keys[e] = reinterpret_cast<const Key*>(p.input)[here + at];
+#endif
+        }
+#if IS_ORDER
+        places[e] = (uint32)(first + at);
+#if !IS_FIRST
+        if (at < count) places[e] = p.places[here + at];
+#endif
+#endif
+    }
+    for (int k = lane; k < DIGITS; k += 32) counters[warp][k] = 0;
+    __syncwarp();
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const uint32 digit = digit_of(keys[e], p.pass);
+        uint32 peers = 0xffffffffu;
+#pragma unroll
+        for (int bit = 0; bit < 8; ++bit) {
+            const bool is_set = digit >> bit & 1;
+            const uint32 found = __ballot_sync(0xffffffffu, is_set);
+            peers &= is_set ? found : ~found;
+        }
+        const uint32 before = __popc(peers & ((1u << lane) - 1)), old = counters[warp][digit];
+        __syncwarp();
+        if (before == 0) counters[warp][digit] = old + __popc(peers);
+        __syncwarp();
+        ranks[e] = old + before;
+    }
+    __syncthreads();
+    uint32 of_digit = 0, total;
+    for (int w = 0; w < WARPS; ++w) {
+        const uint32 one = counters[w][threadIdx.x];
+        counters[w][threadIdx.x] = of_digit;
+        of_digit += one;
+    }
+    const uint32 start = before_thread<Sum>(of_digit, sums, total);
+    for (int w = 0; w < WARPS; ++w) counters[w][threadIdx.x] += start;
+    if (p.tiles == 1) {
+        bases[threadIdx.x] = 0;
+    } else {
+        volatile STATE* states = reinterpret_cast<STATE*>(p.words) + row * p.tiles * DIGITS;
+        const uint64 before = look_back(states + threadIdx.x, tile, of_digit);
+        const uint64* starts = p.counts + (row * PASSES + p.pass) * DIGITS;
+        bases[threadIdx.x] = (int64)(starts[threadIdx.x] + before) - start;
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const uint32 at = counters[warp][digit_of(keys[e], p.pass)] + ranks[e];
+        stage[at] = keys[e];
+#if IS_ORDER
+        stage_places[at] = places[e];
+#endif
+    }
+    __syncthreads();
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const int at = e * THREADS + threadIdx.x;
+        if (at >= count) continue;
+        const Key key = stage[at];
+        const int64 to = row * p.columns + bases[digit_of(key, p.pass)] + at;
+#if IS_LAST && IS_ORDER
+        reinterpret_cast<int64*>(p.out)[to] = stage_places[at];
+#elif IS_LAST
+        reinterpret_cast<T*>(p.out)[to] = element_of(key, p.is_descending);
+#else
+        reinterpret_cast<Key*>(p.out)[to] = key;
+#if IS_ORDER
+        p.next_places[to] = stage_places[at];
+#endif
+#endif
+    }
+}
+#endif

@@ -1,0 +1,102 @@
+"""The programs of sorting, selection, search, counts, scans and choices by masks (cuda/orders/).
+
+Element types are codes of ``dtypes.py``. What the names mean is said in the files. A program is
+named by its form and five numbers that fit 12 bits; those that a form does not need are 0.
+"""
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.program import Program
+
+__all__ = ["FORMS", "passes", "program"]
+
+_FOLDER = "gputensor/_kernels/cuda/orders/"
+_MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<double>"}
+# dtype -> the lowest bit of a key that differs among keys, where that is not 0
+_LOW_BITS = {"float16": 13, "bfloat16": 16}
+_STEPS = ("COUNTS", "STARTS", "PASS")
+_SCANS = ("TOTALS", "PREFIXES", "COLUMN", "ROW", "ONE_PASS")
+_COUNTS = ("VALUES", "EDGES", "EVEN_EDGES")
+_RULES = ("TRUE", "FIRST", "FIRST_NAN")
+
+
+def _keys(dtype):
+    element = DTYPES[dtype]
+    return [("ELEMENT", element.cuda), ("KEY", "uint64" if element.itemsize == 8 else "uint32")]
+
+
+def _sort(dtype, tile, is_order, *_):
+    return "sort.cuh", [*_keys(dtype), ("TILE", tile), ("IS_ORDER", is_order)]
+
+
+def _radix(dtype, step, is_order, ends, is_wide):
+    """`ends`: 1 for the first pass, 2 for the last, 3 for both."""
+    element = DTYPES[dtype]
+    low = _LOW_BITS.get(element.name, 0)
+    bits = 32 if low else 8 * element.itemsize
+    defines = [*_keys(dtype), ("FORM", _STEPS[step]), ("PASSES", -(-(bits - low) // 8))]
+    defines += [("LOW", low), ("IS_ORDER", is_order), ("IS_FIRST", ends & 1)]
+    defines += [("IS_LAST", ends >> 1), ("STATE", "uint64" if is_wide else "uint32")]
+    return "radix.cuh", defines
+
+
+def _topk(dtype, slots, *_):
+    bits = 64 if DTYPES[dtype].itemsize == 8 else 32
+    return "topk.cuh", [*_keys(dtype), ("SLOTS", slots), ("KEY_BITS", bits)]
+
+
+def _search(dtype, *_):
+    return "search.cuh", _keys(dtype)
+
+
+def _count(dtype, form, edge, slots, *_):
+    """`slots` in units of 64."""
+    defines = [("ELEMENT", DTYPES[dtype].cuda), ("EDGE", DTYPES[edge].cuda)]
+    return "count.cuh", [*defines, ("FORM", _COUNTS[form]), ("SLOTS", slots * 64)]
+
+
+def _scan(dtype, form, out, is_product, *_):
+    defines = [("FORM", _SCANS[form]), ("INPUT", DTYPES[dtype].cuda)]
+    defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", DTYPES[out].compute)]
+    return "scan.cuh", [*defines, ("IS_PRODUCT", is_product)]
+
+
+def _mark(dtype, rule, *_):
+    is_bytes = rule == 0 and DTYPES[dtype].kind in ("bool", "int", "uint")
+    defines = [("RULE", _RULES[rule]), ("ELEMENT", DTYPES[dtype].cuda)]
+    return "mark.cuh", [*defines, ("IS_BYTES", int(is_bytes and DTYPES[dtype].itemsize == 1))]
+
+
+def _pick(itemsize, is_places, is_wide, rank, *_):
+    defines = [("FORM", "PLACES" if is_places else "PICK"), ("ELEMENT", _MOVED[itemsize])]
+    return "pick.cuh", [*defines, ("INDEX", "uint64" if is_wide else "uint32"), ("RANK", rank)]
+
+
+def _add(dtype, index, is_grid, vector, is_wide):
+    defines = [("ELEMENT", DTYPES[dtype].cuda), ("INDEX", DTYPES[index].cuda)]
+    defines += [("IS_GRID", is_grid), ("VECTOR", vector)]
+    return "add.cuh", [*defines, ("WIDE", "uint64" if is_wide else "uint32")]
+
+
+#: By the numbers of orders/launching.pxi.
+FORMS = (_sort, _radix, _topk, _search, _count, _scan, _mark, _pick, _add)
+
+
+def program(form, *numbers):
+    """Return the program of a form, by its five numbers.
+
+    >>> ("KEY", "uint64") in program(0, 12, 64, 0, 0, 0).defines
+    True
+    >>> ("ARITHMETIC", "float") in program(5, 9, 3, 9, 0, 0).defines
+    True
+    """
+    file, defines = FORMS[form](*numbers)
+    return Program(_FOLDER + file, tuple(defines))
+
+
+def passes(dtype):
+    """Return how many digits the keys of a dtype have.
+
+    >>> passes(11), passes(12), passes(0)
+    (4, 8, 1)
+    """
+    return dict(_radix(dtype, 0, 0, 0, 0)[1])["PASSES"]

@@ -1,0 +1,160 @@
+"""Choices by rules, histograms and sums by index against NumPy: random input, poisoned outputs."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._arrays.element_types import DTYPES
+from gputensor.tensor.engine import queue_call
+from tests.support.tensor_arrays import random_array, random_view
+
+COMPUTED = [row for row in DTYPES if row.kind != "small"]
+REAL = [row for row in COMPUTED if row.kind != "complex"]
+SUMMED = [row for row in DTYPES if row.kind not in ("bool", "small")]
+
+
+def poisoned(shape, dtype, place):
+    return gt.full(shape, 77, dtype=dtype, device=place)
+
+
+def runs(rng, row, count):
+    """Values in runs of equal ones, with zeros, and NaN among floats."""
+    a = random_array(rng, (count,), row.numpy, 0 if row.kind in ("bool", "uint") else -2, 2)
+    a = np.repeat(a, rng.integers(1, 4, count))[:count]
+    if row.kind in ("float", "complex") and count > 3:
+        start = int(rng.integers(count - 3))
+        a[start : start + 3] = np.nan
+    return a
+
+
+def check_choice(rng, place, row, count, rule):
+    a = runs(rng, row, count)
+    if rule == "true":
+        flags = a.astype(bool)
+    else:
+        wide = a.astype(np.float32) if row.numpy.kind == "V" else a
+        flags = np.append(True, wide[1:] != wide[:-1])
+        if rule == "first_nan" and row.kind in ("float", "complex"):
+            flags[1:] &= ~(np.isnan(wide[1:]) & np.isnan(wide[:-1]))
+    x = gt.asarray(a, device=place)
+    bits = poisoned(-(-count // 32), "uint32", place)
+    starts = poisoned(-(-count // 8192) + 1, "int64", place)
+    queue_call("mark", (rule,), (bits, starts), (x,))
+    edges = [*range(0, count, 8192), count]
+    assert starts.tolist() == [int(flags[:edge].sum()) for edge in edges]
+    got = np.unpackbits(bits.numpy().view(np.uint8), bitorder="little")
+    assert np.array_equal(got[:count], flags) and not got[count:].any()
+    total = int(flags.sum())
+    if total:
+        out = poisoned((1, total), "int64", place)
+        queue_call("places", ((count,),), (out,), (bits, starts))
+        assert np.array_equal(out.numpy()[0], np.flatnonzero(flags))
+        out = poisoned(total, a.dtype, place)
+        queue_call("pick", (), (out,), (x, bits, starts))
+        assert out.numpy().tobytes() == a[flags].tobytes()
+
+
+def check_histogram(rng, place, row, count):
+    low = 0 if row.kind in ("bool", "uint") else -40
+    a, x = random_view(rng, random_array(rng, (count, 3), row.numpy, low, 40), place)
+    if row.kind == "float":
+        a = a.copy()
+        a.reshape(-1)[:3] = np.nan, np.inf, -np.inf
+        x = gt.asarray(a, device=place)
+    bins = int(rng.integers(1, 700))
+    wide = a.astype(np.float64 if row.numpy.itemsize > 2 else np.float32).reshape(-1)
+    for ours, kind in ((bins, "even"), (np.unique(rng.uniform(-45, 45, bins + 1)), "given")):
+        span = (-33.5, 37.25) if kind == "even" else None
+        given = ours if kind == "even" else gt.asarray(ours.astype(np.float32), device=place)
+        counts, edges = gt.histogram(x, given, span)
+        at = edges.numpy().astype(np.float64)
+        inside = wide[(wide >= at[0]) & (wide <= at[-1])].astype(np.float64)
+        place_of = np.minimum(np.searchsorted(at, inside, "right") - 1, at.size - 2)
+        want = np.bincount(place_of, minlength=at.size - 1)
+        assert counts.dtype == np.int64 and np.array_equal(counts.numpy(), want), (row.name, kind)
+
+
+def check_sum(rng, place, row, shape, axis):
+    low = 0 if row.kind == "uint" else -5
+    a, x = random_view(rng, rng.integers(low, 5, shape).astype(row.numpy), place)
+    count = int(rng.integers(1, 40))
+    taken = (*shape[:axis], count, *shape[axis + 1 :])
+    b, y = random_view(rng, rng.integers(low, 5, taken).astype(row.numpy), place)
+    extent = shape[axis]
+    one = rng.integers(-extent, extent, count).astype(rng.choice(["int32", "int64", "int16"]))
+    each = rng.integers(-extent, extent, taken)
+    wide = np.complex128 if row.kind == "complex" else np.float64
+    if row.kind in ("int", "uint"):
+        wide = row.numpy
+
+    def summed(index):
+        want, add = a.astype(wide), b.astype(wide)
+        grid = list(np.ogrid[tuple(slice(n) for n in taken)])
+        grid[axis] = index
+        np.add.at(want, tuple(grid), add)
+        return want
+
+    lines = one.reshape([-1 if i == axis else 1 for i in range(len(shape))])
+    want = summed(np.broadcast_to(lines, taken)).astype(row.numpy)
+    # Sums of small whole numbers are exact in every dtype.
+    got = gt.index_add(x, axis, gt.asarray(one, device=place), y)
+    assert got.dtype == row.numpy and np.array_equal(got.numpy(), want), (row.name, shape, axis)
+    spread = gt.broadcast_to(gt.asarray(lines.copy(), device=place), taken)
+    assert np.array_equal(gt.scatter_add(x, axis, spread, y).numpy(), want)
+    got = gt.scatter_add(x, axis, gt.asarray(each, device=place), y)
+    assert np.array_equal(got.numpy(), summed(each).astype(row.numpy))
+    assert np.array_equal(x.numpy(), a)
+
+
+@pytest.mark.parametrize("row", COMPUTED, ids=lambda row: row.name)
+def test_choices(place, rng, row):
+    for rule in ("true", "first", "first_nan"):
+        for count in (1, 33, 8192, 20_001):
+            check_choice(rng, place, row, count, rule)
+
+
+@pytest.mark.parametrize("row", REAL, ids=lambda row: row.name)
+def test_histograms(place, rng, row):
+    for count in (1, 3, 4001):
+        check_histogram(rng, place, row, count)
+
+
+@pytest.mark.parametrize("row", SUMMED, ids=lambda row: row.name)
+def test_sums_by_index(place, rng, row):
+    for shape, axis in (((7,), 0), ((5, 6), 0), ((5, 8), 1), ((3, 9, 4), 1), ((2, 3, 5), 2)):
+        check_sum(rng, place, row, shape, axis)
+
+
+def test_sums_of_a_part(place, rng):
+    a, b = rng.integers(0, 9, (6, 5)), rng.integers(0, 9, (4, 3))
+    index = rng.integers(0, 6, (2, 3))
+    want = a.copy()
+    np.add.at(want, (index, np.arange(3)), b[:2])
+    x, y, picks = (gt.asarray(one, device=place) for one in (a, b, index))
+    assert np.array_equal(gt.scatter_add(x, 0, picks, y).numpy(), want)
+
+
+def test_weights_of_ranges(place, rng):
+    a, weights = rng.normal(size=2000), rng.integers(0, 5, 2000).astype(np.float64)
+    x, w = gt.asarray(a, device=place), gt.asarray(weights, device=place)
+    counts, _ = gt.histogram(x, 9, (-1, 1), weights=w)
+    assert np.array_equal(counts.numpy(), np.histogram(a, 9, (-1, 1), weights=weights)[0])
+    places = rng.integers(0, 9, 2000)
+    got = gt.bincount(gt.asarray(places, device=place), w)
+    assert np.array_equal(got.numpy(), np.bincount(places, weights))
+
+
+def test_edges_that_equal_elements(place, rng):
+    a = rng.integers(0, 11, 5000).astype(np.float32) / 10
+    counts, edges = gt.histogram(gt.asarray(a, device=place), 10, (0, 1))
+    assert np.array_equal(counts.numpy(), np.histogram(a, edges.numpy())[0])
+
+
+def test_wrong_arguments_of_sums(place):
+    x, index = gt.zeros((2, 3), device=place), gt.zeros(2, dtype="int64", device=place)
+    with pytest.raises(TypeError, match="index: got float32; expected an integer dtype"):
+        gt.index_add(x, 0, gt.ones(2, device=place), x)
+    with pytest.raises(ValueError, match=r"source: got shape \(2, 3\)"):
+        gt.index_add(x, 1, index, x)
+    with pytest.raises(ValueError, match="got 1 and 2 dimensions; expected 2"):
+        gt.scatter_add(x, 1, index, x)
