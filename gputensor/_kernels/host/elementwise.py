@@ -182,6 +182,14 @@ WIDE = {
     for row in DTYPES
 }
 
+#: (operation, compute dtype) -> a ufunc that needs no casts, dtypes of its inputs and its output.
+_DIRECT = {
+    (name, compute): (ufunc, dtype, result or dtype)
+    for name, (ufunc, result) in _UFUNCS.items()
+    for compute, (dtype, wide) in WIDE.items()
+    if dtype is wide and dtype.kind != "b"
+}
+
 
 def run(op, compute, out, *inputs):
     """Compute one operation into the array `out`.
@@ -206,18 +214,18 @@ def run(op, compute, out, *inputs):
     if op == "copy":
         out[...] = cast(inputs[0], out.dtype)
         return
-    dtype, wide = WIDE[compute]
-    direct = _UFUNCS.get(op)
     # Straight into the output where nothing is cast; a ufunc minds an output that is an input.
-    if (
-        direct is not None
-        and dtype is wide
-        and dtype.kind != "b"
-        and (out.dtype == (direct[1] or dtype))
-    ):
-        if all([array.dtype == dtype for array in inputs]):
-            direct[0](*inputs, out=out)
-            return
+    # Views have the very dtypes of the table, so that none has to be compared by value.
+    if direct := _DIRECT.get((op, compute)):
+        ufunc, dtype, result = direct
+        if out.dtype is result:
+            for array in inputs:
+                if array.dtype is not dtype:
+                    break
+            else:
+                ufunc(*inputs, out=out)
+                return
+    dtype, wide = WIDE[compute]
     values = [cast(cast(array, dtype), wide) for array in inputs]
     if op == "where":
         values[0] = cast(inputs[0], np.dtype(bool))

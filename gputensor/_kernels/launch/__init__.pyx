@@ -6,6 +6,9 @@ from cpython.ref cimport PyObject, Py_CLEAR, Py_DECREF, Py_INCREF
 from libc.stdint cimport int64_t, uint64_t
 from libc.stdlib cimport free, malloc
 
+import contextvars
+import threading
+
 import numpy as np
 
 from gputensor._arrays cimport (
