@@ -63,8 +63,8 @@ SECTIONS = [
     (
         "array_surface",
         "Choices, statistics, layouts, orders and draws",
-        "Operands of 1 GiB, orders and draws of 2^26 elements. `ratio` is the better peer's time over "
-        "ours, `share` the bytes that have to be moved by the rate of a copy in the same run.",
+        "Operands of 1 GiB, orders and draws of 2^26 elements. `ratio` is the better peer's time "
+        "over ours, `share` the bytes that have to be moved by the rate of a copy in the same run.",
     ),
     (
         "product_sweep",
