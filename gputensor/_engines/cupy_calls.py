@@ -13,7 +13,7 @@ from gputensor._alloc.foreign import raw_alloc, raw_delete
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import GpuTensorError
 
-__all__ = ["MissingEngineError", "run", "view"]
+__all__ = ["MissingEngineError", "is_installed", "run", "view"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
@@ -35,6 +35,16 @@ def library(name):
 
 
 @functools.cache
+@functools.cache
+def is_installed():
+    """Return whether CuPy is there, without importing it.
+
+    >>> is_installed() in (True, False)
+    True
+    """
+    return importlib.util.find_spec("cupy") is not None
+
+
 def view(cupy, operand, device):
     """Return a CuPy array over the memory of a `CallOperand`.
 

@@ -339,6 +339,9 @@ _REDUCTIONS = (
      "whether every element over `axis` is nonzero; True when there are none."),
     ("mean", "mean", {"f": (*_SUM[:3], "a / (A)count"), "c": (*_SUM[:3], _MEAN_OF_PARTS)},
      "np.add", "the mean over `axis`; NaN when there are no elements."),
+    ("var", "mean",
+     {"f": ("no_moments()", "moments_of(x)", "joined(a, b)", "a.squares / (C)count")}, "np.add",
+     "the mean squared distance from the mean over `axis`; NaN when there are none."),
 )
 # fmt: on
 

@@ -15,7 +15,7 @@ _REAL = ("bool", "int", "uint", "float")
 MOST_COLUMNS = (1 << 32) - 1
 
 MOST_PLACES = 1 << 62
-MARK_WORD, MARK_TILE = 32, 8192
+MARK_WORD, MARK_TILE = 32, 1 << 15  # as in mark.cuh
 _ADDED = ("int32", "int64", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
 
 ATTRIBUTE_TYPES["scan"] = (lambda value: value in ("sum", "prod"), "'sum' or 'prod'")

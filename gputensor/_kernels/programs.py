@@ -175,6 +175,8 @@ def _accumulator(row, element):
     """Return the C++ type and the size in bytes of an accumulator."""
     if row.rule == "index":
         return "A", 16
+    if row.name == "var":
+        return "Moments", 4 * (4 if element.compute == "float" else element.itemsize)
     if row.rule == "truth" or element.kind == "bool":
         return "int32", 4
     if element.kind in ("int", "uint"):
@@ -199,6 +201,8 @@ def _accumulation(row, element):
     low, high = _RANGES.get(element.kind, ("0", "0"))
     defines = [("ACCUMULATOR", _accumulator(row, element)[0]), ("LOWEST", low), ("HIGHEST", high)]
     defines += zip(("IDENTITY", "LIFT", "COMBINE", "FINISH"), texts, strict=True)
+    if row.name == "var":
+        defines.append(("MOMENTS", 1))
     defines.append(("RESULT", "bool" if row.rule == "truth" else element.cuda))
     return defines
 

@@ -299,11 +299,16 @@ class _Fusing:
     def _reduce(self, call):
         op, compute = call.attributes["op"], call.attributes["compute"]
         (one,), (out,) = call.reads, call.writes
-        if op not in FOLDS or _KINDS[compute] != "float":
-            self._refuse(f"{op} of {compute}", f"{', '.join(FOLDS)} of floating-point numbers")
+        if op not in (*FOLDS, "var") or _KINDS[compute] != "float":
+            known = ", ".join((*FOLDS, "var"))
+            self._refuse(f"{op} of {compute}", f"{known} of floating-point numbers")
         places = self._places(call, one.shape)
         kept = [place for place in range(len(self.whole)) if place not in self.columns]
-        self._keep(out, ("fold", op, self._tree(one, places)), kept)
+        tree = self._tree(one, places)
+        if op == "var":
+            away = ("sub", tree, ("fold", "mean", tree))
+            op, tree = "mean", ("mul", away, away)
+        self._keep(out, ("fold", op, tree), kept)
 
     def _formula(self, call):
         places = self._places(call, call.reads[0].shape)

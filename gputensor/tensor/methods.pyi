@@ -6,6 +6,15 @@ from gputensor.tensor import functions as _functions
 from gputensor.tensor import histograms as _histograms
 from gputensor.tensor import interop as _interop
 from gputensor.tensor import manipulation as _manipulation
+from gputensor.tensor import placement as _placement
+from gputensor.tensor import products as _products
+from gputensor.tensor import scans as _scans
+from gputensor.tensor import sets as _sets
+from gputensor.tensor import sorting as _sorting
+from gputensor.tensor import statistics as _statistics
+from gputensor.tensor import transfer as _transfer
+from gputensor.tensor import writing as _writing
+from gputensor.tensor.core import Tensor
 from gputensor.tensor.manipulation import arithmetic as _arithmetic
 from gputensor.tensor.manipulation import axes as _axes
 from gputensor.tensor.manipulation import axis_methods as _axis_methods
@@ -16,16 +25,7 @@ from gputensor.tensor.manipulation import differences as _differences
 from gputensor.tensor.manipulation import joining as _joining
 from gputensor.tensor.manipulation import picking as _picking
 from gputensor.tensor.manipulation import splitting as _splitting
-from gputensor.tensor import placement as _placement
-from gputensor.tensor import products as _products
 from gputensor.tensor.products import outer as _outer
-from gputensor.tensor import scans as _scans
-from gputensor.tensor import sets as _sets
-from gputensor.tensor import sorting as _sorting
-from gputensor.tensor import statistics as _statistics
-from gputensor.tensor import transfer as _transfer
-from gputensor.tensor import writing as _writing
-from gputensor.tensor.core import Tensor
 
 ALIASES: dict[str, str]
 BOUND: dict[ModuleType, list[str]]

@@ -130,7 +130,7 @@ def test_reduction_agrees_with_numpy(row, rng):
 
 
 @pytest.mark.parametrize("code", [3, 9, 11, 12])
-@pytest.mark.parametrize("name", ["sum", "max", "argmax", "mean", "all"])
+@pytest.mark.parametrize("name", ["sum", "max", "argmax", "mean", "var", "all"])
 def test_reduction_in_parts_agrees_with_numpy(name, code, rng):
     cases = [((1 << 20,), (0,)), ((1000003,), (0,)), ((3, 100003), (1,)), ((100003, 3), (0,))]
     cases += [((5, 4096, 33), (1,)), ((5, 4096, 33), (0, 1)), ((5, 4096, 33), (0, 2))]

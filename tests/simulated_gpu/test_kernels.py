@@ -42,7 +42,13 @@ def test_layouts(rng):
 
 def test_reductions(rng):
     cases = [("sum", (9000,), (0,)), ("max", (37, 53), (0,)), ("argmin", (37, 53), (0, 1))]
-    cases += [("sum", (9000, 3), (0,)), ("mean", (3, 9001), (1,)), ("argmax", (3, 40000), (1,))]
+    cases += [
+        ("sum", (9000, 3), (0,)),
+        ("mean", (3, 9001), (1,)),
+        ("var", (3, 9001), (1,)),
+        ("var", (9000, 3), (0,)),
+        ("argmax", (3, 40000), (1,)),
+    ]
     cases += [("sum", (5, 64, 6), (0, 2)), ("prod", (700, 4), (1,)), ("any", (64, 64), (1,))]
     for name, shape, axes in cases:
         checks.check_reduction(DEVICE, name, 11, rng, lambda x: x, shape, axes)

@@ -4,14 +4,39 @@
 //     identity()              what an empty reduction accumulates
 //     accumulator(x, index)   one element of the arithmetic type C, at its reduced index
 //     combine(a, b)           associative up to rounding; for arguments also commutative
+//     absorb(a, x, index)     combine(a, accumulator(x, index))
 //     finish(a, count)        the stored result of type TO
 //
 // Sums of 16-bit floats are float; integers are added modulo 2^64 and so wrap to any narrower type.
 //
 // Defined before this text: BETTER, a comparison, for the argument of an extreme; otherwise
 // ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a and b) and FINISH (a and count), with RESULT, the
-// type that FINISH has; LOWEST and HIGHEST, the values below and above every other.
+// type that FINISH has; LOWEST and HIGHEST, the values below and above every other; MOMENTS where
+// the accumulator is Moments.
 #pragma once
+
+#ifdef MOMENTS
+// How many, their mean, and the sum of squared distances from it, kept up to date element by element
+// (Welford) and joined (Chan, Golub, LeVeque 1979): no difference of large sums.
+struct Moments { C count, mean, squares, unused; };  // four, for alignment
+__device__ __forceinline__ float inverse(float x) { return __fdividef(1.0f, x); }
+__device__ __forceinline__ double inverse(double x) { return 1.0 / x; }
+__device__ __forceinline__ Moments no_moments() {
+    Moments a; a.count = a.mean = a.squares = a.unused = 0; return a;
+}
+__device__ __forceinline__ Moments moments_of(C x) {
+    Moments a = no_moments(); a.count = 1; a.mean = x; a.squares = x - x; return a;
+}
+__device__ __forceinline__ Moments joined(Moments a, Moments b) {
+    if (b.count == 0) return a;
+    if (a.count == 0) return b;
+    const C count = a.count + b.count, away = b.mean - a.mean, share = b.count * inverse(count);
+    a.mean += away * share;
+    a.squares += b.squares + away * away * a.count * share;
+    a.count = count;
+    return a;
+}
+#endif
 
 #ifdef BETTER
 struct A { C value; long long index; };
@@ -35,5 +60,19 @@ __device__ __forceinline__ A accumulator(C x, long long) { return LIFT; }
 __device__ __forceinline__ A combine(A a, A b) { return COMBINE; }
 __device__ __forceinline__ TO finish(A a, double count) {
     return convert<TO>(narrow<RESULT>(FINISH));
+}
+#endif
+
+#ifdef MOMENTS
+__device__ __forceinline__ A absorb(A a, C x, long long) {
+    a.count += 1;
+    const C away = x - a.mean;
+    a.mean += away * inverse(a.count);
+    a.squares += away * (x - a.mean);
+    return a;
+}
+#else
+__device__ __forceinline__ A absorb(A a, C x, long long index) {
+    return combine(a, accumulator(x, index));
 }
 #endif

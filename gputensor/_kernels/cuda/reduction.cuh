@@ -30,11 +30,11 @@ typedef ARITHMETIC C;
 
 #if FROM_PARTIAL
 typedef A T;
-__device__ __forceinline__ A lift(A x, long long) { return x; }
+__device__ __forceinline__ A with(A a, A x, long long) { return combine(a, x); }
 #else
 typedef INPUT T;
-__device__ __forceinline__ A lift(T x, long long index) {
-    return accumulator(wide(convert<STORED>(x)), index);
+__device__ __forceinline__ A with(A a, T x, long long index) {
+    return absorb(a, wide(convert<STORED>(x)), index);
 }
 #endif
 
@@ -105,13 +105,13 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             for (int u = 0; u < 4; ++u)
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v)
-                    acc[v] = combine(acc[v], lift(x[u].item[v], unit + u * step));
+                    acc[v] = with(acc[v], x[u].item[v], unit + u * step);
         }
         for (; unit < end; unit += step) {
             const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
                 in + locate_reduced(p, unit));
 #pragma unroll
-            for (int v = 0; v < VECTOR; ++v) acc[v] = combine(acc[v], lift(x.item[v], unit));
+            for (int v = 0; v < VECTOR; ++v) acc[v] = with(acc[v], x.item[v], unit);
         }
     }
 #pragma unroll
@@ -156,18 +156,18 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             for (int u = 0; u < 4; ++u)
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v)
-                    acc[v] = combine(acc[v], lift(x[u].item[v], (unit + u * step) * VECTOR + v));
+                    acc[v] = with(acc[v], x[u].item[v], (unit + u * step) * VECTOR + v);
         }
         for (; unit < end; unit += step) {
             const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
                 in + locate_reduced(p, unit * VECTOR));
 #pragma unroll
             for (int v = 0; v < VECTOR; ++v)
-                acc[v] = combine(acc[v], lift(x.item[v], unit * VECTOR + v));
+                acc[v] = with(acc[v], x.item[v], unit * VECTOR + v);
         }
         if (VECTOR > 1 && blockIdx.y == gridDim.y - 1)
             for (INDEX e = (INDEX)p.units * VECTOR + threadIdx.x; e < (INDEX)p.reduced; e += step)
-                acc[0] = combine(acc[0], lift(in[locate_reduced(p, e)], e));
+                acc[0] = with(acc[0], in[locate_reduced(p, e)], e);
     }
 #pragma unroll
     for (int v = 1; v < VECTOR; ++v) acc[0] = combine(acc[0], acc[v]);

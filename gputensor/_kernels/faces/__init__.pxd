@@ -112,6 +112,7 @@ cdef enum:
     RED_ANY = 6
     RED_ALL = 7
     RED_MEAN = 8
+    RED_VAR = 9
 
 # Raises TypeError when the reduction does not exist for compute_dtype.
 cdef int reduction_check(int op, int compute_dtype) except -1

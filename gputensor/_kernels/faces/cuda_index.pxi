@@ -182,16 +182,43 @@ cdef void merge(Layout* layout, const Operand* small, const Operand* whole,
     layout_merge(layout, small, 2, inputs)
 
 
+cdef bint in_pairs(const Layout* layout, int itemsize, int64_t axis_stride) noexcept nogil:
+    # Whether one index moves whole pairs of neighbouring elements, which lie like larger ones.
+    cdef int axis
+    cdef int64_t all_strides = axis_stride
+    if (layout.ndim == 0 or layout.shape[0] % 2 or layout.strides[OUT][0] != 1
+            or layout.strides[0][0] != 1 or layout.strides[1][0] != 0
+            or (layout.ptrs[OUT] | layout.ptrs[0]) % (2 * itemsize)):
+        return False
+    for axis in range(1, layout.ndim):
+        all_strides |= layout.strides[OUT][axis] | layout.strides[0][axis]
+    return all_strides % 2 == 0
+
+
+cdef void join_pairs(Layout* layout) noexcept nogil:
+    cdef int axis
+    layout.shape[0] //= 2
+    for axis in range(1, layout.ndim):
+        layout.strides[OUT][axis] //= 2
+        layout.strides[0][axis] //= 2
+
+
 cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout, int itemsize,
                            int index_dtype, IndexParameters* parameters) except -1 nogil:
     cdef Layout rest
     cdef int[4] variant
     cdef uint64_t key
+    cdef int64_t axis_stride = parameters.axis_stride
     cdef Launch launch
     if not layout_is_small(layout):
         layout_cut(layout, &rest)
         cuda_index_launch(form, device, stream, layout, itemsize, index_dtype, parameters)
         return cuda_index_launch(form, device, stream, &rest, itemsize, index_dtype, parameters)
+    if form == GATHER or form == SCATTER:
+        while itemsize < 16 and in_pairs(layout, itemsize, parameters.axis_stride):
+            itemsize *= 2
+            join_pairs(layout)
+            parameters.axis_stride //= 2
     key = ((itemsize << 5 | index_dtype) << 5 | layout.ndim) << 3 | form
     variant[0], variant[1], variant[2], variant[3] = form, itemsize, index_dtype, layout.ndim
     parameters.small = layout.ptrs[OUT]
@@ -202,7 +229,9 @@ cdef int cuda_index_launch(int form, int device, uint64_t stream, Layout* layout
     launch_init(&launch, device, stream,
                 (parameters.count + CUDA_INDEX_BLOCK - 1) // CUDA_INDEX_BLOCK, CUDA_INDEX_BLOCK,
                 parameters, sizeof(IndexParameters))
-    return launch_kernel(kernel_of(&cuda_index_kernels, key, index_program, variant), &launch)
+    launch_kernel(kernel_of(&cuda_index_kernels, key, index_program, variant), &launch)
+    parameters.axis_stride = axis_stride
+    return 0
 
 
 cdef object index_program(const void* variant):

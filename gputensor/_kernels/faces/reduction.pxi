@@ -5,7 +5,7 @@ cdef unsigned char[MAX_OPERATIONS] reduction_kinds
 
 def _reduction_load_table():
     named = dict(sum=RED_SUM, prod=RED_PROD, max=RED_MAX, min=RED_MIN, argmax=RED_ARGMAX,
-                 argmin=RED_ARGMIN, any=RED_ANY, all=RED_ALL, mean=RED_MEAN)
+                 argmin=RED_ARGMIN, any=RED_ANY, all=RED_ALL, mean=RED_MEAN, var=RED_VAR)
     if named != {row.name: row.code for row in REDUCTIONS}:
         raise ImportError("operations.py and faces/__init__.pxd differ in the codes of reductions")
     for row in REDUCTIONS:

@@ -15,7 +15,7 @@ __all__ = [
 ]  # fmt: skip
 
 
-MARK_TILE = 8192
+MARK_TILE = 1 << 15
 
 
 def _wide(x):

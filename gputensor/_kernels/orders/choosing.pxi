@@ -3,10 +3,6 @@
 cuda/orders/mark.cuh, pick.cuh. The host reads how many there are in between: the last start.
 """
 
-cdef enum:
-    MARK_WORD = 32
-    MARK_TILE = 8192            # elements, as in mark.cuh
-
 cdef tuple MARK_RULES = ("true", "first", "first_nan")
 
 

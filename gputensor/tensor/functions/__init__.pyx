@@ -9,7 +9,7 @@ from gputensor._arrays cimport (
 )
 from gputensor._kernels.faces cimport (
     OP_CLIP, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MAXIMUM, OP_MINIMUM, OP_WHERE, RED_ALL, RED_ANY,
-    RED_ARGMAX, RED_ARGMIN, RED_MAX, RED_MEAN, RED_MIN, RED_PROD, RED_SUM,
+    RED_ARGMAX, RED_ARGMIN, RED_MAX, RED_MEAN, RED_MIN, RED_PROD, RED_SUM, RED_VAR,
     reduce as reduce_kernel, reduction_check,
 )
 from gputensor.streams.order cimport current_handle
@@ -32,5 +32,5 @@ include "reduction.pxi"
 
 __all__ = [
     *dict.fromkeys(row.public_name for row in ELEMENTWISE if row.name != "copy"),
-    *(row.public_name for row in REDUCTIONS), "count_nonzero", "std", "var",
+    *(row.public_name for row in REDUCTIONS), "count_nonzero", "std",
 ]

@@ -246,6 +246,7 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
                    object keepdims):
     cdef Tensor a = tensor_argument(x, name)
     cdef int mask = axes_mask(axis, a.ndim_, name)
+    cdef bint is_plain = name == "var" and not correction
     cdef int64_t count = 1
     cdef int i
     if dtype_kind(a.dtype_code) == KIND_COMPLEX or dtype_kind(code) != KIND_FLOAT:
@@ -254,7 +255,7 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
     for i in range(a.ndim_):
         if mask >> i & 1:
             count *= a.shape_[i]
-    # Squares of 16-bit floats are summed in float32, so that they are rounded once.
+    # 16-bit floats are computed with in float32, so that the result is rounded once.
     wide_code = DT_FLOAT32 if dtype_kind(a.dtype_code) >= KIND_FLOAT else DT_FLOAT64
     wide_code = DT_FLOAT64 if DT_FLOAT64 in (a.dtype_code, code) else wide_code
     if out is not None:
@@ -262,10 +263,14 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
                        if keepdims or not mask >> i & 1])
         a = beside(name, a, out)
         checked_result(name, out, shape, code)
-    wide = a if a.dtype_code == wide_code else copied(a, wide_code)
-    distance = square(subtract(wide, mean(wide, axis, keepdims=True)))
-    result = sum(distance, axis, keepdims=keepdims)
-    result /= count - correction if count > correction else 0.0
+    if dtype_kind(a.dtype_code) == KIND_SMALL:
+        a = copied(a, wide_code)
+    result = reduced(Reduction(RED_VAR, mask, wide_code, code if is_plain else wide_code), name, a,
+                     keepdims, out if is_plain else None)
+    if is_plain:
+        return result
+    if correction:
+        result *= count / (count - correction) if count > correction else float("inf")
     if name == "std":
         result = sqrt(result, out=result)
     if out is not None:

@@ -38,9 +38,9 @@ def check_choice(rng, place, row, count, rule):
             flags[1:] &= ~(np.isnan(wide[1:]) & np.isnan(wide[:-1]))
     x = gt.asarray(a, device=place)
     bits = poisoned(-(-count // 32), "uint32", place)
-    starts = poisoned(-(-count // 8192) + 1, "int64", place)
+    starts = poisoned(-(-count // (1 << 15)) + 1, "int64", place)
     queue_call("mark", (rule,), (bits, starts), (x,))
-    edges = [*range(0, count, 8192), count]
+    edges = [*range(0, count, 1 << 15), count]
     assert starts.tolist() == [int(flags[:edge].sum()) for edge in edges]
     got = np.unpackbits(bits.numpy().view(np.uint8), bitorder="little")
     assert np.array_equal(got[:count], flags) and not got[count:].any()
@@ -109,7 +109,7 @@ def check_sum(rng, place, row, shape, axis):
 @pytest.mark.parametrize("row", COMPUTED, ids=lambda row: row.name)
 def test_choices(place, rng, row):
     for rule in ("true", "first", "first_nan"):
-        for count in (1, 33, 8192, 20_001):
+        for count in (1, 33, 1 << 15, 70_001):
             check_choice(rng, place, row, count, rule)
 
 

@@ -1,7 +1,7 @@
 // Which elements are chosen: a bit for each, and how many are chosen before each tile of them.
 //
-// A block of threads has a tile, a thread a word of 32 bits. One pass (prefix.cuh); the last start
-// is the number of all.
+// A block of threads has a tile of WORDS_EACH parts, a thread a word of 32 bits in each. One pass
+// (prefix.cuh); the last start is the number of all.
 //
 // Defined before this text: RULE, one of the three; ELEMENT, the type of an element; IS_BYTES, whether
 // TRUE reads bytes of which any bit counts.
@@ -14,7 +14,9 @@
 #define FIRST 1      // another than the element before
 #define FIRST_NAN 2  // the same, with all NaN alike
 #define THREADS 256
-#define TILE (THREADS * 32)
+#define WORDS_EACH 4
+#define PART (THREADS * 32)
+#define TILE (PART * WORDS_EACH)    // as in order_rules.py
 
 #include "gputensor/_kernels/cuda/orders/prefix.cuh"
 
@@ -50,41 +52,59 @@ __device__ __forceinline__ uint32 four_bits(uint32 bytes) {
     return (bytes & 0x01010101u) * 0x01020408u >> 24 & 15;
 }
 
+__device__ __forceinline__ uint32 sixteen_bits(uint4 x) {
+    return four_bits(x.x) | four_bits(x.y) << 4 | four_bits(x.z) << 8 | four_bits(x.w) << 12;
+}
+
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
     __shared__ int64 sums[THREADS / 32];
     __shared__ uint32 shared;
     const T* input = reinterpret_cast<const T*>(p.input);
     const int64 tile = take_number(p.counter, &shared), first = tile * TILE;
     const int lane = threadIdx.x % 32;
-    uint32 word = 0;
+    uint32 words[WORDS_EACH] = {};
 #if IS_BYTES
     if (first + TILE <= p.count && (uint64)(input + first) % 16 == 0) {
-        const uint4* bytes = reinterpret_cast<const uint4*>(input + first) + 2 * threadIdx.x;
-        const uint4 low = bytes[0], high = bytes[1];
-        word = four_bits(low.x) | four_bits(low.y) << 4 | four_bits(low.z) << 8
-             | four_bits(low.w) << 12 | four_bits(high.x) << 16 | four_bits(high.y) << 20
-             | four_bits(high.z) << 24 | four_bits(high.w) << 28;
+        uint4 bytes[WORDS_EACH][2];
+#pragma unroll
+        for (int part = 0; part < WORDS_EACH; ++part)
+#pragma unroll
+            for (int half = 0; half < 2; ++half)
+                bytes[part][half] = reinterpret_cast<const uint4*>(input + first + part * PART)[
+                    2 * threadIdx.x + half];
+#pragma unroll
+        for (int part = 0; part < WORDS_EACH; ++part)
+            words[part] = sixteen_bits(bytes[part][0]) | sixteen_bits(bytes[part][1]) << 16;
     } else
 #endif
     {
-        const int64 start = first + (threadIdx.x - lane) * 32 + lane;
-        for (int k = 0; k < 32; k += 8) {
-            bool chosen[8];
 #pragma unroll
-            for (int j = 0; j < 8; ++j) {
-                const int64 i = start + (k + j) * 32;
-                chosen[j] = i < p.count && is_chosen(input, i);
-            }
+        for (int part = 0; part < WORDS_EACH; ++part) {
+            const int64 start = first + part * PART + (threadIdx.x - lane) * 32 + lane;
+            for (int k = 0; k < 32; k += 8) {
+                bool chosen[8];
 #pragma unroll
-            for (int j = 0; j < 8; ++j) {
-                const uint32 found = __ballot_sync(0xffffffffu, chosen[j]);
-                if (lane == k + j) word = found;
+                for (int j = 0; j < 8; ++j) {
+                    const int64 i = start + (k + j) * 32;
+                    chosen[j] = i < p.count && is_chosen(input, i);
+                }
+#pragma unroll
+                for (int j = 0; j < 8; ++j) {
+                    const uint32 found = __ballot_sync(0xffffffffu, chosen[j]);
+                    if (lane == k + j) words[part] = found;
+                }
             }
         }
     }
-    if (first + 32 * (int64)threadIdx.x < p.count) p.bits[tile * THREADS + threadIdx.x] = word;
+    int own = 0;
+#pragma unroll
+    for (int part = 0; part < WORDS_EACH; ++part) {
+        const int64 word = (tile * WORDS_EACH + part) * THREADS + threadIdx.x;
+        if (32 * word < p.count) p.bits[word] = words[part];
+        own += __popc(words[part]);
+    }
     int64 total;
-    before_thread<Sum>((int64)__popc(word), sums, total);
+    before_thread<Sum>((int64)own, sums, total);
     const int64 before =
         before_tile<Sum>(total, tile, p.tiles, p.words, p.words + p.tiles * WORDS(int64), sums);
     if (threadIdx.x == 0) {

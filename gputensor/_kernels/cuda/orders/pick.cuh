@@ -12,7 +12,8 @@
 #define PICK 0
 #define PLACES 1
 #define THREADS 256
-#define TILE (THREADS * 32)
+#define WORDS_EACH 4
+#define TILE (THREADS * 32 * WORDS_EACH)
 #define UNROLL 8
 
 #include "gputensor/_kernels/cuda/orders/prefix.cuh"
@@ -38,28 +39,39 @@ __device__ __forceinline__ void write_places(const Parameters& p, int64 at, int6
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
-    __shared__ uint32 words[THREADS];
-    __shared__ uint32 leading[THREADS];
+    __shared__ uint32 words[THREADS * WORDS_EACH];
+    __shared__ uint32 leading[THREADS * WORDS_EACH];
     __shared__ uint32 sums[THREADS / 32];
     const int64 tile = blockIdx.x, first = tile * TILE, start = p.starts[tile];
     if (p.starts[tile + 1] == start) return;
     const uint32 lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    const bool is_inside = first + 32 * (int64)threadIdx.x < p.count;
-    const uint32 own = is_inside ? p.bits[tile * THREADS + threadIdx.x] : 0;
-    uint32 total;
-    leading[threadIdx.x] = before_thread<Sum>((uint32)__popc(own), sums, total);
-    words[threadIdx.x] = own;
+#pragma unroll
+    for (int part = 0; part < WORDS_EACH; ++part) {
+        const int at = part * THREADS + threadIdx.x;
+        const int64 word = tile * THREADS * WORDS_EACH + at;
+        words[at] = 32 * word < p.count ? p.bits[word] : 0;
+    }
+    __syncthreads();
+    uint32 own = 0, total;
+#pragma unroll
+    for (int k = 0; k < WORDS_EACH; ++k) {
+        leading[threadIdx.x * WORDS_EACH + k] = own;
+        own += __popc(words[threadIdx.x * WORDS_EACH + k]);
+    }
+    own = before_thread<Sum>(own, sums, total);
+#pragma unroll
+    for (int k = 0; k < WORDS_EACH; ++k) leading[threadIdx.x * WORDS_EACH + k] += own;
     __syncthreads();
     const T* input = reinterpret_cast<const T*>(p.input);
     T* out = reinterpret_cast<T*>(p.out);
-    for (int k = 0; k < 32; k += UNROLL) {
+    for (uint32 k = warp * 32 * WORDS_EACH; k < (warp + 1) * 32 * WORDS_EACH; k += UNROLL) {
 #if FORM == PICK
         T values[UNROLL];
 #endif
         uint32 found[UNROLL];
 #pragma unroll
         for (int j = 0; j < UNROLL; ++j) {
-            const uint32 word = warp * 32 + k + j;
+            const uint32 word = k + j;
             found[j] = words[word];
 #if FORM == PICK
             if (found[j] >> lane & 1) values[j] = input[first + word * 32 + lane];
@@ -67,7 +79,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         }
 #pragma unroll
         for (int j = 0; j < UNROLL; ++j) {
-            const uint32 word = warp * 32 + k + j;
+            const uint32 word = k + j;
             if (!(found[j] >> lane & 1)) continue;
             const int64 at = start + leading[word] + __popc(found[j] & ((1u << lane) - 1));
             if (at < 0 || at >= p.total) continue;  // starts that are not those of the bits

@@ -89,7 +89,11 @@ __device__ __forceinline__ X before_tile(X total, int64 tile, int64 tiles, uint6
     X sum, own = F::identity();
     if (other < tile) own = await<X>(totals + other * WORDS(X));
     before_thread<F>(own, sums, sum);
-    const X before = group ? F::join(await<X>(groups + group * WORDS(X)), sum) : sum;
+    // One thread waits: all of them would keep the one word that so many blocks need from its writer.
+    if (threadIdx.x == 0) sums[0] = group ? await<X>(groups + group * WORDS(X)) : F::identity();
+    __syncthreads();
+    const X before = F::join(sums[0], sum);
+    __syncthreads();
     if (threadIdx.x == 0 && tile % THREADS == THREADS - 1 && tile + 1 < tiles)
         publish(groups + (group + 1) * WORDS(X), F::join(before, total));
     return before;

@@ -25,6 +25,7 @@
 #define TILE (THREADS * EACH)
 #define COUNTED 64                          // tiles of a block of COUNTS, as in sorting.pxi
 #define PARTS 4                             // copies of counts, so that fewer lanes meet
+#define AHEAD 8                             // tiles that are looked at together
 #define OWN 1                               // a state: the count of the tile itself
 #define SO_FAR 2                            // and of all tiles up to it
 
@@ -85,12 +86,19 @@ __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, 
     uint64 before = 0;
     *mine = (STATE)own << 2 | (tile ? OWN : SO_FAR);
     if (tile == 0) return 0;
-    for (int64 other = tile - 1;; --other) {
-        STATE found;
-        do found = states[other * DIGITS];
-        while (!found);
-        before += found >> 2;
-        if (found & SO_FAR) break;
+    // Several at once, since each reading takes as long as all of them.
+    for (int64 other = tile - 1, is_done = 0; !is_done;) {
+        STATE found[AHEAD];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k) found[k] = other < k ? 0 : states[(other - k) * DIGITS];
+#pragma unroll
+        for (int k = 0; k < AHEAD; ++k) {
+            if (!found[k]) break;
+            before += found[k] >> 2;
+            --other;
+            is_done = (found[k] & SO_FAR) != 0;
+            if (is_done) break;
+        }
     }
     *mine = (STATE)(before + own) << 2 | SO_FAR;
     return before;
