@@ -6,6 +6,7 @@ import functools
 
 import numpy as np
 
+from gputensor._arrays.element_types import dtype_name
 from gputensor._kernels.calls import make
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
@@ -239,7 +240,7 @@ def _compute(target, call, arrays):
 
 
 def _call_operand(tensor):
-    return CallOperand(tensor.data_ptr(), tensor.dtype.name, tensor.shape)
+    return CallOperand(tensor.data_ptr(), dtype_name(tensor.dtype), tensor.shape)
 
 
 def _names(function, found):

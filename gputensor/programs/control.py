@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from gputensor._arrays.element_types import dtype_name
 from gputensor.errors import Described, argument_error
 from gputensor.programs import tree
 from gputensor.programs.function import Argument, Call, Operand
@@ -63,7 +64,7 @@ def _like(name, structure, before, value):
 
 
 def _shown(tensor):
-    return f"{tensor.dtype.name}{list(tensor.shape)}"
+    return f"{dtype_name(tensor.dtype)}{list(tensor.shape)}"
 
 
 def _truth(name, value):
@@ -102,7 +103,7 @@ def _region(name, arguments, function, check=lambda result: result):
 
 
 def _inputs(leaves):
-    return [(path, leaf.dtype.name, leaf.shape) for path, leaf in leaves]
+    return [(path, dtype_name(leaf.dtype), leaf.shape) for path, leaf in leaves]
 
 
 def _call(name, attributes, operands, recorders, results):
@@ -138,7 +139,7 @@ def _call(name, attributes, operands, recorders, results):
 
 
 def _results(leaves):
-    return [(leaf.dtype.name, leaf.shape) for _path, leaf in leaves]
+    return [(dtype_name(leaf.dtype), leaf.shape) for _path, leaf in leaves]
 
 
 # ---- cond
@@ -373,7 +374,7 @@ def scan(f, init, xs=None, length=None, reverse=False):
 
 
 def _scanned(turn, carry, arrays, length, reverse):
-    elements = [(path, leaf.dtype.name, leaf.shape[1:]) for path, leaf in arrays]
+    elements = [(path, dtype_name(leaf.dtype), leaf.shape[1:]) for path, leaf in arrays]
     inputs = [*_inputs(carry), *elements]
     if active() is None:  # no turn: only the dtypes and shapes of the results are needed
         place = device_number_of(carry[0][1]) if carry else device_number(None)
@@ -384,7 +385,7 @@ def _scanned(turn, carry, arrays, length, reverse):
         made = [empty((0, *shape), dtype=dtype, device=place) for dtype, shape in shapes]
         return [copy(leaf) for _path, leaf in carry], made
     body, result = _region("body", inputs, turn)
-    stacked = [(leaf.dtype.name, (length, *leaf.shape)) for leaf in result[len(carry) :]]
+    stacked = [(dtype_name(leaf.dtype), (length, *leaf.shape)) for leaf in result[len(carry) :]]
     tensors = [leaf for _path, leaf in (*carry, *arrays)]
     counts = {"carry": len(carry), "arrays": len(arrays)}
     attributes = {"length": length, "reverse": reverse, **counts}

@@ -14,7 +14,7 @@ from bisect import bisect_right, insort
 import numpy as np
 
 from gputensor._alloc.foreign import uncached_block
-from gputensor._arrays.element_types import DTYPES
+from gputensor._arrays.element_types import DTYPES, dtype_name
 from gputensor.errors import TraceError
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Call, Function, Number, Operand, Value, Weight
@@ -124,7 +124,7 @@ class Trace:
 
     def lift(self, tensor):
         """The tensor of the trace for one from outside: of a weight, or of a new constant."""
-        dtype = tensor.dtype.name
+        dtype = dtype_name(tensor.dtype)
         shape, itemsize = tensor.shape, tensor.itemsize
         if not tensor.size:
             return empty(shape, dtype=dtype, device=self.tracer.number)
@@ -299,7 +299,7 @@ class Recorder:
 
     def make(self, tensor):
         """The operand of a call that writes all of a new tensor."""
-        shape, dtype = tensor.shape, tensor.dtype.name
+        shape, dtype = tensor.shape, dtype_name(tensor.dtype)
         strides = forms.row_major(shape)
         place = self.trace.place(storage_place(tensor)[0]) if tensor.size else Place(0, 0)
         place.owner = self

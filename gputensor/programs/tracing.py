@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from gputensor._arrays.dtypes import dtype_code
-from gputensor._arrays.element_types import DTYPES
+from gputensor._arrays.element_types import DTYPES, dtype_name
 from gputensor.errors import Described, TraceError, argument_error
 from gputensor.programs import dims as forms
 from gputensor.programs import tree
@@ -46,7 +46,7 @@ class Spec:
     dtype: Any
 
     def __repr__(self):
-        return f"spec({self.shape}, {self.dtype.name})"
+        return f"spec({self.shape}, {dtype_name(self.dtype)})"
 
     @property
     def form(self):
@@ -220,7 +220,7 @@ def _run(source, inputs, structure, sizes, target):
         leaves = []
         for path, leaf in inputs:
             shape = [sizes[e.name] if isinstance(e, forms.Dim) else e for e in leaf.shape]
-            leaves.append(input_tensor(recorder, path, leaf.dtype.name, shape))
+            leaves.append(input_tensor(recorder, path, dtype_name(leaf.dtype), shape))
         arguments = tree.unflatten(structure, leaves)
         named = source.parameters()
         if "weights" in named:
@@ -315,7 +315,7 @@ def copy_outputs(functions):
 
 def operand_of(recorder, tensor):
     """The operand of a call that reads a tensor of the trace."""
-    itemsize, dtype = tensor.itemsize, tensor.dtype.name
+    itemsize, dtype = tensor.itemsize, dtype_name(tensor.dtype)
     strides = tuple(stride // itemsize for stride in tensor.strides)
     if not tensor.size:
         return recorder.nothing(dtype, tensor.shape, strides)

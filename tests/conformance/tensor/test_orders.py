@@ -165,3 +165,16 @@ def test_a_program_sorts_selects_searches_counts_and_sums(place, rng):
         program = gt.compile(function, gt.spec((gt.Dim("n", 5, 20), 70)))
         for got, want in zip(program(x), function(x), strict=True):
             assert got.dtype == want.dtype and np.array_equal(got.numpy(), want.numpy())
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2", "bfloat16"])
+def test_a_program_takes_stored_types(place, rng, dtype):
+    with gt.Device(place):
+        x = gt.asarray(rng.standard_normal((3, 4)).astype(np.float32)).astype(dtype)
+        program = gt.compile(
+            lambda x: (x.astype("float32") * 2, gt.sort(x)), gt.spec((3, 4), dtype)
+        )
+        double, ordered = program(x)
+        assert np.array_equal(double.numpy(), x.numpy().astype(np.float32) * 2)
+        assert ordered.dtype == x.dtype
+        assert np.array_equal(ordered.numpy().view(np.uint8), gt.sort(x).numpy().view(np.uint8))
