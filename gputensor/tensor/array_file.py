@@ -2,6 +2,10 @@
 
 A ``.npy`` file is mapped, and its bytes go to the device through pinned buffers, so host memory is
 needed for a few MiB at a time. Pickled objects are neither read nor written.
+
+NumPy's format has no name for bfloat16 and float8. They are written as records of one field, an
+unsigned integer with their bits, whose name is that of the dtype: ``np.load(path)["bfloat16"]``
+reads the bits without any other library, and `load` makes them a tensor of that dtype again.
 """
 
 import os
@@ -9,6 +13,7 @@ import os
 import numpy as np
 
 from gputensor._arrays.dtypes import dtype_code
+from gputensor._arrays.element_types import DTYPES, dtype_name
 from gputensor.atomic_file import write_whole
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import tensor_argument
@@ -26,19 +31,26 @@ def _path(file, name):
     return os.fsdecode(file)
 
 
+def _record(dtype):
+    """The record that stands for a dtype which NumPy's files do not have."""
+    return np.dtype([(dtype_name(dtype), f"<u{dtype.itemsize}")])
+
+
+#: Record -> the dtype it stands for.
+_RECORDS = {_record(row.numpy): row.numpy for row in DTYPES if row.numpy.isbuiltin != 1}
+
+
 def _array(x, name):
-    """The values of a tensor, if NumPy's files have its dtype."""
-    if tensor_argument(x, name).dtype.kind == "V":
-        got = Described(f"dtype {x.dtype}")
-        rule = "a dtype of NumPy's own; save_safetensors keeps bfloat16 and float8"
-        raise argument_error(TypeError, f"{name}: x", got, rule)
-    return numpy(x)
+    """The values of a tensor, in a dtype that NumPy's files have."""
+    array = numpy(tensor_argument(x, name))
+    return array.view(_record(array.dtype)) if array.dtype.isbuiltin != 1 else array
 
 
 def save(file, x, /):
     """Write a tensor to a ``.npy`` file, whole or not at all; waits for its values.
 
-    PyTorch's ``save`` takes its arguments in the other order.
+    PyTorch's ``save`` takes its arguments in the other order. NumPy reads bfloat16 and float8 as
+    records with one field of bits, since it has no such types.
 
     Parameters
     ----------
@@ -129,6 +141,8 @@ def load(file, /, *, device=None):
 
 
 def _tensor(array, device, path):
+    if array.dtype in _RECORDS:
+        array = array.view(_RECORDS[array.dtype])
     try:
         dtype_code(array.dtype)
     except TypeError:
