@@ -127,6 +127,12 @@ _LATE = {
     "gputensor.tensor.sets": (
         "argpartition intersect1d lexsort partition setdiff1d setxor1d union1d"
     ),
+    "gputensor.tensor.blends": (
+        "addcdiv addcmul frac lerp logaddexp2 logit narrow numel std_mean unflatten var_mean xlogy"
+    ),
+    "gputensor.tensor.order_statistics": (
+        "bucketize histc kthvalue msort nanpercentile nanquantile"
+    ),
     "gputensor.tensor.writing": (
         "apply_along_axis block choose copyto index_add place put putmask scatter_add select"
     ),
@@ -145,7 +151,10 @@ _MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs", "
 # Further names of the functions above that no method has.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
-    "ndarray": "Tensor", "row_stack": "vstack",
+    "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",
+    "broadcast_tensors": "broadcast_arrays", "ndarray": "Tensor", "promote_types": "result_type",
+    "row_stack": "vstack", "sgn": "sign", "take_along_dim": "take_along_axis",
+    "tensor_split": "array_split", "trapz": "trapezoid",
 }  # fmt: skip
 
 for _module, _names in _NAMES.items():

@@ -130,6 +130,18 @@ from gputensor.tensor.array_file import load as load
 from gputensor.tensor.array_file import save as save
 from gputensor.tensor.array_file import savez as savez
 from gputensor.tensor.array_file import savez_compressed as savez_compressed
+from gputensor.tensor.blends import addcdiv as addcdiv
+from gputensor.tensor.blends import addcmul as addcmul
+from gputensor.tensor.blends import frac as frac
+from gputensor.tensor.blends import lerp as lerp
+from gputensor.tensor.blends import logaddexp2 as logaddexp2
+from gputensor.tensor.blends import logit as logit
+from gputensor.tensor.blends import narrow as narrow
+from gputensor.tensor.blends import numel as numel
+from gputensor.tensor.blends import std_mean as std_mean
+from gputensor.tensor.blends import unflatten as unflatten
+from gputensor.tensor.blends import var_mean as var_mean
+from gputensor.tensor.blends import xlogy as xlogy
 from gputensor.tensor.core import Tensor as Tensor
 from gputensor.tensor.functions import abs as abs
 from gputensor.tensor.functions import acos as acos
@@ -160,6 +172,7 @@ from gputensor.tensor.functions import count_nonzero as count_nonzero
 from gputensor.tensor.functions import divide as divide
 from gputensor.tensor.functions import equal as equal
 from gputensor.tensor.functions import erf as erf
+from gputensor.tensor.functions import erfc as erfc
 from gputensor.tensor.functions import exp as exp
 from gputensor.tensor.functions import expm1 as expm1
 from gputensor.tensor.functions import floor as floor
@@ -173,6 +186,7 @@ from gputensor.tensor.functions import isinf as isinf
 from gputensor.tensor.functions import isnan as isnan
 from gputensor.tensor.functions import less as less
 from gputensor.tensor.functions import less_equal as less_equal
+from gputensor.tensor.functions import lgamma as lgamma
 from gputensor.tensor.functions import log as log
 from gputensor.tensor.functions import log1p as log1p
 from gputensor.tensor.functions import log2 as log2
@@ -344,6 +358,12 @@ from gputensor.tensor.manipulation.splitting import dsplit as dsplit
 from gputensor.tensor.manipulation.splitting import hsplit as hsplit
 from gputensor.tensor.manipulation.splitting import split as split
 from gputensor.tensor.manipulation.splitting import vsplit as vsplit
+from gputensor.tensor.order_statistics import bucketize as bucketize
+from gputensor.tensor.order_statistics import histc as histc
+from gputensor.tensor.order_statistics import kthvalue as kthvalue
+from gputensor.tensor.order_statistics import msort as msort
+from gputensor.tensor.order_statistics import nanpercentile as nanpercentile
+from gputensor.tensor.order_statistics import nanquantile as nanquantile
 from gputensor.tensor.products import addmm as addmm
 from gputensor.tensor.products import baddbmm as baddbmm
 from gputensor.tensor.products import bmm as bmm
@@ -448,8 +468,12 @@ arctan = atan
 arctan2 = atan2
 arctanh = atanh
 around = round
+as_tensor = asarray
+asanyarray = asarray
+ascontiguousarray = asarray
 bitwise_not = bitwise_invert
 bool = bool_
+broadcast_tensors = broadcast_arrays
 cat = concat
 clamp = clip
 clone = copy
@@ -473,11 +497,16 @@ ndarray = Tensor
 ne = not_equal
 neg = negative
 power = pow
+promote_types = result_type
 radians = deg2rad
 right_shift = bitwise_right_shift
 rint = round
 row_stack = vstack
+sgn = sign
 sub = subtract
 swapdims = swapaxes
+take_along_dim = take_along_axis
+tensor_split = array_split
+trapz = trapezoid
 true_divide = divide
 unbind = unstack

@@ -309,6 +309,10 @@ _ROWS = (
     ("sinc", 1, "float",
      {"f": "a == 0 ? (C)1 : sin((C)3.14159265358979323846 * a) / ((C)3.14159265358979323846 * a)"},
      "np.sinc", "sin(pi x) / (pi x), and 1 at 0.", "[0.0] -> array([1.], dtype=float32)"),
+    ("erfc", 1, "float", {"f": "erfc(a)"}, "erfc",
+     "1 - erf(x), which is exact where that is small.", "[0.0] -> array([1.], dtype=float32)"),
+    ("lgamma", 1, "float", {"f": "lgamma(a)"}, "lgamma",
+     "the logarithm of the magnitude of gamma(x).", "[3.0] -> array([0.6931472], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))

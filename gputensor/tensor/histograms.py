@@ -84,7 +84,7 @@ def _edges(x, bins, range):
         raise argument_error(ValueError, "histogram: range", (low, high), "finite, low <= high")
     if low == high:
         low, high = low - 0.5, high + 0.5
-    dtype = float64 if x.dtype.kind in "iub" else float32 if x.dtype.itemsize == 2 else x.dtype
+    dtype = float64 if x.dtype.kind in "iub" else float32 if x.dtype.itemsize <= 2 else x.dtype
     return linspace(low, high, count + 1, dtype=dtype, device=x.device)
 
 
@@ -95,8 +95,6 @@ def _between(x, edges, is_even):
         dtype = result_type(x, edges)
         if dtype.itemsize <= 2 and dtype.kind in "fV":
             dtype = float32
-        if x.dtype.kind == "V" and x.dtype.itemsize == 1:
-            x = astype(x, float32)
         edges = astype(edges, dtype, copy=False).contiguous()
         is_even = is_even and dtype.kind == "f"
         queue_call("histogram", (is_even,), (counts,), (x.contiguous(), edges))
@@ -134,6 +132,8 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     x = reshape(tensor_argument(x, "histogram"), -1)
     if x.dtype.kind == "c":
         raise argument_error(TypeError, "histogram: x", Described(x.dtype.name), "a real dtype")
+    if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
+        x = astype(x, float32)
     is_even = not (isinstance(bins, Tensor) or hasattr(bins, "__iter__"))
     edges = _edges(x, bins, range)
     if weights is None:

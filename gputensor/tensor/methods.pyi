@@ -118,6 +118,7 @@ class Methods:
     eq = _functions.equal
     equal = _functions.equal
     erf = _functions.erf
+    erfc = _functions.erfc
     exp = _functions.exp
     exp2 = _arithmetic.exp2
     expand = _axes.expand
@@ -167,6 +168,7 @@ class Methods:
     left_shift = _functions.bitwise_left_shift
     less = _functions.less
     less_equal = _functions.less_equal
+    lgamma = _functions.lgamma
     log = _functions.log
     log10 = _functions.log10
     log1p = _functions.log1p

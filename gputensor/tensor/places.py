@@ -32,7 +32,7 @@ def places(x):
     >>> [one.tolist() for one in places(gt.asarray([[True, False], [True, True]], device="host"))]
     [[0, 1, 1], [0, 0, 1]]
     """
-    if x.dtype.kind == "V" and x.dtype.itemsize == 1:
+    if x.dtype.itemsize == 1 and x.dtype.kind in "fV":
         x = astype(x, float32)
     bits, starts, total = _marked(_vector(x), "true")
     return _places(x.shape, bits, starts, total)

@@ -32,9 +32,9 @@ def _accumulated(name, x, axis, dtype, out, initial):
     if out is not None:
         out = out_argument(out, x, shape, dtype, name)
     # fp8 is for storage.
-    is_small = dtype.kind == "V" and dtype.itemsize == 1
+    is_small = dtype.itemsize == 1 and dtype.kind in "fV"
     wide = float32 if is_small else dtype
-    x = astype(x, float32) if x.dtype.kind == "V" and x.dtype.itemsize == 1 else x
+    x = astype(x, float32) if x.dtype.itemsize == 1 and x.dtype.kind in "fV" else x
     result = empty(shape, wide, device=x.device)
     if extra:
         before = (slice(None),) * axis

@@ -54,12 +54,12 @@ def _by_engine(x, axis):
     if x.dtype.kind == "c":
         return True
     is_long = x.shape[axis] == x.size > LONG_VECTOR and x.device.type == "cuda"
-    return is_long and x.dtype.kind != "V" and not is_traced(x) and is_installed()
+    return is_long and x.dtype.isbuiltin == 1 and not is_traced(x) and is_installed()
 
 
 def _known(x):
     """`x` in a dtype whose order the kernels know: fp8 as float32."""
-    return astype(x, float32) if x.dtype.kind == "V" and x.dtype.itemsize == 1 else x
+    return astype(x, float32) if x.dtype.itemsize == 1 and x.dtype.kind in "fV" else x
 
 
 def _rows(x, axis):
@@ -216,7 +216,7 @@ def searchsorted(x, values, /, side="left", sorter=None):
     x, values = on_one_device("searchsorted", (x, values), None)
     x = x if sorter is None else take(x, sorter)
     dtype = result_type(x, values)
-    dtype = float32 if dtype.kind == "V" and dtype.itemsize == 1 else dtype
+    dtype = float32 if dtype.itemsize == 1 and dtype.kind in "fV" else dtype
     x, values = (astype(one, dtype, copy=False) for one in (x, values))
     out = _new(values, int64)
     if values.size and dtype.kind == "c":

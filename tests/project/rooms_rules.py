@@ -40,7 +40,7 @@ ROOMS = {
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
         "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets",
-        "writing",
+        "writing", "order_statistics", "blends",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",

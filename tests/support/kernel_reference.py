@@ -84,6 +84,10 @@ REFERENCE = {
     "trunc": lambda x: x if _is_integer(x) else np.trunc(x),
     "round": lambda x: x if _is_integer(x) else np.round(x),
     "erf": _erf,
+    "erfc": np.vectorize(math.erfc, otypes=[np.float64]),
+    "lgamma": np.vectorize(
+        lambda x: math.lgamma(x) if x > 0 or x % 1 else math.inf, otypes=[np.float64]
+    ),
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "relu": lambda x: np.where(x > 0, x, np.where(x != x, x, 0)).astype(x.dtype),
     "gelu": lambda x: x / 2 * (1 + _erf(x / math.sqrt(2))),

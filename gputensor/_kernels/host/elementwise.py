@@ -15,6 +15,7 @@ from gputensor._kernels.operations import ELEMENTWISE
 __all__ = ["WIDE", "cast", "host_function", "rounded", "run"]
 
 _erf = np.frompyfunc(math.erf, 1, 1)
+_erfc = np.frompyfunc(math.erfc, 1, 1)
 
 
 def cast(array, dtype):
@@ -53,6 +54,24 @@ def power(base, exponent):
 
 def erf(x):
     return np.asarray(_erf(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
+
+
+def erfc(x):
+    return np.asarray(_erfc(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
+
+
+def _one_lgamma(x):
+    try:
+        return math.lgamma(x)
+    except (ValueError, OverflowError):  # a pole, and beyond the range: C gives infinity
+        return math.inf
+
+
+_lgamma = np.frompyfunc(_one_lgamma, 1, 1)
+
+
+def lgamma(x):
+    return np.asarray(_lgamma(x.astype(np.float64)), dtype=np.float64).astype(x.dtype)
 
 
 def sigmoid(x):

@@ -20,7 +20,11 @@ MARK_TILE = 1 << 15
 
 def _wide(x):
     """In a dtype that NumPy sorts."""
-    return x.astype(np.float32) if x.dtype.kind == "V" or x.dtype == np.float16 else x
+    return (
+        x.astype(np.float32)
+        if x.dtype.kind == "V" or x.dtype.itemsize < 4 and x.dtype.kind == "f"
+        else x
+    )
 
 
 def _order(x, is_descending):

@@ -47,8 +47,9 @@ def text_program(rng, row, code, size):
     )
 
 
-# gelu loses digits by its formula (kernel_checks.py).
-COMPARED = [pair for pair in cuda.operations() if not pair[0].name.startswith("gelu")]
+# gelu loses digits by its formula (kernel_checks.py); lgamma near its zeros, each library its own.
+LOSING = ("gelu", "gelu_tanh", "lgamma")
+COMPARED = [pair for pair in cuda.operations() if pair[0].name not in LOSING]
 
 
 @pytest.mark.parametrize("code", cuda.CODES, ids=lambda code: DTYPES[code].name)

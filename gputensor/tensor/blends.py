@@ -1,0 +1,159 @@
+"""Short formulas that NumPy and PyTorch have names for: blends, shares, and values in two parts."""
+
+import math
+
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.manipulation import reshape
+from gputensor.tensor.manipulation.composed import logaddexp
+
+__all__ = [
+    "addcdiv", "addcmul", "frac", "lerp", "logaddexp2", "logit", "narrow", "numel", "std_mean",
+    "unflatten", "var_mean", "xlogy",
+]  # fmt: skip
+
+_LOG2 = 0.6931471805599453
+
+
+def lerp(x, end, weight, /):
+    """Return ``x + weight * (end - x)``.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([0.0, 4.0], device="host")
+    >>> lerp(x, x + 2, 0.5).tolist()
+    [1.0, 5.0]
+    """
+    return fn.add(x, fn.multiply(fn.subtract(end, tensor_argument(x, "lerp")), weight))
+
+
+def addcmul(x, first, second, /, *, value=1):
+    """Return ``x + value * first * second``.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1.0], device="host")
+    >>> addcmul(x, x + 1, x + 2, value=2).tolist()
+    [13.0]
+    """
+    return fn.add(x, fn.multiply(fn.multiply(first, second), value))
+
+
+def addcdiv(x, first, second, /, *, value=1):
+    """Return ``x + value * first / second``.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1.0], device="host")
+    >>> addcdiv(x, x + 5, x + 1, value=2).tolist()
+    [7.0]
+    """
+    return fn.add(x, fn.multiply(fn.divide(first, second), value))
+
+
+def frac(x, /):
+    """Return what is behind the point, with the sign of x.
+
+    >>> import gputensor as gt
+    >>> frac(gt.asarray([1.5, -2.25], device="host")).tolist()
+    [0.5, -0.25]
+    """
+    return fn.subtract(tensor_argument(x, "frac"), fn.trunc(x))
+
+
+def xlogy(x, y, /):
+    """Return ``x * log(y)``, and 0 where x is 0 and y is not NaN.
+
+    >>> import gputensor as gt
+    >>> xlogy(gt.asarray([0.0, 2.0], device="host"), gt.asarray([0.0, 1.0], device="host")).tolist()
+    [0.0, 0.0]
+    """
+    product = fn.multiply(x, fn.log(y))
+    is_zero = fn.logical_and(fn.equal(x, 0), fn.logical_not(fn.isnan(y)))
+    return fn.where(is_zero, 0.0, product)
+
+
+def logit(x, /, eps=None):
+    """Return ``log(x / (1 - x))``, after a clip to `eps` and ``1 - eps`` where that is given.
+
+    >>> import gputensor as gt
+    >>> logit(gt.asarray([0.5], device="host")).tolist()
+    [0.0]
+    """
+    x = tensor_argument(x, "logit")
+    if eps is not None:
+        x = fn.clip(x, eps, 1 - eps)
+    return fn.log(fn.divide(x, fn.subtract(1, x)))
+
+
+def logaddexp2(x1, x2, /):
+    """Return ``log2(2**x1 + 2**x2)`` without overflow.
+
+    >>> import gputensor as gt
+    >>> logaddexp2(gt.asarray([3.0], device="host"), gt.asarray([3.0], device="host")).tolist()
+    [4.0]
+    """
+    return fn.divide(logaddexp(fn.multiply(x1, _LOG2), fn.multiply(x2, _LOG2)), _LOG2)
+
+
+def var_mean(x, /, axis=None, *, correction=1, keepdims=False):
+    """Return the variance and the mean over `axis`, with PyTorch's correction of 1.
+
+    >>> import gputensor as gt
+    >>> [one.item() for one in var_mean(gt.asarray([1.0, 3.0], device="host"))]
+    [2.0, 2.0]
+    """
+    variance = fn.var(x, axis, correction=correction, keepdims=keepdims)
+    return variance, fn.mean(x, axis, keepdims=keepdims)
+
+
+def std_mean(x, /, axis=None, *, correction=1, keepdims=False):
+    """Return the standard deviation and the mean over `axis`, with PyTorch's correction of 1.
+
+    >>> import gputensor as gt
+    >>> [one.item() for one in std_mean(gt.asarray([1.0, 3.0], device="host"), correction=0)]
+    [1.0, 2.0]
+    """
+    deviation = fn.std(x, axis, correction=correction, keepdims=keepdims)
+    return deviation, fn.mean(x, axis, keepdims=keepdims)
+
+
+def numel(x, /):
+    """Return the number of elements.
+
+    >>> import gputensor as gt
+    >>> numel(gt.ones((2, 3), device="host"))
+    6
+    """
+    return tensor_argument(x, "numel").size
+
+
+def narrow(x, axis, start, length, /):
+    """Return the view of `length` slices along `axis` from `start` on.
+
+    >>> import gputensor as gt
+    >>> narrow(gt.arange(5, device="host"), 0, 1, 3).tolist()
+    [1, 2, 3]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "narrow").ndim, "narrow")
+    extent = x.shape[axis]
+    start = int(start) + extent if start < 0 else int(start)
+    if not 0 <= start <= start + length <= extent:
+        got = Described(f"{start} and {length}")
+        raise argument_error(ValueError, "narrow: start, length", got, f"a part of 0 to {extent}")
+    return x[(slice(None),) * axis + (slice(start, start + length),)]
+
+
+def unflatten(x, axis, sizes, /):
+    """Return `x` with one axis divided into several; one of their extents may be -1.
+
+    >>> import gputensor as gt
+    >>> unflatten(gt.ones((2, 6), device="host"), 1, (3, -1)).shape
+    (2, 3, 2)
+    """
+    axis = axis_argument(axis, tensor_argument(x, "unflatten").ndim, "unflatten")
+    extent, sizes = x.shape[axis], list(sizes)
+    if sizes.count(-1) == 1:
+        known = -math.prod(sizes)
+        sizes[sizes.index(-1)] = extent // known if known else 0
+    if math.prod(sizes) != extent or min(sizes, default=0) < 0:
+        raise argument_error(ValueError, "unflatten: sizes", sizes, f"extents of {extent} together")
+    return reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))

@@ -1,0 +1,86 @@
+"""Quantiles without NaN and short formulas against NumPy, on random input."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.tensor_arrays import check_same
+
+
+@pytest.mark.parametrize("method", ["linear", "lower", "higher", "nearest", "midpoint"])
+def test_quantiles_without_nan(where, rng, method):
+    for _ in range(10):
+        shape = tuple(int(n) for n in rng.integers(1, 6, rng.integers(1, 4)))
+        a = rng.standard_normal(shape)
+        a[rng.random(shape) < 0.3] = np.nan
+        a[rng.random(shape) < 0.1] = np.inf
+        axis = None if rng.integers(2) else int(rng.integers(len(shape)))
+        keepdims = bool(rng.integers(2))
+        x = gt.asarray(a, device=where)
+        for q in (0.0, 1.0, float(rng.random()), [0.25, float(rng.random())]):
+            with np.errstate(all="ignore"), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # lines of NaN alone
+                want = np.nanquantile(a, q, axis, method=method, keepdims=keepdims)
+            got = gt.nanquantile(x, q, axis, method=method, keepdims=keepdims).numpy()
+            # An infinity between two elements is NumPy's own matter.
+            known = np.isfinite(want) | np.isnan(got)
+            np.testing.assert_allclose(got[known], np.asarray(want)[known], 1e-12)
+        got = gt.nanpercentile(x, 40, axis, method=method).numpy()
+        np.testing.assert_array_equal(got, gt.nanquantile(x, 0.4, axis, method=method).numpy())
+
+
+def test_order_statistics(where, rng):
+    a = rng.standard_normal((4, 9)).astype(np.float32)
+    x = gt.asarray(a, device=where)
+    values, order = gt.kthvalue(x, 3, 1)
+    np.testing.assert_array_equal(values.numpy(), np.sort(a, 1)[:, 2])
+    np.testing.assert_array_equal(order.numpy(), np.argsort(a, 1, kind="stable")[:, 2])
+    assert gt.kthvalue(x, 1, 0, keepdims=True).values.shape == (1, 9)
+    np.testing.assert_array_equal(gt.msort(x).numpy(), np.sort(a, 0))
+    edges = np.array([-1.0, 0.0, 0.5], np.float32)
+    t = gt.asarray(edges, device=where)
+    np.testing.assert_array_equal(gt.bucketize(x, t).numpy(), np.searchsorted(edges, a, "left"))
+    np.testing.assert_array_equal(gt.histc(x, 7, -2, 2).numpy(), np.histogram(a, 7, (-2, 2))[0])
+    np.testing.assert_array_equal(gt.histc(x, 5).numpy(), np.histogram(a, 5)[0])
+
+
+def test_blends(where, rng):
+    a, b, c = rng.uniform(0.1, 0.9, (3, 4, 5))
+    x, y, z = (gt.asarray(one, device=where) for one in (a, b, c))
+    for got, want in (
+        (gt.lerp(x, y, z), a + c * (b - a)),
+        (gt.addcmul(x, y, z, value=3), a + 3 * b * c),
+        (gt.addcdiv(x, y, z, value=3), a + 3 * b / c),
+        (gt.frac(x * -7), np.fmod(a * -7, 1)),
+        (gt.xlogy(x, y), a * np.log(b)),
+        (gt.logit(x), np.log(a / (1 - a))),
+        (gt.logit(x * 3 - 1, eps=0.2), np.log(1 / (1 / np.clip(a * 3 - 1, 0.2, 0.8) - 1))),
+        (gt.logaddexp2(x * 2000, y), np.logaddexp2(a * 2000, b)),
+    ):
+        np.testing.assert_allclose(got.numpy(), want, 1e-12, 1e-14)
+    for pair, ddof in ((gt.var_mean(x, 1), 1), (gt.var_mean(x, 1, correction=0), 0)):
+        np.testing.assert_allclose(pair[0].numpy(), a.var(1, ddof=ddof), 1e-12)
+        np.testing.assert_allclose(pair[1].numpy(), a.mean(1), 1e-12)
+    np.testing.assert_allclose(gt.std_mean(x)[0].numpy(), a.std(ddof=1), 1e-12)
+    zeros = gt.asarray([0.0, 0.0, 0.0], device=where)
+    others = gt.asarray([0.0, float("inf"), float("nan")], device=where)
+    check_same(gt.xlogy(zeros, others), np.array([0, 0, np.nan], np.float32))
+    assert gt.numel(x) == 20 and gt.unflatten(x, 1, (-1, 5)).shape == (4, 1, 5)
+    np.testing.assert_array_equal(gt.narrow(x, 1, -3, 2).numpy(), a[:, 2:4])
+    with pytest.raises(ValueError, match="unflatten: sizes"):
+        gt.unflatten(x, 1, (2, 3))
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3", "float8_e5m2"])
+def test_orders_of_stored_types(where, rng, dtype):
+    x = gt.asarray(rng.standard_normal(5000).astype(np.float32), device=where).astype(dtype)
+    a = x.numpy().astype(np.float32)
+    assert gt.sort(x).dtype == x.dtype
+    np.testing.assert_array_equal(gt.sort(x).numpy().astype(np.float32), np.sort(a))
+    np.testing.assert_array_equal(gt.argsort(x).numpy(), np.argsort(a, kind="stable"))
+    np.testing.assert_array_equal(gt.unique(x).numpy().astype(np.float32), np.unique(a))
+    np.testing.assert_array_equal(gt.nonzero(x)[0].numpy(), np.nonzero(a)[0])
+    counts = gt.histogram(x, 10, (-2, 2))[0].numpy()
+    np.testing.assert_array_equal(counts, np.histogram(a, 10, (-2, 2))[0])
