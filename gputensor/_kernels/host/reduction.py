@@ -60,7 +60,8 @@ def _in_blocks(function, array, axes):
 
 def _accumulate(row, values, axes):
     if row.name == "var":
-        away = values - np.expand_dims(_accumulate(_ROWS["mean"], values, axes), tuple(axes))
+        mean = np.expand_dims(_accumulate(_ROWS["mean"], values, axes), tuple(axes))
+        away = np.asarray(values - mean)
         return _accumulate(_ROWS["mean"], np.multiply(away, away, out=away), axes)
     if row.rule == "index":
         return _FUNCTIONS[row.code](_flattened(values, axes), axis=-1)
