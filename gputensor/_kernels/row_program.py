@@ -8,7 +8,7 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.formula import FOLDS, OPERATIONS
 from gputensor._kernels.program import Program
 
-__all__ = ["CONSTANT", "STRIDED", "UNIT", "program"]
+__all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "program"]
 
 # How an operand is read: neighbours in memory; by its strides; one element for a whole row.
 UNIT, STRIDED, CONSTANT = range(3)
@@ -126,6 +126,17 @@ class _Text:
             f"{target}.item[v] = in{i}[along(p, {i}, column + v)];"
         )
 
+    def ahead(self):
+        """The statements that fetch and that take one unit of each operand folded, in turn."""
+        variant, fetches, takes, offset = self.variant, [], [], 0
+        for i in self.early:
+            nbytes = variant["vector"] * DTYPES[variant["dtypes"][i]].itemsize
+            place = f"ahead + {offset} + (k * LANES + lane) * {nbytes}"
+            fetches.append(f"fetch<{nbytes}>({place}, in{i} + column);")
+            takes.append(f"x{i}[k] = *reinterpret_cast<const Vector<T{i}, VECTOR>*>({place});")
+            offset += variant["units"] * variant["lanes"] * nbytes
+        return [("FETCH", " ".join(fetches)), ("TAKE", " ".join(takes))]
+
     def late_loads(self):
         """Statements that load what only the last phase needs."""
         return [f"Vector<T{i}, VECTOR> x{i}; {self.load(i, f'x{i}')}" for i in self.late]
@@ -218,6 +229,23 @@ def _results(text, known):
     ]
 
 
+def folded_loads(formula):
+    """Return a bit for each operand that a fold needs, which is read before any result.
+
+    >>> from gputensor._kernels.formula import formula
+    >>> x, w = ("load", 0), ("load", 1)
+    >>> folded_loads(formula([("mul", w, ("sub", x, ("fold", "max", x)))]))
+    1
+    """
+    found, stack = set(), [fold[2] for fold in formula.folds]
+    while stack:
+        node = stack.pop()
+        if node not in found:
+            found.add(node)
+            stack.extend(formula.parts(node))
+    return sum(1 << node[1] for node in found if node[0] == "load")
+
+
 def program(formula, variant):
     """Return the program of one variant of a formula.
 
@@ -226,15 +254,16 @@ def program(formula, variant):
     formula : Formula
     variant : dict
         ``dtypes`` and ``modes`` of the operands and then the results; ``vector units lanes rows
-        across cluster loop map full column_axes kept_axes`` and ``is_double``, as row.cuh says.
+        across cluster loop map full ahead column_axes kept_axes`` and ``is_double``, as row.cuh
+        says.
 
     Examples
     --------
     >>> from gputensor._kernels.formula import formula
     >>> x = ("load", 0)
     >>> variant = dict(dtypes=(11, 11), modes=(0, 0), vector=4, units=2, lanes=32, rows=8, across=0,
-    ...                cluster=1, loop=0, map=0, full=0, column_axes=1, kept_axes=1,
-    ...                is_double=False)
+    ...                cluster=1, loop=0, map=0, full=0, ahead=0, column_axes=1,
+    ...                kept_axes=1, is_double=False)
     >>> made = program(formula([("sub", x, ("fold", "max", x))]), variant)
     >>> dict(made.defines)["FOLDS"]
     1
@@ -262,11 +291,13 @@ def program(formula, variant):
     functions += [_fold_text(name) for name in sorted({fold[1] for fold in formula.folds})]
     defines = [(name.upper(), int(variant[name])) for name in (
         "vector", "units", "lanes", "rows", "across", "cluster", "loop", "map", "full",
-        "column_axes", "kept_axes")]  # fmt: skip
+        "ahead", "column_axes", "kept_axes")]  # fmt: skip
     defines += [("ARITHMETIC", "double" if variant["is_double"] else "float")]
     defines += [("FOLDS", len(formula.folds)), ("FUNCTIONS", " ".join(functions))]
     defines += [("TYPES", " ".join(types)), ("POINTERS", " ".join(pointers))]
     defines += [("DECLARE", " ".join(declare)), ("LOAD", " ".join(load)), ("BODY", body)]
+    if variant["ahead"]:
+        defines += text.ahead()
     defines += results
-    minimum = 90 if variant["cluster"] > 1 else 0
+    minimum = 90 if variant["cluster"] > 1 else 80 if variant["ahead"] else 0
     return Program("gputensor/_kernels/cuda/row.cuh", tuple(defines), minimum)

@@ -7,14 +7,18 @@
 // reads a row again for each of its phases instead. MAP: there are no folds, so a row is cut in
 // `period` parts, each for the lanes of one row here.
 //
+// With AHEAD set, a block takes row after row, and copies the next one to shared memory before it
+// folds the one in its registers: a thread's own units, so that nobody else waits for them.
+//
 // A fold goes in fixed steps, so its bits depend on neither timing nor other rows: a thread's
 // elements in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives
 // every lane the same bits since every fold is commutative.
 //
 // Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, MAP;
 // FULL (the lanes have as many columns as there are), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of
-// all values; FOLDS, how many there are; and what row_program.py writes: FUNCTIONS of the steps,
-// TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, BODY (the phases that fold), the
+// all values; FOLDS, how many there are; AHEAD; and what row_program.py writes: FUNCTIONS of the
+// steps, TYPES, POINTERS and DECLARE of the operands, LOAD of one unit, FETCH of one to shared memory
+// and TAKE of it from there, BODY (the phases that fold), the
 // steps of the results and how they are stored. Operands that only the last phase needs are loaded
 // there.
 #pragma once
@@ -63,6 +67,18 @@ __device__ __forceinline__ void store_in_block(C* slot, uint32 rank, C x) {
 #define BY_CLUSTER __cluster_dims__(CLUSTER, 1, 1)
 #else
 #define BY_CLUSTER
+#endif
+
+#if AHEAD
+template <int NBYTES> __device__ __forceinline__ void fetch(char* to, const void* from) {
+    if (NBYTES == 16)
+        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;"
+                     :: "r"((uint32)__cvta_generic_to_shared(to)), "l"(from) : "memory");
+    else
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;"
+                     :: "r"((uint32)__cvta_generic_to_shared(to)), "l"(from), "n"(NBYTES)
+                     : "memory");
+}
 #endif
 
 // What the lanes of a row have, folded; every lane gets it. `slot` has memory for this fold alone.
@@ -165,13 +181,30 @@ __device__ __forceinline__ int64 to_row(const Parameters& p, int operand, int64 
     return offset;
 }
 
-extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS) kernel(const Parameters p) {
-    __shared__ C shared[(FOLDS ? FOLDS : 1) * SLOT];
+#if AHEAD
+// Two blocks of a multiprocessor: one reads and writes while the other folds.
+#define BOUNDS __launch_bounds__(LANES * ROWS, LANES > 512 ? 1 : 2)
+#define FETCH_ROW(number)                                                             \
+    {                                                                                 \
+        const int64 here = number;                                                    \
+        POINTERS                                                                      \
+        _Pragma("unroll") for (int k = 0; k < UNITS; ++k) {                           \
+            const Column column = COLUMN(k);                                          \
+            if (IS_INSIDE(column)) { FETCH }                                          \
+        }                                                                             \
+    }
+#else
+#define BOUNDS __launch_bounds__(LANES * ROWS)
+#endif
+
+extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
+    __shared__ C slots[(1 + AHEAD) * (FOLDS ? FOLDS : 1) * SLOT];
+    C* shared = slots;
     const uint32 lane = ACROSS ? threadIdx.y : threadIdx.x;
     const uint32 row_of_block = ACROSS ? threadIdx.x : threadIdx.y;
 #if CLUSTER > 1
     const uint32 place = cluster_rank() * LANES + lane;
-    const int64 row = blockIdx.x / CLUSTER;
+    int64 row = blockIdx.x / CLUSTER;
     cluster_sync();                     // no block writes to another before that has begun
 #else
     const uint32 place = lane;
@@ -185,11 +218,29 @@ extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS) kernel(con
 #else
     const Column begin = 0;
 #endif
-    // All threads take part in the folds; those beyond the last row do that row once more.
     const Column limit = (Column)p.columns;
-    const int64 here = row < p.rows ? row : p.rows - 1;
+#if AHEAD
+    extern __shared__ __align__(16) char ahead[];
+    if (row < p.rows) FETCH_ROW(row)
+    for (; row < p.rows; row += gridDim.x / CLUSTER) {
+        const int64 here = row, next = row + gridDim.x / CLUSTER;
+        DECLARE
+        asm volatile("cp.async.wait_all;" ::: "memory");
+#pragma unroll
+        for (int k = 0; k < UNITS; ++k) {
+            const Column column = COLUMN(k);
+            if (IS_INSIDE(column)) { TAKE }
+        }
+        if (next < p.rows) FETCH_ROW(next)
+        // Each other row has the other slots: blocks may still read those of the one before.
+        shared = shared == slots ? slots + FOLDS * SLOT : slots;
+#else
+    {
+        // All threads take part in the folds; those beyond the last row do that row once more.
+        const int64 here = row < p.rows ? row : p.rows - 1;
+#endif
     POINTERS
-#if !LOOP
+#if !LOOP && !AHEAD
     DECLARE
 #pragma unroll
     for (int k = 0; k < UNITS; ++k) {
@@ -221,5 +272,6 @@ extern "C" __global__ void BY_CLUSTER __launch_bounds__(LANES * ROWS) kernel(con
         }
     }
 #endif
-    if (place == 0) { ROW_RESULT }
+        if (place == 0) { ROW_RESULT }
+    }
 }

@@ -1,6 +1,6 @@
 # What other rooms may call of _kernels/formulas.
 
-from libc.stdint cimport uint64_t
+from libc.stdint cimport uint32_t, uint64_t
 
 from gputensor._arrays cimport Operand
 from gputensor._kernels.launch cimport KernelTable
@@ -11,6 +11,7 @@ cdef class RowFormula:
     cdef readonly int loads
     cdef readonly int results
     cdef int folds
+    cdef uint32_t folded            # a bit for each operand that a fold needs
     cdef bint is_map                # no folds, and no element knows its place
     cdef bint has_row               # rows are in the order of their axes
     cdef tuple row_results          # which results have no columns

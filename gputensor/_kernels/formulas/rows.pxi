@@ -15,6 +15,7 @@ cdef enum:
     BLOCK_THREADS = 256
     SHARED_NBYTES = 48 << 10    # of a block, without asking for more
     MOST_CLUSTER = 8
+    AHEAD_NBYTES = 200 << 10    # of a multiprocessor, for the rows that are fetched ahead
     MAP_UNITS = 4               # loads of a thread in flight, of each operand without folds
     HELD = 32                   # elements of a row in the registers of a thread
     # Threads of all rows that keep a GPU of 132 multiprocessors busy.
@@ -48,6 +49,7 @@ cdef struct RowVariant:
     int loop
     int is_map
     int full
+    int ahead                   # bytes of shared memory of a block; 0: rows are not fetched ahead
     int column_axes
     int kept_axes
     int is_double
@@ -65,6 +67,7 @@ cdef class RowFormula:
         self.row_results = self.formula.row_results()
         self.results = len(self.row_results)
         self.folds = len(self.formula.folds)
+        self.folded = row_program.folded_loads(self.formula)
         self.has_row = self.formula.has_row
         self.is_map = self.formula.is_map
 
@@ -169,9 +172,10 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters,
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
     cdef int64_t lanes = min(power_above(above(pieces, most)), MOST_LANES)
     variant.cluster, variant.loop = 1, 0
-    # Blocks of half the lanes in clusters of twice as many: a block of 1,024 threads is alone on a
-    # multiprocessor, which reads nothing while that block folds, and one of 512 is not.
-    if can_cluster and lanes == MOST_LANES and (
+    # A block of 1,024 threads is alone on a multiprocessor, which waits while that block folds; one
+    # of 512 is not, but twice as many then wait for each other. Measured on an H200: one block is
+    # best where it holds a row, two of float32 are better than four of half the lanes.
+    if can_cluster and above(pieces, MOST_LANES * most) > (2 if variant.vector <= 4 else 1) and (
             above(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most):
         lanes = MOST_LANES // 2
     while lanes < MOST_LANES and above(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
@@ -184,6 +188,37 @@ cdef void choose_along(RowVariant* variant, const RowParameters* parameters,
     variant.rows = <int>max(1, BLOCK_THREADS // lanes)
     if variant.units > most:
         variant.loop, variant.cluster, variant.units = 1, 1, <int>most
+
+
+# How many bytes of the next row a block fetches while it folds one: in clusters, whose blocks wait
+# for each other in each fold, and in the largest blocks of 16-bit floats (float32 is no better so).
+cdef int choose_ahead(const RowVariant* variant, int loads, uint32_t folded) noexcept nogil:
+    cdef int k, nbytes, piece
+    if variant.loop or variant.across or (
+            variant.cluster == 1 and (variant.lanes < MOST_LANES or variant.vector < 8)):
+        return 0
+    nbytes = 0
+    for k in range(loads):
+        if not folded >> k & 1 or variant.modes[k] == CONSTANT:
+            continue
+        piece = variant.vector * dtype_itemsize(variant.dtypes[k])
+        if variant.modes[k] != UNIT or piece < 4 or piece > 16:
+            return 0
+        nbytes += piece * variant.units * variant.lanes
+    return nbytes if nbytes * blocks_of_lanes(variant.lanes) <= AHEAD_NBYTES else 0
+
+
+cdef inline int blocks_of_lanes(int lanes) noexcept nogil:
+    """Blocks of a multiprocessor, as row.cuh bounds its registers."""
+    return 1 if lanes > 512 else 2
+
+
+# Clusters that run at once; those of four and of eight leave some multiprocessors idle.
+cdef int64_t clusters_at_once(const RowVariant* variant, int multiprocessors) noexcept nogil:
+    cdef int64_t blocks = max(1, multiprocessors)
+    if variant.cluster > 2:
+        blocks = blocks * 10 // 11
+    return max(<int64_t>1, blocks * blocks_of_lanes(variant.lanes) // variant.cluster)
 
 
 # Lanes across: the threads of a warp have neighbouring rows. Each fold has memory for all threads.
@@ -260,6 +295,7 @@ cdef void choose_variant(RowFormula formula, const Operand* operands, int row_nd
         choose_across(variant, parameters, formula.folds)
     else:
         choose_along(variant, parameters, can_cluster)
+    variant.ahead = choose_ahead(variant, formula.loads, formula.folded) if can_cluster else 0
     variant.full = not variant.loop and parameters.columns == (
         <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)
 
@@ -283,13 +319,17 @@ cdef int run_formula(RowFormula formula, int device, uint64_t stream, Operand* o
     choose_variant(formula, operands, row_ndim, known_facts(device).can_cluster, &variant,
                    &parameters)
     blocks = parameters.rows * (parameters.period if variant.is_map else 1)
-    blocks = above(blocks, variant.rows) * variant.cluster
+    blocks = above(blocks, variant.rows)
+    if variant.ahead:
+        blocks = min(blocks, clusters_at_once(&variant, known_facts(device).multiprocessors))
+    blocks *= variant.cluster
     if blocks > 0x7fffffff:
         raise_for_rows(parameters.rows)
     launch_init(&launch, device, stream, <uint32_t>blocks,
                 variant.rows if variant.across else variant.lanes, &parameters,
                 row_nbytes(variant.column_axes + variant.kept_axes))
     launch.block[1] = variant.lanes if variant.across else variant.rows
+    launch.shared_nbytes = launch.most_shared_nbytes = variant.ahead
     return launch_kernel(variant_kernel(formula, &variant), &launch)
 
 
@@ -325,6 +365,7 @@ cdef void* variant_kernel(RowFormula formula, const RowVariant* variant) except 
     key = (key << 4 | log_of(variant.lanes)) << 4 | log_of(variant.rows)
     key = (key << 2 | log_of(variant.cluster)) << 1 | variant.across
     key = ((key << 1 | variant.loop) << 1 | variant.is_map) << 1 | variant.full
+    key = key << 1 | (variant.ahead > 0)
     key = (key << 5 | variant.column_axes) << 5 | variant.kept_axes
     table = formula.tables.find(dtypes)
     if table == NULL:
@@ -353,6 +394,7 @@ cdef dict described(const RowVariant* variant):
         "vector": variant.vector, "units": variant.units, "lanes": variant.lanes,
         "rows": variant.rows, "across": variant.across, "cluster": variant.cluster,
         "loop": variant.loop, "map": variant.is_map, "full": variant.full,
+        "ahead": int(variant.ahead > 0),
         "column_axes": variant.column_axes,
         "kept_axes": variant.kept_axes, "is_double": bool(variant.is_double),
     }
