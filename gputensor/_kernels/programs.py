@@ -18,6 +18,7 @@ __all__ = [
     "UNIT",
     "accumulator_nbytes",
     "arange",
+    "depthwise",
     "draw",
     "elementwise",
     "index",
@@ -272,3 +273,32 @@ def window(dtype, pooling, activation, *, channels_last, vector, pixels, width, 
     defines += zip(("KERNEL", "STRIDE", "DILATION"), width, strict=True)
     defines.append(("INDEX", "uint64" if is_wide else "uint32"))
     return Program(_FOLDER + "window.cuh", tuple(defines))
+
+
+def depthwise(dtype, activation, *, kernel, stride, dilation, is_wide):
+    """Return the program of convolution channel by channel, with channels as neighbours.
+
+    Parameters
+    ----------
+    dtype, activation : int
+        Code of the elements; what is done to a sum.
+    kernel, stride, dilation : (int, int)
+        Along the height and the width.
+    is_wide : bool
+        64-bit indices.
+
+    >>> program = depthwise(10, 0, kernel=(3, 3), stride=(1, 1), dilation=(1, 1),
+    ...                     is_wide=False)
+    >>> ("VECTOR", 8) in program.defines
+    True
+    """
+    element = DTYPES[dtype]
+    defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute)]
+    defines += [("ACTIVATION", FINISHES[activation]), ("VECTOR", 16 // element.itemsize)]
+    # Where windows are apart, fewer of them leave enough registers.
+    defines += [("PIXELS", 4 if stride[1] == 1 else 2)]
+    defines += [("INDEX", "uint64" if is_wide else "uint32")]
+    defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
+    defines += zip(("STRIDE_Y", "STRIDE_X"), stride, strict=True)
+    defines += zip(("DILATION_Y", "DILATION_X"), dilation, strict=True)
+    return Program(_FOLDER + "depthwise.cuh", tuple(defines))

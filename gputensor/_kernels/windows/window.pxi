@@ -7,6 +7,7 @@ the width it takes four results whose windows overlap, where it knows these wind
 cdef enum:
     MOST_COLUMNS = 16           # of x, in the registers of a thread
     WINDOW_THREADS = 256
+    MOST_WEIGHTS = 9            # of a channel, in the registers of a thread
 
 cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
     cdef struct WindowOperand:
@@ -135,6 +136,68 @@ cdef object window_program(const void* variant):
         width=(form.kernel, form.stride, form.dilation), is_wide=bool(form.is_wide))
 
 
+cdef struct DepthwiseForm:      # a variant of depthwise.cuh
+    int dtype
+    int activation
+    int[2] kernel
+    int[2] stride
+    int[2] dilation
+    int is_wide
+
+cdef KernelTable depthwise_kernels
+
+
+# Weights in their own order, one channel after the other, and few of them: they are in registers.
+cdef bint depthwise_fits(const WindowParameters* p, const WindowForm* form,
+                         const WindowFold* given) noexcept nogil:
+    cdef int itemsize = dtype_itemsize(given.x.dtype), axis
+    cdef int64_t taps = p.axes[1].kernel * <int64_t>p.axes[2].kernel
+    if given.pooling != POOL_WEIGHTED or not form.is_last or form.vector * itemsize != 16:
+        return False
+    if itemsize == 8 or taps > MOST_WEIGHTS or p.axes[0].kernel != 1 or p.axes[0].out != 1:
+        return False
+    if p.axes[0].x != 1 or p.axes[0].padding != 0 or p.weight.ptr % 16:
+        return False
+    for axis in range(1, 3):
+        if (3 * p.axes[axis].stride
+                + (p.axes[axis].kernel - 1) * <int64_t>p.axes[axis].dilation >= MOST_COLUMNS):
+            return False
+    return (p.weight.channel == taps
+            and (p.axes[2].kernel == 1 or p.weight.axes[2] == 1)
+            and (p.axes[1].kernel == 1 or p.weight.axes[1] == p.axes[2].kernel))
+
+
+cdef object depthwise_program(const void* variant):
+    cdef const DepthwiseForm* form = <const DepthwiseForm*>variant
+    return programs.depthwise(
+        form.dtype, form.activation, kernel=(form.kernel[0], form.kernel[1]),
+        stride=(form.stride[0], form.stride[1]), dilation=(form.dilation[0], form.dilation[1]),
+        is_wide=bool(form.is_wide))
+
+
+cdef int depthwise_launch(int device, uint64_t stream, WindowParameters* p,
+                          const WindowFold* given) except -1:
+    cdef DepthwiseForm form
+    cdef Launch launch
+    cdef int axis
+    cdef uint64_t blocks, key, units = <uint64_t>given.x.shape[0] * <uint64_t>p.channels
+    form.dtype, form.activation = given.x.dtype, given.activation
+    p.blocks = (p.axes[2].out + 3) // 4 if p.axes[2].stride == 1 else (p.axes[2].out + 1) // 2
+    p.units = units * <uint64_t>p.blocks * <uint64_t>p.axes[1].out
+    form.is_wide = p.units >= 0xffffff00u
+    key = (form.dtype << 3 | form.activation) << 1 | form.is_wide
+    for axis in range(2):
+        form.kernel[axis] = p.axes[1 + axis].kernel
+        form.stride[axis] = p.axes[1 + axis].stride
+        form.dilation[axis] = p.axes[1 + axis].dilation if form.kernel[axis] > 1 else 1
+        key = ((key << 5 | form.kernel[axis]) << 5 | form.stride[axis]) << 5 | form.dilation[axis]
+    blocks = (p.units + 127) // 128
+    if blocks > 0x7fffffff:
+        raise ValueError(f"window: got {p.units} units of a result; expected fewer than 2**38")
+    launch_init(&launch, device, stream, <uint32_t>blocks, 128, p, sizeof(p[0]))
+    return launch_kernel(kernel_of(&depthwise_kernels, key, depthwise_program, &form), &launch)
+
+
 cdef int window_launch(int device, uint64_t stream, const WindowFold* given) except -1:
     cdef WindowParameters p
     cdef WindowForm form
@@ -142,6 +205,8 @@ cdef int window_launch(int device, uint64_t stream, const WindowFold* given) exc
     cdef uint64_t key, blocks
     window_parameters(&p, given)
     choose_window(&form, &p, given)
+    if depthwise_fits(&p, &form, given):
+        return depthwise_launch(device, stream, &p, given)
     blocks = (p.units + WINDOW_THREADS - 1) // WINDOW_THREADS
     if blocks > 0x7fffffff:
         raise ValueError(f"window: got {p.units} units of a result; expected fewer than 2**39")
