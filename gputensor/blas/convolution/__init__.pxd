@@ -1,6 +1,6 @@
 # What other rooms may call of blas/convolution.
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t
 
 from gputensor._arrays cimport Operand
 
@@ -21,3 +21,76 @@ cdef struct Convolution:
 
 # Queues the work on any device.
 cdef int convolve(int device, uint64_t stream, const Convolution* given) except -1
+
+# ---- parameters of kernels, and the plan of shifted patches, which tests look at
+
+cdef extern from "gputensor/blas/kernels/convolution/convolution.h" namespace "gputensor" nogil:
+    cdef struct ConvolutionOperand:
+        uint64_t ptr
+        int64_t batch
+        int64_t channel
+        int64_t[3] axes
+
+    cdef struct ConvolutionAxis:
+        int32_t x
+        int32_t out
+        int32_t kernel
+        int32_t stride
+        int32_t padding
+        int32_t dilation
+
+    cdef struct ConvolutionParameters:
+        ConvolutionOperand x
+        ConvolutionOperand weight
+        ConvolutionOperand out
+        ConvolutionOperand addend
+        uint64_t bias
+        int64_t bias_stride
+        uint64_t partial
+        ConvolutionAxis[3] axes
+        int32_t pixels
+        int32_t channels
+        int32_t outputs
+        int32_t groups
+        int32_t column_tiles
+        int32_t splits
+        int32_t steps
+
+cdef extern from "gputensor/blas/kernels/convolution/shifted.h" namespace "gputensor" nogil:
+    cdef struct ShiftedTap:
+        int32_t shift
+        int16_t number
+        int16_t is_first
+        int16_t y
+        int16_t x
+
+    cdef struct ShiftedParameters:
+        ConvolutionParameters common
+        int64_t positions
+        int32_t pitch
+        int32_t image
+        int32_t lead
+        int32_t rows
+        int32_t plane
+        int32_t taps
+        int32_t steps
+        uint32_t tiles
+        ShiftedTap[64] tap
+
+cdef struct ShiftedForm:
+    int dtype
+    int activation
+    int outputs                 # of a block: 64 or 128
+    int columns                 # positions of a warpgroup
+    int stages
+    int places
+    int splits
+    int is_vectored
+    int sharing
+
+# Operands to parameters; raises ValueError where there are too many results or terms.
+cdef int convolution_parameters(ConvolutionParameters* p, const Convolution* given) except -1
+# The form, its dtype, activation and is_vectored given, and all parameters that follow from it and
+# `common`. Returns False where none fits. Needs the GIL.
+cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
+                       int multiprocessors) noexcept

@@ -1,7 +1,7 @@
 # Convolution: a product, a fold over windows, tiles on tensor cores, or plain arithmetic.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
-from libc.string cimport memset
+from libc.stdint cimport int16_t, int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memcmp, memset
 
 from gputensor._arrays cimport Operand, dtype_is_half, dtype_itemsize
 from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
@@ -12,7 +12,8 @@ from gputensor._kernels.launch cimport (
 )
 from gputensor._kernels.windows cimport POOL_WEIGHTED, WindowFold, read_axes, window_launch
 from gputensor.blas.libraries cimport (
-    Temporaries, take_memory, take_memory_if_any, temporaries_init, temporaries_release,
+    Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,
+    temporaries_release,
 )
 from gputensor.blas.plan cimport ACT_GELU_TANH, ACT_NONE, ACT_SILU
 from gputensor.blas.product cimport (
@@ -25,5 +26,6 @@ from gputensor.blas.kernels import convolution_programs
 
 include "pointwise.pxi"
 include "plain.pxi"
+include "shifted.pxi"
 include "tile.pxi"
 include "convolve.pxi"

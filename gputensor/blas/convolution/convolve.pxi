@@ -20,11 +20,37 @@ cdef int by_channel(int device, uint64_t stream, const Convolution* given) excep
     return window_launch(device, stream, &fold)
 
 
+cdef int without_stride(int device, uint64_t stream, const Convolution* given) except -1:
+    """Single elements a stride apart: those pixels are copied, and then a product."""
+    cdef Convolution now = given[0]
+    cdef Operand seen = given.x[0], x
+    cdef Temporaries temporaries
+    cdef int axis, absent = 3 - (given.x.ndim - 2)
+    for axis in range(2, given.x.ndim):
+        seen.shape[axis] = given.out.shape[axis]
+        seen.strides[axis] *= given.stride[absent + axis - 2]
+        now.stride[absent + axis - 2] = 1
+    now.x = &seen
+    temporaries_init(&temporaries, device, stream)
+    try:
+        if given.out.strides[1] == 1:
+            channels_last_copy(&temporaries, &seen, seen.shape[1], &x)
+        else:
+            take_operand(&temporaries, &seen, seen.dtype, &x)
+            elementwise(OP_COPY, device, stream, seen.dtype, &x, 1, &seen)
+        now.x = &x
+        return convolve(device, stream, &now)
+    finally:
+        temporaries_release(&temporaries)
+
+
 cdef int convolve(int device, uint64_t stream, const Convolution* given) except -1:
     if is_by_channel(given):
         return by_channel(device, stream, given)
     if pointwise_fits(given):
         return pointwise(device, stream, given)
+    if is_single(given, True) and not is_single(given, False):
+        return without_stride(device, stream, given)
     if tile_fits(given, device_facts(device).capability):
         return tile_convolution(device, stream, given)
     return plain_convolution(device, stream, given)

@@ -1,37 +1,5 @@
 """Convolution in plain arithmetic, of any strides and element type (plain.cuh)."""
 
-cdef extern from "gputensor/blas/kernels/convolution/convolution.h" namespace "gputensor" nogil:
-    cdef struct ConvolutionOperand:
-        uint64_t ptr
-        int64_t batch
-        int64_t channel
-        int64_t[3] axes
-
-    cdef struct ConvolutionAxis:
-        int32_t x
-        int32_t out
-        int32_t kernel
-        int32_t stride
-        int32_t padding
-        int32_t dilation
-
-    cdef struct ConvolutionParameters:
-        ConvolutionOperand x
-        ConvolutionOperand weight
-        ConvolutionOperand out
-        ConvolutionOperand addend
-        uint64_t bias
-        int64_t bias_stride
-        uint64_t partial
-        ConvolutionAxis[3] axes
-        int32_t pixels
-        int32_t channels
-        int32_t outputs
-        int32_t groups
-        int32_t column_tiles
-        int32_t splits
-        int32_t steps
-
 cdef enum:
     PLAIN_PIXELS = 64
 

@@ -30,19 +30,21 @@ cdef int64_t pixel_stride(const Operand* one) noexcept nogil:
     return one.strides[0] if one.shape[0] > 1 else one.shape[1]
 
 
-cdef bint is_single(const Convolution* given) noexcept nogil:
-    """Whether each result needs the channels of one pixel, the one in its place."""
+cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
+    """Whether each result needs the channels of one pixel: that in its place, or a stride on."""
     cdef int axis, absent = 3 - (given.x.ndim - 2)
+    cdef bint is_moved = False
     if given.groups != 1 or given.addend != NULL or given.activation > ACT_SILU:
         return False
     if given.activation > ACT_GELU_TANH and dtype_is_half(given.x.dtype):
         return False            # these come after the product was rounded
     for axis in range(given.x.ndim - 2):
-        if (given.weight.shape[2 + axis] != 1
-                or given.x.shape[2 + axis] != given.out.shape[2 + axis]
-                or given.stride[absent + axis] != 1 or given.padding[absent + axis] != 0):
+        if given.weight.shape[2 + axis] != 1 or given.padding[absent + axis] != 0:
             return False
-    return True
+        if (given.x.shape[2 + axis] != given.out.shape[2 + axis]
+                or given.stride[absent + axis] != 1):
+            is_moved = True
+    return is_strided or not is_moved
 
 
 cdef bint channels_last(const Convolution* given) noexcept nogil:
@@ -56,7 +58,7 @@ cdef bint pixels_last(const Convolution* given) noexcept nogil:
 
 
 cdef bint pointwise_fits(const Convolution* given) noexcept nogil:
-    if not is_single(given):
+    if not is_single(given, False):
         return False
     if channels_last(given):
         return True

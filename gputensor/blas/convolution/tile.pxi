@@ -165,10 +165,14 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
     cdef Temporaries temporaries
     cdef Operand x, weight
     cdef TileForm form
+    cdef ShiftedParameters shifted
+    cdef ShiftedForm shifted_form
     cdef int64_t channels = (given.weight.shape[1] + CHUNK - 1) // CHUNK * CHUNK
     cdef int64_t results
     cdef uint64_t partial = 0
     memset(&form, 0, sizeof(form))
+    memset(&shifted, 0, sizeof(shifted))
+    memset(&shifted_form, 0, sizeof(shifted_form))
     form.dtype, form.activation = given.x.dtype, given.activation
     form.is_deep = device_facts(device).shared_nbytes >= DEEP_SHARED
     form.is_vectored = is_chunked(given.out, 0) and (
@@ -182,6 +186,13 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
             channels_last_copy(&temporaries, given.weight, channels, &weight)
             now.weight = &weight
         convolution_parameters(&p, &now)
+        if shifted_fits(&now, device) and reach_of(&p, given.x.shape[0]) >> 3 < 1 << 30:
+            shifted.common = p
+            shifted_form.dtype, shifted_form.activation = form.dtype, form.activation
+            shifted_form.is_vectored = form.is_vectored
+            if shifted_plan(&shifted_form, &shifted, given.x.shape[0],
+                            max(1, device_facts(device).multiprocessors)):
+                return shifted_launch(device, stream, &shifted, &shifted_form)
         form.spatial = 3 if given.x.ndim == 5 else 2
         form.is_wide = reach_of(&p, given.x.shape[0]) >= 1 << 30
         choose_tile(&form, &p, max(1, device_facts(device).multiprocessors))

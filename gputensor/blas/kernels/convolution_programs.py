@@ -4,10 +4,21 @@ from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.programs import FINISHES
 from gputensor.blas.kernels.programs import program_of
 
-__all__ = ["SHAPES", "join", "plain", "tile", "tile_depth", "tile_shared_nbytes"]
+__all__ = [
+    "SHAPES",
+    "SHIFTED_TABLES",
+    "join",
+    "plain",
+    "shifted",
+    "tile",
+    "tile_depth",
+    "tile_shared_nbytes",
+]
 
 #: Tiles of `tile`: pixels, outputs, and how many warps share each.
 SHAPES = ((256, 128, 4, 4), (128, 128, 2, 4), (128, 64, 4, 2), (64, 64, 2, 2), (128, 32, 4, 1))
+#: Shared memory of `shifted` beside its rings and tables: what is staged of the results.
+SHIFTED_TABLES = 4 * 32 * 144
 _PTX = {"float16": "f16", "bfloat16": "bf16"}
 
 
@@ -94,3 +105,41 @@ def join(dtype, activation):
     'join.cuh'
     """
     return program_of("convolution/join.cuh", _types(dtype, activation))
+
+
+def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):
+    """Return the program of convolution by shifted patches on the tensor cores of Hopper.
+
+    Parameters
+    ----------
+    dtype : int
+        Code of a 16-bit float.
+    activation : int
+    tile : (int, int)
+        Outputs of a block, 64 or 128, and positions of a warpgroup, a multiple of 16 up to 256.
+    stages, places : int
+        Chunks of weights and patches that shared memory holds.
+    splits : {1, 2, 4, 8}
+        Blocks of a cluster, among which the terms are cut; a divisor of positions / 8.
+    is_vectored : bool
+        Eight outputs of a pixel are 16 bytes that one instruction may write.
+
+    >>> program = shifted(9, 0, (128, 208), stages=6, places=2, splits=1, is_vectored=True)
+    >>> ("COLUMNS", 208) in program.defines
+    True
+    """
+    kind = _PTX[DTYPES[dtype].name]
+    outputs, columns = tile
+    count = columns // 2
+    registers = ", ".join(f"%{i}" for i in range(count))
+    sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
+    multiply = (
+        f'asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n'
+        f"wgmma.mma_async.sync.aligned.m64n{columns}k16.f32.{kind}.{kind} "
+        f'{{{registers}}}, %{count}, %{count + 1}, p, 1, 1, 0, 0;\\n}}"'
+        f' : {sums} : "l"(a), "l"(b), "r"(adds))'
+    )
+    sizes = {"BM": outputs, "COLUMNS": columns, "STAGES": stages, "PLACES": places}
+    sizes |= {"SPLIT": splits, "VECTORED": int(is_vectored), "PACK": f'"{kind}x2"'}
+    defines = _types(dtype, activation) | sizes | {"MULTIPLY": multiply}
+    return program_of("convolution/shifted.cuh", defines, minimum=90, architecture="sm_90a")

@@ -20,6 +20,9 @@ from gputensor.blas.backends cimport (
     skinny_forced, skinny_mma_force, skinny_mma_shape, small_product_fits, small_product_run,
     tiny_tile, unaligned_kernel, unaligned_launch_split, unaligned_split, work_init,
 )
+from gputensor.blas.convolution cimport (
+    Convolution, ShiftedForm, ShiftedParameters, convolution_parameters, shifted_plan,
+)
 from gputensor.blas.kernels cimport PAD_A, PAD_B, PAD_D, pad_choose
 from gputensor.blas.libraries cimport *
 from gputensor.blas.plan cimport (
@@ -36,3 +39,4 @@ include "plans.pxi"
 include "libraries.pxi"
 include "kernels.pxi"
 include "skinny.pxi"
+include "shifted.pxi"

@@ -1,0 +1,296 @@
+"""Convolution by shifted patches (shifted.cuh): 16-bit floats, one or two axes, on Hopper.
+
+What a tile costs decides its size, how its terms are cut, and what patches are shared: by all taps
+whose places differ by whole strides, at the price of positions without results between rows and
+images; by the taps of a column of the kernel; or by none.
+"""
+
+from libc.math cimport fmax
+
+cdef enum:
+    HOPPER = 90
+    SHIFTED_SHARED = 226 << 10  # of a block, beside its barriers
+    MOST_TAPS = 64
+    FARTHEST = 30000            # places along an axis, in 16 bits
+    LEAST_CHANNELS = 32         # of a group: fewer leave most of a chunk empty
+    SHARED_BY_PHASE = 0
+    SHARED_BY_COLUMN = 1
+    SHARED_BY_NONE = 2
+
+# Microseconds, measured on an H200 and fitted to 1,300 tiles of 30 convolutions: 64 x 64 sums of a
+# chunk; a byte that is copied; the least step; a tile; its results, each 128 of them; a cluster.
+cdef double SUM_COST = .00115 * 64, BYTE_COST = 2.44e-5, LEAST_COST = .17
+cdef double TILE_COST = .93, RESULT_COST = .028, CLUSTER_COST = .86
+
+cdef struct Reach:              # of taps along an axis, in strides, and the phases they have
+    int64_t least
+    int64_t most
+    int64_t extent              # places of x of the longest phase
+    int phases
+
+cdef struct ShiftedKey:
+    ConvolutionAxis[2] axes
+    int64_t images
+    int32_t channels
+    int32_t outputs
+    int32_t groups
+    int32_t multiprocessors
+
+cdef struct ShiftedChoice:      # the form of a convolution, remembered
+    ShiftedKey key
+    ShiftedForm form
+    int is_known
+    int fits
+
+cdef enum:
+    REMEMBERED = 256
+
+cdef ShiftedChoice[REMEMBERED] shifted_choices     # by hash; used with the GIL held
+cdef KernelTable shifted_kernels
+
+
+cdef inline int64_t floor_of(int64_t a, int64_t b) noexcept nogil:
+    """a / b, rounded down."""
+    return a // b if a >= 0 else -((b - 1 - a) // b)
+
+
+cdef Reach reach_along(const ConvolutionAxis* axis, bint is_shared) noexcept nogil:
+    cdef Reach reach
+    cdef int64_t tap, place, phase, extent
+    cdef uint64_t seen = 0
+    reach.least = reach.most = reach.extent = reach.phases = 0
+    if not is_shared:
+        reach.phases = axis.kernel
+        return reach
+    for tap in range(axis.kernel):
+        place = floor_of(tap * axis.dilation - axis.padding, axis.stride)
+        phase = tap * axis.dilation - axis.padding - place * axis.stride
+        reach.least = place if tap == 0 else min(reach.least, place)
+        reach.most = place if tap == 0 else max(reach.most, place)
+        extent = (axis.x - phase + axis.stride - 1) // axis.stride
+        reach.extent = max(reach.extent, extent)
+        if not seen >> phase & 1:
+            seen |= <uint64_t>1 << phase
+            reach.phases += 1
+    return reach
+
+
+cdef int64_t pitch_along(const ConvolutionAxis* axis, const Reach* reach) noexcept nogil:
+    """Positions of results, and those that keep taps before and after them in zeros."""
+    if reach.least == 0 and reach.most == 0:
+        return axis.out
+    return max(reach.extent + max(<int64_t>0, -reach.least),
+               axis.out + max(<int64_t>0, reach.most))
+
+
+cdef int fill_taps(ShiftedParameters* s, int sharing) noexcept nogil:
+    """Pitches and taps, those of a patch after each other. Returns how many patches there are."""
+    cdef ConvolutionAxis* rows = &s.common.axes[1]
+    cdef ConvolutionAxis* columns = &s.common.axes[2]
+    cdef Reach down_rows = reach_along(rows, sharing != SHARED_BY_NONE)
+    cdef Reach along = reach_along(columns, sharing == SHARED_BY_PHASE)
+    cdef int64_t count = 0, height = pitch_along(rows, &down_rows), places = 1
+    cdef int64_t first_row, first, i, j, y, x, patches = 0
+    cdef ShiftedTap* tap
+    cdef bint is_first
+    s.pitch = <int32_t>pitch_along(columns, &along)
+    s.image = <int32_t>(height * s.pitch)
+    s.lead = <int32_t>max(<int64_t>0, -(down_rows.least * s.pitch + along.least))
+    for first_row in range(rows.kernel if sharing == SHARED_BY_NONE else rows.stride):
+        for first in range(columns.stride if sharing == SHARED_BY_PHASE else columns.kernel):
+            is_first = True
+            for i in range(rows.kernel):
+                y = i * rows.dilation - rows.padding
+                if sharing == SHARED_BY_NONE:
+                    if i != first_row:
+                        continue
+                elif y - floor_of(y, rows.stride) * rows.stride != first_row:
+                    continue
+                for j in range(columns.kernel):
+                    x = j * columns.dilation - columns.padding
+                    if sharing != SHARED_BY_PHASE:
+                        if j != first:
+                            continue
+                    elif x - floor_of(x, columns.stride) * columns.stride != first:
+                        continue
+                    tap = &s.tap[count]
+                    tap.number, tap.is_first = <int16_t>(i * columns.kernel + j), is_first
+                    tap.y = <int16_t>(y if sharing == SHARED_BY_NONE else first_row)
+                    tap.x = <int16_t>(first if sharing == SHARED_BY_PHASE else x)
+                    places = 0
+                    if sharing != SHARED_BY_NONE:
+                        places += floor_of(y, rows.stride) * s.pitch
+                    if sharing == SHARED_BY_PHASE:
+                        places += floor_of(x, columns.stride)
+                    tap.shift = <int32_t>(s.lead + places)
+                    patches += is_first
+                    is_first = False
+                    count += 1
+    s.taps = <int32_t>count
+    return <int>patches
+
+
+cdef int64_t farthest_shift(const ShiftedParameters* s) noexcept nogil:
+    cdef int64_t most = 0
+    cdef int i
+    for i in range(s.taps):
+        most = max(most, <int64_t>s.tap[i].shift)
+    return most
+
+
+cdef int64_t plane_of(int64_t rows) noexcept nogil:
+    """Bytes of 8 channels: an odd number of 16 in 128, so that copies meet no bank conflicts."""
+    return ((rows + 6) // 8 * 8 + 1) * 16
+
+
+cdef int64_t shifted_nbytes(const ShiftedForm* form, int64_t rows) noexcept nogil:
+    return (form.stages * form.outputs * 128 + form.places * 8 * plane_of(rows) + SHIFTED_TABLES
+            + 2 * form.columns // form.splits * 16 + (rows + 128) * 8)
+
+
+cdef double shifted_cost(const ShiftedParameters* s, const ShiftedForm* form, int64_t rows,
+                         int patches, int multiprocessors) noexcept nogil:
+    """Microseconds on an H200, without what all tiles have in common."""
+    cdef int64_t across = form.columns * (2 if form.outputs == 64 else 1)
+    cdef int64_t tiles = ((s.positions + across - 1) // across
+                          * ((s.common.outputs + form.outputs - 1) // form.outputs)
+                          * s.common.groups)
+    # Clusters of 4 and 8 leave some multiprocessors idle.
+    cdef int64_t room = multiprocessors if form.splits < 4 else multiprocessors * 10 // 11
+    cdef int64_t rounds = (tiles * form.splits + room - 1) // max(<int64_t>1, room)
+    cdef int64_t steps = (s.steps + form.splits - 1) // form.splits
+    cdef double sums = SUM_COST * form.outputs * across / 4096
+    cdef double copied = form.outputs * 128 + <double>rows * 128 * patches / s.taps
+    if form.outputs == 64:
+        sums *= 1.1
+    return (rounds * (steps * fmax(fmax(sums, copied * BYTE_COST), LEAST_COST) + TILE_COST
+                      + RESULT_COST * across * form.outputs / 128)
+            + (CLUSTER_COST if form.splits > 1 else 0))
+
+
+cdef bint choose_shifted(ShiftedForm* form, ShiftedParameters* s, int64_t images,
+                         int multiprocessors) noexcept nogil:
+    """The form of least cost, and what depends on it. Returns False where none fits."""
+    cdef ShiftedForm tried = form[0]
+    cdef ShiftedParameters plan
+    cdef int64_t rows, tail
+    cdef double cost, least = -1
+    cdef int sharing, patches, columns
+    for sharing in range(3):
+        if sharing and s.common.axes[1].kernel * s.common.axes[2].kernel == 1:
+            break
+        plan = s[0]
+        patches = fill_taps(&plan, sharing)
+        plan.positions = images * plan.image
+        plan.steps = plan.taps * ((s.common.channels + 63) // 64)
+        if (plan.positions > 0x7fffffff
+                or plan.image // plan.pitch * s.common.axes[1].stride > FARTHEST
+                or <int64_t>plan.pitch * s.common.axes[2].stride > FARTHEST):
+            continue
+        tail = farthest_shift(&plan)
+        tried.sharing = sharing
+        for tried.outputs in range(64, 129, 64):
+            if tried.outputs == 128 and s.common.outputs <= 64:
+                break
+            for columns in range(32, 257, 16):
+                tried.columns = columns
+                rows = columns * (2 if tried.outputs == 64 else 1) + tail
+                tried.stages, tried.places, tried.splits = 6, 2 if patches == 1 else 4, 1
+                while tried.places > 2 and shifted_nbytes(&tried, rows) > SHIFTED_SHARED:
+                    tried.places -= 1
+                if shifted_nbytes(&tried, rows) > SHIFTED_SHARED:
+                    tried.stages = 4
+                if shifted_nbytes(&tried, rows) > SHIFTED_SHARED:
+                    continue
+                while tried.splits <= 8 and columns // 8 % tried.splits == 0 and (
+                        tried.splits <= plan.steps):
+                    cost = shifted_cost(&plan, &tried, rows, patches, multiprocessors)
+                    if least < 0 or cost < least:
+                        least, form[0] = cost, tried
+                    tried.splits *= 2
+    return least >= 0
+
+
+cdef bint remembered_form(ShiftedForm* form, ShiftedParameters* s, int64_t images,
+                          int multiprocessors) noexcept:
+    """`choose_shifted`, which takes some microseconds, once for each convolution."""
+    cdef ShiftedKey key
+    cdef ShiftedChoice* known
+    cdef uint64_t hashed = 0
+    cdef size_t i
+    memset(&key, 0, sizeof(key))
+    key.axes[0], key.axes[1], key.images = s.common.axes[1], s.common.axes[2], images
+    key.channels, key.outputs = s.common.channels, s.common.outputs
+    key.groups, key.multiprocessors = s.common.groups, multiprocessors
+    for i in range(sizeof(key) // 8):
+        hashed = (hashed ^ (<uint64_t*>&key)[i]) * <uint64_t>0x9e3779b97f4a7c15
+    known = &shifted_choices[hashed >> 56]
+    if not known.is_known or memcmp(&known.key, &key, sizeof(key)) != 0:
+        known.key, known.form, known.is_known = key, form[0], True
+        known.fits = choose_shifted(&known.form, s, images, multiprocessors)
+    form.outputs, form.columns = known.form.outputs, known.form.columns
+    form.stages, form.places = known.form.stages, known.form.places
+    form.splits, form.sharing = known.form.splits, known.form.sharing
+    return known.fits
+
+
+cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
+                       int multiprocessors) noexcept:
+    """The form, and all parameters that follow from it. Returns False where none fits."""
+    cdef int64_t columns, tiles
+    if not remembered_form(form, s, images, multiprocessors):
+        return False
+    fill_taps(s, form.sharing)
+    s.positions = images * s.image
+    s.steps = s.taps * ((s.common.channels + 63) // 64)
+    columns = form.columns * (2 if form.outputs == 64 else 1)
+    s.rows = <int32_t>(columns + farthest_shift(s))
+    s.plane = <int32_t>plane_of(s.rows)
+    s.common.column_tiles = (s.common.outputs + form.outputs - 1) // form.outputs
+    s.common.steps = (s.steps + form.splits - 1) // form.splits
+    tiles = (s.positions + columns - 1) // columns * s.common.column_tiles * s.common.groups
+    s.tiles = <uint32_t>tiles
+    return tiles * form.splits <= 0x7fffffff
+
+
+cdef int shifted_fits(const Convolution* given, int device) except -1:
+    cdef int64_t taps = 1
+    cdef int axis
+    if device_facts(device).capability != HOPPER or not dtype_is_half(given.x.dtype):
+        return False
+    if device_facts(device).shared_nbytes <= SHIFTED_SHARED or given.x.ndim > 4:
+        return False
+    for axis in range(2, given.x.ndim):
+        taps *= given.weight.shape[axis]
+        if (given.x.shape[axis] > FARTHEST or given.weight.shape[axis] > MOST_TAPS
+                or given.stride[5 - given.x.ndim + axis - 2] > MOST_TAPS
+                or given.dilation[5 - given.x.ndim + axis - 2] > FARTHEST // MOST_TAPS
+                or given.padding[5 - given.x.ndim + axis - 2] > FARTHEST):
+            return False
+    return (taps <= MOST_TAPS and given.weight.shape[1] >= LEAST_CHANNELS
+            and given.weight.shape[0] // given.groups >= LEAST_CHANNELS)
+
+
+cdef object shifted_program(const void* variant):
+    cdef const ShiftedForm* form = <const ShiftedForm*>variant
+    return convolution_programs.shifted(
+        form.dtype, form.activation, (form.outputs, form.columns), stages=form.stages,
+        places=form.places, splits=form.splits, is_vectored=bool(form.is_vectored))
+
+
+cdef int shifted_launch(int device, uint64_t stream, ShiftedParameters* s,
+                        ShiftedForm* form) except -1:
+    cdef Launch launch
+    cdef uint64_t key = (form.dtype << 3 | form.activation) << 5 | form.columns // 16
+    cdef int64_t blocks = <int64_t>s.tiles * form.splits
+    key = ((key << 1 | (form.outputs == 64)) << 1 | (form.stages == 4)) << 3 | form.places
+    key = (key << 4 | form.splits) << 1 | form.is_vectored
+    if form.splits == 1:
+        blocks = min(blocks, <int64_t>max(1, device_facts(device).multiprocessors))
+    launch_init(&launch, device, stream, <uint32_t>blocks, 384, s, sizeof(s[0]))
+    launch.shared_nbytes = <uint32_t>shifted_nbytes(form, s.rows)
+    launch.most_shared_nbytes = SHIFTED_SHARED
+    return launch_kernel(kernel_of(&shifted_kernels, key, shifted_program, form), &launch)
+
+
+cdef int SHIFTED_TABLES = convolution_programs.SHIFTED_TABLES

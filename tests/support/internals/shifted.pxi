@@ -1,0 +1,42 @@
+"""The plan of a convolution by shifted patches."""
+
+
+def shifted(x, weight, out, stride, padding, dilation, groups, multiprocessors):
+    """Return what the kernel is given for these operands, as a dict, or None where nothing fits.
+
+    Parameters
+    ----------
+    x, weight, out : tuple
+        ``(address, dtype code, shape, strides)``, of two axes, strides in elements.
+    stride, padding, dilation : (int, int)
+    groups, multiprocessors : int
+    """
+    cdef Operand x_operand, weight_operand, out_operand
+    cdef Convolution given
+    cdef ShiftedParameters s
+    cdef ShiftedForm form
+    cdef int axis
+    read_operand(x, &x_operand)
+    read_operand(weight, &weight_operand)
+    read_operand(out, &out_operand)
+    memset(&given, 0, sizeof(given))
+    memset(&s, 0, sizeof(s))
+    memset(&form, 0, sizeof(form))
+    given.x, given.weight, given.out = &x_operand, &weight_operand, &out_operand
+    given.groups = groups
+    given.stride[0] = given.dilation[0] = 1
+    for axis in range(2):
+        given.stride[1 + axis], given.padding[1 + axis] = stride[axis], padding[axis]
+        given.dilation[1 + axis] = dilation[axis]
+    convolution_parameters(&s.common, &given)
+    if not shifted_plan(&form, &s, x_operand.shape[0], multiprocessors):
+        return None
+    return {
+        "outputs": form.outputs, "columns": form.columns, "stages": form.stages,
+        "places": form.places, "splits": form.splits, "sharing": form.sharing,
+        "positions": s.positions, "pitch": s.pitch, "image": s.image, "lead": s.lead,
+        "rows": s.rows, "plane": s.plane, "steps": s.steps, "tiles": s.tiles,
+        "column_tiles": s.common.column_tiles, "each": s.common.steps,
+        "taps": [(s.tap[i].shift, s.tap[i].number, s.tap[i].is_first, s.tap[i].y, s.tap[i].x)
+                 for i in range(s.taps)],
+    }
