@@ -149,8 +149,8 @@ def maps():
         yield row_program.program(formula, {
             "dtypes": (code,) * 5, "modes": (mode, row_program.CONSTANT, mode, mode, mode),
             "vector": 2 if is_unit else 1, "units": units, "lanes": 64, "rows": 4, "across": 0,
-            "cluster": 1, "loop": 0, "map": 1, "full": int(units == 1), "column_axes": 1,
-            "kept_axes": kept, "is_double": code == 12,
+            "cluster": 1, "loop": 0, "map": 1, "full": int(units == 1), "ahead": 0,
+            "column_axes": 1, "kept_axes": kept, "is_double": code == 12,
         })  # fmt: skip
 
 
@@ -170,6 +170,16 @@ def windows():
                 vector=vector or 16 // element.itemsize, pixels=pixels, width=width,
                 is_wide=activation == 3,
             )  # fmt: skip
+
+
+def depthwise():
+    for code, activation, (stride, dilation) in itertools.product(
+        (9, 10, 11), range(7), ((1, 1), (2, 1), (1, 2))
+    ):
+        yield elements.depthwise(
+            code, activation, kernel=(3, 3), stride=(stride, stride),
+            dilation=(dilation, dilation), is_wide=activation == 3,
+        )  # fmt: skip
 
 
 def draws():
@@ -201,6 +211,16 @@ def convolution_tiles():
             spatial=3 if activation == 3 else 2,
             is_wide=activation == 3,
         )
+
+
+def convolution_shifted():
+    for code, activation, (outputs, columns), splits, is_vectored in itertools.product(
+        (9, 10), range(7), ((64, 32), (64, 256), (128, 112), (128, 208), (128, 256)), (1, 2), BITS
+    ):
+        yield convolutions.shifted(
+            code, activation, (outputs, columns), stages=6 if columns < 256 else 4,
+            places=2 if splits == 1 else 4, splits=splits, is_vectored=is_vectored,
+        )  # fmt: skip
 
 
 def orders():
@@ -256,20 +276,23 @@ def rows():
     away = ("sub", x, mean)
     norm = ("mul", ("mul", away, ("rsqrt", ("fold", "mean", ("mul", away, away)))), ("load", 1))
     trees = [[("div", powers, ("fold", "sum", powers))], [norm, mean]]
-    forms = [(0, 1, 0), (0, 1, 1), (0, 4, 0), (1, 1, 0), (1, 1, 1)]
-    for formula, code, (across, cluster, loop), (columns, kept), is_full in itertools.product(
+    forms = [(0, 1, 0, 0), (0, 1, 1, 0), (0, 4, 0, 0), (0, 4, 0, 1), (1, 1, 0, 0), (1, 1, 1, 0)]
+    for formula, code, form, (columns, kept), is_full in itertools.product(
         map(rows_formula, trees), (9, 10, 11, 12), forms, ((1, 1), (2, 3)), BITS
     ):
+        across, cluster, loop, ahead = form
         count = formula.loads + len(formula.results)
         is_unit = columns == 1 and not across
+        if ahead and not is_unit:
+            continue
         modes = [row_program.UNIT if is_unit else row_program.STRIDED] * count
         modes[-1] = row_program.CONSTANT if formula.row_results()[-1] else modes[-1]
-        lanes = 1024 if cluster > 1 else 64
+        lanes = 512 if ahead else 1024 if cluster > 1 else 64
         yield row_program.program(formula, {
             "dtypes": (code,) * count, "modes": modes, "vector": 4 if is_unit else 1, "units": 4,
             "lanes": lanes, "rows": 1 if cluster > 1 else 4, "across": across, "cluster": cluster,
-            "loop": loop, "map": 0, "full": int(is_full and not loop), "column_axes": columns,
-            "kept_axes": kept, "is_double": code == 12,
+            "loop": loop, "map": 0, "full": int(is_full and not loop), "ahead": ahead,
+            "column_axes": columns, "kept_axes": kept, "is_double": code == 12,
         })  # fmt: skip
 
 
@@ -280,6 +303,7 @@ KERNELS = {
     "reductions": (reductions, 4),
     "indices": (indices, 2),
     "transpositions": (transpositions, 1),
+    "depthwise": (depthwise, 3),
     "draws": (draws, 6),
     "orders": (orders, 8),
     "counts": (counts, 6),
@@ -291,7 +315,12 @@ KERNELS = {
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
     "convolution": (convolution_tiles, 2),
+    "convolution shifted": (convolution_shifted, 3),
     "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
+    "attention on Hopper": (
+        each(products.attention_wgmma, HALVES, (64, 128), (2,), (128,)),
+        4,
+    ),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
     "epilogues": (epilogues, 2),

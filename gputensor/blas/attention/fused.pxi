@@ -8,6 +8,9 @@ cdef enum:
     MOST_SPLITS = 64
     BLOCKS = 264                # two for each multiprocessor of an H200
     LEAST_KEYS = 256            # of a split
+    HOPPER = 90
+    HOPPER_SHARED = 160 << 10   # of a block with heads of 128
+    HOPPER_COLUMNS = 128        # keys of a step
 
 cdef extern from "gputensor/blas/kernels/attention/attention.h" namespace "gputensor" nogil:
     cdef struct AttentionOperand:
@@ -62,6 +65,7 @@ cdef struct Form:               # a variant of the two kernels
     int is_split
 
 cdef KernelTable fused_kernels
+cdef KernelTable hopper_kernels
 cdef KernelTable join_kernels
 
 
@@ -144,15 +148,55 @@ cdef void fill_parameters(AttentionParameters* p, const Attention* given) noexce
     p.scale, p.cap = <float>given.scale, <float>given.soft_cap
 
 
+cdef int hopper_groups(int device, const Attention* given, int64_t rows) except -1:
+    """Warpgroups of a block, of 64 rows each, where wgmma takes this attention; else 0."""
+    cdef int64_t blocks, size = given.query.shape[3]
+    if device_facts(device).capability != HOPPER or given.mask != NULL or given.scale <= 0:
+        return 0
+    if device_facts(device).shared_nbytes <= HOPPER_SHARED or (size != 64 and size != 128):
+        return 0
+    # Blocks of 128 rows must fill most of the device: smaller tiles do, or keys that are cut.
+    blocks = given.query.shape[0] * given.key.shape[1] * ((rows + 127) // 128)
+    if rows < 128 or 2 * blocks < device_facts(device).multiprocessors:
+        return 0
+    # Where rows are many, larger tiles read keys less often.
+    return 3 if size == 64 and blocks >= 8 * device_facts(device).multiprocessors else 2
+
+
+cdef object hopper_program(const void* variant):
+    cdef const Form* form = <const Form*>variant
+    return programs.attention_wgmma(DTYPES[form.dtype].name, form.head, form.warps // 4,
+                                    form.columns)
+
+
+cdef int hopper_launch(int device, uint64_t stream, AttentionParameters* p, const Form* form,
+                       int64_t batch) except -1:
+    cdef Launch launch
+    cdef int64_t rows = 16 * form.warps
+    cdef uint64_t key = (form.head << 8 | form.columns) << 5 | form.warps
+    p.tiles = <int>((<int64_t>p.queries * p.shared + rows - 1) // rows)
+    p.splits = 1
+    launch_init(&launch, device, stream, <uint32_t>(batch * p.kept * p.tiles),
+                32 * form.warps + 128, p, sizeof(p[0]))
+    launch.shared_nbytes = launch.most_shared_nbytes = (rows + 4 * form.columns) * form.head * 2
+    return launch_kernel(
+        kernel_of(&hopper_kernels, key << 5 | form.dtype, hopper_program, form), &launch)
+
+
 cdef int fused_launch(int device, uint64_t stream, const Attention* given) except -1:
     cdef AttentionParameters p
     cdef Temporaries temporaries
     cdef Form form
+    cdef int groups
     cdef int64_t rows, units, batch = given.query.shape[0]
     cdef uint64_t partial = 0
     fill_parameters(&p, given)
     rows = <int64_t>p.queries * p.shared
     choose_form(&form, given, rows)
+    groups = hopper_groups(device, given, rows)
+    if groups:
+        form.warps, form.columns = 4 * groups, HOPPER_COLUMNS
+        return hopper_launch(device, stream, &p, &form, batch)
     p.tiles = <int>((rows + 16 * form.warps - 1) // (16 * form.warps))
     units = batch * p.kept * p.tiles
     p.splits = splits_of(units, p.keys)

@@ -13,6 +13,8 @@ __all__ = [
     "INT8",
     "PLAIN",
     "attention",
+    "attention_wgmma",
+    "attention_wgmma_shared_nbytes",
     "dequantize",
     "epilogue",
     "grouped",
@@ -413,6 +415,58 @@ def attention(name, head, warps, columns, mask, split):
     if defines["MASK"] == 2:
         defines["MASK_TYPE"] = next(row.cuda for row in DTYPES if row.name == mask)
     return program_of("attention/attention.cuh", defines, minimum=80)
+
+
+#: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups.
+_ATTENTION_REGISTERS = {2: (240, 24), 3: (160, 32)}
+
+
+def attention_wgmma_shared_nbytes(head, groups, columns):
+    """Return the dynamic shared memory of a block of `attention_wgmma`.
+
+    >>> attention_wgmma_shared_nbytes(128, 2, 128)
+    163840
+    """
+    return (64 * groups + 4 * columns) * head * 2
+
+
+def attention_wgmma(name, head, groups, columns):
+    """Return the program of attention for the tensor cores of Hopper.
+
+    Parameters
+    ----------
+    name : {"float16", "bfloat16"}
+    head : {64, 128}
+        The head size.
+    groups : {2, 3}
+        Warpgroups that multiply, of 64 rows each.
+    columns : int
+        Keys of a step, a multiple of 16.
+
+    >>> ("GROUPS", 2) in attention_wgmma("float16", 128, 2, 128).defines
+    True
+    """
+    kind = _PTX[name]
+    start = f"wgmma.mma_async.sync.aligned.m64n{{}}k16.f32.{kind}.{kind} {{{{{{}}}}}}, "
+
+    def instruction(n, operands, tail):
+        count = n // 2
+        sums = ", ".join(f'"+f"(d[{i}])' for i in range(count))
+        head = start.format(n, ", ".join(f"%{i}" for i in range(count)))
+        return head + operands.format(*range(count, count + 5)) + tail, sums
+
+    text, sums = instruction(columns, "%{0}, %{1}, p, ", "1, 1, 0, 0;")
+    scores = (
+        f'asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{columns // 2 + 2}, 0;\\n{text}\\n}}"'
+        f' : {sums} : "l"(a), "l"(b), "r"(adds))'
+    )
+    text, sums = instruction(head, "{{%{0}, %{1}, %{2}, %{3}}}, %{4}, ", "1, 1, 1, 1;")
+    held = ", ".join(f'"r"(a[{i}])' for i in range(4))
+    multiplying, copying = _ATTENTION_REGISTERS[groups]
+    defines = {"ELEMENT": _FLOATS[name], "PACK": f'"{kind}x2"', "HEAD": head, "GROUPS": groups}
+    defines |= {"BN": columns, "HELD": multiplying, "COPYING": copying, "SCORES": scores}
+    defines["SUMS"] = f'asm volatile("{text}" : {sums} : {held}, "l"(b))'
+    return program_of("attention/attention_wgmma.cuh", defines, **_WGMMA)
 
 
 def join(name, head, rows):

@@ -1,0 +1,48 @@
+"""Attention of many queries, by wgmma where the GPU has it, against float64."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._driver.registry import cuda_device_count
+from tests.conformance.nn.test_attention import UNIT, reference
+from tests.support.row_checks import DTYPES
+
+pytestmark = pytest.mark.skipif(cuda_device_count() == 0, reason="needs an NVIDIA GPU")
+
+
+@pytest.mark.parametrize("size", [64, 128])
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+@pytest.mark.parametrize("case", range(8))
+def test_many_queries(size, dtype, case, rng):
+    batch, kept, shared = int(rng.integers(2, 4)), int(rng.integers(3, 6)), int(rng.integers(1, 4))
+    queries, keys = int(rng.integers(900, 1400)), int(rng.integers(1, 900))
+    shapes = [(batch, kept * shared, queries, size)] + [(batch, kept, keys, size)] * 2
+    arrays = [rng.standard_normal(shape).astype(DTYPES[dtype]) for shape in shapes]
+    tensors = [gt.asarray(array, device="cuda") for array in arrays]
+    if case % 2:  # heads as neighbours in memory, as a projection leaves them
+        moved = [np.ascontiguousarray(np.swapaxes(array, 1, 2)) for array in arrays]
+        tensors = [gt.swapaxes(gt.asarray(array, device="cuda"), 1, 2) for array in moved]
+    how, length, cap = {}, keys, 0
+    if case >= 4:
+        length = int(rng.integers(0, keys + 1))
+        how["kv_length"] = gt.asarray(np.array(length, np.int32), device="cuda")
+    last = np.arange(queries)[:, None] + length - queries
+    mask = np.where(np.arange(keys) < length, np.zeros((queries, keys)), -np.inf)
+    if case % 4:
+        how["is_causal"] = True
+        mask = np.where(np.arange(keys) <= last, mask, -np.inf)
+    if case % 4 == 2:
+        how["window"] = int(rng.integers(1, 300))
+        mask = np.where(np.arange(keys) > last - how["window"], mask, -np.inf)
+    if case == 7:
+        how["soft_cap"] = cap = 2.0
+    want = reference(*(array.astype(float) for array in arrays), mask, size**-0.5, cap)
+    out = gt.scaled_dot_product_attention(*tensors, **how)
+    again = gt.scaled_dot_product_attention(*tensors, **how)
+    assert gt.all(out == again).item()
+    got = out.numpy().astype(float)
+    largest = np.abs(arrays[2].astype(float)).max()
+    assert np.abs(got - want).max() <= UNIT[dtype] * (np.abs(want).max() + largest / 8)
+    seen = ~np.isinf(mask).all(axis=1)
+    assert not got[:, :, ~seen].any()
