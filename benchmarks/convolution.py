@@ -14,8 +14,6 @@ import statistics
 import sys
 from pathlib import Path
 
-import numpy as np
-
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import gputensor as gt  # noqa: E402
@@ -112,20 +110,20 @@ def interleaved(replays):
     return {name: statistics.median(found) for name, found in times.items()}
 
 
-def operands(layer, batch, dtype, rng):
+def operands(layer, batch, dtype):
     """x with channels last, as (batch, channels, height, width), and weights likewise."""
     channels, outputs, extent, kernel, _stride, groups = layer
-    x = rng.standard_normal((batch, extent, extent, channels), dtype=np.float32)
-    w = rng.standard_normal((outputs, kernel, kernel, channels // groups), dtype=np.float32)
-    w *= (kernel * kernel * channels // groups) ** -0.5
-    kind = getattr(gt, dtype)
-    return [gt.moveaxis(gt.asarray(one, device="cuda").astype(kind), -1, 1) for one in (x, w)]
+    scale = (kernel * kernel * channels // groups) ** -0.5
+    how = {"dtype": getattr(gt, dtype), "device": "cuda"}
+    x = gt.random.normal(0.0, 1.0, (batch, extent, extent, channels), **how)
+    w = gt.random.normal(0.0, scale, (outputs, kernel, kernel, channels // groups), **how)
+    return [gt.moveaxis(one, -1, 1) for one in (x, w)]
 
 
 def run_layer(layer, batch, dtype, torch):
     """One row of the table."""
     channels, outputs, extent, kernel, stride, groups = layer
-    x, w = operands(layer, batch, dtype, np.random.default_rng(7))
+    x, w = operands(layer, batch, dtype)
     how = {"stride": stride, "padding": kernel // 2, "groups": groups}
     result = gt.conv2d(x, w, **how)
     copied = gt.empty((x.size + result.size) // 2, dtype=x.dtype, device="cuda")

@@ -56,9 +56,9 @@ SECTIONS = [
     ),
     (
         "convolution",
-        "Convolutions of ResNet-50, batch 32",
+        "Convolutions of ResNet-50 and MobileNet v2",
         "Both sides in CUDA graphs, channels last; `ratio` is torch's time (cuDNN) over ours. The "
-        "rows `all` are the 53 convolutions of the network.",
+        "rows `all` are all convolutions of the network.",
     ),
     (
         "array_surface",
@@ -70,6 +70,11 @@ SECTIONS = [
         "product_sweep",
         "Products of random shapes, dtypes and layouts",
         "The slowest of 300 against torch's better library, by graph replay.",
+    ),
+    (
+        "attention",
+        "Attention of many queries",
+        "TFLOP/s, beside torch's flash attention and its cuDNN on the same operands in turn.",
     ),
     (
         "rows",
@@ -173,6 +178,10 @@ def render(results=RESULTS):
         lines += [""] if summary(rows) else []
         lines.append("| " + " | ".join(columns) + " |")
         lines.append("|" + "---|" * len(columns))
+        sums = [row for row in rows if row.get("layer") == "all"]
+        if len(rows) > MOST_ROWS and sums:
+            lines[2] += f" The sums of {len(rows) - len(sums)} rows; the file has them all."
+            rows = sums
         if len(rows) > MOST_ROWS:
             lines[2] += f" The first {ROWS_OF_LONG} rows of {len(rows)}, and the last."
             rows = [*rows[:ROWS_OF_LONG], rows[-1]]
