@@ -52,3 +52,5 @@ def test_networks(shape, dtype, is_last, rng):
 def test_random_tiles(rng):
     for _ in range(60):
         tile_program(rng, "cuda")
+    for channels in (1, 2, 3, 4, 5):
+        tile_program(rng, "cuda", few=channels)

@@ -34,6 +34,12 @@ def test_whole_tiles(rng):
         tile_program(rng, "cuda")
 
 
+@pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="1")
+def test_few_channels(rng):
+    for channels in (1, 2, 3, 4, 5):
+        tile_program(rng, "cuda", few=channels)
+
+
 @pytest.mark.process(FAKE_CUDA_SHARED="200000", FAKE_CUDA_MULTIPROCESSORS="1")
 def test_deep_tiles(rng):
     for _ in range(6):

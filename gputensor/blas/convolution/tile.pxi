@@ -1,7 +1,9 @@
 """Convolution on tensor cores (tile.cuh): 16-bit floats, channels last.
 
 What lies otherwise is copied first: x with its channels as neighbours, padded with zeros to a
-multiple of 8, and weights as their terms are numbered.
+multiple of 8, and weights as their terms are numbered. Of few channels, as the first convolution of
+a network has, a chunk holds several pixels instead of zeros: x then has 8 channels and a narrower
+kernel, the more so the more pixels there are in its stride.
 """
 
 cdef enum:
@@ -68,6 +70,71 @@ cdef int channels_last_copy(Temporaries* temporaries, const Operand* given, int6
     whole.shape[1] = given.shape[1]
     return elementwise(OP_COPY, temporaries.device, temporaries.stream, given.dtype, &whole, 1,
                        &source)
+
+
+cdef int pixels_of_chunk(const Convolution* given) noexcept nogil:
+    """How many neighbours along the width share a chunk; 1: they do not."""
+    cdef int pixels = 8
+    while pixels > 1 and (pixels * given.x.shape[1] > CHUNK or given.stride[2] % pixels):
+        pixels //= 2
+    if (given.groups != 1 or given.dilation[2] != 1
+            or given.weight.shape[given.weight.ndim - 1] < pixels):
+        return 1
+    return pixels
+
+
+cdef int zeros(Temporaries* temporaries, Operand* out) except -1:
+    """Memory of zeros for an operand whose elements follow each other."""
+    cdef Operand whole = out[0], zero
+    cdef int64_t count = 1
+    cdef int axis
+    for axis in range(out.ndim):
+        count *= out.shape[axis]
+    take_memory(temporaries, <size_t>(count * dtype_itemsize(out.dtype)), &out.ptr)
+    memset(&zero, 0, sizeof(zero))
+    zero.is_scalar, zero.dtype = 1, out.dtype
+    whole.ptr, whole.ndim = out.ptr, 1
+    whole.shape[0], whole.strides[0] = count, 1
+    return fill(temporaries.device, temporaries.stream, &whole, &zero)
+
+
+cdef int in_chunks(Temporaries* temporaries, const Operand* given, int64_t width, int pixels,
+                   int64_t before, Operand* out) except -1:
+    """A copy in chunks of `pixels` neighbours along the width, from place `before` on, with zeros
+    around them: 8 channels of `width` chunks.
+    """
+    cdef Operand source = given[0], inner
+    cdef int last = given.ndim - 1, axis
+    cdef int64_t step = CHUNK
+    out[0] = given[0]
+    out.shape[1], out.shape[last] = CHUNK, width
+    for axis in range(last, -1, -1):
+        if axis != 1:
+            out.strides[axis] = step
+            step *= out.shape[axis]
+    out.strides[1] = 1
+    zeros(temporaries, out)
+    inner = out[0]
+    inner.shape[1], inner.shape[last] = given.shape[1], given.shape[last]
+    inner.strides[last] = CHUNK // pixels
+    inner.ptr += <uint64_t>(before * inner.strides[last] * dtype_itemsize(given.dtype))
+    return elementwise(OP_COPY, temporaries.device, temporaries.stream, given.dtype, &inner, 1,
+                       &source)
+
+
+cdef int few_channels(Temporaries* temporaries, Convolution* now, int pixels, Operand* x,
+                      Operand* weight) except -1:
+    """The same convolution of 8 channels: a chunk of x has the channels of several pixels."""
+    cdef int last = now.x.ndim - 1
+    cdef int64_t kernel = (now.weight.shape[last] + pixels - 1) // pixels
+    cdef int64_t seen = max(now.padding[2] + now.x.shape[last],
+                            (now.out.shape[last] - 1) * now.stride[2] + kernel * pixels)
+    in_chunks(temporaries, now.x, (seen + pixels - 1) // pixels, pixels, now.padding[2], x)
+    in_chunks(temporaries, now.weight, kernel, pixels, 0, weight)
+    now.x, now.weight = x, weight
+    now.stride[2] //= pixels
+    now.padding[2] = 0
+    return 0
 
 
 cdef bint is_numbered(const Operand* weight) noexcept nogil:
@@ -169,6 +236,7 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
     cdef ShiftedForm shifted_form
     cdef int64_t channels = (given.weight.shape[1] + CHUNK - 1) // CHUNK * CHUNK
     cdef int64_t results
+    cdef int pixels
     cdef uint64_t partial = 0
     memset(&form, 0, sizeof(form))
     memset(&shifted, 0, sizeof(shifted))
@@ -179,11 +247,14 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
         given.weight.shape[0] // given.groups % CHUNK == 0)
     temporaries_init(&temporaries, device, stream)
     try:
-        if channels != given.weight.shape[1] or not is_chunked(given.x, 0):
-            channels_last_copy(&temporaries, given.x, channels * given.groups, &x)
+        pixels = pixels_of_chunk(given)
+        if pixels > 1:
+            few_channels(&temporaries, &now, pixels, &x, &weight)
+        if now.weight.shape[1] % CHUNK or not is_chunked(now.x, 0):
+            channels_last_copy(&temporaries, now.x, channels * given.groups, &x)
             now.x = &x
-        if not is_numbered(given.weight):
-            channels_last_copy(&temporaries, given.weight, channels, &weight)
+        if not is_numbered(now.weight):
+            channels_last_copy(&temporaries, now.weight, channels, &weight)
             now.weight = &weight
         convolution_parameters(&p, &now)
         if shifted_fits(&now, device) and reach_of(&p, given.x.shape[0]) >> 3 < 1 << 30:

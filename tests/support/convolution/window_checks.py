@@ -262,15 +262,22 @@ def pooling_program(rng, device, most=12):
     close((name, dtype, shape, kernel, how), got, want, dtype, 4 * np.abs(exact).max())
 
 
-def tile_program(rng, device):
-    """One random convolution of 16-bit floats with some channels, for tiles on tensor cores."""
+def tile_program(rng, device, few=0):
+    """One random convolution of 16-bit floats with some channels, for tiles on tensor cores.
+
+    With `few` channels, windows are whole chunks of pixels apart.
+    """
     dtype = str(rng.choice(["float16", "bfloat16"]))
     spatial = int(rng.choice([1, 2, 2, 3]))
-    kernel = tuple(int(n) for n in rng.integers(1, 4, spatial))
-    stride, dilation = (tuple(int(n) for n in rng.integers(1, 3, spatial)) for _ in range(2))
+    kernel = tuple(int(n) for n in rng.integers(1, 5, spatial))
+    stride = tuple(int(n) for n in rng.choice([1, 1, 2, 2, 4], spatial))
+    dilation = tuple(int(n) for n in rng.choice([1, 1, 2], spatial))
     pads = [tuple(int(n) for n in rng.integers(0, 3, 2)) for _ in kernel]
-    groups = int(rng.choice([1, 1, 2]))
-    inner = int(rng.choice([8, 24, 64, 72])) if groups > 1 else int(rng.choice([3, 8, 40, 130]))
+    groups = 1 if few else int(rng.choice([1, 1, 2]))
+    inner = int(rng.choice([8, 24, 64, 72] if groups > 1 else [3, 8, 40, 130]))
+    if few:
+        inner, stride, dilation = few, (*stride[:-1], 8), (*dilation[:-1], 1)
+        kernel = (*kernel[:-1], int(rng.integers(1, 12)))
     each = int(rng.choice([8, 24, 40, 72, 130] if groups > 1 else [5, 33, 64, 136]))
     reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
     most = 24 if spatial == 1 else 9 if spatial == 2 else 4
