@@ -13,7 +13,7 @@ import ctypes
 import statistics
 
 import numpy as np
-from native_build import load, own_functions
+from native.build import load, own_functions
 
 import gputensor as gt
 from gputensor._driver.registry import close_host, open_host

@@ -13,7 +13,7 @@ import ctypes
 import statistics
 
 import numpy as np
-from native_build import load, own_functions
+from native.build import load, own_functions
 from torch_peer import torch_functions
 
 import gputensor as gt

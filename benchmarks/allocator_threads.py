@@ -133,7 +133,7 @@ def on_threads(count, work):
 
 def use_recorder(torch, own):
     """Make this library torch's allocator, each request written down; return the recorder."""
-    from native_build import load
+    from native.build import load
 
     recorder = load("recorder")
     assert recorder.recorder_open(own.encode()) == 0

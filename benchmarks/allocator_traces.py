@@ -21,7 +21,7 @@ from pathlib import Path
 
 os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 
-from native_build import load, own_functions  # noqa: E402
+from native.build import load, own_functions  # noqa: E402
 from pages_without_reuse import baseline, handles_for  # noqa: E402
 from torch_peer import torch_functions  # noqa: E402
 

@@ -1,4 +1,4 @@
-"""Compiles the C++ loops in benchmarks/native and loads them."""
+"""Compiles the C++ loops beside it and loads them."""
 
 import ctypes
 import subprocess
@@ -7,11 +7,11 @@ from pathlib import Path
 
 import gputensor as gt
 
-NATIVE = Path(__file__).parent / "native"
+NATIVE = Path(__file__).parent
 
 
 def load(name):
-    """Compile ``native/NAME.cpp`` and return the library."""
+    """Compile ``NAME.cpp`` and return the library."""
     target = Path(tempfile.mkdtemp()) / f"{name}.so"
     command = ["c++", "-O2", "-std=c++17", "-shared", "-fPIC", "-pthread"]
     subprocess.run([*command, NATIVE / f"{name}.cpp", "-o", target], check=True)
