@@ -30,6 +30,7 @@
 #include <new>
 #include <random>
 
+#include "gputensor/_driver/host/filling.h"
 #include "gputensor/_driver/host/memory.h"
 #include "gputensor/_driver/host/work.h"
 #include "gputensor/_driver/section.h"
@@ -174,7 +175,7 @@ public:
         case Work::FILL:
             if (memory.phantom) return OK;
             if (forbidden(work.dst, work.nbytes)) return ILLEGAL_ADDRESS;
-            outside(guard, !deferred, [&] { fill(work); });
+            outside(guard, !deferred, [&] { fill_memory(work); });
             return OK;
         case Work::FUNCTION:
             if (memory.phantom) return OK;
@@ -241,38 +242,6 @@ private:
         return std::chrono::duration<double, std::milli>(
                    std::chrono::steady_clock::now().time_since_epoch())
             .count();
-    }
-
-    // Writes zeros to a large range of the device's pages that seems untouched, by giving back what
-    // pages it has: an untouched page is zero already, and fetching one costs ten times as much as
-    // writing zeros to one that is there. So pages that are there are written.
-    static bool drop_pages(const Work& work) {
-        constexpr uint64_t PAGE = 4096, LEAST = uint64_t(1) << 20, SAMPLES = 16;
-        if (work.value || work.nbytes < LEAST) return false;
-        const uint64_t first = (work.dst + PAGE - 1) / PAGE * PAGE;
-        const uint64_t end = (work.dst + work.nbytes) / PAGE * PAGE;
-        for (uint64_t i = 0; i < SAMPLES; ++i) {
-            const uint64_t page = first + (end - first) / PAGE * i / SAMPLES * PAGE;
-            unsigned char is_there = 1;
-            if (mincore(at(page), PAGE, &is_there) != 0 || is_there & 1) return false;
-        }
-        // Only shared memory of files can be dropped so; other memory is refused.
-        if (madvise(at(first), end - first, MADV_REMOVE) != 0) return false;
-        memset(at(work.dst), 0, first - work.dst);
-        memset(at(end), 0, work.dst + work.nbytes - end);
-        return true;
-    }
-
-    static void fill(const Work& work) {
-        if (drop_pages(work)) return;
-        if (work.width == 1) {
-            memset(at(work.dst), int(work.value & 0xFF), work.nbytes);
-        } else if (work.width == 2) {
-            std::fill_n(static_cast<uint16_t*>(at(work.dst)), work.nbytes / 2,
-                        uint16_t(work.value));
-        } else {
-            std::fill_n(static_cast<uint32_t*>(at(work.dst)), work.nbytes / 4, work.value);
-        }
     }
 
     template <class Body> void outside(Lock& guard, bool unlocked, Body body) {

@@ -328,3 +328,19 @@ class Big:
 def test_foreign_byte_order_is_converted_from_every_source(place):
     for source in (Big().__array__(), memoryview(Big().__array__()), Big()):
         check_same(gt.asarray(source, device=place), np.arange(3, dtype="int32"))
+
+
+def test_zeros_over_pages_of_which_few_were_written(where, rng):
+    """Untouched pages of a host device may be left so; those that were written may not."""
+    for offset, written in ((0, 0), (3, 5), (1029, 500), (7, 1 << 20)):
+        x = gt.empty((1 << 20) + 5000, dtype="float32", device=where)
+        places = np.unique(rng.integers(0, x.size, written))
+        if written:
+            x[gt.asarray(places, device=where)] = 7.0
+        x[offset:-3] = 0
+        x[:offset] = 1
+        x[-3:] = 2
+        want = np.zeros(x.size, np.float32)
+        want[:offset], want[-3:] = 1, 2
+        assert np.array_equal(x.numpy(), want)
+        assert not gt.zeros(x.shape, device=where).numpy().any()
