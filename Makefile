@@ -9,6 +9,7 @@
 # PYTHON=...   the Python to make the environment with (default: python3)
 # CUDA=...     the extra to install beside the tests: cuda12, cuda13 or nothing; default: cuda12
 #              where there is an NVIDIA device
+# HOURS=...    how long make campaign runs (default: 1)
 # PROGRAMS=... how many programs make check-threads runs on each kind of device (default: 10000)
 # GPU_JOBS=... how many processes share the GPU in make test-gpu, with pytest-xdist (default: 14)
 # PY=...       an interpreter to use as it is: nothing is installed, only the extensions are built
@@ -20,6 +21,7 @@ JOBS ?= $(shell nproc 2>/dev/null || echo 2)
 TRACE ?= benchmarks/traces/gpt2_train.npz
 PYTEST_FLAGS ?= --timeout=600
 PROGRAMS ?= 10000
+HOURS ?= 1
 GPU_JOBS ?= 14
 # The same list as build-system.requires of pyproject.toml; a test compares them.
 BUILD_NEEDS := "setuptools>=77" "wheel" "cython>=3.0.10"
@@ -33,7 +35,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 SHELL := /bin/sh
 .DEFAULT_GOAL := help
 .PHONY: help demo test test-fast test-gpu bench import-time lint check-asan check-tsan check-debug \
-        check-threads check-kernels check-models wheel environment build lint-environment clean
+        check-threads campaign check-kernels check-models wheel environment build lint-environment clean
 
 ifdef PY
 OWN_ENVIRONMENT :=
@@ -56,6 +58,7 @@ help:
 	@echo "make check-tsan   driver, allocator and streams under ThreadSanitizer"
 	@echo "make check-debug  allocator, streams and tensors in a build that checks the accounting"
 	@echo "make check-threads  random programs of threads on each kind of device; PROGRAMS=10000"
+	@echo "make campaign     random programs, state machine and fault sweep for HOURS=1, with coverage"
 	@echo "make check-kernels  every variant of every kernel, compiled for every architecture"
 	@echo "make check-models  the networks of the onnx package that make test leaves out"
 	@echo "make wheel        a wheel in dist/, installed into a clean environment that runs the demo"
@@ -128,6 +131,9 @@ check-debug: $(OWN_ENVIRONMENT)
 
 check-threads: build
 	$(PY) -m tests.conformance.threads.threaded_programs --programs $(PROGRAMS)
+
+campaign: $(OWN_ENVIRONMENT)
+	.ci/run-campaign $(abspath $(PY)) $(HOURS)
 
 define run_sanitized
 GPUTENSOR_SANITIZE=$(SANITIZER) .ci/run-sanitized $(SANITIZER_LIBRARY) $(abspath $(PY))

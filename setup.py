@@ -17,6 +17,7 @@ Environment, for developers:
     GPUTENSOR_BUILD_DEBUG  ``1``: little optimisation, with the symbols of a debugger, and the
                            allocator checks its books after each change (GPUTENSOR_CHECK)
     GPUTENSOR_SANITIZE     ``address`` or ``thread``: build the extensions with that sanitizer
+    GPUTENSOR_COVERAGE     ``1``: count which lines of the allocator's sources run (gcov)
 """
 
 import os
@@ -35,6 +36,7 @@ ONLY = [name for name in os.environ.get("GPUTENSOR_BUILD_ONLY", "").split(",") i
 JOBS = int(os.environ.get("GPUTENSOR_BUILD_JOBS", "0")) or len(os.sched_getaffinity(0))
 DEBUG = os.environ.get("GPUTENSOR_BUILD_DEBUG", "0") == "1"
 SANITIZER = os.environ.get("GPUTENSOR_SANITIZE", "")
+COVERAGE = os.environ.get("GPUTENSOR_COVERAGE", "0") == "1"
 GENERATED = Path("build/generated")
 
 
@@ -77,12 +79,14 @@ def compile_args(name):
         args += [level, "-g0", "-fno-semantic-interposition"]
     if SANITIZER:
         args.append(f"-fsanitize={SANITIZER}")
+    if COVERAGE and name.startswith("gputensor._alloc."):
+        args += ["--coverage", "-fprofile-update=atomic"]
     return args
 
 
 def link_args():
     args = ["-pthread", "-ldl"]
-    args += [f"-fsanitize={SANITIZER}"] if SANITIZER else ["-s"]
+    args += [f"-fsanitize={SANITIZER}"] if SANITIZER else ["--coverage" if COVERAGE else "-s"]
     return args
 
 
@@ -179,6 +183,7 @@ def main():
             modules,
             build_dir="build/cython",
             include_path=[str(GENERATED)],
+            emit_linenums=COVERAGE,
             nthreads=JOBS if JOBS > 1 and len(modules) > 1 else 0,
             compiler_directives={
                 "language_level": 3,

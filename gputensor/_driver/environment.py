@@ -57,6 +57,7 @@ DESCRIPTIONS = {
     "GPUTENSOR_BUILD_DEBUG": "of `setup.py`: 1 builds an allocator that checks its invariants",
     "GPUTENSOR_BUILD_JOBS": "of `setup.py`: how many compilers run at once",
     "GPUTENSOR_BUILD_ONLY": "of `setup.py`: which extensions to build; `none` for none",
+    "GPUTENSOR_COVERAGE": "of `setup.py`: 1 counts which lines of the allocator run",
     "GPUTENSOR_REQUIRE_GPU": "of the tests: 1 makes skipped GPU tests fail",
     "GPUTENSOR_SANITIZE": "of `setup.py`: `address` or `thread`",
 }
