@@ -5,6 +5,7 @@ import pytest
 import gputensor as gt
 from gputensor import blas
 from gputensor._kernels import calls
+from gputensor.tensor.engine import queue_call
 from tests.support.recorded_calls import check_again
 from tests.support.tensor_arrays import random_array
 
@@ -41,6 +42,13 @@ def quantized(x, w, s, b):
     return gt.quantized_linear(x, w, s, b)
 
 
+def counted(x):
+    """How often each of 0 to 49 is in a vector, by the call alone."""
+    counts = gt.zeros(50, dtype="int64", device=x.device)
+    queue_call("count", (), (counts,), (x,))
+    return counts
+
+
 # Name -> the call that must be among them, the function, and shapes and dtypes of its inputs.
 CASES = {
     "arithmetic": ("elementwise", lambda x, y: (x + y * 2.5) ** 2, ((5, 7), F32), ((7,), F32)),
@@ -73,7 +81,11 @@ CASES = {
     "argsort": ("argsort", lambda x: gt.argsort(x), ((3, 70), I32)),
     "topk": ("topk", lambda x: gt.topk(x, 5)[0], ((3, 70), BF16)),
     "search": ("search", lambda x, y: gt.searchsorted(gt.cumsum(x), y), ((50,), I32), ((20,), I32)),
-    "count": ("count", lambda x, e: gt.histogram(x, e)[0], ((500,), F32), ((2,), F32)),
+    "count": ("count", lambda x: counted(x), ((500,), I32)),
+    "histogram": ("histogram", lambda x, e: gt.histogram(x, e)[0], ((500,), F32), ((2,), F32)),
+    "even ranges": ("histogram", lambda x: gt.histogram(x, 30, (-3, 3))[0], ((500,), F32)),
+    "sums by index": ("add_at", lambda x, i, s: gt.index_add(x, 0, i % 9, s),
+                      ((9, 4), I32), ((50,), I32), ((50, 4), I32)),
     "cumulate": ("cumulate", lambda x: gt.cumsum(x, 1), ((3, 5000, 2), F16)),
     "product so far": ("cumulate", lambda x: gt.cumprod(x), ((300,), I32)),
     "softmax": ("formula", lambda x: gt.softmax(x, 0, scale=0.5), ((17, 40), BF16)),
