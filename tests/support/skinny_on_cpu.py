@@ -54,6 +54,7 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __cluster_dims__(x, y, z)
+static ucontext_t cpu_turns, *cpu_turn;     // the loop over threads, and the one that runs
 struct CpuBarrier {
     int came = 0, generation = 0;
     void wait(int count) {
@@ -62,7 +63,7 @@ struct CpuBarrier {
             came = 0;
             ++generation;
         }
-        while (generation == mine) swapcontext(cpu_fiber, &cpu_scheduler);
+        while (generation == mine) swapcontext(cpu_turn, &cpu_turns);
     }
 };
 struct CpuBlock {
@@ -156,7 +157,7 @@ extern "C" void run(const unsigned* grid, const unsigned* block, const void* par
             getcontext(&fibers[i]);
             fibers[i].uc_stack.ss_sp = &stacks[(size_t)i * 65536];
             fibers[i].uc_stack.ss_size = 65536;
-            fibers[i].uc_link = &cpu_scheduler;
+            fibers[i].uc_link = &cpu_turns;
             makecontext(&fibers[i], cpu_entry, 0);
         }
         for (bool is_running = true; is_running;) {
@@ -168,8 +169,8 @@ extern "C" void run(const unsigned* grid, const unsigned* block, const void* par
                 blockIdx = {first + i / THREADS, 0, 0};
                 cpu_here = &cpu_cluster[i / THREADS];
                 cpu_shared = cpu_here->shared;
-                cpu_fiber = &fibers[i];
-                swapcontext(&cpu_scheduler, &fibers[i]);
+                cpu_turn = &fibers[i];
+                swapcontext(&cpu_turns, &fibers[i]);
                 is_running = true;
             }
         }
