@@ -14,6 +14,7 @@ cdef struct DeviceFacts:
     int can_cluster             # blocks of a cluster share memory: 9.0 and newer
     int multiprocessors
     int shared_nbytes           # of a multiprocessor
+    int is_phantom              # it keeps work as records (host/phantom_gpu.h)
 
 # What a device is. Rooms with work for both kinds keep a table of functions by kind.
 cdef enum:

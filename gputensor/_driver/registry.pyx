@@ -17,7 +17,8 @@ from libcpp.vector cimport vector
 
 from gputensor._driver.cuda cimport cuda_after_fork, cuda_open
 from gputensor._driver.host cimport (
-    host_after_fork, host_before_fork, host_close, host_live, host_open, host_run,
+    host_after_fork, host_before_fork, host_close, host_live, host_open, host_run, phantom_close,
+    phantom_open,
 )
 from gputensor._driver.table cimport (
     ATTRIBUTE_CAPABILITY_MAJOR, ATTRIBUTE_CAPABILITY_MINOR, ATTRIBUTE_MULTIPROCESSORS,
@@ -62,10 +63,12 @@ cdef extern from "pthread.h" nogil:
 __all__ = [
     "attach_listener",
     "close_host",
+    "close_phantom_gpu",
     "counts",
     "cuda_device_count",
     "deliver",
     "detach_listener",
+    "device_facts_of",
     "device_info",
     "device_name",
     "driver_version",
@@ -75,6 +78,7 @@ __all__ = [
     "modelled_seconds",
     "observe",
     "open_host",
+    "open_phantom_gpu",
     "reset_counts",
     "start_trace",
     "table_address",
@@ -119,6 +123,7 @@ cdef int make_record(int device, Driver* table) except -1:
     record.facts.shared_nbytes = fact(table, ATTRIBUTE_SHARED_NBYTES_PER_MULTIPROCESSOR)
     for index in range(slot_count):
         give_memory(record, index)
+    record.facts.is_phantom = table.name[0] == c"p"
     record.kind = DEVICE_HOST if table.name[0] == c"h" else DEVICE_CUDA
     record.driver = table
     return 0
@@ -227,8 +232,15 @@ def close_host(int device):
         raise ValueError(f"device: got {device}; expected a device that open_host made")
     if driver_get(device) == NULL:
         raise DeviceError(f"device {device} is not open")
-    cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
     cdef Driver* table = host_table(device)
+    close_slots(device)
+    del stacks[device + HOST_DEVICES]
+    stacks[device + HOST_DEVICES] = NULL
+    host_close(table)
+
+
+cdef int close_slots(int device) except -1:
+    cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
     cdef int index
     # What was made on the device is of the past from here on; the slots alone know what is left.
     record.generation += 1
@@ -239,9 +251,54 @@ def close_host(int device):
     for index in range(slot_count):
         free(record.slots[index])
         record.slots[index] = NULL
-    del stacks[device + HOST_DEVICES]
-    stacks[device + HOST_DEVICES] = NULL
-    host_close(table)
+    return 0
+
+
+def open_phantom_gpu(int capability, int multiprocessors, int shared_nbytes):
+    """Open a phantom GPU and return its number, which no GPU of this process has.
+
+    It keeps work as records and does none of it (``host/phantom_gpu.h``).
+
+    `capability` is ten times the compute capability, `shared_nbytes` the shared memory of each
+    multiprocessor.
+
+    >>> device = open_phantom_gpu(90, 132, 233472)
+    >>> device_name(device), device_facts_of(device)
+    ('phantom', (90, 132, 233472))
+    >>> close_phantom_gpu(device)
+    """
+    cdef Driver* table
+    cdef int device, least = cuda_device_count()
+    with opening:
+        for device in range(MAX_DEVICES - HOST_DEVICES - 1, least - 1, -1):
+            if driver_get(device) == NULL:
+                table = phantom_open(device, capability, multiprocessors, shared_nbytes)
+                if table == NULL:
+                    raise MemoryError
+                make_record(device, table)
+                return device
+    raise DeviceError("all numbers of devices are in use: close_phantom_gpu one first")
+
+
+def close_phantom_gpu(int device):
+    """Close a device that `open_phantom_gpu` made. Nobody may use the device during this call."""
+    cdef Driver* table = driver_get(device)
+    if table == NULL or not known_facts(device).is_phantom:
+        raise ValueError(f"device: got {device}; expected a device that open_phantom_gpu made")
+    close_slots(device)
+    phantom_close(table)
+
+
+def device_facts_of(int device):
+    """Return (capability times ten, multiprocessors, bytes of shared memory of each) of a device.
+
+    Opens it; a host device has zeros.
+
+    >>> device_facts_of(-1)
+    (0, 0, 0)
+    """
+    cdef const DeviceFacts* facts = device_facts(device)
+    return facts.capability, facts.multiprocessors, facts.shared_nbytes
 
 
 cdef int register_slot(const Slot* slot) except -1:

@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from gputensor._driver.phantom cimport PhantomRecorder
 from gputensor._driver.table cimport Driver, status_t
 
 # ---- host
@@ -13,6 +14,12 @@ cdef Driver* host_open(int device, size_t capacity, bint phantom, bint deferred,
                        uint64_t seed) noexcept nogil
 # Frees the device and its table. Nobody may use either afterwards.
 cdef void host_close(Driver* table) noexcept nogil
+# The same for a phantom GPU (phantom_gpu.h): a table that keeps work as records.
+cdef Driver* phantom_open(int device, int capability, int multiprocessors,
+                          int shared_nbytes) noexcept nogil
+cdef void phantom_close(Driver* table) noexcept nogil
+# What the phantom GPU behind the table of an open one keeps.
+cdef PhantomRecorder* phantom_recorder(Driver* table) noexcept nogil
 # Runs all pending work of a deferred device.
 cdef status_t host_run(Driver* table) noexcept nogil
 # Around a fork of the process. In the child every open host device is empty afterwards: its number,

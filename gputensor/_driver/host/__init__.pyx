@@ -4,6 +4,7 @@
 from libc.stdint cimport uint64_t
 from libc.stdlib cimport calloc, free
 
+from gputensor._driver.phantom cimport PhantomRecorder
 from gputensor._driver.table cimport Driver, status_t
 
 include "host.pxi"

@@ -3,6 +3,11 @@
 # The device is C++ (host_device.h and what it includes): this file makes one, puts its entries into
 # a table and takes both away again. What the device promises is in DESIGN.md.
 
+cdef extern from "gputensor/_driver/host/phantom_gpu.h" namespace "gputensor" nogil:
+    cdef cppclass PhantomGpu:
+        PhantomGpu(int capability, int multiprocessors, int shared_nbytes)
+        PhantomRecorder recorder
+
 cdef extern from "gputensor/_driver/host/device.h" namespace "gputensor" nogil:
     cdef cppclass HostDevice:
         HostDevice(size_t capacity, bint phantom, bint deferred, uint64_t seed, int number)
@@ -18,6 +23,7 @@ cdef extern from "gputensor/_driver/host/device.h" namespace "gputensor" nogil:
     int pay_owed "gputensor::HostSchedule::pay"()
 
     void bind_entries(Driver* table, HostDevice* device)
+    void bind_phantom "gputensor::bind_entries"(Driver* table, PhantomGpu* device)
     const size_t HOST_GRANULARITY "gputensor::HostMemory::GRANULARITY"
 
 # The order of HostDevice::live.
@@ -41,6 +47,27 @@ cdef void host_close(Driver* table) noexcept nogil:
     cdef HostDevice* device = <HostDevice*>table.self
     del device
     free(table)
+
+
+cdef Driver* phantom_open(int device, int capability, int multiprocessors,
+                          int shared_nbytes) noexcept nogil:
+    cdef Driver* table = <Driver*>calloc(1, sizeof(Driver))
+    if table == NULL:
+        return NULL
+    bind_phantom(table, new PhantomGpu(capability, multiprocessors, shared_nbytes))
+    table.name = "phantom"
+    table.device = device
+    return table
+
+
+cdef void phantom_close(Driver* table) noexcept nogil:
+    cdef PhantomGpu* device = <PhantomGpu*>table.self
+    del device
+    free(table)
+
+
+cdef PhantomRecorder* phantom_recorder(Driver* table) noexcept nogil:
+    return &(<PhantomGpu*>table.self).recorder
 
 
 cdef status_t host_run(Driver* table) noexcept nogil:
