@@ -84,6 +84,7 @@ cdef int merge_axes(int count, const Operand* operands, int first, int last, int
     cdef int n = 0, merged = 0, i, j, k
     cdef RowAxis moved
     cdef bint is_one
+    memset(&moved, 0, sizeof(moved))    # launches are compared, byte by byte
     for i in range(first, last):
         if operands[0].shape[i] == 1:
             continue

@@ -24,7 +24,7 @@ from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, Drive
 from gputensor.streams.order cimport device_text
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.launch import disk_cache, nvrtc
+from gputensor._kernels.launch import images, nvrtc
 from gputensor.errors import DeviceError, argument_error, raise_for_status
 
 include "module_cache.pxi"

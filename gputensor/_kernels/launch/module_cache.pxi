@@ -1,8 +1,9 @@
 # Kernels: compiled at their first use on a device, kept by device, launched.
 #
-# A program is looked for in three places: its Kernel, the files of disk_cache, NVRTC. Modules stay
-# loaded for the life of the process: a queued launch or a graph may still name them. Handles are
-# forgotten in one place, `forget_kernels`, when their device closes and in the child of a fork.
+# A program is looked for in three places: its Kernel, the files of disk_cache, NVRTC (images.py). A
+# phantom GPU has kernels without code: it keeps which one was launched. Modules stay loaded for the
+# life of the process: a queued launch or a graph may still name them. Handles are forgotten in one
+# place, `forget_kernels`, when their device closes and in the child of a fork.
 
 cdef list kernels = []      # every Kernel of the process
 
@@ -76,6 +77,13 @@ def loaded_programs(int device):
     return [kernel.program for kernel in kernels if kernel.functions[device + HOST_DEVICES]]
 
 
+def programs_by_function(int device):
+    """Return the programs of kernels that are loaded on a device, by handles of functions."""
+    cdef Kernel kernel
+    return {kernel.functions[device + HOST_DEVICES]: kernel.program for kernel in kernels
+            if kernel.functions[device + HOST_DEVICES]}
+
+
 cdef uint64_t load_module(Driver* driver, object program) except 0:
     cdef status_t status
     cdef uint64_t module = 0
@@ -85,13 +93,11 @@ cdef uint64_t load_module(Driver* driver, object program) except 0:
     if capability < program.minimum:
         raise DeviceError(f"{program.path} needs compute capability {program.minimum / 10}; device "
                           f"{device} has {capability / 10}")
-    source, options = program.text(), program.options
+    if device_facts(device).is_phantom:     # which keeps names alone
+        driver.module_load(driver.self, NULL, &module)
+        return module
     target = nvrtc.architecture(capability)
-    file_name = disk_cache.name_of(source, options, target, nvrtc.version())
-    image = disk_cache.load(file_name)
-    if image is None:
-        image = nvrtc.compile_source(source, target, options)
-        disk_cache.store(file_name, image)
+    image = images.image_of(program, target)
     status = driver.module_load(driver.self, <const void*><const char*>image, &module)
     raise_for_status(status, "module_load", f"of {len(image)} bytes for {target}")
     return module

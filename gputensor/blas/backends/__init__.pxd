@@ -127,6 +127,16 @@ cdef int load_for_planning(int device) except -1 with gil
 cdef bint libraries_are_loaded(int device) noexcept nogil
 
 
+# ---- described
+
+# Products that a phantom GPU kept: `Product`s of one repetition, without a device.
+
+# Whether one from a file names types, operations and extents that there are.
+cdef bint described_is_sound(const Product* given) noexcept nogil
+# Plans it by the libraries, and queues it; where the plan is known nothing is planned.
+cdef int described_queue(int device, uint64_t stream, const Product* given) except -1 nogil
+
+
 # ---- pointers
 
 # Batches that no single stride describes, as one call with arrays of addresses on the device.

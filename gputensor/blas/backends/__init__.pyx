@@ -6,11 +6,14 @@ from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport raise_for_malloc
 from gputensor._arrays cimport (
+    DTYPE_COUNT,
     DT_BFLOAT16, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT32, DT_INT8, KIND_COMPLEX, KIND_FLOAT,
     KIND_SMALL, dtype_itemsize, dtype_kind,
 )
+from gputensor._driver.host cimport phantom_recorder
 from gputensor._driver.registry cimport (
-    DeviceFacts, context_enter, context_leave, known_facts, stream_captures,
+    DeviceFacts, context_enter, context_leave, device_facts, driver_get, known_facts,
+    stream_captures,
 )
 from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.launch cimport (
@@ -53,6 +56,7 @@ include "../kernels/packed/packed_schedule.pxi"
 include "../kernels/packed/packed.pxi"
 include "../kernels/pointers/pointers.pxi"
 include "../kernels/integer/integer.pxi"
+include "described.pxi"
 include "libraries.pxi"
 include "table.pxi"
 include "planning.pxi"

@@ -1,16 +1,21 @@
-"""The rows of the libraries: cuBLASLt, whose plans can be kept, and cuBLAS for what is left."""
+"""The rows of the libraries: cuBLASLt, whose plans can be kept, and cuBLAS for what is left.
+
+A phantom GPU has no libraries. It keeps their products, described (described.pxi), and they are
+planned where they run.
+"""
 
 cdef enum:
     MAX_LT_BATCH = 65535
     EMULATION_VERSION = 120900
     BACKEND_GROUPED = 8
+    LT_SMALL = 89               # fp8 from this capability on
 
 cdef bint is_loaded = False
 
 
 cdef int libraries_load(int device) except -1:
     global is_loaded
-    if not is_loaded:
+    if not is_loaded and not device_facts(device).is_phantom:
         load_libraries(True)
         bind_table()
         bind_cublas()
@@ -23,7 +28,7 @@ cdef bint library_emulates() noexcept nogil:
 
 
 cdef bint libraries_are_loaded(int device) noexcept nogil:
-    return is_loaded and workspace_nbytes(device) != 0
+    return (is_loaded or known_facts(device).is_phantom) and workspace_nbytes(device) != 0
 
 
 # ---- cuBLASLt
@@ -44,10 +49,17 @@ cdef bint lt_can(const Product* product) except -1 nogil:
 
 
 cdef int lt_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
+    cdef const DeviceFacts* facts = known_facts(product.device)
+    if facts.is_phantom:
+        if dtype_kind(product.type_a) == KIND_SMALL and facts.capability < LT_SMALL:
+            return BLAS_NOT_SUPPORTED
+        return BLAS_OK
     return lt_plan_build(product, workspace_nbytes(product.device), choice, plan)
 
 
 cdef int lt_launch(const Work* work) except -1 nogil:
+    if known_facts(work.products.device).is_phantom:
+        return keep_product(work.products)
     return lt_run(work.plan, work.products, work.workspace.ptr, work.workspace.nbytes, work.stream)
 
 
@@ -59,10 +71,14 @@ cdef bint cublas_can(const Product* product) except -1 nogil:
 
 cdef int cublas_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
     plan.workspace_nbytes = workspace_nbytes(product.device)
+    if known_facts(product.device).is_phantom:
+        plan.workspace_nbytes = 0
     return BLAS_OK
 
 
 cdef int cublas_launch(const Work* work) except -1 nogil:
+    if known_facts(work.products.device).is_phantom:
+        return keep_product(work.products)
     return cublas_run(work.products, work.workspace.ptr, work.workspace.nbytes, work.stream)
 
 

@@ -213,10 +213,35 @@ cdef int read_preference() except -1 with gil:
     return 0
 
 
+cdef Plan* plan_for_phantom(Wanted* wanted, Outcome* outcome) except? NULL nogil:
+    """By models alone, and in no table: the number stands for another GPU each time."""
+    cdef Choice plain
+    cdef Plan* plan = NULL
+    if wanted.product.compute == COMPUTE_32F_EMULATED_16BFX9:
+        wanted.product.compute = COMPUTE_32F        # which library there is shows where it runs
+    if not libraries_are_loaded(wanted.product.device):
+        load_for_planning(wanted.product.device)
+    plan_key(wanted.product, wanted.preference | wanted.limits, &wanted.key)
+    wanted.hash = plan_hash(&wanted.key)
+    if wanted.limits & PLAN_PLAIN:
+        plain.pad, plain.backend, plain.has_config = PAD_NONE, CHOICE_ANY, 0
+        wanted.choice = &plain
+    else:
+        plan = first_own_plan(ROLE_OWN_FIRST, wanted)
+        if plan is NULL:
+            plan = first_own_plan(ROLE_OWN, wanted)
+    if plan is NULL:
+        plan = plan_build(wanted, outcome)
+    wanted.choice = NULL
+    return plan
+
+
 cdef Plan* plan_of(Wanted* wanted, uint64_t stream, Outcome* outcome) except? NULL nogil:
     cdef Product* product = wanted.product
     cdef Choice plain
     cdef Plan* plan
+    if known_facts(product.device).is_phantom:
+        return plan_for_phantom(wanted, outcome)
     if product.compute == COMPUTE_32F_EMULATED_16BFX9:
         if not libraries_are_loaded(product.device):
             load_for_planning(product.device)

@@ -184,5 +184,6 @@ cdef bint scaled_library_find_plan(ScaledTask* task) except? False nogil:
             outcome.status != BLAS_INVALID_VALUE and outcome.status != BLAS_ARCH_MISMATCH
             and outcome.status != BLAS_NOT_SUPPORTED):
         raise_for_plan(product, &outcome)
-    note_refused(wanted.hash)
+    if not known_facts(task.task.device).is_phantom:
+        note_refused(wanted.hash)
     return False

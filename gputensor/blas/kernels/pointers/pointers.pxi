@@ -82,7 +82,8 @@ cdef bint pointer_batch_wins(const Product* product) noexcept nogil:
 
 
 cdef bint pointer_batch_ready(int device) except -1 nogil:
-    return compiled(strided_kernel, device, 0) == BLAS_OK
+    # A phantom GPU keeps one product for each repetition.
+    return not known_facts(device).is_phantom and compiled(strided_kernel, device, 0) == BLAS_OK
 
 
 cdef bint pointers_can(const Product* product) except -1 nogil:

@@ -1,0 +1,42 @@
+"""Device code of programs: from the disk cache, else from NVRTC.
+
+An image is a cubin for ``sm_90``, PTX that ends with a zero byte for ``compute_90``.
+"""
+
+from gputensor._kernels.launch import disk_cache, nvrtc
+from gputensor.errors import DeviceError
+
+_BEFORE_13 = {"sm_110": "sm_101", "compute_110": "compute_101"}  # as the compiler calls it
+
+__all__ = ["image_of"]
+
+
+def image_of(program, target):
+    """Return the image of a `Program` for a target, as bytes.
+
+    Parameters
+    ----------
+    program : Program
+    target : str
+        ``"sm_90"`` or ``"compute_90"``. No GPU of it has to be there.
+
+    Raises
+    ------
+    CompileError, DeviceError
+        As `nvrtc.compile_source` does.
+    """
+    source, options = program.text(), program.options
+    if nvrtc.version() < (13, 0):
+        target = _BEFORE_13.get(target, target)
+    name = disk_cache.name_of(source, options, target, nvrtc.version())
+    image = disk_cache.load(name)
+    if image is None:
+        try:
+            image = nvrtc.compile_source(source, target, options)
+        except nvrtc.CompileError as error:
+            if "gpu-architecture" not in str(error):
+                raise
+            version = ".".join(map(str, nvrtc.version()))
+            raise DeviceError(f"NVRTC {version} does not compile for {target}") from None
+        disk_cache.store(name, image)
+    return image
