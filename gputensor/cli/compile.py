@@ -31,7 +31,7 @@ FLOATS = ("f16", "bf16", "f32", "f64")
 LATER = {
     "tune": "gputensor blas tune",
     "dump_phases_to": "gputensor inspect --output=calls",
-    "dump_kernels_to": "nothing, since kernels are made where the program runs",
+    "dump_kernels_to": "gputensor inspect --output=kernels",
     "compile_to": "gputensor inspect",
 }
 
@@ -45,13 +45,19 @@ def register(subparsers):
         "(package.module:function), or of another program.",
         allow_abbrev=False,
     )
-    parser.add_argument("model", metavar="MODEL", help="FILE.onnx, .pt2, .gtp, or module:function")
-    parser.add_argument("-o", "--output", required=True, metavar="FILE", help="the .gtp file")
+    parser.add_argument(
+        "model", metavar="MODEL", nargs="?", help="FILE.onnx, .pt2, .gtp, or module:function"
+    )
+    parser.add_argument("-o", "--output", metavar="FILE", help="the .gtp file")
     parser.add_argument("--input_type", choices=KINDS, default="auto")
     parser.add_argument("--function", metavar="NAME", help="what the program calls it")
     parser.add_argument(
-        "--target", metavar="NAME", help="native (default) or host; the file runs on every device"
+        "--target",
+        metavar="LIST",
+        help="GPUs that get kernels and launches, as h200,a100+ptx; native: the one at hand; host: "
+        "traced for the host device. Without it kernels are made where the program runs",
     )
+    parser.add_argument("--list_targets", action="store_true", help="names of GPUs")
     parser.add_argument("--dtype", choices=FLOATS, help="in the place of float32")
     repeats = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
     parser.add_argument("--dim", **repeats, help="MIN:MAX, MIN:MAX:MULTIPLE, or a number")
@@ -78,6 +84,15 @@ def run(options):
     """Compile, write the file, and say what it holds. Returns the exit code."""
     from gputensor.blas import precision
 
+    if options.list_targets:
+        from gputensor.programs.targets import listed
+
+        print("\n".join(listed()))
+        return 0
+    for name, value in (("MODEL", options.model), ("--output", options.output)):
+        if value is None:
+            raise argument_error(InputError, name, Described("nothing"), "a file")
+    targets = targets_of(options)
     for name, instead in LATER.items():
         if getattr(options, name) is not None:
             got = Described("an option of a later version")
@@ -89,6 +104,8 @@ def run(options):
     with precision(**flags_of(options)):
         try:
             program = maker(options, dims, shapes)
+            if targets and program.data.ahead is None:
+                program = for_targets(program, targets)
         except (TraceError, ModelError, ProgramFileError, TypeError, ValueError) as error:
             raise InputError(error) from None
     with program:
@@ -186,16 +203,26 @@ def weights_of(options):
     return options.weights
 
 
-def device_of(options):
-    if options.target not in (None, "native", "host"):
-        rule = "native or host: kernels are made where the program runs"
-        raise argument_error(InputError, "--target", described(options.target), rule)
-    return "host" if options.target == "host" else None
+def targets_of(options):
+    """The GPUs to compile for: Targets, none for a program whose kernels are made elsewhere."""
+    from gputensor.programs.targets import parse
+    from gputensor.streams.queue import device_number
+
+    if options.target in (None, "host"):
+        return []
+    try:
+        found = parse(options.target, device_number())
+    except (TypeError, ValueError) as error:
+        raise InputError(f"--{error}") from None
+    if device_number() < 0 and "native" in options.target.lower():
+        print(f"native: there is no GPU here, so {', '.join(map(str, found))}")
+    return found
 
 
 def where(options):
     """The arguments of `compile` that all kinds of models share."""
-    found = {"target": device_of(options), "at": sizes_of(options.at)}
+    names = options.target if options.target in (None, "host") else [options.target]
+    found = {"target": names, "at": sizes_of(options.at)}
     found["rounding"] = options.rounding
     if options.quantize:
         found["quantize"] = dict(named("--quantize", text) for text in options.quantize)
@@ -215,6 +242,16 @@ def samples_of(options):
             return dict(file)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise InputError(f"--calibrate: {error}") from None
+
+
+def for_targets(program, targets):
+    """A program of a file with kernels and launches for GPUs."""
+    from gputensor.programs.compile import ahead_of, check_targets
+    from gputensor.programs.program import Program
+
+    check_targets(program.data, targets)
+    program.data.ahead = ahead_of(program.data, targets)
+    return Program(program.data, opened=False)
 
 
 def from_onnx(options, dims, shapes):
@@ -285,7 +322,8 @@ def from_program(options, dims, shapes):
 
     names = ("dtype", "dim", "input_shape", "function", "at", "quantize", "calibrate", "report")
     refuse(options, dims, shapes, names)
-    return load_program(options.model, device=device_of(options))
+    device = "host" if options.target == "host" else None
+    return load_program(options.model, device=device, rebuild=options.target is not None)
 
 
 def refuse(options, dims, shapes, names):
@@ -321,7 +359,12 @@ def tell(program, options):
         outputs = ", ".join(argument_text(function, one) for one in function.outputs)
         print(f"{options.output}: {name}({inputs}) -> {outputs}")
     nbytes = os.path.getsize(options.output)
-    print(f"{options.output}: {len(program.weights)} weights, {nbytes} bytes")
+    weights = [name for name in program.data.weights if not name.startswith("state.")]
+    ahead = program.data.ahead
+    if ahead is not None:
+        names = ", ".join(map(str, ahead.lists))
+        print(f"{options.output}: {len(ahead.kernels)} kernels for {names}")
+    print(f"{options.output}: {len(weights)} weights, {nbytes} bytes")
     if options.quantize:
         tell_quantized(program.report(), options)
 

@@ -13,7 +13,7 @@ from math import prod
 from typing import Any, NamedTuple
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.calls import bound_row
+from gputensor._kernels.calls import CALLS, bound_row
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import Described, argument_error
 from gputensor.programs import dims
@@ -59,7 +59,8 @@ class BoundControl(NamedTuple):
     """Control flow: places of what it reads and writes, and its regions as bindings.
 
     `arenas` and `scratch` are offsets in the arena: of the regions' arenas, and of a second copy
-    of each carried value, then of the flag of a `while_loop` or the index of a `fori_loop`.
+    of each carried value, then of the flag of a `while_loop` or the index of a `fori_loop`. `rows`
+    are what a GPU copies bytes and writes the index with.
     """
 
     name: str
@@ -70,6 +71,7 @@ class BoundControl(NamedTuple):
     arenas: tuple
     scratch: tuple
     line: str
+    rows: tuple = (CALLS["elementwise"], CALLS["arange"])
 
     @property
     def turns(self):

@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 import functools
+import re
+from contextlib import contextmanager
 
 import numpy as np
 
 from gputensor._arrays.element_types import dtype_name
+from gputensor._driver.registry import close_phantom_gpu, device_name, open_phantom_gpu
 from gputensor._kernels.calls import make
 from gputensor._kernels.launch import CallOperand
-from gputensor.errors import Described, argument_error
+from gputensor.errors import Described, ProgramError, argument_error
+from gputensor.programs import facts
+from gputensor.programs import targets as gpus
+from gputensor.programs.ahead.bindings import Ahead, Maker, fill_lists
+from gputensor.programs.ahead.sizes import kernel_sizes, launch_sizes
 from gputensor.programs.attention.recognize import recognize_attention
+from gputensor.programs.bind import bind
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
@@ -66,8 +74,11 @@ def compile(
     state : tree, optional
         Of specs, or of tensors with the first values. A parameter named `state` receives it; it may
         be written in place, and lives in a session.
-    target : str, int or Device, optional
-        The device that the program is for; the current device by default.
+    target : str, int, Device or list of str, optional
+        The device of this machine that the program is for; the current device by default. Or names
+        of GPUs, which need not be there, as ``["a100", "sm_90+ptx"]`` (``gputensor compile
+        --list_targets``): the program keeps their kernels and launches, and a file of it runs on
+        them without a compiler. It is open on the current device if that is a GPU.
     at : dict, optional
         From names of dims to lists of sizes. The functions are traced at exactly these sizes, each
         by itself, and a call chooses by its shapes: for functions that take another way at some
@@ -104,7 +115,8 @@ def compile(
     >>> sums(gt.ones(16, device="host")).item()
     16.0
     """
-    number = target_of(target)
+    names = gpu_names(target)
+    number = target_of(None if names else target)
     if rounding not in ("once", "each"):
         raise argument_error(ValueError, "rounding", rounding, "'once' or 'each'")
     sources = _at(sources_of(fn, specs, weights, state, named), at)
@@ -112,13 +124,21 @@ def compile(
         if given is None:
             rule = "a tensor or an array; gt.map_safetensors reads them when they are needed"
             raise argument_error(TypeError, name, Described("a spec"), rule)
-    data = data_of(sources, number, rounding=rounding)
-    if quantize is None:
-        if calibrate is not None:
-            rule = "None where nothing is quantized"
-            raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
+    gpu_targets = gpus.parse(names, number) if names else []
+    data = (
+        data_ahead(sources, gpu_targets, rounding)
+        if names
+        else data_of(sources, number, rounding=rounding)
+    )
+    if quantize is not None:
+        data = quantized(data, quantize, calibrate, number)
+    elif calibrate is not None:
+        rule = "None where nothing is quantized"
+        raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
+    if not names:
         return Program(data, number)
-    return Program(quantized(data, quantize, calibrate, number), number)
+    data.ahead = ahead_of(data, gpu_targets)
+    return Program(data, number) if number >= 0 else Program(data, opened=False)
 
 
 def _at(sources, at):
@@ -136,10 +156,65 @@ def _at(sources, at):
     return found
 
 
+def gpu_names(target):
+    """The names of GPUs that a target is, or None where it is a device of this machine."""
+    if isinstance(target, str):
+        is_device = re.fullmatch(r"(cuda|host)(:[0-9]+)?", target.strip().lower())
+        return None if is_device else [target]
+    return list(target) if isinstance(target, (list, tuple)) else None
+
+
+@contextmanager
+def phantom_gpu(target):
+    """The number of a phantom GPU with the facts of a Target, for the time of a block."""
+    number = open_phantom_gpu(*target.facts)
+    try:
+        yield number
+    finally:
+        close_phantom_gpu(number)
+
+
+def data_ahead(sources, targets, rounding):
+    """Trace for GPUs that need not be there; return the ProgramData of all."""
+    with phantom_gpu(targets[0]) as number:
+        data = data_of(sources, number, rounding=rounding)
+    check_targets(data, targets[1:])
+    return data
+
+
+def check_targets(data, targets):
+    """ProgramError where a Target answers otherwise than the device that functions asked."""
+    for target in targets:
+        with phantom_gpu(target) as number:
+            for name, function in data.functions.items():
+                try:
+                    facts.check(function.facts, number, name)
+                except ProgramError as error:
+                    raise ProgramError(f"{target}: {error}") from None
+
+
+def ahead_of(data, targets):
+    """Make the launch lists of all functions for Targets, and compile their kernels."""
+    made = Ahead()
+    wanted = []
+    for target in targets:
+        lists, others = made.lists.setdefault(target, {}), {}
+        with Maker(target.facts, made.kernels) as maker:
+            for function in data.functions.values():
+                for sizes in launch_sizes(function):
+                    fill_lists(lists, maker, bind(function, sizes))
+                for sizes in kernel_sizes(function):
+                    fill_lists(others, maker, bind(function, sizes))
+        made_lists = [*lists.values(), *others.values()]
+        used = {number for one in made_lists for number in one.kernels}
+        forms = ["sm", "compute"] if target.has_ptx else ["sm"]
+        wanted += [(number, f"{form}_{target.capability}") for form in forms for number in used]
+    made.kernels.compile(wanted)
+    return made
+
+
 def target_of(target):
     """The number of the device that a program is for."""
-    if isinstance(target, (list, tuple)):
-        raise argument_error(TypeError, "target", target, "a device of this machine")
     try:
         return device_number(target)
     except ValueError:
@@ -203,6 +278,8 @@ def data_of(sources, target, is_reference=False, rounding="each"):
             if not isinstance(data.weights[name].source, np.ndarray):
                 data.weights[name].source = data.weights[name].source.numpy()
     compute = None if is_reference else functools.partial(_compute, target)
+    if compute is not None and device_name(target) == "phantom":
+        compute = _compute_exactly
     return passes(data, compute, rounding)
 
 
@@ -237,6 +314,11 @@ def _compute(target, call, arrays):
     arguments = (*call.attributes.values(), *map(_call_operand, made), *operands)
     make(call.name, target, stream_handle(target), arguments)
     return [tensor.numpy() for tensor in made]
+
+
+def _compute_exactly(call, arrays):
+    """The same on the host device, where its bits are those of every GPU."""
+    return _compute(-1, call, arrays) if call.name in ("arange", "gather") else None
 
 
 def _call_operand(tensor):

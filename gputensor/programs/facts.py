@@ -6,7 +6,7 @@ same, which is checked when a program is opened on a device.
 
 from __future__ import annotations
 
-from gputensor._driver.registry import device_info
+from gputensor._driver.registry import device_facts_of, device_info
 from gputensor.errors import Described, ProgramError, argument_error
 
 __all__ = ["FACTS", "answer", "check"]
@@ -15,7 +15,7 @@ __all__ = ["FACTS", "answer", "check"]
 def _capability(device):
     if device < 0:
         raise argument_error(ValueError, "device", Described("a host device"), "a CUDA device")
-    return tuple(device_info(device)["compute_capability"])
+    return divmod(device_facts_of(device)[0], 10)
 
 
 #: The names of public functions -> what they answer for the number of a device.

@@ -1,7 +1,8 @@
 """The `.gtp` file: a program as a safetensors file, and the checks that any file has to pass.
 
 The metadata has `format`, `version` and the SHA-256 of the entry `program`, which is the JSON of
-the functions. ``constant.N`` and ``weight.NAME`` hold elements; weights may be in a safetensors
+the functions. ``kernel.N.sm_90`` and ``launches.N`` are for GPUs (ahead/ahead_file.py);
+``constant.N`` and ``weight.NAME`` hold elements; weights may be in a safetensors
 file beside the program instead, ours or one that was there before. Elements are mapped here, and
 read and compared with their hashes when they go to a device (weights.py).
 
@@ -30,6 +31,7 @@ from gputensor._arrays.safetensors_file import (
 )
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs import function_json
+from gputensor.programs.ahead import ahead_file
 from gputensor.programs.verify import verify_program
 from gputensor.programs.weights import host_bytes, with_hashes
 from gputensor.strict_json import loads, shown
@@ -75,20 +77,23 @@ def write(data, path, weights=None):
             write_file(beside, apart, {"format": "gtp-weights"}, ALIGNMENT)
         parts = {name: part for name, part in parts.items() if name not in names}
         tables = {weights: names}
-    text = program_text(data, tables)
+    ahead, code = ahead_file.parts_of(data.ahead)
+    text = program_text(data, tables, ahead)
     program = Part(PROGRAM, "U8", (len(text),), len(text), lambda: [text])
     metadata = {
         "format": FORMAT,
         "version": VERSION,
         "program_sha256": hashlib.sha256(text).hexdigest(),
     }
-    write_file(path, [program, *parts.values()], metadata, ALIGNMENT)
+    write_file(path, [program, *code, *parts.values()], metadata, ALIGNMENT)
 
 
-def program_text(data, tables):
+def program_text(data, tables, ahead=None):
     """Return the bytes of the entry `program`; a program that could not be read is refused."""
     found = function_json.to_json(data)
     found["apart"] = tables
+    if ahead is not None:
+        found["ahead"] = ahead
     text = json.dumps(found, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode()
     if len(text) > MOST_PROGRAM:
         raise ValueError(f"program: got {len(text)} bytes; expected at most {MOST_PROGRAM}")
@@ -244,6 +249,7 @@ def read_program(file):
         raise ProgramFileError(f"program: {error}") from None
     data = function_json.from_json(plain)
     verify_program(data)
+    data.ahead = ahead_file.read_ahead(plain.get("ahead"), file)
     return data, checked_tables(plain.get("apart", {}), data.weights)
 
 

@@ -123,3 +123,4 @@ class ProgramData:
     states: dict = field(default_factory=dict)  # name -> (dtype, shape)
     state_tree: Any = None
     metadata: dict = field(default_factory=dict)
+    ahead: Any = None  # kernels and launch lists for GPUs: an Ahead (ahead/bindings.py), or None

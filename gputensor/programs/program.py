@@ -8,6 +8,7 @@ import numpy as np
 
 from gputensor.errors import Described, argument_error
 from gputensor.programs import facts, file, text, tree
+from gputensor.programs.ahead.bindings import Ahead, DeviceLists
 from gputensor.programs.bind import bind
 from gputensor.programs.quantization.report import matrices_of, results_of
 from gputensor.programs.running import branches as branch_run
@@ -28,7 +29,7 @@ WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
 
 
-def load_program(path, device=None, weights=None, verify=False):
+def load_program(path, device=None, weights=None, verify=False, rebuild=False):
     """Return the program of a `.gtp` file, on a device.
 
     Weights go to the device; a program that is open there already with weights of the same content
@@ -44,6 +45,9 @@ def load_program(path, device=None, weights=None, verify=False):
         The file of the weights that are not inside the program, when it is in another place.
     verify : bool
         Compare the elements of all weights with their hashes, too: about as long as a copy.
+    rebuild : bool
+        Leave the kernels and launches of the file aside and make them anew, which takes NVRTC.
+        Device code cannot be checked: it may read and write all GPU memory of the process.
 
     Raises
     ------
@@ -51,6 +55,8 @@ def load_program(path, device=None, weights=None, verify=False):
         The file is missing, no program, damaged, or too large for the device.
     """
     data = file.read(path, weights=weights)
+    if rebuild:
+        data.ahead = None
     check_memory(data, Device(device_number(device)))
     return Program(data, device, verify)
 
@@ -69,6 +75,8 @@ class Program(Caller):
         Where it runs; the current device by default.
     verify : bool
         Compare the elements of weights with the hashes that a file declares.
+    opened : bool
+        False: for GPUs that are not there. It has no device and cannot be called, only saved.
 
     Notes
     -----
@@ -81,11 +89,25 @@ class Program(Caller):
     branches = staticmethod(branch_run.launch_branches)
     branch_count = staticmethod(branch_run.branch_count)
 
-    def __init__(self, data, device=None, verify=False):
+    def __init__(self, data, device=None, verify=False, opened=True):
         self.data = data
         self.variants = variants_of(data.functions)
         #: by name; of a function that was traced at several sizes, the first one
         self.functions = {name: found[0] for name, found in self.variants.items()}
+        self.only_name = next(iter(self.functions)) if len(self.functions) == 1 else None
+        self.has_state = bool(data.states)
+        self._bindings = {}
+        self._copies = dict.fromkeys(self.functions, 0)
+        self._lock = threading.Lock()
+        self.free = []
+        self.is_closed = False
+        self.weights = {}
+        self.device = self._lists = None
+        if opened:
+            self._open(device, verify)
+
+    def _open(self, device, verify):
+        data = self.data
         self.device_number = device_number(device)
         self.device = Device(self.device_number)
         for name, function in data.functions.items():
@@ -94,13 +116,8 @@ class Program(Caller):
         if verify:
             check_content({n: w for n, w in data.weights.items() if n not in kept})
         self.weights = load(kept, self.device, verify)
-        self._bindings = {}
-        self._copies = dict.fromkeys(self.functions, 0)
-        self._lock = threading.Lock()
-        self.free = []
-        self.is_closed = False
-        self.only_name = next(iter(self.functions)) if len(self.functions) == 1 else None
-        self.has_state = bool(data.states)
+        if data.ahead is not None and self.device_number >= 0:
+            self._lists = DeviceLists(data.ahead, self.device_number)
 
     # ---- calls
 
@@ -125,6 +142,10 @@ class Program(Caller):
         """Return a new session, with the first values of the state."""
         if self.is_closed:
             raise RuntimeError("program: got a call after close(); expected an open program")
+        if self.device is None:
+            names = ", ".join(map(str, self.data.ahead.lists))
+            got = Described(f"a call of a program for {names}")
+            raise argument_error(RuntimeError, "program", got, "save(), and load_program there")
         states = {name: self.first_state(name, None) for name in self.data.states}
         return Session(self, states)
 
@@ -218,6 +239,8 @@ class Program(Caller):
     def _bound(self, function, sizes):
         """A new Binding, and whether it is launched call by call."""
         found = bind(function, sizes)
+        if self._lists is not None:
+            self._lists.apply(found)
         if self.device_number >= 0:
             has_many = not found.has_conditions and found.call_count > MOST_NODES
             found.is_by_calls = found.has_conditions or has_many
@@ -225,6 +248,12 @@ class Program(Caller):
             if found.has_conditions:
                 found.graph = WITH_CONDITIONS
         return found
+
+    def bind_launches(self):
+        """Have all calls on a GPU bound as launch lists, also those of a program without any."""
+        if self._lists is None:
+            self._lists = DeviceLists(Ahead(), self.device_number)
+            self._bindings = {}
 
     def result(self, name, outputs):
         """Return what a function gives, from its outputs."""
@@ -245,11 +274,14 @@ class Program(Caller):
         dict
             For each function a dict: ``copied_inputs`` counts inputs that were not contiguous or
             not aligned to 16 bytes. ``sizes`` has a dict for each size that was used: in bytes
-            ``arena``, ``lower_bound`` (the most that lives at once) and ``sum`` (of all
-            temporaries); ``graph`` tells the nodes of its graph, or why there is none. Of a program
-            with quantized weights ``matrices`` has a dict for each that the function reads:
-            ``bytes`` and ``plain_bytes``, ``relative_error``, ``worst_row`` and its error, and
-            ``snr_db``; ``results`` the errors of what the calls of `calibrate` gave.
+            ``arena``, ``lower_bound`` (the most that lives at once), ``sum`` (of all temporaries)
+            and ``scratch`` (memory beside the arena that calls which were bound ahead need);
+            ``graph`` tells the nodes of its graph, or why there is none. ``launches`` is there for
+            a program that was compiled for GPUs: how many calls of the program had their launches
+            in it, and how many were bound here. Of a program with quantized weights ``matrices``
+            has a dict for each that the function reads: ``bytes`` and ``plain_bytes``,
+            ``relative_error``, ``worst_row`` and its error, and ``snr_db``; ``results`` the errors
+            of what the calls of `calibrate` gave.
         """
         found = {
             name: {"copied_inputs": self._copies[name], "sizes": []} for name in self.functions
@@ -258,12 +290,15 @@ class Program(Caller):
             if "quantization" in self.data.metadata:
                 told["matrices"] = matrices_of(self.data, self.functions[name])
                 told["results"] = results_of(self.data, name)
+        for one in found.values() if self._lists is not None else ():
+            one["launches"] = {"found": self._lists.found, "made": self._lists.made}
         for (name, *sizes), binding in self._bindings.items():
             planned = binding.plan
             facts = {
                 "arena": planned.nbytes,
                 "lower_bound": planned.lower_bound,
                 "sum": planned.total,
+                "scratch": binding.arena_nbytes - planned.nbytes,
                 "graph": binding.graph,
             }
             found[name]["sizes"].append({**dict(sizes), **facts})
@@ -273,7 +308,10 @@ class Program(Caller):
         return text.program_text(self.data)
 
     def __repr__(self):
-        return f"<Program {', '.join(self.functions)} on {self.device}>"
+        names = ", ".join(self.functions)
+        if self.device is None:
+            return f"<Program {names} for {', '.join(map(str, self.data.ahead.lists))}>"
+        return f"<Program {names} on {self.device}>"
 
 
 def _is_leaf(value):

@@ -13,9 +13,9 @@ import sys
 import threading
 
 from gputensor._alloc.allocator import open_allocator, set_caching
-from gputensor._driver.registry import close_host, open_host
+from gputensor._driver.registry import close_host, device_name, open_host
 from gputensor._kernels.launch import set_recorder
-from gputensor.errors import TraceError
+from gputensor.errors import DeviceError, TraceError
 from gputensor.programs import facts
 from gputensor.streams.order import set_tracer, tracer
 from gputensor.streams.queue import Device, Stream, default_stream, device_of, stand_for
@@ -67,7 +67,8 @@ class Tracer:
     Parameters
     ----------
     target : int
-        The number of the device that the program is for.
+        The number of the device that the program is for; a phantom GPU stands for one that is not
+        there.
     facts : dict
         Takes what the traced function asks of its device, and the answers.
 
@@ -81,6 +82,7 @@ class Tracer:
 
     def __init__(self, target, facts):
         self.target = target
+        self.is_absent = device_name(target) == "phantom"
         self.facts = facts
         self.number = None
         self.recorder = None
@@ -95,7 +97,7 @@ class Tracer:
         try:
             open_allocator(self.number)
             set_caching(self.number, False)
-            stand_for(self.number, device_of(self.target))
+            stand_for(self.number, device_of(0 if self.is_absent else self.target))
             self.context = Device(self.number)
             self.context.__enter__()
         except BaseException:
@@ -132,7 +134,9 @@ class Tracer:
         self.refuse(f"device {str(name)!r} in a program for {str(target)!r}", "leave it out")
 
     def outside(self, number):
-        return self.target if number == self.number else number
+        if number != self.number:
+            return number
+        return -1 if self.is_absent else self.target
 
     def stream(self, stream):
         if stream.device_number == self.number:
@@ -187,7 +191,10 @@ class Tracer:
         if name not in facts.FACTS:
             self.refuse(f"{name}() on a device of a program", "ask before, or for its capability")
         if name not in self.facts:
-            self.facts[name] = facts.answer(name, self.target)
+            try:
+                self.facts[name] = facts.answer(name, self.target)
+            except DeviceError:
+                self.refuse(f"{name}() of a GPU that is not there", "ask for its capability")
         return self.facts[name]
 
     def refuse(self, problem, way_out):

@@ -7,7 +7,6 @@ before the call is over.
 
 from __future__ import annotations
 
-from gputensor._kernels.calls import CALLS
 from gputensor._kernels.launch import CallOperand
 from gputensor.programs.bind import BoundControl
 from gputensor.programs.running.turns import Turns
@@ -73,8 +72,8 @@ class _DeviceTurns(Turns):
         return self.launches.read(address)
 
     def write_index(self, value):
-        self.launches.add(CALLS["arange"], (value, 1, CallOperand(self.word, "int64", (1,))))
+        self.launches.add(self.call.rows[1], (value, 1, CallOperand(self.word, "int64", (1,))))
 
     def copy_bytes(self, target, source, nbytes):
         out, given = (CallOperand(address, "uint8", (nbytes,)) for address in (target, source))
-        self.launches.add(CALLS["elementwise"], ("copy", "uint8", out, given))
+        self.launches.add(self.call.rows[0], ("copy", "uint8", out, given))

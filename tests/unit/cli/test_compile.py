@@ -11,6 +11,7 @@ from onnx import helper, numpy_helper
 import gputensor as gt
 from gputensor.cli.compile import LATER
 from gputensor.cli.main import main
+from tests.support.nvrtc_library import needs_nvrtc
 
 PYTHON = """
 import gputensor as gt
@@ -149,7 +150,7 @@ def test_weights_go_where_they_are_told_to(folder, capsys):
         (["m.onnx", "--input_shape=x=2x3xf16"], "--input_shape: got a type for x"),
         (["m.onnx", "--input_shape=z=2x3"], "input_shapes: got 'z'; expected one of x"),
         (["m.onnx", "--precision=fast"], "--precision: got 'fast'; expected names from allow_tf32"),
-        (["m.onnx", "--target=h200"], "--target: got 'h200'; expected native or host"),
+        (["m.onnx", "--target=h2000"], "--target: got 'h2000'; expected h200"),
         (["m.onnx", "--quantize=w"], "--quantize: got 'w'; expected NAME=VALUE"),
         (["m.onnx", "--quantize=w=int5"], "quantize: got 'int5'; expected int8"),
         (["m.onnx", "--quantize=v=int8"], "quantize: got 'v', which matches no matrix"),
@@ -163,6 +164,25 @@ def test_weights_go_where_they_are_told_to(folder, capsys):
 def test_errors_are_one_line(folder, capsys, words, text):
     assert text in refused(capsys, *words)
     assert not (folder / "no.gtp").exists()
+
+
+def test_targets_are_listed(capsys):
+    assert "sm_90: h200 h100" in made(capsys, "--list_targets")
+
+
+@needs_nvrtc
+def test_kernels_for_gpus_that_are_not_there(folder, capsys, monkeypatch):
+    monkeypatch.setenv("GPUTENSOR_KERNEL_CACHE", "0")
+    words = ("models_of_a_test:scaled", "-o", "s.gtp", "--input_shape=rows=4x3xf32")
+    text = made(capsys, *words, "--target=A100,h200+ptx")
+    assert "kernels for sm_80, sm_90+ptx" in text
+    text = made(capsys, "s.gtp", "-o", "t.gtp", "--target=native")
+    assert "native: there is no GPU here, so sm_80+ptx" in text
+    assert "t.gtp: " in text and "kernels for sm_80+ptx" in text
+    with gt.load_program("t.gtp", device="host") as program:
+        kernels = program.data.ahead.kernels.all
+        assert kernels and all(set(one.images) == {"sm_80", "compute_80"} for one in kernels)
+        assert program.scaled(gt.ones((4, 3), device="host")).tolist() == [6, 6, 6, 6]
 
 
 def test_a_file_of_torch_needs_torch(folder, capsys, monkeypatch):

@@ -26,10 +26,14 @@ from collections import Counter
 import numpy as np
 
 from gputensor._driver import registry
-from gputensor.errors import GpuTensorError, ProgramFileError
+from gputensor.errors import GpuTensorError, ProgramError, ProgramFileError
 from gputensor.programs import dims, file, text, tree, weights
+from gputensor.programs.ahead.bindings import Ahead, Maker, fill_lists
+from gputensor.programs.ahead.code import Image
+from gputensor.programs.bind import bind
 from gputensor.programs.function import ProgramData, Weight
 from gputensor.programs.program import Program
+from gputensor.programs.targets import TARGETS
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.manipulation import zeros
 from tests.support.programs.example_function import example_program
@@ -53,11 +57,32 @@ def random_program(rng):
         data.weights["w"].source = np.ones((4, 4), np.float32)
         return data
     function, arrays, states = random_function(rng)
-    return ProgramData(
+    data = ProgramData(
         {"f": function},
         {n: Weight(n, str(a.dtype), a.shape, a) for n, a in arrays.items()},
         {n: (str(a.dtype), a.shape) for n, a in states.items()},
     )
+    if rng.random() < 0.3:
+        data.ahead = random_ahead(rng, function)
+    return data
+
+
+def random_ahead(rng, function):
+    """Launch lists of a function, with kernels that are no code."""
+    made = Ahead()
+    target = TARGETS[rng.choice(sorted(TARGETS))]
+    lists = made.lists[target] = {}
+    try:
+        with Maker(target.facts, made.kernels) as maker:
+            fill_lists(
+                lists, maker, bind(function, {d.name: d.low for d in function.dims.values()})
+            )
+    except ProgramError:
+        return None
+    for kernel in made.kernels.all:
+        for name in ("sm_80", "compute_80"):
+            kernel.images[name] = Image(rng.randbytes(rng.randrange(1, 64)) + b"\0")
+    return made
 
 
 class Pieces:
@@ -86,6 +111,18 @@ class Pieces:
             header(found)
         head = json.dumps(found).encode()
         return struct.pack("<Q", len(head)) + head + self.before + body + self.after
+
+    def with_launches(self, change):
+        """The bytes of the file with other launches of the same length, and their hash."""
+        first, last = self.header["launches.0"]["data_offsets"]
+        shift = self.header["program"]["data_offsets"][1]
+        content = self.after[first - shift : last - shift]
+        changed = change(content)[: last - first].ljust(last - first, b"\0")
+        whole = copy.copy(self)
+        whole.after = self.after[: first - shift] + changed + self.after[last - shift :]
+        program = json.loads(self.text)
+        program["ahead"]["targets"][0]["sha256"] = hashlib.sha256(changed).hexdigest()
+        return whole.joined(program=json.dumps(program).encode())
 
 
 def nodes(value, found, path=()):
@@ -179,13 +216,17 @@ def change_text(rng, pieces):
 
 def mutated(rng, raw, pieces):
     """One mutation of a file: (kind, bytes)."""
-    kind = rng.choice(("bytes", "program", "program", "header", "text"))
+    kind = rng.choice(("bytes", "program", "program", "header", "text", "launches"))
+    if kind == "launches" and '"launches.0"' not in json.dumps(pieces.header):
+        kind = "program"
     if kind == "bytes":
         return kind, change_bytes(rng, raw)
     if kind == "header":
         return kind, pieces.joined(header=lambda found: change_json(rng, found))
     if kind == "text":
         return kind, pieces.joined(program=change_text(rng, pieces))
+    if kind == "launches":
+        return kind, pieces.with_launches(lambda content: change_bytes(rng, content))
     program = json.loads(pieces.text)
     for _ in range(rng.choice((1, 1, 1, 2, 5))):
         change_json(rng, program)
@@ -205,10 +246,10 @@ def outcome(path, place, verify=True):
     try:
         weights.check_memory(data, place)
         program = Program(data, place, verify=verify)
+        file.write(data, again)
     except GpuTensorError as error:
         assert "\n" not in str(error)
         return "not loaded"
-    file.write(data, again)
     assert file.read(again).functions == data.functions
     with program:
         return "run" if all([run_function(program, name) for name in data.functions]) else "not run"

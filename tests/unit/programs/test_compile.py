@@ -155,8 +155,8 @@ PAIR = gt.spec((2,))
 MISTAKES = [
     ("tune: got an option or argument", lambda: gt.compile(same, PAIR, PAIR, tune=True)),
     ("quantize: got", lambda: gt.compile(same, PAIR, quantize={"*": "int8"})),
-    ("target: got list", lambda: gt.compile(same, PAIR, target=["a100"])),
-    ("target: got 'a100'", lambda: gt.compile(same, PAIR, target="a100")),
+    ("target: got list", lambda: gt.compile(same, PAIR, target=["a100", 3])),
+    ("target: got 'a1000'; expected a100", lambda: gt.compile(same, PAIR, target="a1000")),
     ("got 3 specs; expected at most 2", lambda: gt.compile(same, PAIR, PAIR, PAIR)),
     ("x: got no spec", lambda: gt.compile(same)),
     (r"got the parameter \*xs", lambda: gt.compile(lambda *xs: xs[0], PAIR)),

@@ -1,0 +1,144 @@
+"""Kernels and launch lists in a program's file, and the checks for those of strangers.
+
+``kernel.N.sm_90`` and ``kernel.N.compute_90`` are cubins and PTX, ``launches.N`` the launch lists
+of target N, one after the other. The JSON under ``ahead`` names them, with their hashes. Numbers
+and addresses of launches are checked here as far as no call is needed for that, and once more where
+a call is bound (`DeviceLists`). Device code cannot be checked.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+from gputensor._arrays.safetensors_file import Part
+from gputensor.errors import Described, ProgramFileError, argument_error
+from gputensor.programs.ahead.bindings import Ahead
+from gputensor.programs.ahead.code import Image, Kernel, Kernels
+from gputensor.programs.ahead.launches import LaunchList
+from gputensor.programs.targets import Target
+from gputensor.strict_json import shown
+
+__all__ = ["parts_of", "read_ahead"]
+
+MOST_KERNELS = 1 << 16
+MOST_TARGETS = 256
+MOST_LISTS = 1 << 20
+_HASH = re.compile("[0-9a-f]{64}")
+_KEY = re.compile("[0-9a-f]{32}")
+_IMAGE = re.compile("(sm|compute)_[0-9]{2,3}")
+_ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,255}")
+_LIMITS = {"capability": 1000, "multiprocessors": 1 << 16, "shared_nbytes": 1 << 24}
+
+
+def parts_of(ahead):
+    """Return the JSON of an Ahead, or None, and the parts of the file that it names."""
+    if ahead is None:
+        return None, []
+    parts, kernels, targets = [], [], []
+    for number, kernel in enumerate(ahead.kernels.all):
+        hashes = {}
+        for name, image in kernel.images.items():
+            parts.append(_part(f"kernel.{number}.{name}", image.data()))
+            hashes[name] = image.sha256
+        kernels.append({"entry": kernel.entry, "source": kernel.source, "images": hashes})
+    for number, (target, lists) in enumerate(ahead.lists.items()):
+        content, places = b"", {}
+        for key, launches in lists.items():
+            made = launches.to_bytes()
+            places[key] = [len(content), len(content) + len(made)]
+            content += made
+        parts.append(_part(f"launches.{number}", content))
+        sha256 = hashlib.sha256(content).hexdigest()
+        targets.append({**target._asdict(), "lists": places, "sha256": sha256})
+    return {"kernels": kernels, "targets": targets}, parts
+
+
+def _part(name, content):
+    return Part(name, "U8", (len(content),), len(content), lambda: [content])
+
+
+def read_ahead(given, file):
+    """Return the Ahead of an open file from its JSON, which may be missing.
+
+    Raises
+    ------
+    ProgramFileError
+        What the JSON says is not what a file may say, or not what the file has.
+    """
+    if given is None:
+        return None
+    _check(isinstance(given, dict), "ahead", given, "kernels and targets")
+    kernels = given.get("kernels")
+    targets = given.get("targets")
+    _check(_is_list(kernels, MOST_KERNELS), "ahead.kernels", kernels, f"at most {MOST_KERNELS}")
+    _check(_is_list(targets, MOST_TARGETS), "ahead.targets", targets, f"at most {MOST_TARGETS}")
+    found = Ahead(Kernels(_kernel(file, *one) for one in enumerate(kernels)))
+    for number, target in enumerate(targets):
+        made, lists = _target(file, number, target, len(kernels))
+        found.lists[made] = lists
+    return found
+
+
+def _is_list(value, most):
+    return isinstance(value, list) and len(value) <= most
+
+
+def _check(is_right, where, got, rule):
+    if not is_right:
+        raise argument_error(ProgramFileError, where, Described(shown(got)), rule)
+
+
+def _is_text(value, pattern):
+    return isinstance(value, str) and pattern.fullmatch(value) is not None
+
+
+def _content(file, name):
+    entry = file.entries.get(name)
+    _check(entry is not None and entry.type == "U8", name, entry, "an entry of U8")
+    return file.data(name)
+
+
+def _kernel(file, number, given):
+    where = f"ahead.kernels[{number}]"
+    _check(isinstance(given, dict), where, given, "a kernel")
+    entry, source, images = (given.get(name) for name in ("entry", "source", "images"))
+    _check(_is_text(entry, _ENTRY), f"{where}.entry", entry, "the name of a function")
+    _check(_is_text(source, _HASH), f"{where}.source", source, "64 hex digits")
+    _check(isinstance(images, dict), f"{where}.images", images, "hashes by architecture")
+    made = Kernel(entry, source)
+    for name, sha256 in images.items():
+        _check(_is_text(name, _IMAGE), f"{where}.images", name, "sm_N or compute_N")
+        _check(_is_text(sha256, _HASH), f"{where}.images", sha256, "64 hex digits")
+        content = _content(file, f"kernel.{number}.{name}")
+        ends = len(content) > 0 and (name.startswith("sm") or content[-1] == 0)
+        _check(ends, f"kernel.{number}.{name}", len(content), "PTX that ends with a zero byte")
+        made.images[name] = Image(content, sha256)
+    return made
+
+
+def _target(file, number, given, kernel_count):
+    where = f"ahead.targets[{number}]"
+    _check(isinstance(given, dict), where, given, "a target")
+    for name, most in _LIMITS.items():
+        value = given.get(name)
+        _check(type(value) is int and 0 < value <= most, f"{where}.{name}", value, f"1 to {most}")
+    has_ptx = given.get("has_ptx", False)
+    _check(type(has_ptx) is bool, f"{where}.has_ptx", has_ptx, "true or false")
+    places = given.get("lists")
+    is_table = isinstance(places, dict) and len(places) <= MOST_LISTS
+    _check(is_table, f"{where}.lists", places, f"at most {MOST_LISTS}")
+    content = bytes(_content(file, f"launches.{number}"))
+    found = hashlib.sha256(content).hexdigest()
+    _check(found == given.get("sha256"), f"launches.{number}", found, "the SHA-256 of the program")
+    lists = {}
+    for key, place in places.items():
+        _check(_is_text(key, _KEY), f"{where}.lists", key, "32 hex digits")
+        is_pair = isinstance(place, list) and [type(part) for part in place] == [int, int]
+        is_inside = is_pair and 0 <= place[0] <= place[1] <= len(content)
+        _check(is_inside, f"{where}.lists.{key}", place, f"bytes of {len(content)}")
+        made = LaunchList.from_bytes(content[place[0] : place[1]])
+        is_sound = made is not None and made.check(kernel_count, None)
+        _check(is_sound, f"launches.{number}", key, "launches with numbers that a GPU has")
+        lists[key] = made
+    return Target(*(given[name] for name in _LIMITS), has_ptx), lists

@@ -1,0 +1,230 @@
+"""Bindings made ahead: the calls of a binding as launch lists, for a target or a device.
+
+`Maker` makes lists on a phantom GPU; `Ahead` is what a program has for all its targets;
+`DeviceLists` gives the calls of a binding their lists on a device.
+"""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+from gputensor._alloc.allocator import open_allocator, set_caching
+from gputensor._driver.registry import close_phantom_gpu, device_facts_of, open_phantom_gpu
+from gputensor._kernels.launch import CallOperand, programs_by_function
+from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
+from gputensor.programs.ahead.call_places import INPUT_ALIGNMENT, PIECE_ALIGNMENT, places_of
+from gputensor.programs.ahead.code import DeviceCode, Kernels
+from gputensor.programs.ahead.launches import BytesRow, IndexRow, LaunchRow, record
+from gputensor.programs.bind import Binding, BoundControl
+
+__all__ = ["Ahead", "DeviceLists", "Maker", "fill_lists"]
+
+
+@dataclass
+class Ahead:
+    """What a program has for GPUs: kernels, and launch lists by target and by key of a call."""
+
+    kernels: Kernels = field(default_factory=Kernels)
+    lists: dict = field(default_factory=dict)  # Target -> {key: LaunchList}
+
+
+class Maker:
+    """A phantom GPU with the facts of a target; a context manager.
+
+    Parameters
+    ----------
+    facts : tuple of int
+        Capability, multiprocessors, shared memory of each.
+    kernels : Kernels
+        Gets the kernels that the lists name.
+    """
+
+    _lock = threading.Lock()  # executors see one phantom GPU at a time
+
+    def __init__(self, facts, kernels):
+        self.facts = facts
+        self.kernels = kernels
+
+    def __enter__(self):
+        self._lock.acquire()
+        try:
+            self.device = open_phantom_gpu(*self.facts)
+            open_allocator(self.device)
+            set_caching(self.device, False)
+        except BaseException:
+            self._lock.release()
+            raise
+        return self
+
+    def __exit__(self, kind, value, trace):
+        try:
+            close_phantom_gpu(self.device)
+        finally:
+            self._lock.release()
+
+    def make(self, call, places):
+        """Return the LaunchList of a BoundCall; ProgramError where no list can hold it."""
+        known = {}
+
+        def number(function):
+            if not known:
+                known.update(programs_by_function(self.device))
+            return self.kernels.number_of(known[function])
+
+        try:
+            return record(self.device, call.row, places.first, places.second, places.spans, number)
+        except (ValueError, TypeError, NotImplementedError) as error:
+            where = call.line or call.row.name
+            raise ProgramError(f"{where}: {error}") from error
+
+
+class Site(NamedTuple):
+    """One call of a binding, or of a region in it.
+
+    Attributes
+    ----------
+    inner : Binding
+        Whose call it is.
+    number : int
+    alignments : list of int
+        Of the pieces of `inner`.
+    origin : int
+        Where the arena of `inner` begins in the arena of the binding.
+    stream : int
+        That of the call of the binding.
+    """
+
+    inner: Binding
+    number: int
+    alignments: list
+    origin: int
+    stream: int
+
+    @property
+    def call(self):
+        """The BoundCall."""
+        return self.inner.calls[self.number]
+
+
+def sites_of(binding):
+    """Yield the Sites of a binding, those in regions included, which write something."""
+    alignments = [
+        INPUT_ALIGNMENT if piece.kind == "input" else PIECE_ALIGNMENT for piece in binding.pieces
+    ]
+    for index, call in enumerate(binding.calls):
+        yield from _sites(Site(binding, index, alignments, 0, binding.streams[index]), call)
+
+
+def _sites(site, call):
+    if type(call) is not BoundControl:
+        if not call.is_empty:
+            yield site
+        return
+    for region, arena in zip(call.regions, call.arenas, strict=True):
+        alignments, origin = _inside(region), site.origin + arena
+        for index, inner in enumerate(region.calls):
+            yield from _sites(Site(region, index, alignments, origin, site.stream), inner)
+
+
+def _inside(region):
+    """The alignments of a region's pieces: what it is given may be an element of an array."""
+    found = []
+    for piece in region.pieces:
+        if piece.kind in ("input", "output"):
+            found.append(min(INPUT_ALIGNMENT, piece.nbytes & -piece.nbytes or INPUT_ALIGNMENT))
+        else:
+            found.append(PIECE_ALIGNMENT)
+    return found
+
+
+def without_kernels(binding):
+    """Have the control flow of a binding copy and count without kernels that nobody compiled."""
+    for number, call in enumerate(binding.calls):
+        if type(call) is BoundControl:
+            binding.calls[number] = call._replace(rows=(BytesRow, IndexRow))
+            for region in call.regions:
+                without_kernels(region)
+
+
+def fill_lists(lists, maker, binding):
+    """Add the launch lists of all calls of a binding that are not in `lists`."""
+    for site in sites_of(binding):
+        places = places_of(site.call, site.alignments)
+        if places.key not in lists:
+            lists[places.key] = maker.make(site.call, places)
+
+
+def _whole(nbytes):
+    return -(-nbytes // PIECE_ALIGNMENT) * PIECE_ALIGNMENT
+
+
+class DeviceLists:
+    """The launch lists of a program on one GPU.
+
+    Parameters
+    ----------
+    ahead : Ahead
+    device : int
+    """
+
+    def __init__(self, ahead, device):
+        self.facts = device_facts_of(device)
+        self.kernels = ahead.kernels
+        self.code = DeviceCode(ahead.kernels, device)
+        self.lists = {}
+        #: How many calls had their list in the program, and how many were made on a phantom GPU.
+        self.found = self.made = 0
+        for target, lists in ahead.lists.items():
+            if target.facts == self.facts:
+                self.lists |= lists
+        self.checked = set()
+
+    def apply(self, binding):
+        """Give the calls of a binding their launch lists, and the arena their scratch."""
+        sites = [(site, places_of(site.call, site.alignments)) for site in sites_of(binding)]
+        missing = {places.key: (site, places) for site, places in sites}
+        missing = {key: one for key, one in missing.items() if key not in self.lists}
+        if missing:
+            with Maker(self.facts, self.kernels) as maker:
+                for key, (site, places) in missing.items():
+                    self.lists[key] = maker.make(site.call, places)
+                    self.checked.add(key)
+                    self.made += 1
+        most = 0
+        for site, places in sites:
+            launches = self._checked(site, places)
+            most = max(most, _whole(launches.scratch_nbytes))
+        # Each stream has scratch of its own behind the arena; one call at a time uses it.
+        lanes = {number: at for at, number in enumerate(dict.fromkeys(binding.streams))}
+        start = _whole(binding.arena_nbytes)
+        for site, places in sites:
+            offset = start + lanes[site.stream] * most - site.origin
+            site.inner.calls[site.number] = self._bound(site.call, places, offset)
+        without_kernels(binding)
+        if most:
+            nbytes = start + most * len(lanes)
+            binding.pieces[0] = binding.pieces[0]._replace(nbytes=nbytes)
+
+    def _checked(self, site, places):
+        launches = self.lists[places.key]
+        if places.key not in self.checked:
+            if not launches.check(len(self.kernels), places.reaches):
+                where = site.call.line or site.call.row.name
+                got = Described("launches outside of their memory")
+                raise argument_error(ProgramFileError, where, got, "launches inside of it")
+            self.checked.add(places.key)
+            self.found += 1
+        return launches
+
+    def _bound(self, call, places, offset):
+        launches = self.lists[places.key]
+        functions = {
+            number: self.code.function(number, shared)
+            for number, shared in launches.kernels.items()
+        }
+        row = LaunchRow(call.row, launches, functions, (*places.alignments, 0))
+        scratch = CallOperand(0, "uint8", (launches.scratch_nbytes,))
+        patches = (*call.patches, (len(call.arguments), 0, offset))
+        return call._replace(row=row, arguments=(*call.arguments, scratch), patches=patches)

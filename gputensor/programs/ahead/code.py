@@ -1,0 +1,152 @@
+"""The kernels of a program: what NVRTC compiles for targets, and what a device loads.
+
+A kernel is known by its source. Its images come from NVRTC when a program is compiled, from the
+program's file later. A file that has no image for a device leaves it to NVRTC, where there is one.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from typing import Any
+
+from gputensor._driver.registry import device_facts_of
+from gputensor._kernels.launch import images
+from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
+from gputensor.programs.ahead.launches import allow_shared, load_function
+
+__all__ = ["DeviceCode", "Image", "Kernel", "Kernels"]
+
+
+class Image:
+    """A cubin or PTX: its bytes, or where a file has them; `sha256` as computed or declared."""
+
+    def __init__(self, content, sha256=None):
+        self.content = content
+        self.is_sound = sha256 is None
+        self.sha256 = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
+
+    def data(self):
+        """Return the bytes; ProgramFileError where they are not those that the file declares."""
+        found = bytes(self.content)
+        if not self.is_sound and hashlib.sha256(found).hexdigest() != self.sha256:
+            raise ProgramFileError("kernel: got other bytes; expected those of its SHA-256")
+        self.is_sound = True
+        return found
+
+
+@dataclass
+class Kernel:
+    """One kernel; `program` is None where it came from a file."""
+
+    entry: str
+    source: str  # SHA-256 of text and options
+    program: Any = None
+    images: dict = field(default_factory=dict)  # "sm_90" or "compute_90" -> Image
+
+
+def source_of(program):
+    """Return what a kernel is known by."""
+    text = repr((program.entry, program.options, program.text()))
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+class Kernels:
+    """All kernels of a program, in order; launch lists name them by their numbers."""
+
+    def __init__(self, kernels=()):
+        self.all = list(kernels)
+        self.by_source = {kernel.source: number for number, kernel in enumerate(self.all)}
+        self.by_program = {}
+
+    def __len__(self):
+        return len(self.all)
+
+    def number_of(self, program):
+        """Return the number of a program's kernel, which is added where it is new."""
+        number = self.by_program.get(program)
+        if number is None:
+            source = source_of(program)
+            number = self.by_source.get(source)
+            if number is None:
+                number = self.by_source[source] = len(self.all)
+                self.all.append(Kernel(program.entry, source))
+            self.all[number].program = program
+            self.by_program[program] = number
+        return number
+
+    def compile(self, wanted):
+        """Make the images that are missing.
+
+        Parameters
+        ----------
+        wanted : iterable of (int, str)
+            Numbers of kernels, and ``"sm_90"`` or ``"compute_90"``.
+        """
+        missing = [
+            (self.all[number], target)
+            for number, target in dict.fromkeys(wanted)
+            if target not in self.all[number].images
+        ]
+
+        def make(one):
+            kernel, target = one
+            kernel.images[target] = Image(images.image_of(kernel.program, target))
+
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(make, missing))
+
+
+def image_for(kernel, capability):
+    """Return the image of a kernel that a device of this capability runs, or None.
+
+    A cubin runs on its own capability and on later minor ones of the same generation; PTX on all
+    later ones.
+    """
+    best = None
+    for name, image in kernel.images.items():
+        form, number = name.split("_")
+        number = int(number)
+        is_cubin = form == "sm"
+        if number > capability or (is_cubin and number // 10 != capability // 10):
+            continue
+        rank = (is_cubin, number)
+        if best is None or rank > best[0]:
+            best = rank, image
+    return None if best is None else best[1]
+
+
+class DeviceCode:
+    """The kernels of a program on one device, loaded when they are first asked for."""
+
+    def __init__(self, kernels, device):
+        self.kernels = kernels
+        self.device = device
+        self.capability = device_facts_of(device)[0]
+        self.loaded = {}  # number -> (handle, dynamic shared memory that is allowed)
+
+    def function(self, number, shared_nbytes):
+        """Return the handle of a kernel that may ask for so much dynamic shared memory."""
+        handle, allowed = self.loaded.get(number) or (self._load(number), 0)
+        if shared_nbytes > allowed:
+            allow_shared(self.device, handle, shared_nbytes)
+        self.loaded[number] = handle, max(allowed, shared_nbytes)
+        return handle
+
+    def _load(self, number):
+        kernel = self.kernels.all[number]
+        image = image_for(kernel, self.capability)
+        if image is None:
+            image = self._compiled(kernel)
+        return load_function(self.device, image.sha256, image.data(), kernel.entry)
+
+    def _compiled(self, kernel):
+        if kernel.program is None:
+            names = ", ".join(kernel.images) or "none"
+            got = Described(f"a kernel for {names}")
+            raise argument_error(DeviceError, "program", got, f"one for sm_{self.capability}")
+        name = f"sm_{self.capability}"
+        kernel.images[name] = Image(images.image_of(kernel.program, name))
+        return kernel.images[name]

@@ -1,0 +1,22 @@
+# Launch lists: the work of one call in binary form, made on a phantom GPU, launched on a real one.
+
+cimport cython
+from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
+from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.string cimport memcpy, memset
+from libcpp.pair cimport pair
+from libcpp.vector cimport vector
+
+from gputensor._driver.host cimport phantom_recorder
+from gputensor._driver.phantom cimport LaunchRecord, PhantomRecorder, PhantomRecords
+from gputensor._driver.registry cimport device_generation, driver_get, driver_open, known_facts
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor._kernels.launch cimport CallOperand
+from gputensor.blas.backends cimport described_is_sound, described_queue
+from gputensor.blas.plan cimport Product
+
+from gputensor.errors import Described, argument_error, raise_for_status
+
+include "launch_list.pxi"
+include "door.pxi"
+include "flat.pxi"

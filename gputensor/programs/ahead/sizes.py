@@ -1,0 +1,80 @@
+"""The sizes for which a function with dims is bound ahead.
+
+Launches are kept for powers of two and both ends of each dim. Another size is bound at its first
+call, from kernels that are there: kernels take sizes as parameters, and their variants depend on
+how large a size is, by powers of two, and on what divides it. So kernels are also made for sizes
+below each power of two that divide by 1, 2 and 4 only.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+__all__ = ["kernel_sizes", "launch_sizes"]
+
+MOST = 64  # combinations of sizes
+
+
+def launch_sizes(function):
+    """Return the sizes of a function's dims whose launches are kept, as dicts.
+
+    A function without dims has one, empty.
+
+    >>> from gputensor.programs.dims import Dim
+    >>> from gputensor.programs.function import Function
+    >>> [one["n"] for one in launch_sizes(Function("f", {"n": Dim("n", 1, 24)}))]
+    [1, 2, 4, 8, 16, 24]
+    """
+    return _combined(function.dims, [_powers(dim) for dim in function.dims.values()])
+
+
+def kernel_sizes(function):
+    """Return further sizes whose kernels are kept.
+
+    >>> from gputensor.programs.dims import Dim
+    >>> from gputensor.programs.function import Function
+    >>> [one["n"] for one in kernel_sizes(Function("f", {"n": Dim("n", 1, 24)}))]
+    [3, 6, 7, 12, 14, 15, 20, 22, 23]
+    """
+    if not function.dims:
+        return []
+    return _combined(
+        function.dims, [_between(dim) or _powers(dim) for dim in function.dims.values()]
+    )
+
+
+def _combined(dims, columns):
+    count = 1
+    for column in columns:
+        count *= len(column)
+    if count <= MOST:
+        rows = itertools.product(*columns)
+    else:
+        # Each size of each dim, and the ends of all together: no combination of rare ones.
+        longest = max(map(len, columns))
+        rows = [[column[at % len(column)] for column in columns] for at in range(longest)]
+        rows += itertools.islice(itertools.product(*[(c[0], c[-1]) for c in columns]), MOST)
+    return [dict(zip(dims, row, strict=True)) for row in dict.fromkeys(map(tuple, rows))]
+
+
+def _ends(dim):
+    """The range of a dim in units of its multiple."""
+    return -(-dim.least // dim.multiple), dim.most // dim.multiple
+
+
+def _powers(dim):
+    low, high = _ends(dim)
+    found = {low, *(1 << n for n in range(64) if low <= 1 << n <= high), high}
+    return [size * dim.multiple for size in sorted(found)]
+
+
+def _between(dim):
+    low, high = _ends(dim)
+    known = {size // dim.multiple for size in _powers(dim)}
+    found = set()
+    for power in (*(1 << n for n in range(64) if 1 << n <= high), high):
+        for rest in (1, 2, 4):
+            size = power - rest if power & (power - 1) == 0 else power - power % (2 * rest) - rest
+            if low <= size <= high and size not in known and size > power // 2:
+                found.add(size)
+    return [size * dim.multiple for size in sorted(found)]

@@ -1,0 +1,26 @@
+# Programs for C callers (gputensor_program.h has the contract).
+
+import json
+import os
+
+cimport cython
+from cpython.ref cimport Py_DECREF, Py_INCREF
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint64_t, uint8_t
+from libc.string cimport strcmp
+from libcpp.vector cimport vector
+
+from gputensor._arrays cimport DT_UINT8
+from gputensor._driver.registry cimport driver_get
+from gputensor._driver.table cimport STATUS_OK, Driver, status_t
+from gputensor.programs.ahead.launches cimport PRODUCT_FAILED, FlatLaunches, product_problem
+from gputensor.tensor.core cimport Tensor, empty_tensor
+
+from gputensor.errors import (
+    Described, OutOfMemoryError, ProgramError, argument_error, raise_for_status,
+)
+from gputensor.programs import dims
+from gputensor.programs.ahead.flat import flat_of
+from gputensor.programs.program import load_program
+
+include "session.pxi"
+include "entry.pxi"

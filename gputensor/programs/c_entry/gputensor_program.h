@@ -1,0 +1,81 @@
+/* Programs from C.
+ *
+ *   gputensor_program* program;
+ *   gputensor_session* session;
+ *   gputensor_program_open(&program, "mlp.gtp", NULL, 0);
+ *   gputensor_session_open(&session, program);
+ *   gputensor_session_run(session, "mlp", 1, &x, 1, &y, stream);
+ *
+ * Each function returns 0 or a number below; gputensor_program_last_error() is the text of this
+ * thread's last failure. Tensors are DLPack's DLTensor, on the program's GPU, row-major, with the
+ * dtypes and shapes of the function (gputensor_program_describe). Data of inputs lies at multiples
+ * of 16 bytes, of outputs at multiples of 256, and outputs share no memory with other tensors.
+ *
+ * gputensor_session_run queues the work on `stream` (a CUDA stream; NULL is the default stream) and
+ * returns; the memory of inputs and outputs is the caller's until that work is done. A session has
+ * state and scratch memory: one thread runs it at a time, and on another stream than before only
+ * behind an event of the caller. The first run for shapes that are new binds them; others take no
+ * lock of Python, except for products of cuBLAS. Two sessions are independent.
+ *
+ * For processes that run Python, where gputensor.programs.c_entry has been imported; its
+ * library_path() names the file with these functions. */
+#ifndef GPUTENSOR_PROGRAM_H
+#define GPUTENSOR_PROGRAM_H
+
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct {
+    int32_t type; /* 2: CUDA */
+    int32_t id;
+} gputensor_device;
+
+typedef struct {
+    uint8_t code;
+    uint8_t bits;
+    uint16_t lanes;
+} gputensor_dtype;
+
+/* DLTensor of DLPack 0.8 and 1.x. */
+typedef struct {
+    void* data;
+    gputensor_device device;
+    int32_t ndim;
+    gputensor_dtype dtype;
+    int64_t* shape;
+    int64_t* strides; /* NULL: row-major */
+    uint64_t byte_offset;
+} gputensor_tensor;
+
+typedef struct gputensor_program gputensor_program;
+typedef struct gputensor_session gputensor_session;
+
+enum {
+    GPUTENSOR_PROGRAM_OK = 0,
+    GPUTENSOR_PROGRAM_INVALID = 1, /* an argument does not meet the contract */
+    GPUTENSOR_PROGRAM_MEMORY = 2,
+    GPUTENSOR_PROGRAM_FAILED = 3 /* the file, the driver or a library */
+};
+
+/* `weights`: the file of weights that are not in the program, or NULL. */
+int gputensor_program_open(gputensor_program** program, const char* path, const char* weights,
+                           int32_t device);
+int gputensor_program_close(gputensor_program* program);
+/* JSON, which lives as long as the program: {"functions": {NAME: {"inputs": [{"name", "dtype",
+ * "shape"}], "outputs": [...]}}}; an extent is a number or the name of a dim. */
+const char* gputensor_program_describe(gputensor_program* program);
+int gputensor_session_open(gputensor_session** session, gputensor_program* program);
+int gputensor_session_run(gputensor_session* session, const char* function, int32_t input_count,
+                          const gputensor_tensor* inputs, int32_t output_count,
+                          gputensor_tensor* outputs, void* stream);
+/* Waits for the work of its last run first. */
+int gputensor_session_close(gputensor_session* session);
+const char* gputensor_program_last_error(void);
+
+#ifdef __cplusplus
+}
+#endif
+#endif

@@ -1,0 +1,223 @@
+"""A session of C: its tensors, and for each function and shapes that ran a list of all launches."""
+
+cdef extern from "gputensor/programs/c_entry/exported.h" nogil:
+    ctypedef struct TensorDevice "gputensor_device":
+        int32_t type
+        int32_t id
+    ctypedef struct TensorType "gputensor_dtype":
+        uint8_t code
+        uint8_t bits
+        uint16_t lanes
+    ctypedef struct CTensor "gputensor_tensor":
+        void* data
+        TensorDevice device
+        int32_t ndim
+        TensorType dtype
+        int64_t* shape
+        int64_t* strides
+        uint64_t byte_offset
+    void gt_program_set_error(const char* text)
+
+cdef enum:
+    DL_CUDA = 2
+    INPUT_ALIGNMENT = 16
+    OUTPUT_ALIGNMENT = 256
+
+# Of a dtype of the library: code and bits of DLPack (dlpack.h).
+DL_TYPES = {
+    "bool": (6, 8), "float8_e4m3": (10, 8), "float8_e5m2": (12, 8), "bfloat16": (4, 16),
+    **{f"int{bits}": (0, bits) for bits in (8, 16, 32, 64)},
+    **{f"uint{bits}": (1, bits) for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": (2, bits) for bits in (16, 32, 64)},
+    "complex64": (5, 64), "complex128": (5, 128),
+}
+cdef dict NAMES = {pair: name for name, pair in DL_TYPES.items()}
+
+cdef struct Wanted:
+    int code
+    int bits
+    int ndim
+    int64_t[16] shape
+
+
+@cython.final
+@cython.internal
+cdef class Bound:
+    """One function at the shapes of its inputs."""
+
+    cdef bytes name
+    cdef char* text                     # that of `name`
+    cdef FlatLaunches launches
+    cdef vector[Wanted] inputs
+    cdef vector[Wanted] outputs
+    cdef vector[uint64_t] fixed         # addresses of the pieces behind arena, inputs and outputs
+    cdef uint64_t arena_nbytes
+
+
+cdef Wanted wanted_of(str dtype, tuple shape) except *:
+    cdef Wanted made
+    cdef int axis
+    made.code, made.bits = DL_TYPES[dtype]
+    made.ndim = len(shape)
+    for axis in range(made.ndim):
+        made.shape[axis] = shape[axis]
+    return made
+
+
+cdef bint fits(const Wanted* wanted, const CTensor* given, int device) noexcept nogil:
+    """Whether a tensor is on the device, of these extents, and row-major."""
+    cdef int axis
+    cdef int64_t step = 1
+    if (given.device.type != DL_CUDA or given.device.id != device or given.ndim != wanted.ndim
+            or given.dtype.code != wanted.code or given.dtype.bits != wanted.bits
+            or given.dtype.lanes != 1):
+        return False
+    for axis in range(wanted.ndim - 1, -1, -1):
+        if given.shape[axis] != wanted.shape[axis]:
+            return False
+        if given.strides is not NULL and wanted.shape[axis] > 1 and given.strides[axis] != step:
+            return False
+        step *= wanted.shape[axis]
+    return True
+
+
+cdef bint all_fit(const vector[Wanted]& wanted, int32_t count, const CTensor* given,
+                  int device) noexcept nogil:
+    cdef int at
+    if <int>wanted.size() != count:
+        return False
+    for at in range(count):
+        if not fits(&wanted[at], &given[at], device):
+            return False
+    return True
+
+
+cdef inline uint64_t address_of(const CTensor* given) noexcept nogil:
+    return <uint64_t>given.data + given.byte_offset
+
+
+cdef bint are_aligned(int32_t count, const CTensor* given, int alignment) noexcept nogil:
+    cdef int at
+    for at in range(count):
+        if address_of(&given[at]) % <uint64_t>alignment:
+            return False
+    return True
+
+
+@cython.final
+@cython.internal
+cdef class CSession:
+    """The state, the arena and the bound functions of one caller."""
+
+    cdef object program
+    cdef int device
+    cdef dict states
+    cdef Tensor arena
+    cdef uint64_t arena_ptr
+    cdef uint64_t arena_nbytes
+    cdef list kept                      # every Bound
+    cdef vector[void*] bound            # the same, read without the GIL
+    cdef uint64_t last_stream
+
+    def __cinit__(self, program):
+        self.program = program
+        self.device = program.device_number
+        self.states = {name: program.first_state(name, None) for name in program.data.states}
+        self.kept = []
+        # The callers' streams know nothing of the copies of weights and states.
+        synchronize(self.device)
+
+    cdef void* find(self, const char* name, int32_t count, const CTensor* inputs) noexcept nogil:
+        """What was bound for these inputs, a Bound; NULL: nothing."""
+        cdef size_t i
+        cdef void* one
+        for i in range(self.bound.size()):
+            one = self.bound[i]
+            if strcmp((<Bound>one).text, name) == 0 and all_fit(
+                    (<Bound>one).inputs, count, inputs, self.device):
+                return one
+        return NULL
+
+    cdef int bind(self, const char* name, int32_t count, const CTensor* inputs) except -1:
+        """Bind a function for these inputs."""
+        cdef Bound made = Bound.__new__(Bound)
+        cdef Tensor tensor
+        cdef int at
+        cdef str text = name.decode()
+        if text not in self.program.functions:
+            raise argument_error(ValueError, "function", text, ", ".join(self.program.functions))
+        wanted = self.program.functions[text].inputs
+        if len(wanted) != count:
+            raise argument_error(ValueError, f"inputs of {text}", count, f"{len(wanted)}")
+        shapes = []
+        for at in range(count):
+            shapes.append(check_input(wanted[at], &inputs[at], self.device))
+        binding = self.program.binding(text, tuple(shapes))
+        made.launches = flat_of(binding)
+        made.name = text.encode()
+        made.text = made.name
+        made.arena_nbytes = binding.arena_nbytes
+        for dtype, shape in binding.inputs:
+            made.inputs.push_back(wanted_of(dtype, shape))
+        for dtype, shape in binding.outputs:
+            made.outputs.push_back(wanted_of(dtype, shape))
+        names = [(piece.kind, piece.name)
+                 for piece in binding.pieces[1 + len(binding.inputs) + len(binding.outputs):]]
+        for kind, name_of in [*names, *(("weight", one) for one in binding.region_weights)]:
+            tensor = self.states[name_of] if kind == "state" else self.program.weights[name_of]
+            if tensor.ptr % OUTPUT_ALIGNMENT:
+                raise argument_error(ValueError, name_of, Described("memory that is not aligned"),
+                                     f"multiples of {OUTPUT_ALIGNMENT} bytes")
+            made.fixed.push_back(tensor.ptr)
+        self.take_arena(made.arena_nbytes)
+        self.kept.append(made)
+        self.bound.push_back(<void*>made)
+        return 0
+
+    cdef int take_arena(self, uint64_t nbytes) except -1:
+        """Have at least so many bytes of arena; what the last run has queued ends first."""
+        cdef int64_t size = nbytes
+        if self.arena is not None and self.arena_nbytes >= nbytes:
+            return 0
+        synchronize(self.device)
+        self.arena = None
+        self.arena = empty_tensor(DT_UINT8, 1, &size, self.device)
+        self.arena_ptr, self.arena_nbytes = self.arena.ptr, nbytes
+        return 0
+
+    cdef status_t run(self, void* bound, const CTensor* inputs, CTensor* outputs,
+                      uint64_t stream) noexcept nogil:
+        cdef vector[uint64_t] addresses
+        cdef size_t i
+        addresses.push_back(self.arena_ptr)
+        for i in range((<Bound>bound).inputs.size()):
+            addresses.push_back(address_of(&inputs[i]))
+        for i in range((<Bound>bound).outputs.size()):
+            addresses.push_back(address_of(&outputs[i]))
+        for i in range((<Bound>bound).fixed.size()):
+            addresses.push_back((<Bound>bound).fixed[i])
+        return (<Bound>bound).launches.run(self.device, stream, addresses.data())
+
+
+cdef tuple check_input(wanted, const CTensor* given, int device):
+    """The shape of an input, whose dtype and device are the function's."""
+    cdef int axis
+    if given.device.type != DL_CUDA or given.device.id != device:
+        raise argument_error(ValueError, wanted.path, Described("a tensor of another device"),
+                             f"one on GPU {device}")
+    name = NAMES.get((given.dtype.code, given.dtype.bits), "another dtype")
+    if name != wanted.operand.dtype or given.dtype.lanes != 1:
+        raise argument_error(ValueError, f"{wanted.path}.dtype", Described(name),
+                             wanted.operand.dtype)
+    if not 0 <= given.ndim <= 16:
+        raise argument_error(ValueError, f"{wanted.path}.ndim", given.ndim, "at most 16")
+    return tuple([given.shape[axis] for axis in range(given.ndim)])
+
+
+cdef int synchronize(int device) except -1:
+    cdef Driver* driver = driver_get(device)
+    cdef status_t status
+    with nogil:
+        status = driver.synchronize(driver.self)
+    raise_for_status(status, "synchronize", f"device {device}")
+    return 0

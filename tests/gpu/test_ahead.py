@@ -1,0 +1,55 @@
+"""Programs compiled ahead of time on a GPU: from a file, in a process without a compiler."""
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from tests.support.programs import ahead_models
+
+CHILD = """
+import sys
+import numpy as np
+sys.modules["cuda.bindings.nvrtc"] = None
+import gputensor as gt
+from gputensor._kernels.launch import nvrtc
+try:
+    nvrtc.version()
+except gt.errors.DeviceError:
+    pass
+else:
+    sys.exit("there is a compiler")
+path, folder, *sizes = sys.argv[1:]
+with gt.load_program(path, device="cuda") as program:
+    for n in sizes:
+        given = np.load(f"{folder}/{n}.in.npz")
+        found = program(*(gt.asarray(given[name], device="cuda") for name in given.files))
+        found = found if isinstance(found, tuple) else (found,)
+        np.savez(f"{folder}/{n}.out.npz", *(one.numpy() for one in found))
+"""
+
+
+@pytest.mark.parametrize("name", sorted(ahead_models.MODELS))
+def test_a_file_needs_no_compiler(name, cuda, rng, tmp_path):
+    model = ahead_models.MODELS[name](rng)
+    program = model.compile(target=["sm_80", "native"])
+    program.save(tmp_path / "model.gtp")
+    wanted = {}
+    for n in model.sizes:
+        arrays = model.arrays(rng, n)
+        np.savez(tmp_path / f"{n}.in.npz", *arrays)
+        found = model.results(program(*[gt.asarray(one, device="cuda") for one in arrays]))
+        wanted[n] = [one.numpy() for one in found]
+    command = [sys.executable, "-c", CHILD, str(tmp_path / "model.gtp"), str(tmp_path)]
+    environment = {**os.environ, "GPUTENSOR_KERNEL_CACHE": "0"}
+    done = subprocess.run(
+        [*command, *map(str, model.sizes)], env=environment, capture_output=True, text=True
+    )
+    assert done.returncode == 0, done.stderr
+    for n, results in wanted.items():
+        found = np.load(tmp_path / f"{n}.out.npz")
+        for at, one in enumerate(results):
+            np.testing.assert_array_equal(found[f"arr_{at}"], one)

@@ -1,0 +1,151 @@
+"""Programs from C: the functions of gputensor_program.h."""
+
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._kernels.launch import images
+from tests.support.programs import ahead_models
+from tests.support.programs.c_caller import CProgram, described, poisoned
+from tests.support.programs.models import counter
+
+pytestmark = pytest.mark.process(FAKE_CUDA_SHARED=str(228 << 10))
+
+
+def given(array):
+    return gt.asarray(array, device="cuda")
+
+
+def saved(name, rng, tmp_path):
+    """A model, its file, and results by size of a program in Python."""
+    model = ahead_models.MODELS[name](rng)
+    path = tmp_path / "model.gtp"
+    program = model.compile(target="h200")
+    program.save(path)
+    wanted = {}
+    for n in model.sizes:
+        arrays = model.arrays(rng, n)
+        found = model.results(program(*map(given, arrays)))
+        wanted[n] = arrays, [one.numpy() for one in found]
+    return model, path, wanted
+
+
+@pytest.mark.parametrize("name", sorted(ahead_models.MODELS))
+def test_runs_are_those_of_python(name, rng, tmp_path, monkeypatch):
+    model, path, wanted = saved(name, rng, tmp_path)
+    monkeypatch.setattr(images, "image_of", None)  # nothing compiles
+    program = CProgram(path)
+    described_text = json.loads(program.describe())["functions"][model.name]
+    assert len(described_text["inputs"]) == len(model.arguments)
+    assert described_text["inputs"][0]["shape"][0] == "n"
+    session = program.session()
+    program.close()  # a session keeps what it needs
+    for n in (*model.sizes, *model.sizes):
+        arrays, results = wanted[n]
+        inputs, outputs = list(map(given, arrays)), list(map(poisoned, results))
+        gt.synchronize("cuda")
+        session.run(model.name, inputs, outputs)
+        gt.synchronize("cuda")
+        for one, other in zip(outputs, results, strict=True):
+            np.testing.assert_array_equal(one.numpy(), other)
+    session.close()
+
+
+def test_state_stays_in_its_session(rng, tmp_path):
+    gt.programs.program.Program(counter(), "cuda").save(tmp_path / "counter.gtp")
+    program = CProgram(tmp_path / "counter.gtp")
+    one, two = program.session(), program.session()
+    x = given(np.ones(8, np.float32))
+    total, twice = (poisoned(np.ones(8, np.float32)) for _ in range(2))
+    gt.synchronize("cuda")
+    (name,) = json.loads(program.describe())["functions"]
+    for _ in range(3):
+        one.run(name, [x], [total, twice])
+    gt.synchronize("cuda")
+    np.testing.assert_array_equal(total.numpy(), 3)
+    two.run(name, [x], [total, twice])
+    gt.synchronize("cuda")
+    np.testing.assert_array_equal(total.numpy(), 1)
+    for session in (one, two):
+        session.close()
+    program.close()
+
+
+def test_threads_run_sessions_of_their_own(rng, tmp_path):
+    model, path, wanted = saved("network", rng, tmp_path)
+    program = CProgram(path)
+    faults = []
+
+    def work(n):
+        session = program.session()
+        stream = gt.Stream("cuda")
+        arrays, results = wanted[n]
+        with gt.stream(stream):
+            inputs, outputs = list(map(given, arrays)), list(map(poisoned, results))
+            stream.synchronize()
+            for _ in range(4):
+                session.run(model.name, inputs, outputs, stream.cuda_stream)
+            stream.synchronize()
+            for one, other in zip(outputs, results, strict=True):
+                if not np.array_equal(one.numpy(), other):
+                    faults.append(n)
+        session.close()
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in (*model.sizes, *model.sizes)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not faults
+    program.close()
+
+
+def test_mistakes_have_a_status_and_one_line(rng, tmp_path):
+    with pytest.raises(RuntimeError, match=r"3: ProgramFileError: .*missing\.gtp"):
+        CProgram(tmp_path / "missing.gtp")
+    with pytest.raises(RuntimeError, match="1: ValueError: device: got -1"):
+        CProgram(tmp_path / "missing.gtp", device=-1)
+    model, path, wanted = saved("wide", rng, tmp_path)
+    program = CProgram(path)
+    session = program.session()
+    arrays, results = wanted[2]
+    (x,), outputs = list(map(given, arrays)), list(map(poisoned, results))
+    name = model.name
+    rows = given(np.ones((2, 3001), np.float32))
+    whole = given(np.ones(6008, np.float32))
+    for text, call in {
+        "1: ValueError: function: got 'no'": ("no", [x], outputs),
+        "1: ValueError: inputs of wide: got 2": (name, [x, x], outputs),
+        "1: ValueError: x.dtype: got float64": (name, [gt.astype(x, "float64")], outputs),
+        r"1: ValueError: x.shape\[1\]: got 3001": (name, [rows], outputs),
+        "1: inputs: got another address": (name, [gt.reshape(whole[1:6001], (2, 3000))], outputs),
+        "1: outputs: got others": (name, [x], outputs[1:]),
+    }.items():
+        with pytest.raises(RuntimeError, match=text):
+            session.run(*call)
+    with pytest.raises(RuntimeError, match="1: session or program: got NULL"):
+        program.check(program.library.gputensor_session_open(None, None))
+    session.run(name, [x], outputs)  # none of them changed anything
+    gt.synchronize("cuda")
+    for one, other in zip(outputs, results, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other)
+    assert described(x).ndim == 2
+    session.close()
+    program.close()
+
+
+def test_conditions_are_refused(tmp_path):
+    def model(x):
+        return gt.while_loop(lambda c: gt.max(c) < 9, lambda c: c * 2, x)
+
+    gt.compile(model, gt.spec((4,)), target="h200").save(tmp_path / "w.gtp")
+    program = CProgram(tmp_path / "w.gtp")
+    session = program.session()
+    x = given(np.ones(4, np.float32))
+    with pytest.raises(RuntimeError, match="1: ValueError: function: got cond or while_loop"):
+        session.run("model", [x], [poisoned(np.ones(4, np.float32))])
+    session.close()
+    program.close()

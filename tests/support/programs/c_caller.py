@@ -1,0 +1,91 @@
+"""A caller of the C functions of programs, by ctypes: what a C program would do."""
+
+import ctypes
+
+import numpy as np
+
+import gputensor as gt
+from gputensor.programs import c_entry
+
+
+class CTensor(ctypes.Structure):
+    _fields_ = [
+        ("data", ctypes.c_void_p), ("type", ctypes.c_int32), ("id", ctypes.c_int32),
+        ("ndim", ctypes.c_int32), ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8),
+        ("lanes", ctypes.c_uint16), ("shape", ctypes.POINTER(ctypes.c_int64)),
+        ("strides", ctypes.POINTER(ctypes.c_int64)), ("byte_offset", ctypes.c_uint64),
+    ]  # fmt: skip
+
+
+def library():
+    """The functions, with their results."""
+    found = ctypes.CDLL(c_entry.library_path())
+    found.gputensor_program_describe.restype = ctypes.c_char_p
+    found.gputensor_program_last_error.restype = ctypes.c_char_p
+    return found
+
+
+def described(tensor):
+    """A CTensor over a tensor of a GPU, which the caller keeps."""
+    code, bits = c_entry.DL_TYPES[tensor.dtype.name]
+    shape = (ctypes.c_int64 * max(1, tensor.ndim))(*tensor.shape)
+    return CTensor(tensor.data_ptr(), 2, 0, tensor.ndim, code, bits, 1, shape, None, 0)
+
+
+class CProgram:
+    """An open program; statuses become RuntimeError with the text of the failure."""
+
+    def __init__(self, path, device=0):
+        self.library = library()
+        self.handle = ctypes.c_void_p()
+        self.check(
+            self.library.gputensor_program_open(
+                ctypes.byref(self.handle), str(path).encode(), None, device
+            )
+        )
+
+    def check(self, status):
+        if status:
+            text = self.library.gputensor_program_last_error().decode()
+            raise RuntimeError(f"{status}: {text}")
+
+    def describe(self):
+        return self.library.gputensor_program_describe(self.handle).decode()
+
+    def session(self):
+        return CSession(self)
+
+    def close(self):
+        self.check(self.library.gputensor_program_close(self.handle))
+
+
+class CSession:
+    """An open session."""
+
+    def __init__(self, program):
+        self.program = program
+        self.handle = ctypes.c_void_p()
+        program.check(
+            program.library.gputensor_session_open(ctypes.byref(self.handle), program.handle)
+        )
+
+    def run(self, name, inputs, outputs, stream=0):
+        """Run a function on tensors of the GPU."""
+        given = (CTensor * max(1, len(inputs)))(*map(described, inputs))
+        made = (CTensor * max(1, len(outputs)))(*map(described, outputs))
+        self.program.check(
+            self.program.library.gputensor_session_run(
+                self.handle, name.encode(), len(inputs), given, len(outputs), made,
+                ctypes.c_void_p(stream),
+            )
+        )  # fmt: skip
+
+    def close(self):
+        self.program.check(self.program.library.gputensor_session_close(self.handle))
+
+
+def poisoned(like):
+    """New memory of a GPU in the form of an array, full of what nobody wrote."""
+    made = gt.empty(like.shape, dtype=like.dtype.name, device="cuda")
+    made[...] = gt.asarray(np.full(like.shape, 77).astype(like.dtype), device="cuda")
+    return made

@@ -1,0 +1,111 @@
+"""Programs compiled for GPUs that are not there: all their kernels, facts, files."""
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor.errors import ProgramError, ProgramFileError
+from gputensor.programs import file, targets
+from tests.support.nvrtc_library import needs_nvrtc
+from tests.support.programs import ahead_models, hand_models
+
+ARCHITECTURES = ("sm_75", "sm_80", "sm_86", "sm_89", "sm_90", "sm_100", "sm_120")
+#: Programs whose kernels have to compile: by hand in two dtypes, and the small ones.
+PROGRAMS = [
+    *((name, dtype) for name in ("mlp", "encoder", "llama") for dtype in ("float32", "bfloat16")),
+    ("plate", None),
+    *((name, None) for name in ahead_models.MODELS),
+]
+
+
+def compiled(name, dtype, target, rng):
+    with gt.Device("host"):
+        if name in ahead_models.MODELS:
+            return ahead_models.MODELS[name](rng).compile(target)
+        model = hand_models.MODELS[name](**({} if dtype is None else {"dtype": dtype}))
+        return gt.compile(model.functions, weights=model.weights, state=model.state, target=target)
+
+
+@needs_nvrtc
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize(("name", "dtype"), PROGRAMS)
+def test_all_kernels_compile_for_seven_architectures(name, dtype, rng):
+    program = compiled(name, dtype, list(ARCHITECTURES), rng)
+    ahead = program.data.ahead
+    assert [str(target) for target in ahead.lists] == list(ARCHITECTURES)
+    for target, lists in ahead.lists.items():
+        used = {number for one in lists.values() for number in one.kernels}
+        for number in used:
+            image = ahead.kernels.all[number].images[str(target)].data()
+            assert image[:4] == b"\x7fELF", target
+
+
+@needs_nvrtc
+def test_a_file_has_what_was_compiled(rng, tmp_path):
+    program = compiled("wide", None, ["a100", "l4+ptx"], rng)
+    path = tmp_path / "wide.gtp"
+    program.save(path)
+    found, made = file.read(path).ahead, program.data.ahead
+    assert list(found.lists) == list(made.lists)
+    for target, lists in made.lists.items():
+        kept = {key: one.to_bytes() for key, one in found.lists[target].items()}
+        assert kept == {key: one.to_bytes() for key, one in lists.items()}
+    for one, other in zip(found.kernels.all, made.kernels.all, strict=True):
+        assert (one.entry, one.source) == (other.entry, other.source)
+        images = {name: image.data() for name, image in one.images.items()}
+        assert images == {name: image.data() for name, image in other.images.items()}
+        assert set(images) == {"sm_80", "sm_89", "compute_89"}
+    program.save(tmp_path / "again.gtp")
+    assert (tmp_path / "again.gtp").read_bytes() == path.read_bytes()
+
+
+@needs_nvrtc
+def test_the_same_program_gives_the_same_file(tmp_path):
+    for name in ("one", "two"):
+        rng = np.random.default_rng(5)
+        compiled("network", None, ["h200"], rng).save(tmp_path / f"{name}.gtp")
+    assert (tmp_path / "one.gtp").read_bytes() == (tmp_path / "two.gtp").read_bytes()
+
+
+@needs_nvrtc
+def test_kernels_of_a_changed_file_are_not_loaded(rng, tmp_path):
+    program = compiled("wide", None, ["a100"], rng)
+    path = tmp_path / "wide.gtp"
+    program.save(path)
+    raw = bytearray(path.read_bytes())
+    image = program.data.ahead.kernels.all[0].images["sm_80"].data()
+    raw[bytes(raw).index(image) + len(image) // 2] ^= 1
+    path.write_bytes(raw)
+    kernels = file.read(path).ahead.kernels.all  # read, since the bytes are not looked at
+    with pytest.raises(ProgramFileError, match="kernel: got other bytes; expected those of its"):
+        kernels[0].images["sm_80"].data()
+
+
+@needs_nvrtc
+def test_facts_have_to_agree_on_all_targets():
+    def model(x):
+        return x * 2 if gt.get_device_capability() >= (9, 0) else x + 1
+
+    for target, operation in (("a100", "add"), ("h200", "mul")):
+        (function,) = gt.compile(model, gt.spec((4,)), target=[target]).data.functions.values()
+        assert [call.attributes["op"] for call in function.calls] == [operation]
+    with pytest.raises(ProgramError, match=r"sm_90: get_device_capability: got \(9, 0\)"):
+        gt.compile(model, gt.spec((4,)), target=["a100", "h200"])
+
+
+def test_a_gpu_that_is_not_there_has_no_name():
+    def model(x):
+        return x * len(gt.get_device_name())
+
+    with pytest.raises(gt.TraceError, match=r"get_device_name\(\) of a GPU that is not there"):
+        gt.compile(model, gt.spec((4,)), target="a100")
+
+
+@needs_nvrtc
+def test_architectures_that_the_compiler_lacks_are_named(monkeypatch):
+    known = gt.compile(lambda x: x + 1, gt.spec((4,)), target="thor").data.ahead.kernels.all
+    assert all(set(kernel.images) == {"sm_110"} for kernel in known)
+    monkeypatch.setitem(targets.TARGETS, "sm_999", targets.Target(999, 1, 1 << 10))
+    with pytest.raises(gt.errors.DeviceError, match=r"NVRTC [0-9.]+ does not compile for sm_999"):
+        gt.compile(lambda x: x + 1, gt.spec((4,)), target="sm_999")

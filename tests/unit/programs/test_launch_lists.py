@@ -1,0 +1,274 @@
+"""Launch lists: made on a phantom GPU, checked, and launched where a phantom GPU looks on."""
+
+import random
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor._kernels.calls import bound_row
+from gputensor._kernels.launch import CallOperand
+from gputensor.errors import ProgramError
+from gputensor.programs.ahead.bindings import Maker, sites_of
+from gputensor.programs.ahead.call_places import places_of
+from gputensor.programs.ahead.code import Kernels
+from gputensor.programs.ahead.launches import LaunchList, LaunchRow, record
+from gputensor.programs.bind import BoundCall, bind
+from gputensor.programs.compile import data_of, sources_of
+from tests.support.programs import ahead_models
+
+FACTS = {"sm_80": (80, 108, 164 << 10), "sm_90": (90, 132, 228 << 10), "sm_75": (75, 40, 64 << 10)}
+HEADER, RECORD, PATCH = 32, 64, 16
+
+
+def calls_of(model, n):
+    """The bound calls of a model at n rows, with the alignments of their pieces."""
+    source = sources_of(model.function, model.specs, model.weights, None, {})
+    (function,) = data_of(source, -1).functions.values()
+    binding = bind(function, {name: n for name in function.dims})
+    return [(site.call, site.alignments) for site in sites_of(binding)]
+
+
+def relaunched(maker, launches, places, call, moved):
+    """What the phantom keeps of a launch of a list at other addresses, as a list again."""
+    functions = {n: 1000 + n for n in launches.kernels}
+    row = LaunchRow(call.row, launches, functions, (*places.alignments, 0))
+    scratch = [CallOperand(place, "uint8", (launches.scratch_nbytes,)) for place in moved]
+    spans = [*places.spans]
+    if launches.scratch_nbytes:
+        spans.append((len(places.first), 0, *moved, launches.scratch_nbytes))
+    first, second = (*places.first, scratch[0]), (*places.second, scratch[1])
+    return record(maker.device, row, first, second, tuple(spans), lambda handle: handle - 1000)
+
+
+@pytest.mark.parametrize("target", FACTS)
+@pytest.mark.parametrize("name", sorted(ahead_models.MODELS))
+def test_a_list_launches_what_the_call_launched(name, target, rng):
+    model = ahead_models.MODELS[name](rng)
+    with Maker(FACTS[target], Kernels()) as maker:
+        for call, alignments in calls_of(model, 17):
+            places = places_of(call, alignments)
+            made = maker.make(call, places)
+            assert made.check(len(maker.kernels), places.reaches)
+            again = LaunchList.from_bytes(made.to_bytes())
+            assert again.to_bytes() == made.to_bytes()
+            found = relaunched(maker, again, places, call, (5 << 52, 7 << 52))
+            # The same records and patches; the scratch is one argument of the row now.
+            assert found.to_bytes()[HEADER:] == made.to_bytes()[HEADER:], call.row.name
+
+
+def test_equal_calls_have_one_key_wherever_they_lie(rng):
+    def twice(x, *, weights):
+        return gt.exp(gt.linear(gt.exp(gt.linear(x, weights["a"])), weights["b"]))
+
+    source = sources_of(
+        twice,
+        (gt.spec((8, 64)),),
+        {name: ahead_models.floats(rng, 64, 64) for name in "ab"},
+        None,
+        {},
+    )
+    (function,) = data_of(source, -1).functions.values()
+    sites = list(sites_of(bind(function, {})))
+    keys = [places_of(site.call, site.alignments).key for site in sites]
+    assert keys[2] != keys[0]  # its input lies at a multiple of 16 only
+    places = [places_of(site.call, [256] * len(site.alignments)).key for site in sites]
+    assert places[0] == places[2] and places[1] == places[3] and places[0] != places[1]
+
+
+def bound(*operands, offsets=None, pieces=None):
+    """An elementwise call of operands; by default each in a piece of its own."""
+    row = bound_row("elementwise")
+    count = len(operands)
+    patches = [
+        (2 + at, (pieces or range(count))[at], (offsets or [0] * count)[at]) for at in range(count)
+    ]
+    return BoundCall(row, ("add", "float32", *operands), tuple(patches), False, "model.py:7")
+
+
+def operand(*shape, strides=None):
+    return CallOperand(0, "float32", shape, strides)
+
+
+@pytest.mark.parametrize("what", ["overlap", "offset", "shape", "strides", "alignment"])
+def test_other_places_that_matter_have_another_key(what):
+    base = bound(operand(8), operand(8), operand(8), pieces=[0, 0, 1], offsets=[0, 64, 0])
+    other = {
+        "overlap": bound(operand(8), operand(8), operand(8), pieces=[0, 0, 1], offsets=[0, 0, 0]),
+        "offset": bound(operand(8), operand(8), operand(8), pieces=[0, 0, 1], offsets=[0, 4, 0]),
+        "shape": bound(operand(9), operand(9), operand(9), pieces=[0, 0, 1], offsets=[0, 64, 0]),
+        "strides": bound(
+            operand(8), operand(8, strides=(2,)), operand(8), pieces=[0, 0, 1], offsets=[0, 64, 0]
+        ),
+        "alignment": bound(
+            operand(8), operand(8), operand(8), pieces=[0, 0, 1], offsets=[0, 68, 0]
+        ),
+    }[what]
+    assert places_of(base, [256, 256]).key != places_of(other, [256, 256]).key
+
+
+class Faulty:
+    """A row whose door does something that no list can hold."""
+
+    name = "faulty"
+
+    def __init__(self, door):
+        self.door = door
+
+
+def make_faulty(door):
+    call = bound(operand(8), operand(8), operand(8))._replace(row=Faulty(door))
+    with Maker(FACTS["sm_80"], Kernels()) as maker:
+        return maker.make(call, places_of(call, [256] * 3))
+
+
+def test_an_address_that_is_no_patch_is_found():
+    row = bound_row("elementwise")
+    kept = []
+
+    def same_place(device, stream, arguments):
+        kept.append(arguments[3])
+        row.door(device, stream, (*arguments[:3], kept[0], arguments[4]))
+
+    made = make_faulty(same_place)  # an address that never moves, and not of the phantom
+    assert made.kinds == ["kernel"] and made.to_bytes()[:8] == b"\1" + bytes(7)
+
+    def elsewhere(device, stream, arguments):
+        row.door(device, stream, (*arguments[:3], arguments[3].at(len(kept) << 40), arguments[4]))
+        kept.append(0)
+
+    with pytest.raises(ProgramError, match=r"model.py:7: faulty: got a parameter that is no addr"):
+        make_faulty(elsewhere)
+
+
+def test_other_work_each_time_is_found():
+    row, turns = bound_row("elementwise"), []
+
+    def more_each_time(device, stream, arguments):
+        turns.append(0)
+        for _ in turns:
+            row.door(device, stream, arguments)
+
+    with pytest.raises(ProgramError, match="model.py:7: faulty: got other work each time"):
+        make_faulty(more_each_time)
+
+
+def test_memory_that_a_call_keeps_is_found():
+    row, kept = bound_row("elementwise"), []
+
+    def with_own_memory(device, stream, arguments):
+        if not kept:
+            kept.append(gt.empty((8,), dtype="float32", device=f"cuda:{device}"))
+        row.door(
+            device, stream, (*arguments[:3], arguments[3].at(kept[0].data_ptr()), arguments[4])
+        )
+
+    with pytest.raises(ProgramError, match="memory that it kept from an earlier call"):
+        make_faulty(with_own_memory)
+    kept.clear()
+
+
+def mutated(rng, raw):
+    """A list with a few numbers changed; the counts mostly left."""
+    changed = bytearray(raw)
+    for _ in range(rng.choice((1, 1, 2, 4))):
+        at = rng.randrange(HEADER if rng.random() < 0.9 else 0, len(changed) - 8) & ~3
+        width = rng.choice((1, 4, 8))
+        kind = rng.randrange(3)
+        value = int.from_bytes(changed[at : at + width], "little")
+        if kind == 0:
+            value ^= 1 << rng.randrange(8 * width)
+        elif kind == 1:
+            value = rng.choice((0, 1, 2, 3, 1 << 31, (1 << 8 * width) - 1))
+        else:
+            value += rng.choice((-8, -1, 1, 8, 1 << 16))
+        changed[at : at + width] = (value % (1 << 8 * width)).to_bytes(width, "little")
+    return bytes(changed)
+
+
+def check_mutations(count, seed, rng):
+    """Lists that pass the check launch inside the memory of their operands and scratch."""
+    model = ahead_models.MODELS["wide"](rng)
+    shuffled = random.Random(seed)
+    accepted = 0
+    with Maker(FACTS["sm_90"], Kernels()) as maker:
+        whole = []
+        for call, alignments in calls_of(model, 17):
+            places = places_of(call, alignments)
+            whole.append((call, places, maker.make(call, places).to_bytes()))
+        kernels = len(maker.kernels)
+        for _ in range(count):
+            call, places, raw = shuffled.choice(whole)
+            found = LaunchList.from_bytes(mutated(shuffled, raw))
+            if found is None or not found.check(kernels, places.reaches):
+                continue
+            accepted += 1
+            if found.scratch_nbytes < 1 << 40:
+                again = relaunched(maker, found, places, call, (5 << 52, 7 << 52))
+                assert len(again.kinds) == len(found.kinds)
+                reaches = (*places.reaches, (0, found.scratch_nbytes))
+                assert again.check(kernels, reaches)
+    return accepted
+
+
+def test_changed_lists_are_refused_or_stay_inside(rng):
+    seed = int(rng.integers(1 << 30))
+    assert 0 < check_mutations(2000, seed, rng) < 1900, seed
+
+
+@pytest.mark.parametrize(
+    "place, value",
+    [
+        ((0, 4), 9),  # a kind that there is not
+        ((4, 4), 1 << 20),  # a kernel that there is not
+        ((8, 4), 0),  # a grid of no blocks
+        ((16, 4), 70000),  # too many blocks along z
+        ((20, 4), 2048),  # too many threads
+        ((32, 4), 1 << 20),  # more shared memory than there is
+        ((44, 4), 1 << 16),  # parameters beyond what a kernel has
+        ((48, 4), 1),  # patches that are another record's
+        ((56, 4), 1),  # what must be 0
+    ],
+)
+def test_planted_faults_of_records_are_found(place, value):
+    call = bound(operand(8), operand(8), operand(8))
+    with Maker(FACTS["sm_80"], Kernels()) as maker:
+        places = places_of(call, [256] * 3)
+        raw = bytearray(maker.make(call, places).to_bytes())
+    assert LaunchList.from_bytes(bytes(raw)).check(1, places.reaches)
+    at, width = HEADER + place[0], place[1]
+    raw[at : at + width] = value.to_bytes(width, "little")
+    assert not LaunchList.from_bytes(bytes(raw)).check(1, places.reaches)
+
+
+@pytest.mark.parametrize("offset", [-4, 33, 1 << 40, -(1 << 62)])
+def test_a_patch_outside_of_its_operand_is_found(offset):
+    call = bound(operand(8), operand(8), operand(8))
+    with Maker(FACTS["sm_80"], Kernels()) as maker:
+        places = places_of(call, [256] * 3)
+        raw = bytearray(maker.make(call, places).to_bytes())
+    raw[-8:] = offset.to_bytes(8, "little", signed=True)
+    assert not LaunchList.from_bytes(bytes(raw)).check(1, places.reaches)
+    assert LaunchList.from_bytes(bytes(raw)).check(1) == (abs(offset) <= 1 << 60)
+
+
+def test_a_worse_address_goes_through_the_call_itself():
+    seen = []
+
+    class Row:
+        name = "elementwise"
+
+        @staticmethod
+        def door(device, stream, arguments):
+            seen.append(arguments)
+
+    call = bound(operand(8), operand(8), operand(8))
+    with Maker(FACTS["sm_80"], Kernels()) as maker:
+        places = places_of(call, [256] * 3)
+        made = maker.make(call, places)
+        row = LaunchRow(Row, made, {0: 7}, (*places.alignments, 0))
+        arguments = (*places.first, CallOperand(0, "uint8", (0,)))
+        worse = (*arguments[:3], arguments[3].at(arguments[3].address + 4), *arguments[4:])
+        row.door(maker.device, 0, worse)
+    assert [one[3].address for one in seen] == [worse[3].address]
+    assert len(seen[0]) == 5 and np.prod(seen[0][2].shape) == 8
