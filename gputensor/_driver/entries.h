@@ -27,7 +27,8 @@
     X(function_allow_shared) X(function_occupancy)                                              \
     X(graph_nodes) X(graph_node_get) X(graph_node_set) X(graph_update)                          \
     X(graph_dump) X(event_record_external) X(stream_wait_external)                              \
-    X(event_export) X(event_import) X(page_create_shared) X(page_import) X(call_apart)
+    X(event_export) X(event_import) X(page_create_shared) X(page_import) X(call_apart)             \
+    X(condition_create) X(condition_add) X(capture_begin_body)
 
 namespace gputensor {
 

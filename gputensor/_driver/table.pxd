@@ -193,3 +193,16 @@ cdef struct Driver:
     # Calls a function of the program's in this thread, at once: in the device's context, and with
     # what it does left out of captures.
     status_t (*call_apart)(void* self, host_function_t function, void* argument) noexcept nogil
+
+    # Conditions of a graph. condition_create makes one, false, for the graph that a stream captures
+    # into. While the graph runs, work of it sets the condition: a kernel by cudaGraphSetConditional;
+    # on a host device a condition is the address of a uint32. condition_add captures a node that
+    # runs its body if the condition is true (kind 0) or while it is (1); the condition belongs to
+    # the graph that the stream captures into. The body is a graph of its own, which goes with the
+    # graph around it; capture_begin_body starts to capture a stream into it, and capture_end gives
+    # it again. graph_node_set takes nodes of bodies, too. NOT_SUPPORTED: the driver is too old.
+    status_t (*condition_create)(void* self, uint64_t stream, uint64_t* condition) noexcept nogil
+    status_t (*condition_add)(void* self, uint64_t stream, uint64_t condition, int kind,
+                              uint64_t* body) noexcept nogil
+    status_t (*capture_begin_body)(void* self, uint64_t stream, uint64_t body,
+                                   int mode) noexcept nogil

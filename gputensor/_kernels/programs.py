@@ -18,6 +18,7 @@ __all__ = [
     "UNIT",
     "accumulator_nbytes",
     "arange",
+    "condition",
     "depthwise",
     "draw",
     "elementwise",
@@ -145,6 +146,15 @@ def arange(out):
     is_integer = DTYPES[out].kind in ("bool", "int", "uint")
     defines = (("OUTPUT", DTYPES[out].cuda), ("IS_INTEGER", int(is_integer)))
     return Program(_FOLDER + "arange.cuh", defines)
+
+
+def condition():
+    """Return the program that sets conditions of a graph.
+
+    >>> condition().defines
+    ()
+    """
+    return Program(_FOLDER + "condition.cuh", ())
 
 
 def draw(kind, out, bits, lanes):

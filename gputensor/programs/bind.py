@@ -98,6 +98,8 @@ class Binding:
     outputs: list = field(default_factory=list)
     #: what a session's graph of it is like, or why there is none
     graph: str = "none: a host device runs the calls as one piece of work"
+    #: on a GPU: conditions are nodes of its graph
+    has_bodies: bool = False
     #: on a GPU: it is launched call by call
     is_by_calls: bool = False
     #: names of states that are written

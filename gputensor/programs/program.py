@@ -24,7 +24,7 @@ from gputensor.tensor.manipulation import empty
 
 __all__ = ["Program", "load_program"]
 
-WITH_CONDITIONS = "none: the host reads the flags of cond and while_loop, call by call"
+WITH_CONDITIONS = "none: a launch list sets no conditions, so the host reads the flags, call by call"
 WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
 
@@ -242,11 +242,12 @@ class Program(Caller):
         if self._lists is not None:
             self._lists.apply(found)
         if self.device_number >= 0:
-            has_many = not found.has_conditions and found.call_count > MOST_NODES
-            found.is_by_calls = found.has_conditions or has_many
-            found.graph = WITH_MANY_CALLS if has_many else "none so far"
-            if found.has_conditions:
-                found.graph = WITH_CONDITIONS
+            has_many = found.call_count > MOST_NODES
+            found.has_bodies = found.has_conditions and self._lists is None and not has_many
+            found.is_by_calls = has_many or (found.has_conditions and not found.has_bodies)
+            found.graph = "none so far"
+            if found.is_by_calls:
+                found.graph = WITH_MANY_CALLS if has_many else WITH_CONDITIONS
         return found
 
     def bind_launches(self):

@@ -12,7 +12,7 @@ from gputensor._driver import registry
 from gputensor.errors import DriverError, OutOfMemoryError
 from gputensor.programs.program import Program
 from tests.support import graph_inputs
-from tests.support.programs import control_checks, models
+from tests.support.programs import control_checks, models, nested_control
 
 DTYPES = ("float16", "bfloat16", "float32")
 SIZES = ((1, 64, 64), (16, 512, 512), (128, 1024, 768), (512, 2048, 2048), (4096, 4096, 4096))
@@ -149,6 +149,11 @@ def test_control_flow(cuda, rng):
         control_checks.check_fori_loop("cuda", rng, bounds)
     for length in control_checks.LENGTHS:
         control_checks.check_scan("cuda", rng, length, length % 2 == 1)
+
+
+def test_conditions_are_bodies_of_the_graph(cuda, rng):
+    program = nested_control.check("cuda", rng)
+    nested_control.check_in_capture("cuda", rng, program)
 
 
 def test_replays_of_graphs_on_other_tensors(cuda, rng):

@@ -11,7 +11,7 @@ from gputensor._driver import registry
 from gputensor.errors import DriverError, GpuTensorError, OutOfMemoryError
 from gputensor.programs.program import Program
 from tests.support import graph_inputs, refused_calls
-from tests.support.programs import control_checks, loops, models
+from tests.support.programs import control_checks, loops, models, nested_control
 from tests.support.programs.builder import Builder, program_data
 
 NODE_CALLS = ("graph_nodes", "graph_node_get", "graph_node_set")
@@ -193,7 +193,7 @@ def test_a_program_can_be_part_of_a_capture(rng):
         np.testing.assert_array_equal(result.numpy(), x + y + x + y + x)
 
 
-def test_control_flow_call_by_call(rng):
+def test_control_flow(rng):
     control_checks.check_while_loop("cuda", rng)
     control_checks.check_cond("cuda", rng)
     for bounds in control_checks.BOUNDS:
@@ -269,3 +269,39 @@ def test_streams_are_branches_of_the_graph(rng):
         for one, other in zip(found, wanted, strict=True):
             np.testing.assert_array_equal(one.numpy(), other.numpy())
     assert graph_of(program, "model").endswith(" with addresses, 3 branches")
+
+
+def test_conditions_are_bodies_of_the_graph(rng):
+    program = nested_control.check("cuda", rng)
+    nested_control.check_in_capture("cuda", rng, program)
+
+
+def test_a_driver_without_conditions_runs_them_call_by_call(rng):
+    registry.observe(0)
+    for name in ("condition_create", "condition_add", "capture_begin_body"):
+        data, w = loops.cond_program(rng)
+        program = Program(data, "cuda")
+        x = floats(rng, 6)
+        registry.fail_call(0, 1, 801, name)
+        found = program(given(x)).numpy()
+        np.testing.assert_array_equal(found, x + 1 if x[0] < 0 else x * w)
+        assert "call by call" in graph_of(program, "run")
+        registry.fail_call(0, 0)
+
+
+def test_refused_driver_calls_while_bodies_are_captured(rng):
+    data, w = loops.cond_program(rng)
+    program = Program(data, "cuda")
+    x = floats(rng, 6)
+    tensor, want = given(x), x + 1 if x[0] < 0 else x * w
+
+    def request():
+        with program.session() as session:
+            np.testing.assert_array_equal(session(tensor).numpy(), want)
+
+    request()
+    registry.observe(0)
+    for name in ("condition_create", "condition_add", "capture_begin_body", *NODE_CALLS[:2]):
+        k = refuse_each_call(name, request)
+        assert k > 3, name
+    assert "bodies" in graph_of(program, "run")

@@ -79,6 +79,9 @@ SIGNATURES = {
     "page_create_shared": ([U64], SIZE, [INT]),
     "page_import": ([U64], SIZE, INT),
     "call_apart": (HOST_FUNCTION, PTR),
+    "condition_create": (U64, [U64]),
+    "condition_add": (U64, U64, INT, [U64]),
+    "capture_begin_body": (U64, U64, INT),
 }
 HEADER_WORDS = 4  # self, name, device, page_granularity
 

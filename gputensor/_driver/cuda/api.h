@@ -115,7 +115,14 @@
     X(cuIpcOpenEventHandle, cuIpcOpenEventHandle, (void**, IpcHandle))                          \
     X(cuMemExportToShareableHandle, cuMemExportToShareableHandle,                               \
       (void*, uint64_t, int, unsigned long long))                                               \
-    X(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, (uint64_t*, void*, int))
+    X(cuMemImportFromShareableHandle, cuMemImportFromShareableHandle, (uint64_t*, void*, int))\
+    X(cuGraphConditionalHandleCreate, cuGraphConditionalHandleCreate,                           \
+      (uint64_t*, void*, void*, unsigned, unsigned))                                            \
+    X(cuGraphAddNode, cuGraphAddNode, (void**, void*, const void**, size_t, NodeParameters*))   \
+    X(cuStreamUpdateCaptureDependencies, cuStreamUpdateCaptureDependencies,                     \
+      (void*, void**, size_t, unsigned))                                                        \
+    X(cuStreamBeginCaptureToGraph, cuStreamBeginCaptureToGraph,                                 \
+      (void*, void*, const void**, const void*, size_t, int))
 
 namespace gputensor {
 
@@ -171,9 +178,19 @@ struct UpdateResult {
     int result;
     void *node, *from_node;
 };
+// CUgraphNodeParams with the member of a conditional node.
+struct NodeParameters {
+    int type, reserved[3];
+    uint64_t condition;
+    int kind;       // 0: if, 1: while
+    unsigned size;  // bodies
+    void** bodies;  // given by the driver
+    void* context;
+    uint64_t rest[26];
+};
 static_assert(sizeof(KernelParameters) == 72 && sizeof(CopyParameters) == 200 &&
                   sizeof(FillParameters) == 40 && sizeof(HostParameters) == 16 &&
-                  sizeof(UpdateResult) == 24,
+                  sizeof(UpdateResult) == 24 && sizeof(NodeParameters) == 256,
               "the layout of a node's parameters is not the driver's");
 
 struct CudaApi {

@@ -163,18 +163,20 @@ public:
         });
     }
     int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
+        void* graph = nullptr;
         const void** found = nullptr;
         size_t size = 0;
-        int status = capture_frontier(stream, &found, &size);
+        int status = capture_frontier(stream, &graph, &found, &size);
         if (status) return status;
         for (size_t i = 0; i < size && i < size_t(capacity); i++) nodes[i] = number(found[i]);
         *count = int(size);
         return OK;
     }
     int capture_follows(uint64_t stream, const uint64_t* nodes, int count, uint8_t* follows) {
+        void* graph = nullptr;
         const void** found = nullptr;
         size_t size = 0;
-        int status = capture_frontier(stream, &found, &size);
+        int status = capture_frontier(stream, &graph, &found, &size);
         if (status) return status;
         std::unordered_set<uint64_t> before;
         std::vector<uint64_t> left;
@@ -331,20 +333,6 @@ private:
             return status ? status
                           : api.cuMemPoolSetAttribute(pool, RELEASE_THRESHOLD, &threshold);
         });
-    }
-
-    // The nodes that a capturing stream's next work comes after; CUDA's list, valid until the next
-    // call about the stream.
-    int capture_frontier(uint64_t stream, const void*** nodes, size_t* size) {
-        int state = 0;
-        uint64_t id = 0;
-        void* graph = nullptr;
-        if (!stream) return ILLEGAL_STATE;
-        int status = current([&] {
-            return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, &graph, nodes, size);
-        });
-        if (status) return status;
-        return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;
     }
 
     int add_dependencies(uint64_t node, std::vector<uint64_t>& nodes) {

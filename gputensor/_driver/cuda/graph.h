@@ -76,12 +76,72 @@ public:
         });
     }
 
+
+    // ---- conditions: CUDA 12.3
+
+    int condition_create(uint64_t stream, uint64_t* condition) {
+        void* graph = nullptr;
+        const void** before = nullptr;
+        size_t count = 0;
+        if (!api.cuGraphConditionalHandleCreate) return NOT_SUPPORTED;
+        int status = capture_frontier(stream, &graph, &before, &count);
+        if (status) return status;
+        return relaxed([&] {
+            return give(condition, api.cuGraphConditionalHandleCreate, graph, context, 0u, 0u);
+        });
+    }
+    int condition_add(uint64_t stream, uint64_t condition, int kind, uint64_t* body) {
+        void* graph = nullptr;
+        const void** before = nullptr;
+        size_t count = 0;
+        if (!api.cuGraphAddNode || !api.cuStreamUpdateCaptureDependencies) return NOT_SUPPORTED;
+        int status = capture_frontier(stream, &graph, &before, &count);
+        if (status) return status;
+        if (!condition || kind < 0 || kind > 1) return INVALID_VALUE;
+        return relaxed([&] {
+            NodeParameters given{};
+            given.type = CONDITION;
+            given.condition = condition;
+            given.kind = kind;
+            given.size = 1;
+            given.context = context;
+            void* node = nullptr;
+            int status = api.cuGraphAddNode(&node, graph, before, count, &given);
+            // 1: in place of what the stream's next work came after.
+            if (!status)
+                status = api.cuStreamUpdateCaptureDependencies(handle(stream), &node, 1, 1);
+            if (!status) *body = number(given.bodies[0]);
+            return status;
+        });
+    }
+    int capture_begin_body(uint64_t stream, uint64_t body, int mode) {
+        if (!api.cuStreamBeginCaptureToGraph) return NOT_SUPPORTED;
+        if (!body) return INVALID_HANDLE;
+        return current([&] {
+            return api.cuStreamBeginCaptureToGraph(handle(stream), handle(body), nullptr, nullptr,
+                                                   0, mode);
+        });
+    }
+
 protected:
     using CudaContext::CudaContext;
 
+    // Of a stream that captures: the graph, and the nodes that its next work comes after; CUDA's
+    // list, valid until the next call about the stream.
+    int capture_frontier(uint64_t stream, void** graph, const void*** nodes, size_t* size) {
+        int state = 0;
+        uint64_t id = 0;
+        if (!stream) return ILLEGAL_STATE;
+        int status = current([&] {
+            return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, graph, nodes, size);
+        });
+        if (status) return status;
+        return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;
+    }
+
 private:
     static constexpr unsigned VERBOSE = 1;  // CU_GRAPH_DEBUG_DOT_FLAGS_VERBOSE
-    enum { KERNEL = 0, MEMCPY = 1, MEMSET = 2, HOST = 3 };  // CUgraphNodeType
+    enum { KERNEL = 0, MEMCPY = 1, MEMSET = 2, HOST = 3, CONDITION = 13 };  // CUgraphNodeType
 
     // The first words of a kernel node; offsets of its parameters, two to a word, and the parameters
     // follow. No offsets: the kernel was launched with one buffer.

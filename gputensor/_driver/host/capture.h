@@ -20,19 +20,19 @@ class HostCapture {
 public:
     int capture_begin(uint64_t stream, int mode) {
         Lock guard(mutex);
-        auto found = schedule.find(stream);
-        if (!found) return INVALID_HANDLE;
-        if (mode < GLOBAL || mode > RELAXED) return INVALID_VALUE;
-        if (!stream) return CAPTURE_UNSUPPORTED;
-        if (found->capture) return ILLEGAL_STATE;
         auto capture = std::make_shared<Capture>();
-        capture->id = ++last_capture;
-        capture->origin = stream;
-        capture->mode = mode;
-        capture->thread = std::this_thread::get_id();
-        found->capture = capture;
-        found->frontier.clear();
-        return OK;
+        capture->graph->number = ++last_graph;
+        return begin(capture, stream, mode);
+    }
+
+    int capture_begin_body(uint64_t stream, uint64_t body, int mode) {
+        Lock guard(mutex);
+        auto named = graphs.find(body);
+        if (named == graphs.end() || !named->second->nodes.empty()) return INVALID_HANDLE;
+        auto capture = std::make_shared<Capture>();
+        capture->graph = named->second;
+        capture->body = body;
+        return begin(capture, stream, mode);
     }
 
     int capture_end(uint64_t stream, uint64_t* graph) {
@@ -56,9 +56,34 @@ public:
         if (capture->mode != RELAXED && capture->thread != std::this_thread::get_id())
             return CAPTURE_WRONG_THREAD;
         if (!joined) return CAPTURE_UNJOINED;
-        graphs[++last_handle] = capture->graph;
-        *graph = last_handle;
+        *graph = capture->body ? capture->body : ++last_handle;
+        graphs[*graph] = capture->graph;
         return OK;
+    }
+
+    int condition_create(uint64_t stream, uint64_t* condition) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (!found->capture) return ILLEGAL_STATE;
+        if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+        auto made = std::make_shared<uint32_t>(0);
+        found->capture->graph->conditions.push_back(made);
+        *condition = reinterpret_cast<uint64_t>(made.get());
+        return OK;
+    }
+
+    int condition_add(uint64_t stream, uint64_t condition, int kind, uint64_t* body) {
+        Lock guard(mutex);
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (!found->capture) return ILLEGAL_STATE;
+        if (found->capture->invalidated) return CAPTURE_INVALIDATED;
+        Work work;
+        int status = make_condition(*found->capture->graph, condition, kind, work);
+        if (status) return status;
+        *body = found->capture->graph->bodies.back();
+        return capture_add(*found, work);
     }
 
     int capture_info(uint64_t stream, int* active, uint64_t* capture_id) {
@@ -70,7 +95,6 @@ public:
         return OK;
     }
 
-    // Nodes are numbered from 1: 0 is none.
     int capture_nodes(uint64_t stream, uint64_t* nodes, int capacity, int* count) {
         Lock guard(mutex);
         auto found = schedule.find(stream);
@@ -79,7 +103,7 @@ public:
         if (found->capture->invalidated) return CAPTURE_INVALIDATED;
         int written = 0;
         for (int node : found->frontier)
-            if (written < capacity) nodes[written++] = uint64_t(node) + 1;
+            if (written < capacity) nodes[written++] = name_of(*found->capture->graph, node);
         *count = int(found->frontier.size());
         return OK;
     }
@@ -91,7 +115,11 @@ public:
         if (!found->capture) return ILLEGAL_STATE;
         if (found->capture->invalidated) return CAPTURE_INVALIDATED;
         auto before = found->capture->graph->closure(found->frontier);
-        for (int i = 0; i < count; i++) follows[i] = before.count(int(nodes[i]) - 1) != 0;
+        Graph& graph = *found->capture->graph;
+        for (int i = 0; i < count; i++) {
+            int index = index_of(nodes[i]);
+            follows[i] = nodes[i] == name_of(graph, index) && before.count(index) != 0;
+        }
         return OK;
     }
 
@@ -131,7 +159,7 @@ public:
 
     int graph_destroy(uint64_t graph) {
         Lock guard(mutex);
-        return graphs.erase(graph) ? OK : INVALID_HANDLE;
+        return destroy(graph) ? OK : INVALID_HANDLE;
     }
 
     int graph_executable_destroy(uint64_t executable) {
@@ -144,7 +172,7 @@ public:
         auto found = graphs.find(graph);
         if (found == graphs.end()) return INVALID_HANDLE;
         int size = int(found->second->nodes.size());
-        for (int i = 0; i < size && i < capacity; i++) nodes[i] = uint64_t(i) + 1;
+        for (int i = 0; i < size && i < capacity; i++) nodes[i] = name_of(*found->second, i);
         *count = size;
         return OK;
     }
@@ -173,9 +201,9 @@ public:
                        size_t* nbytes) {
         Lock guard(mutex);
         auto found = graphs.find(graph);
-        if (found == graphs.end() || node - 1 >= found->second->nodes.size())
-            return INVALID_HANDLE;
-        NodeWords given = words_of(found->second->nodes[node - 1]);
+        Work* named = found == graphs.end() ? nullptr : node_of(*found->second, node);
+        if (!named) return INVALID_HANDLE;
+        NodeWords given = words_of(*named);
         if (sizeof(given) <= capacity) memcpy(words, &given, sizeof(given));
         *nbytes = sizeof(given);
         return OK;
@@ -185,12 +213,12 @@ public:
     int graph_node_set(uint64_t executable, uint64_t node, const void* words, size_t nbytes) {
         Lock guard(mutex);
         auto found = executables.find(executable);
-        if (found == executables.end() || node - 1 >= found->second.graph->nodes.size())
+        if (found == executables.end() || !node_of(*found->second.graph, node))
             return INVALID_HANDLE;
         NodeWords given;
         if (!words || nbytes != sizeof(given)) return INVALID_VALUE;
         memcpy(&given, words, sizeof(given));
-        const Work& before = found->second.graph->nodes[node - 1];
+        const Work& before = *node_of(*found->second.graph, node);
         if (given.kind != kind_of(before)) return INVALID_VALUE;
         if (given.kind == NODE_OTHER) return NOT_SUPPORTED;
         Work after = before;
@@ -207,9 +235,8 @@ public:
             if (!after.dst || !after.nbytes || (given.kind == NODE_COPY && !after.src))
                 return INVALID_VALUE;
         }
-        if (found->second.graph.use_count() > 1)
-            found->second.graph = std::make_shared<Graph>(*found->second.graph);
-        found->second.graph->nodes[node - 1] = after;
+        if (found->second.graph.use_count() > 1) found->second.graph = found->second.graph->copy();
+        *node_of(*found->second.graph, node) = after;
         return OK;
     }
 
@@ -218,11 +245,10 @@ public:
         auto target = executables.find(executable);
         auto source = graphs.find(graph);
         if (target == executables.end() || source == graphs.end()) return INVALID_HANDLE;
-        const Graph &before = *target->second.graph, &after = *source->second;
-        if (before.before != after.before) return GRAPH_UPDATE_FAILED;
-        for (size_t i = 0; i < before.nodes.size(); i++)
-            if (kind_of(before.nodes[i]) != kind_of(after.nodes[i])) return GRAPH_UPDATE_FAILED;
-        target->second.graph = source->second;
+        if (!are_alike(*target->second.graph, *source->second)) return GRAPH_UPDATE_FAILED;
+        auto after = source->second->copy();
+        take_numbers(*after, *target->second.graph);
+        target->second.graph = after;
         return OK;
     }
 
@@ -266,6 +292,72 @@ protected:
             any = true;
         }
         return any;
+    }
+
+    int begin(const std::shared_ptr<Capture>& capture, uint64_t stream, int mode) {
+        auto found = schedule.find(stream);
+        if (!found) return INVALID_HANDLE;
+        if (mode < GLOBAL || mode > RELAXED) return INVALID_VALUE;
+        if (!stream) return CAPTURE_UNSUPPORTED;
+        if (found->capture) return ILLEGAL_STATE;
+        capture->id = ++last_capture;
+        capture->origin = stream;
+        capture->mode = mode;
+        capture->thread = std::this_thread::get_id();
+        found->capture = capture;
+        found->frontier.clear();
+        return OK;
+    }
+
+    // A node with a body, to be added to the graph, whose last body it is.
+    int make_condition(Graph& graph, uint64_t condition, int kind, Work& work) {
+        work.kind = kind ? Work::WHILE : Work::IF;
+        for (auto& one : graph.conditions)
+            if (reinterpret_cast<uint64_t>(one.get()) == condition) work.condition = one;
+        if (!work.condition || kind < 0 || kind > 1) return INVALID_VALUE;
+        work.body = std::make_shared<Graph>();
+        work.body->number = ++last_graph;
+        graphs[++last_handle] = work.body;
+        graph.bodies.push_back(last_handle);
+        return OK;
+    }
+
+    // The nodes of a graph are numbered from 1, beside the graph's number: 0 is none.
+    static uint64_t name_of(const Graph& graph, int index) {
+        return graph.number << 32 | uint64_t(index + 1);
+    }
+    static int index_of(uint64_t node) { return int(uint32_t(node)) - 1; }
+
+    // A node of the graph or of a body in it, or null.
+    static Work* node_of(Graph& graph, uint64_t node) {
+        Graph* found = graph.find(node >> 32);
+        size_t index = size_t(index_of(node));
+        return found && index < found->nodes.size() ? &found->nodes[index] : nullptr;
+    }
+
+    static bool are_alike(const Graph& one, const Graph& other) {
+        if (one.before != other.before) return false;
+        for (size_t i = 0; i < one.nodes.size(); i++) {
+            const Work &before = one.nodes[i], &after = other.nodes[i];
+            if (kind_of(before) != kind_of(after) || !before.body != !after.body) return false;
+            if (before.body && !(before.kind == after.kind && are_alike(*before.body, *after.body)))
+                return false;
+        }
+        return true;
+    }
+
+    // The nodes of an executable go by the graph that it was made from.
+    static void take_numbers(Graph& after, const Graph& before) {
+        after.number = before.number;
+        for (size_t i = 0; i < after.nodes.size(); i++)
+            if (after.nodes[i].body) take_numbers(*after.nodes[i].body, *before.nodes[i].body);
+    }
+
+    bool destroy(uint64_t handle) {
+        auto found = graphs.find(handle);
+        if (found == graphs.end()) return false;
+        for (uint64_t body : found->second->bodies) destroy(body);
+        return graphs.erase(handle);
     }
 
     static int capture_add(Stream& stream, const Work& work) {
@@ -350,6 +442,7 @@ protected:
     HostSchedule schedule;
     uint64_t last_handle = 0;
     uint64_t last_capture = 0;
+    uint64_t last_graph = 0;
     std::unordered_map<uint64_t, Event> events;
     std::unordered_map<uint64_t, std::shared_ptr<Graph>> graphs;
     std::unordered_map<uint64_t, Executable> executables;

@@ -200,9 +200,15 @@ public:
             return status;
         }
         case Work::WAIT: return OK;
-        case Work::GRAPH:
-            while (work.run->left)
-                if (int status = run_node(guard, *work.run, 0)) return status;
+        case Work::GRAPH: return run_whole(guard, *work.run);
+        case Work::IF:
+        case Work::WHILE:
+            if (memory.phantom) return OK;
+            while (*work.condition) {
+                GraphRun turn(work.body);
+                if (int status = run_whole(guard, turn)) return status;
+                if (work.kind == Work::IF) break;
+            }
             return OK;
         }
         return INVALID_VALUE;
@@ -366,6 +372,14 @@ private:
                 break;
             }
         }
+    }
+
+    int run_whole(Lock& guard, GraphRun& graph_run) {
+        while (graph_run.left)
+            if (int status = run_node(guard, graph_run,
+                                      deferred ? random() % graph_run.ready.size() : 0))
+                return status;
+        return OK;
     }
 
     int run_node(Lock& guard, GraphRun& graph_run, size_t choice) {

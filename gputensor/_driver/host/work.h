@@ -24,6 +24,7 @@ namespace gputensor {
 using HostFunction = void (*)(void*);
 
 struct Capture;
+struct Graph;
 struct GraphRun;
 
 struct Mark {
@@ -36,7 +37,7 @@ struct Mark {
 };
 
 struct Work {
-    enum Kind { COPY, FILL, FUNCTION, FREE, RECORD, WAIT, GRAPH, PEER_COPY };
+    enum Kind { COPY, FILL, FUNCTION, FREE, RECORD, WAIT, GRAPH, PEER_COPY, IF, WHILE };
     Kind kind;
     uint64_t dst = 0, src = 0;  // FREE: dst is what to free
     size_t nbytes = 0;
@@ -47,6 +48,8 @@ struct Work {
     std::shared_ptr<Mark> mark;     // RECORD, WAIT; null in a graph, until it is launched
     uint64_t event = 0;             // RECORD and WAIT in a graph: of which event
     std::shared_ptr<GraphRun> run;  // GRAPH
+    std::shared_ptr<const uint32_t> condition;  // IF, WHILE
+    std::shared_ptr<Graph> body;                // IF, WHILE
     // Takes another device's mutex. PEER_COPY: does the copy. WAIT for a mark of another device: runs
     // that device until the mark is done.
     std::function<int()> peer;
@@ -57,17 +60,40 @@ struct Work {
 };
 
 struct Graph {
+    uint64_t number = 0;  // names its nodes; a copy keeps it
     std::vector<Work> nodes;
     std::vector<std::set<int>> before;  // for each node, the nodes it depends on
-    bool has_function = false;
     bool has_event = false;
+    std::vector<std::shared_ptr<uint32_t>> conditions;  // launches of copies share them
+    std::vector<uint64_t> bodies;                       // their handles
 
     int add(const Work& work, const std::set<int>& after) {
-        has_function |= work.has_function();
         has_event |= work.event != 0;
         nodes.push_back(work);
         before.push_back(after);
         return int(nodes.size()) - 1;
+    }
+
+    bool has_function() const {
+        for (auto& work : nodes)
+            if (work.has_function()) return true;
+        return false;
+    }
+
+    // A copy whose bodies are its own.
+    std::shared_ptr<Graph> copy() const {
+        auto made = std::make_shared<Graph>(*this);
+        for (auto& work : made->nodes)
+            if (work.body) work.body = work.body->copy();
+        return made;
+    }
+
+    // The graph with this number: this one, or one of its bodies.
+    Graph* find(uint64_t wanted) {
+        if (number == wanted) return this;
+        for (auto& work : nodes)
+            if (Graph* found = work.body ? work.body->find(wanted) : nullptr) return found;
+        return nullptr;
     }
 
     // The nodes of `from` and all that they depend on, one after the other.
@@ -101,6 +127,7 @@ struct GraphRun {
             if (!missing[i]) ready.push_back(int(i));
         }
         left = missing.size();
+        has_function = graph->has_function();
     }
 
     int take(size_t choice) {
@@ -119,10 +146,12 @@ struct GraphRun {
     std::vector<size_t> missing;  // for each node, how many it still waits for
     std::vector<int> ready;
     size_t left;
+    bool has_function;
 };
 
 inline bool Work::has_function() const {
-    return kind == FUNCTION || (kind == GRAPH && run->graph->has_function);
+    return kind == FUNCTION || (kind == GRAPH && run->has_function) ||
+           (body && body->has_function());
 }
 
 struct Executable {
@@ -137,6 +166,7 @@ struct Capture {
     std::thread::id thread;
     bool ended = false;
     bool invalidated = false;
+    uint64_t body = 0;  // the handle of the graph, when it is the body of a condition
     std::shared_ptr<Graph> graph = std::make_shared<Graph>();
 };
 

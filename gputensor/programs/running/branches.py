@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 from gputensor.programs.running.device import Launches
+from gputensor.programs.session import launch_on
+from gputensor.streams.capture import Conditions
 from gputensor.streams.queue import Event
 
 __all__ = ["MOST_BRANCHES", "branch_count", "launch_branches"]
@@ -15,13 +19,11 @@ def branch_count(binding):
     return max(1, min(MOST_BRANCHES, len(set(binding.streams))))
 
 
-def launch_branches(queue, binding, addresses, weights, streams):
+def launch_branches(binding, addresses, weights, streams, bodies):
     """Launch the calls of a binding on streams that capture, or that join the capture here.
 
     Parameters
     ----------
-    queue : callable
-        Takes a stream and a list of (row, arguments), and launches them.
     binding : Binding
     addresses : tuple of int
         Of its pieces.
@@ -29,14 +31,14 @@ def launch_branches(queue, binding, addresses, weights, streams):
         From names of weights to addresses, for regions.
     streams : list of Stream
         The first one captures; the others wait for it first, and it waits for them at the end.
+    bodies : list of list
+        For each of them, the streams on which bodies of its conditions are captured.
     """
     numbers = {
         number: at % len(streams) for at, number in enumerate(dict.fromkeys(binding.streams))
     }
     needed = {index for waits in binding.waits for index in waits}
-    lanes = [
-        Launches(lambda calls, stream=stream: queue(stream, calls), None) for stream in streams
-    ]
+    lanes = [Launches(partial(launch_on, stream)) for stream in streams]
     marks, joined = {}, {0}
     start = recorded(streams[0]) if len(streams) > 1 else None
     for index, call in enumerate(binding.calls):
@@ -50,6 +52,8 @@ def launch_branches(queue, binding, addresses, weights, streams):
             lane.flush()
         for event in waits:
             stream.wait_event(event)
+        if lane.conditions is None and binding.has_bodies:
+            lane.conditions = Conditions(stream, bodies[place])
         lane.launch(call, addresses, weights)
         if index in needed:
             lane.flush()

@@ -1,15 +1,21 @@
-"""Bindings on a GPU call by call: functions with control flow, and what is part of a capture.
+"""Bindings on a GPU, launched like eager work: what is captured, and what is launched call by call.
 
-Calls are launched like eager work, in sections of at most `MOST_PENDING`. Between two sections the
-host may read a flag; the memory of the call is held meanwhile, so that no other thread writes to it
-before the call is over.
+Calls are launched in sections of at most `MOST_PENDING`. In a capture, control flow becomes nodes
+with bodies, and the GPU reads its flags itself. Outside of one the host reads them between two
+sections; the memory of the call is held meanwhile, so that no other thread writes to it before the
+call is over.
 """
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from functools import partial
+
+from gputensor._kernels.faces import IS, IS_NOT, OFF, set_conditions
 from gputensor._kernels.launch import CallOperand
 from gputensor.programs.bind import BoundControl
 from gputensor.programs.running.turns import Turns
+from gputensor.programs.session import launch_on
 
 __all__ = ["Launches"]
 
@@ -23,13 +29,16 @@ class Launches:
     ----------
     queue : callable
         Takes a list of (row, arguments) and launches them in one section.
-    read_flag : callable
+    read_flag : callable, optional
         Takes an address, waits for the stream, and returns the bool there.
+    conditions : Conditions, optional
+        Of the graph that the stream captures into. One of the two is there for control flow.
     """
 
-    def __init__(self, queue, read_flag):
+    def __init__(self, queue, read_flag=None, conditions=None):
         self.queue = queue
         self.read = read_flag
+        self.conditions = conditions
         self.pending = []
 
     def add(self, row, arguments):
@@ -51,7 +60,8 @@ class Launches:
     def launch(self, call, addresses, weights):
         """Launch one call of a binding."""
         if type(call) is BoundControl:
-            _DeviceTurns(self, call, addresses, weights).run()
+            turns = _DeviceTurns if self.conditions is None else _CapturedTurns
+            turns(self, call, addresses, weights).run()
         elif not call.is_empty:
             arguments = list(call.arguments)
             for at, piece, offset in call.patches:
@@ -77,3 +87,55 @@ class _DeviceTurns(Turns):
     def copy_bytes(self, target, source, nbytes):
         out, given = (CallOperand(address, "uint8", (nbytes,)) for address in (target, source))
         self.launches.add(self.call.rows[0], ("copy", "uint8", out, given))
+
+
+class _CapturedTurns(_DeviceTurns):
+    """Control flow in a capture: conditions that a kernel sets, and bodies."""
+
+    def _cond(self):
+        create = self.launches.conditions.create
+        true, false = create(), create()
+        self._set(self.reads[0], (true, IS), (false, IS_NOT))
+        for number, condition in enumerate((true, false)):
+            with self._body(condition, False):
+                self._region(number, self.reads[1:], self.writes)
+
+    def _while_loop(self):
+        # The body is two turns: from the results to the spare values, and back unless it is over.
+        carried = len(self.writes)
+        captures, results, spare = self.reads[carried:], self.writes, self.spare[:carried]
+        self._copy(results, self.reads[:carried])
+        create = self.launches.conditions.create
+        goes_on, is_odd = create(), create()
+        self._region(0, [*results, *captures], [self.word])
+        self._set(self.word, (goes_on, IS), (is_odd, OFF))
+        with self._body(goes_on, True):
+            self._region(1, [*results, *captures], spare)
+            self._region(0, [*spare, *captures], [self.word])
+            again = self.launches.conditions.create()
+            self._set(self.word, (goes_on, IS), (again, IS), (is_odd, IS_NOT))
+            with self._body(again, False):
+                self._region(1, [*spare, *captures], results)
+                self._region(0, [*results, *captures], [self.word])
+                self._set(self.word, (goes_on, IS))
+        with self._body(is_odd, False):
+            self._copy(results, spare)
+
+    def _set(self, flag, *rules):
+        conditions = self.launches.conditions
+        self.launches.flush()
+        set_conditions(conditions.device, conditions.handle, flag, rules)
+
+    @contextmanager
+    def _body(self, condition, is_loop):
+        """Launch into a body that runs if, or while, a condition is true."""
+        around = self.launches
+        around.flush()
+        inner = around.conditions.begin(condition, is_loop)
+        try:
+            self.launches = Launches(partial(launch_on, inner.stream), None, inner)
+            yield
+            self.launches.flush()
+        finally:
+            self.launches = around
+            inner.end()

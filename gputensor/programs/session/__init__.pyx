@@ -19,11 +19,14 @@ from gputensor.streams.order cimport (
     is_tracing, leave, resolve_device,
     use_log_hold, use_log_release,
 )
-from gputensor.streams.queue cimport Stream
+from gputensor.streams.queue cimport Stream, stream_argument
 from gputensor.tensor.core cimport Tensor, copied, empty_tensor, work_begin, work_end
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor.errors import Described, OutOfMemoryError, argument_error, raise_for_status
+from gputensor.errors import (
+    Described, DriverError, OutOfMemoryError, argument_error, raise_for_status,
+)
+from gputensor.streams.capture import Conditions
 from gputensor.streams.queue import stream_for_captures
 
 include "operands.pxi"

@@ -38,6 +38,7 @@ cdef class Bound:
     cdef object branches            # running.branches.launch_branches
     cdef int branch_count           # on how many streams a capture has the calls
     cdef bint is_by_calls
+    cdef list bodies                # streams for bodies of conditions in a user's capture
     cdef readonly size_t arena_nbytes
     cdef int input_count
     cdef int output_count
@@ -60,7 +61,7 @@ cdef class Bound:
         self.arena_nbytes = binding.arena_nbytes
         self.input_count = len(binding.inputs)
         self.output_count = len(binding.outputs)
-        self.fixed, self.reads, self.writes = [], [], []
+        self.fixed, self.reads, self.writes, self.bodies = [], [], [], []
         self.weights = {}
         for piece in binding.pieces[1 + self.input_count + self.output_count:]:
             tensor = weights[piece.name] if piece.kind == "weight" else states[piece.name]
@@ -111,8 +112,9 @@ cdef class Bound:
         """Order and queue the call; what can be prepared comes before its section."""
         cdef Driver* driver = driver_get(device)
         cdef Sections sections
-        cdef vector[uint64_t] moving
         cdef bint is_capturing = captures_active() and capture_state(device, stream) != 0
+        if device >= 0 and not (self.is_by_calls or is_capturing):
+            self.make_graph(device, arena, inputs, outputs)
         if device >= 0 and (self.is_by_calls or is_capturing):
             if is_capturing:
                 # The session's may go before the graph: this one is of the capture's pool.
@@ -125,10 +127,6 @@ cdef class Bound:
         if device < 0:
             self.place(arena, inputs, outputs)
         else:
-            if self.graph is None or self.graph.arena != arena.ptr:
-                moving.resize(self.input_count + self.output_count)
-                self.locate(inputs, outputs, moving)
-                self.graph = graph_of(self, device, arena.ptr, moving)
             self.locate(inputs, outputs, self.graph.moving)
             self.graph.move(self, driver)
         work_begin()
@@ -140,6 +138,23 @@ cdef class Bound:
                 self.graph.launch(driver, stream)
         finally:
             work_end(device)
+        return 0
+
+    cdef int make_graph(self, int device, Tensor arena, tuple inputs, list outputs) except -1:
+        """Have a graph for this arena, or launch call by call where there can be none."""
+        cdef vector[uint64_t] moving
+        if self.graph is not None and self.graph.arena == arena.ptr:
+            return 0
+        moving.resize(self.input_count + self.output_count)
+        self.locate(inputs, outputs, moving)
+        try:
+            self.graph = graph_of(self, device, arena.ptr, moving)
+        except DriverError as error:
+            if not (self.binding.has_bodies and lacks_conditions(error)):
+                raise
+            self.is_by_calls, self.binding.has_bodies = True, False
+            self.binding.graph = (f"none: {error}; the host reads the flags of cond and while_loop, "
+                                  "call by call")
         return 0
 
     cdef int locate(self, tuple inputs, list outputs, vector[uint64_t]& moving) except -1:

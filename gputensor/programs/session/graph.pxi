@@ -21,6 +21,7 @@ cdef class Graph:
     cdef int device
     cdef CUDAGraph captured         # whose nodes the executable has
     cdef list streams               # of the captures: memory of a pool is reused by stream
+    cdef list bodies                # of each stream: those for bodies of its conditions
     cdef list former                # graphs whose launches may be under way: they hold scratch
     cdef NodePatches patches
     cdef vector[uint64_t] moving
@@ -40,6 +41,8 @@ cdef class Graph:
             return f"new addresses take another capture: {self.reason}"
         cdef str text = (f"{self.patches.node_count()} nodes, {self.patches.patched_count()} with "
                          "addresses")
+        if self.captured.captured.graphs.size() > 1:
+            text += f", {self.captured.captured.graphs.size() - 1} bodies of conditions"
         return f"{text}, {len(self.streams)} branches" if len(self.streams) > 1 else text
 
     cdef int launch(self, Driver* driver, uint64_t stream) except -1:
@@ -71,7 +74,7 @@ cdef class Graph:
         """Capture the calls at the addresses in `moving`, and update the whole executable."""
         cdef CUDAGraph other
         cdef status_t status
-        other = capture_calls(bound, self.streams, self.arena, self.moving, self.captured)
+        other = capture_calls(bound, self, self.moving, self.captured)
         status = driver.graph_update(driver.self, self.captured.executable, other.graph)
         if status == STATUS_OK:
             self.former.append(other)
@@ -103,19 +106,18 @@ cdef int mark_launch(CUDAGraph graph, int device, uint64_t stream) except -1:
     return 0
 
 
-cdef CUDAGraph capture_calls(Bound bound, list streams, uint64_t arena,
-                             vector[uint64_t]& moving, pool):
+cdef CUDAGraph capture_calls(Bound bound, Graph graph, vector[uint64_t]& moving, pool):
     """A graph of the calls, in the pool of another graph if one is given."""
     cdef CUDAGraph made = CUDAGraph(True)
-    cdef Stream stream = streams[0]
+    cdef Stream stream = graph.streams[0]
     cdef int device = stream.device_number
-    cdef tuple addresses = (arena, *[address for address in moving], *bound.fixed)
+    cdef tuple addresses = (graph.arena, *[address for address in moving], *bound.fixed)
     enter_stream(device, stream.handle, stream)
     try:
         made.is_private = True
         made.capture_begin(pool, "relaxed")
         try:
-            bound.branches(launch_on, bound.binding, addresses, bound.weights, streams)
+            bound.branches(bound.binding, addresses, bound.weights, graph.streams, graph.bodies)
         except BaseException:
             made.abandon()
             raise
@@ -136,6 +138,13 @@ cdef int door_calls(int device, uint64_t stream, list calls) except -1:
     return 0
 
 
+cdef bint lacks_conditions(error):
+    """Whether a driver is too old for the bodies of conditions, or refuses what is in them."""
+    if error.call in ("condition_create", "condition_add", "capture_begin_body"):
+        return error.status == STATUS_NOT_SUPPORTED
+    return error.call == "graph_instantiate" and error.status == STATUS_INVALID_VALUE
+
+
 cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& moving):
     """Capture a function and find where the addresses of its inputs and outputs stand; `moving`
     are those that they have now."""
@@ -150,6 +159,7 @@ cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& m
     graph.device, graph.arena = device, arena
     graph.former = []
     graph.streams = [stream_for_captures(device) for _branch in range(bound.branch_count)]
+    graph.bodies = [[] for _branch in graph.streams]
     graph.moving = moving
     try:
         memory = place_spans(bound, device, spans)
@@ -160,15 +170,15 @@ cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& m
         first.push_back(spans[i].first)
         second.push_back(spans[i].second)
     if graph.is_whole:
-        graph.captured = capture_calls(bound, graph.streams, arena, moving, None)
+        graph.captured = capture_calls(bound, graph, moving, None)
         graph.captured.instantiate()
         graph.patches.start(moving)
     else:
-        warm = capture_calls(bound, graph.streams, arena, first, None)
-        graph.captured = capture_calls(bound, graph.streams, arena, first, warm)
-        other = capture_calls(bound, graph.streams, arena, second, warm)
+        warm = capture_calls(bound, graph, first, None)
+        graph.captured = capture_calls(bound, graph, first, warm)
+        other = capture_calls(bound, graph, second, warm)
         graph.captured.instantiate()
-        status = graph.patches.compare(driver, graph.captured.graph, other.graph, spans)
+        status = graph.patches.compare(driver, graph.captured.captured, other.captured, spans)
         if status != STATUS_OK:
             graph.is_whole = True
             graph.reason = f"the driver does not tell the parameters of nodes (status {status})"

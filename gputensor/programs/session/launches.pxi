@@ -36,7 +36,8 @@ cdef class Sections:
         cdef uint64_t stream = self.stream
         if self.is_capturing:
             raise RuntimeError("program: got a call with a condition in a graph capture; expected "
-                               "a function without cond and while_loop")
+                               "a function without cond and while_loop, or one that was not "
+                               "compiled ahead of time")
         with nogil:
             status = driver.copy_async(driver.self, <uint64_t>&flag, address, 1, stream)
             if status == STATUS_OK:
@@ -54,8 +55,11 @@ cdef class Sections:
 
 cdef int launch_calls(Bound bound, Sections sections) except -1:
     cdef tuple addresses = bound.addresses_of(sections.arena, sections.inputs, sections.outputs)
+    cdef object conditions = None
+    if sections.is_capturing and bound.binding.has_bodies:
+        conditions = Conditions(stream_argument(None, sections.device), bound.bodies)
     try:
-        launches = bound.run(sections.queue, sections.read_flag)
+        launches = bound.run(sections.queue, sections.read_flag, conditions)
         launches.run(bound.binding, addresses, bound.weights)
         launches.flush()
         if not sections.is_ordered:

@@ -5,6 +5,7 @@ from libcpp.vector cimport vector
 
 from gputensor._alloc.model cimport PoolHold
 from gputensor._driver.table cimport Driver, status_t
+from gputensor.streams.order cimport Captured
 from gputensor.streams.queue cimport Stream
 
 # ---- node_patches
@@ -16,8 +17,9 @@ cdef extern from "gputensor/streams/capture/node_patches.h" namespace "gputensor
         uint64_t nbytes
 
     cdef cppclass NodePatches:
-        int compare(Driver* driver, uint64_t graph, uint64_t other, const vector[Span]& spans)
-        int find(Driver* driver, uint64_t graph, const vector[Span]& spans)
+        int compare(Driver* driver, const Captured& graph, const Captured& other,
+                    const vector[Span]& spans)
+        int find(Driver* driver, const Captured& graph, const vector[Span]& spans)
         int apply(Driver* driver, uint64_t executable, const uint64_t* addresses)
         void start(const vector[uint64_t]& addresses)
         void follow(const uint64_t* addresses)
@@ -40,6 +42,7 @@ cdef enum GraphState:
 
 cdef class CUDAGraph:
     cdef uint64_t graph
+    cdef Captured captured          # the graph and the bodies in it
     cdef uint64_t executable
     cdef uint64_t pool_id           # 0: none
     cdef PoolHold* holds            # on other pools that the capture took memory from
@@ -68,3 +71,15 @@ cdef class CUDAGraph:
 
 # Not 0 while the stream captures.
 cdef int capture_state(int device, uint64_t stream) except -1
+
+
+# ---- conditions
+
+cdef class Conditions:
+    cdef readonly int device
+    cdef readonly Stream stream
+    cdef readonly uint64_t handle
+    cdef uint64_t capture_id        # of the graph around all bodies
+    cdef uint64_t pool_id
+    cdef list streams
+    cdef int depth

@@ -2,7 +2,7 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal
 
-from gputensor.streams.queue import StreamLike
+from gputensor.streams.queue import Stream, StreamLike
 
 CAPTURE_ERROR_MODES: tuple[str, ...]
 _Mode = Literal["global", "thread_local", "relaxed"]
@@ -42,6 +42,15 @@ class graph:
         value: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+class Conditions:
+    device: int
+    stream: Stream
+    handle: int
+    def __init__(self, stream: Stream, streams: list[Stream]) -> None: ...
+    def create(self) -> int: ...
+    def begin(self, condition: int, is_loop: bool) -> Conditions: ...
+    def end(self) -> None: ...
 
 def is_current_stream_capturing() -> bool: ...
 def graph_pool_handle() -> tuple[int, int]: ...

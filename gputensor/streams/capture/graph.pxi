@@ -328,7 +328,9 @@ cdef class CUDAGraph:
         with nogil:
             status = driver.capture_end(driver.self, stream, &self.graph)
         pool_end(self.device, self.pool_id, stream, &self.holds)
-        self.members = capture_finished(self.device, self.capture_id, &waits, &self.holds)
+        self.members = capture_finished(self.device, self.capture_id, &waits, &self.holds,
+                                        &self.captured)
+        self.captured.graphs.insert(self.captured.graphs.begin(), self.graph)
         if status == STATUS_OK and waits != STATUS_OK:
             driver.graph_destroy(driver.self, self.graph)
             status = waits
@@ -420,6 +422,7 @@ cdef class CUDAGraph:
         # Another object that has the graph; this one is empty then.
         cdef CUDAGraph made = CUDAGraph.__new__(CUDAGraph)
         made.graph, made.executable, made.replayed = self.graph, self.executable, self.replayed
+        made.captured = self.captured
         made.pool_id, made.capture_id = self.pool_id, self.capture_id
         made.device, made.generation, made.state = self.device, self.generation, self.state
         made.stream, made.members, made.holds = self.stream, self.members, self.holds

@@ -35,7 +35,7 @@ cdef int move_inputs(CUDAGraph graph, Driver* driver, vector[Span]& given) excep
         status = graph.patches.apply(driver, graph.executable, addresses.data())
         if status == STATUS_OK:
             graph.moved = given
-            status = graph.patches.find(driver, graph.graph, given)
+            status = graph.patches.find(driver, graph.captured, given)
         if status != STATUS_OK:
             graph.moved.clear()
             raise_for_status(status, "graph_node_get", f"on {device_text(graph.device)}")

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "gputensor/_driver/graph_node.h"
+#include "gputensor/streams/order/captured.h"
 
 namespace gputensor {
 
@@ -24,19 +25,22 @@ class NodePatches {
 public:
     // Each gives the status of the driver call that failed, if any; nothing is patched then.
     template <class Driver>
-    int compare(Driver* driver, uint64_t graph, uint64_t other, const std::vector<Span>& spans) {
+    int compare(Driver* driver, const Captured& graph, const Captured& other,
+                const std::vector<Span>& spans) {
         std::vector<Node> second;
         clear(spans);
         int status = read(driver, graph, nodes);
         if (!status) status = read(driver, other, second);
         if (status) return nodes.clear(), status;
-        if (nodes.size() != second.size()) opaque = std::max(nodes.size(), second.size());
-        for (size_t i = 0; i < nodes.size() && !(nodes.size() != second.size()); i++)
-            opaque += !explain(nodes[i], second[i].words, spans);
+        bool alike = nodes.size() == second.size() &&
+                     graph.conditions.size() == other.conditions.size();
+        if (!alike) opaque = std::max(nodes.size(), second.size());
+        for (size_t i = 0; i < nodes.size() && alike; i++)
+            opaque += !explain(nodes[i], second[i].words, spans, graph, other);
         return index(spans.size()), 0;
     }
     template <class Driver>
-    int find(Driver* driver, uint64_t graph, const std::vector<Span>& spans) {
+    int find(Driver* driver, const Captured& graph, const std::vector<Span>& spans) {
         clear(spans);
         int status = read(driver, graph, nodes);
         if (status) return nodes.clear(), status;
@@ -126,22 +130,32 @@ private:
     }
 
     template <class Driver>
+    static int read(Driver* driver, const Captured& captured, std::vector<Node>& found) {
+        int status = 0;
+        found.clear();
+        for (size_t i = 0; i < captured.graphs.size() && !status; i++)
+            status = read(driver, captured.graphs[i], found);
+        return status;
+    }
+
+    template <class Driver>
     static int read(Driver* driver, uint64_t graph, std::vector<Node>& found) {
         int count = 0;
         int status = driver->graph_nodes(driver->self, graph, nullptr, 0, &count);
         std::vector<uint64_t> handles(size_t(count), 0);
         if (!status && count)
             status = driver->graph_nodes(driver->self, graph, handles.data(), count, &count);
-        found.assign(handles.size(), {});
+        size_t first = found.size();
+        found.resize(first + handles.size());
         std::vector<uint64_t> words(64);
-        for (size_t i = 0; i < handles.size() && !status; i++) {
+        for (size_t i = first; i < found.size() && !status; i++) {
             size_t nbytes = 0;
-            found[i].handle = handles[i];
-            status = driver->graph_node_get(driver->self, graph, handles[i], words.data(),
+            uint64_t handle = found[i].handle = handles[i - first];
+            status = driver->graph_node_get(driver->self, graph, handle, words.data(),
                                             words.size() * 8, &nbytes);
             if (!status && nbytes > words.size() * 8) {
                 words.resize(nbytes / 8);
-                status = driver->graph_node_get(driver->self, graph, handles[i], words.data(),
+                status = driver->graph_node_get(driver->self, graph, handle, words.data(),
                                                 nbytes, &nbytes);
             }
             if (!status) found[i].words.assign(words.begin(), words.begin() + long(nbytes / 8));
@@ -151,12 +165,16 @@ private:
 
     // Whether patches explain all differences between a node and its other form.
     static bool explain(Node& node, const std::vector<uint64_t>& other,
-                        const std::vector<Span>& spans) {
+                        const std::vector<Span>& spans, const Captured& first,
+                        const Captured& second) {
         bool explained = node.words.size() == other.size() && node.words[0] == other[0] &&
                          node.words[0] != NODE_HOST;  // whose argument may hold addresses
         for (size_t word = 0; explained && word < other.size(); word++) {
             if (node.words[word] == other[word]) continue;
             explained = false;
+            for (size_t c = 0; c < first.conditions.size() && !explained; c++)
+                explained = node.words[word] == first.conditions[c] &&
+                            other[word] == second.conditions[c];
             for (size_t s = 0; s < spans.size() && !explained; s++) {
                 uint64_t offset = node.words[word] - spans[s].first;
                 explained = offset <= spans[s].nbytes && other[word] - spans[s].second == offset;

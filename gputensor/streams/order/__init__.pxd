@@ -1,6 +1,7 @@
 # What other rooms may call of streams/order; each section is named after its part.
 
 from libc.stdint cimport uint64_t
+from libcpp.vector cimport vector
 
 from gputensor._alloc.core cimport Block
 from gputensor._alloc.model cimport PoolHold
@@ -89,6 +90,11 @@ cdef void wait_succeeded_for_all(int device, uint64_t moment) noexcept nogil
 
 # ---- capture
 
+cdef extern from "gputensor/streams/order/captured.h" namespace "gputensor" nogil:
+    cdef cppclass Captured:
+        vector[uint64_t] graphs
+        vector[uint64_t] conditions
+
 # Which streams take part in the captures that are under way, and what they must be ordered with.
 
 # How many captures of this library are under way, on all devices.
@@ -111,7 +117,17 @@ cdef status_t capture_owe(int device, uint64_t other, uint64_t stream) noexcept 
 # Forgets the capture, lets its streams wait for what they owe, and gives their handles, the first
 # one first; the caller calls graph_stream_release for each. `waits` is the status of the waits;
 # `holds` gets the pools that streams which joined took memory from (pool_end).
-cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds)
+# `captured` gets what was captured beside the graph itself.
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds,
+                           Captured* captured)
+# The pool and the number of the capture that a stream takes part in; 0: none of this library.
+cdef uint64_t capture_pool(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil
+cdef int capture_add_condition(int device, uint64_t capture_id, uint64_t condition) except -1
+# `stream` is about to capture a body of the capture's graph: it takes memory from the capture's
+# pool, until the second call.
+cdef status_t capture_body_began(int device, uint64_t capture_id, uint64_t stream,
+                                 uint64_t body) except? 1
+cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) noexcept nogil
 
 
 # ---- ordering

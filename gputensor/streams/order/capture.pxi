@@ -35,6 +35,8 @@ cdef struct Capture:
     Part* parts                 # the first is where the capture began
     int count
     int capacity
+    Captured* captured          # bodies and conditions
+    PoolHold* holds             # of bodies
     Capture* next
 
 cdef Capture* captures = NULL       # guarded by capture_lock, as is all that it leads to
@@ -55,11 +57,12 @@ cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint
     cdef Capture* capture = <Capture*>malloc(sizeof(Capture))
     if capture == NULL:
         raise MemoryError
-    capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL)
+    capture[0] = Capture(device, capture_id, pool_id, NULL, 0, 0, NULL, NULL, NULL)
     if add_part(capture, stream, before) < 0 or not graph_stream_retain(device, stream, is_private):
         free(capture.parts)
         free(capture)
         raise MemoryError
+    capture.captured = new Captured()
     spin_acquire(&capture_lock)
     capture.next = captures
     captures = capture
@@ -86,9 +89,7 @@ cdef void capture_joined(int device, uint64_t stream, uint64_t before) noexcept 
     cdef int added = 0
     if capture_of_stream(device, stream, &capture_id):
         spin_acquire(&capture_lock)
-        capture = captures
-        while capture != NULL and (capture.device != device or capture.id != capture_id):
-            capture = capture.next
+        capture = find_capture(device, capture_id)
         if capture != NULL:
             # Without memory for the entry, this stream's part is the program's to order and keep.
             added = add_part(capture, stream, before)
@@ -107,6 +108,14 @@ cdef bint capture_of_stream(int device, uint64_t stream, uint64_t* capture_id) n
     capture_id[0] = 0
     return (driver.capture_info(driver.self, stream, &is_capturing, capture_id) == STATUS_OK
             and is_capturing)
+
+
+# The caller holds the lock.
+cdef Capture* find_capture(int device, uint64_t capture_id) noexcept nogil:
+    cdef Capture* capture = captures
+    while capture != NULL and (capture.device != device or capture.id != capture_id):
+        capture = capture.next
+    return capture
 
 
 # 1: added, 0: it was there, -1: no memory.
@@ -199,6 +208,66 @@ cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
     return STATUS_OK
 
 
+# ---- bodies of conditions: captures of their own, on streams that nobody else uses ----
+
+cdef uint64_t capture_pool(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil:
+    cdef Capture* capture
+    cdef uint64_t pool_id = 0
+    if capture_of_stream(device, stream, capture_id):
+        spin_acquire(&capture_lock)
+        capture = find_capture(device, capture_id[0])
+        if capture != NULL:
+            pool_id = capture.pool_id
+        spin_release(&capture_lock)
+    return pool_id
+
+
+cdef int capture_add_condition(int device, uint64_t capture_id, uint64_t condition) except -1:
+    cdef Capture* capture
+    spin_acquire(&capture_lock)
+    capture = find_capture(device, capture_id)
+    if capture != NULL:
+        capture.captured.conditions.push_back(condition)
+    spin_release(&capture_lock)
+    return 0
+
+
+cdef status_t capture_body_began(int device, uint64_t capture_id, uint64_t stream,
+                                 uint64_t body) except? 1:
+    cdef Capture* capture
+    cdef uint64_t pool_id = 0
+    spin_acquire(&capture_lock)
+    capture = find_capture(device, capture_id)
+    if capture != NULL:
+        pool_id = capture.pool_id
+        capture.captured.graphs.push_back(body)
+    spin_release(&capture_lock)
+    return pool_begin(device, pool_id, stream)
+
+
+cdef void capture_body_ended(int device, uint64_t capture_id, uint64_t stream) noexcept nogil:
+    cdef Capture* capture
+    cdef PoolHold* holds = NULL
+    cdef PoolHold** end
+    cdef uint64_t pool_id = 0
+    spin_acquire(&capture_lock)
+    capture = find_capture(device, capture_id)
+    if capture != NULL:
+        pool_id = capture.pool_id
+    spin_release(&capture_lock)
+    pool_end(device, pool_id, stream, &holds)
+    # The graph goes on holding the pool.
+    pool_release_capture(device, pool_id)
+    spin_acquire(&capture_lock)
+    capture = find_capture(device, capture_id)
+    if capture != NULL:
+        end = &capture.holds
+        while end[0] != NULL:
+            end = &end[0].next
+        end[0] = holds
+    spin_release(&capture_lock)
+
+
 # ---- the end ----
 
 cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
@@ -217,7 +286,8 @@ cdef Capture* take(int device, uint64_t capture_id) noexcept nogil:
     return capture
 
 
-cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds):
+cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, PoolHold** holds,
+                           Captured* captured):
     cdef Capture* capture = take(device, capture_id)
     cdef list streams = []
     cdef status_t status
@@ -234,6 +304,10 @@ cdef list capture_finished(int device, uint64_t capture_id, status_t* waits, Poo
         status = pay(device, capture, i)
         if status != STATUS_OK:
             waits[0] = status
+    captured[0] = capture.captured[0]
+    while holds[0] != NULL:
+        holds = &holds[0].next
+    holds[0] = capture.holds
     return_events(device, capture)
     drop(capture)
     return streams
@@ -284,6 +358,7 @@ cdef void drop(Capture* capture) noexcept nogil:
     for i in range(capture.count):
         free(capture.parts[i].owed)
     free(capture.parts)
+    del capture.captured
     free(capture)
 
 

@@ -8,7 +8,7 @@ import pytest
 from gputensor._driver import registry
 from tests.support.driver_calls import HOST_FUNCTION, UNTOUCHED
 
-INVALID_VALUE, INVALID_HANDLE, UPDATE_FAILED = 1, 400, 910
+INVALID_VALUE, INVALID_HANDLE, ILLEGAL_STATE, UPDATE_FAILED = 1, 400, 401, 910
 COPY, FILL, HOST = 2, 3, 4
 COUNT = 1000
 NBYTES = 4 * COUNT
@@ -179,3 +179,70 @@ def test_wrong_arguments_about_nodes_are_refused(calls, stream, memory):
     assert calls.graph_launch(executable, stream) == 0
     assert read(calls, memory[0], stream) == 100
     destroy(calls, executable, graph)
+
+
+@pytest.fixture
+def host_calls(calls):
+    if calls.device >= 0:
+        pytest.skip("a kernel sets the conditions of a GPU (gpu/test_programs.py)")
+    return calls
+
+
+def set_condition(condition, value):
+    """A host function that sets a condition of a host device."""
+    word = ctypes.cast(condition, ctypes.POINTER(ctypes.c_uint32))
+    return HOST_FUNCTION(lambda _: word.__setitem__(0, value()))
+
+
+def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory):
+    calls = host_calls
+    stream, inner = calls.make("stream_create", 0), calls.make("stream_create", 0)
+    a, _b, c, _d = memory
+    left, chosen = [0], [False]
+
+    def turn():
+        left[0] -= 1
+        return left[0] > 0
+
+    assert calls.condition_create(stream)[0] == ILLEGAL_STATE
+    assert calls.capture_begin(stream, 0) == 0
+    loop, choice = (calls.make("condition_create", stream) for _ in range(2))
+    assert calls.condition_add(stream, loop, 2)[0] == INVALID_VALUE
+    assert calls.condition_add(stream, loop + 1, 1)[0] == INVALID_VALUE
+    setters = [set_condition(loop, lambda: left[0] > 0), set_condition(loop, turn)]
+    setters.append(set_condition(choice, lambda: chosen[0]))
+    assert calls.host_launch(setters[0], None, stream) == 0
+    body = calls.make("condition_add", stream, loop, 1)
+    assert calls.capture_begin_body(inner, body, 2) == 0
+    assert calls.host_launch(setters[1], None, inner) == 0
+    assert calls.make("capture_end", inner) == body
+    assert calls.capture_begin_body(inner, body, 2) == INVALID_HANDLE  # it is full
+    assert calls.host_launch(setters[2], None, stream) == 0
+    other = calls.make("condition_add", stream, choice, 0)
+    assert calls.capture_begin_body(inner, other, 2) == 0
+    assert calls.fill_async(a, 7, 4, COUNT, inner) == 0
+    assert calls.make("capture_end", inner) == other
+    graph = calls.make("capture_end", stream)
+    first, second = (calls.make("graph_instantiate", graph) for _ in range(2))
+
+    def launch(executable, turns, choose):
+        left[0], chosen[0] = turns, choose
+        assert calls.graph_launch(executable, stream) == 0
+        assert calls.stream_synchronize(stream) == 0
+        assert left[0] == 0
+        return read(calls, a, stream), read(calls, c, stream)
+
+    assert launch(first, 3, False) == (0, 200)
+    # A node of a body, moved in one executable.
+    (node,) = nodes_of(calls, other)
+    words = words_of(calls, other, node)
+    words[words == a] = c
+    assert set_node(calls, first, node, words) == 0
+    assert launch(first, 0, True) == (0, 7)
+    assert launch(second, 1, True) == (7, 7)
+    assert calls.graph_update(first, graph) == 0
+    assert calls.fill_async(a, 1, 4, COUNT, stream) == 0
+    assert launch(first, 2, True) == (7, 7)
+    destroy(calls, first, second, graph)
+    assert calls.graph_nodes(other, 0, 0)[0] == INVALID_HANDLE  # it went with the graph
+    assert calls.stream_destroy(stream) == calls.stream_destroy(inner) == 0

@@ -90,6 +90,11 @@ static inline unsigned short cpu_float_to_bfloat(float x) {
     return x != x ? 0x7fff : (unsigned short)((a + 0x7fff + ((a >> 16) & 1)) >> 16);
 }
 
+// A condition of the simulated GPU is the address of its value.
+extern "C" inline void cudaGraphSetConditional(unsigned long long condition, unsigned value) {
+    *(unsigned*)condition = value;
+}
+
 // A fiber begins with a context of its own and then jumps, which takes no system call.
 static jmp_buf cpu_scheduler, cpu_fibers[1024];
 static unsigned cpu_lanes[1024];

@@ -72,7 +72,7 @@ int words_of(void* node, uint64_t kind, bool is_kernel, Words& words) {
 int set(void* executable, void* node, const Words& words) {
     auto* named = static_cast<FakeDevice::Node*>(node);
     return safe_call([&] {
-        return device().graph_node_set(number(executable), uint64_t(named->index) + 1, &words,
+        return device().graph_node_set(number(executable), device().id_of(*named), &words,
                                        sizeof(words));
     });
 }
@@ -107,7 +107,8 @@ EXPORT int cuGraphNodeGetType(void* node, int* type) {
             : !words_of(node, COPY_WORDS, false, words) ? 1
             : !words_of(node, FILL_WORDS, false, words) ? 2
             : !words_of(node, HOST_WORDS, false, words) ? 3
-                                                        : 5;
+            : device().is_condition(*static_cast<FakeDevice::Node*>(node)) ? 13
+                                                                           : 5;
     return 0;
 }
 EXPORT int cuGraphKernelNodeGetParams_v2(void* node, KernelNodeParams* found) {
@@ -187,6 +188,65 @@ EXPORT int cuGraphExecUpdate_v2(void* executable, void* graph, UpdateResultInfo*
     *result = {};
     return safe_call([=] { return device().graph_update(number(executable), number(graph)); });
 }
+#ifndef NO_CONDITIONS
+struct ConditionParams {
+    int type, reserved[3];
+    uint64_t handle;
+    int kind;
+    unsigned size;
+    void** bodies;
+    void* context;
+    uint64_t rest[26];
+};
+static_assert(sizeof(ConditionParams) == 256, "CUDA's layout");
+
+static std::set<int> indices_of(const void* const* nodes, size_t count) {
+    std::set<int> found;
+    for (size_t i = 0; i < count; i++)
+        found.insert(static_cast<const FakeDevice::Node*>(nodes[i])->index);
+    return found;
+}
+EXPORT int cuGraphConditionalHandleCreate(uint64_t* handle, void* graph, void* context,
+                                          unsigned value, unsigned flags) {
+    if (value || flags || context != &primary_context) return INVALID_VALUE;
+    return safe_call([=] {
+        auto made = std::make_shared<uint32_t>(0);
+        static_cast<gputensor::Graph*>(graph)->conditions.push_back(made);
+        *handle = reinterpret_cast<uint64_t>(made.get());
+        return 0;
+    });
+}
+EXPORT int cuGraphAddNode(void** node, void* graph, const void** before, size_t count,
+                          ConditionParams* given) {
+    if (given->type != 13 || given->size != 1 || given->context != &primary_context)
+        return INVALID_VALUE;
+    return safe_call([=] {
+        auto* bodies = new uint64_t(0);  // as long as the graph, in CUDA
+        FakeDevice::Node* made = nullptr;
+        int status = device().add_condition(graph, indices_of(before, count), given->handle,
+                                            given->kind, &made, bodies);
+        if (status) return status;
+        *node = made;
+        given->bodies = reinterpret_cast<void**>(bodies);
+        return 0;
+    });
+}
+EXPORT int cuStreamUpdateCaptureDependencies(void* stream, void** nodes, size_t count,
+                                             unsigned flags) {
+    if (flags != 1) return INVALID_VALUE;
+    device().stand_at(number(stream), indices_of(nodes, count));
+    return 0;
+}
+EXPORT int cuStreamBeginCaptureToGraph(void* stream, void* graph, const void** before,
+                                       const void* edges, size_t count, int mode) {
+    if (before || edges || count) return INVALID_VALUE;
+    return safe_call([=] {
+        int status = device().capture_begin_body(number(stream), number(graph), mode);
+        captures += !status;
+        return status;
+    });
+}
+#endif
 #ifndef NO_PARAM_INFO
 // A kernel of fake_gpu.cpp has one parameter.
 EXPORT int cuFuncGetParamInfo(void* function, size_t index, size_t* offset, size_t* nbytes) {

@@ -62,42 +62,7 @@ std::map<uint64_t, int> exported;  // descriptors of shared pages that nobody ha
 uint64_t release_threshold = 0;
 std::atomic<int> live_modules{0};
 
-// Names the nodes of captures by addresses, as CUDA does.
-struct FakeDevice : HostDevice {
-    using HostDevice::HostDevice;
-    struct Node {
-        std::shared_ptr<gputensor::Graph> graph;
-        int index;
-    };
-    std::map<std::pair<gputensor::Graph*, int>, Node> nodes;
-
-    Node* name(const std::shared_ptr<gputensor::Graph>& graph, int index) {
-        return &nodes.emplace(std::make_pair(graph.get(), index), Node{graph, index}).first->second;
-    }
-    void frontier(uint64_t stream, std::vector<const void*>& names) {
-        std::lock_guard<std::mutex> guard(mutex);
-        auto found = schedule.find(stream);
-        for (int node : found->frontier) names.push_back(name(found->capture->graph, node));
-    }
-    bool names(uint64_t graph, std::vector<void*>& names) {
-        std::lock_guard<std::mutex> guard(mutex);
-        auto found = graphs.find(graph);
-        if (found == graphs.end()) return false;
-        for (size_t i = 0; i < found->second->nodes.size(); i++)
-            names.push_back(name(found->second, int(i)));
-        return true;
-    }
-    using HostDevice::NodeWords;
-    NodeWords words(const Node& node) {
-        std::lock_guard<std::mutex> guard(mutex);
-        return words_of(node.graph->nodes[size_t(node.index)]);
-    }
-    void dependencies(const Node& node, std::vector<void*>& names) {
-        std::lock_guard<std::mutex> guard(mutex);
-        for (int other : node.graph->before[size_t(node.index)])
-            names.push_back(name(node.graph, other));
-    }
-};
+#include "tests/support/fakes/fake_device.h"
 
 FakeDevice& device() {
     static FakeDevice* host = new FakeDevice(
@@ -385,7 +350,7 @@ EXPORT int cuStreamGetCaptureInfo_v2(void* stream, int* active, uint64_t* id, vo
         if (status || !nodes || *active != 1) return status;
         names.clear();
         device().frontier(number(stream), names);
-        *graph = &names;
+        *graph = device().graph_of(number(stream));
         *nodes = names.data();
         *count = names.size();
         return 0;

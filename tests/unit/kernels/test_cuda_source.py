@@ -101,6 +101,7 @@ def test_transposition_index_and_creation_kernels_compile():
     ]
     sources += [programs.index(form, 8, 4, 2) for form in (GATHER, SCATTER, FOLD)]
     sources += [programs.arange(code) for code in (0, 1, 9, 12, 14, 15)]
+    sources.append(programs.condition())
     for source in sources:
         compile_program(source, "sm_80")
 

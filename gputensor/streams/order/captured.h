@@ -1,0 +1,16 @@
+// What one capture made.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+namespace gputensor {
+
+// The graph, then the bodies of its conditions and theirs, in the order of their capture; and the
+// conditions, in the order in which they were made. Two captures of the same work differ in the
+// conditions, too.
+struct Captured {
+    std::vector<uint64_t> graphs, conditions;
+};
+
+}  // namespace gputensor
