@@ -26,8 +26,10 @@ cdef int shape_argument(object shape, int64_t* out) except -1:
         if out[ndim] < 0:
             raise ValueError(f"shape: got the extent {out[ndim]}; expected 0 or more")
         if out[ndim] and size > MAX_SIZE // out[ndim]:
-            raise OutOfMemoryError(f"shape: got {tuple(shape)}; expected no more elements than "
-                                   "there are addresses")
+            # Without elements it is no question of memory.
+            kind = ValueError if 0 in shape else OutOfMemoryError
+            raise kind(f"shape: got {tuple(shape)}; expected no more elements than there are "
+                       "addresses")
         size *= out[ndim] or 1      # a view or a sum may lose the axis of extent 0
         ndim += 1
     return ndim
