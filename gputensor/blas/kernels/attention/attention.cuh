@@ -14,6 +14,7 @@
 
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
+#include "gputensor/blas/kernels/attention/softmax.cuh"
 #include "gputensor/blas/kernels/shared/fragments.cuh"
 
 typedef AttentionParameters Parameters;
@@ -24,24 +25,9 @@ const int PITCH = HEAD + 8;                     // an odd number of 16 bytes: no
 const int CHUNKS = HEAD / 8;                    // of 16 bytes, in a row
 const int TILE = BN * PITCH;
 
-#define DEVICE __device__ __forceinline__
-
 DEVICE void matrices_turned(uint32* x, uint32 at) {
     asm volatile("ldmatrix.sync.aligned.m8n8.x4.trans.shared.b16 {%0, %1, %2, %3}, [%4];"
                  : "=r"(x[0]), "=r"(x[1]), "=r"(x[2]), "=r"(x[3]) : "r"(at));
-}
-DEVICE float power_of_two(float x) {
-    float y;
-    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-DEVICE float of_quad(float x, bool is_sum) {
-#pragma unroll
-    for (int mask = 1; mask < 4; mask *= 2) {
-        const float y = __shfl_xor_sync(0xffffffffu, x, mask);
-        x = is_sum ? x + y : fmaxf(x, y);
-    }
-    return x;
 }
 
 // `count` rows of a matrix from row `first` on to shared memory; rows from `end` on are 0.

@@ -13,10 +13,10 @@
 
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
+#include "gputensor/blas/kernels/attention/softmax.cuh"
 #include "gputensor/blas/kernels/shared/mma.cuh"
 
 typedef AttentionParameters Parameters;
-#define DEVICE __device__ __forceinline__
 
 const int BM = 64 * GROUPS, MULTIPLYING = 128 * GROUPS, THREADS = MULTIPLYING + 128;
 const int PANELS = HEAD / 64, CHUNKS = HEAD / 8;
@@ -32,19 +32,6 @@ DEVICE uint32 pack(float low, float high) {
     uint32 y;
     asm volatile("cvt.rn." PACK ".f32 %0, %1, %2;" : "=r"(y) : "f"(high), "f"(low));
     return y;
-}
-DEVICE float power_of_two(float x) {
-    float y;
-    asm volatile("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
-    return y;
-}
-DEVICE float of_quad(float x, bool is_sum) {
-#pragma unroll
-    for (int mask = 1; mask < 4; mask *= 2) {
-        const float y = __shfl_xor_sync(0xffffffffu, x, mask);
-        x = is_sum ? x + y : fmaxf(x, y);
-    }
-    return x;
 }
 DEVICE void arrive_with_copies(uint32 barrier) {
     asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" :: "r"(barrier) : "memory");
