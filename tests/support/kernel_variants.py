@@ -323,6 +323,7 @@ KERNELS = {
     ),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),
     "arange": (each(elements.arange, range(len(DTYPES))), 1),
+    "conditions": (each(elements.condition), 1),
     "epilogues": (epilogues, 2),
     "tiny": (each(tiny_program, FLOATS, FLOATS, (16, 32)), 2),
     "integer": (each(products.integer, INTEGERS, INTEGERS), 1),
