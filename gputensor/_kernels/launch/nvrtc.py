@@ -48,6 +48,8 @@ def version():
     """
     try:
         return tuple(_check(_bindings().nvrtcVersion(), "nvrtcVersion"))
+    except DeviceError:
+        raise
     except RuntimeError as error:  # cuda-python's own error for a library that it cannot find
         raise DeviceError(_MISSING.format(error=" ".join(str(error).split()))) from error
 

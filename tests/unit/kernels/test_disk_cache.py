@@ -65,8 +65,9 @@ def test_missing_nvrtc_is_one_clear_sentence(monkeypatch):
     monkeypatch.setitem(sys.modules, "cuda.bindings.nvrtc", None)
     fresh = importlib.util.module_from_spec(nvrtc.__spec__)
     nvrtc.__spec__.loader.exec_module(fresh)
-    with pytest.raises(DeviceError, match=r"^NVRTC is not available.*gputensor\[cuda12\]"):
+    with pytest.raises(DeviceError, match=r"^NVRTC is not available.*gputensor\[cuda12\]") as seen:
         fresh.version()
+    assert str(seen.value).count("NVRTC is not available") == 1
 
 
 def test_c_and_python_tables_of_dtypes_agree():
