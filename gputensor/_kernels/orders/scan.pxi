@@ -19,7 +19,7 @@ cdef enum:
 
 cdef size_t prefix_nbytes(int64_t rows, int64_t tiles, int itemsize) noexcept nogil:
     """The memory of prefix.cuh: the counter, and words for tiles and groups of them."""
-    cdef int64_t words = max(1, itemsize // 4)
+    cdef int64_t words = itemsize // 4
     return COUNTER_NBYTES + <size_t>(rows * (tiles + ceil_divide(tiles, SCAN_THREADS)) * words * 8)
 
 
@@ -28,14 +28,15 @@ cdef int cuda_scan(int device, uint64_t stream, const Operand* out, const Operan
     cdef ScanParameters p
     cdef Launch launch
     cdef int[5] numbers
+    cdef int itemsize = max(4, dtype_itemsize(out.dtype))   # of the kernel's arithmetic
     memset(&p, 0, sizeof(p))
     p.input, p.out = x.ptr, out.ptr
     p.outer, p.length, p.inner = x.shape[0], x.shape[1], x.shape[2]
     numbers[0], numbers[2], numbers[3], numbers[4] = x.dtype, out.dtype, is_product, 0
     launch_init(&launch, device, stream, 1, SCAN_THREADS, &p, sizeof(p))
     if p.inner == 1:
-        return scan_rows(device, stream, &p, numbers, &launch, dtype_itemsize(out.dtype))
-    return scan_columns(device, stream, &p, numbers, &launch, dtype_itemsize(out.dtype))
+        return scan_rows(device, stream, &p, numbers, &launch, itemsize)
+    return scan_columns(device, stream, &p, numbers, &launch, itemsize)
 
 
 cdef int scan_rows(int device, uint64_t stream, ScanParameters* p, int* numbers, Launch* launch,
