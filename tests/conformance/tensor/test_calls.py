@@ -5,6 +5,7 @@ import pytest
 import gputensor as gt
 from gputensor import blas
 from gputensor._kernels import calls
+from gputensor._kernels.order_rules import MARK_TILE, MARK_WORD
 from gputensor.tensor.engine import queue_call
 from tests.support.recorded_calls import check_again
 from tests.support.tensor_arrays import random_array
@@ -49,6 +50,28 @@ def counted(x):
     return counts
 
 
+def marks(x, rule="true"):
+    """The bits and starts of what a rule chooses of a vector, by the call alone."""
+    bits = gt.empty(-(-x.size // MARK_WORD), "uint32", device=x.device)
+    starts = gt.empty(-(-x.size // MARK_TILE) + 1, "int64", device=x.device)
+    queue_call("mark", (rule,), (bits, starts), (x,))
+    return bits, starts
+
+
+def picked(x):
+    """All elements of a vector, as chosen ones."""
+    out = gt.empty_like(x)
+    queue_call("pick", (), (out,), (x, *marks(x == x)))
+    return out
+
+
+def placed(x):
+    """Where the elements of a matrix are, as chosen ones."""
+    out = gt.empty((2, x.size), "int64", device=x.device)
+    queue_call("places", (x.shape,), (out,), marks(gt.reshape(x == x, -1)))
+    return out
+
+
 # Name -> the call that must be among them, the function, and shapes and dtypes of its inputs.
 CASES = {
     "arithmetic": ("elementwise", lambda x, y: (x + y * 2.5) ** 2, ((5, 7), F32), ((7,), F32)),
@@ -86,6 +109,10 @@ CASES = {
     "even ranges": ("histogram", lambda x: gt.histogram(x, 30, (-3, 3))[0], ((500,), F32)),
     "sums by index": ("add_at", lambda x, i, s: gt.index_add(x, 0, i % 9, s),
                       ((9, 4), I32), ((50,), I32), ((50, 4), I32)),
+    "marks": ("mark", lambda x: marks(x > 3)[0], ((70000,), F32)),
+    "starts": ("mark", lambda x: marks(x, "first")[1], ((70000,), I32)),
+    "picked": ("pick", picked, ((70000,), F16)),
+    "places": ("places", placed, ((33, 1009), I32)),
     "cumulate": ("cumulate", lambda x: gt.cumsum(x, 1), ((3, 5000, 2), F16)),
     "product so far": ("cumulate", lambda x: gt.cumprod(x), ((300,), I32)),
     "softmax": ("formula", lambda x: gt.softmax(x, 0, scale=0.5), ((17, 40), BF16)),

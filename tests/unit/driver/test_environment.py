@@ -63,6 +63,9 @@ def test_known_names_are_those_that_the_library_reads():
         if path.suffix in (".py", ".pyx", ".pxi") and path.name != "environment.py":
             found |= set(re.findall(r"[\"'](GPUTENSOR_[A-Z_]+)[\"']", path.read_text()))
     found.discard("GPUTENSOR_KERNEL")  # a name in kernel text
+    header = "gputensor/programs/c_entry/gputensor_program.h"
+    statuses = (ROOT / header).read_text()  # of the C entry
+    found -= set(re.findall("GPUTENSOR_PROGRAM_[A-Z]+", statuses))
     assert found - {"GPUTENSOR_"} <= environment.KNOWN
     read = (ROOT / "setup.py").read_text() + (ROOT / "Makefile").read_text()
     tools = {name for name in environment.KNOWN if name in read}
