@@ -1,5 +1,6 @@
 """Memory that captures, pools and addresses share: whose it is, and for how long."""
 
+import gc
 import threading
 
 import numpy as np
@@ -190,6 +191,7 @@ def test_streams_that_join_a_capture_keep_the_pool_as_well(x, rng):
 
 
 def refused(ptr):
+    gc.collect()  # of tests before, whose memory would be given back meanwhile
     before = memory.memory_allocated()
     with pytest.raises(ValueError, match=r"^ptr: got 0x[0-9a-f]+; expected an address that"):
         memory.caching_allocator_delete(ptr)
