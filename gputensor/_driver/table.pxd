@@ -195,7 +195,7 @@ cdef struct Driver:
     status_t (*call_apart)(void* self, host_function_t function, void* argument) noexcept nogil
 
     # Conditions of a graph. condition_create makes one, false, for the graph that a stream captures
-    # into. While the graph runs, work of it sets the condition: a kernel by cudaGraphSetConditional;
+    # into. While the graph runs, its work sets the condition: a kernel by cudaGraphSetConditional;
     # on a host device a condition is the address of a uint32. condition_add captures a node that
     # runs its body if the condition is true (kind 0) or while it is (1); the condition belongs to
     # the graph that the stream captures into. The body is a graph of its own, which goes with the

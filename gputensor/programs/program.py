@@ -24,7 +24,7 @@ from gputensor.tensor.manipulation import empty
 
 __all__ = ["Program", "load_program"]
 
-WITH_CONDITIONS = "none: a launch list sets no conditions, so the host reads the flags, call by call"
+WITH_CONDITIONS = "none: a launch list sets no conditions, so the host reads flags, call by call"
 WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
 

@@ -153,8 +153,8 @@ cdef class Bound:
             if not (self.binding.has_bodies and lacks_conditions(error)):
                 raise
             self.is_by_calls, self.binding.has_bodies = True, False
-            self.binding.graph = (f"none: {error}; the host reads the flags of cond and while_loop, "
-                                  "call by call")
+            self.binding.graph = (f"none: {error}; the host reads the flags of cond and "
+                                  "while_loop, call by call")
         return 0
 
     cdef int locate(self, tuple inputs, list outputs, vector[uint64_t]& moving) except -1:

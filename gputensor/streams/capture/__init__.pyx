@@ -24,7 +24,7 @@ from gputensor._driver.table cimport (
     STATUS_CAPTURE_UNSUPPORTED, STATUS_CAPTURE_WRONG_THREAD, STATUS_OK, Driver, status_t,
 )
 from gputensor.streams.order cimport (
-    Captured, capture_add_condition, capture_body_began, capture_body_ended, capture_finished,
+    capture_add_condition, capture_body_began, capture_body_ended, capture_finished,
     capture_owe, capture_pool, capture_started, capture_wait_before, captures_active,
     current_device, current_handle, current_tracer, device_text, enter_stream, event_behind,
     event_return, event_take, graph_stream_peers, graph_stream_release, graph_stream_waited,
