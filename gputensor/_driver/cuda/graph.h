@@ -76,7 +76,6 @@ public:
         });
     }
 
-
     // ---- conditions: CUDA 12.3
 
     int condition_create(uint64_t stream, uint64_t* condition) {

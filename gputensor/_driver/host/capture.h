@@ -179,7 +179,8 @@ public:
 
     int graph_dump(uint64_t graph, const char* path) {
         static const char* const names[] = {"copy", "fill", "function", "free", "event record",
-                                            "event wait", "graph", "copy to peer"};
+                                            "event wait", "graph", "copy to peer", "if",
+                                            "while"};
         Lock guard(mutex);
         auto found = graphs.find(graph);
         if (found == graphs.end()) return INVALID_HANDLE;

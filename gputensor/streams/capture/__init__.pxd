@@ -80,6 +80,5 @@ cdef class Conditions:
     cdef readonly Stream stream
     cdef readonly uint64_t handle
     cdef uint64_t capture_id        # of the graph around all bodies
-    cdef uint64_t pool_id
     cdef list streams
     cdef int depth

@@ -23,8 +23,7 @@ cdef class Conditions:
     def __init__(self, Stream stream not None, list streams not None):
         self.stream, self.streams = stream, streams
         self.device, self.handle = stream.device_number, stream.handle
-        self.pool_id = capture_pool(self.device, self.handle, &self.capture_id)
-        if not self.pool_id:
+        if not capture_pool(self.device, self.handle, &self.capture_id):
             raise RuntimeError("conditions: got a capture of another library; expected one that "
                                "graphs.graph or CUDAGraph began")
 
@@ -55,7 +54,7 @@ cdef class Conditions:
         inner.device, inner.depth, inner.streams = self.device, self.depth + 1, self.streams
         inner.stream = self.streams[self.depth]
         inner.handle = inner.stream.handle
-        inner.capture_id, inner.pool_id = self.capture_id, self.pool_id
+        inner.capture_id = self.capture_id
         status = driver.condition_add(driver.self, self.handle, condition, is_loop, &body)
         if status != STATUS_OK:
             raise_for_status(status, "condition_add", f"on {device_text(self.device)}")

@@ -194,7 +194,7 @@ def set_condition(condition, value):
     return HOST_FUNCTION(lambda _: word.__setitem__(0, value()))
 
 
-def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory):
+def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory, tmp_path):
     calls = host_calls
     stream, inner = calls.make("stream_create", 0), calls.make("stream_create", 0)
     a, _b, c, _d = memory
@@ -224,6 +224,10 @@ def test_bodies_run_if_and_while_their_condition_is_true(host_calls, memory):
     assert calls.make("capture_end", inner) == other
     graph = calls.make("capture_end", stream)
     first, second = (calls.make("graph_instantiate", graph) for _ in range(2))
+    path = ctypes.create_string_buffer(str(tmp_path / "graph.dot").encode())
+    assert calls.graph_dump(graph, ctypes.addressof(path)) == 0
+    text = (tmp_path / "graph.dot").read_text()
+    assert text.count('"while') == text.count('"if') == 1, text
 
     def launch(executable, turns, choose):
         left[0], chosen[0] = turns, choose
