@@ -31,7 +31,10 @@ cdef int64_t pixel_stride(const Operand* one) noexcept nogil:
 
 
 cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
-    """Whether each result needs the channels of one pixel: that in its place, or a stride on."""
+    """Whether each result needs the channels of one pixel: that in its place, or a stride on.
+
+    Results in padding behind the last pixel need none, so they are not among these.
+    """
     cdef int axis, absent = 3 - (given.x.ndim - 2)
     cdef bint is_moved = False
     if given.groups != 1 or given.addend != NULL or given.activation > ACT_SILU:
@@ -40,6 +43,8 @@ cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
         return False            # these come after the product was rounded
     for axis in range(given.x.ndim - 2):
         if given.weight.shape[2 + axis] != 1 or given.padding[absent + axis] != 0:
+            return False
+        if (given.out.shape[2 + axis] - 1) * given.stride[absent + axis] >= given.x.shape[2 + axis]:
             return False
         if (given.x.shape[2 + axis] != given.out.shape[2 + axis]
                 or given.stride[absent + axis] != 1):

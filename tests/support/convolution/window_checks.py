@@ -121,8 +121,10 @@ def convolution_program(rng, device, most=12, spatial=None, dtype=None):
     extents = [int(rng.integers(max(1, r - b - e), r + most))
                for r, (b, e) in zip(reach, pads, strict=True)]  # fmt: skip
     if rng.integers(4) == 0:
-        kernel, stride, pads = (1,) * spatial, (1,) * spatial, [(0, 0)] * spatial
-        dilation = (1,) * spatial
+        # One element: a product, of all pixels or of some, where none of them is padding.
+        kernel, dilation = (1,) * spatial, (1,) * spatial
+        stride = stride if rng.integers(2) else (1,) * spatial
+        pads = [(0, int(rng.choice([0, 0, 1, 2]))) for _ in kernel]
     x = rng.standard_normal((int(rng.integers(1, 4)), groups * inner, *extents))
     x = x.astype(DTYPES[dtype])
     shape = (groups * inner, each) if is_turned else (groups * each, inner)
