@@ -155,6 +155,7 @@ def test_linspace_hits_both_ends(place):
     for count in (0, 1, 2, 7):
         got = gt.linspace(-1, 3, count, dtype="float64", device=place)
         check_same(got, np.linspace(-1, 3, count))
+    check_same(gt.linspace(-2, 2, 11, device=place), np.linspace(-2, 2, 11).astype(np.float32))
     got = gt.linspace(0, 1, 10, endpoint=False, device=place)
     check_same(got, np.linspace(0, 1, 10, endpoint=False).astype(np.float32), 1e-6)
     assert gt.linspace(0, 0.1, 11, device=place)[-1].item() == np.float32(0.1)

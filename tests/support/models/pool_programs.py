@@ -104,8 +104,12 @@ class World:
         warm += (warm + 1)[:1]
         del warm
         gt.synchronize(device)
-        self.requested_before = self.requested()
+        self.requested_before, self.pools_before = self.requested(), self.pool_keys()
         self.log = []
+
+    def pool_keys(self):
+        """What statistics say of private pools; those of other tests may be among them."""
+        return {key for key in memory.memory_stats(self.device) if "private_pools" in key}
 
     def requested(self):
         return memory.memory_stats(self.device).get("requested_bytes.all.current", 0)
@@ -378,7 +382,7 @@ class World:
         gt.synchronize(self.device)
         memory.empty_cache(self.device)
         assert self.requested() == self.requested_before
-        left = [key for key in memory.memory_stats(self.device) if "private_pools" in key]
+        left = self.pool_keys() - self.pools_before
         assert not left, left
         faults = checker.check(self.device)
         assert not faults, faults
