@@ -110,3 +110,15 @@ def test_dtypes_that_do_not_fit():
         gt.conv1d(x, w)
     with pytest.raises(TypeError, match="avg_pool1d: dtype of x: got"):
         gt.avg_pool1d(gt.astype(x, gt.int32), 2)
+
+
+def test_padding_behind_one_element(where, rng):
+    """Results in padding are 0, whatever lies behind x in memory."""
+    whole = np.full((2, 3, 9), np.nan, np.float32)
+    whole[..., :7] = rng.standard_normal((2, 3, 7))
+    w = rng.standard_normal((4, 3, 1)).astype(np.float32)
+    x = gt.asarray(whole, device=where)[..., :7]
+    for stride in (1, 2):
+        got = gt.conv1d(x, gt.asarray(w, device=where), stride=stride, padding=[(0, 2)]).numpy()
+        wide = np.where(np.arange(9) < 7, whole, 0)[..., ::stride]
+        assert np.allclose(got, np.einsum("oc,ncl->nol", w[..., 0], wide), atol=1e-5)
