@@ -19,6 +19,9 @@ from gputensor.programs.ahead.bindings import Ahead, Maker, fill_lists
 from gputensor.programs.ahead.sizes import kernel_sizes, launch_sizes
 from gputensor.programs.attention.recognize import recognize_attention
 from gputensor.programs.bind import bind
+from gputensor.programs.epilogues.join import join_epilogues
+from gputensor.programs.epilogues.known import PreparedWeights
+from gputensor.programs.epilogues.layout import channels_last
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
@@ -285,11 +288,13 @@ def data_of(sources, target, is_reference=False, rounding="each"):
 
 def passes(data, compute, rounding="each"):
     """Run the passes over all functions, and drop the weights that none of them reads."""
+    prepared = PreparedWeights(data.weights)
     for name, function in data.functions.items():
         verify(function)
         function = clean(function, data.weights, compute)
         if rounding == "once":
             function = recognize_attention(function, data.weights)
+            function = channels_last(join_epilogues(function, prepared), prepared)
         data.functions[name] = function
     used = {f"state.{name}" for name in data.states}
     for function in data.functions.values():

@@ -1,0 +1,101 @@
+"""The pass that lets a convolution or a product do what follows it: from Function to Function."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputensor.programs.attention.views import Graph, is_whole
+from gputensor.programs.epilogues.known import Known
+from gputensor.programs.epilogues.steps import joined
+from gputensor.programs.function import Operand
+from gputensor.programs.passes.clean import clean
+
+__all__ = ["join_epilogues"]
+
+
+def join_epilogues(function, prepared):
+    """Return a function whose convolutions and products do what is done to their results alone.
+
+    Parameters
+    ----------
+    function : Function
+        It is not changed.
+    prepared : PreparedWeights
+        The weights of the program; scaled ones are added.
+    """
+    regions = [
+        replace(call, regions=tuple(join_epilogues(one, prepared) for one in call.regions))
+        for call in function.calls
+    ]
+    join = _Join(replace(function, calls=regions), prepared)
+    calls = join.run()
+    if not join.is_changed:
+        return join.function
+    return clean(replace(join.function, values=join.values, calls=calls), prepared.weights)
+
+
+class _Join:
+    def __init__(self, function, prepared):
+        self.function, self.prepared = function, prepared
+        self.graph = Graph(function, prepared.weights)
+        self.known = Known(self.graph)
+        self.values, self.calls = list(function.values), list(function.calls)
+        self.kept = {one.operand.value for one in function.outputs}
+        self.kept.update(value.base for value in function.values)
+        self.readers, self.moved, self.is_changed = {}, {}, False
+        for index, call in enumerate(function.calls):
+            for read in call.reads:
+                if isinstance(read, Operand):
+                    self.readers.setdefault(read.value, []).append(index)
+
+    def run(self):
+        for index, call in enumerate(self.calls):
+            while index is not None and call is not None:
+                index, call = self.step(index, call)
+        return [call for call in self.calls if call is not None]
+
+    def step(self, index, call):
+        """Join what follows one call; return its new place and itself, or None twice."""
+        if call.name not in ("convolution", "product") or not _is_new(call):
+            return None, None
+        value = call.writes[0].value
+        readers = self.readers.get(value, ())
+        if value in self.kept or len(readers) != 1:
+            return None, None
+        place = readers[0]
+        while place in self.moved:
+            place = self.moved[place]
+        following = self.calls[place]
+        at = [i for i, read in enumerate(following.reads) if _reads(read, value)]
+        if following.stream != call.stream or not _is_new(following) or len(at) != 1:
+            return None, None
+        if following.reads[at[0]] != call.writes[0] or not _is_alike(call, following):
+            return None, None
+        if not all(self.graph.holds_until(one, place) for one in _operands(call)):
+            return None, None
+        found = joined(self, call, following, at[0])
+        if found is None:
+            return None, None
+        self.calls[index], self.calls[place], self.is_changed = None, found, True
+        self.moved[index] = place
+        return place, found
+
+
+def _operands(call):
+    return [one for one in call.reads if isinstance(one, Operand)]
+
+
+def _reads(read, value):
+    return isinstance(read, Operand) and read.value == value
+
+
+def _is_new(call):
+    """Whether a call writes the whole of one new value."""
+    is_new = len(call.writes) == 1 and all(into is None for into in call.into)
+    return is_new and is_whole(call.writes[0])
+
+
+def _is_alike(call, following):
+    """Whether the results have one shape and element type."""
+    one, other = call.writes[0], following.writes[0]
+    return (one.dtype, one.shape) == (other.dtype, other.shape)

@@ -1,0 +1,127 @@
+"""The pass that gives images of 16-bit floats their channels as neighbours: Function to Function.
+
+On tensor cores a convolution reads and writes eight channels of a pixel at once; an image that lies
+otherwise is copied by each convolution. All calls take operands of any strides, so an image may lie
+as it will where every call sees it as an image.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputensor.programs import dims as forms
+from gputensor.programs.attention.views import is_whole
+from gputensor.programs.function import Operand, Value
+
+__all__ = ["channels_last"]
+
+_HALVES = ("float16", "bfloat16")
+_WITH_IMAGES = ("convolution", "window", "elementwise", "formula", "reduce")
+
+
+def channels_last(function, prepared):
+    """Return a function whose convolutions pass images on with their channels as neighbours.
+
+    Parameters
+    ----------
+    function : Function
+        It is not changed.
+    prepared : PreparedWeights
+        The weights of the program; those that convolutions read so are added.
+    """
+    calls = [
+        replace(call, regions=tuple(channels_last(one, prepared) for one in call.regions))
+        for call in function.calls
+    ]
+    images = _images(function)
+    if not images:
+        return replace(function, calls=calls)
+    values = list(function.values)
+
+    def placed(operand):
+        if isinstance(operand, Operand) and operand.value in images:
+            return operand._replace(strides=_strides(operand.shape))
+        return operand
+
+    for index, call in enumerate(calls):
+        reads = tuple(map(placed, call.reads))
+        if call.name == "convolution":
+            reads = (reads[0], _weight(reads[1], values, prepared), *reads[2:])
+        calls[index] = replace(call, writes=tuple(map(placed, call.writes)), reads=reads)
+    return replace(function, values=values, calls=calls)
+
+
+def _strides(shape):
+    """Row-major strides with the channels, axis 1, as the last one."""
+    steps = forms.row_major((shape[0], *shape[2:], shape[1]))
+    return (steps[0], steps[-1], *steps[1:-1])
+
+
+def _images(function):
+    """The values that can lie so, of all that are joined by calls with a convolution among them."""
+    uses, joined = {}, {}
+    for call in function.calls:
+        for operand in (*call.writes, *call.reads):
+            if isinstance(operand, Operand):
+                uses.setdefault(operand.value, []).append((call, operand))
+    kept = {one.operand.value for one in function.outputs}
+    kept.update(value.base for value in function.values)
+    found = {
+        number
+        for number, value in enumerate(function.values)
+        if value.kind == "temporary" and value.base is None and number not in kept
+        and number in uses and _is_image(uses[number])
+    }  # fmt: skip
+
+    def group(number):
+        while joined.setdefault(number, number) != number:
+            number = joined[number]
+        return number
+
+    convolved = set()
+    for call in function.calls:
+        both = [one.value for one in (*call.writes, *call.reads[:1]) if isinstance(one, Operand)]
+        here = sorted({one.value for one in _operands(call)} & found)
+        if call.name != "convolution":
+            for number in here[1:]:
+                joined[group(number)] = group(here[0])
+        else:
+            convolved.update(found.intersection(both))
+    wanted = {group(number) for number in convolved}
+    return {number for number in found if group(number) in wanted}
+
+
+def _operands(call):
+    return [one for one in (*call.writes, *call.reads) if isinstance(one, Operand)]
+
+
+def _is_image(uses):
+    """Whether all calls see a value as one image, and take it however it lies."""
+    first = uses[0][1]
+    return (
+        len(first.shape) in (4, 5)
+        and first.dtype in _HALVES
+        and all(
+            call.name in _WITH_IMAGES
+            and operand.shape == first.shape
+            and operand.dtype == first.dtype
+            and is_whole(operand)
+            for call, operand in uses
+        )
+    )
+
+
+def _weight(operand, values, prepared):
+    """The operand of a weight, (outputs, channels, kernel), whose channels are neighbours."""
+    value = values[operand.value]
+    stored = prepared.weights.get(value.name) if value.kind == "weight" else None
+    is_deep = operand.shape[1] != 1 and operand.dtype in _HALVES
+    if stored is None or not is_deep or not is_whole(operand):
+        return operand
+    if tuple(stored.shape) != operand.shape or set(operand.shape[2:]) == {1}:
+        return operand
+    rank = len(operand.shape)
+    order = (0, *range(2, rank), 1)
+    weight = prepared.made(value.name, "channels_last", "", lambda array: array.transpose(order))
+    values.append(Value("weight", weight.source.nbytes, weight.name))
+    return operand._replace(value=len(values) - 1, strides=_strides(operand.shape))

@@ -1,0 +1,157 @@
+"""What a call behind a convolution or a product does, and that call with it inside.
+
+A convolution is ``activation(sums + bias + addend)``; a product
+``activation(alpha * scale * sums + beta * addend + bias) + residual``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gputensor._kernels.calls import ACTIVATIONS, CONVOLUTION_ACTIVATIONS
+from gputensor.programs.attention.views import is_whole
+from gputensor.programs.function import Number, Operand, Value
+
+__all__ = ["joined"]
+
+_FLOATS = ("float16", "bfloat16", "float32", "float64")
+_X, _ZERO, _SIX = ("load", 0), ("number", 0), ("number", 6)
+_GATE = ("div", ("clip", ("add", _X, ("number", 3)), _ZERO, _SIX), _SIX)
+#: Trees of `gt.relu6` and `gt.hardswish`.
+_FORMULAS = {(("clip", _X, _ZERO, _SIX),): "relu6", (("mul", _X, _GATE),): "hardswish"}
+
+
+def joined(join, call, following, at):
+    """Return a call with what `following` does, which reads its result at `at`; None: it cannot.
+
+    Parameters
+    ----------
+    join : object
+        With `known`, `prepared` and `values`, to which new weights are appended.
+    """
+    if call.writes[0].dtype not in _FLOATS:
+        return None
+    of_channel = _scaled if call.name == "convolution" else _no_step
+    steps = (_activated, _added, of_channel)
+    found = next((new for step in steps if (new := step(join, call, following, at))), None)
+    return found and replace(found, writes=following.writes, into=following.into)
+
+
+def _no_step(join, call, following, at):
+    return None
+
+
+# ---- activations
+
+
+def _activated(join, call, following, at):
+    before = call.attributes["activation"]
+    residual = call.reads[5] if call.name == "product" else None
+    name = _activation(following, at, before)
+    known = CONVOLUTION_ACTIVATIONS if call.name == "convolution" else ACTIVATIONS
+    if name not in known or name is None or residual is not None:
+        return None
+    return replace(call, attributes={**call.attributes, "activation": name})
+
+
+def _activation(following, at, before):
+    """The activation that a call behind one makes of it; None: another thing."""
+    if following.name == "formula":
+        return _FORMULAS.get(following.attributes["trees"]) if before is None else None
+    if following.name != "elementwise":
+        return None
+    op = following.attributes["op"]
+    numbers = [one.value for one in following.reads if isinstance(one, Number)]
+    if before == "relu" and (op, numbers) == ("minimum", [6]):
+        return "relu6"
+    if before is not None:
+        return None
+    if (op, numbers) == ("maximum", [0]):
+        return "relu"
+    if (op, numbers, at) == ("clip", [0, 6], 0):
+        return "relu6"
+    return op if op in ACTIVATIONS and len(following.reads) == 1 else None
+
+
+# ---- sums
+
+
+def _added(join, call, following, at):
+    is_sum = following.name == "elementwise" and following.attributes["op"] == "add"
+    other = following.reads[1 - at] if is_sum and len(following.reads) == 2 else None
+    out = call.writes[0]
+    if not isinstance(other, Operand) or (other.dtype, other.shape) != (out.dtype, out.shape):
+        return None
+    place, axis = (2, 1) if call.name == "convolution" else (3, len(out.shape) - 1)
+    bias = _along(other, axis) if call.reads[place] is None else None
+    if bias is not None and call.attributes["activation"] is None and not any(call.reads[5:]):
+        return replace(call, reads=(*call.reads[:place], bias, *call.reads[place + 1 :]))
+    return _with_addend(call, other) if is_whole(other) else None
+
+
+def _along(operand, axis):
+    """The vector along an axis that an operand repeats, as an operand; or None."""
+    steps = enumerate(zip(operand.shape, operand.strides, strict=True))
+    if any(step != 0 and n != 1 for i, (n, step) in steps if i != axis):
+        return None
+    if len(operand.shape) < 2 or operand.strides[axis] == 0:
+        return None
+    return operand._replace(shape=(operand.shape[axis],), strides=(operand.strides[axis],))
+
+
+def _with_addend(call, other):
+    reads, attributes = call.reads, call.attributes
+    is_free = attributes["activation"] is None
+    if call.name == "convolution":
+        return replace(call, reads=(*reads[:3], other)) if is_free and reads[3] is None else None
+    if reads[5] is not None:
+        return None
+    if is_free and reads[2] is None and attributes["beta"] == 0:
+        new = (*reads[:2], other, *reads[3:])
+        return replace(call, reads=new, attributes={**attributes, "beta": 1})
+    return replace(call, reads=(*reads[:5], other))
+
+
+# ---- factors of channels, as those of a normalisation with known statistics
+
+
+def _scaled(join, call, following, at):
+    if following.name != "elementwise" or following.attributes["op"] != "mul":
+        return None
+    other = following.reads[1 - at]
+    if not isinstance(other, Operand) or other.shape != call.writes[0].shape:
+        return None
+    x, weight, bias, addend = call.reads
+    value = join.values[weight.value]
+    is_plain = call.attributes["activation"] is None and addend is None
+    if not is_plain or value.kind != "weight" or _along(other, 1) is None:
+        return None
+    stored = join.prepared.weights[value.name]
+    if not is_whole(weight) or tuple(stored.shape) != weight.shape:
+        return None
+    factors = join.known.vector(other, 1)
+    beside = None if bias is None else join.known.vector(bias, 0)
+    is_named = bias is None or join.values[bias.value].kind == "weight"
+    if factors is None or (bias is not None and (beside is None or not is_named)):
+        return None
+
+    def scaled(array):
+        wide = array.astype(np.float32)
+        return (wide * factors.reshape(-1, *(1,) * (wide.ndim - 1))).astype(array.dtype)
+
+    reads = [x, _of_new_weight(join, value.name, "scaled", factors, scaled, weight), bias, addend]
+    if bias is not None:
+        name = join.values[bias.value].name
+        if tuple(join.prepared.weights[name].shape) != bias.shape:
+            return None
+        reads[2] = _of_new_weight(join, name, "scaled", factors, scaled, bias)
+    return replace(call, reads=tuple(reads))
+
+
+def _of_new_weight(join, name, suffix, factors, make, operand):
+    """An operand with the elements that `make` makes of a weight."""
+    weight = join.prepared.made(name, suffix, factors.tobytes(), make)
+    join.values.append(Value("weight", weight.source.nbytes, weight.name))
+    return operand._replace(value=len(join.values) - 1)
