@@ -71,7 +71,7 @@ def test_attention_that_was_recognised_is_right(cuda, rng, form, dtype):
             k, v = (gt.reshape(gt.broadcast_to(x[:, :, None], shape), q.shape) for x in (k, v))
         scores = q @ gt.swapaxes(k, -1, -2) * size**-0.5
         if form == "mask":
-            scores = scores + gt.where(seen, 0.0, -1e4)
+            scores = scores + gt.astype(gt.where(seen, 0.0, -1e4), q.dtype)
         if form == "choice":
             scores = gt.where(seen, scores, -gt.inf)
         if form == "causal":
