@@ -49,6 +49,7 @@ RULES = {
     "classify": "bool",
     "magnitude": "the dtype of the argument; its real dtype when that is complex",
     "where": "the common dtype of the arguments but the condition",
+    "count": "uint8",
 }
 #: The same of reductions, whose functions are written in ``tensor/functions/reduction.pxi``.
 REDUCTION_RULES = {
@@ -313,6 +314,25 @@ _ROWS = (
      "1 - erf(x), which is exact where that is small.", "[0.0] -> array([1.], dtype=float32)"),
     ("lgamma", 1, "float", {"f": "lgamma(a)"}, "lgamma",
      "the logarithm of the magnitude of gamma(x).", "[3.0] -> array([0.6931472], dtype=float32)"),
+    ("gcd", 2, "same", {"iu": "greatest_divisor<C>(a, b)"}, "np.gcd",
+     "the greatest common divisor of x1 and x2.", "[12, -9], 8 -> array([4, 1])"),
+    ("lcm", 2, "same", {"iu": "least_multiple<C>(a, b)"}, "np.lcm",
+     "the least common multiple of x1 and x2.", "[4, -3], 6 -> array([12,  6])"),
+    ("bitwise_count", 1, "count", {"iu": "bit_count<C>(a)"}, "np.bitwise_count",
+     "how many bits the magnitude of x has set.", "[7, -8] -> array([3, 1], dtype=uint8)"),
+    ("erfinv", 1, "float", {"f": "erfinv(a)"}, "erfinv",
+     "the number whose error function is x; NaN outside [-1, 1].",
+     "[0.0] -> array([0.], dtype=float32)"),
+    ("digamma", 1, "float", {"f": "digamma<C>(a)"}, "digamma",
+     "the slope of the logarithm of gamma at x.", "[1.0] -> array([-0.5772157], dtype=float32)"),
+    ("i0", 1, "float", {"f": "cyl_bessel_i0(a)"}, "i0",
+     "the modified Bessel function of order 0 at x.", "[0.0] -> array([1.], dtype=float32)"),
+    ("poisson_quantile", 2, "float", {"f": "poisson_quantile<C>(a, b)"}, "poisson_quantile",
+     """the least count up to which a Poisson distribution of mean x2 has the share x1.
+
+     NaN for shares outside [0, 1] and negative means. Above a mean of 2**17 the distribution is
+     that of a normal one with the same skewness.""",
+     "[0.1, 0.9], 2 -> array([0., 4.], dtype=float32)"),
 )
 
 ELEMENTWISE = tuple(operation(*numbered) for numbered in enumerate(_ROWS))

@@ -7,6 +7,7 @@ to float64, complex64 to complex128); integers stay as they are and wrap.
 import math
 
 import numpy as np
+import scipy.special
 
 from gputensor._arrays.element_types import DTYPES
 
@@ -36,6 +37,14 @@ def _shift(x, count, left):
         else:
             results.append(0 if left or value >= 0 else (1 << width) - 1)
     return np.array(results, dtype=np.uint64).reshape(x.shape).astype(x.dtype)
+
+
+def _poisson_quantile(share, mean):
+    count = np.ceil(scipy.special.pdtrik(share, mean))
+    below = np.maximum(count - 1, 0)
+    count = np.where(scipy.special.pdtr(below, mean) >= share, below, count)
+    count = np.where((share == 0) | (mean == 0), 0, np.where(share == 1, np.inf, count))
+    return np.where((share >= 0) & (share <= 1) & (mean >= 0), count, np.nan)
 
 
 def _is_integer(x):
@@ -88,6 +97,10 @@ REFERENCE = {
     "lgamma": np.vectorize(
         lambda x: math.lgamma(x) if x > 0 or x % 1 else math.inf, otypes=[np.float64]
     ),
+    "erfinv": scipy.special.erfinv,
+    "digamma": scipy.special.digamma,
+    "i0": scipy.special.i0,
+    "poisson_quantile": _poisson_quantile,
     "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
     "relu": lambda x: np.where(x > 0, x, np.where(x != x, x, 0)).astype(x.dtype),
     "gelu": lambda x: x / 2 * (1 + _erf(x / math.sqrt(2))),
@@ -115,7 +128,7 @@ def widen(array):
 
 
 _POSITIVE = {"log", "log2", "log10", "sqrt", "rsqrt"}
-_WITHIN_ONE = {"asin", "acos", "atanh"}
+_WITHIN_ONE = {"asin", "acos", "atanh", "erfinv"}
 # Operations whose every input may be infinite or NaN.
 _WILD = {"copy", "positive", "neg", "add", "sub", "mul", "maximum", "minimum", "eq", "ne", "lt"}
 _WILD |= {"le", "gt", "ge", "where", "isnan", "isinf", "isfinite", "sign", "relu", "exp", "floor"}
@@ -139,6 +152,8 @@ def _sample_real(rng, name, number, shape):
     values = rng.standard_normal(shape) * 3
     if name in _POSITIVE or (name == "pow" and number == 0):
         return np.abs(values) + 0.1
+    if name == "poisson_quantile":
+        return rng.uniform(0.001, 0.999, shape) if number == 0 else np.exp2(values)
     if name in _WITHIN_ONE:
         return rng.uniform(-0.98, 0.98, shape)
     if name == "log1p":

@@ -292,3 +292,64 @@ FN T gelu_tanh(T a) {
     T inner = (T)0.79788456080286535588 * (a + (T)0.044715 * a * a * a);
     return (T)0.5 * a * (1 + tanh(inner));
 }
+__device__ __forceinline__ uint64 size_of_integer(uint64 a, bool is_negative) {
+    return is_negative ? 0 - a : a;
+}
+__device__ __forceinline__ uint64 common_divisor(uint64 x, uint64 y) {
+    while (y != 0) {
+        const uint64 rest = x % y;
+        x = y;
+        y = rest;
+    }
+    return x;
+}
+FN T greatest_divisor(T a, T b) {
+    return (T)common_divisor(size_of_integer((uint64)a, a < 0), size_of_integer((uint64)b, b < 0));
+}
+FN T least_multiple(T a, T b) {
+    const uint64 x = size_of_integer((uint64)a, a < 0), y = size_of_integer((uint64)b, b < 0);
+    return x == 0 ? (T)0 : (T)(x / common_divisor(x, y) * y);
+}
+FN T bit_count(T a) {
+    const uint64 x = size_of_integer((uint64)a, a < 0);
+    return (T)(__popc((uint32)x) + __popc((uint32)(x >> 32)));
+}
+// Computed in double: beside its roots the terms are much larger than their sum.
+FN T digamma(T a) {
+    double x = a, result = 0;
+    if (x == 0) return (T)(-1 / a);
+    if (x < 0) {
+        // psi(x) = psi(1 - x) - pi / tan(pi x), whose period is 1.
+        const double share = x - rint(x);
+        if (share == 0 || x != x) return (T)(share / share);
+        result = -3.14159265358979323846 / tan(3.14159265358979323846 * share);
+        x = 1 - x;
+    }
+    for (; x < 10; x += 1) result -= 1 / x;
+    const double y = 1 / (x * x);   // Bernoulli numbers: the asymptotic series
+    const double tail = y * (1.0 / 12 - y * (1.0 / 120 - y * (1.0 / 252 - y * (1.0 / 240
+        - y * (1.0 / 132 - y * (691.0 / 32760 - y / 12))))));
+    return (T)(result + log(x) - 0.5 / x - (isinf(x) ? 0 : tail));
+}
+// Steps from the most frequent count, whose share is summed from there down.
+FN T poisson_quantile(T a, T b) {
+    const double share = a, mean = b, zero = 0;
+    if (!(share >= 0 && share <= 1 && mean >= 0)) return (T)(zero / zero);
+    if (mean == 0 || share == 0) return 0;
+    if (share == 1) return (T)(1 / zero);
+    if (mean > 131072) {
+        const double z = 1.41421356237309504880 * erfinv(2 * share - 1);
+        const double found = floor(mean + sqrt(mean) * z + (z * z - 1) / 6 + 0.5);
+        return (T)(found > 0 ? found : 0);
+    }
+    double count = floor(mean);
+    double here = exp(count * log(mean) - mean - lgamma(count + 1)), total = here, one = here;
+    for (double k = count; k > 0 && one > total * 1e-18; k -= 1) total += one *= k / mean;
+    while (share > total && here > 0) total += here *= mean / (count += 1);
+    while (count > 0 && share <= total - here) {
+        total -= here;
+        here *= count / mean;
+        count -= 1;
+    }
+    return (T)count;
+}

@@ -162,6 +162,7 @@ cdef enum Rule:
     RULE_CLASSIFY = 5       # as FLOAT, gives bool
     RULE_MAGNITUDE = 6      # as SAME, but a complex argument gives its real dtype
     RULE_WHERE = 7          # the first argument is a condition and has no say
+    RULE_COUNT = 8          # as SAME, gives uint8
 
 # The result of `op` on `arguments` (Tensors and Python numbers, at least one Tensor), written to
 # `out` when that is not None. `name` is the public function's, for messages. Checks everything

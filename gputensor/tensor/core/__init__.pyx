@@ -11,7 +11,7 @@ import numpy as np
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._arrays cimport (
-    DTYPE_COUNT, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_FLOAT32, DT_FLOAT64, DT_INT64,
+    DTYPE_COUNT, DT_BOOL, DT_COMPLEX128, DT_COMPLEX64, DT_FLOAT32, DT_FLOAT64, DT_INT64, DT_UINT8,
     DT_UINT64, KIND_BOOL, KIND_COMPLEX, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, MAX_NDIM,
     Operand, dtype_itemsize, dtype_kind,
 )

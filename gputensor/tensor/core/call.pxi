@@ -148,6 +148,8 @@ cdef int choose_dtypes(int op, str name, int common, int rule, int* compute,
     result[0] = compute[0]
     if rule == RULE_COMPARE or rule == RULE_CLASSIFY:
         result[0] = DT_BOOL
+    elif rule == RULE_COUNT:
+        result[0] = DT_UINT8
     elif rule == RULE_MAGNITUDE and kind == KIND_COMPLEX:
         result[0] = DT_FLOAT32 if common == DT_COMPLEX64 else DT_FLOAT64
     return 0

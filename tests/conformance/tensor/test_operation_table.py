@@ -33,6 +33,8 @@ def computed_dtype(rule, dtype):
 def result_dtype(rule, dtype):
     if rule in ("compare", "classify", "logical"):
         return np.dtype(bool)
+    if rule == "count":
+        return np.dtype(np.uint8)
     dtype = computed_dtype(rule, dtype)
     return np.empty(0, dtype).real.dtype if rule == "magnitude" else dtype
 

@@ -66,6 +66,33 @@ static inline float __double2float_rz(double x) {
 }
 static inline float rsqrt(float x) { return 1 / sqrtf(x); }
 static inline double rsqrt(double x) { return 1 / sqrt(x); }
+// The power series, and the asymptotic one for large numbers.
+static inline double cyl_bessel_i0(double x) {
+    const double size = fabs(x), square = size * size / 4;
+    double term = 1, total = 1;
+    if (x != x || isinf(x)) return size;
+    if (size < 30) {
+        for (int k = 1; k < 100; ++k) total += term *= square / ((double)k * k);
+        return total;
+    }
+    for (int k = 1; k < 20; ++k) total += term *= (2 * k - 1) * (2 * k - 1) / (8 * k * size);
+    const double half = exp(size / 2);
+    return half * (total / (2.5066282746310002 * sqrt(size))) * half;
+}
+static inline float cyl_bessel_i0(float x) { return (float)cyl_bessel_i0((double)x); }
+// Halley's method, from what has the right size at both ends.
+static inline double erfinv(double x) {
+    const double size = fabs(x), last = log1p(-size * size);
+    if (!(size < 1)) return size == 1 ? copysign(INFINITY, x) : NAN;
+    double y = size < 0.7 ? size * 0.886226925452758 : sqrt(-last - 0.5 * log(1 - last));
+    for (int i = 0; i < 12; ++i) {
+        const double error = size < 0.5 ? erf(y) - size : (1 - size) - erfc(y);
+        const double step = error / (1.1283791670955126 * exp(-y * y));
+        y -= step / (1 + y * step);
+    }
+    return copysign(y, x);
+}
+static inline float erfinv(float x) { return (float)erfinv((double)x); }
 // IEEE half, written out: not every compiler of C++17 has _Float16.
 static inline float cpu_half_to_float(unsigned short bits) {
     int exponent = bits >> 10 & 31, mantissa = bits & 1023;

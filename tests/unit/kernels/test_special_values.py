@@ -47,8 +47,9 @@ def text_program(rng, row, code, size):
     )
 
 
-# gelu loses digits by its formula (kernel_checks.py); lgamma near its zeros, each library its own.
-LOSING = ("gelu", "gelu_tanh", "lgamma")
+# gelu loses digits by its formula (kernel_checks.py); lgamma near its zeros, each library its own;
+# shares of counts near 0 are lost beside those of the frequent ones.
+LOSING = ("gelu", "gelu_tanh", "lgamma", "poisson_quantile")
 COMPARED = [pair for pair in cuda.operations() if pair[0].name not in LOSING]
 
 
