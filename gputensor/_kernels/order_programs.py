@@ -4,7 +4,10 @@ Element types are codes of ``dtypes.py``. What the names mean is said in the fil
 named by its form and five numbers that fit 12 bits; those that a form does not need are 0.
 """
 
+import numpy as np
+
 from gputensor._arrays.element_types import DTYPES
+from gputensor._kernels.order_rules import SCANS
 from gputensor._kernels.program import Program
 
 __all__ = ["FORMS", "passes", "program"]
@@ -14,7 +17,7 @@ _MOVED = {1: "uint8", 2: "uint16", 4: "uint32", 8: "uint64", 16: "complex_t<doub
 # dtype -> the lowest bit of a key that differs among keys, where that is not 0
 _LOW_BITS = {"float16": 13, "bfloat16": 16}
 _STEPS = ("COUNTS", "STARTS", "PASS")
-_SCANS = ("TOTALS", "PREFIXES", "COLUMN", "ROW", "ONE_PASS")
+_SCAN_FORMS = ("TOTALS", "PREFIXES", "COLUMN", "ROW", "ONE_PASS")
 _COUNTS = ("VALUES", "EDGES", "EVEN_EDGES")
 _RULES = ("TRUE", "FIRST", "FIRST_NAN")
 
@@ -54,10 +57,27 @@ def _count(dtype, form, edge, slots, *_):
     return "count.cuh", [*defines, ("FORM", _COUNTS[form]), ("SLOTS", slots * 64)]
 
 
-def _scan(dtype, form, out, is_product, *_):
-    defines = [("FORM", _SCANS[form]), ("INPUT", DTYPES[dtype].cuda)]
-    defines += [("OUTPUT", DTYPES[out].cuda), ("ARITHMETIC", DTYPES[out].compute)]
-    return "scan.cuh", [*defines, ("IS_PRODUCT", is_product)]
+def _identity(op, element):
+    """C++ text of what an operation makes of nothing."""
+    if op in ("sum", "prod"):
+        return f"(int32){int(op == 'prod')}"
+    is_lowest = op != "min"
+    if element.kind == "float":
+        return ("-" if is_lowest else "") + "__int_as_float(0x7f800000)"
+    if element.kind == "bool":
+        return f"(int32){int(not is_lowest)}"
+    limits = np.iinfo(element.numpy)
+    if is_lowest and element.itemsize == 8 and limits.min:
+        return f"(int64)({limits.min + 1}LL - 1)"
+    value = limits.min if is_lowest else limits.max
+    return f"({element.cuda}){value}{'LL' if limits.min else 'ULL'}"
+
+
+def _scan(dtype, form, out, op, *_):
+    element = DTYPES[out]
+    defines = [("FORM", _SCAN_FORMS[form]), ("INPUT", DTYPES[dtype].cuda)]
+    defines += [("OUTPUT", element.cuda), ("ARITHMETIC", element.compute)]
+    return "scan.cuh", [*defines, ("OP", op), ("IDENTITY", _identity(SCANS[op], element))]
 
 
 def _mark(dtype, rule, *_):

@@ -8,7 +8,7 @@ import math
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.call_rules import ATTRIBUTE_TYPES, refuse
 
-__all__ = ["MARK_TILE", "MARK_WORD", "ORDER_RULES"]
+__all__ = ["MARK_TILE", "MARK_WORD", "ORDER_RULES", "SCANS"]
 
 _KINDS = {row.name: row.kind for row in DTYPES}
 _REAL = ("bool", "int", "uint", "float")
@@ -18,7 +18,10 @@ MOST_PLACES = 1 << 62
 MARK_WORD, MARK_TILE = 32, 1 << 15  # as in mark.cuh
 _ADDED = ("int32", "int64", "uint32", "uint64", "float32", "float64", "complex64", "complex128")
 
-ATTRIBUTE_TYPES["scan"] = (lambda value: value in ("sum", "prod"), "'sum' or 'prod'")
+#: What a scan does, by the numbers of scan.cuh.
+SCANS = ("sum", "prod", "max", "min", "logaddexp")
+ATTRIBUTE_TYPES["scan"] = (lambda value: type(value) is str and value in SCANS,
+                           f"one of {', '.join(SCANS)}")  # fmt: skip
 ATTRIBUTE_TYPES["mark"] = (
     lambda value: value in ("true", "first", "first_nan"),
     "'true', 'first' or 'first_nan'",
@@ -76,10 +79,15 @@ def _count(name, _attributes, writes, reads):
     _need(fits, name, "counts", tuple(counts), "int64 of one axis")
 
 
-def _cumulate(name, _attributes, writes, reads):
-    (out,), (x,) = writes, reads
+def _cumulate(name, attributes, writes, reads):
+    (out,), (x,), (op,) = writes, reads, attributes
     for one in (out, x):
-        _need(_KINDS[one.dtype] != "small", name, "dtype", one.dtype, "a dtype that computes")
+        kind = _KINDS[one.dtype]
+        _need(kind != "small", name, "dtype", one.dtype, "a dtype that computes")
+        fits = kind != "complex" or op in ("sum", "prod")
+        _need(fits, name, "dtype", one.dtype, f"a real dtype for {op}")
+    fits = op != "logaddexp" or _KINDS[out.dtype] == "float"
+    _need(fits, name, "out.dtype", out.dtype, f"a floating-point dtype for {op}")
     _need(len(x.shape) == 3, name, "x.shape", x.shape, "three extents")
     _need(out.shape == x.shape, name, "out.shape", out.shape, x.shape)
 

@@ -261,8 +261,9 @@ def choices():
 def scans():
     codes = range(15)
     pairs = [(code, code) for code in codes] + [(0, 4), (2, 11), (9, 12), (11, 13)]
-    for (source, target), form, product in itertools.product(pairs, range(5), (0, 1)):
-        yield order_programs.program(5, source, form, target, product, 0)
+    for (source, target), form, op in itertools.product(pairs, range(5), range(5)):
+        if op < 2 or (DTYPES[target].kind == "float" if op == 4 else target < 13 > source):
+            yield order_programs.program(5, source, form, target, op, 0)
 
 
 def each(function, *choices):

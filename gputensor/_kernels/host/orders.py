@@ -66,8 +66,14 @@ def run_count(counts, x):
     counts += np.bincount(x.astype(np.int64), minlength=counts.shape[0])
 
 
+_SCANS = {
+    "sum": np.add, "prod": np.multiply, "max": np.maximum, "min": np.minimum,
+    "logaddexp": np.logaddexp,
+}  # fmt: skip
+
+
 def run_scan(op, out, x):
-    """Sums or products up to each element along the middle axis; 16-bit floats in float32.
+    """What all elements up to each give, along the middle axis; 16-bit floats in float32.
 
     >>> out = np.empty((1, 3, 1))
     >>> run_scan("prod", out, np.array([1, 2, 3]).reshape(1, 3, 1))
@@ -76,8 +82,7 @@ def run_scan(op, out, x):
     """
     is_narrow = out.dtype == np.float16 or out.dtype.kind == "V"
     wide = np.dtype(np.float32) if is_narrow else out.dtype
-    function = np.cumsum if op == "sum" else np.cumprod
-    out[...] = function(x.astype(wide, copy=False), axis=1, dtype=wide)
+    out[...] = _SCANS[op].accumulate(x.astype(wide, copy=False), axis=1, dtype=wide)
 
 
 def run_histogram(is_even, counts, x, edges):

@@ -16,6 +16,7 @@ from gputensor._kernels.launch cimport (
 from gputensor._kernels import order_programs
 from gputensor._kernels.calls import bind
 from gputensor._kernels.host import orders as host_orders
+from gputensor._kernels.order_rules import SCANS
 from gputensor.errors import Described, argument_error, raise_for_status
 
 include "launching.pxi"

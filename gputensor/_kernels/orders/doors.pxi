@@ -113,7 +113,7 @@ def _cumulate_door(int device, uint64_t stream, tuple arguments):
     op, out, x = arguments
     dense_count("cumulate", of(out))
     if dense_count("cumulate", of(x)) and not on_host(device, stream, CUMULATE_CALL, arguments):
-        cuda_scan(device, stream, of(out), of(x), op == "prod")
+        cuda_scan(device, stream, of(out), of(x), SCANS.index(op))
 
 
 cdef object SORT_CALL = bind("sort", host_orders.run_sort, _sort_door)

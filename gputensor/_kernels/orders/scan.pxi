@@ -24,7 +24,7 @@ cdef size_t prefix_nbytes(int64_t rows, int64_t tiles, int itemsize) noexcept no
 
 
 cdef int cuda_scan(int device, uint64_t stream, const Operand* out, const Operand* x,
-                   bint is_product) except -1:
+                   int op) except -1:
     cdef ScanParameters p
     cdef Launch launch
     cdef int[5] numbers
@@ -32,7 +32,7 @@ cdef int cuda_scan(int device, uint64_t stream, const Operand* out, const Operan
     memset(&p, 0, sizeof(p))
     p.input, p.out = x.ptr, out.ptr
     p.outer, p.length, p.inner = x.shape[0], x.shape[1], x.shape[2]
-    numbers[0], numbers[2], numbers[3], numbers[4] = x.dtype, out.dtype, is_product, 0
+    numbers[0], numbers[2], numbers[3], numbers[4] = x.dtype, out.dtype, op, 0
     launch_init(&launch, device, stream, 1, SCAN_THREADS, &p, sizeof(p))
     if p.inner == 1:
         return scan_rows(device, stream, &p, numbers, &launch, itemsize)

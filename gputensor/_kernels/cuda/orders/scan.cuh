@@ -1,4 +1,5 @@
-// Sums or products of all elements up to each, along the middle one of three axes.
+// Sums, products, extremes or sums of exponentials of all elements up to each, along the middle one
+// of three axes.
 //
 // Where the last axis is 1, a block of threads has a row (ROW), or a tile of it (ONE_PASS, for few
 // rows; prefix.cuh). Otherwise a thread has a column, or a chunk of it, and neighbours have
@@ -6,7 +7,8 @@
 // in the place of its total) and COLUMN. All combine in a fixed order.
 //
 // Defined before this text: FORM, one of the five; INPUT and OUTPUT, types of elements;
-// ARITHMETIC, what OUTPUT is computed in; IS_PRODUCT.
+// ARITHMETIC, what OUTPUT is computed in; OP, the number of what is done; IDENTITY, its value where
+// there is nothing.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
@@ -18,6 +20,11 @@
 #define ROW 3
 #define ONE_PASS 4
 #define THREADS 256
+#define SUM 0
+#define PROD 1
+#define MAX 2
+#define MIN 3
+#define LOGADDEXP 4
 #define IS_ROW (FORM == ROW || FORM == ONE_PASS)
 
 #include "gputensor/_kernels/cuda/orders/prefix.cuh"
@@ -31,16 +38,25 @@ typedef ARITHMETIC A;
 
 struct Fold {
     template <class X> static __device__ __forceinline__ X join(X a, X b) {
-        return IS_PRODUCT ? a * b : a + b;
+#if OP == MAX
+        return a > b || a != a ? a : b;     // NaN stays
+#elif OP == MIN
+        return a < b || a != a ? a : b;
+#elif OP == LOGADDEXP
+        const X large = a > b || a != a ? a : b, small = a > b || a != a ? b : a;
+        return large + log1p(exp(large == small ? (X)0 : small - large));
+#else
+        return OP == PROD ? a * b : a + b;
+#endif
     }
     template <class X> static __device__ __forceinline__ complex_t<X> join(complex_t<X> a,
                                                                            complex_t<X> b) {
         complex_t<X> c;
-        c.re = IS_PRODUCT ? a.re * b.re - a.im * b.im : a.re + b.re;
-        c.im = IS_PRODUCT ? a.re * b.im + a.im * b.re : a.im + b.im;
+        c.re = OP == PROD ? a.re * b.re - a.im * b.im : a.re + b.re;
+        c.im = OP == PROD ? a.re * b.im + a.im * b.re : a.im + b.im;
         return c;
     }
-    static __device__ __forceinline__ A identity() { return convert<A>((int32)IS_PRODUCT); }
+    static __device__ __forceinline__ A identity() { return convert<A>(IDENTITY); }
 };
 
 #if IS_ROW
