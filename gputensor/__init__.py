@@ -68,7 +68,8 @@ _LATE = {
     ),
     "gputensor.importers.onnx_model": "load_onnx",
     "gputensor.importers.torch_export": "from_exported",
-    "gputensor.linalg.fits": "polyfit",
+    "gputensor.linalg.fits": "poly polyfit roots",
+    "gputensor.linalg.solutions": "pinverse",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
         "batch_norm group_norm instance_norm layer_norm log_softmax logsumexp rms_norm "
@@ -96,7 +97,35 @@ _LATE = {
         "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "
         "unravel_index vander"
     ),
-    "gputensor.tensor.histograms": "bincount digitize histogram",
+    "gputensor.random": (
+        "bernoulli manual_seed multinomial normal poisson rand randint randn randperm"
+    ),
+    "gputensor.tensor.histograms": (
+        "bincount digitize histogram histogram2d histogram_bin_edges histogramdd"
+    ),
+    "gputensor.tensor.numerics.digits": "frexp packbits real_if_close spacing unpackbits",
+    "gputensor.tensor.numerics.distances": "addbmm addmv cdist dist renorm",
+    "gputensor.tensor.numerics.facts": (
+        "array2string array_repr array_str asnumpy common_type is_complex is_floating_point "
+        "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
+        "shape size"
+    ),
+    "gputensor.tensor.numerics.making": (
+        "block_diag combinations complex diag_embed from_numpy frombuffer fromfunction fromiter "
+        "polar"
+    ),
+    "gputensor.tensor.numerics.polynomials": "polyadd polyder polydiv polyint polymul polysub",
+    "gputensor.tensor.numerics.running": (
+        "cummax cummin logcumsumexp mode unique_consecutive unwrap"
+    ),
+    "gputensor.tensor.numerics.tapers": "bartlett blackman hamming hanning kaiser",
+    "gputensor.tensor.numerics.windows": (
+        "as_strided resize rollaxis t trim_zeros unfold view_as_complex view_as_real"
+    ),
+    "gputensor.tensor.numerics.writing": (
+        "apply_over_axes diag_indices_from index_copy index_fill mask_indices masked_scatter "
+        "piecewise sort_complex tril_indices_from triu_indices_from"
+    ),
     "gputensor.tensor.manipulation.arithmetic": (
         "angle deg2rad divmod exp2 fabs float_power fmax fmin fmod heaviside iscomplex isneginf "
         "isposinf isreal ldexp modf nan_to_num nextafter rad2deg round"
@@ -153,7 +182,8 @@ _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
     "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",
     "broadcast_tensors": "broadcast_arrays", "ndarray": "Tensor", "promote_types": "result_type",
-    "row_stack": "vstack", "sgn": "sign", "take_along_dim": "take_along_axis",
+    "row_stack": "vstack", "repeat_interleave": "repeat",
+    "shares_memory": "may_share_memory", "sgn": "sign", "take_along_dim": "take_along_axis",
     "tensor_split": "array_split", "trapz": "trapezoid",
 }  # fmt: skip
 

@@ -49,8 +49,11 @@ from gputensor.errors import TraceError as TraceError
 from gputensor.errors import UnorderedAccessError as UnorderedAccessError
 from gputensor.importers.onnx_model import load_onnx as load_onnx
 from gputensor.importers.torch_export import from_exported as from_exported
+from gputensor.linalg.fits import poly as poly
 from gputensor.linalg.fits import polyfit as polyfit
+from gputensor.linalg.fits import roots as roots
 from gputensor.linalg.norms import norm as norm
+from gputensor.linalg.solutions import pinverse as pinverse
 from gputensor.nn import batch_norm as batch_norm
 from gputensor.nn import group_norm as group_norm
 from gputensor.nn import instance_norm as instance_norm
@@ -114,6 +117,15 @@ from gputensor.programs import load_program as load_program
 from gputensor.programs import scan as scan
 from gputensor.programs import spec as spec
 from gputensor.programs import while_loop as while_loop
+from gputensor.random import bernoulli as bernoulli
+from gputensor.random import manual_seed as manual_seed
+from gputensor.random import multinomial as multinomial
+from gputensor.random import normal as normal
+from gputensor.random import poisson as poisson
+from gputensor.random import rand as rand
+from gputensor.random import randint as randint
+from gputensor.random import randn as randn
+from gputensor.random import randperm as randperm
 from gputensor.random.dropout import dropout as dropout
 from gputensor.streams import Device as Device
 from gputensor.streams import Event as Event
@@ -157,6 +169,7 @@ from gputensor.tensor.functions import atan as atan
 from gputensor.tensor.functions import atan2 as atan2
 from gputensor.tensor.functions import atanh as atanh
 from gputensor.tensor.functions import bitwise_and as bitwise_and
+from gputensor.tensor.functions import bitwise_count as bitwise_count
 from gputensor.tensor.functions import bitwise_invert as bitwise_invert
 from gputensor.tensor.functions import bitwise_left_shift as bitwise_left_shift
 from gputensor.tensor.functions import bitwise_or as bitwise_or
@@ -169,21 +182,26 @@ from gputensor.tensor.functions import conj as conj
 from gputensor.tensor.functions import cos as cos
 from gputensor.tensor.functions import cosh as cosh
 from gputensor.tensor.functions import count_nonzero as count_nonzero
+from gputensor.tensor.functions import digamma as digamma
 from gputensor.tensor.functions import divide as divide
 from gputensor.tensor.functions import equal as equal
 from gputensor.tensor.functions import erf as erf
 from gputensor.tensor.functions import erfc as erfc
+from gputensor.tensor.functions import erfinv as erfinv
 from gputensor.tensor.functions import exp as exp
 from gputensor.tensor.functions import expm1 as expm1
 from gputensor.tensor.functions import floor as floor
 from gputensor.tensor.functions import floor_divide as floor_divide
+from gputensor.tensor.functions import gcd as gcd
 from gputensor.tensor.functions import gelu as gelu
 from gputensor.tensor.functions import greater as greater
 from gputensor.tensor.functions import greater_equal as greater_equal
+from gputensor.tensor.functions import i0 as i0
 from gputensor.tensor.functions import imag as imag
 from gputensor.tensor.functions import isfinite as isfinite
 from gputensor.tensor.functions import isinf as isinf
 from gputensor.tensor.functions import isnan as isnan
+from gputensor.tensor.functions import lcm as lcm
 from gputensor.tensor.functions import less as less
 from gputensor.tensor.functions import less_equal as less_equal
 from gputensor.tensor.functions import lgamma as lgamma
@@ -203,6 +221,7 @@ from gputensor.tensor.functions import minimum as minimum
 from gputensor.tensor.functions import multiply as multiply
 from gputensor.tensor.functions import negative as negative
 from gputensor.tensor.functions import not_equal as not_equal
+from gputensor.tensor.functions import poisson_quantile as poisson_quantile
 from gputensor.tensor.functions import positive as positive
 from gputensor.tensor.functions import pow as pow
 from gputensor.tensor.functions import prod as prod
@@ -240,6 +259,9 @@ from gputensor.tensor.grids import vander as vander
 from gputensor.tensor.histograms import bincount as bincount
 from gputensor.tensor.histograms import digitize as digitize
 from gputensor.tensor.histograms import histogram as histogram
+from gputensor.tensor.histograms import histogram2d as histogram2d
+from gputensor.tensor.histograms import histogram_bin_edges as histogram_bin_edges
+from gputensor.tensor.histograms import histogramdd as histogramdd
 from gputensor.tensor.interop import asarray as asarray
 from gputensor.tensor.interop import ascontiguous as ascontiguous
 from gputensor.tensor.interop import astype as astype
@@ -358,6 +380,77 @@ from gputensor.tensor.manipulation.splitting import dsplit as dsplit
 from gputensor.tensor.manipulation.splitting import hsplit as hsplit
 from gputensor.tensor.manipulation.splitting import split as split
 from gputensor.tensor.manipulation.splitting import vsplit as vsplit
+from gputensor.tensor.numerics.digits import frexp as frexp
+from gputensor.tensor.numerics.digits import packbits as packbits
+from gputensor.tensor.numerics.digits import real_if_close as real_if_close
+from gputensor.tensor.numerics.digits import spacing as spacing
+from gputensor.tensor.numerics.digits import unpackbits as unpackbits
+from gputensor.tensor.numerics.distances import addbmm as addbmm
+from gputensor.tensor.numerics.distances import addmv as addmv
+from gputensor.tensor.numerics.distances import cdist as cdist
+from gputensor.tensor.numerics.distances import dist as dist
+from gputensor.tensor.numerics.distances import renorm as renorm
+from gputensor.tensor.numerics.facts import array2string as array2string
+from gputensor.tensor.numerics.facts import array_repr as array_repr
+from gputensor.tensor.numerics.facts import array_str as array_str
+from gputensor.tensor.numerics.facts import asnumpy as asnumpy
+from gputensor.tensor.numerics.facts import common_type as common_type
+from gputensor.tensor.numerics.facts import is_complex as is_complex
+from gputensor.tensor.numerics.facts import is_floating_point as is_floating_point
+from gputensor.tensor.numerics.facts import is_tensor as is_tensor
+from gputensor.tensor.numerics.facts import iscomplexobj as iscomplexobj
+from gputensor.tensor.numerics.facts import isrealobj as isrealobj
+from gputensor.tensor.numerics.facts import isscalar as isscalar
+from gputensor.tensor.numerics.facts import item as item
+from gputensor.tensor.numerics.facts import may_share_memory as may_share_memory
+from gputensor.tensor.numerics.facts import min_scalar_type as min_scalar_type
+from gputensor.tensor.numerics.facts import ndim as ndim
+from gputensor.tensor.numerics.facts import shape as shape
+from gputensor.tensor.numerics.facts import size as size
+from gputensor.tensor.numerics.making import block_diag as block_diag
+from gputensor.tensor.numerics.making import combinations as combinations
+from gputensor.tensor.numerics.making import complex as complex
+from gputensor.tensor.numerics.making import diag_embed as diag_embed
+from gputensor.tensor.numerics.making import from_numpy as from_numpy
+from gputensor.tensor.numerics.making import frombuffer as frombuffer
+from gputensor.tensor.numerics.making import fromfunction as fromfunction
+from gputensor.tensor.numerics.making import fromiter as fromiter
+from gputensor.tensor.numerics.making import polar as polar
+from gputensor.tensor.numerics.polynomials import polyadd as polyadd
+from gputensor.tensor.numerics.polynomials import polyder as polyder
+from gputensor.tensor.numerics.polynomials import polydiv as polydiv
+from gputensor.tensor.numerics.polynomials import polyint as polyint
+from gputensor.tensor.numerics.polynomials import polymul as polymul
+from gputensor.tensor.numerics.polynomials import polysub as polysub
+from gputensor.tensor.numerics.running import cummax as cummax
+from gputensor.tensor.numerics.running import cummin as cummin
+from gputensor.tensor.numerics.running import logcumsumexp as logcumsumexp
+from gputensor.tensor.numerics.running import mode as mode
+from gputensor.tensor.numerics.running import unique_consecutive as unique_consecutive
+from gputensor.tensor.numerics.running import unwrap as unwrap
+from gputensor.tensor.numerics.tapers import bartlett as bartlett
+from gputensor.tensor.numerics.tapers import blackman as blackman
+from gputensor.tensor.numerics.tapers import hamming as hamming
+from gputensor.tensor.numerics.tapers import hanning as hanning
+from gputensor.tensor.numerics.tapers import kaiser as kaiser
+from gputensor.tensor.numerics.windows import as_strided as as_strided
+from gputensor.tensor.numerics.windows import resize as resize
+from gputensor.tensor.numerics.windows import rollaxis as rollaxis
+from gputensor.tensor.numerics.windows import t as t
+from gputensor.tensor.numerics.windows import trim_zeros as trim_zeros
+from gputensor.tensor.numerics.windows import unfold as unfold
+from gputensor.tensor.numerics.windows import view_as_complex as view_as_complex
+from gputensor.tensor.numerics.windows import view_as_real as view_as_real
+from gputensor.tensor.numerics.writing import apply_over_axes as apply_over_axes
+from gputensor.tensor.numerics.writing import diag_indices_from as diag_indices_from
+from gputensor.tensor.numerics.writing import index_copy as index_copy
+from gputensor.tensor.numerics.writing import index_fill as index_fill
+from gputensor.tensor.numerics.writing import mask_indices as mask_indices
+from gputensor.tensor.numerics.writing import masked_scatter as masked_scatter
+from gputensor.tensor.numerics.writing import piecewise as piecewise
+from gputensor.tensor.numerics.writing import sort_complex as sort_complex
+from gputensor.tensor.numerics.writing import tril_indices_from as tril_indices_from
+from gputensor.tensor.numerics.writing import triu_indices_from as triu_indices_from
 from gputensor.tensor.order_statistics import bucketize as bucketize
 from gputensor.tensor.order_statistics import histc as histc
 from gputensor.tensor.order_statistics import kthvalue as kthvalue
@@ -499,10 +592,12 @@ neg = negative
 power = pow
 promote_types = result_type
 radians = deg2rad
+repeat_interleave = repeat
 right_shift = bitwise_right_shift
 rint = round
 row_stack = vstack
 sgn = sign
+shares_memory = may_share_memory
 sub = subtract
 swapdims = swapaxes
 take_along_dim = take_along_axis

@@ -24,8 +24,18 @@ from gputensor.linalg.decompositions import (
     svdvals,
 )
 from gputensor.linalg.norms import cond, matrix_norm, norm, vector_norm
-from gputensor.linalg.powers import diagonal, matrix_power, multi_dot, trace
-from gputensor.linalg.solutions import det, inv, lstsq, matrix_rank, pinv, slogdet, solve
+from gputensor.linalg.powers import diagonal, matrix_exp, matrix_power, multi_dot, trace
+from gputensor.linalg.solutions import (
+    det,
+    inv,
+    lstsq,
+    matrix_rank,
+    pinv,
+    slogdet,
+    solve,
+    tensorinv,
+    tensorsolve,
+)
 from gputensor.tensor.manipulation import matrix_transpose
 from gputensor.tensor.products import matmul, vecdot
 from gputensor.tensor.products.einsum import tensordot
@@ -33,9 +43,10 @@ from gputensor.tensor.products.outer import cross, outer
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "inv", "lstsq", "matmul", "matrix_norm", "matrix_power", "matrix_rank",
+    "eigvalsh", "inv", "lstsq", "matmul", "matrix_exp",
+    "matrix_norm", "matrix_power", "matrix_rank",
     "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
-    "svdvals", "tensordot", "trace", "vecdot", "vector_norm",
+    "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",
 ]  # fmt: skip
 
 

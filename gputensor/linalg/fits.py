@@ -1,16 +1,18 @@
-"""Least squares for functions of one variable."""
+"""Polynomials by linear algebra: closest to points, by their roots, and the roots themselves."""
 
+from gputensor._arrays.dtypes import complex64, complex128
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
-from gputensor.linalg.decompositions import qr
+from gputensor.linalg.decompositions import eigvals, qr
 from gputensor.linalg.solutions import solve
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.grids import vander
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import reshape
+from gputensor.tensor.manipulation import eye, ones, reshape, zeros
+from gputensor.tensor.manipulation.joining import concat
 
-__all__ = ["polyfit"]
+__all__ = ["poly", "polyfit", "roots"]
 
 
 def polyfit(x, y, deg, /):
@@ -32,3 +34,55 @@ def polyfit(x, y, deg, /):
     q, r = qr(fn.divide(columns, size))
     found = solve(r, q.mT @ y)
     return fn.divide(found, reshape(size, (-1,) + (1,) * (y.ndim - 1)))
+
+
+def poly(x, /):
+    """Return the coefficients, the highest power first, of the polynomial with these roots.
+
+    Of a square matrix it is the characteristic polynomial, whose roots are the eigenvalues.
+
+    >>> import gputensor as gt
+    >>> poly(gt.asarray([1.0, 2.0], device="host")).tolist()
+    [1.0, -3.0, 2.0]
+    """
+    was_real = tensor_argument(x, "poly").dtype.kind != "c"
+    if x.ndim == 2 and x.shape[0] == x.shape[1] and x.size:
+        x = eigvals(x)
+    elif x.ndim != 1:
+        got = Described(f"shape {x.shape}")
+        raise argument_error(ValueError, "poly: x", got, "a vector or a square matrix")
+    result = ones(1, result_type(x, 1.0), device=x.device)
+    for i in range(x.size):
+        below = concat([zeros(1, result.dtype, device=x.device), fn.multiply(result, x[i])])
+        result = fn.subtract(concat([result, zeros(1, result.dtype, device=x.device)]), below)
+    # The eigenvalues of a real matrix come in pairs.
+    return fn.real(result) if was_real and result.dtype.kind == "c" else result
+
+
+def roots(p, /):
+    """Return the roots of a polynomial with coefficients `p`, the highest power first.
+
+    They are the eigenvalues of its companion matrix, as complex numbers. Zeros at both ends of `p`
+    are waited for.
+
+    >>> import gputensor as gt
+    >>> found = roots(gt.asarray([1.0, -3.0, 2.0], device="host"))
+    >>> sorted(round(one.real, 3) for one in found.tolist())
+    [1.0, 2.0]
+    """
+    if tensor_argument(p, "roots").ndim != 1:
+        raise argument_error(ValueError, "roots: p", Described(f"{p.ndim} dimensions"), "1")
+    p = astype(p, result_type(p, 1.0), copy=False)
+    places = fn.not_equal(p, 0).nonzero()[0]
+    is_wide = p.dtype.itemsize == 8 and p.dtype.kind == "f" or p.dtype.itemsize == 16
+    dtype = complex128 if is_wide else complex64
+    if places.size == 0:
+        return zeros(0, dtype, device=p.device)
+    first, last = int(places[0]), int(places[-1])
+    at_zero = zeros(p.size - 1 - last, dtype, device=p.device)
+    count = last - first
+    if count == 0:
+        return at_zero
+    companion = eye(count, k=-1, dtype=p.dtype, device=p.device)
+    companion[0] = fn.divide(fn.negative(p[first + 1 : last + 1]), p[first])
+    return concat([eigvals(companion), at_zero])

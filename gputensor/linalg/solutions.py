@@ -1,5 +1,7 @@
 """Equations and what decides them: inverses, determinants, ranks, least squares."""
 
+import math
+import operator
 from typing import NamedTuple
 
 from gputensor._arrays.dtypes import finfo, int64
@@ -9,20 +11,25 @@ from gputensor.errors import Described, argument_error
 from gputensor.linalg.decompositions import svd, svdvals
 from gputensor.linalg.matrices import compute_dtype, matrices, new, real_dtype, rounded, square
 from gputensor.tensor import functions as fn
-from gputensor.tensor.core import Tensor, on_one_device, tensor_argument
+from gputensor.tensor.core import Tensor, axis_argument, on_one_device, tensor_argument
 from gputensor.tensor.engine import queue_engine
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import (
     broadcast_to,
     expand_dims,
     matrix_transpose,
+    moveaxis,
     ones,
+    reshape,
     zeros,
 )
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 from gputensor.tensor.products import matmul
 
-__all__ = ["det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve"]
+__all__ = [
+    "det", "inv", "lstsq", "matrix_rank", "pinv", "pinverse", "slogdet", "solve", "tensorinv",
+    "tensorsolve",
+]  # fmt: skip
 
 
 def inv(x, /):
@@ -182,3 +189,58 @@ def lstsq(x1, x2, /, rcond=None):
     squares = fn.sum(fn.real(fn.multiply(left, fn.conj(left))), -2)
     parts = (result[..., 0], squares[..., 0]) if is_vector else (result, squares)
     return LstSq(*parts, fn.sum(is_kept, -1), s)
+
+
+def pinverse(x, /, rcond=1e-15):
+    """Return :func:`pinv` under PyTorch's other name, with its limit for small singular values.
+
+    >>> import gputensor as gt
+    >>> pinverse(gt.asarray([[2.0]], device="host")).tolist()
+    [[0.5]]
+    """
+    return pinv(x, rtol=rcond)
+
+
+def tensorsolve(a, b, /, axes=None):
+    """Return x with ``tensordot(a, x, x.ndim)`` equal to `b`.
+
+    Parameters
+    ----------
+    a : Tensor
+        The extents of `b`, then those of the result, whose product is the same.
+    b : Tensor
+    axes : sequence of int, optional
+        Axes of `a` to move to the end first.
+
+    >>> import gputensor as gt
+    >>> a = gt.reshape(gt.eye(4, device="host"), (2, 2, 4)) * 2
+    >>> tensorsolve(a, gt.ones((2, 2), device="host")).tolist()
+    [0.5, 0.5, 0.5, 0.5]
+    """
+    tensor_argument(b, "tensorsolve")
+    if tensor_argument(a, "tensorsolve") is not None and axes is not None:
+        axes = [axis_argument(axis, a.ndim, "tensorsolve") for axis in axes]
+        a = moveaxis(a, axes, list(range(a.ndim - len(axes), a.ndim)))
+    shape = a.shape[b.ndim :]
+    if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
+        got = Described(f"shapes {a.shape} and {b.shape}")
+        rule = "b's extents, then as many unknowns"
+        raise argument_error(ValueError, "tensorsolve: a", got, rule)
+    return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, -1)), shape)
+
+
+def tensorinv(a, /, ind=2):
+    """Return the inverse of `a` as a map from its last axes to its first `ind`.
+
+    >>> import gputensor as gt
+    >>> tensorinv(gt.reshape(gt.eye(4, device="host"), (4, 2, 2)), 1).shape
+    (2, 2, 4)
+    """
+    ind = operator.index(ind)
+    if not 0 < ind <= tensor_argument(a, "tensorinv").ndim:
+        raise argument_error(ValueError, "tensorinv: ind", ind, f"1 to {a.ndim}")
+    first, last = a.shape[:ind], a.shape[ind:]
+    if math.prod(first) != math.prod(last):
+        got = Described(f"shape {a.shape}")
+        raise argument_error(ValueError, "tensorinv: a", got, "as many elements on both sides")
+    return reshape(inv(reshape(a, (math.prod(first), -1))), (*last, *first))

@@ -24,6 +24,7 @@ from gputensor.random.distributions import (
     gumbel,
     integers,
     normal,
+    poisson,
     rand,
     randint,
     randn,
@@ -44,8 +45,8 @@ from gputensor.random.states import seed, spec
 __all__ = [
     "Generator", "bernoulli", "categorical", "choice", "default_rng", "exponential", "generator",
     "get_state", "gumbel", "integers", "manual_seed", "multinomial", "normal", "permutation",
-    "rand", "randint", "randn", "random", "randperm", "seed", "set_state", "shuffle", "spec",
-    "standard_normal", "uniform",
+    "poisson", "rand", "randint", "randn", "random", "randperm", "seed", "set_state", "shuffle",
+    "spec", "standard_normal", "uniform",
 ]  # fmt: skip
 
 

@@ -22,8 +22,8 @@ from gputensor.tensor.manipulation import empty
 from gputensor.tensor.manipulation.axes import broadcast_shapes
 
 __all__ = [
-    "bernoulli", "exponential", "gumbel", "integers", "normal", "rand", "randint", "randn",
-    "random", "standard_normal", "uniform",
+    "bernoulli", "exponential", "gumbel", "integers", "normal", "poisson", "rand", "randint",
+    "randn", "random", "standard_normal", "uniform",
 ]  # fmt: skip
 
 
@@ -245,6 +245,38 @@ def randint(low, high=None, size=None, *, dtype=None, device=None, generator=Non
     if isinstance(high, (tuple, list)) and size is None:
         high, size = None, high
     return _integers("randint", (low, high, False), Target(size, dtype, device, generator))
+
+
+def poisson(lam=1.0, size=None, *, dtype=None, device=None, generator=None):
+    """Return counts of the Poisson distribution with mean `lam`, as floats.
+
+    Parameters
+    ----------
+    lam : float or Tensor
+        0 or more.
+    size, device, generator
+        As in :func:`uniform`.
+    dtype : dtype, optional
+        float32, or that of a floating-point tensor `lam`, when not given; any real dtype.
+
+    >>> import gputensor as gt
+    >>> rng = gt.random.generator(seed=0, device="host")
+    >>> poisson(3.0, 4, generator=rng).tolist()
+    [5.0, 3.0, 2.0, 0.0]
+    """
+    target = Target(size, float64, device, generator)
+    if type(lam) is Tensor:
+        if size is None:
+            target = target._replace(size=lam.shape)
+        if generator is None and device is None:
+            target = target._replace(device=lam.device)
+        if dtype is None:
+            dtype = lam.dtype if lam.dtype.kind in "fV" else float32
+    else:
+        lam = _finite(lam, "poisson", "lam", 0)
+    # In float64, whose shares have enough bits for the rare counts.
+    share = draw("poisson", "uniform", (0.0, 1.0), target)
+    return astype(fn.poisson_quantile(share, lam), dtype or float32, copy=False)
 
 
 def bernoulli(p=0.5, size=None, *, dtype=None, device=None, generator=None):

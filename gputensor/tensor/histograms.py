@@ -1,5 +1,7 @@
 """Counts of elements by value: of small integers, of ranges."""
 
+import builtins
+import math
 import operator
 
 from gputensor._arrays.dtypes import float32, float64, int64
@@ -12,7 +14,9 @@ from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import linspace, reshape, zeros
 from gputensor.tensor.sorting import searchsorted
 
-__all__ = ["bincount", "digitize", "histogram"]
+__all__ = [
+    "bincount", "digitize", "histogram", "histogram2d", "histogram_bin_edges", "histogramdd",
+]  # fmt: skip
 
 
 def bincount(x, /, weights=None, minlength=0):
@@ -144,3 +148,82 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
         widths = fn.subtract(edges[1:], edges[:-1])
         counts = fn.divide(fn.divide(counts, widths), astype(fn.sum(counts), float64))
     return counts, edges
+
+
+def histogram_bin_edges(x, /, bins=10, range=None, weights=None):
+    """Return the edges that :func:`histogram` counts between.
+
+    >>> import gputensor as gt
+    >>> histogram_bin_edges(gt.asarray([1.0, 3.0], device="host"), 2).tolist()
+    [1.0, 2.0, 3.0]
+    """
+    return _edges(reshape(tensor_argument(x, "histogram_bin_edges"), -1), bins, range)
+
+
+def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
+    """Return how many points lie in each box of a grid, and the edges along each axis.
+
+    Parameters
+    ----------
+    sample : Tensor or sequence of Tensor
+        Rows of coordinates, or a vector of each coordinate.
+    bins : int, or sequence of int, sequence or Tensor
+        For all axes, or for each: the number of ranges, or the edges.
+    range : sequence of pairs of float, optional
+        The first and last edge along each axis.
+    density : bool
+        Return the share of each box divided by its volume.
+    weights : Tensor, optional
+        What each point counts.
+
+    >>> import gputensor as gt
+    >>> points = gt.asarray([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], device="host")
+    >>> histogramdd(points, 2)[0].tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    if isinstance(sample, Tensor):
+        if sample.ndim != 2:
+            got = Described(f"{sample.ndim} dimensions")
+            raise argument_error(ValueError, "histogramdd: sample", got, "2: points, coordinates")
+        columns = [sample[:, i] for i in builtins.range(sample.shape[1])]
+    else:
+        columns = [reshape(tensor_argument(one, "histogramdd"), -1) for one in sample]
+    ndim = len(columns)
+    if isinstance(bins, Tensor) or not hasattr(bins, "__iter__"):
+        bins = [bins] * ndim
+    ranges = [None] * ndim if range is None else list(range)
+    if len(bins) != ndim or len(ranges) != ndim:
+        got = Described(f"{len(bins)} of bins, {len(ranges)} of range")
+        raise argument_error(ValueError, "histogramdd: bins, range", got, f"{ndim}, one an axis")
+    edges = [_edges(*three) for three in zip(columns, bins, ranges, strict=True)]
+    counts = [one.shape[0] + 1 for one in edges]  # with a range before and behind all
+    place = 0
+    for column, edge, count in zip(columns, edges, counts, strict=True):
+        along = searchsorted(edge, column, "right")
+        along = fn.where(fn.equal(column, edge[-1]), count - 2, along)
+        place = fn.add(along, fn.multiply(place, count) if isinstance(place, Tensor) else 0)
+    if weights is not None:
+        weights = reshape(tensor_argument(weights, "histogramdd"), -1)
+    found = astype(_counted(place, weights, math.prod(counts)), float64, copy=False)
+    found = reshape(found, counts)[(slice(1, -1),) * ndim]
+    if density:
+        total = fn.sum(found)
+        for axis, edge in enumerate(edges):
+            width = reshape(fn.subtract(edge[1:], edge[:-1]), [-1] + [1] * (ndim - axis - 1))
+            found = fn.divide(found, width)
+        found = fn.divide(found, total)
+    return found, edges
+
+
+def histogram2d(x, y, /, bins=10, range=None, density=False, weights=None):
+    """Return how many points ``(x, y)`` lie in each rectangle, and the edges along both axes.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([0.0, 1.0, 1.0], device="host")
+    >>> histogram2d(x, x[[0, 1, 0]], 2)[0].tolist()
+    [[1.0, 0.0], [1.0, 1.0]]
+    """
+    one_for_both = isinstance(bins, Tensor) or hasattr(bins, "__iter__") and len(bins) != 2
+    bins = [bins, bins] if one_for_both else bins
+    counts, (first, second) = histogramdd((x, y), bins, range, density, weights)
+    return counts, first, second

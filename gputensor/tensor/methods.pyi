@@ -72,6 +72,7 @@ class Methods:
     def bfloat16(self) -> Tensor: ...
     bincount = _histograms.bincount
     bitwise_and = _functions.bitwise_and
+    bitwise_count = _functions.bitwise_count
     bitwise_invert = _functions.bitwise_invert
     bitwise_left_shift = _functions.bitwise_left_shift
     bitwise_not = _functions.bitwise_invert
@@ -108,6 +109,7 @@ class Methods:
     diagflat = _diagonals.diagflat
     diagonal = _diagonals.diagonal
     diff = _differences.diff
+    digamma = _functions.digamma
     dim = _placement.dim
     div = _functions.divide
     divide = _functions.divide
@@ -119,6 +121,7 @@ class Methods:
     equal = _functions.equal
     erf = _functions.erf
     erfc = _functions.erfc
+    erfinv = _functions.erfinv
     exp = _functions.exp
     exp2 = _arithmetic.exp2
     expand = _axes.expand
@@ -138,6 +141,7 @@ class Methods:
     fmin = _arithmetic.fmin
     fmod = _arithmetic.fmod
     gather = _picking.gather
+    gcd = _functions.gcd
     ge = _functions.greater_equal
     gelu = _functions.gelu
     get = _placement.get
@@ -146,6 +150,7 @@ class Methods:
     gt = _functions.greater
     def half(self) -> Tensor: ...
     hypot = _composed.hypot
+    i0 = _functions.i0
     @property
     def imag(self) -> Any: ...
     index_add = _writing.index_add
@@ -163,6 +168,7 @@ class Methods:
     isposinf = _arithmetic.isposinf
     isreal = _arithmetic.isreal
     kron = _outer.kron
+    lcm = _functions.lcm
     ldexp = _arithmetic.ldexp
     le = _functions.less_equal
     left_shift = _functions.bitwise_left_shift
@@ -217,6 +223,7 @@ class Methods:
     numpy = _transfer.numpy
     outer = _outer.outer
     permute = _axis_methods.permute
+    poisson_quantile = _functions.poisson_quantile
     positive = _functions.positive
     pow = _functions.pow
     power = _functions.pow

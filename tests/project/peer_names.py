@@ -74,7 +74,7 @@ meshgrid min minimum mm mode moveaxis movedim msort mul multinomial multiply mv 
 nanmedian nanquantile nansum narrow ne neg negative nextafter nonzero norm normal numel ones
 ones_like outer permute pinverse poisson polar positive pow prod quantile rad2deg rand randint randn
 randperm ravel real reciprocal relu remainder renorm repeat_interleave reshape roll rot90 round
-rsqrt save scatter scatter_add searchsorted select sgn sigmoid sign signbit sin sinc sinh slice
+rsqrt save scatter scatter_add searchsorted select sgn sigmoid sign signbit sin sinc sinh
 softmax sort split sqrt square squeeze stack std std_mean sub subtract sum svd swapaxes swapdims t
 take take_along_dim tan tanh tensor tensor_split tensordot tile topk trace transpose trapezoid
 trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten unfold unique

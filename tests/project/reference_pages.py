@@ -97,21 +97,39 @@ def rows(place, names, prefix=""):
             yield f"| `{prefix}{name}{signature(thing)}` | {first_sentence(thing)} |"
 
 
-def main_names():
+NUMERICS = "gputensor.tensor.numerics."
+
+
+def main_names(are_further=False):
+    """The functions of the package itself; `are_further`: those that have a page of their own."""
     spelled = set(gt._SPELLINGS)
-    return [name for name in gt.__all__ if name not in spelled and name not in gt._MODULES
-            and not name.startswith("_") and name != "tensor"]  # fmt: skip
+    names = [name for name in gt.__all__ if name not in spelled and name not in gt._MODULES
+             and not name.startswith("_") and name != "tensor"]  # fmt: skip
+    return [name for name in names if gt._PLACES.get(name, "").startswith(NUMERICS) == are_further]
 
 
 def reference_page():
     """Every public function of the package itself."""
     lines = ["# Reference: functions of `gputensor`", "", NOTE, ""]
     lines += ["`help(gt.sum)` shows parameters, errors and an example that runs. Functions of the"]
-    lines += ["modules are in [reference-modules.md](reference-modules.md). Many functions are"]
-    lines += ["methods of `Tensor` too: `x.sum(0)`.", "", *rows(gt, main_names()), ""]
+    lines += [
+        "modules are in [reference-modules.md](reference-modules.md), further names of NumPy and"
+    ]
+    lines += [
+        "PyTorch in [reference-numerics.md](reference-numerics.md). Many functions are methods"
+    ]
+    lines += ["of `Tensor` too: `x.sum(0)`.", "", *rows(gt, main_names()), ""]
     other = [f"`{name}` = `{full}`" for name, full in sorted(gt._SPELLINGS.items())]
     lines += ["## Other spellings", "", *textwrap.wrap(", ".join(other), 118), ""]
     return "\n".join(lines)
+
+
+def numerics_page():
+    """The functions of the package whose names NumPy or PyTorch have and the standard has not."""
+    lines = ["# Reference: further functions of `gputensor`", "", NOTE, ""]
+    lines += ["Names of NumPy and PyTorch beyond the array API standard, put together from other"]
+    lines += ["functions; see also [reference.md](reference.md).", ""]
+    return "\n".join([*lines, *rows(gt, main_names(are_further=True)), ""])
 
 
 def modules_page():
@@ -137,6 +155,7 @@ def environment_page():
 PAGES = {
     **{file: (peer_page, title, names) for file, (title, names) in FROM.items()},
     "reference.md": (reference_page,),
+    "reference-numerics.md": (numerics_page,),
     "reference-modules.md": (modules_page,),
     "environment.md": (environment_page,),
 }

@@ -25,8 +25,8 @@ ROOMS = {
     ),
     "streams": ("order", "queue", "capture", "__init__"),
     "_kernels": (
-        "operations", "program", "programs", "order_programs", "formula", "row_program",
-        "call_rules", "order_rules", "calls",
+        "operations", "program", "programs", "formula", "row_program",
+        "call_rules", "order_rules", "order_programs", "calls",
         "draw_facts", "launch", "host", "faces", "formulas", "windows", "draws",
         "orders",
         "__init__",
@@ -40,7 +40,7 @@ ROOMS = {
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
         "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets",
-        "writing", "order_statistics", "blends",
+        "writing", "order_statistics", "blends", "numerics",
         "array_file", "user_kernels",
         "printing", "placement", "numpy_protocols", "dask_chunks", "einops_backend",
         "import_hooks", "methods", "operators", "__init__",

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from tests.conformance.numerics import test_numerics as numerics
 from tests.conformance.tensor import test_choices as choices
 from tests.conformance.tensor import test_orders as orders
 
@@ -80,3 +81,16 @@ def test_counts(rng):
 )
 def test_scans(rng, name, shape):
     orders.check_scan(rng, 0, row_of(name), shape)
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape"),
+    [("int64", (20_000,)), ("float16", (300, 5)), ("bool", (2, 9000)), ("uint8", (3, 70))],
+)
+def test_scans_of_extremes(rng, dtype, shape):
+    numerics.check_extremes(rng, 0, dtype, shape, 0)
+    numerics.check_extremes(rng, 0, dtype, shape, -1)
+
+
+def test_scans_of_exponentials(rng):
+    numerics.check_exponentials(rng, 0, "float32", 1e-4)

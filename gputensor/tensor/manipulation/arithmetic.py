@@ -291,6 +291,8 @@ def ldexp(x1, x2, /, out=None):
     [24.0]
     """
     x1 = _floating(x1, "ldexp") if type(x1) is Tensor else x1
+    if type(x2) is Tensor and type(x1) is Tensor and x1.dtype == float64:
+        x2 = astype(x2, float64, copy=False)  # so that the powers of 2 are float64 too
     half = x2 // 2  # in two steps: a step alone may overflow where the result does not
     first, second = (
         pow(2.0, one) if type(one) is Tensor else 2.0**one for one in (half, x2 - half)

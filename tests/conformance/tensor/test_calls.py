@@ -114,6 +114,7 @@ CASES = {
     "picked": ("pick", picked, ((70000,), F16)),
     "places": ("places", placed, ((33, 1009), I32)),
     "cumulate": ("cumulate", lambda x: gt.cumsum(x, 1), ((3, 5000, 2), F16)),
+    "greatest so far": ("cumulate", lambda x: gt.cummax(x, 0)[1], ((3000,), F32)),
     "product so far": ("cumulate", lambda x: gt.cumprod(x), ((300,), I32)),
     "softmax": ("formula", lambda x: gt.softmax(x, 0, scale=0.5), ((17, 40), BF16)),
     "norm": ("formula", lambda x, w, r: gt.rms_norm(x, w, residual=r)[1], ((3, 7, 40), F16),

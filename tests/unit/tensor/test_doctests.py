@@ -10,7 +10,11 @@ import pytest
 import gputensor as gt
 import gputensor.tensor
 
-MODULES = sorted(module.name for module in pkgutil.iter_modules(gputensor.tensor.__path__))
+PREFIX = "gputensor.tensor."
+MODULES = sorted(
+    module.name.removeprefix(PREFIX)
+    for module in pkgutil.walk_packages(gputensor.tensor.__path__, PREFIX)
+)
 
 
 def examples(module):
@@ -27,7 +31,7 @@ def examples(module):
 
 @pytest.mark.parametrize("name", [*MODULES, ""])
 def test_examples_are_true(name):
-    module = importlib.import_module(f"gputensor.tensor.{name}") if name else gt
+    module = importlib.import_module(PREFIX + name) if name else gt
     parser, runner = doctest.DocTestParser(), doctest.DocTestRunner(verbose=False)
     with gt.Device("host"):
         for title, text in examples(module):

@@ -1,0 +1,152 @@
+"""Numbers in parts: bits of bytes, fractions and exponents, distances to the next number."""
+
+import math
+
+from gputensor._arrays.dtypes import finfo, float32, int32, uint8
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import arange, moveaxis, reshape
+from gputensor.tensor.manipulation.arithmetic import ldexp, nextafter
+from gputensor.tensor.manipulation.padding import pad
+
+__all__ = ["frexp", "packbits", "real_if_close", "spacing", "unpackbits"]
+
+_ORDERS = ("big", "little")
+
+
+def _weights(bitorder, device, name):
+    if bitorder not in _ORDERS:
+        raise argument_error(ValueError, f"{name}: bitorder", bitorder, "'big' or 'little'")
+    places = arange(8, dtype=uint8, device=device)
+    return fn.subtract(7, places) if bitorder == "big" else places
+
+
+def _lines(x, axis, name):
+    """The axis as the last one, and its place; a flat tensor when it is None."""
+    if axis is None:
+        return reshape(x, -1), 0
+    axis = axis_argument(axis, x.ndim, name)
+    return moveaxis(x, axis, -1), axis
+
+
+def packbits(x, /, axis=None, bitorder="big"):
+    """Return bytes of eight truth values each along `axis` (None: flattened), the last filled by 0.
+
+    >>> import gputensor as gt
+    >>> packbits(gt.asarray([1, 0, 1], dtype="uint8", device="host")).tolist()
+    [160]
+    """
+    if tensor_argument(x, "packbits").dtype.kind not in "biu":
+        got = Described(x.dtype.name)
+        raise argument_error(TypeError, "packbits: x", got, "bool or an integer dtype")
+    weights = _weights(bitorder, x.device, "packbits")
+    lines, axis = _lines(x, axis, "packbits")
+    bits = astype(fn.not_equal(lines, 0), uint8)
+    missing = -bits.shape[-1] % 8
+    if missing:
+        bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, missing)])
+    bits = reshape(bits, (*bits.shape[:-1], bits.shape[-1] // 8, 8))
+    packed = fn.sum(fn.bitwise_left_shift(bits, weights), -1, uint8)
+    return moveaxis(packed, -1, axis)
+
+
+def unpackbits(x, /, axis=None, count=None, bitorder="big"):
+    """Return the bits of bytes along `axis` (None: flattened) as zeros and ones.
+
+    Parameters
+    ----------
+    x : Tensor
+        uint8.
+    axis : int, optional
+    count : int, optional
+        How many bits to keep; a negative number leaves as many out at the end.
+    bitorder : {"big", "little"}
+
+    >>> import gputensor as gt
+    >>> unpackbits(gt.asarray([160], dtype="uint8", device="host"), count=3).tolist()
+    [1, 0, 1]
+    """
+    if tensor_argument(x, "unpackbits").dtype != uint8:
+        raise argument_error(TypeError, "unpackbits: x", Described(x.dtype.name), "uint8")
+    weights = _weights(bitorder, x.device, "unpackbits")
+    lines, axis = _lines(x, axis, "unpackbits")
+    bits = fn.bitwise_and(fn.bitwise_right_shift(reshape(lines, (*lines.shape, 1)), weights), 1)
+    bits = reshape(bits, (*lines.shape[:-1], lines.shape[-1] * 8))
+    if count is not None:
+        kept = count if count >= 0 else bits.shape[-1] + count
+        if kept < 0:
+            rule = f"{-bits.shape[-1]} or more"
+            raise argument_error(ValueError, "unpackbits: count", count, rule)
+        bits = bits[..., :kept]
+        if kept > bits.shape[-1]:
+            bits = pad(bits, [(0, 0)] * (bits.ndim - 1) + [(0, kept - bits.shape[-1])])
+    return moveaxis(bits, -1, axis)
+
+
+def frexp(x, /):
+    """Return fractions of magnitude 0.5 to 1 and int32 exponents: x is fraction * 2**exponent.
+
+    Of 0, infinities and NaN the fraction is x itself and the exponent 0.
+
+    >>> import gputensor as gt
+    >>> [one.tolist() for one in frexp(gt.asarray([6.0, -0.5], device="host"))]
+    [[0.75, -0.5], [3, 0]]
+    """
+    dtype = tensor_argument(x, "frexp").dtype
+    if dtype.kind in "biu":
+        x, dtype = astype(x, float32), float32
+    if dtype.kind == "c":
+        raise argument_error(TypeError, "frexp: x", Described(dtype.name), "a real dtype")
+    wide = astype(x, float32) if dtype.itemsize < 4 else x
+    is_plain = fn.logical_and(fn.isfinite(wide), fn.not_equal(wide, 0))
+    facts = finfo(wide.dtype)
+    # Numbers below the normal ones are scaled up; no step rounds.
+    digits = 2 - int(math.log2(facts.eps))
+    is_small = fn.less(fn.abs(wide), facts.smallest_normal)
+    lifted = fn.where(is_small, fn.multiply(wide, 2.0**digits), wide)
+    lifted = fn.where(is_plain, lifted, 1)
+    exponent = astype(fn.add(fn.floor(fn.log2(fn.abs(lifted))), 1), int32)
+    half = exponent // 2
+    fraction = ldexp(ldexp(lifted, fn.negative(half)), fn.subtract(half, exponent))
+    # The logarithm beside a power of 2 may be rounded across it.
+    is_large = fn.greater_equal(fn.abs(fraction), 1)
+    fraction = fn.where(is_large, fn.multiply(fraction, 0.5), fraction)
+    exponent = fn.add(exponent, astype(is_large, int32))
+    is_low = fn.less(fn.abs(fraction), 0.5)
+    fraction = fn.where(is_low, fn.multiply(fraction, 2), fraction)
+    exponent = fn.subtract(exponent, astype(is_low, int32))
+    exponent = fn.subtract(exponent, fn.multiply(astype(is_small, int32), digits))
+    fraction = fn.where(is_plain, fraction, wide)
+    return astype(fraction, dtype, copy=False), fn.where(is_plain, exponent, 0)
+
+
+def spacing(x, /):
+    """Return the distance to the next number away from 0, with the sign of x.
+
+    >>> import gputensor as gt
+    >>> spacing(gt.asarray([1.0, -1.0], dtype="float64", device="host")).tolist()
+    [2.220446049250313e-16, -2.220446049250313e-16]
+    """
+    dtype = tensor_argument(x, "spacing").dtype
+    x = astype(x, float32) if dtype.kind in "biu" else x
+    size = fn.abs(x)
+    width = fn.subtract(nextafter(size, math.inf), size)
+    return fn.where(fn.less(x, 0), fn.negative(width), width)
+
+
+def real_if_close(x, /, tol=100):
+    """Return the real part where every imaginary part is nearly 0, which is waited for; else x.
+
+    `tol` counts distances between 1 and the next number; at 1 and below it is a distance itself.
+
+    >>> import gputensor as gt
+    >>> real_if_close(gt.asarray([1 + 0j], device="host")).dtype
+    dtype('float32')
+    """
+    if tensor_argument(x, "real_if_close").dtype.kind != "c":
+        return x
+    limit = tol * finfo(x.dtype).eps if tol > 1 else tol
+    is_real = bool(fn.all(fn.less(fn.abs(fn.imag(x)), limit)))
+    return fn.real(x) if is_real else x

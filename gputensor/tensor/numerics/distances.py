@@ -1,0 +1,123 @@
+"""Distances between vectors, and products with sums that PyTorch has names for."""
+
+import math
+
+from gputensor._arrays.dtypes import float32
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import expand_dims
+from gputensor.tensor.manipulation.axes import unsqueeze
+from gputensor.tensor.products import matmul
+
+__all__ = ["addbmm", "addmv", "cdist", "dist", "renorm"]
+
+# Above it a difference for every pair of elements takes more memory than the vectors by far.
+_SHORT = 25
+
+
+def _powered(x, p, axis, keepdims=False):
+    """The norm of order `p` along some axes."""
+    size = fn.abs(x)
+    if p == math.inf:
+        return fn.max(size, axis, keepdims=keepdims)
+    if p == -math.inf:
+        return fn.min(size, axis, keepdims=keepdims)
+    if p == 0:
+        return fn.sum(fn.not_equal(size, 0), axis, size.dtype, keepdims=keepdims)
+    if p == 1:
+        return fn.sum(size, axis, keepdims=keepdims)
+    if p == 2:
+        return fn.sqrt(fn.sum(fn.square(size), axis, keepdims=keepdims))
+    return fn.pow(fn.sum(fn.pow(size, p), axis, keepdims=keepdims), 1 / p)
+
+
+def dist(x1, x2, /, p=2):
+    """Return the norm of order `p` of the difference of two tensors.
+
+    >>> import gputensor as gt
+    >>> dist(gt.asarray([3.0, 0.0], device="host"), gt.asarray([0.0, 4.0], device="host")).item()
+    5.0
+    """
+    difference = fn.subtract(x1, x2)
+    if difference.dtype.kind in "biu":
+        difference = astype(difference, float32)
+    return _powered(difference, p, None)
+
+
+def cdist(x1, x2, /, p=2.0):
+    """Return the distances of order `p` of rows of x1 to rows of x2; further axes are stacks.
+
+    Euclidean distances of long rows come from products, which loses digits of small ones.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([[0.0, 0.0], [3.0, 4.0]], device="host")
+    >>> cdist(x, x).tolist()
+    [[0.0, 5.0], [5.0, 0.0]]
+    """
+    for one in (x1, x2):
+        if tensor_argument(one, "cdist").ndim < 2:
+            got = Described(f"{one.ndim} dimensions")
+            raise argument_error(ValueError, "cdist: x", got, "2 or more")
+    if x1.shape[-1] != x2.shape[-1]:
+        got = Described(f"rows of {x1.shape[-1]} and {x2.shape[-1]}")
+        raise argument_error(ValueError, "cdist: x1, x2", got, "rows of one length")
+    dtype = result_type(x1, x2, 1.0)
+    x1, x2 = (astype(one, dtype, copy=False) for one in (x1, x2))
+    if p != 2 or max(x1.shape[-2], x2.shape[-2]) <= _SHORT:
+        difference = fn.subtract(expand_dims(x1, -2), expand_dims(x2, -3))
+        return _powered(difference, p, -1)
+    squares = (fn.sum(fn.square(one), -1, keepdims=True) for one in (x1, x2))
+    first, second = squares
+    total = fn.subtract(fn.add(first, second.mT), fn.multiply(matmul(x1, x2.mT), 2))
+    return fn.sqrt(fn.maximum(total, 0))
+
+
+def renorm(x, p, axis, maxnorm, /):
+    """Return `x` with slices along `axis` scaled down to a norm of `maxnorm` at most.
+
+    >>> import gputensor as gt
+    >>> renorm(gt.asarray([[3.0, 4.0], [0.5, 0.0]], device="host"), 1, 0, 3.5).round(3).tolist()
+    [[1.5, 2.0], [0.5, 0.0]]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "renorm").ndim, "renorm")
+    others = tuple(i for i in range(x.ndim) if i != axis)
+    size = _powered(x, p, others, True)
+    factor = fn.where(fn.greater(size, maxnorm), fn.divide(maxnorm, fn.add(size, 1e-7)), 1.0)
+    return fn.multiply(x, factor)
+
+
+def _blend(x, made, beta, alpha):
+    made = made if alpha == 1 else fn.multiply(made, alpha)
+    if beta == 0:
+        return made
+    return fn.add(x if beta == 1 else fn.multiply(x, beta), made)
+
+
+def addmv(x, matrix, vector, /, *, beta=1, alpha=1):
+    """Return ``beta * x + alpha * (matrix @ vector)``.
+
+    >>> import gputensor as gt
+    >>> a = gt.ones((2, 2), device="host")
+    >>> addmv(a[0], a, a[1]).tolist()
+    [3.0, 3.0]
+    """
+    made = matmul(matrix, unsqueeze(tensor_argument(vector, "addmv"), -1))[..., 0]
+    return _blend(x, made, beta, alpha)
+
+
+def addbmm(x, batch1, batch2, /, *, beta=1, alpha=1):
+    """Return ``beta * x`` and ``alpha`` times the sum of the products of two stacks of matrices.
+
+    >>> import gputensor as gt
+    >>> a = gt.ones((3, 2, 2), device="host")
+    >>> addbmm(a[0], a, a).tolist()
+    [[7.0, 7.0], [7.0, 7.0]]
+    """
+    for one in (batch1, batch2):
+        if tensor_argument(one, "addbmm").ndim != 3:
+            got = Described(f"{one.ndim} dimensions")
+            raise argument_error(ValueError, "addbmm: batch", got, "3")
+    return _blend(x, fn.sum(matmul(batch1, batch2), 0), beta, alpha)

@@ -1,0 +1,192 @@
+"""Questions about tensors and dtypes whose answers need no device, under NumPy's names."""
+
+import math
+from numbers import Number
+
+import numpy as np
+
+from gputensor._arrays.dtypes import float32
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor, axis_argument, may_share, tensor_argument
+
+__all__ = [
+    "array2string", "array_repr", "array_str", "asnumpy", "common_type", "is_complex",
+    "is_floating_point", "is_tensor", "iscomplexobj", "isrealobj", "isscalar", "item",
+    "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
+]  # fmt: skip
+
+
+def shape(x, /):
+    """Return the extents of a tensor, number or nested list.
+
+    >>> shape([[1, 2, 3]])
+    (1, 3)
+    """
+    return x.shape if isinstance(x, Tensor) else np.shape(x)
+
+
+def ndim(x, /):
+    """Return the number of axes of a tensor, number or nested list.
+
+    >>> ndim([[1, 2, 3]])
+    2
+    """
+    return len(shape(x))
+
+
+def size(x, /, axis=None):
+    """Return the number of elements, or the extent of one or several axes.
+
+    >>> size([[1, 2, 3]]), size([[1, 2, 3]], 1)
+    (3, 3)
+    """
+    extents = shape(x)
+    if axis is None:
+        return math.prod(extents)
+    axes = axis if isinstance(axis, (tuple, list)) else (axis,)
+    return math.prod(extents[axis_argument(one, len(extents), "size")] for one in axes)
+
+
+def item(x, /):
+    """Return the one element of a tensor as a Python number.
+
+    >>> import gputensor as gt
+    >>> item(gt.asarray([2.5], device="host"))
+    2.5
+    """
+    return tensor_argument(x, "item").item()
+
+
+def asnumpy(x, /):
+    """Return a NumPy array of the values of a tensor, list or number: CuPy's name of ``x.numpy()``.
+
+    >>> import gputensor as gt
+    >>> asnumpy(gt.ones(2, device="host"))
+    array([1., 1.], dtype=float32)
+    """
+    return x.numpy() if isinstance(x, Tensor) else np.asarray(x)
+
+
+def is_tensor(x, /):
+    """Return whether `x` is a tensor.
+
+    >>> is_tensor([1.0])
+    False
+    """
+    return isinstance(x, Tensor)
+
+
+def isscalar(x, /):
+    """Return whether `x` is a number, no tensor or list.
+
+    >>> isscalar(3.0), isscalar([3.0])
+    (True, False)
+    """
+    return isinstance(x, (Number, np.generic, str, bytes))
+
+
+def iscomplexobj(x, /):
+    """Return whether the dtype of `x` is complex.
+
+    >>> iscomplexobj(1j), iscomplexobj([1.0])
+    (True, False)
+    """
+    return x.dtype.kind == "c" if isinstance(x, Tensor) else np.iscomplexobj(x)
+
+
+def isrealobj(x, /):
+    """Return whether the dtype of `x` is not complex.
+
+    >>> isrealobj(1j), isrealobj([1.0])
+    (False, True)
+    """
+    return not iscomplexobj(x)
+
+
+def is_complex(x, /):
+    """Return whether the dtype of a tensor is complex: PyTorch's name.
+
+    >>> import gputensor as gt
+    >>> is_complex(gt.ones(1, device="host"))
+    False
+    """
+    return tensor_argument(x, "is_complex").dtype.kind == "c"
+
+
+def is_floating_point(x, /):
+    """Return whether the dtype of a tensor is a real floating-point one.
+
+    >>> import gputensor as gt
+    >>> is_floating_point(gt.ones(1, device="host"))
+    True
+    """
+    return tensor_argument(x, "is_floating_point").dtype.kind in "fV"
+
+
+def common_type(*tensors):
+    """Return the floating-point dtype that all tensors convert to; float32 for integers.
+
+    >>> import gputensor as gt
+    >>> common_type(gt.ones(1, "int8", device="host"), gt.ones(1, "float64", device="host"))
+    dtype('float64')
+    """
+    dtypes = []
+    for x in tensors:
+        kind = tensor_argument(x, "common_type").dtype.kind
+        if kind == "b":
+            got = Described("bool")
+            raise argument_error(TypeError, "common_type: dtype", got, "numbers")
+        dtypes.append(float32 if kind in "iu" else x.dtype)
+    return result_type(*dtypes) if dtypes else float32
+
+
+def min_scalar_type(x, /):
+    """Return the smallest dtype that holds a number; the dtype of a tensor.
+
+    >>> min_scalar_type(300), min_scalar_type(-1)
+    (dtype('uint16'), dtype('int8'))
+    """
+    return x.dtype if isinstance(x, Tensor) else np.min_scalar_type(x)
+
+
+def may_share_memory(x1, x2, /):
+    """Return whether the memory that two tensors span has bytes in common.
+
+    >>> import gputensor as gt
+    >>> x = gt.ones(4, device="host")
+    >>> may_share_memory(x[:2], x[1:]), may_share_memory(x[:2], x[2:])
+    (True, False)
+    """
+    x1, x2 = (tensor_argument(one, "may_share_memory") for one in (x1, x2))
+    return x1.device == x2.device and bool(may_share(x1, x2))
+
+
+def array_repr(x, /):
+    """Return what ``repr`` gives.
+
+    >>> import gputensor as gt
+    >>> array_repr(gt.ones(1, device="host"))
+    "tensor([1.], device='host', dtype=float32)"
+    """
+    return repr(x)
+
+
+def array_str(x, /):
+    """Return what ``str`` gives: the values alone.
+
+    >>> import gputensor as gt
+    >>> array_str(gt.ones(1, device="host")) == str(gt.ones(1, device="host"))
+    True
+    """
+    return str(x)
+
+
+def array2string(x, /, **options):
+    """Return the values as text, with the options of ``numpy.array2string``.
+
+    >>> import gputensor as gt
+    >>> array2string(gt.asarray([1.25, 2.0], device="host"), precision=1, separator=", ")
+    '[1.2, 2. ]'
+    """
+    return np.array2string(asnumpy(x), **options)

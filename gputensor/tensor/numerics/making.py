@@ -1,0 +1,174 @@
+"""Tensors made of functions, of other memory and of parts: what peers have names for."""
+
+import itertools
+import math
+import operator
+
+import numpy as np
+
+from gputensor._arrays.dtypes import float32, float64
+from gputensor._arrays.promotion import result_type
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, tensor_argument
+from gputensor.tensor.grids import indices
+from gputensor.tensor.interop import asarray, astype
+from gputensor.tensor.manipulation import arange, empty, moveaxis, zeros
+from gputensor.tensor.manipulation.axes import broadcast_shapes
+from gputensor.tensor.numerics.windows import view_as_complex
+
+__all__ = [
+    "block_diag", "combinations", "complex", "diag_embed", "from_numpy", "frombuffer",
+    "fromfunction", "fromiter", "polar",
+]  # fmt: skip
+
+
+def fromfunction(function, shape, *, dtype=float32, device=None, **keywords):
+    """Return what `function` gives for the indices of a grid, a tensor for each axis.
+
+    >>> fromfunction(lambda i, j: i * 10 + j, (2, 2), dtype="int64", device="host").tolist()
+    [[0, 1], [10, 11]]
+    """
+    grids = indices(shape, dtype, device=device)
+    return function(*(grids[i] for i in range(grids.shape[0])), **keywords)
+
+
+def fromiter(iterable, dtype, count=-1, *, device=None):
+    """Return a vector of the values of an iterable; of the first `count` unless that is negative.
+
+    >>> fromiter((i * i for i in range(3)), "int32", device="host").tolist()
+    [0, 1, 4]
+    """
+    like = empty(0, dtype, device="host").dtype
+    values = itertools.islice(iterable, count) if count >= 0 else iterable
+    plain = like if like.kind != "V" else np.dtype(np.float32)
+    array = np.fromiter(values, plain)
+    if 0 <= count != array.size:
+        raise argument_error(ValueError, "fromiter: count", count, f"{array.size}, all there are")
+    return asarray(array, like, device=device)
+
+
+def frombuffer(buffer, dtype=float32, count=-1, offset=0, *, device=None):
+    """Return a copy of the numbers in a bytes-like object, as a vector.
+
+    >>> frombuffer(b"ab", "uint8", device="host").tolist()
+    [97, 98]
+    """
+    like = empty(0, dtype, device="host").dtype
+    return asarray(np.frombuffer(buffer, like, count, offset), device=device, copy=True)
+
+
+def from_numpy(array, /, *, device=None):
+    """Return a tensor of a NumPy array; on a host device it shares the memory, as in PyTorch.
+
+    >>> import numpy as np
+    >>> from_numpy(np.zeros(2), device="host").dtype
+    dtype('float64')
+    """
+    if not isinstance(array, np.ndarray):
+        raise argument_error(TypeError, "from_numpy: array", array, "a NumPy array")
+    return asarray(array, device=device)
+
+
+def _parts(first, second, name):
+    dtype = result_type(tensor_argument(first, name), tensor_argument(second, name))
+    if dtype.kind not in "biuf" or dtype.itemsize < 4:
+        dtype = float32 if dtype.kind in "biufV" else dtype
+    if dtype.kind == "c":
+        raise argument_error(TypeError, f"{name}: dtype", Described(dtype.name), "a real dtype")
+    dtype = float64 if dtype == float64 else float32
+    return dtype, (astype(one, dtype, copy=False) for one in (first, second))
+
+
+def complex(real, imag, /):
+    """Return complex numbers of two real tensors.
+
+    >>> import gputensor as gt
+    >>> complex(gt.ones(1, device="host"), gt.zeros(1, device="host")).tolist()
+    [(1+0j)]
+    """
+    dtype, (real, imag) = _parts(real, imag, "complex")
+    shape = broadcast_shapes(real.shape, imag.shape)
+    out = empty((*shape, 2), dtype, device=real.device)
+    out[..., 0] = real
+    out[..., 1] = imag
+    return view_as_complex(out)
+
+
+def polar(size, angle, /):
+    """Return complex numbers of magnitudes and angles.
+
+    >>> import gputensor as gt
+    >>> polar(gt.ones(1, device="host"), gt.zeros(1, device="host")).tolist()
+    [(1+0j)]
+    """
+    _dtype, (size, angle) = _parts(size, angle, "polar")
+    return complex(fn.multiply(size, fn.cos(angle)), fn.multiply(size, fn.sin(angle)))
+
+
+def diag_embed(x, /, offset=0, axis1=-2, axis2=-1):
+    """Return matrices with the last axis of `x` on a diagonal, in the two axes named.
+
+    >>> import gputensor as gt
+    >>> diag_embed(gt.asarray([1, 2], device="host")).tolist()
+    [[1, 0], [0, 2]]
+    """
+    if tensor_argument(x, "diag_embed").ndim == 0:
+        got = Described("0 dimensions")
+        raise argument_error(ValueError, "diag_embed: x", got, "1 dimension or more")
+    offset = operator.index(offset)
+    ends = [axis_argument(axis, x.ndim + 1, "diag_embed") for axis in (axis1, axis2)]
+    if ends[0] == ends[1]:
+        raise argument_error(ValueError, "diag_embed: axis2", axis2, "another axis than axis1")
+    count = x.shape[-1]
+    extent = count + abs(offset)
+    out = zeros((*x.shape[:-1], extent, extent), x.dtype, device=x.device)
+    if x.size:
+        line = arange(count, device=x.device)
+        rows, columns = (fn.add(line, max(shift, 0)) for shift in (-offset, offset))
+        out[..., rows, columns] = x
+    return moveaxis(out, (-2, -1), ends)
+
+
+def block_diag(*matrices):
+    """Return a matrix with the given ones along its diagonal; a vector is a row.
+
+    >>> import gputensor as gt
+    >>> block_diag(gt.ones((1, 2), device="host"), gt.ones((1, 1), device="host")).tolist()
+    [[1.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
+    found = []
+    for one in matrices:
+        if tensor_argument(one, "block_diag").ndim > 2:
+            got = Described(f"{one.ndim} dimensions")
+            raise argument_error(ValueError, "block_diag: matrices", got, "2 at most")
+        found.append(one.reshape((1,) * (2 - one.ndim) + one.shape))
+    if not found:
+        raise argument_error(ValueError, "block_diag", Described("no matrices"), "one at least")
+    shape = [sum(one.shape[axis] for one in found) for axis in (0, 1)]
+    out = zeros(shape, result_type(*found), device=found[0].device)
+    row = column = 0
+    for one in found:
+        out[row : row + one.shape[0], column : column + one.shape[1]] = one
+        row, column = row + one.shape[0], column + one.shape[1]
+    return out
+
+
+def combinations(x, r=2, with_replacement=False):
+    """Return all choices of `r` elements of a vector, in order, as rows.
+
+    >>> import gputensor as gt
+    >>> combinations(gt.asarray([5, 6, 7], device="host")).tolist()
+    [[5, 6], [5, 7], [6, 7]]
+    """
+    if tensor_argument(x, "combinations").ndim != 1:
+        got = Described(f"{x.ndim} dimensions")
+        raise argument_error(ValueError, "combinations: x", got, "1")
+    chooser = itertools.combinations_with_replacement if with_replacement else (
+        itertools.combinations
+    )  # fmt: skip
+    r = operator.index(r)
+    count = math.comb(x.size + (r - 1 if with_replacement and r else 0), r)
+    flat = itertools.chain.from_iterable(chooser(range(x.size), r))
+    places = np.fromiter(flat, np.int64, count * r).reshape(count, r)
+    return x[asarray(places, device=x.device)]

@@ -1,0 +1,91 @@
+"""Window functions of signal processing: vectors that fall to their ends."""
+
+import math
+import operator
+
+from gputensor._arrays.dtypes import float32, float64
+from gputensor.tensor import functions as fn
+from gputensor.tensor.interop import astype
+from gputensor.tensor.manipulation import arange, ones
+
+__all__ = ["bartlett", "blackman", "hamming", "hanning", "kaiser"]
+
+
+def _places(M, device):
+    """Numbers of 0 to 1 in float64; None where there are less than two."""
+    count = operator.index(M)
+    if count < 2:
+        return None
+    return fn.divide(arange(count, dtype=float64, device=device), count - 1)
+
+
+def _made(M, values, dtype, device):
+    if values is None:
+        return ones(max(operator.index(M), 0), dtype or float32, device=device)
+    return astype(values, dtype or float32, copy=False)
+
+
+def _cosines(M, factors, dtype, device):
+    """The sum of cosines of whole turns, each by its factor."""
+    at = _places(M, device)
+    if at is None:
+        return _made(M, None, dtype, device)
+    total = fn.add(fn.multiply(at, 0), factors[0])
+    for turns, factor in enumerate(factors[1:], 1):
+        wave = fn.cos(fn.multiply(at, 2 * math.pi * turns))
+        total = fn.add(total, fn.multiply(wave, factor))
+    return _made(M, total, dtype, device)
+
+
+def hanning(M, /, *, dtype=None, device=None):
+    """Return the window ``0.5 - 0.5 cos`` of `M` points.
+
+    >>> hanning(3, device="host").tolist()
+    [0.0, 1.0, 0.0]
+    """
+    return _cosines(M, (0.5, -0.5), dtype, device)
+
+
+def hamming(M, /, *, dtype=None, device=None):
+    """Return the window ``0.54 - 0.46 cos`` of `M` points.
+
+    >>> hamming(3, dtype="float64", device="host").round(2).tolist()
+    [0.08, 1.0, 0.08]
+    """
+    return _cosines(M, (0.54, -0.46), dtype, device)
+
+
+def blackman(M, /, *, dtype=None, device=None):
+    """Return the window ``0.42 - 0.5 cos + 0.08 cos`` of one and two turns, of `M` points.
+
+    >>> (blackman(3, device="host").round(3) + 0.0).tolist()
+    [0.0, 1.0, 0.0]
+    """
+    return _cosines(M, (0.42, -0.5, 0.08), dtype, device)
+
+
+def bartlett(M, /, *, dtype=None, device=None):
+    """Return the triangular window of `M` points, 0 at both ends.
+
+    >>> bartlett(5, device="host").tolist()
+    [0.0, 0.5, 1.0, 0.5, 0.0]
+    """
+    at = _places(M, device)
+    if at is not None:
+        at = fn.subtract(1, fn.abs(fn.subtract(fn.multiply(at, 2), 1)))
+    return _made(M, at, dtype, device)
+
+
+def kaiser(M, beta, /, *, dtype=None, device=None):
+    """Return the window of Bessel functions of `M` points; `beta` says how steep it is.
+
+    >>> kaiser(3, 0.0, device="host").tolist()
+    [1.0, 1.0, 1.0]
+    """
+    at = _places(M, device)
+    if at is not None:
+        at = fn.subtract(fn.multiply(at, 2), 1)
+        inside = fn.sqrt(fn.maximum(fn.subtract(1, fn.square(at)), 0))
+        total = fn.i0(fn.multiply(ones((), float64, device=device), float(beta)))
+        at = fn.divide(fn.i0(fn.multiply(inside, float(beta))), total)
+    return _made(M, at, dtype, device)

@@ -1,0 +1,190 @@
+"""Views in other shapes than reshape gives: by strides, by windows, of complex parts."""
+
+import operator
+
+from gputensor._arrays.dtypes import complex64, complex128, float32, float64
+from gputensor.errors import Described, argument_error
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import axis_argument, storage_place, tensor_argument, view_of
+from gputensor.tensor.interop import copy, part_view
+from gputensor.tensor.manipulation import moveaxis, reshape, zeros
+from gputensor.tensor.manipulation.axes import transpose
+from gputensor.tensor.manipulation.joining import concat
+
+__all__ = [
+    "as_strided", "resize", "rollaxis", "t", "trim_zeros", "unfold", "view_as_complex",
+    "view_as_real",
+]  # fmt: skip
+
+
+def _offset(x):
+    """Bytes from the beginning of the storage to the first element."""
+    return storage_place(x)[2]
+
+
+def _steps(x):
+    return [step // x.itemsize for step in x.strides]
+
+
+def as_strided(x, shape, strides, /, offset=None):
+    """Return a view of the memory of `x` by extents and strides, which count elements.
+
+    Parameters
+    ----------
+    x : Tensor
+    shape, strides : sequence of int
+    offset : int, optional
+        Elements from the beginning of the memory; where `x` begins when not given.
+
+    Raises
+    ------
+    ValueError
+        An element would lie outside the memory of `x`.
+
+    >>> import gputensor as gt
+    >>> as_strided(gt.arange(4, device="host"), (3, 2), (1, 1)).tolist()
+    [[0, 1], [1, 2], [2, 3]]
+    """
+    shape = tuple(map(operator.index, shape))
+    strides = tuple(map(operator.index, strides))
+    if len(shape) != len(strides) or min(shape, default=0) < 0:
+        got = Described(f"{shape} and {strides}")
+        raise argument_error(ValueError, "as_strided: shape, strides", got, "as many, 0 or more")
+    phase = _offset(tensor_argument(x, "as_strided")) % x.itemsize
+    count = (storage_place(x)[1] - phase) // x.itemsize
+    first = _offset(x) // x.itemsize if offset is None else operator.index(offset)
+    if 0 not in shape:
+        reach = [(n - 1) * step for n, step in zip(shape, strides, strict=True)]
+        low = first + sum(one for one in reach if one < 0)
+        high = first + sum(one for one in reach if one > 0)
+        if low < 0 or high >= count:
+            got = Described(f"elements {low} to {high}")
+            raise argument_error(ValueError, "as_strided", got, f"0 to {count - 1}, its memory")
+    else:
+        first = min(max(first, 0), count)
+    return view_of(x, first * x.itemsize + phase, x.dtype, shape, strides)
+
+
+def unfold(x, axis, size, step, /):
+    """Return a view of windows of `size` elements along `axis`, `step` apart, as a new last axis.
+
+    >>> import gputensor as gt
+    >>> unfold(gt.arange(5, device="host"), 0, 3, 2).tolist()
+    [[0, 1, 2], [2, 3, 4]]
+    """
+    axis = axis_argument(axis, tensor_argument(x, "unfold").ndim, "unfold")
+    size, step = operator.index(size), operator.index(step)
+    if not 0 <= size <= x.shape[axis]:
+        raise argument_error(ValueError, "unfold: size", size, f"0 to {x.shape[axis]}, the extent")
+    if step < 1:
+        raise argument_error(ValueError, "unfold: step", step, "1 or more")
+    strides = _steps(x)
+    count = (x.shape[axis] - size) // step + 1
+    shape = (*x.shape[:axis], count, *x.shape[axis + 1 :], size)
+    steps = (*strides[:axis], strides[axis] * step, *strides[axis + 1 :], strides[axis])
+    return view_of(x, _offset(x), x.dtype, shape, steps)
+
+
+def view_as_real(x, /):
+    """Return the real and imaginary parts of a complex tensor as a last axis: a view.
+
+    >>> import gputensor as gt
+    >>> view_as_real(gt.asarray([1 + 2j], device="host")).tolist()
+    [[1.0, 2.0]]
+    """
+    if tensor_argument(x, "view_as_real").dtype.kind != "c":
+        got = Described(x.dtype.name)
+        raise argument_error(TypeError, "view_as_real: x", got, "a complex dtype")
+    part = part_view(x, False)
+    return view_of(part, _offset(part), part.dtype, (*x.shape, 2), (*_steps(part), 1))
+
+
+def view_as_complex(x, /):
+    """Return complex numbers of pairs along the last axis: a view.
+
+    >>> import gputensor as gt
+    >>> view_as_complex(gt.asarray([[1.0, 2.0]], device="host")).tolist()
+    [(1+2j)]
+    """
+    if tensor_argument(x, "view_as_complex").dtype not in (float32, float64):
+        got = Described(x.dtype.name)
+        raise argument_error(TypeError, "view_as_complex: x", got, "float32 or float64")
+    steps = _steps(x)
+    fits = x.ndim and x.shape[-1] == 2 and steps[-1] == 1
+    if not fits or any(step % 2 for step, n in zip(steps[:-1], x.shape, strict=False) if n > 1):
+        got = Described(f"shape {x.shape} with strides {tuple(steps)}")
+        raise argument_error(ValueError, "view_as_complex: x", got, "dense pairs at the end")
+    dtype = complex64 if x.dtype == float32 else complex128
+    if _offset(x) % dtype.itemsize:
+        rule = f"a multiple of {dtype.itemsize}: copy it first"
+        raise argument_error(ValueError, "view_as_complex: bytes before x", _offset(x), rule)
+    return view_of(x, _offset(x), dtype, x.shape[:-1], [step // 2 for step in steps[:-1]])
+
+
+def t(x, /):
+    """Return the transpose of a matrix; a tensor of fewer dimensions as it is.
+
+    >>> import gputensor as gt
+    >>> t(gt.ones((2, 3), device="host")).shape
+    (3, 2)
+    """
+    if tensor_argument(x, "t").ndim > 2:
+        raise argument_error(ValueError, "t: x", Described(f"{x.ndim} dimensions"), "2 at most")
+    return transpose(x)
+
+
+def rollaxis(x, axis, start=0, /):
+    """Return a view with `axis` moved in front of axis `start`; `moveaxis` is easier to read.
+
+    >>> import gputensor as gt
+    >>> rollaxis(gt.ones((2, 3, 4), device="host"), 2).shape
+    (4, 2, 3)
+    """
+    axis = axis_argument(axis, tensor_argument(x, "rollaxis").ndim, "rollaxis")
+    start = operator.index(start)
+    start += x.ndim if start < 0 else 0
+    if not 0 <= start <= x.ndim:
+        raise argument_error(ValueError, "rollaxis: start", start, f"{-x.ndim} to {x.ndim}")
+    return moveaxis(x, axis, start - (axis < start))
+
+
+def resize(x, shape, /):
+    """Return a new tensor of `shape` filled by the elements of `x`, again from the first.
+
+    >>> import gputensor as gt
+    >>> resize(gt.asarray([1, 2], device="host"), (2, 3)).tolist()
+    [[1, 2, 1], [2, 1, 2]]
+    """
+    flat = reshape(tensor_argument(x, "resize"), -1)
+    out = zeros(shape, x.dtype, device=x.device)
+    if out.size and flat.size:
+        times = -(-out.size // flat.size)
+        whole = flat if times == 1 else concat([flat] * times)
+        out[...] = reshape(whole[: out.size], out.shape)
+    return out
+
+
+def trim_zeros(x, /, trim="fb"):
+    """Return a vector without the zeros at its front and back, which are waited for.
+
+    Parameters
+    ----------
+    x : Tensor
+    trim : {"fb", "f", "b"}
+        Whether to trim the front, the back or both.
+
+    >>> import gputensor as gt
+    >>> trim_zeros(gt.asarray([0, 1, 0, 2, 0], device="host")).tolist()
+    [1, 0, 2]
+    """
+    if trim.lower() not in ("fb", "bf", "f", "b"):
+        raise argument_error(ValueError, "trim_zeros: trim", trim, "'fb', 'f' or 'b'")
+    if tensor_argument(x, "trim_zeros").ndim != 1:
+        got = Described(f"{x.ndim} dimensions")
+        raise argument_error(ValueError, "trim_zeros: x", got, "1")
+    places = fn.not_equal(x, 0).nonzero()[0]
+    if places.size == 0:
+        return copy(x[:0])
+    first = int(places[0]) if "f" in trim.lower() else 0
+    end = int(places[-1]) + 1 if "b" in trim.lower() else x.size
+    return copy(x[first:end])
