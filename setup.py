@@ -68,7 +68,7 @@ PYTHON_FACING = (
 def compile_args(name):
     # No contraction: random numbers of the host device are those of a GPU, bit for bit.
     args = ["-std=c++17", "-fvisibility=hidden", "-pthread", "-Wno-unused-function"]
-    args += ["-ffp-contract=off"] if name.endswith("_kernels.draws") else []
+    args += ["-ffp-contract=off"] if name.endswith("_kernels.faces") else []
     if DEBUG:
         args.append("-DGPUTENSOR_CHECK=1")
     if DEBUG or SANITIZER:

@@ -169,7 +169,7 @@ _ROWS = (
     Row("arange", "_kernels.faces", attributes="start:number step:number",
         writes="out", reads=""),
     # Of a distribution with two numbers (call_rules.py); the state moves on behind the draw.
-    Row("random", "_kernels.draws", attributes="distribution:distribution a:number b:number",
+    Row("random", "_kernels.faces", attributes="distribution:distribution a:number b:number",
         writes="out state", reads="", updates=("state",)),
     # Rows and columns, row-major; equal elements keep their order, NaN is the greatest.
     Row("sort", "_kernels.orders", attributes="is_descending:flag", writes="out", reads="x"),
@@ -198,7 +198,7 @@ _ROWS = (
         writes="*results", reads="*x"),
     # (batch, channels, one to three spatial axes); a kernel of 0 cuts an axis in as many windows as
     # the result has. `ends` are counted by padded_mean only: what lies beyond x is padding.
-    Row("window", "_kernels.windows",
+    Row("window", "_kernels.faces",
         attributes="pooling:pooling kernel:extents stride:extents padding:extents ends:extents "
                    "dilation:extents",
         writes="out", reads="x"),

@@ -27,8 +27,7 @@ ROOMS = {
     "_kernels": (
         "operations", "program", "programs", "formula", "row_program",
         "call_rules", "order_rules", "order_programs", "calls",
-        "draw_facts", "launch", "host", "faces", "formulas", "windows", "draws",
-        "orders",
+        "draw_facts", "launch", "host", "faces", "formulas", "orders",
         "__init__",
     ),
     "blas": (

@@ -1,5 +1,6 @@
-# The calls that compute: element-wise, reduction, gather and scatter, creation. Each takes operands
-# (address, type, shape, strides) and queues one kernel, or its NumPy twin on a host device.
+# The calls that compute: element-wise, reduction, gather and scatter, creation, folds over windows,
+# random numbers. Each takes operands (address, type, shape, strides) and queues one kernel, or its
+# twin on a host device.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -13,7 +14,7 @@ from gputensor._arrays cimport (
     scalar_is_zero, scalar_pack,
 )
 from gputensor._driver.registry cimport (
-    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, device_kind, driver_get,
+    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, device_facts, device_kind, driver_get,
 )
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
@@ -21,14 +22,18 @@ from gputensor._kernels.launch cimport (
     launch_kernel,
 )
 
+import numpy as np
+
 from gputensor._arrays.element_types import DTYPES, KINDS
 from gputensor._kernels import programs
-from gputensor._kernels.calls import bind
+from gputensor._kernels.calls import CALLS, POOLINGS, bind
+from gputensor._kernels.draw_facts import draw_facts
 from gputensor._kernels.host import (
     elementwise as elementwise_on_host, index as index_on_host, reduction as reduction_on_host,
+    window as window_on_host,
 )
 from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
-from gputensor.errors import argument_error, raise_for_status
+from gputensor.errors import Described, argument_error, raise_for_status
 
 include "reduction_layout.pxi"
 include "cuda_transpose.pxi"
@@ -40,5 +45,7 @@ include "index.pxi"
 include "cuda_reduction.pxi"
 include "reduction.pxi"
 include "creation.pxi"
+include "window.pxi"
+include "draw.pxi"
 include "executors.pxi"
 include "doors.pxi"

@@ -5,12 +5,13 @@ from libc.string cimport memcmp, memset
 
 from gputensor._arrays cimport Operand, dtype_is_half, dtype_itemsize
 from gputensor._driver.registry cimport DEVICE_HOST, device_facts, device_kind
-from gputensor._kernels.faces cimport OP_COPY, elementwise, fill
+from gputensor._kernels.faces cimport (
+    OP_COPY, POOL_WEIGHTED, WindowFold, elementwise, fill, read_axes, window_launch,
+)
 from gputensor._kernels.launch cimport (
     CallOperand, KernelTable, Launch, call_argument, host_call, kernel_of, launch_init,
     launch_kernel,
 )
-from gputensor._kernels.windows cimport POOL_WEIGHTED, WindowFold, read_axes, window_launch
 from gputensor.blas.libraries cimport (
     Temporaries, take_memory, take_memory_if_any, take_operand, temporaries_init,
     temporaries_release,

@@ -24,7 +24,7 @@ cdef extern from "gputensor/_kernels/cuda/draw.h" namespace "gputensor" nogil:
         uint64_t least
         uint64_t range
 
-cdef extern from "gputensor/_kernels/draws/draw_host.h" namespace "gputensor" nogil:
+cdef extern from "gputensor/_kernels/faces/draw_host.h" namespace "gputensor" nogil:
     cdef struct DrawPlace:
         uint64_t seed
         uint64_t low
@@ -37,7 +37,6 @@ cdef extern from "gputensor/_kernels/draws/draw_host.h" namespace "gputensor" no
                           unsigned long long* out)
 
 cdef KernelTable draw_kernels
-cdef tuple DTYPE_NAMES = tuple([row.name for row in DTYPES])
 
 
 cdef int64_t dense_size(const Operand* operand) noexcept nogil:
@@ -63,11 +62,11 @@ cdef int fill_parameters(DrawParameters* parameters, object facts, int64_t count
     return 0
 
 
-def _run(str distribution, a, b, out, state):
+def _run_draw(str distribution, a, b, out, state):
     """The draw on NumPy views.
 
     >>> out, state = np.empty(2, np.uint32), np.zeros(4, np.uint64)
-    >>> _run("integers", 0, 2**32 - 1, out, state)
+    >>> _run_draw("integers", 0, 2**32 - 1, out, state)
     >>> [hex(word) for word in out], state.tolist()
     (['0x6627e8d5', '0xe169c58d'], [0, 1, 0, 0])
     """
@@ -143,4 +142,4 @@ cdef object draw_program(const void* variant):
     return programs.draw(given[0], given[1], given[2], given[3])
 
 
-cdef object RANDOM_CALL = bind("random", _run, _draw_door)
+cdef object RANDOM_CALL = bind("random", _run_draw, _draw_door)

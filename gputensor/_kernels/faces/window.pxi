@@ -227,7 +227,7 @@ cdef int read_axes(object values, int64_t absent, int64_t* out) except -1:
     return 0
 
 
-def _door(int device, uint64_t stream, tuple arguments):
+def _window_door(int device, uint64_t stream, tuple arguments):
     cdef WindowFold given
     cdef CallOperand out = arguments[6], x = arguments[7]
     if device_kind(device) == DEVICE_HOST:
@@ -246,4 +246,4 @@ def _door(int device, uint64_t stream, tuple arguments):
 
 
 cdef object WINDOW_CALL = CALLS["window"]
-bind("window", host_window.run, _door)
+bind("window", window_on_host.run, _window_door)

@@ -1,1 +1,0 @@
-# No C face: the door of the call is all that other rooms use.
