@@ -63,9 +63,6 @@ def batch_norm(
 def instance_norm(
     x: Tensor, weight: Tensor | None = None, bias: Tensor | None = None, *, eps: float = 1e-5
 ) -> Tensor: ...
-def queue_call(
-    name: str, attributes: tuple[object, ...], out: Tensor, reads: tuple[Tensor | None, ...]
-) -> Tensor: ...
 def queue_views(
     name: str,
     attributes: tuple[object, ...],

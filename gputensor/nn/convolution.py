@@ -7,9 +7,10 @@ from gputensor._arrays.dtypes import isdtype
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import CONVOLUTION_ACTIVATIONS
 from gputensor.errors import argument_error
-from gputensor.nn import activated, activations, current_precision, on_device_of, queue_call
+from gputensor.nn import activated, activations, current_precision, on_device_of
 from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.engine import queue_call
 from gputensor.tensor.manipulation import moveaxis, permute_dims, reshape
 
 __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d"]
@@ -71,7 +72,7 @@ def _check_beside(name, image, finish, out):
 def _queue(name, x, weight, out, finish, how, groups):
     x, weight, bias, addend = on_device_of(name, (x, weight, finish.bias, finish.addend))
     attributes = (*how, groups, finish.activation, current_precision())
-    queue_call("convolution", attributes, out, (x, weight, bias, addend))
+    queue_call("convolution", attributes, (out,), (x, weight, bias, addend))
 
 
 _plans = Plans()
@@ -96,7 +97,7 @@ def _convolution(name, x, weight, bias, window, how):
         x, weight, bias = on_device_of(name, (x, weight, bias))
         seen, view, result = plan.prepare(x)
         attributes = (*plan.attributes, current_precision())
-        queue_call("convolution", attributes, view, (seen, weight, bias, None))
+        queue_call("convolution", attributes, (view,), (seen, weight, bias, None))
         return result
     spatial, groups = how["spatial"], how["groups"]
     image = Image(name, x, spatial, how["data_format"])

@@ -1,11 +1,11 @@
-"""Pooling: the largest element or the mean of windows, one kernel each (_kernels/windows)."""
+"""Pooling: the largest element or the mean of windows, one kernel each (the call "window")."""
 
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
-from gputensor.nn import queue_call
 from gputensor.nn.extents import Image, Plans, Window, each_axis
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.engine import queue_call
 
 __all__ = [
     "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d", "adaptive_max_pool1d",
@@ -31,7 +31,7 @@ def _pool(name, spatial, x, window, pooling, how):
         plan = _plans.find(key)
         if plan is not None:
             seen, view, result = plan.prepare(x)
-            queue_call("window", plan.attributes, view, (seen,))
+            queue_call("window", plan.attributes, (view,), (seen,))
             return result
     kernel, stride, padding, dilation = window
     kernel = each_axis(f"{name}: kernel_size", kernel, spatial, 1)
@@ -51,7 +51,7 @@ def _queue(image, extents, pooling, window, key=None):
     if out.size:
         attributes = (pooling, window.kernel, window.stride, window.before, window.after,
                       window.dilation)  # fmt: skip
-        queue_call("window", attributes, out, (image.x,))
+        queue_call("window", attributes, (out,), (image.x,))
         if key is not None:
             _plans.keep(key, attributes, image, out)
     return image.given_back(out)

@@ -1,36 +1,6 @@
 """Calls of the registry on tensors: convolution and pooling, whose arguments Python checks."""
 
 
-def queue_call(str name, tuple attributes, Tensor out, tuple reads):
-    """Queue a call that writes one tensor, ordered like any operation.
-
-    The tensors are on one device; None stands for an operand that is absent.
-    """
-    cdef int device = out.storage.device
-    cdef uint64_t stream = current_handle(device)
-    cdef Operand operand
-    cdef Tensor one
-    cdef list operands = []
-    for given in (out, *reads):
-        if given is None:
-            operands.append(None)
-            continue
-        (<Tensor?>given).fill_operand(&operand)
-        operands.append(call_operand(&operand))
-    door = bound_row(name).door
-    work_begin()
-    try:
-        for given in reads:
-            if given is not None:
-                one = given
-                one.prepare_read(stream)
-        out.prepare_write(stream)
-        door(device, stream, (*attributes, *operands))
-    finally:
-        work_end(device)
-    return out
-
-
 def queue_views(str name, tuple attributes, list writes, list reads):
     """Queue a call on views of tensors of one device, ordered like any operation.
 
