@@ -22,6 +22,7 @@ from gputensor.programs.bind import bind
 from gputensor.programs.epilogues.join import join_epilogues
 from gputensor.programs.epilogues.known import PreparedWeights
 from gputensor.programs.epilogues.layout import channels_last
+from gputensor.programs.formulas.join import join_formulas
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
 from gputensor.programs.program import Program
@@ -138,6 +139,10 @@ def compile(
     elif calibrate is not None:
         rule = "None where nothing is quantized"
         raise argument_error(ValueError, "calibrate", Described("arguments"), rule)
+    if rounding == "once":
+        for name, function in data.functions.items():
+            data.functions[name] = join_formulas(function, data.weights)
+        verify_program(data)
     if not names:
         return Program(data, number)
     data.ahead = ahead_of(data, gpu_targets)

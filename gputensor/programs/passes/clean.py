@@ -64,6 +64,7 @@ class _Clean:
         self.function, self.weights, self.compute = function, weights, compute
         self.values = list(function.values)
         self.now = {}  # value -> the equal value that its readers read instead
+        self.folded = {}  # (dtype, bytes) -> the constant that was made of them
         self.continued = {value.base for value in function.values}  # values with versions
         self.outputs = {item.operand.value for item in function.outputs}
 
@@ -128,12 +129,16 @@ class _Clean:
         for operand, result in zip(call.writes, results, strict=True):
             array = np.ascontiguousarray(result, dtype=_NUMPY[operand.dtype])
             array = array.reshape(operand.shape)
+            key = (operand.dtype, array.tobytes())
+            if key in self.folded:
+                self.now[operand.value] = self.folded[key]
+                continue
             number = sum(name.startswith("constant.") for name in self.weights)
             while (name := f"constant.{number}") in self.weights:
                 number += 1
             self.weights[name] = Weight(name, operand.dtype, tuple(operand.shape), array)
             self.values.append(Value("constant", array.nbytes, name))
-            self.now[operand.value] = len(self.values) - 1
+            self.now[operand.value] = self.folded[key] = len(self.values) - 1
         return True
 
     def is_constant(self, call):

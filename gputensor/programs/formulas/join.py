@@ -1,0 +1,129 @@
+"""The pass that makes one formula of element-wise steps that follow each other: `join_formulas`.
+
+A consumer takes its producers in. One with a single reader always goes; one that others read too
+only where its consumer is the first of them and can give its result as well; a cast to a wider type
+goes into each of its readers. Rounding in between goes with the memory.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from gputensor.programs.attention.views import Graph
+from gputensor.programs.formulas.steps import is_complete, joined, steps_of
+from gputensor.programs.function import Operand
+from gputensor.programs.passes.clean import clean
+
+__all__ = ["join_formulas"]
+
+
+def join_formulas(function, weights):
+    """Return a function whose element-wise steps are as few calls as they can be.
+
+    Parameters
+    ----------
+    function : Function
+        It is not changed.
+    weights : dict
+        The weights of the program by name.
+    """
+    calls = [
+        replace(call, regions=tuple(join_formulas(one, weights) for one in call.regions))
+        for call in function.calls
+    ]
+    function = replace(function, calls=calls)
+    join = _Join(function, weights)
+    if not join.run():
+        return function
+    calls = list(join.calls())
+    return clean(replace(function, calls=calls), weights)
+
+
+class _Join:
+    def __init__(self, function, weights):
+        self.function, self.graph = function, Graph(function, weights)
+        self.kept = {one.operand.value for one in function.outputs}
+        self.readers = {}
+        for index, call in enumerate(function.calls):
+            for read in call.reads:
+                if isinstance(read, Operand):
+                    self.readers.setdefault(read.value, set()).add(index)
+        self.steps = {}  # place -> Steps
+        self.writer = {}  # value -> place of the Steps that write it
+        self.gone = set()
+
+    def run(self):
+        """Join what fits; whether anything did."""
+        for index, call in enumerate(self.function.calls):
+            steps = steps_of(call, index)
+            if steps is None:
+                continue
+            steps = self.absorbed(steps)
+            self.steps[index] = steps
+            for written in steps.call.writes:
+                self.writer[written.value] = index
+        return any(one.parts > 1 for one in self.steps.values())
+
+    def calls(self):
+        """What is left, in order."""
+        for index, call in enumerate(self.function.calls):
+            if index in self.steps:
+                yield self.steps[index].made()
+            elif index not in self.gone:
+                yield call
+
+    def absorbed(self, steps):
+        """The Steps of a call with all producers that fit inside."""
+        found = steps
+        while found is not None:
+            steps = found
+            values = dict.fromkeys(load.value for load in steps.loads)
+            tries = (self.with_producer(steps, value) for value in values)
+            found = next((one for one in tries if one is not None), None)
+        return steps
+
+    def with_producer(self, steps, value):
+        """A call's Steps with the producer of one value inside, or None."""
+        producer = self.steps.get(self.writer.get(value))
+        if producer is None or not self.may_move(producer, steps):
+            return None
+        others = self.readers[value] - {steps.place}
+        is_read = bool(others) or value in self.kept
+        has_result = is_read and not (producer.is_cast and _is_along(producer.loads[0]))
+        if has_result and min(self.readers[value]) != steps.place:
+            return None
+        found = joined(producer, steps, has_result)
+        if found is None:
+            return None
+        self.readers[value].discard(steps.place)
+        for load in producer.loads:
+            self.readers[load.value].add(steps.place)
+        if not is_read or has_result:
+            for load in producer.loads:
+                self.readers[load.value].discard(producer.place)
+            del self.steps[producer.place], self.writer[value]
+            self.gone.add(producer.place)
+        return found
+
+    def may_move(self, producer, steps):
+        """Whether a producer may be done at its consumer's place, and should be."""
+        call = producer.call
+        written = call.writes[0]
+        is_new = len(call.writes) == 1 and all(into is None for into in call.into)
+        if not is_new or call.stream != steps.call.stream or written.value in self.graph.continued:
+            return False
+        value = self.function.values[written.value]
+        if value.kind != "temporary" or not is_complete(value, written):
+            return False
+        if call.name == "elementwise" and call.attributes["op"] == "copy":
+            # A copy that turns axes round reads and writes along both; its readers would not.
+            if not _is_along(producer.loads[0]):
+                return False
+        later = self.graph.continued
+        return all(later.get(one.value, steps.place + 1) > steps.place for one in producer.loads)
+
+
+def _is_along(load):
+    """Whether elements along the last axis that has any are neighbours, or one."""
+    steps = [step for n, step in zip(load.shape, load.strides, strict=True) if n != 1]
+    return not steps or steps[-1] in (0, 1)
