@@ -33,14 +33,9 @@ def joined(join, call, following, at):
     """
     if call.writes[0].dtype not in _FLOATS:
         return None
-    of_channel = _scaled if call.name == "convolution" else _no_step
-    steps = (_activated, _added, of_channel)
+    steps = (_activated, _shifted, _added, _scaled)
     found = next((new for step in steps if (new := step(join, call, following, at))), None)
     return found and replace(found, writes=following.writes, into=following.into)
-
-
-def _no_step(join, call, following, at):
-    return None
 
 
 # ---- activations
@@ -91,6 +86,30 @@ def _added(join, call, following, at):
     return _with_addend(call, other) if is_whole(other) else None
 
 
+def _shifted(join, call, following, at):
+    """A bias of weights alone: the vector that is added, or its sum with the one that is there."""
+    is_sum = following.name == "elementwise" and following.attributes["op"] == "add"
+    if call.name != "convolution" or not is_sum or call.attributes["activation"] is not None:
+        return None
+    other, (x, weight, bias, addend) = following.reads[1 - at], call.reads
+    if not isinstance(other, Operand) or other.shape != call.writes[0].shape:
+        return None
+    shift = None if _along(other, 1) is None else join.known.vector(other, 1)
+    source = weight if bias is None else bias
+    value = join.values[source.value]
+    if shift is None or value.kind != "weight" or addend is not None:
+        return None
+    if bias is not None and tuple(join.prepared.weights[value.name].shape) != bias.shape:
+        return None
+
+    def shifted(array):
+        return ((0 if bias is None else array.astype(np.float32)) + shift).astype(array.dtype)
+
+    vector = source._replace(shape=shift.shape, strides=(1,), offset=0)
+    new = _of_new_weight(join, value.name, "bias", shift, shifted, vector)
+    return replace(call, reads=(x, weight, new, addend))
+
+
 def _along(operand, axis):
     """The vector along an axis that an operand repeats, as an operand; or None."""
     steps = enumerate(zip(operand.shape, operand.strides, strict=True))
@@ -118,7 +137,8 @@ def _with_addend(call, other):
 
 
 def _scaled(join, call, following, at):
-    if following.name != "elementwise" or following.attributes["op"] != "mul":
+    is_product = following.name == "elementwise" and following.attributes["op"] == "mul"
+    if call.name != "convolution" or not is_product:
         return None
     other = following.reads[1 - at]
     if not isinstance(other, Operand) or other.shape != call.writes[0].shape:
