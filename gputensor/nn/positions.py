@@ -4,12 +4,16 @@ import math
 
 from gputensor._arrays.dtypes import float32
 from gputensor.errors import argument_error
+from gputensor.nn import activated
 from gputensor.tensor import functions
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import astype
-from gputensor.tensor.manipulation import arange, empty, reshape, take
+from gputensor.tensor.manipulation import arange, reshape, take
 
 __all__ = ["embedding", "rotary"]
+
+_PAIR, _OTHER, _COSINE, _SINE, _SIGN = (("load", i) for i in range(5))
+_TURNED = ("add", ("mul", _PAIR, _COSINE), ("mul", _OTHER, ("mul", _SINE, _SIGN)))
 
 
 def _tensor(value, name):
@@ -45,16 +49,18 @@ def rotary(x, positions, *, base=10000.0, interleaved=False):
     if positions.shape not in ((), (1,), x.shape[-2:-1]):
         raise argument_error(ValueError, "rotary: shape of positions", positions.shape,
                              f"{x.shape[-2:-1]}, one for each position of x")  # fmt: skip
-    half = x.shape[-1] // 2
+    half, lead = x.shape[-1] // 2, x.shape[:-1]
     powers = arange(half, dtype=float32, device=x.device) * (-math.log(base) / half)
     angles = reshape(astype(positions, float32), (-1, 1)) * functions.exp(powers)
-    cosine, sine = functions.cos(angles), functions.sin(angles)
-    even = (..., slice(None, None, 2)) if interleaved else (..., slice(None, half))
-    odd = (..., slice(1, None, 2)) if interleaved else (..., slice(half, None))
-    result = empty(x.shape, dtype=x.dtype, device=x.device)
-    result[even] = astype(x[even] * cosine - x[odd] * sine, x.dtype)
-    result[odd] = astype(x[odd] * cosine + x[even] * sine, x.dtype)
-    return result
+    sign = arange(-1, 2, 2, dtype=float32, device=x.device)
+    if interleaved:
+        pairs, angles = reshape(x, (*lead, half, 2)), reshape(angles, (-1, half, 1))
+        turned = pairs[..., ::-1]
+    else:
+        pairs, angles = reshape(x, (*lead, 2, half)), reshape(angles, (-1, 1, half))
+        turned, sign = pairs[..., ::-1, :], reshape(sign, (2, 1))
+    loads = (pairs, turned, functions.cos(angles), functions.sin(angles), sign)
+    return reshape(activated("rotary", (_TURNED,), loads), x.shape)
 
 
 def embedding(indices, table):
