@@ -33,9 +33,15 @@ def joined(join, call, following, at):
     """
     if call.writes[0].dtype not in _FLOATS:
         return None
-    steps = (_activated, _shifted, _added, _scaled)
+    steps = (_copied, _activated, _shifted, _added, _scaled)
     found = next((new for step in steps if (new := step(join, call, following, at))), None)
     return found and replace(found, writes=following.writes, into=following.into)
+
+
+def _copied(join, call, following, at):
+    """As in-place operators of exporters end: the result goes where the copy would put it."""
+    is_copy = following.name == "elementwise" and following.attributes["op"] == "copy"
+    return call if is_copy else None
 
 
 # ---- activations

@@ -127,6 +127,22 @@ def test_products_take_bias_activation_and_residual(rng):
     np.testing.assert_allclose(found, eager, rtol=1e-4, atol=1e-4)
 
 
+def test_copies_of_in_place_operators_go(rng):
+    x, weights = draw(rng, 2, 4, 6, 5), {"w": draw(rng, 4, 4, 3, 3)}
+
+    def layer(x, *, weights):
+        y = gt.conv2d(x, weights["w"], padding=1)
+        y[...] = gt.relu6(y)
+        z = gt.conv2d(y, weights["w"], padding=1)
+        z += y
+        z[...] = gt.relu(z)
+        return z
+
+    program, found, eager = made(layer, x, weights=weights)
+    assert names(program) == ["convolution"] * 2, str(program)
+    np.testing.assert_allclose(found, eager, rtol=1e-4, atol=1e-4)
+
+
 def test_results_that_something_else_reads_stay(rng):
     x, weights = draw(rng, 2, 3, 6, 5), {"w": draw(rng, 4, 3, 3, 3)}
 
