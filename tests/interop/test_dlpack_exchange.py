@@ -144,3 +144,105 @@ def test_wrong_objects_raise_and_change_nothing(table, device):
     out.contents.deleter(out)
     stream = c.c_void_p(5)
     assert table.stream(1, 0, c.byref(stream)) == 0 and not stream.value
+
+
+class Source:
+    """A producer in C's terms: its table exports float32 vectors of a NumPy array."""
+
+    def __init__(self, dtype="float32", result=0):
+        self.array = np.arange(6).astype(dtype)
+        self.result = result
+        self.by_table = self.by_method = self.deleted = 0
+        code = {"f": 2, "c": 5}[self.array.dtype.kind]
+        self.shape = (c.c_int64 * 1)(6)
+        self.deleter = DELETER(self.delete)
+        self.managed = Managed(1, 3, None, self.deleter, 0, DLTensor(
+            self.array.ctypes.data, Device(1, 0), 1,
+            DataType(code, self.array.itemsize * 8, 1), self.shape, None, 0))  # fmt: skip
+
+    def delete(self, _managed):
+        self.deleted += 1
+
+    def __dlpack_device__(self):
+        return 1, 0
+
+    def __dlpack__(self, **keywords):
+        self.by_method += 1
+        return self.array.__dlpack__(**keywords)
+
+
+def export(source, out):
+    source.by_table += 1
+    out[0] = c.pointer(source.managed)
+    return source.result
+
+
+EXPORT, STREAM = Table._fields_[4][1], Table._fields_[7][1]
+SOURCES = Table(major=1, minor=3, export=EXPORT(export), stream=STREAM(lambda *_: 0))
+LATER = Table(major=2, minor=0, previous=c.addressof(SOURCES))
+
+
+def capsule_of(table):
+    make = c.pythonapi.PyCapsule_New
+    make.restype, make.argtypes = c.py_object, [c.c_void_p, c.c_char_p, c.c_void_p]
+    return make(c.addressof(table), b"dlpack_exchange_api", None)
+
+
+Source.__dlpack_c_exchange_api__ = capsule_of(SOURCES)
+
+
+class LaterSource(Source):
+    __dlpack_c_exchange_api__ = capsule_of(LATER)
+
+
+class OtherSource(Source):
+    """A subclass, which may keep its memory elsewhere."""
+
+
+def test_import_takes_memory_by_the_producers_table(device):
+    for cls in (Source, LaterSource):
+        source = cls()
+        with gt.Device(gt.zeros(1, device=device).device):
+            x = gt.from_dlpack(source)
+            assert x.device == gt.zeros(1).device
+            source.array[1] = 70
+            assert x.tolist() == [0, 70, 2, 3, 4, 5]
+            copy = gt.from_dlpack(source, copy=True)
+            assert copy.data_ptr() != source.array.ctypes.data
+        assert (source.by_table, source.by_method, source.deleted) == (2, 0, 1)
+        del x
+        gc.collect()
+        assert source.deleted == 2
+        assert copy.tolist() == [0, 70, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize(
+    ("source", "by_table"),
+    [
+        (OtherSource(), 0),
+        (Source("complex64"), 1),  # may be conjugated, which a table does not say
+        (Source(result=-1), 1),
+    ],
+)
+def test_import_asks_the_object_where_its_table_has_no_answer(source, by_table):
+    x = gt.from_dlpack(source)
+    assert (source.by_table, source.by_method) == (by_table, 1)
+    assert source.deleted == (by_table and source.result == 0)
+    assert np.array_equal(x.numpy(), source.array)
+
+
+def test_what_records_gradients_is_asked_itself():
+    source = Source()
+    source.requires_grad = True
+    gt.from_dlpack(source)
+    assert (source.by_table, source.by_method) == (0, 1)
+
+
+def test_a_malformed_export_of_a_table_is_refused_and_given_back():
+    for change in ({"ndim": 17}, {"dtype": DataType(9, 3, 1)}, {"data": 1}):
+        source = Source()
+        for name, value in change.items():
+            setattr(source.managed.tensor, name, value)
+        with pytest.raises((BufferError, ValueError), match=r"got .*; expected"):
+            gt.from_dlpack(source)
+        assert source.deleted == 1

@@ -399,9 +399,10 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
     >>> t[0].item()
     7
     """
-    cdef int home, target
+    cdef int home
     cdef uint64_t stream
     cdef Tensor result
+    cdef DLPackExchangeAPI* table
     cdef bint is_ours = flag_argument(assume_writable, "from_dlpack", "assume_writable")
     copy = copy_argument(copy, "from_dlpack")
     if not hasattr(x, "__dlpack__") or not hasattr(x, "__dlpack_device__"):
@@ -411,24 +412,39 @@ def from_dlpack(x, /, *, device=None, copy=None, assume_writable=False):
         home = (<Tensor> x).storage.device
         if device is None or resolve_device(device) == home:
             return copied(x, (<Tensor> x).dtype_code) if copy else x[()]
+    table = table_of(type(x))
+    # What records its uses for gradients refuses in __dlpack__, and has no say in the table.
+    if table is not NULL and not getattr(x, "requires_grad", False):
+        result = taken(x, table, device)
+        if result is not None:
+            return imported_to(result, device, copy)
     kind, index = producer_device(x)
     if kind == DL_CUDA:
         home = resolve_device(index)
         stream = current_handle(home)
         capsule = ask_for_capsule(x, 1 if stream == 0 else stream, copy)
     elif kind in (DL_CPU, DL_CUDA_HOST):
-        home = host_home()
-        if device is not None and device_kind(resolve_device(device)) == DEVICE_HOST:
-            home = resolve_device(device)
+        home = home_for(device)
         capsule = ask_for_capsule(x, None, copy)
     else:
         raise BufferError(f"from_dlpack: device type: got {kind}; expected 1 (CPU), 2 (CUDA) or 3 "
                           "(pinned host memory)")
-    target = home if device is None else resolve_device(device)
-    if copy is False and target != home:
-        raise ValueError("from_dlpack: copy: got False; expected True or None, since the memory "
-                         f"is not on {device}")
-    result = adopt(capsule, home, is_ours)
-    if target != home:
-        return moved(result, target)
-    return copied(result, result.dtype_code) if copy else result
+    return imported_to(adopt(capsule, home, is_ours), device, copy)
+
+
+cdef int home_for(object wanted) except? -1000:
+    """The host device that is wanted, else the one that imported host memory belongs to."""
+    if wanted is not None and device_kind(resolve_device(wanted)) == DEVICE_HOST:
+        return resolve_device(wanted)
+    return host_home()
+
+
+cdef Tensor imported_to(Tensor x, object device, object copy):
+    """What was imported, on the device that was asked for."""
+    cdef int target = x.storage.device if device is None else resolve_device(device)
+    if target != x.storage.device:
+        if copy is False:
+            raise ValueError("from_dlpack: copy: got False; expected True or None, since the "
+                             f"memory is not on {device}")
+        return moved(x, target)
+    return copied(x, x.dtype_code) if copy else x

@@ -20,6 +20,13 @@ cdef extern from "gputensor/tensor/interop/dlpack.h":
         int (*dltensor_from_py_object_no_sync)(void*, DLTensor*) noexcept
         int (*current_work_stream)(int, int32_t, void**) noexcept
 
+cdef extern from "Python.h":
+    void PyErr_Clear() noexcept
+
+cdef enum:
+    MOST_TABLES = 64
+    DL_COMPLEX = 5
+
 cdef DLPackExchangeAPI exchange_table
 
 
@@ -144,6 +151,78 @@ cdef int exchange_stream(int kind, int32_t index, void** out) noexcept with gil:
     except BaseException as error:
         PyErr_SetObject(type(error), error)
         return -1
+
+
+# ---- import through a producer's table
+
+# Class -> address of its table, 0 where it has none that is used.
+cdef dict producer_tables = {}
+
+
+cdef DLPackExchangeAPI* table_of(object cls) except? NULL:
+    """The table of a class that states one itself, of version 1; NULL where there is none.
+
+    A subclass may hold its memory in another way, so it is asked by its own ``__dlpack__``.
+    """
+    cdef DLPackExchangeAPI* table = NULL
+    cdef DLPackExchangeAPIHeader* header
+    cdef object address = producer_tables.get(cls)
+    if address is not None:
+        return <DLPackExchangeAPI*> <size_t> address
+    capsule = vars(cls).get("__dlpack_c_exchange_api__")
+    if PyCapsule_IsValid(capsule, "dlpack_exchange_api"):
+        header = <DLPackExchangeAPIHeader*> PyCapsule_GetPointer(capsule, "dlpack_exchange_api")
+        while header is not NULL and header.version.major != 1:
+            header = header.prev_api
+        table = <DLPackExchangeAPI*> header
+        if table is not NULL and (table.managed_tensor_from_py_object_no_sync is NULL
+                                  or table.current_work_stream is NULL):
+            table = NULL
+    if len(producer_tables) < MOST_TABLES:
+        producer_tables[cls] = <size_t> table
+    return table
+
+
+cdef Tensor taken(object x, DLPackExchangeAPI* table, object wanted):
+    """A tensor over the memory of `x` by its library's table; None where it has to be asked.
+
+    Complex numbers are asked for by ``__dlpack__``: what is lazily conjugated looks like any other
+    there.
+    """
+    cdef DLManagedTensorVersioned* managed = NULL
+    cdef Layout layout
+    cdef Imported owner
+    cdef int device, kind
+    cdef bint is_readonly
+    cdef Tensor result
+    if table.managed_tensor_from_py_object_no_sync(<void*> x, &managed) != 0 or managed is NULL:
+        PyErr_Clear()
+        return None
+    owner = Imported.__new__(Imported)
+    owner.versioned = managed
+    kind = managed.dl_tensor.device.device_type
+    if (managed.version.major != 1 or managed.dl_tensor.dtype.code == DL_COMPLEX
+            or kind not in (DL_CPU, DL_CUDA, DL_CUDA_HOST)):
+        return None
+    if kind == DL_CUDA:
+        device = resolve_device(managed.dl_tensor.device.device_id)
+    else:
+        device = home_for(wanted)
+    read_managed(&managed.dl_tensor, &layout)
+    is_readonly = managed.flags & FLAG_READ_ONLY
+    if kind == DL_CUDA and not follow(device, kind, managed.dl_tensor.device.device_id, table):
+        return None
+    result = foreign_tensor(device, &layout, owner, is_readonly, "__dlpack__")
+    return result
+
+
+cdef bint follow(int device, int kind, int32_t index, DLPackExchangeAPI* table) except -1:
+    """Have our current stream wait for what the producer queued on its own; False: ask it to."""
+    cdef void* theirs = NULL
+    if table.current_work_stream(kind, index, &theirs) != 0:
+        PyErr_Clear()
+        return False
+    return stream_wait_stream(device, current_handle(device), <uint64_t> theirs) == 0
 
 
 def exchange_capsule():
