@@ -1,5 +1,7 @@
 """Build logic only: every .pyx below gputensor/ becomes one C++17 extension.
 
+libgputensor_program.so, which runs programs without Python, is built beside them from one source.
+
 A build in place also makes what tests need of the rooms' insides, the .pyx below tests/support/; a
 wheel never has it.
 
@@ -30,6 +32,7 @@ from pathlib import Path
 from Cython.Build import cythonize
 from setuptools import Extension, setup
 from setuptools.command.build_ext import build_ext
+from setuptools.modified import newer_group
 
 ROOT = Path(__file__).resolve().parent
 ONLY = [name for name in os.environ.get("GPUTENSOR_BUILD_ONLY", "").split(",") if name]
@@ -38,6 +41,7 @@ DEBUG = os.environ.get("GPUTENSOR_BUILD_DEBUG", "0") == "1"
 SANITIZER = os.environ.get("GPUTENSOR_SANITIZE", "")
 COVERAGE = os.environ.get("GPUTENSOR_COVERAGE", "0") == "1"
 GENERATED = Path("build/generated")
+LIBRARY = Path("gputensor/programs/c_library/src/library.cpp")
 
 
 def choose_compiler():
@@ -126,6 +130,23 @@ class BuildRooms(build_ext):
         if not self.inplace:
             self.drop_leftovers()
         super().run()
+        if not ONLY or any(
+            f"gputensor.{only}." in "gputensor.programs.c_library." for only in ONLY
+        ):
+            self.build_library()
+
+    def build_library(self):
+        """Build libgputensor_program.so where it is older than its sources."""
+        headers = [p for p in ROOT.glob("gputensor/**/*.h") if "_alloc" not in p.parts]
+        target = Path(self.build_lib) / LIBRARY.parents[1] / "libgputensor_program.so"
+        if self.force or newer_group([str(LIBRARY), "setup.py", *map(str, headers)], str(target)):
+            target.parent.mkdir(parents=True, exist_ok=True)
+            name = ".".join(LIBRARY.with_suffix("").parts)
+            compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
+            command = [*shlex.split(compiler), "-shared", "-fPIC", "-I.", *compile_args(name)]
+            self.spawn([*command, str(LIBRARY), "-o", str(target), *link_args()])
+        if self.inplace:
+            self.copy_file(str(target), str(ROOT / LIBRARY.parents[1] / target.name))
 
     def drop_leftovers(self):
         """Remove what earlier builds left of sources that are gone, and what tests need.

@@ -77,7 +77,7 @@ def write(data, path, weights=None):
             write_file(beside, apart, {"format": "gtp-weights"}, ALIGNMENT)
         parts = {name: part for name, part in parts.items() if name not in names}
         tables = {weights: names}
-    ahead, code = ahead_file.parts_of(data.ahead)
+    ahead, code = ahead_file.parts_of(data)
     text = program_text(data, tables, ahead)
     program = Part(PROGRAM, "U8", (len(text),), len(text), lambda: [text])
     metadata = {

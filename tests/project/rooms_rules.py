@@ -212,7 +212,8 @@ def storage_in_headers(root):
             found = {path for path, other in texts.items() if text in other} - users
             users |= found
             todo += [path.relative_to(root).as_posix() for path in found if path.suffix == ".h"]
-        users = {path for path in users if path.suffix != ".h"}
+        # A .cpp is a library of its own, which shares nothing with the modules.
+        users = {path for path in users if path.suffix not in (".h", ".cpp")}
         many = sorted(path.name for path in users if path.suffix == ".pxd")
         if many or len({module_of(path, root) for path in users}) > 1:
             yield f"{name}: holds variables, and more than one module includes it"

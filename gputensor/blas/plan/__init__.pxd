@@ -62,29 +62,30 @@ cdef enum:                      # what the epilogue adds after alpha * AB + beta
     ACT_GELU = 3                # the exact form; ours
     ACT_SILU = 4
 
-cdef struct Product:
-    int64_t m, n, k, batch
-    int64_t lda, ldb, ldc, ldd
-    int64_t stride_a, stride_b, stride_c, stride_d
-    int op_a, op_b
-    int type_a, type_b, type_d  # DType codes; C has the type of D
-    int compute                 # cublasComputeType_t
-    int device
-    int is_swapped
-    uint32_t flags              # PRODUCT_*
-    int activation              # of the library's epilogue
-    uint64_t a, b, c, d         # addresses; c == d unless an addend lies elsewhere
-    uint64_t bias               # 0, or one value for each row of D, of the type of D
-    uint64_t scale_a, scale_b   # 0, or the address of float32 factors of A and B (fp8)
-    int scale_mode_a, scale_mode_b  # SCALE_* of library.pxd
-    double alpha, beta          # the real parts; for integers see scale_factor.pxd
-    double alpha_imag, beta_imag
-    int outer_ndim
-    int64_t outer_count[MAX_OUTER]
-    int64_t outer_a[MAX_OUTER]  # in elements
-    int64_t outer_b[MAX_OUTER]
-    int64_t outer_c[MAX_OUTER]
-    int64_t outer_d[MAX_OUTER]
+cdef extern from "gputensor/blas/plan/product.h" nogil:
+    ctypedef struct Product "gt_product":
+        int64_t m, n, k, batch
+        int64_t lda, ldb, ldc, ldd
+        int64_t stride_a, stride_b, stride_c, stride_d
+        int op_a, op_b
+        int type_a, type_b, type_d  # DType codes; C has the type of D
+        int compute                 # cublasComputeType_t
+        int device
+        int is_swapped
+        uint32_t flags              # PRODUCT_*
+        int activation              # of the library's epilogue
+        uint64_t a, b, c, d         # addresses; c == d unless an addend lies elsewhere
+        uint64_t bias               # 0, or one value for each row of D, of the type of D
+        uint64_t scale_a, scale_b   # 0, or the address of float32 factors of A and B (fp8)
+        int scale_mode_a, scale_mode_b  # SCALE_* of library.pxd
+        double alpha, beta          # the real parts; for integers see scale_factor.pxd
+        double alpha_imag, beta_imag
+        int outer_ndim
+        int64_t outer_count[MAX_OUTER]
+        int64_t outer_a[MAX_OUTER]  # in elements
+        int64_t outer_b[MAX_OUTER]
+        int64_t outer_c[MAX_OUTER]
+        int64_t outer_d[MAX_OUTER]
 
 cdef enum:
     PRODUCT_REDUCED_REDUCTION = 1   # partial sums may be rounded to the output type

@@ -4,22 +4,29 @@
 of target N, one after the other. The JSON under ``ahead`` names them, with their hashes. Numbers
 and addresses of launches are checked here as far as no call is needed for that, and once more where
 a call is bound (`DeviceLists`). Device code cannot be checked.
+
+``steps.N`` has whole functions at the sizes that were bound, for callers without Python. It follows
+from the functions and the lists, so it is made when a file is written and not read here.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 
 from gputensor._arrays.safetensors_file import Part
 from gputensor.errors import Described, ProgramFileError, argument_error
-from gputensor.programs.ahead.bindings import Ahead
+from gputensor.programs import dims
+from gputensor.programs.ahead.bindings import Ahead, bound_without_device
 from gputensor.programs.ahead.code import Image, Kernel, Kernels
 from gputensor.programs.ahead.launches import LaunchList
+from gputensor.programs.ahead.sizes import launch_sizes
+from gputensor.programs.ahead.steps import fixed_of, steps_of
 from gputensor.programs.targets import Target
 from gputensor.strict_json import shown
 
-__all__ = ["parts_of", "read_ahead"]
+__all__ = ["described", "parts_of", "read_ahead"]
 
 MOST_KERNELS = 1 << 16
 MOST_TARGETS = 256
@@ -31,8 +38,9 @@ _ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,255}")
 _LIMITS = {"capability": 1000, "multiprocessors": 1 << 16, "shared_nbytes": 1 << 24}
 
 
-def parts_of(ahead):
-    """Return the JSON of an Ahead, or None, and the parts of the file that it names."""
+def parts_of(data):
+    """Return the JSON of the Ahead of a ProgramData, or None, and the parts that it names."""
+    ahead = data.ahead
     if ahead is None:
         return None, []
     parts, kernels, targets = [], [], []
@@ -50,8 +58,50 @@ def parts_of(ahead):
             content += made
         parts.append(_part(f"launches.{number}", content))
         sha256 = hashlib.sha256(content).hexdigest()
-        targets.append({**target._asdict(), "lists": places, "sha256": sha256})
-    return {"kernels": kernels, "targets": targets}, parts
+        steps, content = _steps(data.functions, lists)
+        parts.append(_part(f"steps.{number}", content))
+        steps["sha256"] = hashlib.sha256(content).hexdigest()
+        targets.append({**target._asdict(), "lists": places, "sha256": sha256, "steps": steps})
+    return {"kernels": kernels, "targets": targets, "description": described(data)}, parts
+
+
+def _steps(functions, lists):
+    """The JSON of all functions at the sizes that a target has lists for, and their steps."""
+    numbers = {id(launches): at for at, launches in enumerate(lists.values())}
+    found, content, fixed = [], b"", {}
+    for function in functions.values():
+        for sizes in launch_sizes(function):
+            binding = bound_without_device(function, sizes, lists)
+            if binding is None:
+                continue
+            made = steps_of(binding, lambda launches: numbers[id(launches)])
+            bound = {"function": function.name, "arena": binding.arena_nbytes}
+            bound["inputs"], bound["outputs"] = binding.inputs, binding.outputs
+            # The same at all sizes.
+            bound["fixed"] = fixed.setdefault(tuple(fixed_of(binding)), len(fixed))
+            bound["steps"] = [len(content), len(content) + len(made)]
+            found.append(bound)
+            content += made
+    return {"fixed": list(fixed), "bindings": found}, content
+
+
+def described(data):
+    """Return what a program's functions take and give, as JSON text."""
+    functions = {}
+    for function in data.functions.values():
+        functions.setdefault(
+            function.name,
+            {
+                kind: [_argument(one) for one in given]
+                for kind, given in (("inputs", function.inputs), ("outputs", function.outputs))
+            },
+        )
+    return json.dumps({"functions": functions})
+
+
+def _argument(one):
+    shape = [extent if type(extent) is int else dims.text(extent) for extent in one.operand.shape]
+    return {"name": one.path, "dtype": one.operand.dtype, "shape": shape}
 
 
 def _part(name, content):

@@ -17,9 +17,9 @@ from gputensor.errors import Described, ProgramError, ProgramFileError, argument
 from gputensor.programs.ahead.call_places import INPUT_ALIGNMENT, PIECE_ALIGNMENT, places_of
 from gputensor.programs.ahead.code import DeviceCode, Kernels
 from gputensor.programs.ahead.launches import BytesRow, IndexRow, LaunchRow, record
-from gputensor.programs.bind import Binding, BoundControl
+from gputensor.programs.bind import Binding, BoundControl, bind
 
-__all__ = ["Ahead", "DeviceLists", "Maker", "fill_lists"]
+__all__ = ["Ahead", "DeviceLists", "Maker", "bound_without_device", "fill_lists"]
 
 
 @dataclass
@@ -160,6 +160,49 @@ def _whole(nbytes):
     return -(-nbytes // PIECE_ALIGNMENT) * PIECE_ALIGNMENT
 
 
+def give_lists(binding, bound, functions):
+    """Give the calls of a binding their launch lists, and the arena their scratch.
+
+    Parameters
+    ----------
+    binding : Binding
+    bound : list of (Site, CallPlaces, LaunchList)
+    functions : callable
+        From a LaunchList to its kernels by their numbers.
+    """
+    most = max([_whole(launches.scratch_nbytes) for _site, _places, launches in bound], default=0)
+    # Each stream has scratch of its own behind the arena; one call at a time uses it.
+    lanes = {number: at for at, number in enumerate(dict.fromkeys(binding.streams))}
+    start = _whole(binding.arena_nbytes)
+    for site, places, launches in bound:
+        call = site.call
+        row = LaunchRow(call.row, launches, functions(launches), (*places.alignments, 0))
+        offset = start + lanes[site.stream] * most - site.origin
+        site.inner.calls[site.number] = call._replace(
+            row=row,
+            arguments=(*call.arguments, CallOperand(0, "uint8", (launches.scratch_nbytes,))),
+            patches=(*call.patches, (len(call.arguments), 0, offset)),
+        )
+    without_kernels(binding)
+    if most:
+        nbytes = start + most * len(lanes)
+        binding.pieces[0] = binding.pieces[0]._replace(nbytes=nbytes)
+
+
+def bound_without_device(function, sizes, lists):
+    """Return the Binding of a function for sizes, its calls with lists of a target.
+
+    None where one of its calls has no list there.
+    """
+    binding = bind(function, sizes)
+    sites = [(site, places_of(site.call, site.alignments)) for site in sites_of(binding)]
+    if any(places.key not in lists for _site, places in sites):
+        return None
+    bound = [(site, places, lists[places.key]) for site, places in sites]
+    give_lists(binding, bound, lambda launches: dict.fromkeys(launches.kernels, 0))
+    return binding
+
+
 class DeviceLists:
     """The launch lists of a program on one GPU.
 
@@ -192,20 +235,8 @@ class DeviceLists:
                     self.lists[key] = maker.make(site.call, places)
                     self.checked.add(key)
                     self.made += 1
-        most = 0
-        for site, places in sites:
-            launches = self._checked(site, places)
-            most = max(most, _whole(launches.scratch_nbytes))
-        # Each stream has scratch of its own behind the arena; one call at a time uses it.
-        lanes = {number: at for at, number in enumerate(dict.fromkeys(binding.streams))}
-        start = _whole(binding.arena_nbytes)
-        for site, places in sites:
-            offset = start + lanes[site.stream] * most - site.origin
-            site.inner.calls[site.number] = self._bound(site.call, places, offset)
-        without_kernels(binding)
-        if most:
-            nbytes = start + most * len(lanes)
-            binding.pieces[0] = binding.pieces[0]._replace(nbytes=nbytes)
+        bound = [(site, places, self._checked(site, places)) for site, places in sites]
+        give_lists(binding, bound, self._functions)
 
     def _checked(self, site, places):
         launches = self.lists[places.key]
@@ -218,13 +249,5 @@ class DeviceLists:
             self.found += 1
         return launches
 
-    def _bound(self, call, places, offset):
-        launches = self.lists[places.key]
-        functions = {
-            number: self.code.function(number, shared)
-            for number, shared in launches.kernels.items()
-        }
-        row = LaunchRow(call.row, launches, functions, (*places.alignments, 0))
-        scratch = CallOperand(0, "uint8", (launches.scratch_nbytes,))
-        patches = (*call.patches, (len(call.arguments), 0, offset))
-        return call._replace(row=row, arguments=(*call.arguments, scratch), patches=patches)
+    def _functions(self, launches):
+        return {n: self.code.function(n, shared) for n, shared in launches.kernels.items()}

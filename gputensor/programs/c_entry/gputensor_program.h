@@ -14,11 +14,16 @@
  * gputensor_session_run queues the work on `stream` (a CUDA stream; NULL is the default stream) and
  * returns; the memory of inputs and outputs is the caller's until that work is done. A session has
  * state and scratch memory: one thread runs it at a time, and on another stream than before only
- * behind an event of the caller. The first run for shapes that are new binds them; others take no
- * lock of Python, except for products of cuBLAS. Two sessions are independent.
+ * behind an event of the caller. The first run for shapes that are new binds them. A function with
+ * conditions waits for the stream at each of them. Two sessions are independent.
  *
- * For processes that run Python, where gputensor.programs.c_entry has been imported; its
- * library_path() names the file with these functions. */
+ * There are two libraries with these functions:
+ * - libgputensor_program.so needs no Python. It runs files that were compiled for a GPU (gputensor
+ *   compile --target), at the sizes that were compiled: powers of two and both ends of each free
+ *   extent, or those of --at. `gputensor c_library` says how to link it.
+ * - The extension module gputensor.programs.c_entry, for processes that run Python and have imported
+ *   it; its library_path() names the file. It binds any size, and has no gputensor_memory_*. Its
+ *   runs take no lock of Python, except to bind, for products of cuBLAS and for conditions. */
 #ifndef GPUTENSOR_PROGRAM_H
 #define GPUTENSOR_PROGRAM_H
 
@@ -74,6 +79,14 @@ int gputensor_session_run(gputensor_session* session, const char* function, int3
 /* Waits for the work of its last run first. */
 int gputensor_session_close(gputensor_session* session);
 const char* gputensor_program_last_error(void);
+
+/* Memory of a GPU, for callers without the CUDA toolkit: any other memory of the device's primary
+ * context does as well. New memory lies at a multiple of 256. A copy goes either way between host
+ * and GPU, behind the work of the stream, and is over when the call returns. */
+int gputensor_memory_new(void** data, uint64_t nbytes, int32_t device);
+int gputensor_memory_free(void* data, int32_t device);
+int gputensor_memory_copy(void* target, const void* source, uint64_t nbytes, int32_t device,
+                          void* stream);
 
 #ifdef __cplusplus
 }

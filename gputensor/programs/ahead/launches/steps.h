@@ -1,0 +1,475 @@
+// The calls of a bound function as steps: launch lists at places in memory, and control flow around
+// regions of further steps. This is the whole of a function where there is no Python.
+//
+// Steps are words of 64 bits, which may come from a file: `Steps::read` believes no count, and
+// `Steps::check` looks at every number before anything runs. Who runs them gives a machine, which
+// queues launches and copies, and reads the flags of conditions.
+#pragma once
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "gputensor/programs/ahead/launches/launch_list.h"
+
+namespace gputensor {
+
+enum StepKind : int64_t {
+    STEP_LAUNCH = 0,
+    STEP_COND = 1,
+    STEP_WHILE_LOOP = 2,
+    STEP_FORI_LOOP = 3,  // numbers: lower, upper
+    STEP_SCAN = 4,       // numbers: length, carried values, whether from the end
+    STEP_KINDS = 5
+};
+
+// Bytes of a piece of memory. A piece of -1 is no memory.
+struct StepPlace {
+    int64_t piece, offset, nbytes;
+};
+
+struct Region;
+
+struct Step {
+    int64_t kind = STEP_LAUNCH;
+    size_t list = 0;                // of a launch, its number among the lists of the program
+    std::vector<StepPlace> places;  // of a launch, for each span of its list
+    int64_t numbers[3] = {};
+    std::vector<StepPlace> reads, writes;
+    std::vector<int64_t> scratch;  // offsets in the arena: spare carried values, then flag or index
+    std::vector<Region> regions;
+};
+
+// Its pieces are its arena, inputs, outputs, and then pieces of the function, which `fixed` names.
+struct Region {
+    int64_t arena = 0;  // where its arena begins in the one around it
+    std::vector<int64_t> inputs, outputs;  // bytes of each
+    std::vector<size_t> fixed;
+    std::vector<Step> steps;
+};
+
+class Steps {
+public:
+    // The sizes of the function's pieces, the arena first. False: these are no steps.
+    bool read(const int64_t* words, size_t count, std::vector<int64_t> nbytes) {
+        sizes = std::move(nbytes);
+        Words left{words, words + count};
+        return read_steps(left, steps, 0) && left.at == left.end;
+    }
+
+    // Whether all memory that steps name is there. `sound(list number, reach)` says so of a list.
+    template <class Sound> bool check(Sound sound) const { return check_steps(steps, sizes, sound); }
+
+    // Runs everything at the addresses of the pieces; 0, or the first status that a machine gives:
+    // machine.launch(list, addresses), copy(dst, src, nbytes), write_index(dst, value),
+    // read_flag(address, &flag).
+    template <class Machine> int run(Machine& machine, const uint64_t* addresses) const {
+        Runner<Machine> runner{machine, addresses, {}};
+        return runner.run(steps, addresses);
+    }
+
+    // Calls `visit` with the number of each list, once for each step that has it.
+    template <class Visit> void lists(Visit visit) const { visit_lists(steps, visit); }
+
+    std::vector<int64_t> sizes;
+    std::vector<Step> steps;
+
+private:
+    static constexpr int MOST_NESTED = 32;
+    static constexpr int64_t FLAG_NBYTES = 1, INDEX_NBYTES = 8, MOST = int64_t(1) << 60;
+
+    // ---- reading
+
+    struct Words {
+        const int64_t *at, *end;
+
+        bool take(int64_t* out) {
+            if (at == end) return false;
+            *out = *at++;
+            return true;
+        }
+        // A count of things that take a word each at least.
+        bool count(size_t* out) {
+            int64_t found;
+            if (!take(&found) || found < 0 || found > end - at) return false;
+            *out = size_t(found);
+            return true;
+        }
+        bool places(std::vector<StepPlace>& out) {
+            size_t size;
+            if (!count(&size)) return false;
+            out.resize(size);
+            for (StepPlace& one : out)
+                if (!take(&one.piece) || !take(&one.offset) || !take(&one.nbytes)) return false;
+            return true;
+        }
+        bool numbers(std::vector<int64_t>& out) {
+            size_t size;
+            if (!count(&size)) return false;
+            out.assign(at, at + size);
+            at += size;
+            return true;
+        }
+    };
+
+    static bool read_steps(Words& words, std::vector<Step>& out, int depth) {
+        size_t size;
+        if (depth > MOST_NESTED || !words.count(&size)) return false;
+        out.resize(size);
+        for (Step& step : out)
+            if (!read_step(words, step, depth)) return false;
+        return true;
+    }
+
+    static bool read_step(Words& words, Step& step, int depth) {
+        if (!words.take(&step.kind) || step.kind < 0 || step.kind >= STEP_KINDS) return false;
+        if (step.kind == STEP_LAUNCH) {
+            int64_t list;
+            if (!words.take(&list) || list < 0) return false;
+            step.list = size_t(list);
+            return words.places(step.places);
+        }
+        for (int64_t& number : step.numbers)
+            if (!words.take(&number)) return false;
+        size_t size;
+        if (!words.places(step.reads) || !words.places(step.writes) ||
+            !words.numbers(step.scratch) || !words.count(&size) || size > 2)
+            return false;
+        step.regions.resize(size);
+        for (Region& region : step.regions) {
+            std::vector<int64_t> fixed;
+            if (!words.take(&region.arena) || !words.numbers(region.inputs) ||
+                !words.numbers(region.outputs) || !words.numbers(fixed))
+                return false;
+            for (int64_t one : fixed) {
+                if (one < 0) return false;
+                region.fixed.push_back(size_t(one));
+            }
+            if (!read_steps(words, region.steps, depth + 1)) return false;
+        }
+        return true;
+    }
+
+    // ---- checking
+
+    using Sizes = std::vector<int64_t>;
+    using Places = std::vector<StepPlace>;
+
+    static bool is_inside(const StepPlace& one, const Sizes& pieces) {
+        if (one.piece < 0 || size_t(one.piece) >= pieces.size()) return false;
+        int64_t nbytes = pieces[size_t(one.piece)];
+        return one.offset >= 0 && one.nbytes >= 0 && one.offset <= nbytes &&
+               one.nbytes <= nbytes - one.offset;
+    }
+
+    template <class Sound>
+    bool check_steps(const std::vector<Step>& all, const Sizes& pieces, Sound& sound) const {
+        for (const Step& step : all)
+            if (!(step.kind == STEP_LAUNCH ? check_launch(step, pieces, sound)
+                                           : check_control(step, pieces, sound)))
+                return false;
+        return true;
+    }
+
+    template <class Sound>
+    static bool check_launch(const Step& step, const Sizes& pieces, Sound& sound) {
+        std::vector<std::pair<int64_t, int64_t>> reach;
+        for (const StepPlace& one : step.places) {
+            if (one.piece == -1) {
+                reach.push_back({1, 0});  // nothing lies between
+                continue;
+            }
+            if (one.nbytes || !is_inside(one, pieces)) return false;
+            reach.push_back({-one.offset, pieces[size_t(one.piece)] - one.offset});
+        }
+        return sound(step.list, reach);
+    }
+
+    template <class Sound>
+    bool check_control(const Step& step, const Sizes& pieces, Sound& sound) const {
+        for (const Places* group : {&step.reads, &step.writes})
+            for (const StepPlace& one : *group)
+                if (!is_inside(one, pieces)) return false;
+        for (const Region& region : step.regions) {
+            if (region.arena < 0 || region.arena > pieces[0]) return false;
+            Sizes inner = {pieces[0] - region.arena};
+            for (const std::vector<int64_t>* group : {&region.inputs, &region.outputs})
+                for (int64_t nbytes : *group) {
+                    if (nbytes < 0 || nbytes > MOST) return false;
+                    inner.push_back(nbytes);
+                }
+            for (size_t number : region.fixed) {
+                if (number >= sizes.size()) return false;
+                inner.push_back(sizes[number]);
+            }
+            if (!check_steps(region.steps, inner, sound)) return false;
+        }
+        switch (step.kind) {
+            case STEP_COND: return check_cond(step);
+            case STEP_WHILE_LOOP: return check_while_loop(step, pieces[0]);
+            case STEP_FORI_LOOP: return check_fori_loop(step, pieces[0]);
+            default: return check_scan(step, pieces[0]);
+        }
+    }
+
+    // Whether places, from `first` on, have at least these bytes.
+    static bool hold(const Places& places, size_t first, const std::vector<int64_t>& wanted) {
+        if (places.size() != first + wanted.size()) return false;
+        for (size_t i = 0; i < wanted.size(); i++)
+            if (wanted[i] > places[first + i].nbytes) return false;
+        return true;
+    }
+
+    static bool check_cond(const Step& step) {
+        if (step.regions.size() != 2 || step.reads.empty() || step.reads[0].nbytes < FLAG_NBYTES)
+            return false;
+        for (const Region& region : step.regions)
+            if (!hold(step.reads, 1, region.inputs) || !hold(step.writes, 0, region.outputs))
+                return false;
+        return true;
+    }
+
+    // The spare memory of the first `count` results, and a word behind it.
+    static bool check_spare(const Step& step, size_t count, int64_t word, int64_t arena) {
+        if (step.scratch.size() < count + (word ? 1 : 0) || step.writes.size() < count) return false;
+        for (size_t i = 0; i < step.scratch.size(); i++) {
+            int64_t nbytes = i < count ? step.writes[i].nbytes : 0;
+            if (i + 1 == step.scratch.size() && word > nbytes) nbytes = word;
+            int64_t offset = step.scratch[i];
+            if (offset < 0 || offset > arena || nbytes > arena - offset) return false;
+        }
+        return true;
+    }
+
+    // What is carried: as long where it is read as where it is written, and in the regions.
+    static bool check_carried(const Step& step, size_t count, const std::vector<int64_t>& inputs,
+                              size_t first) {
+        if (step.reads.size() < count || step.writes.size() < count ||
+            inputs.size() != first + step.reads.size())
+            return false;
+        for (size_t i = 0; i < count; i++)
+            if (step.reads[i].nbytes != step.writes[i].nbytes ||
+                inputs[first + i] > step.writes[i].nbytes)
+                return false;
+        return true;
+    }
+
+    static bool check_captures(const Step& step, size_t count, const std::vector<int64_t>& inputs,
+                               size_t first) {
+        for (size_t i = count; i < step.reads.size(); i++)
+            if (inputs[first + i] > step.reads[i].nbytes) return false;
+        return true;
+    }
+
+    static bool check_while_loop(const Step& step, int64_t arena) {
+        if (step.regions.size() != 2) return false;
+        const Region &condition = step.regions[0], &body = step.regions[1];
+        size_t count = step.writes.size();
+        return check_spare(step, count, FLAG_NBYTES, arena) &&
+               check_carried(step, count, condition.inputs, 0) &&
+               check_captures(step, count, condition.inputs, 0) &&
+               check_carried(step, count, body.inputs, 0) &&
+               check_captures(step, count, body.inputs, 0) && condition.outputs.size() == 1 &&
+               condition.outputs[0] <= FLAG_NBYTES && hold(step.writes, 0, body.outputs);
+    }
+
+    static bool check_fori_loop(const Step& step, int64_t arena) {
+        if (step.regions.size() != 1) return false;
+        const Region& body = step.regions[0];
+        size_t count = step.writes.size();
+        return is_count(step.numbers[0]) && is_count(step.numbers[1]) &&
+               check_spare(step, count, INDEX_NBYTES, arena) &&
+               check_carried(step, count, body.inputs, 1) &&
+               check_captures(step, count, body.inputs, 1) && body.inputs[0] <= INDEX_NBYTES &&
+               hold(step.writes, 0, body.outputs);
+    }
+
+    static bool check_scan(const Step& step, int64_t arena) {
+        int64_t length = step.numbers[0];
+        if (step.regions.size() != 1 || !is_count(length) || length < 0 || step.numbers[1] < 0)
+            return false;
+        const Region& body = step.regions[0];
+        size_t count = size_t(step.numbers[1]);
+        if (!check_spare(step, count, 0, arena) || !check_carried(step, count, body.inputs, 0) ||
+            body.outputs.size() != step.writes.size())
+            return false;
+        for (size_t i = count; i < step.reads.size(); i++)
+            if (!is_stacked(step.reads[i].nbytes, body.inputs[i], length) &&
+                step.reads[i].nbytes != body.inputs[i])
+                return false;
+        for (size_t i = 0; i < count; i++)
+            if (body.outputs[i] > step.writes[i].nbytes) return false;
+        for (size_t i = count; i < step.writes.size(); i++)
+            if (!is_stacked(step.writes[i].nbytes, body.outputs[i], length)) return false;
+        return true;
+    }
+
+    static bool is_count(int64_t value) { return value > -MOST && value < MOST; }
+
+    static bool is_stacked(int64_t nbytes, int64_t element, int64_t length) {
+        return length == 0 || element <= nbytes / length;
+    }
+
+    // ---- running
+
+    template <class Machine> struct Runner {
+        Machine& machine;
+        const uint64_t* pieces;  // of the function
+
+        int run(const std::vector<Step>& all, const uint64_t* addresses) {
+            for (const Step& step : all) {
+                int status = step.kind == STEP_LAUNCH ? launch(step, addresses)
+                                                      : Turns(*this, step, addresses).run();
+                if (status) return status;
+            }
+            return 0;
+        }
+
+        int launch(const Step& step, const uint64_t* addresses) {
+            spans.clear();
+            for (const StepPlace& one : step.places)
+                spans.push_back(one.piece < 0 ? 0 : addresses[one.piece] + uint64_t(one.offset));
+            return machine.launch(step.list, spans.data());
+        }
+
+        std::vector<uint64_t> spans;
+    };
+
+    // One step of control flow, turn by turn: carried values go to and fro between the memory of the
+    // results and the spare memory, so that the last turn writes the results where that is known.
+    template <class Machine> struct Turns {
+        using Addresses = std::vector<uint64_t>;
+
+        Turns(Runner<Machine>& runner, const Step& step, const uint64_t* addresses)
+            : runner(runner), machine(runner.machine), step(step), arena(addresses[0]) {
+            for (const StepPlace& one : step.reads)
+                reads.push_back(addresses[one.piece] + uint64_t(one.offset));
+            for (const StepPlace& one : step.writes)
+                writes.push_back(addresses[one.piece] + uint64_t(one.offset));
+            for (int64_t offset : step.scratch) spare.push_back(arena + uint64_t(offset));
+            word = spare.empty() ? 0 : spare.back();
+        }
+
+        int run() {
+            switch (step.kind) {
+                case STEP_COND: return cond();
+                case STEP_WHILE_LOOP: return while_loop();
+                case STEP_FORI_LOOP: return fori_loop();
+                default: return scan();
+            }
+        }
+
+        int region(size_t number, const Addresses& inputs, const Addresses& outputs) {
+            const Region& one = step.regions[number];
+            Addresses addresses = {arena + uint64_t(one.arena)};
+            addresses.insert(addresses.end(), inputs.begin(), inputs.end());
+            addresses.insert(addresses.end(), outputs.begin(), outputs.end());
+            for (size_t fixed : one.fixed) addresses.push_back(runner.pieces[fixed]);
+            return runner.run(one.steps, addresses.data());
+        }
+
+        int copy(const Addresses& targets, const Addresses& sources) {
+            for (size_t i = 0; i < targets.size(); i++) {
+                uint64_t nbytes = uint64_t(step.writes[i].nbytes);
+                if (targets[i] == sources[i] || !nbytes) continue;
+                int status = machine.copy(targets[i], sources[i], nbytes);
+                if (status) return status;
+            }
+            return 0;
+        }
+
+        static Addresses part(const Addresses& all, size_t first, size_t last) {
+            return Addresses(all.begin() + long(first), all.begin() + long(last));
+        }
+
+        int cond() {
+            bool flag = false;
+            int status = machine.read_flag(reads[0], &flag);
+            return status ? status : region(flag ? 0 : 1, part(reads, 1, reads.size()), writes);
+        }
+
+        int while_loop() {
+            size_t count = writes.size();
+            Addresses sources = part(reads, 0, count), captures = part(reads, count, reads.size());
+            Addresses targets = writes, others = part(spare, 0, count);
+            for (;;) {
+                bool flag = false;
+                Addresses inputs = joined(sources, captures);
+                int status = region(0, inputs, {word});
+                if (!status) status = machine.read_flag(word, &flag);
+                if (status) return status;
+                if (!flag) return copy(writes, sources);
+                status = region(1, inputs, targets);
+                if (status) return status;
+                sources = targets;
+                std::swap(targets, others);
+            }
+        }
+
+        // Calls turn(number, sources, targets) so that the last of all turns writes the results.
+        template <class Turn> int turns(int64_t count, size_t carried, Turn turn) {
+            Addresses sources = part(reads, 0, carried);
+            for (int64_t number = 0; number < count; number++) {
+                bool is_odd = (count - number) % 2 == 1;
+                Addresses targets = part(is_odd ? writes : spare, 0, carried);
+                int status = turn(number, sources, targets);
+                if (status) return status;
+                sources = targets;
+            }
+            return count <= 0 ? copy(part(writes, 0, carried), sources) : 0;
+        }
+
+        int fori_loop() {
+            size_t count = writes.size();
+            Addresses captures = part(reads, count, reads.size());
+            int64_t lower = step.numbers[0];
+            return turns(step.numbers[1] - lower, count,
+                         [&](int64_t number, const Addresses& sources, const Addresses& targets) {
+                             int status = machine.write_index(word, lower + number);
+                             if (status) return status;
+                             return region(0, joined(joined({word}, sources), captures), targets);
+                         });
+        }
+
+        int scan() {
+            int64_t length = step.numbers[0];
+            size_t carried = size_t(step.numbers[1]);
+            const Region& body = step.regions[0];
+            return turns(length, carried,
+                         [&](int64_t number, const Addresses& sources, const Addresses& targets) {
+                             int64_t at = step.numbers[2] ? length - 1 - number : number;
+                             Addresses inputs = sources, outputs = targets;
+                             for (size_t i = carried; i < reads.size(); i++) {
+                                 // An array is longer than its element; a capture is what is read.
+                                 bool is_capture = step.reads[i].nbytes == body.inputs[i];
+                                 int64_t offset = is_capture ? 0 : at * body.inputs[i];
+                                 inputs.push_back(reads[i] + uint64_t(offset));
+                             }
+                             for (size_t i = carried; i < writes.size(); i++)
+                                 outputs.push_back(writes[i] + uint64_t(at * body.outputs[i]));
+                             return region(0, inputs, outputs);
+                         });
+        }
+
+        static Addresses joined(Addresses one, const Addresses& two) {
+            one.insert(one.end(), two.begin(), two.end());
+            return one;
+        }
+
+        Runner<Machine>& runner;
+        Machine& machine;
+        const Step& step;
+        const uint64_t arena;
+        uint64_t word;
+        Addresses reads, writes, spare;
+    };
+
+    template <class Visit> static void visit_lists(const std::vector<Step>& all, Visit& visit) {
+        for (const Step& step : all) {
+            if (step.kind == STEP_LAUNCH) visit(step.list);
+            for (const Region& region : step.regions) visit_lists(region.steps, visit);
+        }
+    }
+};
+
+}  // namespace gputensor

@@ -1,0 +1,5 @@
+/* For the fake driver in a process without Python: there is no interpreter, so nobody holds its lock. */
+int Py_IsInitialized(void) { return 0; }
+int PyGILState_Check(void) { return 0; }
+void* PyEval_SaveThread(void) { return 0; }
+void PyEval_RestoreThread(void* state) { (void)state; }
