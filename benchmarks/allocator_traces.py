@@ -1,6 +1,7 @@
 """Recorded traces of real models: how much is reserved, what the driver's time would be, how fast.
 
     python benchmarks/allocator_traces.py [--device host|cuda] [--repetitions 5]
+    python benchmarks/allocator_traces.py --variants [--settings page_reuse:False]
 
 Utilization (peak requested / peak reserved) and modelled driver seconds come from the simulator (a
 phantom host device, the same code and decisions as on a GPU); the yardstick is 20 MiB pages without
@@ -10,6 +11,9 @@ first. Every pass starts with both caches empty, so that it pays for its driver 
 pause: the driver clears released memory in the background (14 GiB took some 25 ms), and a call that
 gives access to a page meanwhile was seen to wait up to 1 ms for it. Without the pause the side that
 runs next pays for what the other side released.
+
+With `--variants` the simulator runs programs like the recorded ones (traces/variants.py) as well
+and prints means; `--settings` are allocator settings to compare with. Nothing is written then.
 """
 
 import argparse
@@ -24,10 +28,11 @@ os.environ.setdefault("PYTORCH_CUDA_ALLOC_CONF", "expandable_segments:True")
 from native.build import load, own_functions  # noqa: E402
 from pages_without_reuse import baseline, handles_for  # noqa: E402
 from torch_peer import torch_functions  # noqa: E402
+from traces.variants import variants  # noqa: E402
 
 import gputensor as gt  # noqa: E402
 from gputensor._alloc.replay import replay_trace  # noqa: E402
-from gputensor._alloc.replay.trace_file import read_trace  # noqa: E402
+from gputensor._alloc.replay.trace_file import Trace, read_trace  # noqa: E402
 from gputensor._driver.registry import (  # noqa: E402
     close_host,
     cuda_device_count,  # noqa: E402
@@ -88,11 +93,49 @@ def real_times(entry, device, trace, repetitions):
     return {side: statistics.median(found) for side, found in times.items()}
 
 
+def simulated_row(name, trace):
+    """What the simulator and the yardstick say of a trace."""
+    found = simulate(trace)
+    yard_utilization, yard_seconds = baseline(trace)
+    return {
+        "trace": name,
+        "utilization": round(found["peak_requested_bytes"] / found["peak_reserved_bytes"], 5),
+        "yardstick": round(yard_utilization, 4),
+        "driver ms": found["modelled_driver_seconds"] * 1e3,
+        "yardstick ms": yard_seconds * 1e3,
+        "ratio": found["modelled_driver_seconds"] / yard_seconds,
+        "us/event simulated": found["ns_per_event"] / 1e3,
+    }
+
+
+def compare(settings):
+    """Print a row for each recorded trace and each variant, and the means of both groups."""
+    gt.memory.set_allocator_settings(settings)
+    traces = {path.stem: read_trace(path) for path in sorted(TRACES.glob("*.npz"))}
+    groups = {
+        "recorded": traces.items(),
+        "variants": ((name, Trace(*columns)) for name, *columns in variants(traces)),
+    }
+    for group, members in groups.items():
+        report = Report(group, group)
+        for name, trace in members:
+            report.add(**simulated_row(name, trace))
+        means = [
+            statistics.mean(row[key] for row in report.rows) for key in ("utilization", "ratio")
+        ]
+        print(report.table())
+        print(f"{group}: mean utilization {means[0]:.4f}, mean ratio {means[1]:.3f}\n")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--device", choices=("host", "cuda"), default=None)
     parser.add_argument("--repetitions", type=int, default=5)
+    parser.add_argument("--variants", action="store_true", help="simulate programs like these")
+    parser.add_argument("--settings", default="", help="allocator settings, with --variants")
     options = parser.parse_args()
+    if options.variants:
+        return compare(options.settings)
     device = options.device or ("cuda" if cuda_device_count() else "host")
     gt.empty(1, device=device)
     entry = load("events").time_events
@@ -103,19 +146,8 @@ def main():
     ratios = []
     for path in sorted(TRACES.glob("*.npz")):
         trace = read_trace(path)
-        found = simulate(trace)
-        utilization = found["peak_requested_bytes"] / found["peak_reserved_bytes"]
-        yard_utilization, yard_seconds = baseline(trace)
-        ratios.append(utilization)
-        row = {
-            "trace": path.stem,
-            "utilization": round(utilization, 5),
-            "yardstick": round(yard_utilization, 4),
-            "driver ms": found["modelled_driver_seconds"] * 1e3,
-            "yardstick ms": yard_seconds * 1e3,
-            "ratio": found["modelled_driver_seconds"] / yard_seconds,
-            "us/event simulated": found["ns_per_event"] / 1e3,
-        }
+        row = simulated_row(path.stem, trace)
+        ratios.append(row["utilization"])
         if device == "cuda":
             times = real_times(entry, device, trace, options.repetitions)
             row["us/event H200" if "H200" in gt.device.get_device_name() else "us/event"] = times[
