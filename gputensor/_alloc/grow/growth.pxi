@@ -9,26 +9,23 @@ memory, pages that were gathered go to the page pool, and the claimed tiles go b
 
 Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
 larger than the need is memory that no request needs. So a page is as large as the reserved bytes so
-far, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for
-few pages. A need of up to a fifth more is one page, since the rest would be a page too small to be
-of use elsewhere. A small device, or a low limit, is still many pages: a page that is partly in use
-can neither move nor serve others, so one that is much of the device ends in requests that fail
-though there is memory. When the device has no whole page left, exactly what is needed is made, in
-pages of the usual size. What a view lacks comes in larger ones, up to one in VIEW_SHARE of the
-reserved bytes, since the view uses it as a whole; but a page that is partly free can join no other
-view, so in a small program it is small as well.
+far, from FIRST_PAGE up to `page_size`: a small program stays small, and a large one pays for few
+pages. A need of up to ONE_PAGE times `page_size` is one page, which costs less than several and is
+free as a whole when its block is. A small device, or a low limit, is still many pages: a page that
+is partly in use can neither move nor serve others, so one that is much of the device ends in
+requests that fail though there is memory. For a view, a capture and a device that has no whole page
+left, exactly what is needed is made.
 """
 
 cdef enum:
     FIRST_PAGE = 8 << 20
     PAGES_ABOUT = 64            # in a device, or a limit: pages of more than its share are rare
-    FEW_FROM = 20 << 20         # a page size below this asks for small leftovers, not few calls
-    VIEW_SHARE = 16             # what a view lacks comes in pages of up to this part of all bytes
 
 cdef enum:                      # how what is needed is cut into new pages
     BY_PAGES = 0                # whole pages: what the last one has too much is free memory
     AS_NEEDED = 1               # not a byte more
-    AS_FEW = 2                  # not a byte more, in as few pages as that allows
+
+cdef double ONE_PAGE = 2.4
 
 # Creating a page and mapping it: measured on an H200.
 cdef double MAKE_US = 41.5
@@ -116,24 +113,25 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
                          int cut) noexcept nogil:
     cdef size_t room = a.limit_nbytes if a.limit_nbytes < a.total_nbytes else a.total_nbytes
     cdef size_t share = room // PAGES_ABOUT + 1
-    cdef size_t most = a.config.page_size
+    cdef size_t usual = a.config.page_size
+    cdef size_t one = <size_t>(ONE_PAGE * usual)
     cdef size_t step = _round_up(_reserved(a) + 1, a.granularity)
-    if cut == AS_FEW and most >= FEW_FROM and most < _reserved(a) // VIEW_SHARE:
-        most = _reserved(a) // VIEW_SHARE
-    if most > share:
-        most = share
-    most = _round_up(most, a.granularity)
+    if usual > share:
+        usual = share
+    usual = _round_up(usual, a.granularity)
+    share = _round_up(usual + usual // 5 - a.granularity // 2, a.granularity)      # to the nearest
+    if one > share and room // PAGES_ABOUT < one:
+        one = share
     if cut != BY_PAGES:
-        return need if need < most else most
+        return need if need <= one else usual
     if pool.kind == POOL_SMALL:
         return _round_up(SMALL_SEGMENT, a.granularity)
     if step < FIRST_PAGE:
         step = FIRST_PAGE
-    if step > most:
-        step = most
-    most = _round_up(most + most // 5 - a.granularity // 2, a.granularity)      # to the nearest
-    if need > most:
-        return most
+    if step > usual:
+        step = usual
+    if need > one:
+        return share
     return need if need > step else step
 
 
@@ -344,11 +342,10 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
 
 
 # A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins
-# no neighbour. What the page pool lacks is made `as_few` pages as may be, which costs least, or as
-# pages of the usual size, which leave least in pieces.
+# no neighbour.
 cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                           bint as_few, status_t* status) noexcept nogil:
-    return _grow_virtual(a, pool, stream, nbytes, AS_FEW if as_few else AS_NEEDED, True, status)
+                           status_t* status) noexcept nogil:
+    return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, True, status)
 
 
 # The size of the next page that is made when `need` bytes are still to be mapped.
@@ -392,7 +389,7 @@ cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
         return plain_grow(a, pool, stream, nbytes, status)
     if pool.owner != NULL and pool.owner.is_unsplit:
         # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
-        return _grow_virtual(a, pool, stream, nbytes, AS_FEW, True, status)
+        return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, True, status)
     if pool.owner != NULL and pool.owner.capturing:
         # The graph keeps it: no more than the request needs.
         return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, False, status)

@@ -201,7 +201,7 @@ cdef void _trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
 
 
 cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                    bint as_few, Plan* plan) noexcept nogil:
+                    Plan* plan) noexcept nogil:
     cdef Block* parts
     cdef Block* fresh = NULL
     cdef Block* block = NULL
@@ -216,7 +216,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
         view.use_count += 1
         view.is_growing = True
     if plan.missing > 0:
-        fresh = pool_grow_page(a, pool, stream, plan.missing, as_few, &status)
+        fresh = pool_grow_page(a, pool, stream, plan.missing, &status)
     if status == STATUS_OK and view == NULL:
         view = _new_view(a, nbytes + (plan.offset if plan.view == NULL else 0))
         if view != NULL:
@@ -295,7 +295,7 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         if not plan_stitch(a, &request, growth_need(a, pool, stream, nbytes), may_begin, plan):
             break
         if plan.view != NULL or a.view_count < a.view_limit:
-            block = _stitch(a, pool, stream, nbytes, effort == VIEW_IF_WORTH, plan)
+            block = _stitch(a, pool, stream, nbytes, plan)
             break
         # The table is full. Making room drops the lock: the planned pages may be gone by then.
         may_begin = _evict(a)

@@ -7,9 +7,9 @@ one: pages in the largest free tiles first, so that small holes are left to smal
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
 and growing costs memory that never comes back. While reserved bytes stay within CLOSE of the
-largest sum ever requested, a pool simply grows. Beyond that a view is made when it spares enough
-(_min_gain) and the mapping time so far stays within SPARE_US and SPEND times what filling the
-reserved bytes with 20 MiB pages would have cost. With smaller pages, which a user chooses to
+largest sum ever requested, a pool simply grows. Beyond that a view is made when it spares a granule
+and the mapping time so far stays within SPARE_US and SPEND times what filling the reserved bytes
+with 20 MiB pages would have cost. With smaller pages, which a user chooses to
 reserve less at the price of more driver calls, the yardstick is filling with those pages, SPEND is
 SPEND_SMALL, and a MiB of new memory counts for more. So the driver time of a program is bounded
 whatever its pattern, and a pool that has spent its time finds out before anything is planned.
@@ -20,23 +20,15 @@ cdef enum:
     STEP = 20 << 20             # the page of the yardstick
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
-cdef double VIEW_PLAN_SPEND = 1.7
-cdef double VIEW_PLAN_SPEND_SMALL = 10.0  # for pages up to STEP
-cdef double VIEW_PLAN_SPARE_US = 500.0    # ... and this: a small program may map a few pages, too
+cdef double VIEW_PLAN_SPEND = 2.2
+cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
+cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
 cdef double SHORT_MIB_US = 1e6
 
 
 cdef inline size_t _least(size_t a, size_t b) noexcept nogil:
     return a if a < b else b
-
-
-# A view that spares less than a fifth of a page would only cut memory into small pages, unless that
-# is much for what the device holds.
-cdef inline size_t _min_gain(DeviceAllocator* a) noexcept nogil:
-    cdef size_t gain = _least(a.config.page_size // 5,
-                              <size_t>a.stats[STAT_RESERVED_BYTES][0].current // 50)
-    return gain if gain > a.granularity else a.granularity
 
 
 # The page that covers an address of a mapped tile.
@@ -312,18 +304,17 @@ cdef bint plan_stitch(DeviceAllocator* a, const ViewRequest* request, size_t gro
     cdef size_t nbytes = request.nbytes
     cdef int effort = request.effort
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
-    cdef size_t gain = _min_gain(a)
     cdef double grow_us = STEP_US * (1 + grow_need // (64 << 20))
     cdef double us, best_us = 0
     cdef View* view = a.views
     cdef View* best = NULL
     cdef bint forced = effort != VIEW_IF_WORTH
     # What can be seen without a plan: growth is harmless, or a view impossible or too expensive.
-    if sb == NULL or sb.free_nbytes < (nbytes if effort == VIEW_OF_FREE else gain):
+    if sb == NULL or sb.free_nbytes < (nbytes if effort == VIEW_OF_FREE else a.granularity):
         return False
     if not forced and (
             reserved + grow_need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak
-            or grow_need < gain or not _view_plan_affordable(a, MAP_US, grow_us)):
+            or not _view_plan_affordable(a, MAP_US, grow_us)):
         return False
     if not plan.is_noted:
         _note_all(a, sb)
@@ -347,7 +338,7 @@ cdef bint plan_stitch(DeviceAllocator* a, const ViewRequest* request, size_t gro
         _plan_append(a, sb, best, nbytes, plan)
     if forced:
         return plan.missing == 0 or (effort == VIEW_AND_GROW and plan.missing < nbytes)
-    if plan.missing + gain > grow_need:
+    if plan.missing + a.granularity > grow_need:
         return False
     us = MAP_US * (plan.count - plan.first) + (MAP_US + STEP_US if plan.missing > 0 else 0)
     return _view_plan_affordable(a, us, grow_us)
