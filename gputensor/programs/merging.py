@@ -10,15 +10,14 @@ import numpy as np
 
 from gputensor.errors import TraceError
 from gputensor.programs.function import Argument, Call, Function, Number, Operand, Value
-from gputensor.programs.samples import Explainer
+from gputensor.programs.sampling.agreement import WAY_OUT, shown
+from gputensor.programs.sampling.samples import Explainer
 
 __all__ = ["merge"]
 
-_WAY_OUT = "fix the dim, or list sizes with at"
-
 
 def merge(traces, sizes, dims):
-    """Return the Function and weights that stand for all traces.
+    """Return the Function and weights that stand for all traces, and the Explainer of its integers.
 
     Parameters
     ----------
@@ -32,12 +31,12 @@ def merge(traces, sizes, dims):
     functions = [function for function, _weights in traces]
     if len(traces) == 1:
         functions[0].dims = dims
-        return traces[0]
+        return *traces[0], Explainer(sizes)
     merger = _Merger(sizes)
     merged = merger.function(functions)
     merged.dims = dims
     _check_weights(functions[0], [weights for _function, weights in traces])
-    return merged, traces[0][1]
+    return merged, traces[0][1], merger.explainer
 
 
 class _Merger:
@@ -47,10 +46,10 @@ class _Merger:
         self.line = ""
 
     def refuse(self, what, values):
-        first, last = self.sizes[0], self.sizes[-1]
-        shown = [", ".join(f"{name}={size}" for name, size in at.items()) for at in (first, last)]
-        problem = f"{what} is {values[0]!r} at {shown[0]} and {values[-1]!r} at {shown[1]}"
-        raise TraceError(self.line, problem, _WAY_OUT)
+        other = max(place for place, one in enumerate(values) if place == 0 or one != values[0])
+        first, last = shown(self.sizes[0]), shown(self.sizes[other])
+        problem = f"{what} is {values[0]!r} at {first} and {values[other]!r} at {last}"
+        raise TraceError(self.line, problem, WAY_OUT)
 
     def same(self, what, values):
         first = values[0]

@@ -48,12 +48,25 @@ def user_line():
         file = frame.f_code.co_filename
         name = _NAMES.get(file)
         if name is None:
-            name = "" if file.startswith(_LIBRARY) else os.path.basename(file)
-            _NAMES[file] = name
+            name = _shown(file)
         if name:
             return f"{name}:{frame.f_lineno}"
         frame = frame.f_back
     return ""
+
+
+def calling_line(depth):
+    """Return where the frame at a depth is (1: the caller), or "" inside of the library."""
+    frame = sys._getframe(depth)
+    name = _shown(frame.f_code.co_filename)
+    return f"{name}:{frame.f_lineno}" if name else ""
+
+
+def _shown(file):
+    """How a file is named in messages; "" inside of the library."""
+    if file not in _NAMES:
+        _NAMES[file] = "" if file.startswith(_LIBRARY) else os.path.basename(file)
+    return _NAMES[file]
 
 
 def active():
@@ -78,9 +91,12 @@ class Tracer:
         The number of the phantom device.
     recorder : Recorder
         Keeps the calls; set by :meth:`record`.
+    notes : Notes or None
+        Of the extents that the function compares (sampling/extents.py), where it has dims.
     """
 
     def __init__(self, target, facts):
+        self.notes = None
         self.target = target
         self.is_absent = device_name(target) == "phantom"
         self.facts = facts
@@ -179,6 +195,20 @@ class Tracer:
     def made(self, number, storage):
         if number != self.number:
             self.written.add(storage)
+
+    def extents(self, number, values):
+        """The shape of a tensor, or its size, as the traced function gets to see it."""
+        line = calling_line(2) if self.notes is not None and number == self.number else ""
+        return self.notes.read(line, values) if line else values
+
+    def length(self, number, extent):
+        """The function asks for `len` of a tensor, which has to be a plain int.
+
+        What it is compared with cannot be seen; the ints in the code around it may be that.
+        """
+        line = calling_line(2) if self.notes is not None and number == self.number else ""
+        if line:
+            self.notes.read_length(line, extent, sys._getframe(1).f_code)
 
     def check_write(self, number, storage):
         if number != self.number and storage not in self.written:

@@ -8,20 +8,24 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from gputensor._arrays.dtypes import dtype_code
 from gputensor._arrays.element_types import DTYPES, dtype_name
-from gputensor.errors import Described, TraceError, argument_error
+from gputensor.errors import Described, ProgramError, TraceError, argument_error
 from gputensor.programs import dims as forms
 from gputensor.programs import tree
 from gputensor.programs.function import Argument, Call, Number, Operand, Value
 from gputensor.programs.merging import merge
 from gputensor.programs.recorder import Recorder
-from gputensor.programs.samples import confirming, samples
+from gputensor.programs.sampling.agreement import WAY_OUT, check_at
+from gputensor.programs.sampling.extents import Notes
+from gputensor.programs.sampling.samples import confirming, samples
+from gputensor.programs.sampling.ways import other_ways
 from gputensor.programs.trace_device import Tracer
+from gputensor.programs.verify_sizes import check_sizes
 from gputensor.tensor.core import Tensor, storage_place
 
 __all__ = [
@@ -36,6 +40,7 @@ __all__ = [
 ]
 
 _TREES = ("weights", "state")
+_MOST_SAMPLES = 64
 
 
 @dataclass(frozen=True)
@@ -170,23 +175,42 @@ def trace_function(source, target):
         for dim in leaf.dims():
             if dims.setdefault(dim.name, dim) != dim:
                 raise argument_error(ValueError, path, dim, f"{dims[dim.name]}, as before")
-    sizes = samples(dims.values())
-    traces = [_run(source, inputs, structure, one, target) for one in sizes]
-    copy_outputs([function for function, _weights in traces])
+    sizes, others = samples(dims.values()), []
     while True:
-        function, weights = merge(traces, sizes, dims)
-        more = confirming(forms_of(function), dims.values(), sizes) if dims else ()
+        runs = [_run(source, inputs, structure, one, target) for one in sizes]
+        copy_outputs([run.function for run in runs])
+        function, weights, explainer = merge([run[:2] for run in runs], sizes, dims)
+        if not dims:
+            break
+        more = confirming(forms_of(function), dims.values(), sizes)
+        if not more:
+            others = other_ways([run.notes for run in runs], sizes, dims.values(), explainer)
+            more = [one for one in others if _is_above(one, sizes[0])]
         if not more:
             break
         sizes += more
-        traces = [_run(source, inputs, structure, one, target) for one in sizes]
-        copy_outputs([function for function, _weights in traces])
+        if len(sizes) > _MOST_SAMPLES:
+            line = next(reversed(runs[-1].notes.comparisons)).line
+            problem = f"{source.name} takes another way at each of {_MOST_SAMPLES} sizes"
+            raise TraceError(line, problem, WAY_OUT)
+    low = {dim.name: dim.low for dim in dims.values()}
+    for one in others if low in (*sizes, *others) else (low, *others):
+        check_at(function, _run(source, inputs, structure, one, target).function, one)
+        try:
+            check_sizes(function, one)
+        except ProgramError as error:
+            raise TraceError("", str(error), WAY_OUT) from None
     for argument, (_path, leaf) in zip(function.inputs, inputs, strict=True):
         operand = argument.operand
         strides = forms.row_major(leaf.form)
         argument.operand = operand._replace(shape=leaf.form, strides=strides)
     function.at = source.at
     return function, weights
+
+
+def _is_above(sizes, least):
+    """Whether no size is below the least that is merged."""
+    return all(size >= least[name] for name, size in sizes.items())
 
 
 def forms_of(function):
@@ -213,8 +237,9 @@ def forms_of(function):
 
 
 def _run(source, inputs, structure, sizes, target):
-    """(Function, weights) of one run at given sizes."""
+    """What one run at given sizes makes."""
     with Tracer(target, {}) as tracer:
+        tracer.notes = Notes() if sizes else None
         recorder = Recorder.of(tracer, source.name)
         trace, function = recorder.trace, recorder.function
         leaves = []
@@ -237,7 +262,13 @@ def _run(source, inputs, structure, sizes, target):
             function.states[name] = (function.states[name], place.current)
         _check_states(source, states, arguments)
         finish(recorder, result)
-        return function, trace.weights
+        return _Run(function, trace.weights, tracer.notes)
+
+
+class _Run(NamedTuple):
+    function: Any
+    weights: dict
+    notes: Any
 
 
 def _call(function, arguments):

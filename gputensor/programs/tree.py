@@ -16,6 +16,7 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from gputensor.errors import Described, argument_error
+from gputensor.programs.sampling.extents import Extent
 
 __all__ = ["Structure", "flatten", "from_json", "matched", "paths", "to_json", "unflatten"]
 
@@ -91,6 +92,8 @@ def _flatten(tree, is_leaf, path, leaves, depth):
         return LEAF
     if type(tree) in _PLAIN:
         return Structure("plain", value=tree)
+    if type(tree) is Extent:
+        return Structure("plain", value=int(tree))
     if depth == MAX_DEPTH:
         got = Described("a tree that is nested deeper")
         raise argument_error(ValueError, path or "tree", got, f"at most {MAX_DEPTH} levels")

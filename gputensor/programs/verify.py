@@ -17,7 +17,7 @@ from gputensor.errors import Described
 from gputensor.programs import dims as forms
 from gputensor.programs import tree
 from gputensor.programs.function import KINDS, Number, Operand
-from gputensor.programs.samples import samples
+from gputensor.programs.sampling.samples import samples
 from gputensor.programs.sizes import difference, key_of
 from gputensor.programs.verify_sizes import CONTROL, ITEMSIZES, check_sizes, refuse
 

@@ -31,6 +31,9 @@ def set_tracer(tracer):
         Tensors that meet on several devices, all on the phantom device; see `on_one_device`.
     ``made(storage)``, ``refuse_write(storage, name)``
         The function writes to memory of another device that it has made; or may not have.
+    ``extents(number, values)``, ``length(number, extent)``
+        The shape or size of a tensor of device `number`, as the function is to see it; and it asks
+        for a length.
     ``fact(name, function, device)``
         The answer about a device.
     ``refuse(what, way_out)``

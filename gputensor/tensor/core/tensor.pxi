@@ -108,7 +108,8 @@ cdef class Tensor:
     def shape(self):
         """The extents, a tuple of int."""
         cdef int i
-        return tuple([self.shape_[i] for i in range(self.ndim_)])
+        cdef tuple shape = tuple([self.shape_[i] for i in range(self.ndim_)])
+        return shape if traces == 0 else extents_seen(self, shape)
 
     @property
     def strides(self):
@@ -125,7 +126,7 @@ cdef class Tensor:
     @property
     def size(self):
         """The number of elements."""
-        return self.size_
+        return self.size_ if traces == 0 else extents_seen(self, (self.size_,))[0]
 
     @property
     def itemsize(self):
@@ -186,6 +187,8 @@ cdef class Tensor:
     def __len__(self):
         if self.ndim_ == 0:
             raise TypeError("len: got a tensor with 0 dimensions; expected 1 or more")
+        if traces:
+            length_seen(self)
         return self.shape_[0]
 
     def __iter__(self):

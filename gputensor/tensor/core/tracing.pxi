@@ -23,6 +23,19 @@ cpdef tuple on_one_device(str function, tuple operands, Tensor out):
     return operands
 
 
+cdef tuple extents_seen(Tensor tensor, tuple values):
+    """Extents as the function sees them that this thread traces, if it does."""
+    if not is_tracing():
+        return values
+    return current_tracer().extents(tensor.storage.device, values)
+
+
+cdef int length_seen(Tensor tensor) except -1:
+    if is_tracing():
+        current_tracer().length(tensor.storage.device, tensor.shape_[0])
+    return 0
+
+
 def storage_place(Tensor tensor):
     """Return (address of the storage, its bytes, offset of the tensor in it), for tracers."""
     return tensor.storage.ptr, tensor.storage.nbytes, tensor.ptr - tensor.storage.ptr

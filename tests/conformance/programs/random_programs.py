@@ -126,7 +126,7 @@ class Case:
         return [values[i] for i in self.outputs]
 
     def specs(self):
-        dim = gt.Dim("n", 4, 40)
+        dim = gt.Dim("n", 1, 40)
         return [
             gt.spec([dim if e == "n" else e for e in shape], dtype)
             for shape, dtype in zip(self.shapes, self.dtypes, strict=True)
@@ -136,7 +136,7 @@ class Case:
         """Sizes that the function is traced at, each by itself; None: one trace for all sizes."""
         if not self.has_dim or self.rng.random() < 0.5:
             return None
-        return self.rng.sample(range(4, 41), self.rng.randint(1, 3))
+        return self.rng.sample(range(1, 41), self.rng.randint(1, 3))
 
     def source(self, listed=None):
         def model(inputs, state):
@@ -204,9 +204,12 @@ def run_one(seed, devices, interpret, home="host"):
     interpreter = Interpreter(data, device, checked_plan) if interpret else None
     with program.session() as session:
         for turn in range(2):
-            size = case.rng.choice(listed or range(4, 41))
+            size = case.rng.choice(listed or range(1, 41))
             arrays = case.inputs(size, numbers)
-            wanted = case.eager(arrays, states)
+            try:
+                wanted = case.eager(arrays, states)
+            except IndexError as error:  # indices on the device, which a trace does not see
+                return f"refused: eagerly, {error}"
             tensors = [gt.asarray(a, device=device) for a in arrays]
             made = [tensor.numpy() for tensor in session.model(tensors)]
             found = differ(made, wanted)

@@ -4,9 +4,10 @@ import warnings
 
 import pytest
 
+import gputensor as gt
 from gputensor.programs import recorder
 from gputensor.programs.recorder import Recorder
-from tests.conformance.programs.random_programs import campaign
+from tests.conformance.programs.random_programs import campaign, run_one
 
 
 def run(count, seed):
@@ -19,6 +20,12 @@ def test_random_programs_equal_their_functions(seed):
     ran, refused, failures = run(150, seed % (1 << 20))
     assert not failures
     assert ran > 120, refused
+
+
+def test_a_branch_on_a_size_between_the_samples_is_refused():
+    """This program's loop does something else where n is 5, an extent of another axis."""
+    result = run_one(432_732_307_745, [gt.Device("host").number], False)
+    assert result.startswith("refused: ") and " at n=5; fix the dim" in result
 
 
 def lost_version(monkeypatch):

@@ -151,13 +151,10 @@ def reduction(rng, values, given):
 def product(rng, values, given):
     i, k = rng.randrange(len(values)), rng.randrange(len(values))
     activation = rng.choice([None, None, "relu", "gelu"])
-    # Not in the step: a branch on a size that no sample has is not seen by a trace.
-    a, b = values[i], values[k]
-    is_turned = a.ndim >= 1 and b.ndim == 2 and a.shape[-1] != b.shape[0]
 
     def step(v):
         a, b = v[i], v[k]
-        if is_turned:
+        if a.ndim >= 1 and b.ndim == 2 and a.shape[-1] != b.shape[0]:  # a branch on sizes, too
             b = b.T
         v.append(gt.matmul(a, b, activation=activation))
 

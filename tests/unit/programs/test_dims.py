@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from gputensor.programs import dims as forms
 from gputensor.programs.dims import Dim
-from gputensor.programs.samples import Explainer, confirming, explain, samples
+from gputensor.programs.sampling.samples import Explainer, confirming, explain, samples
 
 NAMES = ("n", "batch", "rows")
 

@@ -62,8 +62,8 @@ def test_a_dim_is_the_sample_at_hand():
         return x / x.shape[0]
 
     function = traced(model, gt.spec((gt.Dim("n", 1, 100), 3)))
-    assert len(sizes) >= 4 and min(sizes) == 2 and max(sizes) == 100
-    assert any(size % 2 for size in sizes[1:-1])
+    assert len(sizes) >= 5 and {1, 2, 100} <= set(sizes)
+    assert any(size % 2 for size in sizes if 2 < size < 100)
     assert function.calls[0].reads[1].value == ("dim", "n")
     both(model, gt.ones((7, 3), device="host"), dims={"n": (1, 100)})
 

@@ -102,6 +102,10 @@ class Explainer:
             self._columns[column] = integer
             self._found = {values: found for values, found in self._found.items() if found}
 
+    def known_extents(self):
+        """Return the dims and extents that explain others, in the order in which they came."""
+        return list(self._columns.values())
+
     def explain(self, values):
         """Return the integer of the form with these values, or None. Values are ints."""
         values = tuple(values)
