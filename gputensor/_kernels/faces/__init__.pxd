@@ -47,7 +47,9 @@ cdef struct ReductionLayout:
 cdef enum:
     OP_COPY = 0
     OP_ADD = 4
+    OP_SUB = 5
     OP_MUL = 6
+    OP_DIV = 7
     OP_POW = 10
     OP_MAXIMUM = 11
     OP_MINIMUM = 12

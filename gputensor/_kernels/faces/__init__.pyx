@@ -3,23 +3,24 @@
 # twin on a host device.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
 
 from gputensor._alloc.allocator cimport allocator_free, allocator_malloc, raise_for_malloc
 from gputensor._alloc.core cimport Block
 from gputensor._arrays cimport (
-    DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_INT64, DT_UINT16, DT_UINT32, DT_UINT64, DT_UINT8,
-    KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize, dtype_kind,
-    has_no_elements, layout_axes, layout_cut, layout_is_small, layout_merge, layout_size,
-    scalar_is_zero, scalar_pack,
+    DT_BOOL, DT_COMPLEX128, DT_FLOAT16, DT_FLOAT32, DT_FLOAT64, DT_INT64, DT_UINT16, DT_UINT32,
+    DT_UINT64, DT_UINT8, KIND_UINT, MAX_NDIM, OPERANDS, OUT, Axis, Layout, Operand, dtype_itemsize,
+    dtype_kind, has_no_elements, layout_axes, layout_cut, layout_is_small, layout_merge,
+    layout_size, scalar_is_zero, scalar_pack,
 )
 from gputensor._driver.registry cimport (
     DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, device_facts, device_kind, driver_get,
 )
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
-    CallOperand, KernelTable, Launch, call_argument, host_call, is_recorded, kernel_of, launch_init,
-    launch_kernel,
+    CallOperand, KernelTable, Launch, call_argument, host_call, host_work, is_recorded, kernel_of,
+    launch_init, launch_kernel,
 )
 
 import numpy as np

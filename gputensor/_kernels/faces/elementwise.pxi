@@ -7,9 +7,9 @@ cdef tuple DTYPE_NAMES = tuple(row.name for row in DTYPES)
 
 
 cdef int _elementwise_load_table() except -1:
-    named = dict(copy=OP_COPY, add=OP_ADD, mul=OP_MUL, pow=OP_POW, maximum=OP_MAXIMUM,
-                 minimum=OP_MINIMUM, where=OP_WHERE, square=OP_SQUARE, gelu=OP_GELU,
-                 clip=OP_CLIP, conj=OP_CONJ, gelu_tanh=OP_GELU_TANH)
+    named = dict(copy=OP_COPY, add=OP_ADD, sub=OP_SUB, mul=OP_MUL, div=OP_DIV, pow=OP_POW,
+                 maximum=OP_MAXIMUM, minimum=OP_MINIMUM, where=OP_WHERE, square=OP_SQUARE,
+                 gelu=OP_GELU, clip=OP_CLIP, conj=OP_CONJ, gelu_tanh=OP_GELU_TANH)
     if len(ELEMENTWISE) > MAX_OPERATIONS or named.items() - {(r.name, r.code) for r in ELEMENTWISE}:
         raise ImportError("operations.py and faces/__init__.pxd differ in the codes of operations")
     for row in ELEMENTWISE:
@@ -51,9 +51,60 @@ cdef int elementwise(int op, int device, uint64_t stream, int compute_dtype,
                                                       inputs)
 
 
+cdef extern from "gputensor/_kernels/faces/host_map.h" namespace "gputensor" nogil:
+    struct HostMap:
+        int operation, is_double
+        int64_t count
+        void* out
+        void* inputs[2]
+        double numbers[2]
+
+    void run_host_map(void* map) noexcept
+
+cdef enum:
+    MOST_MAPPED = 1 << 15       # beyond it NumPy's loops, which give the GIL away, cost no more
+
+
+cdef int host_mapped(int op, int device, uint64_t stream, int compute_dtype, const Operand* out,
+                     const Operand* inputs) except -1:
+    """Queue a sum, difference, product or quotient of short runs; 0: it is no such operation."""
+    cdef HostMap* map
+    cdef Layout layout
+    cdef int i, done = 0
+    if compute_dtype != out.dtype or compute_dtype not in (DT_FLOAT32, DT_FLOAT64):
+        return 0
+    for i in range(2):
+        if not inputs[i].is_scalar and inputs[i].dtype != out.dtype:
+            return 0
+    layout_merge(&layout, out, 2, inputs)
+    if layout.ndim > 1 or layout_size(&layout) > MOST_MAPPED or not is_contiguous(&layout, OUT):
+        return 0
+    for i in range(2):
+        if not inputs[i].is_scalar and not is_contiguous(&layout, i):
+            return 0
+    if inputs[0].is_scalar and inputs[1].is_scalar:
+        return 0
+    map = <HostMap*> malloc(sizeof(HostMap))
+    if map == NULL:
+        raise MemoryError("no memory for a queued call")
+    map.operation, map.is_double = op - OP_ADD, compute_dtype == DT_FLOAT64
+    map.count, map.out = layout_size(&layout), <void*> layout.ptrs[OUT]
+    for i in range(2):
+        map.inputs[i] = NULL if inputs[i].is_scalar else <void*> layout.ptrs[i]
+        map.numbers[i] = inputs[i].real
+    try:
+        done = host_work(device, stream, run_host_map, map)
+    finally:
+        if not done:
+            free(map)
+    return done
+
+
 cdef int host_elementwise(int op, int device, uint64_t stream, int compute_dtype,
                           Operand* out, int count, Operand* inputs) except -1 with gil:
     cdef int i
+    if OP_ADD <= op <= OP_DIV and host_mapped(op, device, stream, compute_dtype, out, inputs):
+        return 0
     arguments = [OPERATION_NAMES[op], DTYPE_NAMES[compute_dtype], call_argument(device, out)]
     for i in range(count):
         arguments.append(call_argument(device, &inputs[i]))

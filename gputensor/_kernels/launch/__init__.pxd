@@ -73,6 +73,10 @@ cdef int launch_kernel(void* kernel, const Launch* launch) except -1 nogil
 # Queues row.run(*arguments), arguments in the row's order; holds them until it ran (for captured
 # work: until the capture's graph is released). On a device with a recorder, gives them to that.
 cdef int host_call(int device, uint64_t stream, object row, tuple arguments) except -1
+# Queues a C function that needs no GIL and cannot fail, with a record that it frees. 0: the device
+# keeps its calls, or the stream captures; it has to be a call, and the record is the caller's.
+cdef int host_work(int device, uint64_t stream, void (*function)(void*) noexcept nogil,
+                   void* record) except -1
 # Raises the first exception that queued work of this device left, once.
 cdef int raise_pending(int device) except -1
 # A NumPy array over the operand's memory (no copy, owns nothing); for a scalar operand a 0-d array

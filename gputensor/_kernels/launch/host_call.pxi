@@ -128,6 +128,25 @@ cdef int host_call(int device, uint64_t stream, object row, tuple arguments) exc
     return raise_pending(device)
 
 
+cdef int host_work(int device, uint64_t stream, void (*function)(void*) noexcept nogil,
+                   void* record) except -1:
+    cdef Driver* driver = driver_open(device)
+    cdef int status, active = 0
+    cdef uint64_t capture_id = 0
+    if calls_of(device).recorder != NULL:
+        return 0
+    raise_pending(device)
+    status = driver.capture_info(driver.self, stream, &active, &capture_id)
+    if status != 0 or active:
+        return 0
+    if section_entered():
+        status = driver.host_launch(driver.self, function, record, stream)
+    else:
+        with nogil:
+            status = driver.host_launch(driver.self, function, record, stream)
+    return status == 0
+
+
 cdef int raise_pending(int device) except -1:
     cdef HostCalls* calls = calls_of(device)
     if calls != NULL and calls.error != NULL:

@@ -1,5 +1,6 @@
 """Element-wise functions agree with NumPy on every device, dtype and layout."""
 
+import itertools
 import operator
 
 import ml_dtypes
@@ -424,3 +425,30 @@ def test_conversion_between_all_dtypes_equals_numpy(place, rng):
             if target.kind == "u" and a.dtype.kind in "fV":
                 expected = a.astype(np.float64).astype(target)
             check_same(gt.asarray(a, device=place).astype(target), expected, name=f"{source}")
+
+
+def test_short_maps_have_the_bits_of_numpy(place, rng):
+    """Runs of floats that a host device does without NumPy, and the layouts beside them."""
+    names = (("add", np.add), ("subtract", np.subtract), ("multiply", np.multiply),
+             ("divide", np.divide))  # fmt: skip
+    special = np.array([0.0, -0.0, np.inf, -np.inf, np.nan, 1e38, 3e-45])
+    for dtype in ("float32", "float64"):
+        for shape in ((), (1,), (7, 5), (33, 1, 40), (40_000,)):
+            a, b = (rng.choice(special, shape).astype(dtype) for _ in range(2))
+            a, b = (np.asarray(np.where(rng.random(shape) < 0.3, one, rng.standard_normal(shape)),
+                               dtype) for one in (a, b))  # fmt: skip
+            x, y = (gt.asarray(one, device=place) for one in (a, b))
+            for (name, ufunc), number in itertools.product(names, (0.1, -3, np.inf)):
+                function, tight = getattr(gt, name), np.array(number, dtype)
+                pairs = [(x, y, a, b), (x, number, a, tight), (number, y, tight, b)]
+                pairs += [(x[..., ::-1], y, a[..., ::-1], b)] if shape else []
+                for one, other, left, right in pairs:
+                    with np.errstate(all="ignore"):
+                        want = ufunc(left, right)
+                    assert np.array_equal(function(one, other).numpy(), want, equal_nan=True)
+                out = gt.full(shape, 77, dtype=dtype, device=place)
+                function(x, y, out=out)
+                function(out, number, out=out)
+                with np.errstate(all="ignore"):
+                    want = ufunc(ufunc(a, b), tight)
+                assert np.array_equal(out.numpy(), want, equal_nan=True)

@@ -44,7 +44,7 @@ FUNCTIONS |= {
     row.public_name: (row.arity, FLOATS)
     for row in ELEMENTWISE
     if row.public_name not in FUNCTIONS and hasattr(np, row.public_name) and "float" in row.kinds
-    if row.example != BY_HAND
+    if row.example != BY_HAND and row.name != "i0"  # NumPy's is NaN at infinities
 }
 OF_FLOATS = {
     *("exp", "log", "sqrt", "sin", "cos", "tan", "sinh", "cosh", "tanh", "expm1", "log1p"),
