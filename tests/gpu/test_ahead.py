@@ -1,6 +1,7 @@
 """Programs compiled ahead of time on a GPU: from a file, in a process without a compiler."""
 
 import os
+import shutil
 import subprocess
 import sys
 
@@ -8,7 +9,11 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor.blas.libraries import library_path
 from tests.support.programs import ahead_models
+from tests.support.programs.c_program import CProgramProcess
+
+COMPILER = shutil.which("gcc") or shutil.which("cc")
 
 CHILD = """
 import sys
@@ -53,3 +58,23 @@ def test_a_file_needs_no_compiler(name, cuda, rng, tmp_path):
         found = np.load(tmp_path / f"{n}.out.npz")
         for at, one in enumerate(results):
             np.testing.assert_array_equal(found[f"arr_{at}"], one)
+
+
+@pytest.mark.skipif(COMPILER is None, reason="needs a C compiler on the path")
+@pytest.mark.parametrize("name", sorted(ahead_models.MODELS))
+def test_a_file_runs_without_python(name, cuda, rng, tmp_path):
+    model = ahead_models.MODELS[name](rng)
+    program = model.compile(target=["sm_80", "native"])
+    program.save(tmp_path / "model.gtp")
+    gt.matmul(gt.ones((4, 4), device="cuda"), gt.ones((4, 4), device="cuda"))  # finds cuBLAS
+    folders = [os.path.dirname(library_path(one)) for one in ("cublasLt", "cublas")]
+    searched = os.pathsep.join([*folders, os.environ.get("LD_LIBRARY_PATH", "")])
+    example = CProgramProcess(COMPILER, tmp_path, {"LD_LIBRARY_PATH": searched})
+    for n in (1, 8, 16):
+        arrays = model.arrays(rng, n)
+        found = model.results(program(*[gt.asarray(one, device="cuda") for one in arrays]))
+        wanted = [one.numpy() for one in found]
+        for one, other in zip(
+            example.run(tmp_path / "model.gtp", name, arrays, wanted), wanted, strict=True
+        ):
+            np.testing.assert_array_equal(one, other)

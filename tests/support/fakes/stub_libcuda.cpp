@@ -1,0 +1,115 @@
+// A driver that runs nothing: memory is the host's, so that a sanitizer sees what is copied where;
+// kernels are not launched. The k-th call fails where that is asked for, and what is alive is counted.
+#include <atomic>
+#include <cstdint>
+#include <cstdlib>
+#include <cstring>
+
+#define EXPORT extern "C" __attribute__((visibility("default")))
+
+enum { OUT_OF_MEMORY = 2, FAILED = 999 };
+static std::atomic<long> left{0}, live{0}, calls{0};
+static thread_local void* current = nullptr;
+
+// Fail at the k-th call from now on, once; 0: never.
+EXPORT void stub_fail_at(long k) { left = k; }
+EXPORT long stub_live() { return live; }
+EXPORT long stub_calls() { return calls; }
+
+static bool fails() {
+    calls++;
+    long before = left.load();
+    while (before > 0 && !left.compare_exchange_weak(before, before - 1)) {}
+    return before == 1;
+}
+#define CALL \
+    if (fails()) return FAILED
+
+EXPORT int cuInit(unsigned) { return 0; }
+EXPORT int cuDriverGetVersion(int* version) { return *version = 12080, 0; }
+EXPORT int cuGetErrorName(int, const char** name) { return *name = "CUDA_ERROR_STUB", 0; }
+EXPORT int cuDeviceGetCount(int* count) { return *count = 1, 0; }
+EXPORT int cuDeviceGet(int* device, int ordinal) { return *device = ordinal, 0; }
+EXPORT int cuDeviceGetAttribute(int* value, int attribute, int) {
+    CALL;
+    *value = attribute == 75 ? 9 : attribute == 76 ? 0 : attribute == 16 ? 132 : 228 << 10;
+    return 0;
+}
+EXPORT int cuDevicePrimaryCtxRetain(void** context, int) { return *context = &left, 0; }
+EXPORT int cuCtxGetCurrent(void** context) { return *context = current, 0; }
+EXPORT int cuCtxSetCurrent(void* context) { return current = context, 0; }
+EXPORT int cuThreadExchangeStreamCaptureMode(int*) { return 0; }
+EXPORT int cuCtxSynchronize() { CALL; return 0; }
+EXPORT int cuStreamSynchronize(void*) { CALL; return 0; }
+EXPORT int cuMemAlloc_v2(uint64_t* ptr, size_t nbytes) {
+    CALL;
+    void* found = nbytes > size_t(1) << 28 ? nullptr : aligned_alloc(256, (nbytes + 255) / 256 * 256);
+    if (!found) return OUT_OF_MEMORY;
+    memset(found, 0, nbytes);
+    live++;
+    return *ptr = reinterpret_cast<uint64_t>(found), 0;
+}
+EXPORT int cuMemFree_v2(uint64_t ptr) {
+    free(reinterpret_cast<void*>(ptr));
+    live--;
+    return 0;
+}
+EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void*) {
+    CALL;
+    memmove(reinterpret_cast<void*>(dst), reinterpret_cast<void*>(src), nbytes);
+    return 0;
+}
+EXPORT int cuMemsetD8Async(uint64_t dst, unsigned char value, size_t count, void*) {
+    CALL;
+    memset(reinterpret_cast<void*>(dst), value, count);
+    return 0;
+}
+EXPORT int cuMemsetD16Async(uint64_t dst, unsigned short value, size_t count, void*) {
+    CALL;
+    for (size_t i = 0; i < count; i++) memcpy(reinterpret_cast<char*>(dst) + 2 * i, &value, 2);
+    return 0;
+}
+EXPORT int cuMemsetD32Async(uint64_t dst, unsigned value, size_t count, void*) {
+    CALL;
+    for (size_t i = 0; i < count; i++) memcpy(reinterpret_cast<char*>(dst) + 4 * i, &value, 4);
+    return 0;
+}
+EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          void*, void**, void**) {
+    CALL;
+    return 0;
+}
+EXPORT int cuModuleLoadData(void** module, const void*) {
+    CALL;
+    live++;
+    return *module = malloc(1), 0;
+}
+EXPORT int cuModuleUnload(void* module) {
+    free(module);
+    live--;
+    return 0;
+}
+EXPORT int cuModuleGetFunction(void** function, void* module, const char*) {
+    CALL;
+    return *function = module, 0;
+}
+EXPORT int cuFuncSetAttribute(void*, int, int) { CALL; return 0; }
+
+// Every other function that has to be there.
+static int nothing() { return FAILED; }
+EXPORT int cuGetProcAddress_v2(const char*, void** found, int, uint64_t, int*);
+#include <dlfcn.h>
+EXPORT int cuGetProcAddress_v2(const char* name, void** found, int, uint64_t, int* answer) {
+    static void* self = [] {
+        Dl_info info;
+        dladdr(reinterpret_cast<void*>(&cuInit), &info);
+        return dlopen(info.dli_fname, RTLD_NOW | RTLD_NOLOAD);
+    }();
+    char second[128];
+    strcpy(second, name);
+    strcat(second, "_v2");
+    *found = dlsym(self, second);
+    if (!*found) *found = dlsym(self, name);
+    if (!*found) *found = reinterpret_cast<void*>(&nothing);
+    return *answer = 0;
+}
