@@ -56,6 +56,7 @@ cdef class CUDAGraph:
     cdef bint is_private            # the stream was made for captures
     cdef Stream stream              # where it was captured
     cdef list members               # handles of all streams that took part
+    cdef list retained              # objects that live as long as the graph
     cdef NodePatches patches        # for the memory in `moved`
     cdef vector[Span] moved         # that replays have named as inputs
 

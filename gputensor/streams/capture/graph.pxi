@@ -8,13 +8,6 @@ A replay is ordered with every other use of the memory that the capture used: it
 the work of streams that use this memory, and they wait for it (graph_streams.pxi, DESIGN.md).
 """
 
-CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
-
-# Graphs dropped when no wait for the last replay was possible: inside a host function (800), or
-# because the wait failed.
-cdef list postponed = []
-
-
 @cython.no_gc
 cdef class CUDAGraph:
     """Work that was captured from a stream, to be replayed.
@@ -34,7 +27,7 @@ cdef class CUDAGraph:
     capture: the later one may have taken memory that the earlier one was done with.
     A graph that was replayed inside of another capture has to live as long as that graph. A graph
     holds addresses, not tensors: what its work reads and writes of tensors made before the capture
-    has to live as long as the graph is replayed, since freed memory goes to others or is unmapped.
+    has to live as long as the graph (:meth:`retain_object`), since others get freed memory.
 
     Examples
     --------
@@ -305,6 +298,16 @@ cdef class CUDAGraph:
             raise RuntimeError("this CUDAGraph has no pool before its capture")
         return self.pool_id, 0
 
+    def pools(self):
+        """Return the ids of the pools whose memory the graph keeps, that of :meth:`pool` first."""
+        return pools_of(self.pool(), self.holds)
+
+    def retain_object(self, value):
+        """Keep an object, such as a tensor that the graph reads, until the graph is given up."""
+        if self.state == EMPTY:
+            raise RuntimeError("this CUDAGraph holds no capture")
+        self.retained = (self.retained or []) + [value]
+
     def member_streams(self):
         """Return the handles of the streams that took part in the capture, the first one first."""
         return tuple(self.members or ())
@@ -426,6 +429,7 @@ cdef class CUDAGraph:
         made.pool_id, made.capture_id = self.pool_id, self.capture_id
         made.device, made.generation, made.state = self.device, self.generation, self.state
         made.stream, made.members, made.holds = self.stream, self.members, self.holds
+        made.retained = self.retained
         self.members = None
         self.holds = NULL
         self.clear_records()
@@ -444,6 +448,7 @@ cdef class CUDAGraph:
         self.is_private = False
         self.stream = None
         self.members = None
+        self.retained = None
         return 0
 
     cdef int forget(self) except -1:

@@ -1,5 +1,12 @@
 """The pools that graphs capture into, and what this room keeps for a device."""
 
+CAPTURE_ERROR_MODES = ("global", "thread_local", "relaxed")
+
+# Graphs dropped when no wait for the last replay was possible: inside a host function (800), or
+# because the wait failed.
+cdef list postponed = []
+
+
 # The number of a pool argument. Raises TypeError for any other object.
 cdef uint64_t pool_number(object pool) except 0:
     if isinstance(pool, CUDAGraph):
@@ -12,6 +19,17 @@ cdef uint64_t pool_number(object pool) except 0:
         raise argument_error(TypeError, "pool", pool,
                              "graph_pool_handle(), CUDAGraph.pool() or a MemPool")
     return pool
+
+
+# The ids of the pools with the number of the pair `own` and of the holds, each once.
+cdef tuple pools_of(tuple own, PoolHold* hold):
+    cdef list found = [own]
+    while hold != NULL:
+        pair = pool_pair(hold.pool_id)
+        if hold.pool_id not in own and pair not in found:
+            found.append(pair)
+        hold = hold.next
+    return tuple(found)
 
 
 # The stream kept for captures into a pool, and whether it is private; None: no capture yet.
