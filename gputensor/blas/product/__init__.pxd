@@ -119,9 +119,9 @@ cdef int check_grouped_extents(const Pairs* pairs) except -1 nogil
 # (tokens, k), (groups, k, n), (tokens, n), (groups,). Raises for shapes, types and overlap.
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
                        const Operand* offsets) except -1
-# Queues the work. `offsets` is contiguous.
+# Queues the work, without the GIL on a GPU. `offsets` is contiguous.
 cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
-                        Operand* offsets) except -1
+                        Operand* offsets) except -1 nogil
 
 
 # ---- fp8_copies

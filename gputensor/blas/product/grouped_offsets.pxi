@@ -38,7 +38,16 @@ cdef extern from "gputensor/blas/kernels/grouped/grouped.h" namespace "gputensor
 
 cdef KernelTable kernels
 cdef KernelTable tensor_kernels
+cdef KernelTable loaded_kernels     # the tensor_kernels of each device that loaded them
 cdef bint[MAX_DEVICES] is_refused   # no compiler here knows the architecture
+cdef int MOST_GROUPS = programs.MAX_GROUPS
+# Of `quartets`, and of columns / 64: what one launch takes, and the shared memory of its blocks.
+cdef int[4] TENSOR_GROUPS
+cdef int[4][5] TENSOR_NBYTES
+for rows in range(1, 4):
+    TENSOR_GROUPS[rows] = programs.grouped_groups(rows)
+    for columns in range(1, 5):
+        TENSOR_NBYTES[rows][columns] = programs.grouped_shared_nbytes(rows, 64 * columns)
 
 
 cdef int offsets_check(const Operand* a, const Operand* b, const Operand* out,
@@ -79,11 +88,9 @@ cdef tuple shape_of(const Operand* operand):
 
 
 cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
-                        Operand* offsets) except -1:
+                        Operand* offsets) except -1 nogil:
     if device_kind(device) == DEVICE_HOST:
-        return host_call(device, stream, OFFSETS_CALL, (
-            call_argument(device, out), call_argument(device, a), call_argument(device, b),
-            call_argument(device, offsets)))
+        return host_offsets(device, stream, a, b, out, offsets)
     if out.shape[0] == 0 or out.shape[1] == 0:
         return 0
     if a.shape[1] == 0 or b.shape[0] == 0:
@@ -94,7 +101,14 @@ cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Ope
     return run_any_layout(device, stream, a, b, out, offsets)
 
 
-cdef int fill_zeros(int device, uint64_t stream, Operand* out) except -1:
+cdef int host_offsets(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
+                      Operand* offsets) except -1 with gil:
+    return host_call(device, stream, OFFSETS_CALL, (
+        call_argument(device, out), call_argument(device, a), call_argument(device, b),
+        call_argument(device, offsets)))
+
+
+cdef int fill_zeros(int device, uint64_t stream, Operand* out) except -1 nogil:
     cdef Operand zero
     zero.is_scalar = 1
     zero.ndim = 0
@@ -153,7 +167,7 @@ cdef int launch_groups(int device, uint64_t stream, const GroupsLaunch* groups,
 # ---- any layout
 
 cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
-                        Operand* offsets) except -1:
+                        Operand* offsets) except -1 nogil:
     cdef GroupedParameters p
     cdef int64_t groups = b.shape[0]
     # Large tiles where a group fills them on average.
@@ -164,7 +178,7 @@ cdef int run_any_layout(int device, uint64_t stream, Operand* a, Operand* b, Ope
     variant[0], variant[1], variant[2] = a.dtype, out.dtype, quad
     launch.kernel = kernel_of(&kernels, <uint64_t>((a.dtype << 5 | out.dtype) << 4 | quad),
                               grouped_program, variant)
-    launch.groups, launch.most = groups, programs.MAX_GROUPS
+    launch.groups, launch.most = groups, MOST_GROUPS
     launch.rows = launch.columns = tile
     launch.block, launch.shared_nbytes = BLOCK, 0
     launch.blocks = 2 * BLOCKS if quad == LARGE else 3 * BLOCKS
@@ -179,7 +193,7 @@ cdef object grouped_program(const void* variant):
 
 # ---- tensor cores
 
-cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) except -1:
+cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) noexcept nogil:
     """16-bit operands whose rows of 16 bytes are aligned, on Hopper."""
     cdef bint is_along_terms = b.strides[1] == 1
     if not dtype_is_half(a.dtype) or a.strides[1] != 1:
@@ -190,11 +204,11 @@ cdef bint suits_tensor_cores(int device, const Operand* a, const Operand* b) exc
         return False
     if b.strides[2 if is_along_terms else 1] % 8:
         return False
-    return device_facts(device).capability == HOPPER
+    return known_facts(device).capability == HOPPER
 
 
 cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* b, Operand* out,
-                              Operand* offsets) except -1:
+                              Operand* offsets) except -1 nogil:
     """False when the kernel cannot be made here."""
     cdef GroupedParameters p
     cdef int64_t groups = b.shape[0]
@@ -211,13 +225,15 @@ cdef bint run_on_tensor_cores(int device, uint64_t stream, Operand* a, Operand* 
         # Taller tiles read less of the weights: what bounds large products is the L2 cache.
         if tokens >= 4 * 192 * groups:
             quartets = 3
-    variant = TensorVariant(a.dtype, out.dtype, quartets, columns, b.strides[1] == 1)
+    variant.dtype, variant.result = a.dtype, out.dtype
+    variant.quartets, variant.columns = quartets, columns
+    variant.is_along_terms = b.strides[1] == 1
     launch.kernel = tensor_kernel(device, &variant)
     if launch.kernel == NULL:
         return False
-    launch.groups, launch.most = groups, programs.grouped_groups(quartets)
+    launch.groups, launch.most = groups, TENSOR_GROUPS[quartets]
     launch.rows, launch.columns, launch.block = 64 * quartets, columns, 128 * quartets
-    launch.shared_nbytes = programs.grouped_shared_nbytes(quartets, columns)
+    launch.shared_nbytes = TENSOR_NBYTES[quartets][columns >> 6]
     launch.blocks = BLOCKS if columns == 256 else 2 * BLOCKS
     fill_parameters(&p, a, b, out, offsets)
     launch_groups(device, stream, &launch, &p)
@@ -232,21 +248,31 @@ cdef struct TensorVariant:
     int is_along_terms
 
 
-cdef void* tensor_kernel(int device, const TensorVariant* variant) except? NULL:
+cdef void* tensor_kernel(int device, const TensorVariant* variant) except? NULL nogil:
     """The kernel, loaded; NULL when it cannot be made here."""
     cdef uint64_t key = (variant.dtype << 5 | variant.result) << 2 | variant.quartets
-    cdef void* found = kernel_of(
-        &tensor_kernels, key << 10 | <uint64_t>(variant.columns << 1 | variant.is_along_terms),
-        tensor_program, variant)
+    key = key << 10 | <uint64_t>(variant.columns << 1 | variant.is_along_terms)
+    cdef uint64_t loaded = key << 8 | <uint64_t>device
+    cdef void* found
     if is_refused[device]:
         return NULL
+    found = loaded_kernels.find(loaded)
+    if found == NULL:
+        found = kernel_of(&tensor_kernels, key, tensor_program, variant)
+        found = tensor_kernel_loaded(device, found, variant, loaded)
+    return found
+
+
+cdef void* tensor_kernel_loaded(int device, void* found, const TensorVariant* variant,
+                                uint64_t key) except? NULL with gil:
     try:
-        kernel_load(found, device,
-                    programs.grouped_shared_nbytes(variant.quartets, variant.columns))
+        kernel_load(found, device, TENSOR_NBYTES[variant.quartets][variant.columns >> 6])
     except DeviceError:
         # A compiler that does not know the architecture.
         is_refused[device] = True
         return NULL
+    if loaded_kernels.find(key) == NULL:
+        loaded_kernels.insert(key, found)
     return found
 
 

@@ -231,7 +231,8 @@ cdef Tensor multiply_at_offsets(object a, object b, Tensor offsets, object out, 
         weights.prepare_read(stream)
         offsets.prepare_read(stream)
         result.prepare_write(stream)
-        offsets_launch(device, stream, &left, &right, &target, &ends)
+        with nogil:
+            offsets_launch(device, stream, &left, &right, &target, &ends)
     finally:
         work_end(device)
     return result
