@@ -10,6 +10,7 @@ import os
 import re
 import sys
 import zipfile
+from functools import partial
 
 import numpy as np
 
@@ -28,12 +29,9 @@ PRECISION = (
 )  # fmt: skip
 FLOATS = ("f16", "bf16", "f32", "f64")
 #: Options of later versions, with what to do today.
-LATER = {
-    "tune": "gputensor blas tune",
-    "dump_phases_to": "gputensor inspect --output=calls",
-    "dump_kernels_to": "gputensor inspect --output=kernels",
-    "compile_to": "gputensor inspect",
-}
+LATER = {"tune": "gputensor blas tune"}
+#: As programs/phases.py has them.
+PHASES = ("trace", "clean", "fused", "planned", "bound")
 
 
 def register(subparsers):
@@ -74,6 +72,12 @@ def register(subparsers):
     parser.add_argument("--report", metavar="FILE", help="write what quantizing did, as JSON")
     text = "once: calls may become one, as attention does; each: the bits of eager work"
     parser.add_argument("--rounding", choices=("once", "each"), default="once", help=text)
+    text = "stop after this phase, and write its text to the file of -o"
+    parser.add_argument("--compile_to", choices=PHASES, help=text)
+    text = "write the text of each phase into this folder"
+    parser.add_argument("--dump_phases_to", metavar="DIR", help=text)
+    text = "write sources and device code of all kernels into this folder"
+    parser.add_argument("--dump_kernels_to", metavar="DIR", help=text)
     parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
     for name in LATER:
         parser.add_argument(f"--{name}", nargs="?", const="", help=f"later; now: {LATER[name]}")
@@ -83,6 +87,7 @@ def register(subparsers):
 def run(options):
     """Compile, write the file, and say what it holds. Returns the exit code."""
     from gputensor.blas import precision
+    from gputensor.programs.phases import watching
 
     if options.list_targets:
         from gputensor.programs.targets import listed
@@ -103,15 +108,59 @@ def run(options):
     weights = weights_of(options)
     with precision(**flags_of(options)):
         try:
-            program = maker(options, dims, shapes)
-            if targets and program.data.ahead is None:
-                program = for_targets(program, targets)
+            with watching(partial(watch, options)):
+                program = maker(options, dims, shapes)
+                if targets and program.data.ahead is None:
+                    program = for_targets(program, targets)
+        except Stopped:
+            return 0
         except (TraceError, ModelError, ProgramFileError, TypeError, ValueError) as error:
             raise InputError(error) from None
+    if options.compile_to is not None:
+        rule = "--target beside bound, and no --rounding=each beside fused"
+        raise argument_error(InputError, "--compile_to", options.compile_to, rule)
     with program:
+        if options.dump_kernels_to is not None:
+            dump_kernels(program.data.ahead, options.dump_kernels_to)
         program.save(options.output, weights=weights)
         tell(program, options)
     return 0
+
+
+class Stopped(Exception):
+    """The phase that --compile_to names was reached."""
+
+
+def watch(options, phase, data):
+    """Write what a phase leaves, where options ask for it."""
+    from gputensor.programs.phases import phase_text
+
+    if options.dump_phases_to is None and options.compile_to != phase:
+        return
+    text = f"{phase_text(phase, data)}\n".encode()
+    if options.dump_phases_to is not None:
+        os.makedirs(options.dump_phases_to, exist_ok=True)
+        name = f"{PHASES.index(phase)}-{phase}.txt"
+        write_whole(os.path.join(options.dump_phases_to, name), lambda file: file.write(text))
+    if options.compile_to == phase:
+        write_whole(options.output, lambda file: file.write(text))
+        print(f"{options.output}: {phase}")
+        raise Stopped
+
+
+def dump_kernels(ahead, folder):
+    """Write the sources and images of kernels, each under its number and entry."""
+    if ahead is None:
+        got = Described("a program whose kernels are made where it runs")
+        raise argument_error(InputError, "--dump_kernels_to", got, "--target beside it")
+    os.makedirs(folder, exist_ok=True)
+    for number, kernel in enumerate(ahead.kernels.all):
+        name = os.path.join(folder, f"{number}.{kernel.entry}")
+        files = {f"{name}.cu": kernel.program.text().encode()} if kernel.program else {}
+        for target, image in kernel.images.items():
+            files[f"{name}.{target}.{'cubin' if target[0] == 's' else 'ptx'}"] = image.data()
+        for path, content in files.items():
+            write_whole(path, lambda file, content=content: file.write(content))
 
 
 def kind_of(options):
@@ -246,11 +295,13 @@ def samples_of(options):
 
 def for_targets(program, targets):
     """A program of a file with kernels and launches for GPUs."""
-    from gputensor.programs.compile import ahead_of, check_targets
+    from gputensor.programs.compile import bind_ahead, check_targets
+    from gputensor.programs.phases import reached
     from gputensor.programs.program import Program
 
     check_targets(program.data, targets)
-    program.data.ahead = ahead_of(program.data, targets)
+    reached("planned", program.data)
+    bind_ahead(program.data, targets)
     return Program(program.data, opened=False)
 
 

@@ -25,6 +25,7 @@ from gputensor.programs.epilogues.layout import channels_last
 from gputensor.programs.formulas.join import join_formulas
 from gputensor.programs.function import Number, ProgramData, Weight
 from gputensor.programs.passes.clean import clean
+from gputensor.programs.phases import reached
 from gputensor.programs.program import Program
 from gputensor.programs.quantization.results import quantized
 from gputensor.programs.sizes import at_sizes, key_of
@@ -41,7 +42,7 @@ from gputensor.tensor.core import device_number_of, storage_place
 from gputensor.tensor.interop import asarray
 from gputensor.tensor.manipulation import empty
 
-__all__ = ["compile", "data_of", "passes", "sources_of", "target_of", "trace"]
+__all__ = ["bind_ahead", "compile", "data_of", "passes", "sources_of", "target_of", "trace"]
 
 
 def trace(fn, *specs, weights=None, state=None, target=None, **named):
@@ -143,9 +144,10 @@ def compile(
         for name, function in data.functions.items():
             data.functions[name] = join_formulas(function, data.weights)
         verify_program(data)
+    reached("planned", data)
     if not names:
         return Program(data, number)
-    data.ahead = ahead_of(data, gpu_targets)
+    bind_ahead(data, gpu_targets)
     return Program(data, number) if number >= 0 else Program(data, opened=False)
 
 
@@ -199,6 +201,12 @@ def check_targets(data, targets):
                     facts.check(function.facts, number, name)
                 except ProgramError as error:
                     raise ProgramError(f"{target}: {error}") from None
+
+
+def bind_ahead(data, targets):
+    """Give a ProgramData its launches and kernels for Targets."""
+    data.ahead = ahead_of(data, targets)
+    reached("bound", data)
 
 
 def ahead_of(data, targets):
@@ -294,13 +302,17 @@ def data_of(sources, target, is_reference=False, rounding="each"):
 def passes(data, compute, rounding="each"):
     """Run the passes over all functions, and drop the weights that none of them reads."""
     prepared = PreparedWeights(data.weights)
-    for name, function in data.functions.items():
+    for function in data.functions.values():
         verify(function)
-        function = clean(function, data.weights, compute)
-        if rounding == "once":
-            function = recognize_attention(function, data.weights)
-            function = channels_last(join_epilogues(function, prepared), prepared)
-        data.functions[name] = function
+    reached("trace", data)
+    for name, function in data.functions.items():
+        data.functions[name] = clean(function, data.weights, compute)
+    reached("clean", data)
+    for name, function in data.functions.items() if rounding == "once" else ():
+        function = recognize_attention(function, data.weights)
+        data.functions[name] = channels_last(join_epilogues(function, prepared), prepared)
+    if rounding == "once":
+        reached("fused", data)
     used = {f"state.{name}" for name in data.states}
     for function in data.functions.values():
         _names(function, used)

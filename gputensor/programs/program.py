@@ -25,6 +25,7 @@ from gputensor.tensor.manipulation import empty
 __all__ = ["Program", "load_program"]
 
 WITH_CONDITIONS = "none: a launch list sets no conditions, so the host reads flags, call by call"
+AS_ASKED = "none: call by call, as was asked for"
 WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
 
@@ -101,6 +102,8 @@ class Program(Caller):
         self._lock = threading.Lock()
         self.free = []
         self.is_closed = False
+        #: False: calls are launched one by one, for measurements; before the first call
+        self.uses_graphs = True
         self.weights = {}
         self.device = self._lists = None
         if opened:
@@ -248,6 +251,8 @@ class Program(Caller):
             found.graph = "none so far"
             if found.is_by_calls:
                 found.graph = WITH_MANY_CALLS if has_many else WITH_CONDITIONS
+            if not self.uses_graphs:
+                found.is_by_calls, found.graph = True, AS_ASKED
         return found
 
     def bind_launches(self):

@@ -58,8 +58,9 @@ LATE = {
     "gputensor/blas/__init__.py": 1,  # timing products, for tuning
     "gputensor/blas/tuning/measured_algorithms.py": 1,
     "gputensor/blas/tuning/tunable.py": 1,
-    "gputensor/cli/blas.py": 2,  # a command loads what it runs
-    "gputensor/cli/compile.py": 9,
+    "gputensor/cli/bench.py": 3,  # a command loads what it runs
+    "gputensor/cli/blas.py": 2,
+    "gputensor/cli/compile.py": 10,
     "gputensor/cli/devices.py": 3,
     "gputensor/cli/inspect.py": 5,
     "gputensor/cli/main.py": 1,

@@ -19,7 +19,7 @@ from gputensor.programs.ahead.code import DeviceCode, Kernels
 from gputensor.programs.ahead.launches import BytesRow, IndexRow, LaunchRow, record
 from gputensor.programs.bind import Binding, BoundControl, bind
 
-__all__ = ["Ahead", "DeviceLists", "Maker", "bound_without_device", "fill_lists"]
+__all__ = ["Ahead", "DeviceLists", "Maker", "bound_without_device", "fill_lists", "listed_calls"]
 
 
 @dataclass
@@ -187,6 +187,13 @@ def give_lists(binding, bound, functions):
     if most:
         nbytes = start + most * len(lanes)
         binding.pieces[0] = binding.pieces[0]._replace(nbytes=nbytes)
+
+
+def listed_calls(function, sizes, lists):
+    """Return the calls of a function at sizes with their LaunchLists, where all have one."""
+    sites = sites_of(bind(function, sizes))
+    found = [(site.call, lists.get(places_of(site.call, site.alignments).key)) for site in sites]
+    return [] if any(launches is None for _call, launches in found) else found
 
 
 def bound_without_device(function, sizes, lists):

@@ -12,7 +12,7 @@ from gputensor.cli.main import main
 from tests.project.test_docs import ROOT, code_blocks
 
 # The pages, and the commands whose options each of them lists.
-PAGES = {"programs": ("run", "inspect"), "onnx": ("compile",)}
+PAGES = {"programs": ("run", "bench", "inspect"), "onnx": ("compile",)}
 EXAMPLES = sorted(
     f"examples/{path.stem}"
     for path in (ROOT / "docs" / "examples").glob("*.md")

@@ -1,0 +1,81 @@
+"""Phases of compiling, for those who want to see what each of them leaves.
+
+A watcher is called with the name of a phase and the ProgramData that it leaves. It may raise: what
+follows is then not done.
+"""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from gputensor.programs import text
+from gputensor.programs.ahead.bindings import listed_calls
+from gputensor.programs.ahead.sizes import launch_sizes
+from gputensor.programs.dims import ends
+from gputensor.programs.passes.plan import plan
+
+__all__ = ["PHASES", "phase_text", "reached", "watching"]
+
+#: In order. With rounding="each" nothing is fused; a program without targets has nothing bound.
+PHASES = ("trace", "clean", "fused", "planned", "bound")
+_watcher = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching(watcher):
+    """Have `watcher(phase, data)` called after each phase, in this thread, inside the block."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
+
+
+def reached(phase, data):
+    """Tell the watcher of this thread, if there is one."""
+    watcher = _watcher.get()
+    if watcher is not None:
+        watcher(phase, data)
+
+
+def phase_text(phase, data):
+    """Return the text of a ProgramData after a phase."""
+    if phase == "planned":
+        return "\n\n".join(_plan_text(function) for function in data.functions.values())
+    if phase == "bound":
+        return "\n\n".join(_bound_texts(data))
+    return "\n\n".join(text.function_text(f, data.states) for f in data.functions.values())
+
+
+def _named(function, sizes):
+    shown = ", ".join(f"{name}={size}" for name, size in {**function.at, **sizes}.items())
+    return f"@{function.name}{f'({shown})' if shown else ''}"
+
+
+def _plan_text(function):
+    """Where temporaries lie, at both ends of each dim."""
+    found = []
+    for sizes in ends(function.dims.values()):
+        made = plan(function, sizes)
+        found.append(
+            f"{_named(function, sizes)}: arena {made.nbytes}, lower bound {made.lower_bound}, "
+            f"sum {made.total}"
+        )
+        places = sorted(made.offsets.items(), key=lambda one: (one[1], one[0]))
+        found += [f"  {offset:>12}  %{number}" for number, offset in places]
+    return "\n".join(found)
+
+
+def _bound_texts(data):
+    """The launches of each call, for each target and size."""
+    ahead = data.ahead
+    for target, lists in ahead.lists.items():
+        for function in data.functions.values():
+            for sizes in launch_sizes(function):
+                lines = [f"{_named(function, sizes)} for {target}"]
+                for call, launches in listed_calls(function, sizes, lists):
+                    names = iter([ahead.kernels.all[number].entry for number in launches.kernels])
+                    kinds = [k if k != "kernel" else next(names, "kernel") for k in launches.kinds]
+                    lines.append(f"  {call.row.name}: {', '.join(kinds) or 'nothing'}  {call.line}")
+                yield "\n".join(lines)
