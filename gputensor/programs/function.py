@@ -37,7 +37,7 @@ class Number(NamedTuple):
     dtype: str
 
 
-@dataclass
+@dataclass(slots=True)
 class Value:
     """Memory of `nbytes` bytes with one writer; its place in ``Function.values`` is its number.
 
@@ -52,7 +52,7 @@ class Value:
     base: int | None = None
 
 
-@dataclass
+@dataclass(slots=True)
 class Call:
     """One piece of work: a row of `_kernels/calls.py`, or control flow of `control.py`.
 
@@ -71,7 +71,7 @@ class Call:
     regions: tuple = ()
 
 
-@dataclass
+@dataclass(slots=True)
 class Argument:
     """A leaf of the arguments, results or states: its path in the tree, and where it is."""
 
