@@ -25,6 +25,7 @@ from gputensor._arrays.safetensors_file import SafetensorsFileError, mapping_of,
 from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
 from gputensor.programs import dims
 from gputensor.streams.queue import Device, current_stream
+from gputensor.streams.queue import stream as on_stream
 from gputensor.tensor.core import Tensor
 from gputensor.tensor.interop import asarray, ascontiguous
 
@@ -60,15 +61,15 @@ def content_hash(weight):
     return hashlib.sha256(host_bytes(weight)).hexdigest()
 
 
-def hashing():
-    """Threads that hash: a processor core each, since hashing is slower than any copy."""
-    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), "gputensor-hash")
+def threads(work):
+    """Threads on processor cores of their own: one neither hashes nor copies as fast as a bus."""
+    return ThreadPoolExecutor(min(8, os.cpu_count() or 1), f"gputensor-{work}")
 
 
 def with_hashes(weights):
     """Fill in the `sha256` of each Weight that has none, and return the weights."""
     missing = [weight for weight in weights.values() if not weight.sha256]
-    with hashing() as pool:
+    with threads("hash") as pool:
         for weight, found in zip(missing, pool.map(content_hash, missing), strict=True):
             weight.sha256 = found
     return weights
@@ -97,18 +98,33 @@ def load(weights, device, verify=False):
         The device has not enough memory; nothing of the weights stays there.
     """
     device = Device(device)
-    with _lock, hashing() as pool:
+    stream = current_stream(device)
+
+    def place(names):
+        with on_stream(stream):
+            return [
+                (name, placed(device, weights[name], hashes.get(name), verify)) for name in names
+            ]
+
+    with _lock, threads("hash") as pool, threads("copy") as copying:
         hashes = {
             name: pool.submit(content_hash, weight)
             for name, weight in weights.items()
             if not isinstance(weight.source, Tensor) and is_hashed(device, weight, verify)
         }
-        found = {
-            name: placed(device, weight, hashes.get(name), verify)
-            for name, weight in weights.items()
-        }
-        current_stream(device).synchronize()
-        return found
+        parts = copying.map(place, list(sharing(device, weights).values()))
+        found = dict(pair for part in parts for pair in part)
+        stream.synchronize()
+        return {name: found[name] for name in weights}
+
+
+def sharing(device, weights):
+    """The names of weights that may get one tensor, in lists: each is placed by one thread."""
+    found = {}
+    for name, weight in weights.items():
+        key = content_key(device, weight) or file_key(device, weight) or name
+        found.setdefault(key, []).append(name)
+    return found
 
 
 def is_hashed(device, weight, verify):
@@ -154,7 +170,7 @@ def check_content(weights):
     ------
     ProgramFileError
     """
-    with hashing() as pool:
+    with threads("hash") as pool:
         for weight, found in zip(
             weights.values(), pool.map(content_hash, weights.values()), strict=True
         ):
