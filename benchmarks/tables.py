@@ -55,6 +55,11 @@ SECTIONS = [
         "ratios are to torch's CUDA graph, which copies its inputs first.",
     ),
     (
+        "program_start_cuda",
+        "Programs: tracing, and loading weights",
+        "Weights lie in a mapped file, in the page cache; `ratio` is to copies from pinned memory.",
+    ),
+    (
         "convolution",
         "Convolutions of ResNet-50 and MobileNet v2",
         "Both sides in CUDA graphs, channels last; `ratio` is torch's time (cuDNN) over ours. The "
