@@ -57,7 +57,6 @@ def choose_compiler():
 
 # Rooms that mostly convert Python's objects: optimising them costs time and gains nothing.
 PYTHON_FACING = (
-    "_alloc.explain",
     "_alloc.foreign",
     "_alloc.observe",
     "_alloc.replay",

@@ -32,7 +32,7 @@ def advise(device, facts, stream):
     device : int
         Where it failed.
     facts : dict
-        Of :func:`gputensor._alloc.explain.failure_facts`, and ``fraction``, the share of memory
+        Of :func:`gputensor._alloc.observe.failure_facts`, and ``fraction``, the share of memory
         that may be reserved.
     stream : int
         The stream of the request.

@@ -11,9 +11,8 @@ from collections.abc import Callable
 from gputensor._alloc import history
 from gputensor._alloc.allocator import open_allocator
 from gputensor._alloc.config import fraction_of
-from gputensor._alloc.explain import failure_facts
 from gputensor._alloc.explain.advice import advise
-from gputensor._alloc.observe import device_names
+from gputensor._alloc.observe import device_names, failure_facts
 from gputensor._alloc.observe.call_sites import top_call_sites
 from gputensor.errors import DriverError, OutOfMemoryError, argument_error, status_text
 

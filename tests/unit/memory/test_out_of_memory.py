@@ -8,7 +8,8 @@ import pytest
 
 from gputensor import memory
 from gputensor._alloc import foreign as raw_memory
-from gputensor._alloc.explain import failure_facts, out_of_memory
+from gputensor._alloc.explain import out_of_memory
+from gputensor._alloc.observe import failure_facts
 from gputensor.errors import status_text
 from gputensor.graphs import CUDAGraph
 from gputensor.streams import Device, Stream

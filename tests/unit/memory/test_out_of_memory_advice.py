@@ -10,8 +10,8 @@ from gputensor._alloc import allocator as device_allocator
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc.config import settings
 from gputensor._alloc.explain import advice as oom_advice
-from gputensor._alloc.explain import failure_facts
 from gputensor._alloc.explain.case import build_case, case_of
+from gputensor._alloc.observe import failure_facts
 from gputensor._alloc.replay import replay_settings
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError

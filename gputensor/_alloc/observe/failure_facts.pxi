@@ -2,8 +2,8 @@
 
 Free memory is classified by the reason why it cannot serve the request: `cached` lies in pieces,
 `waiting` is not done on the device or waits for other streams, `private_idle` belongs to pools that
-have a holder. Collected under the device lock right after the miss failed; out_of_memory.py formats
-and decides.
+have a holder. Collected under the device lock right after the miss failed; explain/ formats and
+decides.
 """
 
 cdef struct Free:

@@ -1,3 +1,0 @@
-from typing import Any
-
-def failure_facts(device: int, nbytes: int, stream: int) -> dict[str, Any]: ...
