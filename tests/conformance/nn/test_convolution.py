@@ -51,6 +51,17 @@ def test_same_padding(where, rng):
             assert np.abs(got[0, :, place] - want).max() < 1e-5
 
 
+@pytest.mark.parametrize("dtype", ["float16", "float32"])
+def test_single_elements_padded_behind(where, dtype):
+    x = gt.ones((2, 3, 4, 5), dtype=getattr(gt, dtype), device=where)
+    weight = gt.ones((2, 3, 1, 1), dtype=x.dtype, device=where)
+    for stride in (1, 2):
+        got = gt.conv2d(x, weight, stride=stride, padding=((0, 3), (0, 2))).numpy()
+        want = np.zeros((2, 2, 7, 7))
+        want[:, :, :4, :5] = 3
+        assert np.array_equal(got, want[:, :, ::stride, ::stride])
+
+
 def test_whole_windows(where, rng):
     x = rng.standard_normal((2, 3, 5, 4)).astype(np.float32)
     t = gt.asarray(x, device=where)
