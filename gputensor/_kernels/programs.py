@@ -285,28 +285,32 @@ def window(dtype, pooling, activation, *, channels_last, vector, pixels, width, 
     return Program(_FOLDER + "window.cuh", tuple(defines))
 
 
-def depthwise(dtype, activation, *, kernel, stride, dilation, is_wide):
+def depthwise(dtype, activation, *, rows, has_addend, kernel, stride, dilation, is_wide):
     """Return the program of convolution channel by channel, with channels as neighbours.
 
     Parameters
     ----------
     dtype, activation : int
         Code of the elements; what is done to a sum.
+    rows : int
+        Of results, of a thread.
+    has_addend : bool
     kernel, stride, dilation : (int, int)
         Along the height and the width.
     is_wide : bool
         64-bit indices.
 
-    >>> program = depthwise(10, 0, kernel=(3, 3), stride=(1, 1), dilation=(1, 1),
-    ...                     is_wide=False)
-    >>> ("VECTOR", 8) in program.defines
+    >>> program = depthwise(10, 0, rows=7, has_addend=False, kernel=(3, 3), stride=(1, 1),
+    ...                     dilation=(1, 1), is_wide=False)
+    >>> ("ROWS", 7) in program.defines
     True
     """
     element = DTYPES[dtype]
     defines = [("ELEMENT", element.cuda), ("ARITHMETIC", element.compute)]
-    defines += [("ACTIVATION", FINISHES[activation]), ("VECTOR", 16 // element.itemsize)]
+    defines += [("ACTIVATION", FINISHES[activation]), ("VECTOR", 4), ("ROWS", rows)]
+    defines.append(("ADDEND", int(has_addend)))
     # Where windows are apart, fewer of them leave enough registers.
-    defines += [("PIXELS", 4 if stride[1] == 1 else 2)]
+    defines += [("PIXELS", 4 if stride[1] == 1 else 2), ("DEPTH", 3 if rows == 1 else 2)]
     defines += [("INDEX", "uint64" if is_wide else "uint32")]
     defines += zip(("HEIGHT", "WIDTH"), kernel, strict=True)
     defines += zip(("STRIDE_Y", "STRIDE_X"), stride, strict=True)

@@ -1,10 +1,16 @@
 """Convolution and pooling launch by launch, in plain arithmetic and by windows."""
 
+import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor._kernels.launch import nvrtc
 from tests.support.convolution import tile_on_cpu
-from tests.support.convolution.window_checks import convolution_program, pooling_program
+from tests.support.convolution.window_checks import (
+    convolution_program,
+    convolved,
+    pooling_program,
+)
 
 
 @pytest.fixture(autouse=True)
@@ -16,6 +22,28 @@ def tiles_on_the_cpu(monkeypatch):
 def test_convolutions(rng):
     for _ in range(12):
         convolution_program(rng, "cuda", most=6)
+
+
+def test_single_elements_padded_behind():
+    x = gt.ones((1, 2, 3, 4), device="cuda")
+    got = gt.conv2d(x, gt.ones((1, 2, 1, 1), device="cuda"), padding=((0, 2), (0, 1))).numpy()
+    want = np.zeros((1, 1, 5, 5))
+    want[:, :, :3, :4] = 2
+    assert np.array_equal(got, want)
+
+
+@pytest.mark.process(FAKE_CUDA_MULTIPROCESSORS="1")
+@pytest.mark.parametrize("height", [7, 18, 22])
+def test_strips_of_depthwise(height, rng):
+    """Enough threads for the GPU, so that each has several rows of results; some strips are cut."""
+    for stride in (1, 2):
+        x = rng.standard_normal((6, stride * height, 18, 64)).astype(np.float32)
+        weight = rng.standard_normal((64, 1, 3, 3)).astype(np.float32)
+        given = ((stride, stride), [(1, 1), (1, 1)], (1, 1), 64)
+        want = convolved(np.moveaxis(x, -1, 1).astype(float), weight.astype(float), *given)
+        x = gt.moveaxis(gt.asarray(x, device="cuda"), -1, 1)
+        got = gt.conv2d(x, gt.asarray(weight, device="cuda"), stride=stride, padding=1, groups=64)
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
 
 
 def test_poolings(rng):

@@ -173,11 +173,12 @@ def windows():
 
 
 def depthwise():
-    for code, activation, (stride, dilation) in itertools.product(
-        (9, 10, 11), range(7), ((1, 1), (2, 1), (1, 2))
+    for code, activation, (stride, dilation), rows in itertools.product(
+        (9, 10, 11), range(7), ((1, 1), (2, 1), (1, 2)), (1, 4, 7)
     ):
         yield elements.depthwise(
-            code, activation, kernel=(3, 3), stride=(stride, stride),
+            code, activation, rows=rows, has_addend=activation % 2 == 1, kernel=(3, 3),
+            stride=(stride, stride),
             dilation=(dilation, dilation), is_wide=activation == 3,
         )  # fmt: skip
 
@@ -210,6 +211,16 @@ def convolution_tiles():
             is_vectored=is_vectored,
             spatial=3 if activation == 3 else 2,
             is_wide=activation == 3,
+        )
+
+
+def convolution_few():
+    forms = ((3, 4, (7, 7), 2, 64, 7), (3, 4, (3, 3), 2, 32, 7), (1, 8, (3, 3), 1, 64, 8),
+             (4, 8, (5, 5), 3, 32, 4), (1, 1, (2, 9), 8, 32, 4))  # fmt: skip
+    for code, activation, form, is_vectored in itertools.product((9, 10), range(7), forms, BITS):
+        names = ("channels", "pixel", "kernel", "stride", "outputs", "warps")
+        yield convolutions.few(
+            code, activation, **dict(zip(names, form, strict=True)), is_vectored=is_vectored
         )
 
 
@@ -316,10 +327,11 @@ KERNELS = {
     "windows": (windows, 3),
     "convolution plain": (each(convolutions.plain, (9, 10, 11, 12), range(7), (1, 4), BITS), 2),
     "convolution": (convolution_tiles, 2),
+    "convolution few": (convolution_few, 3),
     "convolution shifted": (convolution_shifted, 3),
     "convolution join": (each(convolutions.join, (9, 10), range(7)), 1),
     "attention on Hopper": (
-        each(products.attention_wgmma, HALVES, (64, 128), (2,), (128,)),
+        each(products.attention_wgmma, HALVES, (64, 128), (1, 2), (128,)),
         4,
     ),
     "attention join": (each(products.join, HALVES, (64, 128, 256), (16, 64, 128)), 1),

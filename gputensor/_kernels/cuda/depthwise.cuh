@@ -1,12 +1,14 @@
 // Convolution where each channel is by itself and channels are neighbours in memory.
 //
-// A thread has VECTOR neighbouring channels, 16 bytes, of PIXELS neighbouring results. It
-// reads each element of x that their windows share once, and the weights of its channels, which lie
-// one channel after the other, as whole pieces of 16 bytes. Beyond x there are zeros.
+// A thread has VECTOR neighbouring channels of PIXELS x ROWS results. It walks down the lines of x
+// and reads each once: a line adds to all rows of results whose windows it is in, so an element is
+// converted once, and DEPTH lines are on their way at a time. The weights of its channels, which lie
+// one channel after the other, are read as whole pieces and stay in registers. Beyond x are zeros.
 //
-// Defined before this text: ELEMENT and ARITHMETIC; ACTIVATION, an expression of `a`; VECTOR and
-// PIXELS; HEIGHT and WIDTH of the kernel, STRIDE_Y, STRIDE_X, DILATION_Y, DILATION_X; INDEX, an
-// unsigned type. Of the parameters, `blocks` are those along the width, and `multiplier` is 1.
+// Defined before this text: ELEMENT and ARITHMETIC; ACTIVATION, an expression of `a`; VECTOR, PIXELS,
+// ROWS, DEPTH; ADDEND, whether there is one; HEIGHT and WIDTH of the kernel, STRIDE_Y, STRIDE_X,
+// DILATION_Y, DILATION_X; INDEX, an unsigned type. Of the parameters, `blocks` are those along the
+// width, and `lanes` divide the channels, in VECTORs, into chunks whose threads are neighbours.
 #pragma once
 
 #include "gputensor/_kernels/cuda/types.cuh"
@@ -20,86 +22,135 @@ typedef ARITHMETIC C;
 typedef Vector<E, VECTOR> Elements;
 const int TAPS = HEIGHT * WIDTH;
 const int COLUMNS = (PIXELS - 1) * STRIDE_X + (WIDTH - 1) * DILATION_X + 1;
+const int LINES = (ROWS - 1) * STRIDE_Y + (HEIGHT - 1) * DILATION_Y + 1;
+const int WORDS = sizeof(Elements) / 4;
 
-__device__ __forceinline__ void finish(const Parameters& p, C* sum, int64 batch, int channel, int y,
-                                       int x) {
-    const int64 added = batch * p.addend.batch + channel * p.addend.channel
-        + y * p.addend.axes[1] + x * p.addend.axes[2];
+// Elements as words: zeros made element by element would leave each in a register of its own.
+struct alignas(sizeof(Elements)) Piece { uint32 word[WORDS]; };
+
+// Rounds and writes the results of a pixel.
+__device__ __forceinline__ void finish(const Parameters& p, const C* sum, E* out, int64 batch,
+                                       int channel, int y, int x) {
+    C value[VECTOR];
 #pragma unroll
     for (int v = 0; v < VECTOR; ++v) {
         C a = sum[v];
-        if (p.bias) a += wide(reinterpret_cast<const E*>(p.bias)[(channel + v) * p.bias_stride]);
-        if (p.addend.ptr)
-            a += wide(reinterpret_cast<const E*>(p.addend.ptr)[added + v * p.addend.channel]);
-        sum[v] = ACTIVATION;
+#if ADDEND
+        a += wide(reinterpret_cast<const E*>(p.addend.ptr)[
+            batch * p.addend.batch + (channel + v) * p.addend.channel + y * p.addend.axes[1]
+            + x * p.addend.axes[2]]);
+#endif
+        value[v] = ACTIVATION;
     }
     Elements result;
-    C (&values)[VECTOR] = *reinterpret_cast<C (*)[VECTOR]>(sum);
-    narrow_all(result, values);
-    *reinterpret_cast<Elements*>(reinterpret_cast<E*>(p.out.ptr) + batch * p.out.batch + channel
-                                 + y * p.out.axes[1] + x * p.out.axes[2]) = result;
+    narrow_all(result, value);
+    *reinterpret_cast<Elements*>(out) = result;
+}
+
+// What a thread's windows share of a line: `x` is its first pixel, the next is `step` elements on.
+__device__ __forceinline__ void load_line(const E* x, int step, uint32 left, uint32 width,
+                                          Piece* columns) {
+#pragma unroll
+    for (int c = 0; c < COLUMNS; ++c) {
+#pragma unroll
+        for (int i = 0; i < WORDS; ++i) columns[c].word[i] = 0;
+        if (left + c < width) columns[c] = *reinterpret_cast<const Piece*>(x + c * step);
+    }
+}
+
+// Adds the windows of one row of taps, of which `values` is a column of x.
+__device__ __forceinline__ void add_column(C (&sums)[ROWS][PIXELS][VECTOR], const C* values,
+                                           const C (&factors)[TAPS][VECTOR], int line, int column) {
+#pragma unroll
+    for (int k1 = 0; k1 < HEIGHT; ++k1)
+#pragma unroll
+        for (int k2 = 0; k2 < WIDTH; ++k2) {
+            const int y = line - k1 * DILATION_Y, x = column - k2 * DILATION_X;
+            if (y < 0 || y % STRIDE_Y || y / STRIDE_Y >= ROWS) continue;
+            if (x < 0 || x % STRIDE_X || x / STRIDE_X >= PIXELS) continue;
+#pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                sums[y / STRIDE_Y][x / STRIDE_X][v] += values[v] * factors[k1 * WIDTH + k2][v];
+        }
 }
 
 extern "C" __global__ void __launch_bounds__(128) kernel(const Parameters p) {
     INDEX rest = (INDEX)blockIdx.x * 128 + threadIdx.x;
     if (rest >= p.units) return;
-    const int channel = (int)(rest % p.channels) * VECTOR;
-    rest /= p.channels;
+    const uint32 lane = (uint32)(rest % p.lanes);
+    rest /= p.lanes;
     const int right = (int)(rest % p.blocks) * PIXELS;
     rest /= p.blocks;
-    const int down = (int)(rest % p.axes[1].out);
-    const int64 batch = rest / p.axes[1].out;
+    const uint32 strips = (p.axes[1].out + ROWS - 1) / ROWS, chunks = p.channels / p.lanes;
+    const int down = (int)(rest % strips) * ROWS;
+    rest /= strips;
+    const int channel = (int)(rest % chunks * p.lanes + lane) * VECTOR;
+    const int64 batch = rest / chunks;
 
+    const int top = down * STRIDE_Y - p.axes[1].padding;
+    const int left = right * STRIDE_X - p.axes[2].padding;
+    const int step = (int)p.x.axes[2], out_step = (int)p.out.axes[2];
+    const uint32 height = p.axes[1].x, width = p.axes[2].x;
+    const E* x = reinterpret_cast<const E*>(p.x.ptr) + batch * p.x.batch + channel
+        + top * p.x.axes[1] + left * p.x.axes[2];
+    E* out = reinterpret_cast<E*>(p.out.ptr) + batch * p.out.batch + channel
+        + down * p.out.axes[1] + right * p.out.axes[2];
+    Piece columns[DEPTH][COLUMNS];
+#pragma unroll
+    for (int line = 0; line < DEPTH - 1 && line < LINES; ++line, x += p.x.axes[1])
+        load_line(x, step, left, (uint32)(top + line) < height ? width : 0, columns[line]);
+
+    C factors[TAPS][VECTOR], bias[VECTOR];
     Elements weights[TAPS];         // of the channels, one after the other
     const Elements* from = reinterpret_cast<const Elements*>(
         reinterpret_cast<const E*>(p.weight.ptr) + channel * TAPS);
 #pragma unroll
     for (int i = 0; i < TAPS; ++i) weights[i] = from[i];
-
-    C sums[PIXELS][VECTOR];
 #pragma unroll
-    for (int j = 0; j < PIXELS; ++j)
+    for (int i = 0; i < TAPS; ++i) {
+        C some[VECTOR];
+        widen_all(some, weights[i]);
 #pragma unroll
-        for (int v = 0; v < VECTOR; ++v) sums[j][v] = 0;
-    const int top = down * STRIDE_Y - p.axes[1].padding;
-    const int left = right * STRIDE_X - p.axes[2].padding;
-    const E* x = reinterpret_cast<const E*>(p.x.ptr) + batch * p.x.batch + channel
-        + top * p.x.axes[1] + left * p.x.axes[2];
-#pragma unroll
-    for (int k1 = 0; k1 < HEIGHT; ++k1) {
-        const int line = k1 * DILATION_Y;
-        const bool has_line = (uint32)(top + line) < (uint32)p.axes[1].x;
-        Elements columns[COLUMNS];
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c) {
-#pragma unroll
-            for (int v = 0; v < VECTOR; ++v) columns[c].item[v] = E();
-            if (has_line && (uint32)(left + c) < (uint32)p.axes[2].x)
-                columns[c] = *reinterpret_cast<const Elements*>(
-                    x + line * p.x.axes[1] + c * p.x.axes[2]);
-        }
-        C factors[WIDTH][VECTOR];
-#pragma unroll
-        for (int k2 = 0; k2 < WIDTH; ++k2)
-#pragma unroll
-            for (int v = 0; v < VECTOR; ++v) {
-                const int at = v * TAPS + k1 * WIDTH + k2;
-                factors[k2][v] = wide(weights[at / VECTOR].item[at % VECTOR]);
-            }
-#pragma unroll
-        for (int c = 0; c < COLUMNS; ++c)
-#pragma unroll
-            for (int v = 0; v < VECTOR; ++v) {
-                const C value = wide(columns[c].item[v]);
-#pragma unroll
-                for (int j = 0; j < PIXELS; ++j)
-#pragma unroll
-                    for (int k2 = 0; k2 < WIDTH; ++k2)
-                        if (j * STRIDE_X + k2 * DILATION_X == c)
-                            sums[j][v] += value * factors[k2][v];
-            }
+        for (int v = 0; v < VECTOR; ++v)
+            factors[(i * VECTOR + v) % TAPS][(i * VECTOR + v) / TAPS] = some[v];
     }
 #pragma unroll
-    for (int j = 0; j < PIXELS; ++j)
-        if (right + j < p.axes[2].out) finish(p, sums[j], batch, channel, down, right + j);
+    for (int v = 0; v < VECTOR; ++v) {
+        bias[v] = 0;
+        if (p.bias)
+            bias[v] = wide(reinterpret_cast<const E*>(p.bias)[(channel + v) * p.bias_stride]);
+    }
+
+    C sums[ROWS][PIXELS][VECTOR];
+#pragma unroll
+    for (int line = 0; line < LINES; ++line) {
+        const int next = line + DEPTH - 1;
+        if (next < LINES) {
+            load_line(x, step, left, (uint32)(top + next) < height ? width : 0,
+                      columns[next % DEPTH]);
+            x += p.x.axes[1];
+        }
+        if (line % STRIDE_Y == 0 && line / STRIDE_Y < ROWS) {
+#pragma unroll
+            for (int j = 0; j < PIXELS; ++j)
+#pragma unroll
+                for (int v = 0; v < VECTOR; ++v) sums[line / STRIDE_Y][j][v] = bias[v];
+        }
+#pragma unroll
+        for (int c = 0; c < COLUMNS; ++c) {
+            C values[VECTOR];
+            widen_all(values, reinterpret_cast<const Elements&>(columns[line % DEPTH][c]));
+            add_column(sums, values, factors, line, c);
+        }
+        const int whole = line - (HEIGHT - 1) * DILATION_Y, row = whole / STRIDE_Y;
+        if (whole < 0 || whole % STRIDE_Y) continue;
+        if (down + row < p.axes[1].out) {
+#pragma unroll
+            for (int j = 0; j < PIXELS; ++j)
+                if (right + j < p.axes[2].out)
+                    finish(p, sums[row][j], out + j * out_step, batch, channel, down + row,
+                           right + j);
+        }
+        out += p.out.axes[1];
+    }
 }

@@ -25,3 +25,32 @@ NARROW_PAIRS(half_t, "f16")
 NARROW_PAIRS(bfloat_t, "bf16")
 #undef NARROW_PAIRS
 #endif
+
+// Neighbouring elements as arithmetic values; 16-bit floats are taken from words, not one by one.
+template <class T, int N, class C> __device__ __forceinline__ void widen_all(
+        C (&y)[N], const Vector<T, N>& x) {
+#pragma unroll
+    for (int v = 0; v < N; ++v) y[v] = wide(x.item[v]);
+}
+#ifndef GPUTENSOR_ON_CPU
+template <int N> __device__ __forceinline__ void widen_all(float (&y)[N],
+                                                           const Vector<bfloat_t, N>& x) {
+    const uint32* words = reinterpret_cast<const uint32*>(&x);
+#pragma unroll
+    for (int v = 0; v + 1 < N; v += 2) {
+        y[v] = __uint_as_float(words[v / 2] << 16);
+        y[v + 1] = __uint_as_float(words[v / 2] & 0xffff0000u);
+    }
+    if (N % 2) y[N - 1] = wide(x.item[N - 1]);
+}
+template <int N> __device__ __forceinline__ void widen_all(float (&y)[N],
+                                                           const Vector<half_t, N>& x) {
+    const uint32* words = reinterpret_cast<const uint32*>(&x);
+#pragma unroll
+    for (int v = 0; v + 1 < N; v += 2)
+        asm volatile("{\n.reg .f16 low, high;\nmov.b32 {low, high}, %2;\n"
+                     "cvt.f32.f16 %0, low;\ncvt.f32.f16 %1, high;\n}"
+                     : "=f"(y[v]), "=f"(y[v + 1]) : "r"(words[v / 2]));
+    if (N % 2) y[N - 1] = wide(x.item[N - 1]);
+}
+#endif

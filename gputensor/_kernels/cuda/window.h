@@ -24,7 +24,7 @@ struct WindowParameters {
     int32 channels;                     // of the result, in units of VECTOR
     int32 multiplier;                   // channels of the result for each of x
     int32 blocks;                       // of PIXELS neighbours along the width
-    int32 zero;
+    int32 lanes;                        // neighbours of a chunk of the channels (depthwise.cuh)
 };
 static_assert(sizeof(WindowParameters) == 4 * 48 + 24 + 3 * 28 + 16 + 4,
               "both sides of a launch lay the parameters out alike");

@@ -8,6 +8,9 @@ cdef enum:
     MOST_COLUMNS = 16           # of x, in the registers of a thread
     WINDOW_THREADS = 256
     MOST_WEIGHTS = 9            # of a channel, in the registers of a thread
+    DEPTHWISE_VECTOR = 4        # channels of a thread
+    MOST_DEPTHWISE_LANES = 48
+    BUSY_THREADS = 768          # of a multiprocessor, that keep it busy
 
 cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
     cdef struct WindowOperand:
@@ -37,6 +40,7 @@ cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
         int32_t channels
         int32_t multiplier
         int32_t blocks
+        int32_t lanes
 
 cdef struct WindowForm:         # a variant of the kernel
     int dtype
@@ -139,6 +143,8 @@ cdef object window_program(const void* variant):
 cdef struct DepthwiseForm:      # a variant of depthwise.cuh
     int dtype
     int activation
+    int rows                    # of results, of a thread
+    int has_addend
     int[2] kernel
     int[2] stride
     int[2] dilation
@@ -152,17 +158,18 @@ cdef bint depthwise_fits(const WindowParameters* p, const WindowForm* form,
                          const WindowFold* given) noexcept nogil:
     cdef int itemsize = dtype_itemsize(given.x.dtype), axis
     cdef int64_t taps = p.axes[1].kernel * <int64_t>p.axes[2].kernel
-    if given.pooling != POOL_WEIGHTED or not form.is_last or form.vector * itemsize != 16:
+    if given.pooling != POOL_WEIGHTED or not form.is_last or form.vector < DEPTHWISE_VECTOR:
         return False
     if itemsize == 8 or taps > MOST_WEIGHTS or p.axes[0].kernel != 1 or p.axes[0].out != 1:
         return False
-    if p.axes[0].x != 1 or p.axes[0].padding != 0 or p.weight.ptr % 16:
+    if p.axes[0].x != 1 or p.axes[0].padding != 0 or p.weight.ptr % <uint64_t>(
+            DEPTHWISE_VECTOR * itemsize):
         return False
     for axis in range(1, 3):
         if (3 * p.axes[axis].stride
                 + (p.axes[axis].kernel - 1) * <int64_t>p.axes[axis].dilation >= MOST_COLUMNS):
             return False
-    return (p.weight.channel == taps
+    return (p.weight.channel == taps and p.x.axes[2] == <int32_t>p.x.axes[2]
             and (p.axes[2].kernel == 1 or p.weight.axes[2] == 1)
             and (p.axes[1].kernel == 1 or p.weight.axes[1] == p.axes[2].kernel))
 
@@ -170,9 +177,19 @@ cdef bint depthwise_fits(const WindowParameters* p, const WindowForm* form,
 cdef object depthwise_program(const void* variant):
     cdef const DepthwiseForm* form = <const DepthwiseForm*>variant
     return programs.depthwise(
-        form.dtype, form.activation, kernel=(form.kernel[0], form.kernel[1]),
-        stride=(form.stride[0], form.stride[1]), dilation=(form.dilation[0], form.dilation[1]),
-        is_wide=bool(form.is_wide))
+        form.dtype, form.activation, rows=form.rows, has_addend=bool(form.has_addend),
+        kernel=(form.kernel[0], form.kernel[1]), stride=(form.stride[0], form.stride[1]),
+        dilation=(form.dilation[0], form.dilation[1]), is_wide=bool(form.is_wide))
+
+
+cdef int32_t lanes_of(int32_t channels) noexcept nogil:
+    """Neighbours of a chunk: so few that a block has neighbours along the width too."""
+    cdef int32_t lanes
+    if channels > MOST_DEPTHWISE_LANES:
+        for lanes in range(MOST_DEPTHWISE_LANES, 15, -4):
+            if channels % lanes == 0:
+                return lanes
+    return channels
 
 
 cdef int depthwise_launch(int device, uint64_t stream, WindowParameters* p,
@@ -180,12 +197,22 @@ cdef int depthwise_launch(int device, uint64_t stream, WindowParameters* p,
     cdef DepthwiseForm form
     cdef Launch launch
     cdef int axis
-    cdef uint64_t blocks, key, units = <uint64_t>given.x.shape[0] * <uint64_t>p.channels
-    form.dtype, form.activation = given.x.dtype, given.activation
+    cdef uint64_t blocks, key, units
+    cdef uint64_t busy = BUSY_THREADS * <uint64_t>max(1, device_facts(device).multiprocessors)
+    form.dtype, form.activation, form.rows = given.x.dtype, given.activation, 7
+    form.has_addend = given.addend != NULL
+    p.channels = <int32_t>(given.out.shape[1] // DEPTHWISE_VECTOR)
+    p.lanes = lanes_of(p.channels)
     p.blocks = (p.axes[2].out + 3) // 4 if p.axes[2].stride == 1 else (p.axes[2].out + 1) // 2
-    p.units = units * <uint64_t>p.blocks * <uint64_t>p.axes[1].out
+    units = <uint64_t>given.x.shape[0] * <uint64_t>p.channels * <uint64_t>p.blocks
+    # Rows share what they read; but first there have to be enough threads.
+    while form.rows > 1 and (form.rows >= 2 * p.axes[1].out or units * <uint64_t>(
+            (p.axes[1].out + form.rows - 1) // form.rows) < busy):
+        form.rows = (form.rows + 1) // 2
+    p.units = units * <uint64_t>((p.axes[1].out + form.rows - 1) // form.rows)
     form.is_wide = p.units >= 0xffffff00u
-    key = (form.dtype << 3 | form.activation) << 1 | form.is_wide
+    key = ((form.dtype << 3 | form.activation) << 1 | form.is_wide) << 3 | form.rows
+    key = key << 1 | form.has_addend
     for axis in range(2):
         form.kernel[axis] = p.axes[1 + axis].kernel
         form.stride[axis] = p.axes[1 + axis].stride
