@@ -5,7 +5,7 @@ import pytest
 from gputensor._kernels.launch import nvrtc
 from gputensor.blas.kernels import convolution_programs
 from tests.support.convolution import tile_on_cpu
-from tests.support.convolution.window_checks import tile_program
+from tests.support.convolution.window_checks import few_program, tile_program
 
 # With 200 multiprocessors the few tiles of a small convolution have their terms cut.
 pytestmark = pytest.mark.orders("deferred")
@@ -15,13 +15,17 @@ pytestmark = pytest.mark.orders("deferred")
 def kernels_on_the_cpu(monkeypatch):
     """The tiles are compiled for the CPU, and the test uses them."""
     made = []
-    source = convolution_programs.tile
 
-    def counted(*given, **named):
-        made.append((given, named))
-        return source(*given, **named)
+    def counted(source):
+        def program(*given, **named):
+            made.append((given, named))
+            return source(*given, **named)
 
-    monkeypatch.setattr(convolution_programs, "tile", counted)
+        return program
+
+    for name in ("tile", "few"):
+        source = getattr(convolution_programs, name)
+        monkeypatch.setattr(convolution_programs, name, counted(source))
     monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
     yield
     print(made)
@@ -38,6 +42,12 @@ def test_whole_tiles(rng):
 def test_few_channels(rng):
     for channels in (1, 2, 3, 4, 5):
         tile_program(rng, "cuda", few=channels)
+
+
+@pytest.mark.process(FAKE_CUDA_SHARED="100000", FAKE_CUDA_MULTIPROCESSORS="1")
+def test_rows_of_few_channels(rng):
+    for _ in range(8):
+        few_program(rng, "cuda")
 
 
 @pytest.mark.process(FAKE_CUDA_SHARED="200000", FAKE_CUDA_MULTIPROCESSORS="1")

@@ -56,6 +56,17 @@ cdef extern from "gputensor/blas/kernels/convolution/convolution.h" namespace "g
         int32_t splits
         int32_t steps
 
+cdef extern from "gputensor/blas/kernels/convolution/few.h" namespace "gputensor" nogil:
+    cdef struct FewParameters:
+        ConvolutionParameters common
+        int32_t rows
+        int32_t fragments
+        int32_t down
+        int32_t across
+        int32_t lines
+        int32_t pitch
+        uint32_t tiles
+
 cdef extern from "gputensor/blas/kernels/convolution/shifted.h" namespace "gputensor" nogil:
     cdef struct ShiftedTap:
         int32_t shift

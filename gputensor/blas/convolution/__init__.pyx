@@ -28,5 +28,6 @@ from gputensor.blas.kernels import convolution_programs
 include "pointwise.pxi"
 include "plain.pxi"
 include "shifted.pxi"
+include "few.pxi"
 include "tile.pxi"
 include "convolve.pxi"

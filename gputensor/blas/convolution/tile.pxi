@@ -234,17 +234,28 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
     cdef TileForm form
     cdef ShiftedParameters shifted
     cdef ShiftedForm shifted_form
+    cdef FewParameters few
+    cdef FewForm few_form
     cdef int64_t channels = (given.weight.shape[1] + CHUNK - 1) // CHUNK * CHUNK
     cdef int64_t results
     cdef int pixels
     cdef uint64_t partial = 0
     memset(&form, 0, sizeof(form))
+    memset(&few, 0, sizeof(few))
+    memset(&few_form, 0, sizeof(few_form))
     memset(&shifted, 0, sizeof(shifted))
     memset(&shifted_form, 0, sizeof(shifted_form))
     form.dtype, form.activation = given.x.dtype, given.activation
     form.is_deep = device_facts(device).shared_nbytes >= DEEP_SHARED
     form.is_vectored = is_chunked(given.out, 0) and (
         given.weight.shape[0] // given.groups % CHUNK == 0)
+    if few_fits(given, &few_form):
+        convolution_parameters(&few.common, given)
+        few_form.dtype, few_form.activation = form.dtype, form.activation
+        few_form.is_vectored = form.is_vectored
+        if few_plan(&few_form, &few, given.x.shape[0],
+                    max(1, device_facts(device).multiprocessors)):
+            return few_launch(device, stream, &few, &few_form)
     temporaries_init(&temporaries, device, stream)
     try:
         pixels = pixels_of_chunk(given)

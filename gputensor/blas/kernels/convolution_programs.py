@@ -7,6 +7,8 @@ from gputensor.blas.kernels.programs import program_of
 __all__ = [
     "SHAPES",
     "SHIFTED_TABLES",
+    "few",
+    "few_shared_nbytes",
     "join",
     "plain",
     "shifted",
@@ -105,6 +107,47 @@ def join(dtype, activation):
     'join.cuh'
     """
     return program_of("convolution/join.cuh", _types(dtype, activation))
+
+
+def few_shared_nbytes(outputs, pixel, kernel):
+    """Return the shared memory of the weights of a block of `few`.
+
+    >>> few_shared_nbytes(64, 4, (7, 7))
+    29696
+    """
+    height, width = kernel
+    return outputs * (height * ((width * pixel + 15) // 16 * 16) + 8) * 2
+
+
+def few(dtype, activation, *, channels, pixel, kernel, stride, outputs, warps, is_vectored):
+    """Return the program of convolution of few channels on tensor cores.
+
+    Parameters
+    ----------
+    dtype : int
+        Code of a 16-bit float.
+    activation, channels : int
+    pixel : {1, 2, 4, 8}
+        Elements of a pixel in shared memory; stride times as many are a multiple of 8.
+    kernel : (int, int)
+    stride : int
+        Along the width.
+    outputs : {32, 64}
+        Of a block.
+    warps : int
+    is_vectored : bool
+        Eight outputs of a pixel are 16 bytes that one instruction may write.
+
+    >>> program = few(9, 0, channels=3, pixel=4, kernel=(7, 7), stride=2, outputs=64, warps=7,
+    ...               is_vectored=True)
+    >>> ("PIXEL", 4) in program.defines
+    True
+    """
+    kind = _PTX[DTYPES[dtype].name]
+    sizes = {"CHANNELS": channels, "PIXEL": pixel, "HEIGHT": kernel[0], "WIDTH": kernel[1]}
+    sizes |= {"STRIDE": stride, "BN": outputs, "WARPS": warps, "VECTORED": int(is_vectored)}
+    sizes |= {"PACK": f'"{kind}x2"', "INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
+    return program_of("convolution/few.cuh", _types(dtype, activation) | sizes, minimum=80)
 
 
 def shifted(dtype, activation, tile, *, stages, places, splits, is_vectored):

@@ -1,4 +1,4 @@
-"""The kernel of convolution on tensor cores, compiled for the CPU and run block by block.
+"""The kernels of convolution on tensor cores, compiled for the CPU and run block by block.
 
 It is made like those of skinny products (skinny_on_cpu.py): fibers for threads, and a meeting of
 the warp for each instruction of a tensor core or of many lanes' loads.
@@ -50,6 +50,9 @@ def cpu_source(source):
     source = source.replace("extern __shared__ __align__(16) char memory[];",
                             "char* const memory = cpu_shared;")  # fmt: skip
     made = skinny_on_cpu.cpu_source(source)
+    if "kernel(const FewParameters" in source:
+        run = skinny_on_cpu._RUN
+        made = made.replace(run, "#define Parameters FewParameters" + run)
     head = f'#include "{HEADER}"\n{skinny_on_cpu._SHIM}'
     assert made.startswith(head)
     return f"{head}static const int KIND = {kind};\n{_LOADS}{made[len(head) :]}"
@@ -58,7 +61,7 @@ def cpu_source(source):
 def compile_source(source, target, options=()):
     """Stand in for NVRTC; the image is for fake_gpu.cpp."""
     del target, options
-    is_tile = "ldmatrix" in source and "convolution/tile.cuh" in source
+    is_tile = "ldmatrix" in source and "blas/kernels/convolution/" in source
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "kernel.so"
         subprocess.run(

@@ -308,3 +308,47 @@ def tile_program(rng, device, few=0):
     want = ACTIVATIONS[activation](want)
     # Of bias, addend and activation.
     close((dtype, x.shape, weight.shape, shown), got, want, dtype, magnitude + 8)
+
+
+def few_program(rng, device):
+    """One random convolution of one to four channels, for the kernel that copies whole rows.
+
+    An infinity in x reaches the results whose windows it is in, and no other.
+    """
+    dtype = str(rng.choice(["float16", "bfloat16"]))
+    spatial = int(rng.choice([1, 2, 2, 2]))
+    channels, outputs = int(rng.integers(1, 5)), int(rng.choice([5, 16, 32, 33, 64, 72]))
+    kernel = tuple(int(n) for n in rng.integers(1, 8, spatial))
+    stride = tuple(int(n) for n in rng.integers(1, 4, spatial))
+    dilation = (*(int(n) for n in rng.integers(1, 3, spatial - 1)), 1)
+    pads = [tuple(int(n) for n in rng.integers(0, 4, 2)) for _ in kernel]
+    reach = [d * (k - 1) + 1 for k, d in zip(kernel, dilation, strict=True)]
+    most = (12, 80) if spatial == 2 else (300,)
+    extents = [int(rng.integers(r, r + m)) for r, m in zip(reach, most, strict=True)]
+    x = rng.standard_normal((int(rng.integers(1, 4)), channels, *extents)).astype(DTYPES[dtype])
+    weight = rng.standard_normal((outputs, channels, *kernel)).astype(DTYPES[dtype])
+    exact, given = (x.astype(float), weight.astype(float)), (stride, pads, dilation, 1)
+    want, magnitude = convolved(*exact, *given), convolved(*map(np.abs, exact), *given)
+    how = {"stride": stride, "padding": tuple(pads), "dilation": dilation}
+    bias = rng.standard_normal(outputs).astype(DTYPES[dtype])
+    addend = rng.standard_normal(want.shape).astype(DTYPES[dtype])
+    if rng.integers(2):
+        how["bias"] = gt.asarray(bias, device=device)
+        want = want + bias.astype(float).reshape(-1, *(1,) * spatial)
+    if rng.integers(2):
+        how["addend"], want = laid_out(rng, addend, device), want + addend.astype(float)
+    how["activation"] = activation = str(rng.choice(["relu", "hardswish", "gelu_tanh"]))
+    convolution = getattr(gt, f"conv{spatial}d")
+    tensors = [laid_out(rng, one, device) for one in (x, weight)]
+    what = dtype, x.shape, weight.shape, stride, pads, dilation, activation
+    got = convolution(*tensors, **how)
+    close(what, got, ACTIVATIONS[activation](want), dtype, magnitude + 8)
+    check_again(got, convolution(*tensors, **how))
+    place = tuple(int(rng.integers(n)) for n in x.shape)
+    spot = np.zeros_like(x)
+    spot[place] = np.inf
+    ones = np.ones_like(weight)
+    seen = convolved((spot != 0).astype(float), ones.astype(float), *given) != 0
+    got = convolution(*(laid_out(rng, one, device) for one in (spot, ones)), stride=stride,
+                      padding=tuple(pads), dilation=dilation)  # fmt: skip
+    assert np.array_equal(got.numpy().astype(float), np.where(seen, np.inf, 0.0)), (what, place)

@@ -1,0 +1,224 @@
+// Convolution of few channels on tensor cores, as the first one of a network of images.
+//
+// A block has all weights of BN outputs in shared memory and takes tile after tile: some rows of
+// results, cut in fragments of 16 neighbours. Of x a tile needs a few whole rows, which it copies
+// once, with zeros around them and PIXEL channels for each pixel. A row of taps then is one run of
+// shared memory, and since neighbouring results begin a multiple of 16 bytes apart, ldmatrix reads
+// the patches where they lie. Each row of taps is filled up to a multiple of 16 terms; what the
+// elements there meet are zeros, so they are made zeros too, lest an infinity becomes NaN.
+//
+// Outputs are dealt to the columns of a product so that a thread's sums are 8 neighbours.
+//
+// Defined before this text: what pixel.cuh and fragments.cuh need; CHANNELS, and PIXEL, a power of
+// two not below it; HEIGHT and WIDTH of the kernel; STRIDE along the width, of which PIXEL times it
+// is a multiple of 8; BN, 32 or 64; WARPS; VECTORED, whether 8 outputs are 16 bytes that one
+// instruction may write.
+#pragma once
+
+#include "gputensor/_kernels/cuda/vector.cuh"
+#include "gputensor/blas/kernels/convolution/few.h"
+#include "gputensor/blas/kernels/convolution/pixel.cuh"
+#include "gputensor/blas/kernels/shared/fragments.cuh"
+
+#define DEVICE __device__ __forceinline__
+
+const int THREADS = 32 * WARPS;
+const int ROW_TERMS = (WIDTH * PIXEL + 15) / 16 * 16, TERMS = HEIGHT * ROW_TERMS;
+const int PITCH = TERMS + 8;            // of the weights: an odd number of 16 bytes
+const int TOGETHER = 2;                 // fragments that a warp multiplies by the same weights
+const int AHEAD = 8, WEIGHTS_AHEAD = 16;        // pixels and weights on their way, of a thread
+
+typedef Vector<uint16, PIXEL> Piece;
+
+DEVICE void load_weights(const ConvolutionParameters& p, int column, uint16* to) {
+    const int32 of_output = (int32)p.weight.batch, of_channel = (int32)p.weight.channel;
+    const int32 of_line = (int32)p.weight.axes[1], of_column = (int32)p.weight.axes[2];
+    const uint16* from = reinterpret_cast<const uint16*>(p.weight.ptr) + column * p.weight.batch;
+    for (int first = threadIdx.x; first < BN * TERMS; first += THREADS * WEIGHTS_AHEAD) {
+        uint16 value[WEIGHTS_AHEAD];
+        int at[WEIGHTS_AHEAD];
+#pragma unroll
+        for (int j = 0; j < WEIGHTS_AHEAD; ++j) {
+            const int i = first + j * THREADS, row = i / TERMS, term = i % TERMS;
+            const int y = term / ROW_TERMS, x = term % ROW_TERMS / PIXEL, channel = term % PIXEL;
+            const int output = row / 32 * 32 + row % 8 / 2 * 8 + row / 8 % 4 * 2 + row % 2;
+            at[j] = row * PITCH + term;
+            value[j] = 0;
+            if (row < BN && x < WIDTH && channel < CHANNELS && column + output < p.outputs)
+                value[j] = from[output * of_output + channel * of_channel + y * of_line
+                                + x * of_column];
+        }
+#pragma unroll
+        for (int j = 0; j < WEIGHTS_AHEAD; ++j)
+            if (first + j * THREADS < BN * TERMS) to[at[j]] = value[j];
+    }
+}
+
+// The rows of x from `top` on, from the pixel `left` on.
+DEVICE void load_lines(const FewParameters& p, const uint16* x, int top, int left, Piece* to) {
+    const ConvolutionParameters& c = p.common;
+    const int32 down = (int32)c.x.axes[1], right = (int32)c.x.axes[2];
+    const int32 deep = (int32)c.x.channel;
+    int line = threadIdx.x / p.pitch, place = threadIdx.x - line * p.pitch;
+    while (line < p.lines) {
+        uint16 value[AHEAD][CHANNELS];
+        int at[AHEAD];
+#pragma unroll
+        for (int j = 0; j < AHEAD; ++j) {
+            at[j] = line < p.lines ? line * p.pitch + place : -1;
+            const bool is_inside = line < p.lines && (uint32)(top + line) < (uint32)c.axes[1].x
+                && (uint32)(left + place) < (uint32)c.axes[2].x;
+            const uint16* from = x + (int64)(top + line) * down + (int64)(left + place) * right;
+#pragma unroll
+            for (int i = 0; i < CHANNELS; ++i) {
+                value[j][i] = 0;
+                if (is_inside) value[j][i] = from[(int64)i * deep];
+            }
+            place += THREADS;
+            while (place >= p.pitch) {
+                place -= p.pitch;
+                ++line;
+            }
+        }
+#pragma unroll
+        for (int j = 0; j < AHEAD; ++j) {
+            Piece piece;
+#pragma unroll
+            for (int i = 0; i < PIXEL; ++i) piece.item[i] = i < CHANNELS ? value[j][i] : 0;
+            if (at[j] >= 0) to[at[j]] = piece;
+        }
+    }
+}
+
+// A pair of elements, of which the first `count` are terms.
+DEVICE uint32 terms_of(uint32 pair, int count) {
+    return count >= 2 ? pair : count == 1 ? pair & 0xffff : 0;
+}
+
+DEVICE void write(const ConvolutionParameters& p, const float* sums, int64 to, int64 added,
+                  int outputs) {
+    // The eight outputs of a thread in a group of 32: those of its column pairs in four products.
+    const int first = threadIdx.x % 4 * 8;
+#pragma unroll
+    for (int g = 0; g < BN / 32; ++g) {
+        const int output = 32 * g + first;
+        if (output >= outputs) break;
+        float value[8];
+#pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            C a = sums[(4 * g + i / 2) * 4 + i % 2];
+            if (p.addend.ptr && output + i < outputs)
+                a += wide(reinterpret_cast<const E*>(p.addend.ptr)[
+                    added + (output + i) * p.addend.channel]);
+            value[i] = ACTIVATION;
+        }
+        E* out = reinterpret_cast<E*>(p.out.ptr) + to + output * p.out.channel;
+#if VECTORED
+        Words words;
+#pragma unroll
+        for (int i = 0; i < 4; ++i) words.item[i] = pack(value[2 * i], value[2 * i + 1]);
+        *reinterpret_cast<Words*>(out) = words;
+#else
+#pragma unroll
+        for (int i = 0; i < 8; ++i)
+            if (output + i < outputs) out[i * p.out.channel] = narrow<E>(value[i]);
+#endif
+    }
+}
+
+// Fragments from `first` on of one tile: multiplied and written.
+DEVICE void multiply_fragments(const FewParameters& p, uint32 weights, uint32 tile,
+                               const float* biases, int first, const Pixel& corner, int column) {
+    const ConvolutionParameters& c = p.common;
+    const int lane = threadIdx.x % 32, count = p.rows * p.fragments;
+    const uint32 line = p.pitch * PIXEL * 2;
+    uint32 from[TOGETHER];
+    float sums[TOGETHER][BN / 8][4];
+#pragma unroll
+    for (int i = 0; i < TOGETHER; ++i) {
+        const int number = first + i < count ? first + i : first, row = number / p.fragments;
+        const int place = (number - row * p.fragments) * 16 + lane % 16;
+        from[i] = tile + row * c.axes[1].stride * line + (place * STRIDE * PIXEL + lane / 16 * 8) * 2;
+#pragma unroll
+        for (int j = 0; j < BN / 8; ++j)
+#pragma unroll
+            for (int v = 0; v < 4; ++v)
+                sums[i][j][v] = biases[j / 4 * 32 + lane % 4 * 8 + j % 4 * 2 + v % 2];
+    }
+    weights += ((lane / 16 * 8 + lane % 8) * PITCH + lane / 8 % 2 * 8) * 2;
+    const uint32 down = c.axes[1].dilation * line;
+#pragma unroll 1
+    for (int y = 0; y < HEIGHT; ++y) {
+#pragma unroll
+        for (int k = 0; k < ROW_TERMS; k += 16) {
+            uint32 a[TOGETHER][4];
+#pragma unroll
+            for (int i = 0; i < TOGETHER; ++i) {
+                matrices(a[i], from[i] + k * 2);
+                if (k + 16 > WIDTH * PIXEL) {
+#pragma unroll
+                    for (int half = 0; half < 4; ++half)
+                        a[i][half] = terms_of(
+                            a[i][half], WIDTH * PIXEL - k - half / 2 * 8 - lane % 4 * 2);
+                }
+            }
+#pragma unroll
+            for (int j = 0; j < BN / 16; ++j) {
+                uint32 b[4];
+                matrices(b, weights + (j * 16 * PITCH + k) * 2);
+#pragma unroll
+                for (int i = 0; i < TOGETHER; ++i) {
+                    multiply(sums[i][2 * j], a[i], b[0], b[1]);
+                    multiply(sums[i][2 * j + 1], a[i], b[2], b[3]);
+                }
+            }
+        }
+        weights += ROW_TERMS * 2;
+#pragma unroll
+        for (int i = 0; i < TOGETHER; ++i) from[i] += down;
+    }
+#pragma unroll
+    for (int i = 0; i < TOGETHER; ++i) {
+        const int number = first + i, row = number / p.fragments;
+        const int y = corner.place[1] + row;
+        if (number >= count || y >= c.axes[1].out) break;
+#pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            Pixel pixel = corner;
+            pixel.place[1] = y;
+            pixel.place[2] += (number - row * p.fragments) * 16 + lane / 4 + 8 * half;
+            if (pixel.place[2] >= c.axes[2].out) continue;
+            write(c, &sums[i][0][2 * half], offset_of(c.out, pixel) + column * c.out.channel,
+                  offset_of(c.addend, pixel) + column * c.addend.channel, c.outputs - column);
+        }
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, 2) kernel(const FewParameters p) {
+    extern __shared__ __align__(16) char memory[];
+    __shared__ float biases[BN];
+    const ConvolutionParameters& c = p.common;
+    const uint32 weights = shared_address(memory), tile_at = weights + BN * PITCH * 2;
+    const int column = (int)(blockIdx.x % c.column_tiles) * BN, warp = threadIdx.x / 32;
+    load_weights(c, column, reinterpret_cast<uint16*>(memory));
+    for (int i = threadIdx.x; i < BN; i += THREADS)
+        biases[i] = c.bias && column + i < c.outputs
+            ? wide(reinterpret_cast<const E*>(c.bias)[(column + i) * c.bias_stride]) : 0.0f;
+    const uint32 step = gridDim.x / c.column_tiles;
+    for (uint32 number = blockIdx.x / c.column_tiles; number < p.tiles; number += step) {
+        const uint32 rest = number / p.across, image = rest / p.down;
+        Pixel corner;
+        corner.batch = image;
+        corner.place[0] = 0;
+        corner.place[1] = (int)(rest - image * p.down) * p.rows;
+        corner.place[2] = (int)(number - rest * p.across) * p.fragments * 16;
+        __syncthreads();                // all have read what is overwritten
+        load_lines(p, reinterpret_cast<const uint16*>(c.x.ptr) + (int64)image * c.x.batch,
+                   corner.place[1] * c.axes[1].stride - c.axes[1].padding,
+                   corner.place[2] * STRIDE - c.axes[2].padding,
+                   reinterpret_cast<Piece*>(memory + BN * PITCH * 2));
+        __syncthreads();
+        for (int first = warp * TOGETHER; first < p.rows * p.fragments; first += WARPS * TOGETHER)
+            multiply_fragments(p, weights, tile_at, biases, first, corner, column);
+    }
+}
