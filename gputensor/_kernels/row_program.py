@@ -25,7 +25,11 @@ class _Text:
     def __init__(self, formula, variant):
         self.formula, self.variant = formula, variant
         self.number = {node: i for i, node in enumerate(formula.nodes)}
+        self.pair = _together(formula) if variant["cluster"] > 1 else None
         self.kept = [] if variant["loop"] else self._kept()
+        if self.pair:
+            self.kept = [node for node in self.kept if node == self.pair[1][2]]
+        self.scaled = None  # a kept step that is by the maximum of the block
         folding = [node for wanted in list(self.phases())[:-1] for node in self.closure(wanted)]
         loads = {node[1] for node in formula.nodes if node[0] == "load"}
         moving = {i for i in loads if variant["modes"][i] != CONSTANT}
@@ -33,7 +37,7 @@ class _Text:
         if variant["map"]:
             self.early = sorted(moving)  # before any store, which might write what is loaded
         self.late = sorted(moving - set(self.early))
-        self.functions = {}
+        self.functions, self.power = {}, "op_exp"
 
     def _kept(self):
         """The costly steps that more than one phase needs, in order."""
@@ -67,6 +71,8 @@ class _Text:
         """The C++ expression of a known value."""
         if node[0] == "number":
             return self._literal(node[1])
+        if node == self.scaled and node in self.kept:
+            return f"(n{self.number[node]}[k][v] * scale)"
         return f"n{self.number[node]}" + ("[k][v]" if node in self.kept else "")
 
     def _literal(self, value):
@@ -103,12 +109,34 @@ class _Text:
         if head == "round":
             kind = _CUDA[node[1]]
             return f"(C)wide(narrow<{kind}>({self.value(node[2], False)}))"
+        if head == "exp" and self._is_power(node):
+            self.power = "power"
+            return f"power({self.value(node[1], False)})"
         row = OPERATIONS[head]
         kind = "bool" if row.rule == "logical" or "float" not in row.kinds else "float"
         takes = [kind == "bool" or (row.rule == "where" and i == 0) for i in range(row.arity)]
         self.functions[head] = self._function(row, kind, takes)
         arguments = [self.value(x, takes[i]) for i, x in enumerate(node[1:])]
         return f"op_{head}({', '.join(arguments)})"
+
+    def _is_half(self, node):
+        """Whether a step is made of 16-bit floats alone: its value is no more exact."""
+        if node[0] == "load":
+            return DTYPES[self.variant["dtypes"][node[1]]].itemsize <= 2
+        if node[0] == "round":
+            return node[1] in ("float16", "bfloat16")
+        return all(self._is_half(part) for part in self.formula.parts(node))
+
+    def _is_power(self, node):
+        """Whether e to this step is a power beside a maximum, of 16-bit values: as in softmax."""
+        away = node[1]
+        return (
+            not self.variant["is_double"]
+            and away[0] == "sub"
+            and self._is_half(away)
+            and not self.formula.by_column[away[2]]
+            and self.formula.level[away[2]] > 0
+        )
 
     @staticmethod
     def _function(row, kind, takes):
@@ -166,13 +194,84 @@ class _Text:
         return " ".join(lines)
 
 
+def _together(formula):
+    """The pair of folds that one exchange between blocks serves, or None.
+
+    Either a maximum and the sum of powers of the distance to it, or a mean and that of the squares
+    of the distance to it: what a block has by its own maximum or mean is known by all afterwards.
+    """
+    pair = [fold for fold in formula.folds if formula.level[fold] < 3]
+    if [formula.level[fold] for fold in pair] != [1, 2]:
+        return None
+    first, second = pair
+    head, *parts = second[2]
+    if (first[1], second[1]) == ("mean", "mean"):
+        is_square = head == "mul" and parts[0] == parts[1] == ("sub", first[2], first)
+        return (first, second) if is_square else None
+    if (first[1], second[1], head, parts[0][0]) != ("max", "sum", "exp", "sub"):
+        return None
+    _, value, shift = parts[0]
+    return (first, second) if value == first[2] and not formula.by_column[shift] else None
+
+
+def _of_both(text, pair, known):
+    """The phases of a pair of folds with one exchange.
+
+    Inside the braces the first fold is that of the block alone. Powers that stay in registers are
+    by its maximum, so `scale` makes them those by the whole one.
+    """
+    first, second = pair
+    (i, j), (one, two) = (text.number[fold] for fold in pair), (f"Fold_{fold[1]}" for fold in pair)
+    slots = [f"SLOT_OF({text.formula.folds.index(fold)})" for fold in pair]
+    is_mean = first[1] == "mean"
+    steps, value = text.steps([first[2]], set()), text.value(first[2], False)
+    lines = [
+        f"C a{i} = {one}::identity(), a{j} = {two}::identity(), s{j} = 0;",
+        f"EACH({steps} a{i} = {one}::combine(a{i}, {one}::lift({value}));)",
+        f"a{i} = in_block<{one}>(a{i}, {slots[0]}, lane, row_of_block);",
+        f"share(a{i}, {slots[0]}, lane); {{ const C n{i} = "
+        + ("mean_of(p, cluster_rank(), {0});" if is_mean else "finite({0});").format(f"a{i}"),
+        text.uniform(1),
+    ]
+    steps, value = text.steps([second[2]], known), text.value(second[2], False)
+    lines += [
+        f"EACH({steps} a{j} = {two}::combine(a{j}, {two}::lift({value}));)",
+        f"}} a{j} = in_block<{two}>(a{j}, {slots[1]}, lane, row_of_block);",
+        f"share(a{j}, {slots[1]}, lane); cluster_sync();",
+        f"const C n{i} = {one}::finish(of_cluster<{one}>({slots[0]}), (double)p.columns);",
+        text.uniform(1),
+    ]
+    if is_mean:
+        step = (f"const C away = mean_of(p, block, theirs) - n{i}; "
+                f"s{j} += part + columns_of(p, block) * away * away;")  # fmt: skip
+    else:
+        shift = second[2][1][2]
+        lines.append(f"const C whole = {text.value(shift, False)};")
+        lines.append(f"const auto factor = [&](C own) {{ "
+                     f"const C n{i} = finite(own); {text.uniform(1)} return own == LOWEST ? (C)0 : "
+                     f"{text.power}({text.value(shift, False)} - whole); }};")  # fmt: skip
+        lines.append(f"const C scale = factor(a{i});")
+        step = f"s{j} += part * factor(theirs);"
+        text.scaled = second[2]
+    lines += [
+        '_Pragma("unroll") for (int block = 0; block < CLUSTER; ++block) {',
+        f"const C theirs = {slots[0]}[32 + block], part = {slots[1]}[32 + block]; {step} }}",
+        f"const C n{j} = {two}::finish(s{j}, (double)p.columns);",
+        text.uniform(2),
+    ]
+    return " ".join(lines)
+
+
 def _body(text):
     """The phases: fold after fold."""
     formula = text.formula
     lines = [f"C n{text.number[node]}[UNITS][VECTOR];" for node in text.kept]
     lines.append(text.uniform(0))
-    known = set()
-    for level in sorted({formula.level[fold] for fold in formula.folds}):
+    known, levels = set(), sorted({formula.level[fold] for fold in formula.folds})
+    if text.pair:
+        lines.append(_of_both(text, text.pair, known))
+        levels = levels[2:]
+    for level in levels:
         folds = [fold for fold in formula.folds if formula.level[fold] == level]
         inside = [text.steps([fold[2] for fold in folds], known)]
         for fold in folds:

@@ -242,6 +242,14 @@ FN complex_t<T> sign(complex_t<T> a) {
 FN T sign(T a) { return a != a ? a : (T)((a > (T)0) - (a < (T)0)); }
 FN T larger(T a, T b) { return a > b || a != a ? a : b; }
 FN T smaller(T a, T b) { return a < b || a != a ? a : b; }
+#if __CUDA_ARCH__ >= 800 && !defined(GPUTENSOR_ON_CPU)
+template <> __device__ __forceinline__ float larger<float>(float a, float b) {
+    float y; asm volatile("max.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y;
+}
+template <> __device__ __forceinline__ float smaller<float>(float a, float b) {
+    float y; asm volatile("min.NaN.f32 %0, %1, %2;" : "=f"(y) : "f"(a), "f"(b)); return y;
+}
+#endif
 // The work is done on uint64: signed overflow is undefined in C, wrapping is what NumPy does.
 FN T integer_divide(T a, T b) {
     if (b == 0) return 0;

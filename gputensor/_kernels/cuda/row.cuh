@@ -12,7 +12,9 @@
 //
 // A fold goes in fixed steps, so its bits depend on neither timing nor other rows: a thread's
 // elements in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives
-// every lane the same bits since every fold is commutative.
+// every lane the same bits since every fold is commutative. An exchange between blocks costs about a
+// microsecond, so row_program.py has one do for two folds where it can: a maximum and the sum of
+// powers beside it, a mean and the squares beside that.
 //
 // Defined before this text: VECTOR, UNITS, LANES, ROWS (rows of a block), ACROSS, CLUSTER, LOOP, MAP;
 // FULL (the lanes have as many columns as there are), COLUMN_AXES, KEPT_AXES; ARITHMETIC, the type of
@@ -33,6 +35,17 @@ typedef ARITHMETIC C;
 typedef C A;
 #define LOWEST (-__int_as_float(0x7f800000))
 #define HIGHEST __int_as_float(0x7f800000)
+
+// e to a difference of 16-bit floats: within 1e-5 of it.
+__device__ __forceinline__ float power(float a) {
+#ifdef GPUTENSOR_ON_CPU
+    return exp2f(a * 1.4426950408889634f);
+#else
+    float y;
+    asm volatile("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(a * 1.4426950408889634f));
+    return y;
+#endif
+}
 
 FUNCTIONS
 TYPES
@@ -81,8 +94,8 @@ template <int NBYTES> __device__ __forceinline__ void fetch(char* to, const void
 }
 #endif
 
-// What the lanes of a row have, folded; every lane gets it. `slot` has memory for this fold alone.
-template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane, uint32 row) {
+// What the lanes of a row have in this block, folded; every lane gets it.
+template <class F> __device__ __forceinline__ C in_block(C x, C* slot, uint32 lane, uint32 row) {
 #if ACROSS
     slot[lane * ROWS + row] = x;
     for (int half = LANES / 2; half > 0; half /= 2) {
@@ -105,20 +118,55 @@ template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane
 #pragma unroll
     for (int mask = 1; mask < warps; mask *= 2) x = F::combine(x, from_lane(x, mask));
 #endif
-#if CLUSTER > 1
-    C* shares = slot + 32;
-    if (lane < CLUSTER) store_in_block(shares + cluster_rank(), lane, x);
-    cluster_sync();
-    x = shares[0];
-#pragma unroll
-    for (int block = 1; block < CLUSTER; ++block) x = F::combine(x, shares[block]);
-#endif
     return x;
 #endif
+}
+
+#if CLUSTER > 1
+// Gives what this block has to all of the cluster, which have it in their order after cluster_sync.
+__device__ __forceinline__ void share(C x, C* slot, uint32 lane) {
+    if (lane < CLUSTER) store_in_block(slot + 32 + cluster_rank(), lane, x);
+}
+template <class F> __device__ __forceinline__ C of_cluster(const C* slot) {
+    C x = slot[32];
+#pragma unroll
+    for (int block = 1; block < CLUSTER; ++block) x = F::combine(x, slot[32 + block]);
+    return x;
+}
+// Columns of a block: units lie in turn with those of the others.
+__device__ __forceinline__ C columns_of(const Parameters& p, int block) {
+    if (FULL) return UNITS * LANES * VECTOR;
+    int64 count = 0;
+#pragma unroll
+    for (int k = 0; k < UNITS; ++k) {
+        const int64 left = p.columns - (int64)(k * CLUSTER + block) * LANES * VECTOR;
+        count += left < 0 ? 0 : left < LANES * VECTOR ? left : LANES * VECTOR;
+    }
+    return (C)count;
+}
+// The mean of a block's columns by their sum; 0 where it has none.
+__device__ __forceinline__ C mean_of(const Parameters& p, int block, C sum) {
+    const C count = columns_of(p, block);
+    return count == 0 ? (C)0 : sum / count;
+}
+__device__ __forceinline__ C finite(C largest) { return largest == LOWEST ? (C)0 : largest; }
+#endif
+
+// What the lanes of a row have, folded; every lane gets it. `slot` has memory for this fold alone.
+template <class F> __device__ __forceinline__ C folded(C x, C* slot, uint32 lane, uint32 row) {
+    x = in_block<F>(x, slot, lane, row);
+#if CLUSTER > 1
+    share(x, slot, lane);
+    cluster_sync();
+    x = of_cluster<F>(slot);
+#endif
+    return x;
 }
 #define SLOT (ACROSS ? LANES * ROWS : CLUSTER > 1 ? 32 + CLUSTER : 32)
 #define FOLDED(F, number, x) \
     F::finish(folded<F>(x, shared + number * SLOT, lane, row_of_block), (double)p.columns)
+
+#define SLOT_OF(number) (shared + (number) * SLOT)
 
 #if LOOP || MAP
 typedef int64 Column;

@@ -167,17 +167,18 @@ cdef void choose_modes(RowVariant* variant, int loads,
 # Lanes along the columns; a row in one block, in a cluster of blocks, or read again. 32 elements a
 # thread: on an H200 half as many gave .61 of the copy rate for rows of 16,384 bfloat16, 32 gave .98
 # (layer_norm), since more blocks then overlap their loads with others' folds.
-cdef void choose_along(RowVariant* variant, const RowParameters* parameters,
+cdef void choose_along(RowVariant* variant, const RowParameters* parameters, int folds,
                        bint can_cluster) noexcept nogil:
     cdef int64_t pieces = above(parameters.columns, variant.vector)
     cdef int64_t most = max(1, (HELD >> variant.is_double) // variant.vector)
     cdef int64_t lanes = min(power_above(above(pieces, most)), MOST_LANES)
     variant.cluster, variant.loop = 1, 0
     # A block of 1,024 threads is alone on a multiprocessor, which waits while that block folds; one
-    # of 512 is not, but twice as many then wait for each other. Measured on an H200: one block is
-    # best where it holds a row, two of float32 are better than four of half the lanes.
-    if can_cluster and above(pieces, MOST_LANES * most) > (2 if variant.vector <= 4 else 1) and (
-            above(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most):
+    # of 512 is not, but twice as many then wait for each other. Measured on an H200: float32 wants
+    # the fewest blocks; 16-bit floats so too where two of them meet once for two folds
+    # (65,536 columns: softmax .75 and .75, layer_norm .79 and .74, rms_norm .81 and .84).
+    if can_cluster and variant.vector > 4 and above(pieces, MOST_LANES * most) > (
+            2 if folds > 1 else 1) and above(pieces, MOST_LANES // 2 * MOST_CLUSTER) <= most:
         lanes = MOST_LANES // 2
     while lanes < MOST_LANES and above(pieces, lanes) > 1 and parameters.rows * lanes < BUSY:
         lanes *= 2
@@ -295,7 +296,7 @@ cdef void choose_variant(RowFormula formula, const Operand* operands, int row_nd
     if variant.across:
         choose_across(variant, parameters, formula.folds)
     else:
-        choose_along(variant, parameters, can_cluster)
+        choose_along(variant, parameters, formula.folds, can_cluster)
     variant.ahead = choose_ahead(variant, formula.loads, formula.folded) if can_cluster else 0
     variant.full = not variant.loop and parameters.columns == (
         <int64_t>variant.units * variant.lanes * variant.cluster * variant.vector)

@@ -28,6 +28,23 @@ def test_widths(where, columns, dtype, rng):
     close(f"layer_norm of {columns}", nn.layer_norm(x), want, dtype, 400 * (1 + np.abs(want)))
 
 
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("columns", [70000, 131072])
+def test_parts_of_wide_rows_without_elements(where, columns, dtype, rng):
+    """A GPU cuts these rows among blocks, of which some here see infinities alone."""
+    values = rng.standard_normal((5, columns)).astype(DTYPES[dtype])
+    values[0, : columns // 2], values[1, 4096:], values[2] = -np.inf, -np.inf, -np.inf
+    values[3, 7], values[4, ::2] = np.nan, -np.inf
+    x, exact = gt.asarray(values, device=where), values.astype(np.float64)
+    with np.errstate(invalid="ignore"):
+        powers = np.exp(exact - exact.max(axis=1, keepdims=True))
+    want = powers / powers.sum(axis=1, keepdims=True)
+    close(f"softmax of {columns}", nn.softmax(x), want, dtype, 200 * want)
+    mask = gt.asarray(values != -np.inf, device=where)
+    want[2] = 0
+    close(f"masked softmax of {columns}", nn.softmax(x, mask=mask), want, dtype, 200 * want)
+
+
 @pytest.mark.parametrize("shape", [(5, 700, 33), (700, 64), (3, 2000, 5)])
 def test_columns_across_memory(where, shape, rng):
     values = rng.standard_normal(shape).astype(np.float32)
