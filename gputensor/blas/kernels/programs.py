@@ -418,7 +418,7 @@ def attention(name, head, warps, columns, mask, split):
 
 
 #: Registers of a thread of `attention_wgmma` that multiplies and that copies, by warpgroups.
-_ATTENTION_REGISTERS = {2: (240, 24), 3: (160, 32)}
+_ATTENTION_REGISTERS = {1: (232, 24), 2: (240, 24), 3: (160, 32)}
 
 
 def attention_wgmma_shared_nbytes(head, groups, columns):
@@ -438,7 +438,7 @@ def attention_wgmma(name, head, groups, columns):
     name : {"float16", "bfloat16"}
     head : {64, 128}
         The head size.
-    groups : {2, 3}
+    groups : {1, 2, 3}
         Warpgroups that multiply, of 64 rows each.
     columns : int
         Keys of a step, a multiple of 16.

@@ -125,7 +125,7 @@ DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
     wgmma_commit();
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, 1)
+extern "C" __global__ void __launch_bounds__(THREADS, GROUPS == 1 ? 2 : 1)
 kernel(const __grid_constant__ Parameters p) {
     extern __shared__ __align__(1024) char memory[];
     __shared__ Barriers barriers;
