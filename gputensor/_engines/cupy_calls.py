@@ -90,7 +90,7 @@ def run(engine, device, stream, attributes, operands):
     operands : sequence of CallOperand or None
         What is written, then what is read.
     """
-    cupy = library(engine.name)
+    cupy = library(engine.title(attributes))
     errstate = importlib.import_module("cupyx").errstate
     on_stream = cupy.cuda.ExternalStream(stream) if stream else cupy.cuda.Stream.null
     with (

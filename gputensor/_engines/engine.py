@@ -18,18 +18,34 @@ class Engine:
     Attributes
     ----------
     name : str
-        The public function's, for messages.
     function : callable
     run : callable
         The function with NumPy: what ``host_call`` queues on a host device.
+    is_call : bool
+        Whether it is a call of the registry (_kernels/calls.py), which traces keep.
     """
 
-    __slots__ = ("function", "name", "run")
+    __slots__ = ("function", "is_call", "name", "run")
 
-    def __init__(self, function):
+    def __init__(self, function, is_call=False):
         self.name = function.__name__
         self.function = function
         self.run = functools.partial(function, np)
+        self.is_call = is_call
+
+    @classmethod
+    def of_call(cls, function):
+        """Make the engine of the call of that name; a decorator."""
+        return cls(function, True)
+
+    def title(self, attributes):
+        """The public function's name, for messages: a call with several says which.
+
+        >>> Engine.of_call(lambda module, what, out, x: None).title(("eigh_l",))
+        'eigh'
+        """
+        is_word = self.is_call and attributes and isinstance(attributes[0], str)
+        return attributes[0].partition("_")[0] if is_word else self.name
 
     def __repr__(self):
         return f"<engine {self.name}>"

@@ -1,68 +1,43 @@
-"""Dense linear algebra: LAPACK by NumPy, cuSOLVER by CuPy. All take stacks of matrices."""
+"""Dense linear algebra: LAPACK by NumPy, cuSOLVER by CuPy. All take stacks of matrices.
+
+Each is a call of the registry; the words of its first attribute are those of engine_rules.py.
+"""
 
 from gputensor._engines.engine import Engine
 
-__all__ = [
-    "cholesky", "det", "eig", "eigh", "eigvals", "eigvalsh", "inv", "qr", "slogdet", "solve", "svd",
-    "svdvals",
-]  # fmt: skip
+__all__ = ["matrix", "matrix_pair", "solve", "svd"]
 
 
-@Engine
-def cholesky(module, out, x):
-    out[...] = module.linalg.cholesky(x)
+def _triangle(what):
+    """The name of a function, and the triangle that it reads as its second argument."""
+    name, _, triangle = what.partition("_")
+    return name, (triangle.upper(),) if triangle in ("l", "u") else ()
 
 
-@Engine
-def det(module, out, x):
-    out[...] = module.linalg.det(x)
+@Engine.of_call
+def matrix(module, what, out, x):
+    if what == "svdvals":
+        out[...] = module.linalg.svd(x, compute_uv=False)
+        return
+    name, triangle = _triangle(what)
+    out[...] = getattr(module.linalg, name)(x, *triangle)
 
 
-@Engine
-def eig(module, values, vectors, x):
-    values[...], vectors[...] = module.linalg.eig(x)
+@Engine.of_call
+def matrix_pair(module, what, first, second, x):
+    if what[:2] == "qr":
+        parts = module.linalg.qr(x, "complete" if what == "qr_complete" else "reduced")
+    else:
+        name, triangle = _triangle(what)
+        parts = getattr(module.linalg, name)(x, *triangle)
+    first[...], second[...] = parts
 
 
-@Engine
-def eigvals(module, out, x):
-    out[...] = module.linalg.eigvals(x)
-
-
-@Engine
-def eigh(module, triangle, values, vectors, x):
-    values[...], vectors[...] = module.linalg.eigh(x, triangle)
-
-
-@Engine
-def eigvalsh(module, triangle, out, x):
-    out[...] = module.linalg.eigvalsh(x, triangle)
-
-
-@Engine
-def inv(module, out, x):
-    out[...] = module.linalg.inv(x)
-
-
-@Engine
-def qr(module, mode, q, r, x):
-    q[...], r[...] = module.linalg.qr(x, mode)
-
-
-@Engine
-def slogdet(module, sign, logarithm, x):
-    sign[...], logarithm[...] = module.linalg.slogdet(x)
-
-
-@Engine
+@Engine.of_call
 def solve(module, out, x1, x2):
     out[...] = module.linalg.solve(x1, x2)
 
 
-@Engine
+@Engine.of_call
 def svd(module, full_matrices, u, s, vh, x):
     u[...], s[...], vh[...] = module.linalg.svd(x, full_matrices)
-
-
-@Engine
-def svdvals(module, out, x):
-    out[...] = module.linalg.svd(x, compute_uv=False)

@@ -2,15 +2,15 @@
 
 from gputensor._engines.engine import Engine
 
-__all__ = ["fft"]
+__all__ = ["transform"]
 
 
-@Engine
-def fft(module, name, lengths, axes, norm, out, x):
-    """`name` is a function of the module's ``fft``, `lengths` and `axes` its second arguments."""
+@Engine.of_call
+def transform(module, name, lengths, axes, norm, out, x):
+    """`name` is a function of the module's ``fft``, `lengths` and `axes` one for each axis."""
     transforms = module.fft
     if not name.endswith("n"):
-        out[...] = getattr(transforms, name)(x, lengths, axes, norm)
+        out[...] = getattr(transforms, name)(x, lengths[0], axes[0], norm)
         return
     # One axis of a real transform is halved; CuPy takes lengths in the order of the axes' numbers,
     # NumPy in that of `axes`. So that axis has a call of its own, and the others are in order.

@@ -27,6 +27,7 @@ from gputensor._kernels.call_rules import (
     shown,
     updates_product,
 )  # fmt: skip
+from gputensor._kernels.engine_rules import ENGINE_RULES
 from gputensor._kernels.order_rules import ORDER_RULES
 from gputensor.errors import Described
 
@@ -53,6 +54,9 @@ class Row:
     updates : bool, callable or tuple of str
         Whether it updates what it writes; a function of attributes and reads; the operands that it
         updates.
+    waits : bool
+        Whether another library computes it, which may compile and wait for a GPU: no section and
+        no graph holds it.
     run : callable
         The host function; takes NumPy views.
     door : callable
@@ -60,16 +64,19 @@ class Row:
         `make` checks them first.
     """
 
-    __slots__ = ("attributes", "door", "name", "reads", "room", "rule", "run", "updates", "writes")
+    __slots__ = (
+        "attributes", "door", "name", "reads", "room", "rule", "run", "updates", "waits", "writes",
+    )  # fmt: skip
 
-    def __init__(self, name, room, *, attributes, writes, reads, updates=False):
+    def __init__(self, name, room, *, attributes, writes, reads, updates=False, waits=False):
         self.name = name
         self.room = f"gputensor.{room}"
         self.attributes = dict(part.split(":") for part in attributes.split())
         self.writes = tuple(writes.split())
         self.reads = tuple(reads.split())
-        self.rule = RULES[name] if name in RULES else ORDER_RULES[name]
+        self.rule = (RULES | ORDER_RULES | ENGINE_RULES)[name]
         self.updates = updates
+        self.waits = waits
         self.run = self.door = None
 
     def __repr__(self):
@@ -193,6 +200,15 @@ _ROWS = (
         reads="bits starts"),
     # Along the middle one of three axes.
     Row("cumulate", "_kernels.orders", attributes="op:scan", writes="out", reads="x"),
+    # By other libraries: results of matrices in the last two axes; transforms along some axes.
+    Row("matrix", "tensor.engine", attributes="what:matrix", writes="out", reads="x", waits=True),
+    Row("matrix_pair", "tensor.engine", attributes="what:matrix_pair", writes="first second",
+        reads="x", waits=True),
+    Row("svd", "tensor.engine", attributes="is_full:flag", writes="u s vh", reads="x", waits=True),
+    Row("solve", "tensor.engine", attributes="", writes="out", reads="a b", waits=True),
+    Row("transform", "tensor.engine",
+        attributes="what:transform lengths:extents along:places norm:norm",
+        writes="out", reads="x", waits=True),
     # Trees of formula.py; the last row_ndim axes are the columns, 1 in a result without them.
     Row("formula", "_kernels.formulas", attributes="trees:trees row_ndim:axis",
         writes="*results", reads="*x"),

@@ -8,7 +8,7 @@ says where the factor goes: behind the inverse ("backward"), the other ("forward
 import operator
 
 from gputensor._arrays.dtypes import complex64, complex128, float32, float64
-from gputensor._engines.transforms import fft as engine
+from gputensor._engines.transforms import transform
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.engine import queue_engine
@@ -73,9 +73,8 @@ def _transformed(x, name, s, axes, norm):
     if not axes:
         out[...] = x
         return out
-    several = name.endswith("n")
-    lengths, places = (tuple(s), tuple(axes)) if several else (s[0], axes[0])
-    return queue_engine(engine, (name, lengths, places, norm), [out], x)
+    attributes = (name, tuple(s), tuple(axes), norm or "backward")
+    return queue_engine(transform, attributes, [out], x)
 
 
 def _one_axis(name, doc):

@@ -50,7 +50,7 @@ def cholesky(x, /, *, upper=False):
     a = square(x, "cholesky")
     result = new(a, a.shape)
     if a.size:
-        queue_engine(solvers.cholesky, (), [result], a)
+        queue_engine(solvers.matrix, ("cholesky",), [result], a)
     result = rounded(result, x)
     return _adjoint(result) if upper else result
 
@@ -75,16 +75,18 @@ def qr(x, /, *, mode="reduced"):
     inner = rows if mode == "complete" else min(rows, columns)
     q, r = new(a, (*batch, rows, inner)), new(a, (*batch, inner, columns))
     if a.size:
-        queue_engine(solvers.qr, (mode,), [q, r], a)
+        word = "qr" if mode == "reduced" else "qr_complete"
+        queue_engine(solvers.matrix_pair, (word,), [q, r], a)
     elif q.size:
         q[...] = eye(rows, inner, dtype=q.dtype, device=q.device)
     return QR(rounded(q, x), rounded(r, x))
 
 
-def _triangle(UPLO, name):
+def _word(UPLO, name):
+    """The word of the call for a function that reads one triangle."""
     if UPLO not in ("L", "U"):
         raise argument_error(ValueError, f"{name}: UPLO", UPLO, "'L' or 'U'")
-    return UPLO
+    return f"{name}_{UPLO.lower()}"
 
 
 def eigh(x, /, UPLO="L"):
@@ -99,7 +101,7 @@ def eigh(x, /, UPLO="L"):
     a = square(x, "eigh")
     values, vectors = new(a, a.shape[:-1], real_dtype(a.dtype)), new(a, a.shape)
     if a.size:
-        queue_engine(solvers.eigh, (_triangle(UPLO, "eigh"),), [values, vectors], a)
+        queue_engine(solvers.matrix_pair, (_word(UPLO, "eigh"),), [values, vectors], a)
     return EigenDecomposition(rounded(values, x), rounded(vectors, x))
 
 
@@ -113,7 +115,7 @@ def eigvalsh(x, /, UPLO="L"):
     a = square(x, "eigvalsh")
     values = new(a, a.shape[:-1], real_dtype(a.dtype))
     if a.size:
-        queue_engine(solvers.eigvalsh, (_triangle(UPLO, "eigvalsh"),), [values], a)
+        queue_engine(solvers.matrix, (_word(UPLO, "eigvalsh"),), [values], a)
     return rounded(values, x)
 
 
@@ -136,7 +138,7 @@ def eig(x, /):
     dtype = _complex(a.dtype)
     values, vectors = new(a, a.shape[:-1], dtype), new(a, a.shape, dtype)
     if a.size:
-        queue_engine(solvers.eig, (), [values, vectors], a)
+        queue_engine(solvers.matrix_pair, ("eig",), [values, vectors], a)
     return EigenDecomposition(values, vectors)
 
 
@@ -149,7 +151,7 @@ def eigvals(x, /):
     """
     a = square(x, "eigvals")
     values = new(a, a.shape[:-1], _complex(a.dtype))
-    return queue_engine(solvers.eigvals, (), [values], a) if a.size else values
+    return queue_engine(solvers.matrix, ("eigvals",), [values], a) if a.size else values
 
 
 def svd(x, /, *, full_matrices=True):
@@ -183,4 +185,4 @@ def svdvals(x, /):
     """
     a = matrices(x, "svdvals")
     s = new(a, (*a.shape[:-2], min(a.shape[-2:])), real_dtype(a.dtype))
-    return rounded(queue_engine(solvers.svdvals, (), [s], a) if a.size else s, x)
+    return rounded(queue_engine(solvers.matrix, ("svdvals",), [s], a) if a.size else s, x)

@@ -40,7 +40,7 @@ def inv(x, /):
     [[0.5]]
     """
     a = square(x, "inv")
-    return rounded(queue_engine(solvers.inv, (), [new(a, a.shape)], a) if a.size else a, x)
+    return rounded(queue_engine(solvers.matrix, ("inv",), [new(a, a.shape)], a) if a.size else a, x)
 
 
 def solve(x1, x2, /):
@@ -81,7 +81,7 @@ def det(x, /):
     if a.shape[-1] == 0:
         return ones(a.shape[:-2], a.dtype, device=a.device)
     result = new(a, a.shape[:-2])
-    return rounded(queue_engine(solvers.det, (), [result], a) if a.size else result, x)
+    return rounded(queue_engine(solvers.matrix, ("det",), [result], a) if a.size else result, x)
 
 
 class SlogDet(NamedTuple):
@@ -104,7 +104,7 @@ def slogdet(x, /):
         return SlogDet(ones(shape, a.dtype, device=a.device), zeros(shape, real, device=a.device))
     parts = [new(a, shape), new(a, shape, real)]
     if a.size:
-        queue_engine(solvers.slogdet, (), parts, a)
+        queue_engine(solvers.matrix_pair, ("slogdet",), parts, a)
     return SlogDet(*(rounded(part, x) for part in parts))
 
 

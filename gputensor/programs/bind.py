@@ -137,6 +137,16 @@ class Binding:
         )
 
     @property
+    def has_waits(self):
+        """Whether another library computes a call, which no graph holds."""
+        return any(
+            any(region.has_waits for region in call.regions)
+            if type(call) is BoundControl
+            else call.row.waits
+            for call in self.calls
+        )
+
+    @property
     def call_count(self):
         """How many calls are made, with all turns of `fori_loop` and `scan`."""
         count = 0

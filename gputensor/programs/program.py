@@ -25,6 +25,7 @@ from gputensor.tensor.manipulation import empty
 __all__ = ["Program", "load_program"]
 
 WITH_CONDITIONS = "none: a launch list sets no conditions, so the host reads flags, call by call"
+WITH_WAITS = "none: another library computes some calls, and waits for the GPU"
 AS_ASKED = "none: call by call, as was asked for"
 WITH_MANY_CALLS = "none: loops make too many calls for a graph"
 MOST_NODES = 10_000
@@ -245,12 +246,15 @@ class Program(Caller):
         if self._lists is not None:
             self._lists.apply(found)
         if self.device_number >= 0:
-            has_many = found.call_count > MOST_NODES
-            found.has_bodies = found.has_conditions and self._lists is None and not has_many
-            found.is_by_calls = has_many or (found.has_conditions and not found.has_bodies)
+            has_many, has_waits = found.call_count > MOST_NODES, found.has_waits
+            fits = self._lists is None and not has_many and not has_waits
+            found.has_bodies = found.has_conditions and fits
+            has_flags = found.has_conditions and not found.has_bodies
+            found.is_by_calls = has_many or has_waits or has_flags
             found.graph = "none so far"
             if found.is_by_calls:
-                found.graph = WITH_MANY_CALLS if has_many else WITH_CONDITIONS
+                found.graph = WITH_WAITS if has_waits else WITH_CONDITIONS
+                found.graph = WITH_MANY_CALLS if has_many else found.graph
             if not self.uses_graphs:
                 found.is_by_calls, found.graph = True, AS_ASKED
         return found

@@ -2,20 +2,31 @@
 
 import pytest
 
+from gputensor._engines import cupy_calls
+from gputensor._kernels.calls import CALLS
 from gputensor._kernels.launch import nvrtc
 from tests.conformance.tensor import test_calls as cases
-from tests.support import skinny_on_cpu
+from tests.support import cupy_on_cpu, skinny_on_cpu
 from tests.support.convolution import tile_on_cpu
 
 # Kernels with instructions of their own: the first compile for no CPU, the others by other means.
 TENSOR_CORES, QUANTIZED = ("offsets, halves", "attention"), ("int8 weights", "int4 weights")
+ENGINES = tuple(name for name, case in cases.CASES.items() if CALLS[case[0]].waits)
 
 
-@pytest.mark.parametrize("name", sorted(cases.CASES.keys() - {*TENSOR_CORES, *QUANTIZED}))
+@pytest.mark.parametrize("name", sorted(cases.CASES.keys() - {*TENSOR_CORES, *QUANTIZED, *ENGINES}))
 def test_calls_done_again_give_equal_bits(rng, monkeypatch, name):
     # A 16-bit convolution may go to tensor cores; this compiles everything else as usual.
     monkeypatch.setattr(nvrtc, "compile_source", tile_on_cpu.compile_source)
     cases.check_case(name, 0, rng)
+
+
+@pytest.mark.parametrize("name", ENGINES)
+def test_calls_of_other_libraries_done_again_give_equal_bits(rng, monkeypatch, name):
+    cupy_calls.library.cache_clear()
+    cupy_on_cpu.install(monkeypatch)
+    cases.check_case(name, 0, rng)
+    cupy_calls.library.cache_clear()
 
 
 @pytest.mark.parametrize("name", QUANTIZED)

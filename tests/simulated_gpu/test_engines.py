@@ -74,3 +74,55 @@ def test_missing_library_is_one_error_before_anything_changes(monkeypatch, rng):
     ):
         gt.fft.fft(x)
     assert gt.sum(x).item() == 3
+
+
+def positive(x):
+    return x @ x.mT + 9 * gt.eye(x.shape[-1], device=x.device)
+
+
+def solved(x, y):
+    z = gt.linalg.solve(positive(x), y + 1)
+    return gt.fft.irfft(gt.fft.rfft(z * 2, axis=0), n=3, axis=0) - y
+
+
+def test_programs_make_the_calls_one_by_one(cupy, rng):
+    program = gt.compile(solved, gt.spec((3, 3)), gt.spec((3, 2)), target="cuda")
+    for _ in range(3):
+        (a, x), (b, y) = pair(rng, (3, 3)), pair(rng, (3, 2))
+        with gt.stream(gt.Stream(0)):
+            z = program(x, y)
+            x[...] = 0  # waits for the call
+        want = 2 * np.linalg.solve(a @ a.T + 9 * np.eye(3), b + 1) - b
+        check_same(z, want.astype(np.float32), 1e-3)
+    assert "another library" in program.report()["solved"]["sizes"][-1]["graph"]
+
+
+def test_programs_with_conditions_make_the_calls_in_their_regions(cupy, rng):
+    def last(x):
+        return gt.while_loop(
+            lambda y: gt.sum(gt.abs(y)) > 2.0, lambda y: gt.linalg.inv(positive(y)), x
+        )
+
+    program = gt.compile(last, gt.spec((3, 3)), target="cuda")
+    a, x = pair(rng, (3, 3))
+    while np.abs(a).sum() > 2:
+        a = np.linalg.inv(a @ a.T + 9 * np.eye(3))
+    check_same(program(x), a.astype(np.float32), 1e-3)
+
+
+def test_a_capture_cannot_hold_the_calls(cupy, rng):
+    program = gt.compile(gt.linalg.inv, gt.spec((2, 2)), target="cuda")
+    x = gt.eye(2, device=0)
+    program(x)
+    graph = gt.graphs.CUDAGraph()
+    with (
+        pytest.raises(RuntimeError, match="got the call matrix in a graph capture; expected"),
+        gt.graphs.graph(graph),
+    ):
+        program(x)
+    check_same(program(x * 4), np.eye(2, dtype=np.float32) / 4)
+
+
+def test_a_gpu_that_is_not_there_cannot_plan_the_calls(cupy):
+    with pytest.raises(gt.GpuTensorError, match="inv: got a GPU that is not there"):
+        gt.compile(gt.linalg.inv, gt.spec((2, 2)), target="h200")

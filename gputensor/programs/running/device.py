@@ -33,12 +33,15 @@ class Launches:
         Takes an address, waits for the stream, and returns the bool there.
     conditions : Conditions, optional
         Of the graph that the stream captures into. One of the two is there for control flow.
+    alone : callable, optional
+        Takes a row that waits, and its arguments, and makes the call outside of a section.
     """
 
-    def __init__(self, queue, read_flag=None, conditions=None):
+    def __init__(self, queue, read_flag=None, conditions=None, alone=None):
         self.queue = queue
         self.read = read_flag
         self.conditions = conditions
+        self.alone = alone
         self.pending = []
 
     def add(self, row, arguments):
@@ -66,7 +69,11 @@ class Launches:
             arguments = list(call.arguments)
             for at, piece, offset in call.patches:
                 arguments[at] = arguments[at].at(addresses[piece] + offset)
-            self.add(call.row, tuple(arguments))
+            if call.row.waits:
+                self.flush()
+                self.alone(call.row, tuple(arguments))
+            else:
+                self.add(call.row, tuple(arguments))
 
 
 class _DeviceTurns(Turns):

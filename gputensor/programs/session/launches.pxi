@@ -28,6 +28,14 @@ cdef class Sections:
         finally:
             work_end(self.device)
 
+    def alone(self, row, tuple arguments):
+        """Make a call that may wait, behind the work so far and outside of a section."""
+        if self.is_capturing:
+            raise RuntimeError(f"program: got the call {row.name} in a graph capture; expected a "
+                               "function without calls that other libraries compute and wait for")
+        self.queue([])
+        row.door(self.device, self.stream, arguments)
+
     def read_flag(self, uint64_t address):
         """Wait for the work so far, and return the bool at an address."""
         cdef Driver* driver = driver_get(self.device)
@@ -59,7 +67,7 @@ cdef int launch_calls(Bound bound, Sections sections) except -1:
     if sections.is_capturing and bound.binding.has_bodies:
         conditions = Conditions(stream_argument(None, sections.device), bound.bodies)
     try:
-        launches = bound.run(sections.queue, sections.read_flag, conditions)
+        launches = bound.run(sections.queue, sections.read_flag, conditions, sections.alone)
         launches.run(bound.binding, addresses, bound.weights)
         launches.flush()
         if not sections.is_ordered:

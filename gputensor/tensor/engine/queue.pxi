@@ -32,7 +32,7 @@ def queue_engine(engine, tuple attributes, list outputs, *inputs):
     Raises
     ------
     RuntimeError
-        The device records its calls for a trace, which has no engines.
+        The device records its calls for a trace, which keeps engines that are calls only.
 
     >>> from gputensor._engines.sorting import sort
     >>> x = gt.asarray([3, 1, 2], device="host")
@@ -45,14 +45,18 @@ def queue_engine(engine, tuple attributes, list outputs, *inputs):
     cdef bint is_host = device_kind(device) == DEVICE_HOST
     cdef uint64_t stream
     cdef list operands = []
+    cdef str title = engine.title(attributes)
     for one in inputs:
         if one is not None and (<Tensor?> one).storage.device != device:
-            inputs = on_one_device(engine.name, inputs, first)
+            inputs = on_one_device(title, inputs, first)
             break
+    if is_recorded(device) and engine.is_call:
+        queue_call(engine.name, attributes, tuple(outputs), inputs, title)
+        return first if len(outputs) == 1 else tuple(outputs)
     if is_recorded(device):
-        recorder_of(device).refuse(f"{engine.name}() in a program", "call it outside")
+        recorder_of(device).refuse(f"{title}() in a program", "call it outside")
     if not is_host:
-        cupy_calls.library(engine.name)
+        cupy_calls.library(title)
     stream = current_handle(device)
     work_begin()
     try:
