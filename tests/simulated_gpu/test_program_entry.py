@@ -137,15 +137,20 @@ def test_mistakes_have_a_status_and_one_line(rng, tmp_path):
     program.close()
 
 
-def test_conditions_are_refused(tmp_path):
-    def model(x):
-        return gt.while_loop(lambda c: gt.max(c) < 9, lambda c: c * 2, x)
+def test_the_host_reads_conditions(rng, tmp_path):
+    def model(x, *, weights):
+        grown = gt.while_loop(lambda c: gt.max(c) < 9, lambda c: c * 2, x)
+        return gt.cond(gt.sum(x) > 5, lambda c: c + weights["w"], lambda c: c, grown)
 
-    gt.compile(model, gt.spec((4,)), target="h200").save(tmp_path / "w.gtp")
-    program = CProgram(tmp_path / "w.gtp")
-    session = program.session()
-    x = given(np.ones(4, np.float32))
-    with pytest.raises(RuntimeError, match="1: ValueError: function: got cond or while_loop"):
-        session.run("model", [x], [poisoned(np.ones(4, np.float32))])
+    weights = {"w": np.float32([1, 2, 3, 4])}
+    program = gt.compile(model, gt.spec((4,)), weights=weights, target="h200")
+    program.save(tmp_path / "w.gtp")
+    opened = CProgram(tmp_path / "w.gtp")
+    session = opened.session()
+    for array in (np.ones(4, np.float32), np.float32([0, 3, 4, 1]), np.zeros(4, np.float32) + 20):
+        found = poisoned(array)
+        session.run("model", [given(array)], [found])
+        gt.synchronize("cuda")
+        np.testing.assert_array_equal(found.numpy(), program(given(array)).numpy())
     session.close()
-    program.close()
+    opened.close()

@@ -74,7 +74,7 @@ def _steps(functions, lists):
             binding = bound_without_device(function, sizes, lists)
             if binding is None:
                 continue
-            made = steps_of(binding, lambda launches: numbers[id(launches)])
+            made = steps_of(binding, lambda row: numbers[id(row.launches)])
             bound = {"function": function.name, "arena": binding.arena_nbytes}
             bound["inputs"], bound["outputs"] = binding.inputs, binding.outputs
             # The same at all sizes.

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from array import array
 
+from gputensor.programs.ahead.launches import StepLaunches
 from gputensor.programs.bind import BoundControl
 
-__all__ = ["fixed_of", "piece_sizes", "steps_of"]
+__all__ = ["fixed_of", "launches_of", "steps_of"]
 
 LAUNCH = 0
 KINDS = {"cond": 1, "while_loop": 2, "fori_loop": 3, "scan": 4}
@@ -23,11 +24,20 @@ def fixed_of(binding):
     return [*found, *(("weight", name) for name in binding.region_weights)]
 
 
-def piece_sizes(binding):
-    """Return the bytes of all pieces, those of weights that regions read at the end."""
-    sizes = {}
+def launches_of(binding):
+    """Return the StepLaunches of a binding whose calls have launch lists, on a device."""
+    rows, numbers, sizes = [], {}, {}
+
+    def number(row):
+        if id(row.launches) not in numbers:
+            numbers[id(row.launches)] = len(rows)
+            rows.append(row)
+        return numbers[id(row.launches)]
+
+    words = steps_of(binding, number)
     _region_weights(binding, sizes)
-    return [*(p.nbytes for p in binding.pieces), *(sizes[n] for n in binding.region_weights)]
+    nbytes = [*(p.nbytes for p in binding.pieces), *(sizes[n] for n in binding.region_weights)]
+    return StepLaunches(words, nbytes, rows)
 
 
 def _region_weights(binding, sizes):
@@ -44,7 +54,7 @@ def steps_of(binding, number):
     ----------
     binding : Binding
     number : callable
-        From the LaunchList of a call to its number.
+        From the LaunchRow of a call to the number of its list.
     """
     first = len(binding.pieces)
     fixed = {name: first + at for at, name in enumerate(binding.region_weights)}
@@ -61,7 +71,7 @@ def _write(words, binding, fixed, number):
             _write_control(words, call, fixed, number)
             continue
         places = {at: (piece, offset) for at, piece, offset in call.patches}
-        words.extend((LAUNCH, number(call.row.launches), len(call.arguments)))
+        words.extend((LAUNCH, number(call.row), len(call.arguments)))
         for at in range(len(call.arguments)):
             words.extend((*places.get(at, (-1, 0)), 0))
 

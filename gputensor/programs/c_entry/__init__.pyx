@@ -1,6 +1,5 @@
 # Programs for C callers (gputensor_program.h has the contract).
 
-import json
 import os
 
 cimport cython
@@ -12,14 +11,14 @@ from libcpp.vector cimport vector
 from gputensor._arrays cimport DT_UINT8
 from gputensor._driver.registry cimport driver_get
 from gputensor._driver.table cimport STATUS_OK, Driver, status_t
-from gputensor.programs.ahead.launches cimport PRODUCT_FAILED, FlatLaunches, product_problem
+from gputensor.programs.ahead.launches cimport PRODUCT_FAILED, StepLaunches, product_problem
 from gputensor.tensor.core cimport Tensor, empty_tensor
 
 from gputensor.errors import (
     Described, OutOfMemoryError, ProgramError, argument_error, raise_for_status,
 )
-from gputensor.programs import dims
-from gputensor.programs.ahead.flat import flat_of
+from gputensor.programs.ahead.ahead_file import described
+from gputensor.programs.ahead.steps import fixed_of, launches_of
 from gputensor.programs.program import load_program
 
 include "session.pxi"

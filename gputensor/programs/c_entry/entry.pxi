@@ -41,18 +41,6 @@ cdef int refuse(const char* text) noexcept nogil:
     return INVALID
 
 
-cdef str description(program):
-    functions = {}
-    for name, function in program.functions.items():
-        functions[name] = {
-            kind: [{"name": one.path, "dtype": one.operand.dtype,
-                    "shape": [extent if type(extent) is int else dims.text(extent)
-                              for extent in one.operand.shape]} for one in given]
-            for kind, given in (("inputs", function.inputs), ("outputs", function.outputs))
-        }
-    return json.dumps({"functions": functions})
-
-
 cdef int program_open(void** out, const char* path, const char* weights,
                       int32_t device) noexcept with gil:
     cdef OpenProgram made
@@ -65,7 +53,7 @@ cdef int program_open(void** out, const char* path, const char* weights,
         made.program = load_program(
             path.decode(), device=device, weights=None if weights is NULL else weights.decode())
         made.program.bind_launches()
-        made.text = description(made.program).encode()
+        made.text = described(made.program.data).encode()
     except BaseException as error:
         return told(error)
     Py_INCREF(made)

@@ -47,7 +47,7 @@ cdef class Bound:
 
     cdef bytes name
     cdef char* text                     # that of `name`
-    cdef FlatLaunches launches
+    cdef StepLaunches launches
     cdef vector[Wanted] inputs
     cdef vector[Wanted] outputs
     cdef vector[uint64_t] fixed         # addresses of the pieces behind arena, inputs and outputs
@@ -153,7 +153,7 @@ cdef class CSession:
         for at in range(count):
             shapes.append(check_input(wanted[at], &inputs[at], self.device))
         binding = self.program.binding(text, tuple(shapes))
-        made.launches = flat_of(binding)
+        made.launches = launches_of(binding)
         made.name = text.encode()
         made.text = made.name
         made.arena_nbytes = binding.arena_nbytes
@@ -161,9 +161,7 @@ cdef class CSession:
             made.inputs.push_back(wanted_of(dtype, shape))
         for dtype, shape in binding.outputs:
             made.outputs.push_back(wanted_of(dtype, shape))
-        names = [(piece.kind, piece.name)
-                 for piece in binding.pieces[1 + len(binding.inputs) + len(binding.outputs):]]
-        for kind, name_of in [*names, *(("weight", one) for one in binding.region_weights)]:
+        for kind, name_of in fixed_of(binding):
             tensor = self.states[name_of] if kind == "state" else self.program.weights[name_of]
             if tensor.ptr % OUTPUT_ALIGNMENT:
                 raise argument_error(ValueError, name_of, Described("memory that is not aligned"),

@@ -1,6 +1,7 @@
 # What other rooms may call of programs/ahead/launches.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libcpp cimport bool as cpp_bool
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
@@ -33,20 +34,26 @@ cdef extern from "gputensor/programs/ahead/launches/launch_list.h" namespace "gp
                   const vector[pair[int64_t, int64_t]]& reach)
         void fill(const LaunchRecord& record, const uint64_t* addresses, uint64_t* out)
 
-# ---- flat
+# ---- steps
 
-# The work of a whole function, made from the calls of a binding (flat.pxi).
-cdef class FlatLaunches:
-    cdef Records c
-    cdef vector[uint64_t] functions     # of each record
-    cdef vector[uint64_t] first         # of each piece, an address that stands for it
-    cdef vector[uint64_t] nbytes
+cdef extern from "gputensor/programs/ahead/launches/step_calls.h" namespace "gputensor" nogil:
+    cdef cppclass Steps:
+        bint read(const int64_t* words, size_t count, vector[int64_t] nbytes)
 
-    cdef int locate(self, uint64_t address, LaunchPatch* patch) except -1
-    cdef int append_list(self, LaunchRow row, tuple arguments) except -1
-    cdef int add(self, uint32_t kind, list words, tuple addresses) except -1
-    cdef int append_copy(self, CallOperand out, CallOperand given) except -1
-    cdef int append_index(self, int64_t value, CallOperand out) except -1
+    cdef struct StepCalls:
+        void* self
+        int (*launch_list)(void* self, size_t list, const uint64_t* spans) noexcept nogil
+        int (*copy_bytes)(void* self, uint64_t dst, uint64_t src, uint64_t nbytes) noexcept nogil
+        int (*store_index)(void* self, uint64_t dst, int64_t value) noexcept nogil
+        int (*load_flag)(void* self, uint64_t address, cpp_bool* flag) noexcept nogil
+
+    int run_steps(const Steps& steps, StepCalls calls, const uint64_t* addresses)
+
+# The work of a whole function, made from the calls of a binding (steps.pxi).
+cdef class StepLaunches:
+    cdef Steps c
+    cdef list rows
+    cdef vector[void*] lists            # the same, read without the GIL
     # Queues it at the addresses of its pieces; the status of the call that the driver refused, or
     # PRODUCT_FAILED, for the exception `product_problem`.
     cdef status_t run(self, int device, uint64_t stream,

@@ -35,11 +35,8 @@ class IndexRow:
     @staticmethod
     def door(device: int, stream: int, arguments: tuple[Any, ...]) -> None: ...
 
-class FlatLaunches:
-    addresses: tuple[int, ...]
-    count: int
-    def __init__(self, nbytes: Any) -> None: ...
-    def append(self, row: Any, arguments: tuple[Any, ...]) -> None: ...
+class StepLaunches:
+    def __init__(self, words: bytes, nbytes: Any, rows: Any) -> None: ...
 
 class LaunchRow:
     name: str

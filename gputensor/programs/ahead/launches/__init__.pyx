@@ -4,6 +4,7 @@ cimport cython
 from cpython.bytes cimport PyBytes_AS_STRING, PyBytes_FromStringAndSize
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
+from libcpp cimport bool as cpp_bool
 from libcpp.pair cimport pair
 from libcpp.vector cimport vector
 
@@ -19,4 +20,4 @@ from gputensor.errors import Described, argument_error, raise_for_status
 
 include "launch_list.pxi"
 include "door.pxi"
-include "flat.pxi"
+include "steps.pxi"

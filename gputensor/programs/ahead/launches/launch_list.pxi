@@ -25,7 +25,6 @@ cdef enum:
     MOST_ARGUMENTS = 64
 
 FAR = 1 << 60
-cdef uint64_t FLAT_GAP = <uint64_t>1 << 20
 
 # By LaunchFault.
 FAULTS = (
