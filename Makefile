@@ -89,7 +89,7 @@ test-gpu: build
 
 # Each program that is no module of the others; those that need a GPU say so and are passed over.
 bench: build
-	@for program in $$(grep -l '^if __name__ == "__main__":' benchmarks/*.py); do \
+	@for program in $$(grep -l '^if __name__ == "__main__":' benchmarks/*.py benchmarks/models/*.py); do \
 	  case $$program in */tables.py|*/known_ways.py) continue;; esac; \
 	  echo "== $$program"; $(PY) $$program || exit 1; \
 	done; \

@@ -60,6 +60,20 @@ SECTIONS = [
         "Weights lie in a mapped file, in the page cache; `ratio` is to copies from pinned memory.",
     ),
     (
+        "decode",
+        "Language models of Llama's shapes, random weights",
+        "`share` is weights and cache, read once, over the time, by the rate of a copy in the same "
+        "run; `host us` is the host's time of a token on an idle GPU.",
+    ),
+    (
+        "networks",
+        "Networks of images, texts and sounds, milliseconds",
+        "Random weights, both sides in turn on the same GPU; `ratio` is our time over that of the "
+        "best of torch's ways: eager, as a CUDA graph, compiled and as a graph. MobileNet's "
+        "error is 1: with the statistics of new layers activations underflow in float16, on both "
+        "sides; since then the benchmark takes those of random images.",
+    ),
+    (
         "convolution",
         "Convolutions of ResNet-50 and MobileNet v2",
         "Both sides in CUDA graphs, channels last; `ratio` is torch's time (cuDNN) over ours. The "
@@ -116,6 +130,8 @@ SECTIONS = [
 ]
 
 
+#: Results of programs in the folder of models.
+MODELS = ("decode", "networks")
 #: Longer tables are cut to this many rows; the file has them all.
 MOST_ROWS = 120
 ROWS_OF_LONG = 12
@@ -148,7 +164,7 @@ def program(name):
     """The program that wrote the result `name`."""
     for suffix in ("_cuda", "_host", "_tuned", "_two_gpus"):
         name = name.removesuffix(suffix)
-    return name
+    return f"models/{name}" if name in MODELS else name
 
 
 def place(machine):
