@@ -14,6 +14,7 @@ token; both return the next token, chosen on the device, so that nothing waits b
 
 import argparse
 import json
+import pydoc_data.topics
 import re
 import sys
 from pathlib import Path
@@ -90,8 +91,11 @@ def score(tokens, *, weights, state):
     return loss
 
 
-def compiled(quantize=None, target=None):
-    """The program; `quantize` is a scheme of docs/quantized.md, for all layers."""
+def compiled(quantize=None, target=None, seen=()):
+    """The program; `quantize` is a scheme of docs/quantized.md, for all layers.
+
+    `seen` are texts, each at most LENGTH token numbers, that the weights are rounded by.
+    """
     weights = gt.map_safetensors(WEIGHTS)
     del weights["tokens"]
     cache = [gt.spec((KEPT, LENGTH, SIZE), gt.bfloat16)] * len(weights["layers"])
@@ -103,8 +107,19 @@ def compiled(quantize=None, target=None):
         "score": (score, prompt),
     }
     state["random"] = gt.random.spec()
-    quantize = {"layers.*": quantize} if quantize else None
-    return gt.compile(functions, weights=weights, state=state, target=target, quantize=quantize)
+    how = {"target": target, "quantize": {"layers.*": quantize} if quantize else None}
+    if quantize and len(seen):
+        how["calibrate"] = {"score": [(numbers,) for numbers in seen]}
+    return gt.compile(functions, weights=weights, state=state, **how)
+
+
+def documentation(count):
+    """`count` texts of LENGTH tokens that the model was trained on, spread over them."""
+    texts = [pydoc_data.topics.topics[name] for name in sorted(pydoc_data.topics.topics)]
+    whole = "\n\n".join(text for i, text in enumerate(texts) if i % 20 != 3)
+    size = len(whole) // max(1, count)
+    parts = (whole[i * size : i * size + 10 * LENGTH] for i in range(count))
+    return [Tokens().numbers(part)[:LENGTH] for part in parts]
 
 
 # ---- text and tokens
@@ -178,11 +193,13 @@ def main():
     parser.add_argument("--top_p", type=float, default=0.9)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--quantize", default="int4:128", help="a scheme, or none")
+    parser.add_argument("--calibrate", type=int, default=0, help="texts to round weights by")
     parser.add_argument("--program", type=Path, default=Path("out/language.gtp"))
     options = parser.parse_args()
     if not options.program.exists():
         options.program.parent.mkdir(parents=True, exist_ok=True)
-        with compiled(None if options.quantize == "none" else options.quantize) as made:
+        scheme = None if options.quantize == "none" else options.quantize
+        with compiled(scheme, seen=documentation(options.calibrate)) as made:
             made.save(options.program)
     tokens = Tokens()
     prompt = tokens.numbers(options.prompt)

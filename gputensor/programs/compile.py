@@ -94,8 +94,9 @@ def compile(
         or ``none``. The first pattern that matches holds. It is for matrices that products alone
         read, as their right operand; the last product's only by its full name.
     calibrate : dict, optional
-        From names of functions to tuples or dicts of arguments, to be called in this order with
-        and without quantization: ``report()`` then has the errors of their results.
+        From names of functions to tuples or dicts of arguments, or lists of these for several
+        calls. Matrices are then rounded so that their products lose little on what they read in
+        these calls, and ``report()`` has the errors of the calls' results.
     rounding : {"once", "each"}
         Whether calls may become one that rounds its result once, as attention does, or each result
         is rounded as in eager work, which the program then equals bit for bit.

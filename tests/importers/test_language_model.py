@@ -109,6 +109,20 @@ def test_int4_loses_little(model):
     )
 
 
+def test_rounding_by_texts_loses_less_on_them(model):
+    """What it loses on others is in docs/examples/language-model.md."""
+    tokens, seen = kept_text(model)[: 2 * model.LENGTH], model.documentation(5)
+    assert len(seen) == 5 and {len(one) for one in seen} == {model.LENGTH}
+    losses = []
+    for texts in ((), seen):
+        with model.compiled("int4:128", seen=texts) as program:
+            losses.append(model.loss_of(program, tokens))
+            matrices = program.report()["decode"]["matrices"]
+    assert losses[1] < 1.02 * losses[0]
+    for facts in matrices.values():
+        assert facts["error_on_inputs"] < 0.95 * facts["error_on_inputs_before"]
+
+
 def choices(model, program, prompt, how, count=1, seed=1):
     with program.session() as session:
         session.state["random"][...] = gt.random.generator(seed=seed)

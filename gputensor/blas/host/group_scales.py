@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-__all__ = ["CLIPPING", "SIGNED_CLIPPING", "Groups", "in_groups"]
+__all__ = ["CLIPPING", "SIGNED_CLIPPING", "Groups", "best_scales", "in_groups"]
 
 #: Shares of a group's range that the search for the least squared error tries.
 CLIPPING = tuple(np.linspace(1.0, 0.7, 13).tolist())
@@ -64,7 +64,7 @@ def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=Fals
     def fill(start):
         part = values[start : start + rows]
         groups = part.reshape(len(part), -1, size)
-        scale, offset = _best(groups, largest, dtype, clipping, has_offsets)
+        scale, offset = best_scales(groups, largest, dtype, clipping, has_offsets)
         found = _rounded(groups, scale, offset, largest, np.empty_like(groups))
         integers[start : start + rows] = found.reshape(part.shape)
         scales[:, start : start + rows] = scale.T
@@ -76,7 +76,7 @@ def in_groups(values, size, largest, *, dtype, clipping=(1.0,), has_offsets=Fals
     return Groups(integers, scales, offsets if has_offsets else None)
 
 
-def _best(groups, largest, dtype, clipping, has_offsets):
+def best_scales(groups, largest, dtype, clipping, has_offsets):
     """The scales and offsets of (rows, groups, size), as they are stored."""
     if has_offsets:
         low, high = groups.min(2), groups.max(2)

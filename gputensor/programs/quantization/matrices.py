@@ -18,7 +18,7 @@ __all__ = ["quantize"]
 _FLOATS = ("float16", "bfloat16", "float32")
 
 
-def quantize(data, schemes):
+def quantize(data, schemes, products_of=None):
     """Quantize matrices of a ProgramData, in place; note what it does to each in the metadata.
 
     Parameters
@@ -28,6 +28,9 @@ def quantize(data, schemes):
         From patterns of names (``layers.*``) to texts such as ``int4:128``; the first that matches
         a name holds. The last product of a function with results is left alone unless its name is
         given in full.
+    products_of : callable, optional
+        Takes names of weights, and returns for some of them the sums of products of what they are
+        multiplied with, which rounding then goes by.
 
     Raises
     ------
@@ -39,10 +42,11 @@ def quantize(data, schemes):
     parsed = {pattern: scheme_of(text) for pattern, text in schemes.items()}
     found = _Matrices(data)
     chosen = _chosen(found, parsed)
-    report = {}
-    for name, scheme in chosen.items():
-        if scheme is not None:
-            report[name] = quantize_weight(data.weights, name, found.fitting[name], scheme)
+    report, wanted = {}, [name for name, scheme in chosen.items() if scheme is not None]
+    products = {} if products_of is None else products_of(wanted)
+    for name in wanted:
+        is_terms, seen = found.fitting[name], products.get(name)
+        report[name] = quantize_weight(data.weights, name, is_terms, chosen[name], seen)
     for key, function in data.functions.items():
         data.functions[key] = Rewrite(function, data.weights, report).run()
     data.metadata["quantization"] = report

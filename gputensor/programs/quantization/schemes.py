@@ -16,6 +16,7 @@ from gputensor.blas.host import int4_layout
 from gputensor.blas.host.group_scales import CLIPPING, SIGNED_CLIPPING, in_groups
 from gputensor.errors import Described, argument_error
 from gputensor.programs.function import Weight
+from gputensor.programs.quantization.rounding import lost_on_inputs, rounded_on_inputs
 from gputensor.programs.weights import host_bytes
 
 __all__ = ["Scheme", "part_name", "quantize_weight", "scheme_of"]
@@ -44,8 +45,11 @@ def scheme_of(text):
     raise argument_error(ValueError, "quantize", text, RULE)
 
 
-def quantize_weight(weights, name, is_terms, scheme):
-    """Put a quantized weight in the place of one; return what the report says of it."""
+def quantize_weight(weights, name, is_terms, scheme, products=None):
+    """Put a quantized weight in the place of one; return what the report says of it.
+
+    `products` are those of what it is multiplied with, (k, k), where that is known.
+    """
     weight = weights[name]
     plain = host_bytes(weight).view(_NUMPY[weight.dtype]).reshape(weight.shape)
     values = np.ascontiguousarray((plain.T if is_terms else plain).astype(np.float32))
@@ -58,9 +62,15 @@ def quantize_weight(weights, name, is_terms, scheme):
     largest = 2 ** (scheme.bits - 1) - 1
     is_signed = scheme.bits == 4 and not scheme.has_offsets
     clipping = SIGNED_CLIPPING if is_signed else CLIPPING
-    found = in_groups(
-        values, size, largest, dtype=plain.dtype, clipping=clipping, has_offsets=scheme.has_offsets
-    )
+    has_offsets = scheme.has_offsets
+    how = {"dtype": plain.dtype, "clipping": clipping, "has_offsets": has_offsets}
+    found = in_groups(values, size, largest, **how)
+    seen = {}
+    if products is not None:
+        other = rounded_on_inputs(values, products, size, (largest, *how.values()))
+        lost = [lost_on_inputs(values, one.values(), products) for one in (found, other)]
+        found = other if lost[1] < lost[0] else found
+        seen = {"error_on_inputs": min(lost), "error_on_inputs_before": lost[0]}
     stored = found.integers if scheme.bits == 8 else int4_layout.pack(found.integers)
     weights[name] = Weight(name, str(stored.dtype), stored.shape, stored)
     for part, array in (("scales", found.scales), ("offsets", found.offsets)):
@@ -80,6 +90,7 @@ def quantize_weight(weights, name, is_terms, scheme):
         "bytes": nbytes,
         "plain_bytes": plain.nbytes,
         **_errors(values, found.values()),
+        **seen,
     }
 
 

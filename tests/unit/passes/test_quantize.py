@@ -241,11 +241,11 @@ def test_the_report_has_the_errors(rng):
     def rows(x, *, weights):
         return {"y": gt.linear(x, weights["w"])}
 
-    program = gt.compile(
-        rows, gt.spec((gt.Dim("n", 1, 8), 128)), weights={"w": w}, quantize={"w": "int4:64"},
-        calibrate={"rows": {"x": x}},
-    )  # fmt: skip
-    told = program.report()["rows"]
+    spec, how = (
+        gt.spec((gt.Dim("n", 1, 8), 128)),
+        {"weights": {"w": w}, "quantize": {"w": "int4:64"}},
+    )
+    told = gt.compile(rows, spec, **how).report()["rows"]
     kept, facts = quantized_values(w, "int4:64"), told["matrices"]["w"]
     lost = np.linalg.norm(kept - w) / np.linalg.norm(w)
     by_row = np.linalg.norm(kept - w, axis=1) / np.linalg.norm(w, axis=1)
@@ -253,8 +253,9 @@ def test_the_report_has_the_errors(rng):
     assert facts["worst_row"] == by_row.argmax()
     assert facts["worst_row_error"] == pytest.approx(by_row.max(), rel=1e-3)
     assert facts["snr_db"] == pytest.approx(-20 * np.log10(lost), abs=0.01)
-    (result,) = told["results"]
-    error = x.astype(np.float64) @ (kept - w).T
+    program = gt.compile(rows, spec, calibrate={"rows": {"x": x}}, **how)
+    (result,) = program.report()["rows"]["results"]
+    error = program(gt.asarray(x))["y"].numpy() - x.astype(np.float64) @ w.T
     assert result["largest_error"] == pytest.approx(np.abs(error).max(), rel=1e-3)
     assert result["relative_error"] == pytest.approx(
         np.linalg.norm(error) / np.linalg.norm(x @ w.T.astype(np.float64)), rel=1e-3
@@ -302,3 +303,47 @@ def test_a_stranger_s_report_is_shown_as_it_is(rng, tmp_path, capsys, junk):
     assert told["results"] == []
     assert main(["inspect", str(tmp_path / "p.gtp")]) == 0
     assert "quantization:" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize("scheme", ["int8", "int4:32", "int4:64:offset"])
+def test_rounding_goes_by_the_inputs_of_calls(rng, scheme):
+    """Inputs that go together: the results on others like them lose less than to nearest."""
+    n, k = 24, 128
+    mixed = rng.standard_normal((12, k), np.float32)
+
+    def inputs(count):
+        return (rng.standard_normal((count, 12)) @ mixed).astype(np.float32)
+
+    def rows(x, *, weights):
+        return gt.linear(gt.linear(x, weights["w"]), weights["last"])
+
+    weights = {"w": matrix(rng, n, k), "last": np.eye(n, dtype=np.float32)}
+    spec, x = gt.spec((gt.Dim("m", 1, 400), k)), inputs(400)
+    how = {"weights": weights, "quantize": {"w": scheme}}
+    calls = {"rows": [(inputs(200),), {"x": inputs(300)}]}
+    want = x.astype(np.float64) @ weights["w"].T
+    lost = []
+    for given in ({}, {"calibrate": calls}):
+        with compiled(rows, spec, **how, **given) as program:
+            found = program(gt.asarray(x)).numpy()
+            facts = program.report()["rows"]
+        lost.append(np.sqrt(np.square(found - want).sum() / np.square(want).sum()))
+    assert lost[1] < 0.7 * lost[0]
+    told = facts["matrices"]["w"]
+    assert told["error_on_inputs"] == pytest.approx(lost[1], rel=0.4)
+    assert told["error_on_inputs_before"] == pytest.approx(lost[0], rel=0.4)
+    assert facts["results"][0]["relative_error"] == pytest.approx(lost[1], rel=0.4)
+
+
+def test_products_in_loops_are_rounded_to_nearest(rng):
+    weights = {"w": matrix(rng, 32, 32), "v": matrix(rng, 32, 32), "last": matrix(rng, 4, 32)}
+
+    def rows(x, *, weights):
+        y = gt.fori_loop(0, 2, lambda i, y: gt.tanh(gt.linear(y, weights["w"])), x)
+        return gt.linear(gt.linear(y, weights["v"]), weights["last"])
+
+    x = matrix(rng, 64, 32)
+    how = {"weights": weights, "quantize": {"[wv]": "int4:32"}, "calibrate": {"rows": (x,)}}
+    with compiled(rows, gt.spec(x.shape), **how) as program:
+        told = program.report()["rows"]["matrices"]
+    assert "error_on_inputs" in told["v"] and "error_on_inputs" not in told["w"]

@@ -1,0 +1,73 @@
+"""What products with matrices of weights read, when a program is called on given arguments."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from gputensor._arrays.element_types import DTYPES
+from gputensor.programs import dims as forms
+from gputensor.programs import tree
+from gputensor.programs.function import Argument, Call, Operand, Value
+from gputensor.programs.quantization.calibration import results_of_calls
+
+__all__ = ["products_of_inputs"]
+
+_ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
+
+
+def products_of_inputs(data, names, calibrate, target):
+    """Return for weights the sums of the products of what is multiplied by them.
+
+    Parameters
+    ----------
+    data : ProgramData
+        It is not changed.
+    names : container
+        Of weights. Those that products inside loops and conditions read are left out.
+    calibrate : dict
+        Calls to make, as `compile` takes it.
+    target : int
+
+    Returns
+    -------
+    dict
+        Name -> float64 (k, k).
+    """
+    seen, functions = {}, {}
+    for key, function in data.functions.items():
+        functions[key], seen[key] = _with_inputs(function, names)
+    found = {}
+
+    def add(key, arrays):
+        for name, array in zip(seen[key], arrays, strict=True):
+            rows = np.asarray(array, np.float64).reshape(-1, array.shape[-1])
+            found[name] = found.get(name, 0) + rows.T @ rows
+
+    results_of_calls(replace(data, functions=functions), calibrate, target, add)
+    return found
+
+
+def _with_inputs(function, names):
+    """A function whose results are what its products with some weights read, and these names."""
+    values, calls, outputs, found = list(function.values), [], [], []
+    for call in function.calls:
+        calls.append(call)
+        weight = values[call.reads[1].value] if call.name == "product" else None
+        if weight is None or weight.kind != "weight" or weight.name not in names:
+            continue
+        read = call.reads[0]
+        nbytes = forms.mul(*read.shape, _ITEMSIZE[read.dtype])
+        values.append(Value("temporary", nbytes))
+        strides = forms.row_major(read.shape)
+        copy = Operand(len(values) - 1, read.dtype, read.shape, strides)
+        attributes = {"op": "copy", "compute": read.dtype}
+        calls.append(
+            Call("elementwise", attributes, (copy,), (read,), (None,), call.stream, call.line)
+        )
+        outputs.append(Argument(str(len(found)), copy))
+        found.append(weight.name)
+    structure = tree.flatten([0j] * len(found), lambda part: type(part) is complex)[1]
+    made = replace(function, values=values, calls=calls, outputs=outputs, result=structure)
+    return made, found
