@@ -220,7 +220,11 @@ def convolution_few():
     for code, activation, form, is_vectored in itertools.product((9, 10), range(7), forms, BITS):
         names = ("channels", "pixel", "kernel", "stride", "outputs", "warps")
         yield convolutions.few(
-            code, activation, **dict(zip(names, form, strict=True)), is_vectored=is_vectored
+            code,
+            activation,
+            **dict(zip(names, form, strict=True)),
+            has_addend=activation % 2 == 1,
+            is_vectored=is_vectored,
         )
 
 

@@ -19,6 +19,7 @@ cdef struct FewForm:
     int stride
     int outputs
     int warps
+    int has_addend
     int is_vectored
 
 cdef KernelTable few_kernels
@@ -38,14 +39,15 @@ cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
     if given.dilation[2] != 1 or stride > 64 or width > 64 or height > 64:
         return False
     for axis in range(last + 1):
-        if not is_small(given.weight.strides[axis]) or (
-                axis and not is_small(given.x.strides[axis])):
+        if not is_small(given.weight.strides[axis]):
+            return False
+        if axis and not (is_small(given.x.strides[axis]) and is_small(given.out.strides[axis])):
             return False
     form.channels, form.pixel = <int>given.weight.shape[1], 1
     while form.pixel < form.channels or form.pixel * stride % CHUNK:
         form.pixel *= 2
     form.kernel[0], form.kernel[1] = <int>height, <int>width
-    form.stride = <int>stride
+    form.stride, form.has_addend = <int>stride, given.addend != NULL
     return height * ((width * form.pixel + 15) // 16 * 16) <= MOST_FEW_TERMS
 
 
@@ -91,7 +93,7 @@ cdef object few_program(const void* variant):
     return convolution_programs.few(
         form.dtype, form.activation, channels=form.channels, pixel=form.pixel,
         kernel=(form.kernel[0], form.kernel[1]), stride=form.stride, outputs=form.outputs,
-        warps=form.warps, is_vectored=bool(form.is_vectored))
+        warps=form.warps, has_addend=bool(form.has_addend), is_vectored=bool(form.is_vectored))
 
 
 cdef int few_launch(int device, uint64_t stream, FewParameters* f, FewForm* form) except -1:
@@ -102,7 +104,7 @@ cdef int few_launch(int device, uint64_t stream, FewParameters* f, FewForm* form
         2 if form.outputs == 64 else 3)
     key = ((key << 4 | form.pixel) << 7 | form.kernel[0]) << 7 | form.kernel[1]
     key = (key << 7 | form.stride) << 1 | (form.outputs == 64)
-    key = (key << 4 | form.warps) << 1 | form.is_vectored
+    key = ((key << 4 | form.warps) << 1 | form.has_addend) << 1 | form.is_vectored
     blocks = min(<int64_t>f.tiles, max(1, blocks // f.common.column_tiles)) * f.common.column_tiles
     launch_init(&launch, device, stream, <uint32_t>blocks, 32 * form.warps, f, sizeof(f[0]))
     launch.shared_nbytes = <uint32_t>few_nbytes(form, f)

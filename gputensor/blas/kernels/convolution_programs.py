@@ -119,7 +119,9 @@ def few_shared_nbytes(outputs, pixel, kernel):
     return outputs * (height * ((width * pixel + 15) // 16 * 16) + 8) * 2
 
 
-def few(dtype, activation, *, channels, pixel, kernel, stride, outputs, warps, is_vectored):
+def few(
+    dtype, activation, *, channels, pixel, kernel, stride, outputs, warps, has_addend, is_vectored
+):
     """Return the program of convolution of few channels on tensor cores.
 
     Parameters
@@ -135,18 +137,23 @@ def few(dtype, activation, *, channels, pixel, kernel, stride, outputs, warps, i
     outputs : {32, 64}
         Of a block.
     warps : int
+    has_addend : bool
     is_vectored : bool
         Eight outputs of a pixel are 16 bytes that one instruction may write.
 
     >>> program = few(9, 0, channels=3, pixel=4, kernel=(7, 7), stride=2, outputs=64, warps=7,
-    ...               is_vectored=True)
+    ...               has_addend=False, is_vectored=True)
     >>> ("PIXEL", 4) in program.defines
     True
     """
     kind = _PTX[DTYPES[dtype].name]
     sizes = {"CHANNELS": channels, "PIXEL": pixel, "HEIGHT": kernel[0], "WIDTH": kernel[1]}
-    sizes |= {"STRIDE": stride, "BN": outputs, "WARPS": warps, "VECTORED": int(is_vectored)}
-    sizes |= {"PACK": f'"{kind}x2"', "INSTRUCTION": f'"f32.{kind}.{kind}.f32"'}
+    sizes |= {"STRIDE": stride, "BN": outputs, "WARPS": warps, "ADDEND": int(has_addend)}
+    sizes |= {
+        "VECTORED": int(is_vectored),
+        "PACK": f'"{kind}x2"',
+        "INSTRUCTION": f'"f32.{kind}.{kind}.f32"',
+    }
     return program_of("convolution/few.cuh", _types(dtype, activation) | sizes, minimum=80)
 
 

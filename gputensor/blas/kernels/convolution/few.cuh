@@ -11,7 +11,7 @@
 //
 // Defined before this text: what pixel.cuh and fragments.cuh need; CHANNELS, and PIXEL, a power of
 // two not below it; HEIGHT and WIDTH of the kernel; STRIDE along the width, of which PIXEL times it
-// is a multiple of 8; BN, 32 or 64; WARPS; VECTORED, whether 8 outputs are 16 bytes that one
+// is a multiple of 8; BN, 32 or 64; WARPS; ADDEND, whether there is one; VECTORED, whether 8 outputs are 16 bytes that one
 // instruction may write.
 #pragma once
 
@@ -54,38 +54,34 @@ DEVICE void load_weights(const ConvolutionParameters& p, int column, uint16* to)
     }
 }
 
-// The rows of x from `top` on, from the pixel `left` on.
+// The rows of x from `top` on, from the pixel `left` on: each by a warp.
 DEVICE void load_lines(const FewParameters& p, const uint16* x, int top, int left, Piece* to) {
     const ConvolutionParameters& c = p.common;
-    const int32 down = (int32)c.x.axes[1], right = (int32)c.x.axes[2];
-    const int32 deep = (int32)c.x.channel;
-    int line = threadIdx.x / p.pitch, place = threadIdx.x - line * p.pitch;
-    while (line < p.lines) {
-        uint16 value[AHEAD][CHANNELS];
-        int at[AHEAD];
+    const int32 right = (int32)c.x.axes[2], deep = (int32)c.x.channel;
+    const int lane = threadIdx.x % 32;
+    for (int line = threadIdx.x / 32; line < p.lines; line += WARPS) {
+        const uint32 width = (uint32)(top + line) < (uint32)c.axes[1].x ? c.axes[2].x : 0;
+        const uint16* from = x + (top + line) * c.x.axes[1] + (int64)left * right;
+        Piece* const at = to + line * p.pitch;
+        for (int first = lane; first < p.pitch; first += 32 * AHEAD) {
+            uint16 value[AHEAD][CHANNELS];
 #pragma unroll
-        for (int j = 0; j < AHEAD; ++j) {
-            at[j] = line < p.lines ? line * p.pitch + place : -1;
-            const bool is_inside = line < p.lines && (uint32)(top + line) < (uint32)c.axes[1].x
-                && (uint32)(left + place) < (uint32)c.axes[2].x;
-            const uint16* from = x + (int64)(top + line) * down + (int64)(left + place) * right;
+            for (int j = 0; j < AHEAD; ++j) {
+                const int place = first + 32 * j;
+                const bool is_inside = (uint32)(left + place) < width && place < p.pitch;
 #pragma unroll
-            for (int i = 0; i < CHANNELS; ++i) {
-                value[j][i] = 0;
-                if (is_inside) value[j][i] = from[(int64)i * deep];
+                for (int i = 0; i < CHANNELS; ++i) {
+                    value[j][i] = 0;
+                    if (is_inside) value[j][i] = from[(int64)place * right + (int64)i * deep];
+                }
             }
-            place += THREADS;
-            while (place >= p.pitch) {
-                place -= p.pitch;
-                ++line;
+#pragma unroll
+            for (int j = 0; j < AHEAD; ++j) {
+                Piece piece;
+#pragma unroll
+                for (int i = 0; i < PIXEL; ++i) piece.item[i] = i < CHANNELS ? value[j][i] : 0;
+                if (first + 32 * j < p.pitch) at[first + 32 * j] = piece;
             }
-        }
-#pragma unroll
-        for (int j = 0; j < AHEAD; ++j) {
-            Piece piece;
-#pragma unroll
-            for (int i = 0; i < PIXEL; ++i) piece.item[i] = i < CHANNELS ? value[j][i] : 0;
-            if (at[j] >= 0) to[at[j]] = piece;
         }
     }
 }
@@ -95,9 +91,9 @@ DEVICE uint32 terms_of(uint32 pair, int count) {
     return count >= 2 ? pair : count == 1 ? pair & 0xffff : 0;
 }
 
-DEVICE void write(const ConvolutionParameters& p, const float* sums, int64 to, int64 added,
+// The outputs of a pixel that a thread has, eight of 32: `out` is the first of the block.
+DEVICE void write(const ConvolutionParameters& p, const float* sums, E* out, int64 added,
                   int outputs) {
-    // The eight outputs of a thread in a group of 32: those of its column pairs in four products.
     const int first = threadIdx.x % 4 * 8;
 #pragma unroll
     for (int g = 0; g < BN / 32; ++g) {
@@ -107,36 +103,39 @@ DEVICE void write(const ConvolutionParameters& p, const float* sums, int64 to, i
 #pragma unroll
         for (int i = 0; i < 8; ++i) {
             C a = sums[(4 * g + i / 2) * 4 + i % 2];
-            if (p.addend.ptr && output + i < outputs)
+#if ADDEND
+            if (output + i < outputs)
                 a += wide(reinterpret_cast<const E*>(p.addend.ptr)[
                     added + (output + i) * p.addend.channel]);
+#endif
             value[i] = ACTIVATION;
         }
-        E* out = reinterpret_cast<E*>(p.out.ptr) + to + output * p.out.channel;
 #if VECTORED
         Words words;
 #pragma unroll
         for (int i = 0; i < 4; ++i) words.item[i] = pack(value[2 * i], value[2 * i + 1]);
-        *reinterpret_cast<Words*>(out) = words;
+        *reinterpret_cast<Words*>(out + output) = words;
 #else
 #pragma unroll
         for (int i = 0; i < 8; ++i)
-            if (output + i < outputs) out[i * p.out.channel] = narrow<E>(value[i]);
+            if (output + i < outputs) out[(output + i) * p.out.channel] = narrow<E>(value[i]);
 #endif
     }
 }
 
 // Fragments from `first` on of one tile: multiplied and written.
 DEVICE void multiply_fragments(const FewParameters& p, uint32 weights, uint32 tile,
-                               const float* biases, int first, const Pixel& corner, int column) {
+                               const float* biases, int first, const Pixel& corner, int column,
+                               E* out) {
     const ConvolutionParameters& c = p.common;
     const int lane = threadIdx.x % 32, count = p.rows * p.fragments;
     const uint32 line = p.pitch * PIXEL * 2;
+    const uint32 part = (65535 + p.fragments) / p.fragments;    // of 2^16, to divide small numbers
     uint32 from[TOGETHER];
     float sums[TOGETHER][BN / 8][4];
 #pragma unroll
     for (int i = 0; i < TOGETHER; ++i) {
-        const int number = first + i < count ? first + i : first, row = number / p.fragments;
+        const int number = first + i < count ? first + i : first, row = number * part >> 16;
         const int place = (number - row * p.fragments) * 16 + lane % 16;
         from[i] = tile + row * c.axes[1].stride * line + (place * STRIDE * PIXEL + lane / 16 * 8) * 2;
 #pragma unroll
@@ -179,17 +178,21 @@ DEVICE void multiply_fragments(const FewParameters& p, uint32 weights, uint32 ti
     }
 #pragma unroll
     for (int i = 0; i < TOGETHER; ++i) {
-        const int number = first + i, row = number / p.fragments;
-        const int y = corner.place[1] + row;
-        if (number >= count || y >= c.axes[1].out) break;
+        const int number = first + i, row = number * part >> 16;
+        if (number >= count || corner.place[1] + row >= c.axes[1].out) break;
 #pragma unroll
         for (int half = 0; half < 2; ++half) {
+            const int place = (number - row * p.fragments) * 16 + lane / 4 + 8 * half;
+            if (corner.place[2] + place >= c.axes[2].out) continue;
+            int64 added = 0;
+#if ADDEND
             Pixel pixel = corner;
-            pixel.place[1] = y;
-            pixel.place[2] += (number - row * p.fragments) * 16 + lane / 4 + 8 * half;
-            if (pixel.place[2] >= c.axes[2].out) continue;
-            write(c, &sums[i][0][2 * half], offset_of(c.out, pixel) + column * c.out.channel,
-                  offset_of(c.addend, pixel) + column * c.addend.channel, c.outputs - column);
+            pixel.place[1] += row;
+            pixel.place[2] += place;
+            added = offset_of(c.addend, pixel) + column * c.addend.channel;
+#endif
+            write(c, &sums[i][0][2 * half], out + (int64)row * (int32)c.out.axes[1]
+                      + (int64)place * (int32)c.out.axes[2], added, c.outputs - column);
         }
     }
 }
@@ -218,7 +221,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, 2) kernel(const FewParamet
                    corner.place[2] * STRIDE - c.axes[2].padding,
                    reinterpret_cast<Piece*>(memory + BN * PITCH * 2));
         __syncthreads();
+        E* const out = reinterpret_cast<E*>(c.out.ptr) + offset_of(c.out, corner)
+            + column * c.out.channel;
         for (int first = warp * TOGETHER; first < p.rows * p.fragments; first += WARPS * TOGETHER)
-            multiply_fragments(p, weights, tile_at, biases, first, corner, column);
+            multiply_fragments(p, weights, tile_at, biases, first, corner, column, out);
     }
 }
