@@ -197,6 +197,40 @@ cdef void block_drop(Block* block) noexcept nogil
 cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil
 # Joins `block` with the tile after it, which is in no list; the tail's record is dropped.
 cdef void block_join_next(Block* block) noexcept nogil
+# The list of a bin or of holes, by link_next and link_previous; and that of blocks that tile
+# nothing, by next and previous. A head may be NULL for a block that is not the first.
+cdef inline void link_push(Block** head, Block* block) noexcept nogil:
+    block.link_previous = NULL
+    block.link_next = head[0]
+    if head[0] != NULL:
+        head[0].link_previous = block
+    head[0] = block
+
+cdef inline void link_remove(Block** head, Block* block) noexcept nogil:
+    if block.link_next != NULL:
+        block.link_next.link_previous = block.link_previous
+    if block.link_previous != NULL:
+        block.link_previous.link_next = block.link_next
+    else:
+        head[0] = block.link_next
+    block.link_next = NULL
+    block.link_previous = NULL
+
+cdef inline void row_push(Block** head, Block* block) noexcept nogil:
+    block.previous = NULL
+    block.next = head[0]
+    if head[0] != NULL:
+        head[0].previous = block
+    head[0] = block
+
+cdef inline void row_remove(Block** head, Block* block) noexcept nogil:
+    if block.next != NULL:
+        block.next.previous = block.previous
+    if block.previous != NULL:
+        block.previous.next = block.next
+    else:
+        head[0] = block.next
+
 # The block that starts at an address, for callers that hold only the address. Lookups need no
 # lock. insert answers False when there is no host memory for the table.
 cdef bint block_map_insert(Block* block) noexcept nogil

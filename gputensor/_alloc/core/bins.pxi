@@ -27,33 +27,23 @@ cdef inline void _place(size_t nbytes, int* row, int* column) noexcept nogil:
 
 cdef void bins_insert(Bins* bins, Block* block) noexcept nogil:
     cdef int row, column
-    cdef Block* head
     _place(block.nbytes, &row, &column)
-    head = bins.heads[row][column]
-    block.link_previous = NULL
-    block.link_next = head
-    if head != NULL:
-        head.link_previous = block
-    bins.heads[row][column] = block
+    link_push(&bins.heads[row][column], block)
     bins.columns[row] |= <uint32_t>1 << column
     bins.rows |= <uint64_t>1 << row
 
 
 cdef void bins_remove(Bins* bins, Block* block) noexcept nogil:
     cdef int row, column
-    if block.link_next != NULL:
-        block.link_next.link_previous = block.link_previous
     if block.link_previous != NULL:
-        block.link_previous.link_next = block.link_next
-    else:
-        _place(block.nbytes, &row, &column)
-        bins.heads[row][column] = block.link_next
-        if block.link_next == NULL:
-            bins.columns[row] &= ~(<uint32_t>1 << column)
-            if bins.columns[row] == 0:
-                bins.rows &= ~(<uint64_t>1 << row)
-    block.link_next = NULL
-    block.link_previous = NULL
+        link_remove(NULL, block)
+        return
+    _place(block.nbytes, &row, &column)
+    link_remove(&bins.heads[row][column], block)
+    if bins.heads[row][column] == NULL:
+        bins.columns[row] &= ~(<uint32_t>1 << column)
+        if bins.columns[row] == 0:
+            bins.rows &= ~(<uint64_t>1 << row)
 
 
 cdef inline Block* _smallest(Block* head, size_t nbytes) noexcept nogil:

@@ -83,18 +83,10 @@ cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
 
 
 cdef void hole_remove(Block* block) noexcept nogil:
-    if block.link_next != NULL:
-        block.link_next.link_previous = block.link_previous
-    if block.link_previous != NULL:
-        block.link_previous.link_next = block.link_next
-    else:
-        block.segment.holes = block.link_next
-    block.link_next = NULL
-    block.link_previous = NULL
+    link_remove(&block.segment.holes, block)
 
 
 cdef void hole_insert(Block* block) noexcept nogil:
-    cdef Segment* segment = block.segment
     block.state = BLOCK_UNMAPPED
     if block.next != NULL and gt_load_byte(&block.next.state) == BLOCK_UNMAPPED:
         hole_remove(block.next)
@@ -102,11 +94,7 @@ cdef void hole_insert(Block* block) noexcept nogil:
     if block.previous != NULL and gt_load_byte(&block.previous.state) == BLOCK_UNMAPPED:
         block_join_next(block.previous)         # the hole before is in the list already
         return
-    block.link_previous = NULL
-    block.link_next = segment.holes
-    if segment.holes != NULL:
-        segment.holes.link_previous = block
-    segment.holes = block
+    link_push(&block.segment.holes, block)
 
 
 cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept nogil:

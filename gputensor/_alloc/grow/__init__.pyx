@@ -10,7 +10,8 @@ from gputensor._alloc.core cimport (
     in_flight_end, in_flight_begin, hole_insert, hole_remove, limit_claim, limit_settle, page_make,
     page_pool_put, page_pool_take, pages_detach, pages_detach_retired, pages_detach_elsewhere,
     pages_settle, pages_unmap, pool_bins, pool_cut, pool_insert, pool_remove, pool_trim,
-    progress_is_done, segment_move, segment_new, segment_put_page, stat_change, stat_read,
+    progress_is_done, row_push, row_remove, segment_move, segment_new, segment_put_page,
+    stat_change, stat_read,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_MAP, history_enabled, history_record,

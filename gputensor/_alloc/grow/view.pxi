@@ -76,10 +76,7 @@ cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t 
         tile = tile.link_next
     view_show(block, BLOCK_ALLOCATED)
     view.use_count += 1
-    block.next = view.blocks
-    if view.blocks != NULL:
-        view.blocks.previous = block
-    view.blocks = block
+    row_push(&view.blocks, block)
     if history_enabled(a.device):
         view_event_open(block)
     return block
@@ -351,12 +348,7 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
         tile = tile.link_next
     _release_parts(block.pool, block.parts)
     view.use_count -= 1
-    if block.next != NULL:
-        block.next.previous = block.previous
-    if block.previous != NULL:
-        block.previous.next = block.next
-    else:
-        view.blocks = block.next
+    row_remove(&view.blocks, block)
     block_drop(block)
 
 

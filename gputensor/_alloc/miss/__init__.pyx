@@ -10,10 +10,9 @@ from gputensor._alloc.core cimport (
     account_reserved_moved, account_segment, account_take, block_drop, block_map_insert,
     block_map_remove, block_new, caches_drain,
     device_lock, device_unlock, in_flight_begin, in_flight_end, in_flight_others, in_flight_wait,
-    limit_claim,
-    limit_settle, page_pool_put, page_unmake, pool_bins, pool_clear, pool_gather, pool_insert,
-    pool_remove, pool_take, progress_advance, progress_is_done, progress_synchronize,
-    segment_drop, segment_move, segment_new, stat_change,
+    limit_claim, limit_settle, page_pool_put, page_unmake, pool_bins, pool_clear, pool_gather,
+    pool_insert, pool_remove, pool_take, progress_advance, progress_is_done, progress_synchronize,
+    row_push, row_remove, segment_drop, segment_move, segment_new, stat_change,
 )
 from gputensor._alloc.grow cimport (
     MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, growth_need, pages_bring, pages_collect,

@@ -118,10 +118,7 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
         block_drop(block)
         return NULL
     a.num_device_alloc += 1
-    block.next = a.uncached
-    if a.uncached != NULL:
-        a.uncached.previous = block
-    a.uncached = block
+    row_push(&a.uncached, block)
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_ALLOC, block.ptr, rounded, stream,
                        stack_of_request(), 0)
@@ -134,12 +131,7 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
 
 cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     a.num_device_free += 1
-    if block.next != NULL:
-        block.next.previous = block.previous
-    if block.previous != NULL:
-        block.previous.next = block.next
-    else:
-        a.uncached = block.next
+    row_remove(&a.uncached, block)
     if history_enabled(a.device):
         history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream,
                        stack_of_request(), 0)

@@ -11,8 +11,8 @@ from posix.unistd cimport usleep
 from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.config cimport AllocatorConfig, config_current, settings_to_struct
 from gputensor._alloc.core cimport (
-    Block, bins_best_fit, bins_insert, bins_remove, block_drop, block_join_next, block_new,
-    block_split,
+    Block, bins_below, bins_best_fit, bins_insert, bins_largest, bins_remove, block_drop,
+    block_join_next, block_new, block_split, stat_change,
 )
 from gputensor._alloc.history cimport (
     HISTORY_ALLOC, HISTORY_FREE_COMPLETED, HISTORY_FREE_REQUESTED, HISTORY_SEGMENT_ALLOC,
@@ -20,7 +20,7 @@ from gputensor._alloc.history cimport (
     history_record_pinned, stack_capture_if,
 )
 from gputensor._alloc.model cimport (
-    BIN_COLUMNS, BIN_ROWS, BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PENDING, UNIT, Block, BlockPool,
+    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PENDING, UNIT, Block, BlockPool,
     DeviceAllocator, Stat, StreamUse, gt_load_pointer, gt_spin_lock, gt_spin_unlock,
     gt_store_pointer,
 )

@@ -90,16 +90,6 @@ cdef void pinned_pool_detach(PinnedPool* pool) noexcept nogil:
     gt_store_pointer(<void**>device_slot(pool.device, pinned_slot), NULL)
 
 
-cdef inline void _change(Stat* stat, int64_t amount) noexcept nogil:
-    stat.current += amount
-    if amount < 0:
-        stat.freed -= amount
-        return
-    stat.allocated += amount
-    if stat.current > stat.peak:
-        stat.peak = stat.current
-
-
 cdef inline void _bins_put(PinnedPool* pool, Block* block) noexcept nogil:
     block.state = BLOCK_FREE
     pool.free_nbytes += block.nbytes
@@ -119,8 +109,8 @@ cdef void _hand_out_locked(PinnedPool* pool, Block* block, size_t nbytes) noexce
         if tail != NULL:
             _bins_put(pool, tail)
     block.state = BLOCK_ALLOCATED
-    _change(&pool.active_requests, 1)
-    _change(&pool.active_bytes, <int64_t>block.nbytes)
+    stat_change(&pool.active_requests, 1)
+    stat_change(&pool.active_bytes, <int64_t>block.nbytes)
 
 
 # The smallest free block that fits, cut to `nbytes` (a multiple of 512) and counted as in use.
@@ -141,8 +131,8 @@ cdef void pinned_insert_locked(PinnedPool* pool, Block* block) noexcept nogil:
     if history_enabled(pool.device):
         history_record_pinned(pool.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes,
                               block.nbytes, 0)
-    _change(&pool.active_requests, -1)
-    _change(&pool.active_bytes, -<int64_t>block.nbytes)
+    stat_change(&pool.active_requests, -1)
+    stat_change(&pool.active_bytes, -<int64_t>block.nbytes)
     block.requested = 0
     block.epoch = 0
     if neighbour != NULL and neighbour.state == BLOCK_FREE:
@@ -223,8 +213,8 @@ cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes, 
     pool.segments = segment
     _count_call(&pool.alloc_times, started)
     pool.num_host_alloc += 1
-    _change(&pool.allocations, 1)
-    _change(&pool.allocated_bytes, <int64_t>block.nbytes)
+    stat_change(&pool.allocations, 1)
+    stat_change(&pool.allocated_bytes, <int64_t>block.nbytes)
     _hand_out_locked(pool, block, nbytes)
     gt_spin_unlock(&pool.lock)
     return block
@@ -242,22 +232,18 @@ cdef void _forget_segment_locked(PinnedPool* pool, Block* block) noexcept nogil:
 
 cdef Block* _largest_whole_locked(PinnedPool* pool) noexcept nogil:
     """The largest free block that is a whole segment."""
+    cdef Block* head = bins_largest(&pool.bins)
     cdef Block* block
     cdef Block* largest = NULL
-    cdef int row, column
-    for row in range(BIN_ROWS - 1, -1, -1):
-        if not (pool.bins.rows >> row) & 1:
-            continue
-        for column in range(BIN_COLUMNS - 1, -1, -1):
-            block = pool.bins.heads[row][column]
-            while block != NULL:
-                if (block.previous == NULL and block.next == NULL
-                        and (largest == NULL or block.nbytes > largest.nbytes)):
-                    largest = block
-                block = block.link_next
-            if largest != NULL:
-                return largest
-    return NULL
+    while head != NULL and largest == NULL:
+        block = head
+        while block != NULL:
+            if (block.previous == NULL and block.next == NULL
+                    and (largest == NULL or block.nbytes > largest.nbytes)):
+                largest = block
+            block = block.link_next
+        head = bins_below(&pool.bins, head)
+    return largest
 
 
 # Whole free segments go back to the system, largest first, until at most `keep` bytes are free.
@@ -279,8 +265,8 @@ cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil:
         if status == STATUS_OK:
             _count_call(&pool.free_times, started)
             pool.num_host_free += 1
-            _change(&pool.allocations, -1)
-            _change(&pool.allocated_bytes, -<int64_t>block.nbytes)
+            stat_change(&pool.allocations, -1)
+            stat_change(&pool.allocated_bytes, -<int64_t>block.nbytes)
             if history_enabled(pool.device):
                 history_record_pinned(pool.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes,
                                       block.nbytes, 0)
