@@ -40,6 +40,7 @@ class StepLaunches:
 
 class LaunchRow:
     name: str
+    waits: bool
     launches: LaunchList
     def __init__(
         self, row: Any, launches: LaunchList, functions: dict[int, int], alignments: tuple[int, ...]

@@ -62,6 +62,11 @@ cdef class LaunchRow:
     def __repr__(self):
         return f"<call {self.name} bound ahead>"
 
+    @property
+    def waits(self):
+        """Whether the host waits in the call: a launch list never has it wait."""
+        return False
+
     def door(self, int device, uint64_t stream, tuple arguments):
         """Launch the call; the last argument is its scratch memory."""
         cdef uint64_t[MOST_ARGUMENTS] addresses
