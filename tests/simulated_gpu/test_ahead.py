@@ -1,5 +1,7 @@
 """Programs compiled ahead of time, run from a file where nothing compiles kernels."""
 
+import gc
+
 import numpy as np
 import pytest
 
@@ -7,10 +9,15 @@ import gputensor as gt
 from gputensor._driver import registry
 from gputensor._driver.registry import device_facts_of
 from gputensor._kernels.launch import images
-from gputensor.errors import DriverError
+from gputensor.errors import DriverError, GpuTensorError
 from tests.support.programs import ahead_models
 
 SHARED = 228 << 10  # of an H200, as the table of targets has it
+#: Calls that nothing can follow when a driver refuses them.
+GIVING_BACK = {
+    "capture_end", "graph_destroy", "graph_executable_destroy", "stream_destroy", "event_destroy",
+    "mem_free", "module_unload", "va_release", "page_destroy", "page_unmap", "context_leave",
+}  # fmt: skip
 pytestmark = pytest.mark.process(FAKE_CUDA_SHARED=str(SHARED))
 
 
@@ -68,3 +75,45 @@ def test_a_kernel_that_the_driver_refuses_is_loaded_the_next_time(name, rng, tmp
         registry.fail_call(0, 0)
         wanted = np.exp(np.float32(1)) * (3 if name == "module_load" else 5) + 1
         np.testing.assert_allclose(program(x).numpy(), wanted, rtol=1e-6)
+
+
+@pytest.mark.orders("at-once")
+def test_each_call_that_the_driver_refuses_once(rng, tmp_path):
+    """Of loading, binding, running and closing: nothing is left behind, and the next time works."""
+
+    def step(x, *, weights, state):
+        state["total"] += x @ weights["w"]
+        return gt.softmax(state["total"]), gt.sum(x, axis=0)
+
+    weights, state = {"w": rng.standard_normal((24, 8), np.float32)}, {"total": gt.spec((3, 8))}
+    path = tmp_path / "step.gtp"
+    gt.compile(step, gt.spec((3, 24)), weights=weights, state=state, target="h200").save(path)
+    x = given(rng.standard_normal((3, 24), np.float32))
+
+    def request():
+        with gt.load_program(path, device="cuda") as program, program.session() as session:
+            return [one.numpy() for one in (*session.step(x), *session.step(x))]
+
+    registry.observe(0)
+    wanted, refused = request(), set()
+    for status in (2, 999):
+        gt.memory.empty_cache("cuda")
+        registry.start_trace(0)
+        request()
+        for k, call in enumerate(registry.take_trace(0), 1):
+            if call[0] in GIVING_BACK:
+                continue
+            gc.collect()
+            gt.memory.empty_cache("cuda")
+            before = gt.memory.memory_allocated("cuda")
+            registry.fail_call(0, k, status)
+            try:
+                request()
+            except GpuTensorError:
+                refused.add(call[0])
+            registry.fail_call(0, 0)
+            gc.collect()
+            assert gt.memory.memory_allocated("cuda") == before, (k, call)
+            for one, other in zip(request(), wanted, strict=True):
+                np.testing.assert_array_equal(one, other)
+    assert {"copy_async", "capture_begin", "graph_instantiate", "graph_launch"} <= refused, refused
