@@ -10,6 +10,7 @@ cdef enum:
     MOST_WEIGHTS = 9            # of a channel, in the registers of a thread
     DEPTHWISE_VECTOR = 4        # channels of a thread
     MOST_DEPTHWISE_LANES = 48
+    MOST_STEP = 1 << 26         # to the next pixel: 16 of them fit 32 bits
     BUSY_THREADS = 768          # of a multiprocessor, that keep it busy
 
 cdef extern from "gputensor/_kernels/cuda/window.h" namespace "gputensor" nogil:
@@ -169,7 +170,9 @@ cdef bint depthwise_fits(const WindowParameters* p, const WindowForm* form,
         if (3 * p.axes[axis].stride
                 + (p.axes[axis].kernel - 1) * <int64_t>p.axes[axis].dilation >= MOST_COLUMNS):
             return False
-    return (p.weight.channel == taps and p.x.axes[2] == <int32_t>p.x.axes[2]
+    if not (-MOST_STEP < p.x.axes[2] < MOST_STEP and -MOST_STEP < p.out.axes[2] < MOST_STEP):
+        return False
+    return (p.weight.channel == taps
             and (p.axes[2].kernel == 1 or p.weight.axes[2] == 1)
             and (p.axes[1].kernel == 1 or p.weight.axes[1] == p.axes[2].kernel))
 

@@ -8,7 +8,9 @@ cdef enum:
     MOST_FEW = 4                # channels
     MOST_FEW_TERMS = 448        # of an output, with those that are zeros
     FEW_FRAGMENTS = 32          # of 16 results, of a tile
-    FEW_SHARED = 100 << 10      # of a block: two share a multiprocessor
+    FEW_SHARED = 100 << 10      # of a block at most: two share a multiprocessor
+    FEW_BESIDE = 2 << 10        # what the system and the biases take
+    MOST_STRIDE = 1 << 24       # of weights: 64 times as much fits 32 bits
 
 cdef struct FewForm:
     int dtype
@@ -39,7 +41,7 @@ cdef bint few_fits(const Convolution* given, FewForm* form) noexcept nogil:
     if given.dilation[2] != 1 or stride > 64 or width > 64 or height > 64:
         return False
     for axis in range(last + 1):
-        if not is_small(given.weight.strides[axis]):
+        if not -MOST_STRIDE < given.weight.strides[axis] < MOST_STRIDE:
             return False
         if axis and not (is_small(given.x.strides[axis]) and is_small(given.out.strides[axis])):
             return False
@@ -56,8 +58,12 @@ cdef int64_t few_nbytes(const FewForm* form, const FewParameters* f) noexcept no
     return form.outputs * (terms + 8) * 2 + <int64_t>f.lines * f.pitch * form.pixel * 2
 
 
-cdef bint few_plan(FewForm* form, FewParameters* f, int64_t images,
-                   int multiprocessors) noexcept nogil:
+cdef int64_t few_shared(int device) except -1:
+    return min(<int64_t>FEW_SHARED, <int64_t>device_facts(device).shared_nbytes - FEW_BESIDE)
+
+
+cdef bint few_plan(FewForm* form, FewParameters* f, int64_t images, int multiprocessors,
+                   int64_t shared) noexcept nogil:
     """Tiles of as many rows as leave enough of them. Returns False where none fits."""
     cdef ConvolutionAxis* rows = &f.common.axes[1]
     cdef ConvolutionAxis* columns = &f.common.axes[2]
@@ -78,14 +84,14 @@ cdef bint few_plan(FewForm* form, FewParameters* f, int64_t images,
         f.down = (rows.out + f.rows - 1) // f.rows
         f.lines = (f.rows - 1) * rows.stride + (rows.kernel - 1) * rows.dilation + 1
         tiles = images * f.down * f.across
-        if f.rows == 1 or (few_nbytes(form, f) <= FEW_SHARED
+        if f.rows == 1 or (few_nbytes(form, f) <= shared
                            and tiles * f.common.column_tiles >= 2 * multiprocessors):
             break
         f.rows = (f.rows + 1) // 2
     groups = (f.rows * f.fragments + 1) // 2
     form.warps = 7 if groups % 7 == 0 else 8
     f.tiles = <uint32_t>tiles
-    return few_nbytes(form, f) <= FEW_SHARED and tiles * f.common.column_tiles <= 0x7fffffff
+    return few_nbytes(form, f) <= shared and tiles * f.common.column_tiles <= 0x7fffffff
 
 
 cdef object few_program(const void* variant):
@@ -108,5 +114,5 @@ cdef int few_launch(int device, uint64_t stream, FewParameters* f, FewForm* form
     blocks = min(<int64_t>f.tiles, max(1, blocks // f.common.column_tiles)) * f.common.column_tiles
     launch_init(&launch, device, stream, <uint32_t>blocks, 32 * form.warps, f, sizeof(f[0]))
     launch.shared_nbytes = <uint32_t>few_nbytes(form, f)
-    launch.most_shared_nbytes = FEW_SHARED
+    launch.most_shared_nbytes = <uint32_t>few_shared(device)
     return launch_kernel(kernel_of(&few_kernels, key, few_program, form), &launch)

@@ -254,7 +254,7 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
         few_form.dtype, few_form.activation = form.dtype, form.activation
         few_form.is_vectored = form.is_vectored
         if few_plan(&few_form, &few, given.x.shape[0],
-                    max(1, device_facts(device).multiprocessors)):
+                    max(1, device_facts(device).multiprocessors), few_shared(device)):
             return few_launch(device, stream, &few, &few_form)
     temporaries_init(&temporaries, device, stream)
     try:
