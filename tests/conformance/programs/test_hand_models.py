@@ -23,7 +23,8 @@ def place(request):
 def test_a_program_equals_the_function(name, place):
     with gt.Device(place):
         model = MODELS[name]()
-        program = gt.compile(model.functions, weights=model.weights, state=model.state)
+        how = {"weights": model.weights, "state": model.state}
+        program = gt.compile(model.functions, rounding="each", **how)
         trees = {} if model.weights is None else {"weights": model.weights}
         if model.state is not None:
             trees["state"] = first_state(model.state, place)
@@ -63,7 +64,8 @@ def leaves(made):
 def test_a_file_run_in_a_new_process_equals_the_function(name, place, tmp_path):
     with gt.Device(place):
         model = MODELS[name]()
-        program = gt.compile(model.functions, weights=model.weights, state=model.state)
+        how = {"weights": model.weights, "state": model.state}
+        program = gt.compile(model.functions, rounding="each", **how)
         program.save(tmp_path / "model.gtp")
         trees = {} if model.weights is None else {"weights": model.weights}
         if model.state is not None:
@@ -85,7 +87,8 @@ def test_a_file_run_in_a_new_process_equals_the_function(name, place, tmp_path):
 def test_the_arena_is_close_to_its_lower_bound(name):
     with gt.Device("host"):
         model = MODELS[name]()
-        program = gt.compile(model.functions, weights=model.weights, state=model.state)
+        how = {"weights": model.weights, "state": model.state}
+        program = gt.compile(model.functions, rounding="each", **how)
     for function, arguments in model.calls:
         made = program.functions[function]
         shapes = [tensor.shape for tensor in arguments]
