@@ -3,8 +3,9 @@
     python examples/llama.py llama.gtp        traces it with random weights, saves it and runs it
     python examples/llama.py llama.gtp run    runs the file, in a process that never saw the model
 
-A program has two functions that share weights and state: `prefill` takes a prompt of any length and
-`decode` one token. The state, the cache and its length, stays on the device.
+A program has three functions that share weights and state: `prefill` takes a prompt of any length,
+`decode` one token; `several` makes the next AT_ONCE tokens, which on a GPU is one graph and one
+launch. The state, the cache and its length, stays on the device.
 """
 
 import sys
@@ -14,6 +15,7 @@ import numpy as np
 import gputensor as gt
 
 HEADS, KEPT, SIZE, HIDDEN, VOCABULARY, LENGTH, LAYERS = 4, 2, 16, 96, 100, 64, 2
+AT_ONCE = 4
 WIDTH = HEADS * SIZE
 
 
@@ -48,6 +50,14 @@ def forward(tokens, *, weights, state):
     start += n
     logits = gt.linear(gt.rms_norm(x[-1:], weights["norm"]), weights["head"])
     return gt.argmax(logits, axis=-1)
+
+
+def several(token, *, weights, state):
+    """The next AT_ONCE tokens, int64 (AT_ONCE,): a loop that is written out, as the cache is."""
+    tokens = [token]
+    for _ in range(AT_ONCE):
+        tokens.append(forward(tokens[-1], weights=weights, state=state))
+    return gt.concat(tokens[1:])
 
 
 def random_weights(seed=0, dtype=gt.float32):
@@ -85,16 +95,19 @@ def state_specs(dtype=gt.float32):
 
 def compiled(weights, target=None):
     prompt = gt.spec((gt.Dim("n", 2, LENGTH),), gt.int64)
-    functions = {"prefill": (forward, prompt), "decode": (forward, gt.spec((1,), gt.int64))}
+    token = gt.spec((1,), gt.int64)
+    functions = {"prefill": (forward, prompt), "decode": (forward, token)}
+    functions["several"] = (several, token)
     return gt.compile(functions, weights=weights, state=state_specs(), target=target)
 
 
 def generate(session, prompt, count):
     """`count` tokens after the prompt; nothing waits between them."""
-    tokens = [session.prefill(prompt)]
+    tokens = session.prefill(prompt)
     while len(tokens) < count:
-        tokens.append(session.decode(tokens[-1]))
-    return gt.concat(tokens).tolist()
+        following = session.several if count - len(tokens) >= AT_ONCE else session.decode
+        tokens = gt.concat([tokens, following(tokens[-1:])])
+    return tokens.tolist()
 
 
 def main(path, what="compile"):

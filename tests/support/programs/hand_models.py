@@ -143,10 +143,12 @@ def llama(dtype="float32"):
     functions = {
         "prefill": (example.forward, prompt),
         "decode": (example.forward, gt.spec((1,), gt.int64)),
+        "several": (example.several, gt.spec((1,), gt.int64)),
     }
     calls = [("prefill", (gt.asarray([3, 14, 15, 92, 65]),))]
     calls += [("decode", (gt.asarray([token]),)) for token in (35, 8, 97)]
     calls += [("prefill", (gt.asarray([9, 3]),)), ("decode", (gt.asarray([23]),))]
+    calls += [("several", (gt.asarray([7]),))]
     return Model(functions, example.random_weights(dtype=dtype), example.state_specs(dtype), calls)
 
 
