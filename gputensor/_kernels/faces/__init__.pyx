@@ -2,6 +2,7 @@
 # random numbers. Each takes operands (address, type, shape, strides) and queues one kernel, or its
 # twin on a host device.
 
+from cpython.buffer cimport PyBUF_WRITABLE, PyBuffer_Release, PyObject_GetBuffer
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset

@@ -37,6 +37,9 @@ cdef extern from "gputensor/_kernels/faces/draw_host.h" namespace "gputensor" no
                           unsigned long long* out)
 
 cdef KernelTable draw_kernels
+cdef dict NAME_OF = {row.numpy: row.name for row in DTYPES}
+cdef object FLOAT32 = np.dtype(np.float32)
+cdef object FLOAT64 = np.dtype(np.float64)
 
 
 cdef int64_t dense_size(const Operand* operand) noexcept nogil:
@@ -72,31 +75,39 @@ def _run_draw(str distribution, a, b, out, state):
     """
     cdef DrawParameters parameters
     cdef DrawPlace place
+    cdef Py_buffer memory
     cdef int kind, bits, lanes
-    cdef uint64_t address
-    cdef bint is_double = out.dtype == np.float64
-    cdef object facts = draw_facts(distribution, a, b, out.dtype.name)
-    cdef object made
+    cdef void* numbers
+    cdef bint is_double = out.dtype is FLOAT64
+    # What has the type of the arithmetic is written where it belongs.
+    cdef bint is_direct = is_double or out.dtype is FLOAT32
+    cdef object facts = draw_facts(distribution, a, b, NAME_OF[out.dtype])
+    cdef object made = out
+    cdef list words = state.tolist()
     fill_parameters(&parameters, facts, out.size)
     kind, bits, lanes = facts.kind, facts.bits, facts.lanes
-    place.seed, place.low, place.high = int(state[0]), int(state[1]), int(state[2])
-    if bits:
-        made = np.empty(out.shape, np.float64 if is_double else np.float32)
-    else:
-        made = np.empty(out.shape, np.uint64)
-    address = made.ctypes.data
-    with nogil:
-        if kind == PERMUTATION:
-            draw_permutation(place, parameters, <unsigned long long*>address)
-        elif not bits:
-            draw_integers(kind, lanes, place, parameters, <unsigned long long*>address)
-        elif is_double:
-            draw_numbers(kind, bits, place, parameters, <double*>address)
-        else:
-            draw_numbers(kind, bits, place, parameters, <float*>address)
-    out[...] = made.astype(out.dtype, copy=False)
-    if distribution == "uniform":
-        np.minimum(out, out.dtype.type(facts.most), out=out)
+    place.seed, place.low, place.high = words[0], words[1], words[2]
+    if not (bits and is_direct and out.flags.c_contiguous):
+        is_direct = False
+        made = np.empty(out.shape, (FLOAT64 if is_double else FLOAT32) if bits else np.uint64)
+    PyObject_GetBuffer(made, &memory, PyBUF_WRITABLE)
+    numbers = memory.buf
+    try:
+        with nogil:
+            if kind == PERMUTATION:
+                draw_permutation(place, parameters, <unsigned long long*>numbers)
+            elif not bits:
+                draw_integers(kind, lanes, place, parameters, <unsigned long long*>numbers)
+            elif is_double:
+                draw_numbers(kind, bits, place, parameters, <double*>numbers)
+            else:
+                draw_numbers(kind, bits, place, parameters, <float*>numbers)
+    finally:
+        PyBuffer_Release(&memory)
+    if not is_direct:
+        out[...] = made.astype(out.dtype, copy=False)
+        if distribution == "uniform":
+            np.minimum(out, out.dtype.type(facts.most), out=out)
     low = place.low + parameters.blocks
     state[1] = low
     state[2] = place.high + (1 if low < place.low else 0)

@@ -31,6 +31,8 @@ void draw_numbers(int kind, int bits, const DrawPlace& place, const DrawParamete
     else if (bits == 8) draw_each<UNIFORM, 8>(place, p, out);
     else if (bits == 11) draw_each<UNIFORM, 11>(place, p, out);
     else draw_each<UNIFORM, 24>(place, p, out);
+    if (kind == UNIFORM)
+        for (int64 i = 0; i < p.count; ++i) out[i] = std::min(out[i], static_cast<T>(p.most));
 }
 
 inline void draw_integers(int kind, int lanes, const DrawPlace& place, const DrawParameters& p,
