@@ -109,7 +109,10 @@ class Site(NamedTuple):
 
 
 def sites_of(binding):
-    """Yield the Sites of a binding, those in regions included, which write something."""
+    """Yield the Sites of a binding, those in regions included, whose work a list can hold.
+
+    These are all that write something, but for calls that another library computes.
+    """
     alignments = [
         INPUT_ALIGNMENT if piece.kind == "input" else PIECE_ALIGNMENT for piece in binding.pieces
     ]
@@ -119,7 +122,7 @@ def sites_of(binding):
 
 def _sites(site, call):
     if type(call) is not BoundControl:
-        if not call.is_empty:
+        if not (call.is_empty or call.row.waits):
             yield site
         return
     for region, arena in zip(call.regions, call.arenas, strict=True):
@@ -191,7 +194,7 @@ def give_lists(binding, bound, functions):
 
 def listed_calls(function, sizes, lists):
     """Return the calls of a function at sizes with their LaunchLists, where all have one."""
-    sites = sites_of(bind(function, sizes))
+    sites = list(sites_of(bind(function, sizes)))
     found = [(site.call, lists.get(places_of(site.call, site.alignments).key)) for site in sites]
     return [] if any(launches is None for _call, launches in found) else found
 
@@ -202,6 +205,8 @@ def bound_without_device(function, sizes, lists):
     None where one of its calls has no list there.
     """
     binding = bind(function, sizes)
+    if binding.has_waits:
+        return None
     sites = [(site, places_of(site.call, site.alignments)) for site in sites_of(binding)]
     if any(places.key not in lists for _site, places in sites):
         return None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 
+from gputensor.errors import Described, argument_error
 from gputensor.programs.ahead.launches import StepLaunches
 from gputensor.programs.bind import BoundControl
 
@@ -26,6 +27,9 @@ def fixed_of(binding):
 
 def launches_of(binding):
     """Return the StepLaunches of a binding whose calls have launch lists, on a device."""
+    if binding.has_waits:
+        got = Described("a call that another library computes")
+        raise argument_error(ValueError, "function", got, "calls that have launches")
     rows, numbers, sizes = [], {}, {}
 
     def number(row):

@@ -205,6 +205,7 @@ private:
             if (does_fit) return *one;
             sizes += (sizes.empty() ? "(" : "; (") + text_of(one->inputs) + ")";
         }
+        if (known.empty()) known = "one whose calls all have launches";
         if (!same) refuse("function", MappedFile::shown(function), known);
         std::string what = std::string("inputs of ") + function;
         if (same->inputs.size() != count)

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 import gputensor as gt
+from gputensor._kernels.launch import images
 from gputensor.errors import ProgramError, ProgramFileError
 from gputensor.programs import file, targets
 from tests.support.nvrtc_library import needs_nvrtc
@@ -109,3 +110,20 @@ def test_architectures_that_the_compiler_lacks_are_named(monkeypatch):
     monkeypatch.setitem(targets.TARGETS, "sm_999", targets.Target(999, 1, 1 << 10))
     with pytest.raises(gt.errors.DeviceError, match=r"NVRTC [0-9.]+ does not compile for sm_999"):
         gt.compile(lambda x: x + 1, gt.spec((4,)), target="sm_999")
+
+
+def test_what_another_library_computes_has_no_launches(monkeypatch, rng, tmp_path):
+    monkeypatch.setattr(images, "image_of", lambda program, target: b"\x7fELF")
+
+    def model(x):
+        return gt.linalg.inv(x * 2) + 1
+
+    with gt.Device("host"):
+        program = gt.compile(model, gt.spec((4, 4)), target="h200")
+        program.save(tmp_path / "inverse.gtp")
+        (lists,) = program.data.ahead.lists.values()
+        assert len(lists) == 2
+        x = rng.standard_normal((4, 4)) + 4 * np.eye(4)
+        with gt.load_program(tmp_path / "inverse.gtp") as opened:
+            found = opened(gt.asarray(x, dtype="float32")).numpy()
+    np.testing.assert_allclose(found, np.linalg.inv(2 * x) + 1, rtol=1e-4)
