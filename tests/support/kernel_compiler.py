@@ -4,11 +4,13 @@
 is taken precompiled from the folder that PRECOMPILED names, where there is one.
 """
 
+import hashlib
 import os
 import re
 import shutil
 import subprocess
 import tempfile
+import threading
 from pathlib import Path
 
 from gputensor._kernels.launch import nvrtc
@@ -17,6 +19,8 @@ FAKES = Path(__file__).resolve().parent / "fakes"
 COMPILER = shutil.which("g++") or shutil.which("c++")
 HEADER = "cuda_on_cpu.h"
 OPTIONS = ("-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fPIC")
+# For kernels whose threads are fibers: much of their time is in the text that stands for a warp.
+FAST = ("-std=c++17", "-O1", "-w", "-fPIC")
 PRECOMPILED = "FAKE_CUDA_HEADERS"
 # The three conversions that are PTX text in types.cuh.
 _CONVERSIONS = (
@@ -35,19 +39,43 @@ def cpu_source(source):
     return f'#include "{HEADER}"\n{source}\nCUDA_ON_CPU_RUN\n'
 
 
-def compile_source(source, target, options=()):
-    """Return the image: 8 bytes of length, then a shared library."""
-    includes = [f"-I{path}" for path in (os.environ.get(PRECOMPILED), FAKES) if path]
+def image_of(text, options=OPTIONS):
+    """Return the image of C++ text: 8 bytes of length, then a shared library.
+
+    It is kept beside the precompiled header, where there is one, so that no process compiles a text
+    that another has compiled before it.
+    """
+    folder = os.environ.get(PRECOMPILED)
+    key = hashlib.sha256("\0".join((*options, text)).encode()).hexdigest()
+    kept = Path(folder or "", "images", key)
+    if folder and kept.exists():
+        library = kept.read_bytes()
+    else:
+        library = _compiled(text, options, [path for path in (folder, FAKES) if path])
+        if folder:
+            kept.parent.mkdir(exist_ok=True)
+            part = kept.with_suffix(f".{os.getpid()}-{threading.get_ident()}")
+            part.write_bytes(library)
+            part.replace(kept)
+    return len(library).to_bytes(8, "little") + library
+
+
+def _compiled(text, options, includes):
     with tempfile.TemporaryDirectory() as folder:
         output = Path(folder) / "kernel.so"
         subprocess.run(
-            [COMPILER, *OPTIONS, "-shared", *includes, "-x", "c++", "-", "-o", str(output)],
-            input=cpu_source(source),
+            [COMPILER, *options, "-shared", *(f"-I{path}" for path in includes)]
+            + ["-x", "c++", "-", "-o", str(output)],
+            input=text,
             text=True,
             check=True,
         )
-        library = output.read_bytes()
-    return len(library).to_bytes(8, "little") + library
+        return output.read_bytes()
+
+
+def compile_source(source, target, options=()):
+    """Return the image of a kernel, in the place of NVRTC."""
+    return image_of(cpu_source(source))
 
 
 def install():

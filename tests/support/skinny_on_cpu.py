@@ -8,12 +8,9 @@ So the layout of fragments is checked against the documented one, apart from the
 """
 
 import re
-import subprocess
-import tempfile
-from pathlib import Path
 
 from tests.support import kernel_compiler
-from tests.support.kernel_compiler import COMPILER, FAKES, HEADER
+from tests.support.kernel_compiler import HEADER
 
 # The PTX that is replaced, by how its text and operands begin, and the C++ of the same meaning.
 _REPLACEMENTS = (
@@ -228,16 +225,6 @@ def compile_source(source, target, options=()):
     del target, options
     if "dequantize" in source:
         source = without_ptx(source)
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "kernel.so"
-        subprocess.run(
-            [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", f"-I{FAKES}"]
-            + ["-x", "c++", "-", "-o", str(output)],
-            input=cpu_source(source)
-            if "cp.async" in source
-            else kernel_compiler.cpu_source(source),
-            text=True,
-            check=True,
-        )
-        library = output.read_bytes()
-    return len(library).to_bytes(8, "little") + library
+    is_ours = "cp.async" in source
+    text = cpu_source(source) if is_ours else kernel_compiler.cpu_source(source)
+    return kernel_compiler.image_of(text, kernel_compiler.FAST)

@@ -5,12 +5,9 @@ the warp for each instruction of a tensor core or of many lanes' loads.
 """
 
 import re
-import subprocess
-import tempfile
-from pathlib import Path
 
 from tests.support import kernel_compiler, skinny_on_cpu
-from tests.support.kernel_compiler import COMPILER, FAKES, HEADER
+from tests.support.kernel_compiler import HEADER
 
 _LOADS = r"""
 #define SPLITS 1
@@ -62,14 +59,5 @@ def compile_source(source, target, options=()):
     """Stand in for NVRTC; the image is for fake_gpu.cpp."""
     del target, options
     is_tile = "ldmatrix" in source and "blas/kernels/convolution/" in source
-    with tempfile.TemporaryDirectory() as folder:
-        output = Path(folder) / "kernel.so"
-        subprocess.run(
-            [COMPILER, "-std=c++17", "-O1", "-w", "-fPIC", "-shared", f"-I{FAKES}"]
-            + ["-x", "c++", "-", "-o", str(output)],
-            input=cpu_source(source) if is_tile else kernel_compiler.cpu_source(source),
-            text=True,
-            check=True,
-        )
-        library = output.read_bytes()
-    return len(library).to_bytes(8, "little") + library
+    text = cpu_source(source) if is_tile else kernel_compiler.cpu_source(source)
+    return kernel_compiler.image_of(text, kernel_compiler.FAST)

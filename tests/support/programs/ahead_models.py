@@ -89,7 +89,8 @@ def wide(rng):
 
     def wide(x, *, weights):
         total = gt.sum(gt.reshape(x, (-1,)) * 2)
-        return total, gt.sum(x, axis=0), gt.linear(x[:, 1:34], weights["w"]), x.T @ x
+        product = x[:, :300].T @ x[:, :301]
+        return total, gt.sum(x, axis=0), gt.linear(x[:, 1:34], weights["w"]), product
 
     specs = (gt.spec((ROWS, 3000)),)
     return Model(wide, specs, {"w": floats(rng, 5, 33)}, (((3000,), np.float32, 0),), (2, 17))
