@@ -37,7 +37,7 @@ class _Text:
         if variant["map"]:
             self.early = sorted(moving)  # before any store, which might write what is loaded
         self.late = sorted(moving - set(self.early))
-        self.functions, self.power = {}, "op_exp"
+        self.functions = {}
 
     def _kept(self):
         """The costly steps that more than one phase needs, in order."""
@@ -109,34 +109,12 @@ class _Text:
         if head == "round":
             kind = _CUDA[node[1]]
             return f"(C)wide(narrow<{kind}>({self.value(node[2], False)}))"
-        if head == "exp" and self._is_power(node):
-            self.power = "power"
-            return f"power({self.value(node[1], False)})"
         row = OPERATIONS[head]
         kind = "bool" if row.rule == "logical" or "float" not in row.kinds else "float"
         takes = [kind == "bool" or (row.rule == "where" and i == 0) for i in range(row.arity)]
         self.functions[head] = self._function(row, kind, takes)
         arguments = [self.value(x, takes[i]) for i, x in enumerate(node[1:])]
         return f"op_{head}({', '.join(arguments)})"
-
-    def _is_half(self, node):
-        """Whether a step is made of 16-bit floats alone: its value is no more exact."""
-        if node[0] == "load":
-            return DTYPES[self.variant["dtypes"][node[1]]].itemsize <= 2
-        if node[0] == "round":
-            return node[1] in ("float16", "bfloat16")
-        return all(self._is_half(part) for part in self.formula.parts(node))
-
-    def _is_power(self, node):
-        """Whether e to this step is a power beside a maximum, of 16-bit values: as in softmax."""
-        away = node[1]
-        return (
-            not self.variant["is_double"]
-            and away[0] == "sub"
-            and self._is_half(away)
-            and not self.formula.by_column[away[2]]
-            and self.formula.level[away[2]] > 0
-        )
 
     @staticmethod
     def _function(row, kind, takes):
@@ -249,7 +227,7 @@ def _of_both(text, pair, known):
         lines.append(f"const C whole = {text.value(shift, False)};")
         lines.append(f"const auto factor = [&](C own) {{ "
                      f"const C n{i} = finite(own); {text.uniform(1)} return own == LOWEST ? (C)0 : "
-                     f"{text.power}({text.value(shift, False)} - whole); }};")  # fmt: skip
+                     f"op_exp({text.value(shift, False)} - whole); }};")  # fmt: skip
         lines.append(f"const C scale = factor(a{i});")
         step = f"s{j} += part * factor(theirs);"
         text.scaled = second[2]

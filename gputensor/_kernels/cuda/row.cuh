@@ -36,17 +36,6 @@ typedef C A;
 #define LOWEST (-__int_as_float(0x7f800000))
 #define HIGHEST __int_as_float(0x7f800000)
 
-// e to a difference of 16-bit floats: within 1e-5 of it.
-__device__ __forceinline__ float power(float a) {
-#ifdef GPUTENSOR_ON_CPU
-    return exp2f(a * 1.4426950408889634f);
-#else
-    float y;
-    asm volatile("ex2.approx.f32 %0, %1;" : "=f"(y) : "f"(a * 1.4426950408889634f));
-    return y;
-#endif
-}
-
 FUNCTIONS
 TYPES
 
