@@ -62,12 +62,16 @@ def from_numpy(array, /, *, device=None):
     """Return a tensor of a NumPy array; on a host device it shares the memory, as in PyTorch.
 
     >>> import numpy as np
-    >>> from_numpy(np.zeros(2), device="host").dtype
-    dtype('float64')
+    >>> array = np.zeros(2)
+    >>> x = from_numpy(array, device="host")
+    >>> array[0] = 3
+    >>> x.tolist()
+    [3.0, 0.0]
     """
     if not isinstance(array, np.ndarray):
         raise argument_error(TypeError, "from_numpy: array", array, "a NumPy array")
-    return asarray(array, device=device)
+    is_host = empty(0, device=device).device.type == "host"
+    return asarray(array, device=device, copy=False if is_host else None)
 
 
 def _parts(first, second, name):
