@@ -60,7 +60,8 @@ class BoundControl(NamedTuple):
 
     `arenas` and `scratch` are offsets in the arena: of the regions' arenas, and of a second copy
     of each carried value, then of the flag of a `while_loop` or the index of a `fori_loop`. `rows`
-    are what a GPU copies bytes and writes the index with.
+    are what a GPU copies bytes and writes the index with, `setter` the handle of a kernel that sets
+    conditions, or 0.
     """
 
     name: str
@@ -72,6 +73,7 @@ class BoundControl(NamedTuple):
     scratch: tuple
     line: str
     rows: tuple = (CALLS["elementwise"], CALLS["arange"])
+    setter: int = 0
 
     @property
     def turns(self):

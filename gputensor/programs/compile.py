@@ -12,6 +12,7 @@ from gputensor._arrays.element_types import dtype_name
 from gputensor._driver.registry import close_phantom_gpu, device_name, open_phantom_gpu
 from gputensor._kernels.calls import make
 from gputensor._kernels.launch import CallOperand
+from gputensor._kernels.programs import condition
 from gputensor.errors import Described, ProgramError, argument_error
 from gputensor.programs import facts
 from gputensor.programs import targets as gpus
@@ -213,19 +214,23 @@ def bind_ahead(data, targets):
 def ahead_of(data, targets):
     """Make the launch lists of all functions for Targets, and compile their kernels."""
     made = Ahead()
-    wanted = []
+    wanted, setters = [], set()
     for target in targets:
         lists, others = made.lists.setdefault(target, {}), {}
         with Maker(target.facts, made.kernels) as maker:
             for function in data.functions.values():
                 for sizes in launch_sizes(function):
-                    fill_lists(lists, maker, bind(function, sizes))
+                    binding = bind(function, sizes)
+                    fill_lists(lists, maker, binding)
+                    if binding.has_conditions:
+                        setters.add(made.kernels.number_of(condition()))
                 for sizes in kernel_sizes(function):
                     fill_lists(others, maker, bind(function, sizes))
         made_lists = [*lists.values(), *others.values()]
         used = {number for one in made_lists for number in one.kernels}
         forms = ["sm", "compute"] if target.has_ptx else ["sm"]
         wanted += [(number, f"{form}_{target.capability}") for form in forms for number in used]
+        wanted += [(number, f"sm_{target.capability}") for number in setters]
     made.kernels.compile(wanted)
     return made
 

@@ -24,7 +24,7 @@ from gputensor.tensor.manipulation import empty
 
 __all__ = ["Program", "load_program"]
 
-WITH_CONDITIONS = "none: a launch list sets no conditions, so the host reads flags, call by call"
+WITH_CONDITIONS = "none: no kernel of the program sets conditions, so the host reads flags"
 WITH_WAITS = "none: another library computes some calls, and waits for the GPU"
 AS_ASKED = "none: call by call, as was asked for"
 WITH_MANY_CALLS = "none: loops make too many calls for a graph"
@@ -247,7 +247,8 @@ class Program(Caller):
             self._lists.apply(found)
         if self.device_number >= 0:
             has_many, has_waits = found.call_count > MOST_NODES, found.has_waits
-            fits = self._lists is None and not has_many and not has_waits
+            has_setter = self._lists is None or self._lists.setter(found) != 0
+            fits = has_setter and not has_many and not has_waits
             found.has_bodies = found.has_conditions and fits
             has_flags = found.has_conditions and not found.has_bodies
             found.is_by_calls = has_many or has_waits or has_flags

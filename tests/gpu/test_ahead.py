@@ -10,7 +10,7 @@ import pytest
 
 import gputensor as gt
 from gputensor.blas.libraries import library_path
-from tests.support.programs import ahead_models
+from tests.support.programs import ahead_models, nested_control
 from tests.support.programs.c_program import CProgramProcess
 
 COMPILER = shutil.which("gcc") or shutil.which("cc")
@@ -35,6 +35,17 @@ with gt.load_program(path, device="cuda") as program:
         found = found if isinstance(found, tuple) else (found,)
         np.savez(f"{folder}/{n}.out.npz", *(one.numpy() for one in found))
 """
+
+
+def test_conditions_are_set_by_a_kernel_of_the_file(cuda, rng, tmp_path):
+    def opened(model, *specs, weights):
+        gt.compile(model, *specs, weights=weights, target=["sm_80", "native"]).save(
+            tmp_path / "m.gtp"
+        )
+        return gt.load_program(tmp_path / "m.gtp", device="cuda")
+
+    program = nested_control.check("cuda", rng, opened)
+    nested_control.check_in_capture("cuda", rng, program)
 
 
 @pytest.mark.parametrize("name", sorted(ahead_models.MODELS))

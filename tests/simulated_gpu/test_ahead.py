@@ -9,8 +9,10 @@ import gputensor as gt
 from gputensor._driver import registry
 from gputensor._driver.registry import device_facts_of
 from gputensor._kernels.launch import images
+from gputensor._kernels.programs import condition
 from gputensor.errors import DriverError, GpuTensorError
-from tests.support.programs import ahead_models
+from gputensor.programs.ahead.code import source_of
+from tests.support.programs import ahead_models, nested_control
 
 SHARED = 228 << 10  # of an H200, as the table of targets has it
 #: Calls that nothing can follow when a driver refuses them.
@@ -58,6 +60,37 @@ def test_a_program_from_a_file_needs_no_compiler(name, rng, tmp_path, no_compile
                 np.testing.assert_array_equal(one.numpy(), other)
         lists = program.report()[model.name]["launches"]
         assert lists["found"] > 0
+
+
+def test_conditions_are_set_by_a_kernel_of_the_file(rng, tmp_path, no_compiler):
+    def opened(model, *specs, weights):
+        gt.compile(model, *specs, weights=weights, target=["sm_80", "h200"]).save(
+            tmp_path / "m.gtp"
+        )
+        no_compiler()
+        return gt.load_program(tmp_path / "m.gtp", device="cuda")
+
+    program = nested_control.check("cuda", rng, opened)
+    nested_control.check_in_capture("cuda", rng, program)
+
+
+def test_a_file_without_that_kernel_has_the_host_read_flags(rng, tmp_path):
+    specs = gt.spec((4,)), gt.spec(())
+
+    def model(x, limit):
+        return gt.while_loop(lambda c: gt.max(c) < limit, lambda c: c * 2, x)
+
+    program = gt.compile(model, *specs, target="h200")
+    for kernel in program.data.ahead.kernels.all:
+        if kernel.source == source_of(condition()):
+            kernel.images.clear()
+    program.save(tmp_path / "m.gtp")
+    x = np.abs(rng.standard_normal(4)).astype(np.float32) + np.float32(0.1)
+    with gt.load_program(tmp_path / "m.gtp", device="cuda") as program:
+        found = program(given(x), given(np.float32(4))).numpy()
+        np.testing.assert_array_equal(found, x * 2 ** max(0, np.ceil(np.log2(4 / x.max()))))
+        (facts,) = program.report()["model"]["sizes"]
+        assert "no kernel of the program sets conditions" in facts["graph"]
 
 
 @pytest.mark.parametrize("name", ["module_load", "module_function"])

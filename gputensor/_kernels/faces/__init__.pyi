@@ -3,5 +3,9 @@ IS_NOT: int
 OFF: int
 
 def set_conditions(
-    device: int, stream: int, flag: int, rules: tuple[tuple[int, int], ...]
+    device: int,
+    stream: int,
+    flag: int,
+    rules: tuple[tuple[int, int], ...],
+    function: int = 0,
 ) -> None: ...

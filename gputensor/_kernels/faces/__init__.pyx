@@ -16,12 +16,12 @@ from gputensor._arrays cimport (
     layout_size, scalar_is_zero, scalar_pack,
 )
 from gputensor._driver.registry cimport (
-    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, device_facts, device_kind, driver_get,
+    DEVICE_CUDA, DEVICE_HOST, DEVICE_KINDS, HOST_DEVICES, device_facts, device_kind, driver_get,
 )
 from gputensor._driver.table cimport Driver, status_t
 from gputensor._kernels.launch cimport (
-    CallOperand, KernelTable, Launch, call_argument, host_call, host_work, is_recorded, kernel_of,
-    launch_init, launch_kernel,
+    CallOperand, Kernel, KernelTable, Launch, call_argument, host_call, host_work, is_recorded,
+    kernel_of, launch_init, launch_kernel,
 )
 
 import numpy as np

@@ -13,9 +13,10 @@ from typing import NamedTuple
 from gputensor._alloc.allocator import open_allocator, set_caching
 from gputensor._driver.registry import close_phantom_gpu, device_facts_of, open_phantom_gpu
 from gputensor._kernels.launch import CallOperand, programs_by_function
+from gputensor._kernels.programs import condition
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs.ahead.call_places import INPUT_ALIGNMENT, PIECE_ALIGNMENT, places_of
-from gputensor.programs.ahead.code import DeviceCode, Kernels
+from gputensor.programs.ahead.code import DeviceCode, Kernels, source_of
 from gputensor.programs.ahead.launches import BytesRow, IndexRow, LaunchRow, record
 from gputensor.programs.bind import Binding, BoundControl, bind
 
@@ -142,13 +143,16 @@ def _inside(region):
     return found
 
 
-def without_kernels(binding):
-    """Have the control flow of a binding copy and count without kernels that nobody compiled."""
+def without_kernels(binding, setter):
+    """Have the control flow of a binding copy and count without kernels that nobody compiled.
+
+    `setter` is the handle of the program's kernel that sets conditions, or 0.
+    """
     for number, call in enumerate(binding.calls):
         if type(call) is BoundControl:
-            binding.calls[number] = call._replace(rows=(BytesRow, IndexRow))
+            binding.calls[number] = call._replace(rows=(BytesRow, IndexRow), setter=setter)
             for region in call.regions:
-                without_kernels(region)
+                without_kernels(region, setter)
 
 
 def fill_lists(lists, maker, binding):
@@ -163,7 +167,7 @@ def _whole(nbytes):
     return -(-nbytes // PIECE_ALIGNMENT) * PIECE_ALIGNMENT
 
 
-def give_lists(binding, bound, functions):
+def give_lists(binding, bound, functions, setter=0):
     """Give the calls of a binding their launch lists, and the arena their scratch.
 
     Parameters
@@ -172,6 +176,8 @@ def give_lists(binding, bound, functions):
     bound : list of (Site, CallPlaces, LaunchList)
     functions : callable
         From a LaunchList to its kernels by their numbers.
+    setter : int
+        The handle of the kernel that sets conditions, where there is one.
     """
     most = max([_whole(launches.scratch_nbytes) for _site, _places, launches in bound], default=0)
     # Each stream has scratch of its own behind the arena; one call at a time uses it.
@@ -186,7 +192,7 @@ def give_lists(binding, bound, functions):
             arguments=(*call.arguments, CallOperand(0, "uint8", (launches.scratch_nbytes,))),
             patches=(*call.patches, (len(call.arguments), 0, offset)),
         )
-    without_kernels(binding)
+    without_kernels(binding, setter)
     if most:
         nbytes = start + most * len(lanes)
         binding.pieces[0] = binding.pieces[0]._replace(nbytes=nbytes)
@@ -248,7 +254,14 @@ class DeviceLists:
                     self.checked.add(key)
                     self.made += 1
         bound = [(site, places, self._checked(site, places)) for site, places in sites]
-        give_lists(binding, bound, self._functions)
+        give_lists(binding, bound, self._functions, self.setter(binding))
+
+    def setter(self, binding):
+        """The handle of the kernel that sets conditions; 0: none is needed, or there is none."""
+        number = self.kernels.by_source.get(source_of(condition()))
+        if not binding.has_conditions or number is None or not self.code.has_image(number):
+            return 0
+        return self.code.function(number, 0)
 
     def _checked(self, site, places):
         launches = self.lists[places.key]

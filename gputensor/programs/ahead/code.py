@@ -135,6 +135,10 @@ class DeviceCode:
         self.loaded[number] = handle, max(allowed, shared_nbytes)
         return handle
 
+    def has_image(self, number):
+        """Whether the program has a kernel as the device runs it."""
+        return image_for(self.kernels.all[number], self.capability) is not None
+
     def _load(self, number):
         kernel = self.kernels.all[number]
         image = image_for(kernel, self.capability)

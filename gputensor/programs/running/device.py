@@ -131,7 +131,7 @@ class _CapturedTurns(_DeviceTurns):
     def _set(self, flag, *rules):
         conditions = self.launches.conditions
         self.launches.flush()
-        set_conditions(conditions.device, conditions.handle, flag, rules)
+        set_conditions(conditions.device, conditions.handle, flag, rules, self.call.setter)
 
     @contextmanager
     def _body(self, condition, is_loop):
