@@ -284,20 +284,46 @@ def heaviside(x1, x2, /, out=None):
 
 
 def ldexp(x1, x2, /, out=None):
-    """Return x1 times 2 to the power x2.
+    """Return x1 times 2 to the power x2, rounded once where x2 is an integer.
 
     >>> import gputensor as gt
     >>> ldexp(gt.asarray([1.5], device="host"), 4).tolist()
     [24.0]
     """
     x1 = _floating(x1, "ldexp") if type(x1) is Tensor else x1
-    if type(x2) is Tensor and type(x1) is Tensor and x1.dtype == float64:
-        x2 = astype(x2, float64, copy=False)  # so that the powers of 2 are float64 too
-    half = x2 // 2  # in two steps: a step alone may overflow where the result does not
-    first, second = (
-        pow(2.0, one) if type(one) is Tensor else 2.0**one for one in (half, x2 - half)
-    )
-    return multiply(multiply(x1, first), second, out=out)
+    dtype = float64 if type(x1) is Tensor and x1.dtype == float64 else float32
+    if type(x2) is Tensor:
+        if x2.dtype.kind not in "biu":
+            return multiply(x1, pow(2.0, x2), out=out)
+        x2 = astype(minimum(x2, 2**20) if x2.dtype == uint64 else x2, int64)
+    # What one power of 2 does not hold comes first: those steps are exact, or decide the result.
+    first, *more = _exponents(x2, dtype)
+    for part in more[::-1]:
+        x1 = multiply(x1, _power_of_two(part, dtype))
+    return multiply(x1, _power_of_two(first, dtype), out=out)
+
+
+def _exponents(exponent, dtype):
+    """Three exponents of normal numbers; their sum is `exponent`, or as good as it."""
+    most = _FORMATS[dtype.itemsize][0]
+    parts = []
+    for _ in range(3):
+        if type(exponent) is Tensor:
+            part = clip(exponent, 1 - most, most)
+        else:
+            part = builtins.max(1 - most, builtins.min(most, exponent))
+        parts.append(part)
+        exponent = exponent - part
+    return parts
+
+
+def _power_of_two(exponent, dtype):
+    """2 to integers from the least exponent of normal numbers to the greatest, by its bits."""
+    if type(exponent) is not Tensor:
+        return 2.0**exponent
+    most, digits = _FORMATS[dtype.itemsize]
+    bits = multiply(add(exponent, most), 2**digits)
+    return reinterpreted(astype(bits, _BITS[dtype.itemsize]), dtype)
 
 
 def isposinf(x, /):
@@ -368,6 +394,8 @@ def nextafter(x1, x2, /):
     return where(logical_or(isnan(first), isnan(second)), math.nan, result)
 
 
+# The greatest exponent of each float, and the bits of its fraction.
+_FORMATS = {4: (127, 23), 8: (1023, 52)}
 # Integers of the size of each float, and the least of them: the bits of -0.0.
 _BITS = {2: int16, 4: int32, 8: int64}
 _LOWEST = {2: -(2**15), 4: -(2**31), 8: -(2**63)}

@@ -108,8 +108,7 @@ def frexp(x, /):
     lifted = fn.where(is_small, fn.multiply(wide, 2.0**digits), wide)
     lifted = fn.where(is_plain, lifted, 1)
     exponent = astype(fn.add(fn.floor(fn.log2(fn.abs(lifted))), 1), int32)
-    half = exponent // 2
-    fraction = ldexp(ldexp(lifted, fn.negative(half)), fn.subtract(half, exponent))
+    fraction = ldexp(lifted, fn.negative(exponent))
     # The logarithm beside a power of 2 may be rounded across it.
     is_large = fn.greater_equal(fn.abs(fraction), 1)
     fraction = fn.where(is_large, fn.multiply(fraction, 0.5), fraction)

@@ -103,10 +103,22 @@ def test_roots_are_numpys_in_some_order(place, rng):
         np.testing.assert_allclose(np.sort_complex(got), np.sort_complex(want), atol=1e-8)
 
 
-def test_ldexp_of_doubles_takes_large_tensors_of_exponents(place):
-    a, e = np.array([1.5, 1.0, 3.0]), np.array([500, -600, 1000])
-    got = gt.ldexp(gt.asarray(a, device=place), gt.asarray(e, device=place))
-    agree(got, np.ldexp(a, e))
+def test_ldexp_rounds_once(place, rng):
+    for dtype, most in ((F32, 330), (F64, 2200)):
+        a = (rng.random(4000) + 0.5).astype(dtype) * np.exp2(rng.integers(-100, 100, 4000))
+        a = np.concatenate([a.astype(dtype), np.array([0, -0.0, np.inf, np.nan], dtype)])
+        a[:9] = np.finfo(dtype).smallest_subnormal
+        e = rng.integers(-most, most, a.size)
+        with np.errstate(all="ignore"):
+            want = np.ldexp(a, e)
+        for exponents in (e, e.astype(np.int16)):
+            got = gt.ldexp(gt.asarray(a, device=place), gt.asarray(exponents, device=place))
+            assert np.array_equal(got.numpy(), want, equal_nan=True)
+        power = int(e[-1])
+        with np.errstate(all="ignore"):
+            want = np.ldexp(a, power)
+        got = gt.ldexp(gt.asarray(a, device=place), power).numpy()
+        assert np.array_equal(got, want, equal_nan=True), power
 
 
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
