@@ -116,7 +116,12 @@ def state_of(generator, device, name):
     if type(state) is not Tensor:
         got = Described(type(generator).__name__)
         raise argument_error(TypeError, f"{name}: generator", got, "a Generator, a state or None")
-    if state.dtype is not uint64 and state.dtype != uint64 or state.shape != (WORDS,) or not state.is_contiguous:
+    if (
+        state.dtype is not uint64
+        and state.dtype != uint64
+        or state.shape != (WORDS,)
+        or not state.is_contiguous
+    ):
         got = Described(f"{state.dtype.name} of shape {state.shape}")
         raise argument_error(ValueError, f"{name}: generator", got, "a state: uint64 of shape (4,)")
     if device is not None and empty(0, device=device).device != state.device:
