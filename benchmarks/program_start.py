@@ -58,6 +58,10 @@ def write_weights(path, nbytes):
     with open(path, "wb") as out:
         out.write(struct.pack("<Q", len(text)) + text)
         out.truncate(8 + len(text) + place)
+        # Weights with the same content would be one weight on the device.
+        for number, entry in enumerate(header.values()):
+            out.seek(8 + len(text) + entry["data_offsets"][0])
+            out.write(struct.pack("<Q", number))
     return place
 
 

@@ -101,6 +101,11 @@ SECTIONS = [
         "Shares are of the rate of a copy of as many bytes in the same run; the last rows are the "
         "host's time for a call on a 64 x 64 tensor.",
     ),
+    (
+        "rows_wide",
+        "The same for wide rows, measured later",
+        "Rows of more than 32,768 elements are cut among the blocks of a cluster.",
+    ),
     ("matmul_host_time", "Host time of a product, ns", ""),
     (
         "matmul_shapes",
@@ -162,7 +167,7 @@ def summary(rows):
 
 def program(name):
     """The program that wrote the result `name`."""
-    for suffix in ("_cuda", "_host", "_tuned", "_two_gpus"):
+    for suffix in ("_cuda", "_host", "_tuned", "_two_gpus", "_wide"):
         name = name.removesuffix(suffix)
     return f"models/{name}" if name in MODELS else name
 
