@@ -10,7 +10,7 @@ from gputensor._arrays cimport (
     dtype_kind,
 )
 from gputensor._kernels.formulas cimport RowFormula, run_formula
-from gputensor._kernels.launch cimport CallOperand, call_operand
+from gputensor._kernels.launch cimport CallOperand
 from gputensor.blas.attention cimport Attention, attend
 from gputensor.blas.plan cimport precision_current
 from gputensor.streams.order cimport current_handle

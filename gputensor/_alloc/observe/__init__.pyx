@@ -15,8 +15,9 @@ import numpy as np
 from gputensor._alloc.allocator cimport allocator_find, round_size, scope_pools
 from gputensor._alloc.config cimport BACKEND_NATIVE
 from gputensor._alloc.core cimport (
-    bins_below, bins_largest, block_is_mapped, caches_drain, caches_resume, caches_stop, check_after,
-    device_lock, device_unlock, progress_is_done, stat_read, stats_allocated, stats_settle,
+    bins_below, bins_largest, block_is_mapped, caches_drain, caches_resume, caches_stop,
+    check_after, device_lock, device_unlock, progress_is_done, stat_read, stats_allocated,
+    stats_settle,
 )
 from gputensor._alloc.grow cimport growth_need
 from gputensor._alloc.history cimport (

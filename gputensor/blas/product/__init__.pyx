@@ -11,9 +11,7 @@ from gputensor._arrays cimport (
     MAX_NDIM, Operand, dtype_is_complex, dtype_is_half, dtype_itemsize,
     has_no_elements,
 )
-from gputensor._driver.registry cimport (
-    DEVICE_HOST, device_facts, device_kind, known_facts, stream_captures,
-)
+from gputensor._driver.registry cimport DEVICE_HOST, device_kind, known_facts, stream_captures
 from gputensor._driver.table cimport MAX_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.faces cimport OP_CONJ, OP_COPY, OP_MUL, elementwise, fill
 from gputensor._kernels.launch cimport (

@@ -4,9 +4,9 @@ A capture records the work queued on a stream into a graph instead of running it
 meanwhile comes from a private pool that lives as long as the graph, so that every replay finds it
 at the same addresses. A capture neither collects garbage nor gives pages back to the driver.
 
-A replay is ordered with every other use of the memory that the capture used: it starts after
-the work of streams that use this memory, and they wait for it (graph_streams.pxi, DESIGN.md).
+A replay starts after other uses of the capture's memory, which wait for it (graph_streams.pxi).
 """
+
 
 @cython.no_gc
 cdef class CUDAGraph:
