@@ -21,7 +21,7 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 import gputensor as gt  # noqa: E402
-from benchmarks.models.decode import host_seconds, seconds_of  # noqa: E402
+from benchmarks.models.decode import host_seconds, seconds_of, torch_graph  # noqa: E402
 from benchmarks.report import Report, require_gpu  # noqa: E402
 
 torch = None
@@ -248,15 +248,7 @@ CASES = {
 
 
 def captured(call):
-    side = torch.cuda.Stream()
-    with torch.cuda.stream(side), torch.no_grad():
-        for _ in range(3):
-            call()
-    torch.cuda.synchronize()
-    graph = torch.cuda.CUDAGraph()
-    with torch.cuda.graph(graph), torch.no_grad():
-        call()
-    return graph.replay
+    return torch_graph(call, torch).replay
 
 
 def sides_of(case):
