@@ -7,7 +7,7 @@ import builtins
 import math
 import operator
 
-from gputensor._arrays.dtypes import finfo, float32, float64, int16, int32, int64, uint64
+from gputensor._arrays.dtypes import finfo, float16, float32, float64, int16, int32, int64, uint64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -296,10 +296,13 @@ def ldexp(x1, x2, /, out=None):
         if x2.dtype.kind not in "biu":
             return multiply(x1, pow(2.0, x2), out=out)
         x2 = astype(minimum(x2, 2**20) if x2.dtype == uint64 else x2, int64)
+    elif type(x1) is Tensor and x1.dtype == float16:
+        dtype = float16  # which holds the numbers beside it too
     # What one power of 2 does not hold comes first: those steps are exact, or decide the result.
     first, *more = _exponents(x2, dtype)
     for part in more[::-1]:
-        x1 = multiply(x1, _power_of_two(part, dtype))
+        if type(part) is Tensor or part:
+            x1 = multiply(x1, _power_of_two(part, dtype))
     return multiply(x1, _power_of_two(first, dtype), out=out)
 
 
@@ -395,7 +398,7 @@ def nextafter(x1, x2, /):
 
 
 # The greatest exponent of each float, and the bits of its fraction.
-_FORMATS = {4: (127, 23), 8: (1023, 52)}
+_FORMATS = {2: (15, 10), 4: (127, 23), 8: (1023, 52)}
 # Integers of the size of each float, and the least of them: the bits of -0.0.
 _BITS = {2: int16, 4: int32, 8: int64}
 _LOWEST = {2: -(2**15), 4: -(2**31), 8: -(2**63)}

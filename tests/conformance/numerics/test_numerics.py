@@ -121,6 +121,15 @@ def test_ldexp_rounds_once(place, rng):
         assert np.array_equal(got, want, equal_nan=True), power
 
 
+def test_ldexp_of_halves_takes_numbers_beyond_their_range(place):
+    a = np.array([0, -0.0, 2.0**-24, 1.5, -65504, np.inf], np.float16)
+    for power in (-60, -41, -30, -20, 0, 5, 15, 20, 39, 60):
+        with np.errstate(all="ignore"):
+            want = np.ldexp(a, power)
+        got = gt.ldexp(gt.asarray(a, device=place), power).numpy()
+        assert got.dtype == a.dtype and np.array_equal(got, want), power
+
+
 @pytest.mark.parametrize("name", ["bartlett", "blackman", "hamming", "hanning"])
 @pytest.mark.parametrize("count", [0, 1, 2, 7, 64])
 def test_window_is_numpys(place, name, count):
