@@ -10,6 +10,7 @@ from tests.support.convolution.window_checks import (
     convolution_program,
     convolved,
     pooling_program,
+    single_elements_with_addend,
 )
 
 
@@ -22,6 +23,10 @@ def tiles_on_the_cpu(monkeypatch):
 def test_convolutions(rng):
     for _ in range(12):
         convolution_program(rng, "cuda", most=6)
+
+
+def test_single_elements_and_an_addend(rng):
+    single_elements_with_addend(rng, "cuda")
 
 
 def test_single_elements_padded_behind():

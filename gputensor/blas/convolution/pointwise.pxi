@@ -37,7 +37,7 @@ cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
     """
     cdef int axis, absent = 3 - (given.x.ndim - 2)
     cdef bint is_moved = False
-    if given.groups != 1 or given.addend != NULL or given.activation > ACT_SILU:
+    if given.groups != 1 or given.activation > ACT_SILU:
         return False
     if given.activation > ACT_GELU_TANH and dtype_is_half(given.x.dtype):
         return False            # these come after the product was rounded
@@ -54,12 +54,16 @@ cdef bint is_single(const Convolution* given, bint is_strided) noexcept nogil:
 
 cdef bint channels_last(const Convolution* given) noexcept nogil:
     return (given.x.strides[1] == 1 and given.out.strides[1] == 1
-            and merges(given.x, 0) and merges(given.out, 0))
+            and merges(given.x, 0) and merges(given.out, 0)
+            and (given.addend == NULL or (given.addend.strides[1] == 1
+                                          and merges(given.addend, 0))))
 
 
 cdef bint pixels_last(const Convolution* given) noexcept nogil:
     return (merges(given.x, 2) and merges(given.out, 2) and pixel_stride(given.x) == 1
-            and pixel_stride(given.out) == 1)
+            and pixel_stride(given.out) == 1
+            and (given.addend == NULL or (merges(given.addend, 2)
+                                          and pixel_stride(given.addend) == 1)))
 
 
 cdef bint pointwise_fits(const Convolution* given) noexcept nogil:
@@ -67,9 +71,11 @@ cdef bint pointwise_fits(const Convolution* given) noexcept nogil:
         return False
     if channels_last(given):
         return True
-    # The product adds a bias to rows, not to columns; as a residual it comes after the activation.
+    # The product adds a bias to rows, not to columns; as a residual it comes after the activation,
+    # and without an addend.
     return pixels_last(given) and (given.bias == NULL or (
-        given.activation == ACT_NONE and not dtype_is_half(given.x.dtype)))
+        given.addend == NULL and given.activation == ACT_NONE
+        and not dtype_is_half(given.x.dtype)))
 
 
 cdef void matrix(const Operand* like, int64_t rows, int64_t columns, int64_t row_stride,
@@ -90,7 +96,7 @@ cdef void of_images(Operand* one, int64_t images, int64_t stride) noexcept nogil
 cdef int pointwise(int device, uint64_t stream, const Convolution* given) except -1:
     cdef Options options
     cdef Task task
-    cdef Operand a, b, out, bias
+    cdef Operand a, b, out, bias, addend
     cdef int64_t images = given.x.shape[0], pixels = 1
     cdef int64_t channels = given.x.shape[1], outputs = given.out.shape[1]
     cdef int axis
@@ -99,12 +105,16 @@ cdef int pointwise(int device, uint64_t stream, const Convolution* given) except
     memset(&task, 0, sizeof(task))
     options_init(&options, given.precision)
     options.activation = given.activation
+    if given.addend != NULL:
+        options.beta, options.addend = 1, &addend
     if channels_last(given):
         matrix(given.x, images * pixels, channels, pixel_stride(given.x), 1, &a)
         matrix(given.weight, channels, outputs, given.weight.strides[1], given.weight.strides[0],
                &b)
         matrix(given.out, images * pixels, outputs, pixel_stride(given.out), 1, &out)
         options.bias = given.bias
+        if given.addend != NULL:
+            matrix(given.addend, images * pixels, outputs, pixel_stride(given.addend), 1, &addend)
     else:
         matrix(given.weight, outputs, channels, given.weight.strides[0], given.weight.strides[1],
                &a)
@@ -113,6 +123,9 @@ cdef int pointwise(int device, uint64_t stream, const Convolution* given) except
         of_images(&a, images, 0)
         of_images(&b, images, given.x.strides[0])
         of_images(&out, images, given.out.strides[0])
+        if given.addend != NULL:
+            matrix(given.addend, outputs, pixels, given.addend.strides[1], 1, &addend)
+            of_images(&addend, images, given.addend.strides[0])
         if given.bias != NULL:
             matrix(given.bias, outputs, pixels, given.bias.strides[0], 0, &bias)
             of_images(&bias, images, 0)

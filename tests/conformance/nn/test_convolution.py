@@ -4,7 +4,11 @@ import numpy as np
 import pytest
 
 import gputensor as gt
-from tests.support.convolution.window_checks import convolution_program, pooling_program
+from tests.support.convolution.window_checks import (
+    convolution_program,
+    pooling_program,
+    single_elements_with_addend,
+)
 
 
 def test_convolutions(place, seed):
@@ -60,6 +64,10 @@ def test_single_elements_padded_behind(where, dtype):
         want = np.zeros((2, 2, 7, 7))
         want[:, :, :4, :5] = 3
         assert np.array_equal(got, want[:, :, ::stride, ::stride])
+
+
+def test_single_elements_and_an_addend(where, rng):
+    single_elements_with_addend(rng, where)
 
 
 def test_whole_windows(where, rng):

@@ -175,6 +175,27 @@ def convolution_program(rng, device, most=12, spatial=None, dtype=None):
     close((name, dtype, x.shape, weight.shape, shown), got, want, dtype, magnitude)
 
 
+def single_elements_with_addend(rng, device):
+    """It is added before the activation, whatever the order in memory of the images."""
+    x, addend = rng.standard_normal((2, 3, 4, 5)), rng.standard_normal((2, 6, 4, 5))
+    weight, bias = rng.standard_normal((6, 3)), rng.standard_normal(6)
+    sums = np.einsum("nchw,oc->nohw", x, weight) + addend
+    beside = (None, 0), (bias, bias[:, None, None])
+    cases = itertools.product(("float32", "float16"), (None, "relu", "silu"), beside, *[(0, 1)] * 2)
+    for dtype, activation, (added, more), *orders in cases:
+        given = {"dtype": getattr(gt, dtype), "device": device}
+        images = [
+            gt.moveaxis(gt.asarray(np.moveaxis(one, 1, -1).copy(), **given), -1, 1)
+            if is_last else gt.asarray(one, **given)
+            for one, is_last in zip((x, addend), orders, strict=True)
+        ]  # fmt: skip
+        w = gt.asarray(weight[:, :, None, None], **given)
+        bias_of = None if added is None else gt.asarray(added, **given)
+        got = gt.conv2d(images[0], w, bias_of, addend=images[1], activation=activation).numpy()
+        error = np.abs(got - ACTIVATIONS[activation](sums + more)).max()
+        assert error < (1e-5 if dtype == "float32" else 2e-2), (dtype, activation, orders, error)
+
+
 def windows(x, kernel, stride, pads, dilation, is_up):
     """(place, cut of the padded array) of each window, as PyTorch counts them."""
     counts = []
