@@ -5,12 +5,13 @@
 // what they mean on a GPU, and anything that relies on threads running together without one goes
 // wrong. The PTX conversions are replaced by functions of this file.
 #include <cmath>
+#include <cstdlib>
 #include <cstring>
 #include <math.h>
 #include <mutex>
 #include <setjmp.h>
+#include <sys/mman.h>
 #include <ucontext.h>
-#include <vector>
 
 #define __device__
 #define __global__
@@ -164,6 +165,17 @@ static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     return found;
 }
 
+// Stacks of 64 KiB for all threads of a block. A page of them costs memory once it is used.
+struct CpuStacks {
+    char* memory = static_cast<char*>(mmap(nullptr, 1024 * 65536, PROT_READ | PROT_WRITE,
+                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
+    CpuStacks() {
+        if (memory == MAP_FAILED) abort();
+        madvise(memory, 1024 * 65536, MADV_NOHUGEPAGE);
+    }
+    ~CpuStacks() { munmap(memory, 1024 * 65536); }
+};
+
 #define CUDA_ON_CPU_RUN                                                                         \
     static const Parameters* cpu_parameters;                                                    \
     static bool cpu_begun[1024], cpu_done[1024];                                                \
@@ -175,11 +187,11 @@ static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
         }                                                                                       \
     }                                                                                           \
     static void cpu_begin(unsigned t) {                                                         \
-        static std::vector<char> stacks(1024 * 65536);                                          \
+        static CpuStacks stacks;                                                                \
         ucontext_t fiber, nobody;                                                               \
         cpu_begun[t] = true;                                                                    \
         getcontext(&fiber);                                                                     \
-        fiber.uc_stack.ss_sp = &stacks[t * 65536];                                              \
+        fiber.uc_stack.ss_sp = stacks.memory + t * 65536;                                       \
         fiber.uc_stack.ss_size = 65536;                                                         \
         fiber.uc_link = nullptr;                                                                \
         makecontext(&fiber, cpu_entry, 0);                                                      \

@@ -147,30 +147,44 @@ Number element(const char* base, const Matrix& x, int op, int64_t row, int64_t c
     Number value = load(base, item * x.stride + column * x.ld + row, x.type);
     return op == 2 ? std::conj(value) : value;
 }
+bool is_complex(int type) { return type == C32F || type == C64F; }
+void set(double& to, Number value) { to = value.real(); }
+void set(Number& to, Number value) { to = value; }
 double activation(int epilogue, double x) {
     if (epilogue & 32) return 0.5 * x * (1 + tanh(0.7978845608028654 * (x + 0.044715 * x * x * x)));
     return epilogue & 2 ? (x > 0 || x != x ? x : 0) : x;
 }
-void run(void* argument) {
-    const Call& call = *static_cast<Call*>(argument);  // kept: a captured call runs at each replay
-    if (call.workspace_nbytes) memset(call.workspace, 0xff, call.workspace_nbytes);
-    int64_t k = call.op_a ? call.a.rows : call.a.columns;
-    for (int64_t item = 0; item < call.d.batch; ++item)
-        for (int64_t column = 0; column < call.d.columns; ++column)
-            for (int64_t row = 0; row < call.d.rows; ++row) {
-                Number sum = 0;
-                for (int64_t i = 0; i < k; ++i)
-                    sum += element(call.pa, call.a, call.op_a, row, i, item) *
-                           element(call.pb, call.b, call.op_b, i, column, item) *
-                           scale_at(call.scale_a, call.mode_a, call.d.rows, k, row, i) *
-                           scale_at(call.scale_b, call.mode_b, call.d.columns, k, column, i);
-                sum *= call.alpha;
+// The terms of each row of a and each column of b are read once, converted and scaled.
+template <typename T>
+void multiply(const Call& call) {
+    const int64_t m = call.d.rows, n = call.d.columns, k = call.op_a ? call.a.rows : call.a.columns;
+    std::vector<T> a(size_t(m * k)), b(size_t(n * k));
+    for (int64_t item = 0; item < call.d.batch; ++item) {
+        for (int64_t row = 0; row < m; ++row)
+            for (int64_t i = 0; i < k; ++i)
+                set(a[size_t(row * k + i)], element(call.pa, call.a, call.op_a, row, i, item) *
+                                                scale_at(call.scale_a, call.mode_a, m, k, row, i));
+        for (int64_t column = 0; column < n; ++column)
+            for (int64_t i = 0; i < k; ++i)
+                set(b[size_t(column * k + i)], element(call.pb, call.b, call.op_b, i, column, item) *
+                                                   scale_at(call.scale_b, call.mode_b, n, k, column, i));
+        for (int64_t column = 0; column < n; ++column)
+            for (int64_t row = 0; row < m; ++row) {
+                T terms = 0;
+                for (int64_t i = 0; i < k; ++i) terms += a[size_t(row * k + i)] * b[size_t(column * k + i)];
+                Number sum = call.alpha * terms;
                 if (call.beta != 0.0)
                     sum += call.beta * element(call.pc, call.c, 0, row, column, item);
                 if (call.bias) sum += load(call.bias, row, call.d.type);
                 if (call.epilogue & 34) sum = activation(call.epilogue, sum.real());
                 store(call.pd, item * call.d.stride + column * call.d.ld + row, call.d.type, sum);
             }
+    }
+}
+void run(void* argument) {
+    const Call& call = *static_cast<Call*>(argument);  // kept: a captured call runs at each replay
+    if (call.workspace_nbytes) memset(call.workspace, 0xff, call.workspace_nbytes);
+    is_complex(call.d.type) ? multiply<Number>(call) : multiply<double>(call);
 }
 Number factor(const void* at, int scale_type) {
     return load(static_cast<const char*>(at), 0, scale_type);
