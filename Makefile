@@ -71,6 +71,9 @@ demo: build
 # In parallel where pytest-xdist is installed. A group shares one process with a simulated GPU.
 parallel = $$($(PY) -c 'import xdist' 2>/dev/null && echo "-n $(1) --dist loadgroup")
 
+# NumPy's threads wait by spinning, which takes the cores from the tests beside them.
+test test-fast: export OPENBLAS_NUM_THREADS = 1
+
 test: build
 	$(PY) -m pytest $(PYTEST_FLAGS) $(call parallel,$(JOBS)) tests
 

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 
 from tests.support import kernel_compiler
-from tests.support.kernel_compiler import COMPILER, FAKES, HEADER, OPTIONS, PRECOMPILED
+from tests.support.kernel_compiler import COMPILER, FAKES, FAST, HEADER, OPTIONS, PRECOMPILED
 
 ROOT = Path(__file__).resolve().parents[2]
 OURS = ("CUDA_", "FAKE_", "GPUTENSOR_", "CUBLAS_", "PYTEST_XDIST_")
@@ -72,10 +72,14 @@ def build(folder):
         # The products are most of the time of their tests; the driver is compiled faster than it runs.
         level = "-O2" if source == "fake_cublas.cpp" else "-O0"
         subprocess.run([*options, level, "-o", folder / name, FAKES / source, "-ldl"], check=True)
-    subprocess.run(
-        [COMPILER, *OPTIONS, "-x", "c++-header", FAKES / HEADER, "-o", folder / f"{HEADER}.gch"],
-        check=True,
-    )
+    # The compiler takes the file of its folder that was compiled with the same options.
+    precompiled = folder / f"{HEADER}.gch"
+    precompiled.mkdir(exist_ok=True)
+    for options in (OPTIONS, FAST):
+        output = precompiled / options[1]
+        subprocess.run(
+            [COMPILER, *options, "-x", "c++-header", FAKES / HEADER, "-o", output], check=True
+        )
 
 
 def environment(seed=None, **variables):

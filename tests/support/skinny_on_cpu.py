@@ -41,6 +41,8 @@ _REPLACEMENTS = (
 )
 
 _SHIM = r"""
+#include <vector>
+
 static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
     unsigned long long both = (unsigned long long)y << 32 | x;
     unsigned out = 0;
@@ -51,16 +53,22 @@ static inline unsigned __byte_perm(unsigned x, unsigned y, unsigned s) {
 #undef __launch_bounds__
 #define __launch_bounds__(...)
 #define __cluster_dims__(x, y, z)
-static ucontext_t cpu_turns, *cpu_turn;     // the loop over threads, and the one that runs
+static jmp_buf cpu_turns, *cpu_turn;        // the loop over threads, and the one that runs
+struct CpuWait {                            // for a barrier's next generation
+    const int* generation;
+    int last;
+};
+static CpuWait* cpu_wait;                   // of the thread that runs
 struct CpuBarrier {
     int came = 0, generation = 0;
     void wait(int count) {
-        const int mine = generation;
         if (++came == count) {
             came = 0;
             ++generation;
+            return;
         }
-        while (generation == mine) swapcontext(cpu_turn, &cpu_turns);
+        *cpu_wait = {&generation, generation};
+        if (_setjmp(*cpu_turn) == 0) _longjmp(cpu_turns, 1);
     }
 };
 struct CpuBlock {
@@ -133,42 +141,51 @@ static void cpu_entry() {
     const int mine = cpu_current;
     kernel(*cpu_parameters);
     cpu_done[mine] = true;
+    _longjmp(cpu_turns, 1);
 }
 extern "C" size_t parameters_nbytes() { return sizeof(Parameters); }
 extern "C" void run(const unsigned* grid, const unsigned* block, const void* parameters) {
+    static jmp_buf fibers[SPLITS * THREADS];
+    static CpuWait waits[SPLITS * THREADS];
+    static CpuStacks stacks(SPLITS * THREADS);
+    static volatile int i;                  // outlives the jumps
+    static volatile bool is_running, is_begun;
+    static volatile unsigned first;
     const int count = SPLITS * THREADS;
-    std::vector<ucontext_t> fibers(count);
-    std::vector<char> stacks((size_t)count * 65536);
     cpu_parameters = static_cast<const Parameters*>(parameters);
     blockDim = {block[0], 1, 1};
     gridDim = {grid[0], 1, 1};
     if (block[0] != THREADS || grid[0] % SPLITS) abort();
-    for (unsigned first = 0; first < grid[0]; first += SPLITS) {
+    for (first = 0; first < grid[0]; first += SPLITS) {
         for (int s = 0; s < SPLITS; ++s) {
             CpuBlock& here = cpu_cluster[s];
             here.memory.assign(CPU_SHARED_NBYTES + 128, (char)0xff);
             here.shared = (char*)((size_t)(here.memory.data() + 127) / 128 * 128);
         }
-        for (int i = 0; i < count; ++i) {
-            cpu_done[i] = false;
-            getcontext(&fibers[i]);
-            fibers[i].uc_stack.ss_sp = &stacks[(size_t)i * 65536];
-            fibers[i].uc_stack.ss_size = 65536;
-            fibers[i].uc_link = &cpu_turns;
-            makecontext(&fibers[i], cpu_entry, 0);
-        }
-        for (bool is_running = true; is_running;) {
+        is_begun = false;
+        for (i = 0; i < count; ++i) cpu_done[i] = false, waits[i] = {};
+        for (is_running = true; is_running; is_begun = true) {
             is_running = false;
-            for (int i = 0; i < count; ++i) {
+            for (i = 0; i < count; ++i) {
                 if (cpu_done[i]) continue;
+                is_running = true;
+                if (is_begun && *waits[i].generation == waits[i].last) continue;
                 cpu_current = i;
                 threadIdx = {(unsigned)i % THREADS, 0, 0};
                 blockIdx = {first + i / THREADS, 0, 0};
                 cpu_here = &cpu_cluster[i / THREADS];
                 cpu_shared = cpu_here->shared;
                 cpu_turn = &fibers[i];
-                swapcontext(&cpu_turns, &fibers[i]);
-                is_running = true;
+                cpu_wait = &waits[i];
+                if (_setjmp(cpu_turns)) continue;
+                if (is_begun) _longjmp(fibers[i], 1);
+                ucontext_t fiber, nobody;
+                getcontext(&fiber);
+                fiber.uc_stack.ss_sp = stacks.at(i);
+                fiber.uc_stack.ss_size = CpuStacks::NBYTES;
+                fiber.uc_link = nullptr;
+                makecontext(&fiber, cpu_entry, 0);
+                swapcontext(&nobody, &fiber);
             }
         }
     }

@@ -165,15 +165,20 @@ static unsigned __shfl_xor_sync(unsigned, unsigned value, int mask) {
     return found;
 }
 
-// Stacks of 64 KiB for all threads of a block. A page of them costs memory once it is used.
+// Stacks of fibers. A page of them costs memory once it is used.
 struct CpuStacks {
-    char* memory = static_cast<char*>(mmap(nullptr, 1024 * 65536, PROT_READ | PROT_WRITE,
-                                           MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0));
-    CpuStacks() {
+    static constexpr size_t NBYTES = 65536;
+    const size_t nbytes;
+    char* const memory;
+    explicit CpuStacks(size_t count)
+        : nbytes(count * NBYTES),
+          memory(static_cast<char*>(mmap(nullptr, nbytes, PROT_READ | PROT_WRITE,
+                                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0))) {
         if (memory == MAP_FAILED) abort();
-        madvise(memory, 1024 * 65536, MADV_NOHUGEPAGE);
+        madvise(memory, nbytes, MADV_NOHUGEPAGE);
     }
-    ~CpuStacks() { munmap(memory, 1024 * 65536); }
+    ~CpuStacks() { munmap(memory, nbytes); }
+    char* at(size_t i) const { return memory + i * NBYTES; }
 };
 
 #define CUDA_ON_CPU_RUN                                                                         \
@@ -187,12 +192,12 @@ struct CpuStacks {
         }                                                                                       \
     }                                                                                           \
     static void cpu_begin(unsigned t) {                                                         \
-        static CpuStacks stacks;                                                                \
+        static CpuStacks stacks(1024);                                                          \
         ucontext_t fiber, nobody;                                                               \
         cpu_begun[t] = true;                                                                    \
         getcontext(&fiber);                                                                     \
-        fiber.uc_stack.ss_sp = stacks.memory + t * 65536;                                       \
-        fiber.uc_stack.ss_size = 65536;                                                         \
+        fiber.uc_stack.ss_sp = stacks.at(t);                                                    \
+        fiber.uc_stack.ss_size = CpuStacks::NBYTES;                                             \
         fiber.uc_link = nullptr;                                                                \
         makecontext(&fiber, cpu_entry, 0);                                                      \
         swapcontext(&nobody, &fiber);                                                           \
