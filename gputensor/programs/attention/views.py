@@ -9,12 +9,15 @@ __all__ = ["Graph", "four_axes", "is_same_memory", "is_whole", "swapped"]
 
 
 class Graph:
-    """Who writes and who continues the values of a function."""
+    """Who writes, reads and continues the values of a function: calls, by their index."""
 
     def __init__(self, function, weights):
         self.values, self.calls, self.weights = function.values, function.calls, weights
-        self.writer, self.continued = {}, {}
+        self.writer, self.continued, self.readers = {}, {}, {}
         for index, call in enumerate(self.calls):
+            for read in call.reads:
+                if isinstance(read, Operand):
+                    self.readers.setdefault(read.value, set()).add(index)
             for operand, into in zip(call.writes, call.into or (None,), strict=False):
                 self.writer[operand.value] = index
                 if into is not None:

@@ -42,11 +42,7 @@ class _Join:
         self.values, self.calls = list(function.values), list(function.calls)
         self.kept = {one.operand.value for one in function.outputs}
         self.kept.update(value.base for value in function.values)
-        self.readers, self.moved, self.is_changed = {}, {}, False
-        for index, call in enumerate(function.calls):
-            for read in call.reads:
-                if isinstance(read, Operand):
-                    self.readers.setdefault(read.value, []).append(index)
+        self.moved, self.is_changed = {}, False
 
     def run(self):
         for index, call in enumerate(self.calls):
@@ -59,10 +55,10 @@ class _Join:
         if call.name not in ("convolution", "product") or not _is_new(call):
             return None, None
         value = call.writes[0].value
-        readers = self.readers.get(value, ())
+        readers = self.graph.readers.get(value, ())
         if value in self.kept or len(readers) != 1:
             return None, None
-        place = readers[0]
+        (place,) = readers
         while place in self.moved:
             place = self.moved[place]
         following = self.calls[place]

@@ -11,7 +11,6 @@ from dataclasses import replace
 
 from gputensor.programs.attention.views import Graph
 from gputensor.programs.formulas.steps import is_complete, joined, steps_of
-from gputensor.programs.function import Operand
 from gputensor.programs.passes.clean import clean
 
 __all__ = ["join_formulas"]
@@ -43,11 +42,7 @@ class _Join:
     def __init__(self, function, weights):
         self.function, self.graph = function, Graph(function, weights)
         self.kept = {one.operand.value for one in function.outputs}
-        self.readers = {}
-        for index, call in enumerate(function.calls):
-            for read in call.reads:
-                if isinstance(read, Operand):
-                    self.readers.setdefault(read.value, set()).add(index)
+        self.readers = self.graph.readers  # changed as calls go
         self.steps = {}  # place -> Steps
         self.writer = {}  # value -> place of the Steps that write it
         self.gone = set()
