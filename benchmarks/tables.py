@@ -60,6 +60,13 @@ SECTIONS = [
         "Weights lie in a mapped file, in the page cache; `ratio` is to copies from pinned memory.",
     ),
     (
+        "arenas",
+        "Programs: arenas, bytes",
+        "Planned, not allocated. `lower bound` is the most that lives during one call, `sum` that "
+        "of all temporaries; `each` rounds as eager work does, `once` has joined calls. `ratio` is "
+        "the largest at the size of the row and both ends of a free dim.",
+    ),
+    (
         "decode",
         "Language models of Llama's shapes, random weights",
         "`share` is weights and cache, read once, over the time, by the rate of a copy in the same "
@@ -136,7 +143,7 @@ SECTIONS = [
 
 
 #: Results of programs in the folder of models.
-MODELS = ("decode", "networks")
+MODELS = ("arenas", "decode", "networks")
 #: Longer tables are cut to this many rows; the file has them all.
 MOST_ROWS = 120
 ROWS_OF_LONG = 12
