@@ -66,7 +66,7 @@ def facts_of(path, options):
         "metadata": lambda: {**facts, **plain_metadata(data)},
         "calls": lambda: calls_of(functions, data.states),
         "plan": lambda: {name: plans_of(function) for name, function in functions.items()},
-        "kernels": lambda: {},
+        "kernels": lambda: kernels_of(data.ahead),
         "weights": lambda: weights_of(functions, data, options.function is not None),
         "quantization": lambda: quantization_of(functions, data),
     }
@@ -113,6 +113,28 @@ def weights_of(functions, data, is_chosen):
     }
 
 
+def kernels_of(ahead):
+    """Return the targets of a program with their launches, and its kernels with their code."""
+    if ahead is None:
+        return {}
+    targets = {
+        str(target): {
+            "calls": len(lists),
+            "launches": sum(len(one.kinds) for one in lists.values()),
+        }
+        for target, lists in ahead.lists.items()
+    }
+    kernels = [
+        {
+            "entry": kernel.entry,
+            "source": kernel.source,
+            "images": {form: len(image.content) for form, image in kernel.images.items()},
+        }
+        for kernel in ahead.kernels.all
+    ]
+    return {"targets": targets, "kernels": kernels}
+
+
 def plain_metadata(data):
     return {key: value for key, value in data.metadata.items() if not key.startswith("quantiz")}
 
@@ -141,11 +163,23 @@ def as_text(found):
         elif section == "quantization":
             lines += [line for name, told in facts.items() for line in quantized_lines(name, told)]
         elif section == "kernels":
-            lines = ["kernels: none, they are compiled for the device when the program runs"]
+            lines = kernel_lines(facts)
         else:
             lines += [f"  {name}: {value}" for name, value in facts.items()]
         parts.append("\n".join(lines))
     return "\n\n".join(parts)
+
+
+def kernel_lines(found):
+    if not found:
+        return ["kernels: none, they are compiled for the device when the program runs"]
+    lines = ["kernels:"]
+    for target, facts in found["targets"].items():
+        lines.append(f"  {target}: launches of {facts['calls']} calls, {facts['launches']} in all")
+    for kernel in found["kernels"]:
+        images = ", ".join(f"{form} {size:,} bytes" for form, size in kernel["images"].items())
+        lines.append(f"  {kernel['entry']}: {images}  {kernel['source'][:16]}")
+    return lines
 
 
 def plan_line(name, made):

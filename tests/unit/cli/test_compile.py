@@ -1,6 +1,7 @@
 """``gputensor compile``: each kind of model, and what is wrong with options, in one line."""
 
 import json
+import re
 import sys
 
 import numpy as np
@@ -176,6 +177,16 @@ def test_kernels_for_gpus_that_are_not_there(folder, capsys, monkeypatch):
     words = ("models_of_a_test:scaled", "-o", "s.gtp", "--input_shape=rows=4x3xf32")
     text = made(capsys, *words, "--target=A100,h200+ptx")
     assert "kernels for sm_80, sm_90+ptx" in text
+    assert main(["inspect", "s.gtp", "--output=kernels"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[0] == "kernels:" and len(lines) > 3
+    assert [line.split(":")[0].strip() for line in lines[1:3]] == ["sm_80", "sm_90+ptx"]
+    for line in lines[3:]:
+        forms = re.findall(r"((?:sm|compute)_\d+) [\d,]+ bytes", line)
+        assert forms == ["sm_80", "sm_90", "compute_90"], line
+    run = ["run", "--module=s.gtp", "--input=4x3xf32=1", "--rebuild", "--check"]
+    assert main(run) == 0
+    assert capsys.readouterr().out.endswith("result[0]: 4xf32=6 6 6 6\n")
     text = made(capsys, "s.gtp", "-o", "t.gtp", "--target=native")
     assert "native: there is no GPU here, so sm_80+ptx" in text
     assert "t.gtp: " in text and "kernels for sm_80+ptx" in text
