@@ -38,7 +38,7 @@ _NAMES = {
     "gputensor._arrays.promotion": "can_cast result_type",
     "gputensor.errors": (
         "DeviceError DriverError GpuTensorError ModelError OutOfMemoryError ProgramError "
-        "ProgramFileError TraceError UnorderedAccessError"
+        "ProgramFileError ProgramRunError TraceError UnorderedAccessError"
     ),
     "gputensor.streams": (
         "Device Event ExternalStream Stream current_stream default_stream ordering set_stream "

@@ -45,6 +45,7 @@ from gputensor.errors import ModelError as ModelError
 from gputensor.errors import OutOfMemoryError as OutOfMemoryError
 from gputensor.errors import ProgramError as ProgramError
 from gputensor.errors import ProgramFileError as ProgramFileError
+from gputensor.errors import ProgramRunError as ProgramRunError
 from gputensor.errors import TraceError as TraceError
 from gputensor.errors import UnorderedAccessError as UnorderedAccessError
 from gputensor.importers.onnx_model import load_onnx as load_onnx

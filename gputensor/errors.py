@@ -15,6 +15,7 @@ __all__ = [
     "OutOfMemoryError",
     "ProgramError",
     "ProgramFileError",
+    "ProgramRunError",
     "TraceError",
     "UnorderedAccessError",
     "argument_error",
@@ -176,6 +177,10 @@ class ModelError(GpuTensorError, ValueError):
 
 class ProgramError(GpuTensorError, ValueError):
     """A traced function breaks a rule that all functions keep; the message names the call."""
+
+
+class ProgramRunError(GpuTensorError, RuntimeError):
+    """A call of a checked session failed or made a NaN; the message names the user's line."""
 
 
 class ProgramFileError(ProgramError):

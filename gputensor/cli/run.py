@@ -65,6 +65,10 @@ def register(subparsers):
         "--output_max_element_count", type=int, default=1024, metavar="N", help="printed of each"
     )
     parser.add_argument("--print_statistics", action="store_true", help="of memory, at the end")
+    text = "leave the kernels of the file aside and make them anew"
+    parser.add_argument("--rebuild", action="store_true", help=text)
+    text = "call by call; stop at the first that fails or makes a NaN, with the user's line"
+    parser.add_argument("--check", action="store_true", help=text)
     parser.add_argument("--list_drivers", action="store_true")
     parser.add_argument("--list_devices", nargs="?", const="", metavar="DRIVER")
     parser.add_argument("--dump_devices", action="store_true", help="all facts of the devices")
@@ -81,19 +85,19 @@ def run(options):
         raise argument_error(InputError, "--module", None, "a .gtp file")
     for text in options.output:
         Writer(0).check(text)
-    program = opened(options)
+    program = opened(options, options.rebuild)
     with program:
         return run_program(program, options)
 
 
-def opened(options):
+def opened(options, rebuild=False):
     """Return the program of --module on the device of --device."""
     from gputensor.programs.program import load_program
 
     device = device_named(options.device)
     try:
         return load_program(
-            options.module, device=device, weights=options.weights, verify=options.verify
+            options.module, device, options.weights, verify=options.verify, rebuild=rebuild
         )
     except (ProgramFileError, ValueError) as error:
         raise InputError(error) from None
@@ -122,7 +126,7 @@ def run_program(program, options):
     """Call the function; write, compare or print its results. Returns the exit code."""
     name = function_named(program.functions, options.function)
     arguments = arguments_of(program, name, options.input)
-    with program.session() as session:
+    with program.session(check=options.check) as session:
         try:
             result = session.call(name, (), arguments)
         except (TypeError, ValueError) as error:

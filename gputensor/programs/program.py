@@ -12,6 +12,7 @@ from gputensor.programs.ahead.bindings import Ahead, DeviceLists
 from gputensor.programs.bind import bind
 from gputensor.programs.quantization.report import matrices_of, results_of
 from gputensor.programs.running import branches as branch_run
+from gputensor.programs.running import checked as checked_run
 from gputensor.programs.running import device as device_run
 from gputensor.programs.running import host as host_run
 from gputensor.programs.session import Caller, Session, device_number
@@ -88,6 +89,7 @@ class Program(Caller):
 
     prepare = staticmethod(host_run.prepare)
     launches = device_run.Launches
+    checked = checked_run.CheckedLaunches
     branches = staticmethod(branch_run.launch_branches)
     branch_count = staticmethod(branch_run.branch_count)
 
@@ -142,8 +144,26 @@ class Program(Caller):
 
     # ---- sessions
 
-    def session(self):
-        """Return a new session, with the first values of the state."""
+    def session(self, check=False):
+        """Return a new session, with the first values of the state.
+
+        Parameters
+        ----------
+        check : bool
+            For finding faults: each call is waited for, and the first one that fails or makes a
+            NaN stops the function with a ProgramRunError that names the user's line. The calls
+            before it have written to the state.
+
+        Examples
+        --------
+        >>> import gputensor as gt
+        >>> program = gt.compile(lambda x: gt.log(x), gt.spec((3,)), target="host")
+        >>> with program.session(check=True) as session:
+        ...     session(gt.asarray([-1.0, 1, 2], device="host"))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+            ...
+        gputensor.errors.ProgramRunError: ...: log: got NaN in 1 of 3 elements, the first at [0]...
+        """
         if self.is_closed:
             raise RuntimeError("program: got a call after close(); expected an open program")
         if self.device is None:
@@ -151,7 +171,7 @@ class Program(Caller):
             got = Described(f"a call of a program for {names}")
             raise argument_error(RuntimeError, "program", got, "save(), and load_program there")
         states = {name: self.first_state(name, None) for name in self.data.states}
-        return Session(self, states)
+        return Session(self, states, check)
 
     def first_state(self, name, tensor):
         """Write the first value of a state into `tensor`, or into a new one, and return it."""

@@ -8,7 +8,7 @@ import pytest
 import gputensor as gt
 from gputensor import memory
 from gputensor._driver import registry
-from gputensor.errors import DriverError, GpuTensorError, OutOfMemoryError
+from gputensor.errors import DriverError, GpuTensorError, OutOfMemoryError, ProgramRunError
 from gputensor.programs.program import Program
 from tests.support import graph_inputs, refused_calls
 from tests.support.programs import control_checks, loops, models, nested_control
@@ -175,6 +175,31 @@ def test_refused_driver_calls_while_branches_are_captured():
     for name in ("event_create", "event_record", "stream_create", "stream_wait_event"):
         k = refuse_each_call(name, request)
         assert k < 99, name
+
+
+def test_a_checked_session_names_the_call_that_fails_or_makes_a_nan():
+    program = Program(models.counter(), "cuda")
+    x = given(np.ones(8, np.float32))
+    found = []
+
+    def request():
+        with program.session(check=True) as session:
+            try:
+                np.testing.assert_array_equal(session(x)[1].numpy(), 2.0)
+            except ProgramRunError as error:
+                found.append(str(error).partition(" failed: ")[0])
+                raise
+
+    request()
+    registry.observe(0)
+    refuse_each_call("kernel_launch", request)
+    # The second call is a copy, for which there is no kernel.
+    calls = {1: "add", 3: "mul", 4: "mul"}
+    assert found == [f"model.py:{line}: {name}: kernel_launch" for line, name in calls.items()]
+    with program.session(check=True) as session:
+        with pytest.raises(ProgramRunError, match=r"^model.py:1: add: got NaN in 1 of 8 .*from x;"):
+            session(given(np.float32([1, 1, 1, 1, 1, 1, np.nan, 1])))
+        np.testing.assert_array_equal(session(x)[1].numpy(), 2.0)
 
 
 def test_a_program_can_be_part_of_a_capture(rng):

@@ -22,6 +22,8 @@ from gputensor.streams.order cimport (
 from gputensor.streams.queue cimport Stream, stream_argument
 from gputensor.tensor.core cimport Tensor, copied, empty_tensor, work_begin, work_end
 
+import numpy as np
+
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import (
     Described, DriverError, OutOfMemoryError, argument_error, raise_for_status,

@@ -33,11 +33,13 @@ cdef Extents extents_of(str dtype, tuple shape):
 @cython.final
 cdef class Bound:
     cdef object binding
+    cdef object program
     cdef object prepare             # running.host.prepare
     cdef object run                 # running.device.Launches
     cdef object branches            # running.branches.launch_branches
     cdef int branch_count           # on how many streams a capture has the calls
     cdef bint is_by_calls
+    cdef bint is_checked            # each call is waited for and looked at
     cdef list bodies                # streams for bodies of conditions in a user's capture
     cdef readonly size_t arena_nbytes
     cdef int input_count
@@ -52,8 +54,8 @@ cdef class Bound:
     cdef vector[Extents] output_extents
     cdef Graph graph
 
-    def __init__(self, binding, dict weights, dict states, program):
-        self.binding = binding
+    def __init__(self, binding, dict weights, dict states, program, bint is_checked):
+        self.binding, self.program, self.is_checked = binding, program, is_checked
         self.prepare, self.run = program.prepare, program.launches
         self.branches = program.branches
         self.branch_count = program.branch_count(binding)
@@ -113,9 +115,13 @@ cdef class Bound:
         cdef Driver* driver = driver_get(device)
         cdef Sections sections
         cdef bint is_capturing = captures_active() and capture_state(device, stream) != 0
-        if device >= 0 and not (self.is_by_calls or is_capturing):
+        cdef bint is_whole = not (self.is_checked or device >= 0 and is_capturing)
+        if self.is_checked and is_capturing:
+            raise RuntimeError("session: got a checked call in a graph capture; expected one of a "
+                               "session without check")
+        if device >= 0 and is_whole and not self.is_by_calls:
             self.make_graph(device, arena, inputs, outputs)
-        if device >= 0 and (self.is_by_calls or is_capturing):
+        if not is_whole or self.is_by_calls:
             if is_capturing:
                 # The session's may go before the graph: this one is of the capture's pool.
                 arena = new_arena(device, self.arena_nbytes)

@@ -36,23 +36,48 @@ cdef class Sections:
         self.queue([])
         row.door(self.device, self.stream, arguments)
 
+    def wait(self):
+        """Wait for the work so far; DriverError where some of it failed."""
+        self.read_bytes(NULL, 0, 0)
+
+    def elements(self, CallOperand operand not None):
+        """Wait for the work so far, and return the elements of an operand as a NumPy array."""
+        cdef int axis, itemsize = DTYPES[operand.c.dtype].itemsize
+        cdef int64_t reach, low = 0, high = itemsize
+        cdef list strides = []
+        cdef const unsigned char[::1] buffer
+        for axis in range(operand.c.ndim):
+            reach = (operand.c.shape[axis] - 1) * operand.c.strides[axis] * itemsize
+            low, high = low + min(reach, 0), high + max(reach, 0)
+            strides.append(operand.c.strides[axis] * itemsize)
+        held = bytearray(high - low)
+        buffer = held
+        self.read_bytes(<void*>&buffer[0], operand.c.ptr + low, high - low)
+        return np.ndarray(operand.shape, DTYPES[operand.c.dtype].numpy, held, -low, strides)
+
     def read_flag(self, uint64_t address):
         """Wait for the work so far, and return the bool at an address."""
-        cdef Driver* driver = driver_get(self.device)
         cdef uint8_t flag = 0
-        cdef status_t status
-        cdef uint64_t stream = self.stream
         if self.is_capturing:
             raise RuntimeError("program: got a call with a condition in a graph capture; expected "
                                "a function without cond and while_loop, or one that was not "
                                "compiled ahead of time")
+        self.read_bytes(&flag, address, 1)
+        return flag != 0
+
+    cdef int read_bytes(self, void* target, uint64_t address, size_t nbytes) except -1:
+        """Wait for the work so far; copy bytes to host memory behind it."""
+        cdef Driver* driver = driver_get(self.device)
+        cdef status_t status = STATUS_OK
         with nogil:
-            status = driver.copy_async(driver.self, <uint64_t>&flag, address, 1, stream)
+            if nbytes:
+                status = driver.copy_async(driver.self, <uint64_t>target, address, nbytes,
+                                           self.stream)
             if status == STATUS_OK:
-                status = driver.stream_synchronize(driver.self, stream)
+                status = driver.stream_synchronize(driver.self, self.stream)
         if status != STATUS_OK:
             raise_for_status(status, "stream_synchronize", f"on {device_text(self.device)}")
-        return flag != 0
+        return 0
 
     cdef int release(self) except -1:
         if self.is_ordered:
@@ -67,7 +92,10 @@ cdef int launch_calls(Bound bound, Sections sections) except -1:
     if sections.is_capturing and bound.binding.has_bodies:
         conditions = Conditions(stream_argument(None, sections.device), bound.bodies)
     try:
-        launches = bound.run(sections.queue, sections.read_flag, conditions, sections.alone)
+        if bound.is_checked:
+            launches = bound.program.checked(sections)
+        else:
+            launches = bound.run(sections.queue, sections.read_flag, conditions, sections.alone)
         launches.run(bound.binding, addresses, bound.weights)
         launches.flush()
         if not sections.is_ordered:

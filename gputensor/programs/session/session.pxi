@@ -77,7 +77,8 @@ cdef class Run:
         cdef Bound bound = self.bound.pop(shapes, None)
         if bound is None:
             binding = self.program.binding(self.name, shapes)
-            bound = Bound(binding, session.weights, session.states, self.program)
+            bound = Bound(binding, session.weights, session.states, self.program,
+                          session.is_checked)
             while len(self.bound) >= MOST_BOUND:
                 del self.bound[next(iter(self.bound))]
         self.bound[shapes] = bound
@@ -121,12 +122,13 @@ cdef class Session:
     cdef dict runs
     cdef Tensor arena
     cdef uint64_t last_stream
+    cdef bint is_checked
     cdef bint is_busy
     cdef bint is_closed
     cdef object __weakref__
 
-    def __cinit__(self, Caller program not None, dict states not None):
-        self.program = program
+    def __cinit__(self, Caller program not None, dict states not None, bint check=False):
+        self.program, self.is_checked = program, check
         self.device = program.device_number
         self.weights = program.weights
         self.states = states
@@ -185,7 +187,7 @@ cdef class Session:
         self.check_open()
         states = {name: copied(tensor, (<Tensor>tensor).dtype_code)
                   for name, tensor in self.states.items()}
-        return Session(self.program, states)
+        return Session(self.program, states, self.is_checked)
 
     cdef int check_open(self) except -1:
         if self.is_closed:

@@ -11,6 +11,7 @@ import pytest
 from gputensor.cli.main import main
 from gputensor.cli.value_text import type_of
 from gputensor.programs import file
+from gputensor.programs import program as program_module
 from gputensor.programs.dims import Dim
 from tests.support.programs.builder import Builder, program_data
 from tests.support.programs.models import counter, mlp
@@ -166,6 +167,30 @@ def test_weights_apart_may_be_elsewhere(run, here, rng):
     assert (code, output) == (2, "") and "w.safetensors: cannot be opened" in errors
     assert run(*words, "--weights=far/w.safetensors")[0] == 0
     assert run("inspect", "p.gtp")[0] == 0
+
+
+def test_a_checked_run_stops_at_the_first_nan(programs, run):
+    words = ("run", "--module=counter.gtp", "--check")
+    checked = run(*words, "--input=8xf32=1")
+    assert checked == run("run", "--module=counter.gtp", "--input=8xf32=1") and checked[0] == 0
+    assert run(*words, "--input=8xf32=1 2 3 nan 5 6 7 8") == (
+        1, "", "gputensor: model.py:1: add: got NaN in 1 of 8 elements, the first at [3], read "
+        "from x; expected numbers\n",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("is_asked", [False, True])
+def test_a_file_is_rebuilt_on_request(programs, run, is_asked, monkeypatch):
+    """Of a program without launches nothing is left aside, so what is passed on is looked at."""
+    found, load = [], program_module.load_program
+
+    def seen(*args, **kwargs):
+        found.append(kwargs["rebuild"])
+        return load(*args, **kwargs)
+
+    monkeypatch.setattr(program_module, "load_program", seen)
+    words = ("run", "--module=counter.gtp", "--input=8xf32=1")
+    assert run(*words, *["--rebuild"] * is_asked)[0] == 0 and found == [is_asked]
 
 
 def test_statistics_go_to_the_other_stream(programs, run):

@@ -1,6 +1,7 @@
 """Programs and sessions on a host device: calls, state, memory, threads and failures."""
 
 import threading
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -8,7 +9,7 @@ import pytest
 import gputensor as gt
 from gputensor import memory
 from gputensor._driver import registry
-from gputensor.errors import DriverError, OutOfMemoryError
+from gputensor.errors import DriverError, OutOfMemoryError, ProgramRunError
 from gputensor.programs.dims import Dim
 from gputensor.programs.program import Program
 from tests.support.programs import models
@@ -263,6 +264,67 @@ def test_out_of_memory_in_the_arena_leaves_the_session_usable(small):
         session(x)
     del hold
     np.testing.assert_array_equal(session(x).numpy(), 1024.0)
+
+
+# ---- checked sessions
+
+
+def logs(x, *, state):
+    """Line by line: a call that may give NaN, one that updates in part, and a loop of calls."""
+    y = gt.log(x)
+    state["kept"][1:3] += y[:2]
+    return gt.fori_loop(0, 3, lambda i, y: gt.sqrt(y - 1), y + state["kept"][:4])
+
+
+def line_of(text):
+    """Where a line of this file is, as errors name it."""
+    lines = Path(__file__).read_text().splitlines()
+    return f"test_session.py:{lines.index(text) + 1}: "
+
+
+@pytest.mark.parametrize("rounding", ["each", "once"])
+def test_a_checked_session_stops_at_the_first_nan(device, rounding):
+    kept = gt.spec((5,))
+    program = gt.compile(
+        logs, gt.spec((4,)), state={"kept": kept}, rounding=rounding, target=device
+    )
+    with program.session(check=True) as session, program.session() as plain:
+        x = given(np.float32([1e9, 1e8, 1e7, 1e9]), device)
+        np.testing.assert_array_equal(session(x).numpy(), plain(x).numpy())
+        loop = line_of("    return gt.fori_loop(0, 3, lambda i, y: gt.sqrt(y - 1), y + state"
+                       '["kept"][:4])')  # fmt: skip
+        with pytest.raises(ProgramRunError, match=rf"^{loop}\w+: got NaN in 1 of 4 .* at \[3\];"):
+            session.fork()(given(np.float32([1e9, 1e8, 1e7, 3]), device))
+        first = line_of("    y = gt.log(x)")
+        with pytest.raises(ProgramRunError, match=rf"^{first}log: got NaN in 2 of 4 .* at \[1\];"):
+            session(given(np.float32([1, -1, -1, 1]), device))
+        with pytest.raises(
+            ProgramRunError, match=rf"^{first}log: .* at \[3\], read from x; expected"
+        ):
+            session(given(np.float32([1, 1, 1, np.nan]), device))
+        np.testing.assert_array_equal(session.state["kept"].numpy(), plain.state["kept"].numpy())
+        session.state["kept"][0] = np.nan
+        with pytest.raises(ProgramRunError, match=r"the first at \[0\], read from kept; expected"):
+            session(x)
+
+
+def test_a_checked_call_answers_for_the_elements_that_it_changes(device):
+    """Elements that a scatter leaves as they are may be NaN."""
+    state = {"kept": gt.full((6,), np.nan, device=device)}
+
+    def put(x, at, *, state):
+        state["kept"][at] = x
+        return x + 1
+
+    specs = (gt.spec((2,)), gt.spec((2,), gt.int64))
+    session = gt.compile(put, *specs, state=state, target=device).session(check=True)
+    at = given(np.array([4, 1]), device)
+    session(given(np.float32([2, 3]), device), at)
+    np.testing.assert_array_equal(session.state["kept"].numpy()[[4, 1]], [2, 3])
+    with pytest.raises(
+        ProgramRunError, match=r"scatter: got NaN in 1 of 6 elements, the first at \[4"
+    ):
+        session(given(np.float32([np.nan, 3]), device), given(np.array([4, 3]), device))
 
 
 def test_threads_make_call_and_close_sessions():

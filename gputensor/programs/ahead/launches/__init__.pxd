@@ -71,7 +71,7 @@ cdef class LaunchList:
 
 cdef class LaunchRow:
     cdef readonly str name
-    cdef object row
+    cdef readonly object row
     cdef readonly LaunchList launches
     cdef vector[uint64_t] functions     # of each record
     cdef tuple alignments
