@@ -19,31 +19,33 @@ def given(array):
     return gt.asarray(array, device="cuda")
 
 
-def saved(name, rng, tmp_path):
-    """A model, its file, and results by size of a program in Python."""
+def saved(name, rng, tmp_path, is_bound=False):
+    """A model, its file, and results by size of a program in Python; `is_bound`: at sizes that the
+    file has."""
     model = ahead_models.MODELS[name](rng)
     path = tmp_path / "model.gtp"
     program = model.compile(target="h200")
     program.save(path)
     wanted = {}
-    for n in model.sizes:
+    for n in (1, 8, 16) if is_bound else model.sizes:
         arrays = model.arrays(rng, n)
         found = model.results(program(*map(given, arrays)))
         wanted[n] = arrays, [one.numpy() for one in found]
     return model, path, wanted
 
 
+@pytest.mark.parametrize("library", ["module", "alone"])
 @pytest.mark.parametrize("name", sorted(ahead_models.MODELS))
-def test_runs_are_those_of_python(name, rng, tmp_path, monkeypatch):
-    model, path, wanted = saved(name, rng, tmp_path)
+def test_runs_are_those_of_python(name, library, rng, tmp_path, monkeypatch):
+    model, path, wanted = saved(name, rng, tmp_path, library == "alone")
     monkeypatch.setattr(images, "image_of", None)  # nothing compiles
-    program = CProgram(path)
+    program = CProgram(path, name=library)
     described_text = json.loads(program.describe())["functions"][model.name]
     assert len(described_text["inputs"]) == len(model.arguments)
     assert described_text["inputs"][0]["shape"][0] == "n"
     session = program.session()
     program.close()  # a session keeps what it needs
-    for n in (*model.sizes, *model.sizes):
+    for n in (*wanted, *wanted, max(wanted)):
         arrays, results = wanted[n]
         inputs, outputs = list(map(given, arrays)), list(map(poisoned, results))
         gt.synchronize("cuda")
@@ -137,7 +139,8 @@ def test_mistakes_have_a_status_and_one_line(rng, tmp_path):
     program.close()
 
 
-def test_the_host_reads_conditions(rng, tmp_path):
+@pytest.mark.parametrize("library", ["module", "alone"])
+def test_conditions_are_those_of_python(library, rng, tmp_path):
     def model(x, *, weights):
         grown = gt.while_loop(lambda c: gt.max(c) < 9, lambda c: c * 2, x)
         return gt.cond(gt.sum(x) > 5, lambda c: c + weights["w"], lambda c: c, grown)
@@ -145,7 +148,7 @@ def test_the_host_reads_conditions(rng, tmp_path):
     weights = {"w": np.float32([1, 2, 3, 4])}
     program = gt.compile(model, gt.spec((4,)), weights=weights, target="h200")
     program.save(tmp_path / "w.gtp")
-    opened = CProgram(tmp_path / "w.gtp")
+    opened = CProgram(tmp_path / "w.gtp", name=library)
     session = opened.session()
     for array in (np.ones(4, np.float32), np.float32([0, 3, 4, 1]), np.zeros(4, np.float32) + 20):
         found = poisoned(array)

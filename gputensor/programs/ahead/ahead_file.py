@@ -5,8 +5,9 @@ of target N, one after the other. The JSON under ``ahead`` names them, with thei
 and addresses of launches are checked here as far as no call is needed for that, and once more where
 a call is bound (`DeviceLists`). Device code cannot be checked.
 
-``steps.N`` has whole functions at the sizes that were bound, for callers without Python. It follows
-from the functions and the lists, so it is made when a file is written and not read here.
+``steps.N`` has whole functions at the sizes that were bound, for callers without Python, and
+``condition`` the number of the kernel that sets conditions. They follow from the functions, lists
+and kernels, so they are made when a file is written and not read here.
 """
 
 from __future__ import annotations
@@ -16,10 +17,11 @@ import json
 import re
 
 from gputensor._arrays.safetensors_file import Part
+from gputensor._kernels.programs import condition
 from gputensor.errors import Described, ProgramFileError, argument_error
 from gputensor.programs import dims
 from gputensor.programs.ahead.bindings import Ahead, bound_without_device
-from gputensor.programs.ahead.code import Image, Kernel, Kernels
+from gputensor.programs.ahead.code import Image, Kernel, Kernels, source_of
 from gputensor.programs.ahead.launches import LaunchList
 from gputensor.programs.ahead.sizes import launch_sizes
 from gputensor.programs.ahead.steps import fixed_of, steps_of
@@ -62,7 +64,11 @@ def parts_of(data):
         parts.append(_part(f"steps.{number}", content))
         steps["sha256"] = hashlib.sha256(content).hexdigest()
         targets.append({**target._asdict(), "lists": places, "sha256": sha256, "steps": steps})
-    return {"kernels": kernels, "targets": targets, "description": described(data)}, parts
+    found = {"kernels": kernels, "targets": targets, "description": described(data)}
+    setter = ahead.kernels.by_source.get(source_of(condition()))
+    if setter is not None:
+        found["condition"] = setter
+    return found, parts
 
 
 def _steps(functions, lists):

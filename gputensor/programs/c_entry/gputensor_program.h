@@ -14,16 +14,19 @@
  * gputensor_session_run queues the work on `stream` (a CUDA stream; NULL is the default stream) and
  * returns; the memory of inputs and outputs is the caller's until that work is done. A session has
  * state and scratch memory: one thread runs it at a time, and on another stream than before only
- * behind an event of the caller. The first run for shapes that are new binds them. A function with
- * conditions waits for the stream at each of them. Two sessions are independent.
+ * behind an event of the caller. The first run for shapes that are new binds them. Two sessions are
+ * independent.
  *
  * There are two libraries with these functions:
  * - libgputensor_program.so needs no Python. It runs files that were compiled for a GPU (gputensor
  *   compile --target), at the sizes that were compiled: powers of two and both ends of each free
- *   extent, or those of --at. `gputensor c_library` says how to link it.
+ *   extent, or those of --at. A run is one launch of a CUDA graph, which the first run for its shapes
+ *   makes; without one (an older driver, a stream that the caller captures) it launches call by call,
+ *   and waits for the stream at each condition. `gputensor c_library` says how to link it.
  * - The extension module gputensor.programs.c_entry, for processes that run Python and have imported
  *   it; its library_path() names the file. It binds any size, and has no gputensor_memory_*. Its
- *   runs take no lock of Python, except to bind, for products of cuBLAS and for conditions. */
+ *   runs launch call by call, wait for the stream at conditions, and take no lock of Python, except
+ *   to bind, for products of cuBLAS and for conditions. */
 #ifndef GPUTENSOR_PROGRAM_H
 #define GPUTENSOR_PROGRAM_H
 

@@ -82,6 +82,8 @@ public:
             throw FileFault("has no launches for GPUs; compile it with --target");
         read_target(root, ahead);
         read_kernels(ahead["kernels"]);
+        if (ahead["condition"])
+            condition = ahead["condition"].integer("condition", 0, int64_t(kernels.size()) - 1);
         read_bindings(target["steps"]);
         description = ahead["description"].text();
         read_arrays(root, path, weights);
@@ -110,6 +112,7 @@ public:
                         });
         if (!is_sound) throw FileFault(binding.function + ": launches outside of their memory");
         steps.lists([&](size_t list) { load(list); });
+        if (steps.has_conditions() && condition >= 0 && !setter) load_setter();
         binding.steps = std::move(steps);
         binding.is_ready.store(true, std::memory_order_release);
     }
@@ -138,6 +141,7 @@ public:
     std::vector<std::unique_ptr<NativeBinding>> bindings;
     std::vector<NativeList> lists;
     std::string description;
+    uint64_t setter = 0;  // the kernel that sets conditions, for bindings that need it and are ready
 
 private:
     using Reach = std::vector<std::pair<int64_t, int64_t>>;
@@ -426,8 +430,18 @@ private:
         return kernel.function;
     }
 
+    // Without it, or where the driver knows no conditions, the host reads flags.
+    void load_setter() {
+        Kernel& kernel = kernels[size_t(condition)];
+        if (!best_image(kernel)) return;
+        try {
+            setter = function_of(size_t(condition), 0);
+        } catch (const ProgramFault&) {
+        }
+    }
+
     // A cubin runs on its capability and later minor ones of its generation; PTX on all later ones.
-    void load_kernel(Kernel& kernel) {
+    const Image* best_image(const Kernel& kernel) const {
         const Image* best = nullptr;
         for (const Image& one : kernel.images) {
             if (one.capability > gpu.capability) continue;
@@ -436,6 +450,11 @@ private:
                              std::pair(best->is_cubin, best->capability))
                 best = &one;
         }
+        return best;
+    }
+
+    void load_kernel(Kernel& kernel) {
+        const Image* best = best_image(kernel);
         if (!best) throw FileFault("has a kernel without code for " + gpu.name());
         uint64_t nbytes = best->entry->nbytes;
         need(nbytes && (best->is_cubin || !best->entry->data[nbytes - 1]), "a kernel");
@@ -456,6 +475,7 @@ private:
     std::vector<std::pair<uint64_t, uint64_t>> list_places;
     std::vector<std::unique_ptr<std::vector<NativeFixed>>> fixed;
     std::vector<Kernel> kernels;
+    int64_t condition = -1;  // which of them sets conditions
     std::vector<uint64_t> modules;
     GpuMemory memory;
     std::mutex mutex;

@@ -1,15 +1,15 @@
-// A session: the states, the arena and the library's plans of one caller, and how a function runs.
+// A session: the states, the arena, the library's plans and the graphs of one caller, and how a function
+// runs: as a graph (graph.h), or launch by launch where there can be none.
 #pragma once
 
-#include "gputensor/programs/c_library/program.h"
+#include "gputensor/programs/c_library/graph.h"
 
 namespace gputensor {
 
 class NativeSession {
 public:
     explicit NativeSession(std::shared_ptr<NativeProgram> given)
-        : program(std::move(given)), gpu(program->gpu),
-          products(std::make_unique<NativeProducts>(gpu.capability)) {
+        : program(std::move(given)), gpu(program->gpu), tools(*program), streams(gpu) {
         uint64_t total = 0;
         for (auto& [name, spec] : program->states) {
             state_ptrs[name] = total;
@@ -33,7 +33,8 @@ public:
         gpu->synchronize();
         // The libraries' handles go with the context that they were made in.
         bool is_inside = !gpu->context_enter(&before);
-        products.reset();
+        graphs.clear();
+        tools.products.reset();
         if (is_inside) gpu->context_leave(before);
     }
 
@@ -62,88 +63,46 @@ public:
         for (const NativeFixed& one : *binding.fixed)
             addresses.push_back(one.is_state ? state_ptrs.at(one.name)
                                              : program->arrays.at(one.name).ptr);
-        Machine machine{*this, stream, {}};
         uint64_t before = 0;
         gpu.check(gpu->context_enter(&before), "entering the context");
-        int status;
         try {
-            status = binding.steps.run(machine, addresses.data());
+            queue(binding, stream);
         } catch (...) {
             gpu->context_leave(before);
             throw;
         }
         gpu->context_leave(before);
+    }
+
+private:
+    static constexpr int DL_CUDA = 2;
+
+    // Queues a run at `addresses`.
+    void queue(const NativeBinding& binding, uint64_t stream) {
+        int is_capturing = 0;
+        uint64_t id = 0;
+        gpu.check(gpu->capture_info(stream, &is_capturing, &id), "asking about the stream");
+        if (!is_capturing) {
+            NativeGraph& graph = graph_of(binding);
+            if (graph.is_made() && graph.launch(addresses.data() + 1, stream)) return;
+        }
+        NativeMachine machine{tools, stream};
+        int status = binding.steps.run(machine, addresses.data());
         if (!machine.problem.empty()) throw ProgramFault(GPUTENSOR_PROGRAM_FAILED, machine.problem);
         gpu.check(status, "running " + binding.function);
     }
 
-private:
-    static constexpr size_t BUFFER_WORDS = 4096;  // LaunchList::MOST_PARAMETERS and a little more
-    static constexpr int DL_CUDA = 2;
-
-    // What steps are run by (ahead/launches/steps.h).
-    struct Machine {
-        NativeSession& session;
-        uint64_t stream;
-        std::string problem;
-
-        int launch(size_t number, const uint64_t* spans) {
-            const NativeList& one = session.program->lists[number];
-            uint64_t* words = session.words.data();
-            for (size_t i = 0; i < one.list.records.size(); i++) {
-                const LaunchRecord& record = one.list.records[i];
-                one.list.fill(record, spans, words);
-                int status = launch_one(record, one.functions[i], words);
-                if (status) return status;
-            }
-            return 0;
+    // Made for the arena at hand, at the first run; where that fails it stays empty.
+    NativeGraph& graph_of(const NativeBinding& binding) {
+        std::unique_ptr<NativeGraph>& graph = graphs[&binding];
+        if (graph && graph->arena == arena.ptr) return *graph;
+        graph = std::make_unique<NativeGraph>(gpu, arena.ptr);
+        try {
+            graph->make(tools, streams, binding, addresses);
+        } catch (const ProgramFault&) {
         }
-
-        int launch_one(const LaunchRecord& record, uint64_t function, const uint64_t* words) {
-            const Gpu& gpu = session.gpu;
-            const uint32_t *grid = record.grid, *block = record.block;
-            switch (record.kind) {
-                case LAUNCH_COPY: return gpu->copy_async(words[0], words[1], words[2], stream);
-                case LAUNCH_FILL:
-                    return gpu->fill_async(words[0], uint32_t(words[1]), int(words[2]), words[3], stream);
-                case LAUNCH_PRODUCT: return product(record, words);
-                default:
-                    return gpu->kernel_launch(function, grid[0], grid[1], grid[2], block[0], block[1],
-                                              block[2], record.shared_nbytes, stream, words,
-                                              record.nbytes);
-            }
-        }
-
-        int product(const LaunchRecord& record, const uint64_t* words) {
-            gt_product given;
-            memcpy(&given, words, sizeof(given));
-            auto memory = [&](size_t nbytes) {
-                if (session.workspace.size < nbytes)
-                    session.workspace.take(session.gpu, nbytes, "matrix products");
-                return session.workspace.ptr;
-            };
-            int status = session.products->queue(given, &record, stream, memory, &problem);
-            if (status > 0)
-                problem = "a matrix product failed: status " + std::to_string(status) + " of cuBLAS";
-            return status;
-        }
-
-        int copy(uint64_t dst, uint64_t src, uint64_t nbytes) {
-            return session.gpu->copy_async(dst, src, nbytes, stream);
-        }
-        int write_index(uint64_t dst, int64_t value) {
-            int status = session.gpu->fill_async(dst, uint32_t(value), 4, 1, stream);
-            if (status) return status;
-            return session.gpu->fill_async(dst + 4, uint32_t(uint64_t(value) >> 32), 4, 1, stream);
-        }
-        int read_flag(uint64_t address, bool* flag) {
-            unsigned char found = 0;
-            int status = session.gpu->copy_async(uint64_t(&found), address, 1, stream);
-            if (!status) status = session.gpu->stream_synchronize(stream);
-            *flag = found;
-            return status;
-        }
-    };
+        return *graph;
+    }
 
     // ---- tensors
 
@@ -223,10 +182,12 @@ private:
 
     std::shared_ptr<NativeProgram> program;
     const Gpu& gpu;
-    std::unique_ptr<NativeProducts> products;
+    NativeTools tools;
+    CaptureStreams streams;
     std::map<std::string, uint64_t> state_ptrs;
-    GpuMemory states, arena, workspace;
-    std::vector<uint64_t> addresses, words = std::vector<uint64_t>(BUFFER_WORDS);
+    GpuMemory states, arena;
+    std::map<const NativeBinding*, std::unique_ptr<NativeGraph>> graphs;
+    std::vector<uint64_t> addresses;
 };
 
 }  // namespace gputensor

@@ -4,6 +4,7 @@
 //   c_library_checks fuzz FILE.gtp SCRATCH COUNT SEED    changed files are refused or harmless
 //   c_library_checks sweep FILE.gtp                      each driver call fails once
 //   c_library_checks threads FILE.gtp COUNT              sessions of their own in 16 threads
+//   c_library_checks graphs FILE.gtp                     runs launch graphs, or steps where these fail
 #include <cstdio>
 #include <random>
 #include <set>
@@ -12,6 +13,10 @@
 #include "gputensor/programs/c_library/src/library.cpp"
 
 static long (*live)();
+static long (*left)();
+static long (*launches)();
+static long (*graph_launches)();
+static void (*refuse_graphs)(int);
 static void (*fail_at)(long);
 
 static std::string last_text;  // of the last file that was used
@@ -51,14 +56,15 @@ struct Tensors {
     bool is_too_large = false;
 };
 
-// Opens, runs every function at every size, and closes. The first status that is not 0, else 0.
-static int use(const char* path) {
+// Opens, runs every function at every size, with new tensors each time, and closes. The first status
+// that is not 0, else 0.
+static int use(const char* path, int times = 2) {
     gputensor_program* program = nullptr;
     gputensor_session* session = nullptr;
     int status = gputensor_program_open(&program, path, nullptr, 0);
     if (!status) status = gputensor_session_open(&session, program);
-    for (size_t i = 0; !status && i < program->program->bindings.size(); i++) {
-        NativeBinding& one = *program->program->bindings[i];
+    for (size_t i = 0; !status && i < size_t(times) * program->program->bindings.size(); i++) {
+        NativeBinding& one = *program->program->bindings[i / size_t(times)];
         Tensors inputs(one.inputs), outputs(one.outputs);
         if (inputs.is_too_large || outputs.is_too_large) continue;
         status = gputensor_session_run(session, one.function.c_str(), int32_t(inputs.all.size()),
@@ -189,17 +195,34 @@ static int sweep(const char* path) {
     for (long k = 1;; k++) {
         fail_at(k);
         int status = use(path);
-        bool was_reached = status != 0;
+        bool was_reached = left() == 0;
         fail_at(0);
         if (was_reached) {
-            failed++;
+            failed += status != 0;  // else steps were launched in the place of a graph
             need(live() == before, "call " + std::to_string(k) + " left something behind");
             need(!use(path), "the call after the failure of call " + std::to_string(k) + " fails");
         } else {
-            printf("%ld calls failed, one after the other\n", failed);
+            printf("%ld of %ld calls failed, one after the other\n", failed, k - 1);
             return failed < 20;
         }
     }
+}
+
+// ---- graphs
+
+static int graphs(const char* path) {
+    long before = graph_launches(), kernels = launches(), steps;
+    need(!use(path, 3), "does not run");
+    printf("%ld graphs and %ld kernels launched; ", graph_launches() - before, launches() - kernels);
+    need(graph_launches() > before && launches() == kernels, "kernels beside the graphs");
+    before = graph_launches();
+    refuse_graphs(1);
+    need(!use(path, 3), "does not run without graphs");
+    refuse_graphs(0);
+    steps = launches() - kernels;
+    printf("without graphs, %ld kernels\n", steps);
+    need(graph_launches() == before && steps, "a graph that the driver refused");
+    return 0;
 }
 
 // ---- threads
@@ -235,7 +258,12 @@ int main(int count, char** arguments) {
     need(stub && count > 2, "needs the stub and a file");
     live = reinterpret_cast<long (*)()>(dlsym(stub, "stub_live"));
     fail_at = reinterpret_cast<void (*)(long)>(dlsym(stub, "stub_fail_at"));
+    left = reinterpret_cast<long (*)()>(dlsym(stub, "stub_left"));
+    launches = reinterpret_cast<long (*)()>(dlsym(stub, "stub_launches"));
+    graph_launches = reinterpret_cast<long (*)()>(dlsym(stub, "stub_graph_launches"));
+    refuse_graphs = reinterpret_cast<void (*)(int)>(dlsym(stub, "stub_refuse_graphs"));
     std::string mode = arguments[1];
+    if (mode == "graphs") return graphs(arguments[2]);
     if (mode == "sweep") return sweep(arguments[2]);
     if (mode == "threads") return threads(arguments[2], atoi(arguments[3]));
     return fuzz(arguments[2], arguments[3], atoi(arguments[4]), strtoull(arguments[5], nullptr, 10));

@@ -1,20 +1,28 @@
 // A driver that runs nothing: memory is the host's, so that a sanitizer sees what is copied where;
 // kernels are not launched. The k-th call fails where that is asked for, and what is alive is counted.
+// Graphs are in stub_graphs.h.
 #include <atomic>
 #include <cstdint>
 #include <cstdlib>
 #include <cstring>
+#include <map>
+#include <memory>
+#include <vector>
 
 #define EXPORT extern "C" __attribute__((visibility("default")))
 
-enum { OUT_OF_MEMORY = 2, FAILED = 999 };
-static std::atomic<long> left{0}, live{0}, calls{0};
+enum { INVALID_VALUE = 1, OUT_OF_MEMORY = 2, NOT_SUPPORTED = 801, FAILED = 999 };
+static std::atomic<long> left{0}, live{0}, calls{0}, launches{0}, graph_launches{0};
 static thread_local void* current = nullptr;
 
 // Fail at the k-th call from now on, once; 0: never.
 EXPORT void stub_fail_at(long k) { left = k; }
 EXPORT long stub_live() { return live; }
 EXPORT long stub_calls() { return calls; }
+// Whether the call that should fail is still to come; kernels launched by no graph; graphs launched.
+EXPORT long stub_left() { return left; }
+EXPORT long stub_launches() { return launches; }
+EXPORT long stub_graph_launches() { return graph_launches; }
 
 static bool fails() {
     calls++;
@@ -24,6 +32,8 @@ static bool fails() {
 }
 #define CALL \
     if (fails()) return FAILED
+
+#include "stub_graphs.h"
 
 EXPORT int cuInit(unsigned) { return 0; }
 EXPORT int cuDriverGetVersion(int* version) { return *version = 12080, 0; }
@@ -54,30 +64,26 @@ EXPORT int cuMemFree_v2(uint64_t ptr) {
     live--;
     return 0;
 }
-EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void*) {
+EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void* stream) {
     CALL;
-    memmove(reinterpret_cast<void*>(dst), reinterpret_cast<void*>(src), nbytes);
-    return 0;
+    return queue(stream, Node::copy(dst, src, nbytes));
 }
-EXPORT int cuMemsetD8Async(uint64_t dst, unsigned char value, size_t count, void*) {
+EXPORT int cuMemsetD8Async(uint64_t dst, unsigned char value, size_t count, void* stream) {
     CALL;
-    memset(reinterpret_cast<void*>(dst), value, count);
-    return 0;
+    return queue(stream, Node::fill(dst, value, 1, count));
 }
-EXPORT int cuMemsetD16Async(uint64_t dst, unsigned short value, size_t count, void*) {
+EXPORT int cuMemsetD16Async(uint64_t dst, unsigned short value, size_t count, void* stream) {
     CALL;
-    for (size_t i = 0; i < count; i++) memcpy(reinterpret_cast<char*>(dst) + 2 * i, &value, 2);
-    return 0;
+    return queue(stream, Node::fill(dst, value, 2, count));
 }
-EXPORT int cuMemsetD32Async(uint64_t dst, unsigned value, size_t count, void*) {
+EXPORT int cuMemsetD32Async(uint64_t dst, unsigned value, size_t count, void* stream) {
     CALL;
-    for (size_t i = 0; i < count; i++) memcpy(reinterpret_cast<char*>(dst) + 4 * i, &value, 4);
-    return 0;
+    return queue(stream, Node::fill(dst, value, 4, count));
 }
-EXPORT int cuLaunchKernel(void*, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
-                          void*, void**, void**) {
+EXPORT int cuLaunchKernel(void* function, unsigned, unsigned, unsigned, unsigned, unsigned, unsigned,
+                          unsigned, void* stream, void** parameters, void**) {
     CALL;
-    return 0;
+    return queue(stream, Node::kernel(function, *parameters));
 }
 EXPORT int cuModuleLoadData(void** module, const void*) {
     CALL;
@@ -110,6 +116,6 @@ EXPORT int cuGetProcAddress_v2(const char* name, void** found, int, uint64_t, in
     strcat(second, "_v2");
     *found = dlsym(self, second);
     if (!*found) *found = dlsym(self, name);
-    if (!*found) *found = reinterpret_cast<void*>(&nothing);
+    if (!*found) *found = reinterpret_cast<void*>(&nothing);  // of those that a driver must have
     return *answer = 0;
 }

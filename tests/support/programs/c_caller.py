@@ -1,6 +1,7 @@
 """A caller of the C functions of programs, by ctypes: what a C program would do."""
 
 import ctypes
+from pathlib import Path
 
 import numpy as np
 
@@ -17,9 +18,16 @@ class CTensor(ctypes.Structure):
     ]  # fmt: skip
 
 
-def library():
-    """The functions, with their results."""
-    found = ctypes.CDLL(c_entry.library_path())
+#: The two libraries: that of the extension module, and that for processes without Python.
+LIBRARIES = {
+    "module": c_entry.library_path,
+    "alone": lambda: str(Path(gt.__file__).parent / "programs/c_library/libgputensor_program.so"),
+}
+
+
+def library(name="module"):
+    """The functions of one of the libraries, with their results."""
+    found = ctypes.CDLL(LIBRARIES[name]())
     found.gputensor_program_describe.restype = ctypes.c_char_p
     found.gputensor_program_last_error.restype = ctypes.c_char_p
     return found
@@ -35,8 +43,8 @@ def described(tensor):
 class CProgram:
     """An open program; statuses become RuntimeError with the text of the failure."""
 
-    def __init__(self, path, device=0):
-        self.library = library()
+    def __init__(self, path, device=0, name="module"):
+        self.library = library(name)
         self.handle = ctypes.c_void_p()
         self.check(
             self.library.gputensor_program_open(

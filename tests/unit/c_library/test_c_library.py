@@ -115,7 +115,12 @@ def test_hostile_files_are_refused_or_harmless(name, saved, under_asan, tmp_path
 
 @pytest.mark.parametrize("name", MODELS)
 def test_a_call_that_the_driver_refuses_leaves_nothing_behind(name, saved, under_asan):
-    assert "calls failed, one after the other" in under_asan.run("sweep", saved(name))
+    assert " calls failed, one after the other" in under_asan.run("sweep", saved(name))
+
+
+@pytest.mark.parametrize("name", ["control", "loops", "orders"])
+def test_runs_launch_a_graph_unless_the_driver_refuses(name, saved, under_asan):
+    assert " 0 kernels launched; without graphs" in under_asan.run("graphs", saved(name))
 
 
 @pytest.mark.parametrize("name", ["control", "loops"])

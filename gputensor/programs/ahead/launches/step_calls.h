@@ -6,6 +6,7 @@
 namespace gputensor {
 
 struct StepCalls {
+    static constexpr bool CAPTURES = false;
     void* self;
     int (*launch_list)(void* self, size_t list, const uint64_t* spans);
     int (*copy_bytes)(void* self, uint64_t dst, uint64_t src, uint64_t nbytes);

@@ -11,42 +11,9 @@
 #include <vector>
 
 #include "gputensor/programs/ahead/launches/launch_list.h"
+#include "gputensor/programs/ahead/launches/step_runner.h"
 
 namespace gputensor {
-
-enum StepKind : int64_t {
-    STEP_LAUNCH = 0,
-    STEP_COND = 1,
-    STEP_WHILE_LOOP = 2,
-    STEP_FORI_LOOP = 3,  // numbers: lower, upper
-    STEP_SCAN = 4,       // numbers: length, carried values, whether from the end
-    STEP_KINDS = 5
-};
-
-// Bytes of a piece of memory. A piece of -1 is no memory.
-struct StepPlace {
-    int64_t piece, offset, nbytes;
-};
-
-struct Region;
-
-struct Step {
-    int64_t kind = STEP_LAUNCH;
-    size_t list = 0;                // of a launch, its number among the lists of the program
-    std::vector<StepPlace> places;  // of a launch, for each span of its list
-    int64_t numbers[3] = {};
-    std::vector<StepPlace> reads, writes;
-    std::vector<int64_t> scratch;  // offsets in the arena: spare carried values, then flag or index
-    std::vector<Region> regions;
-};
-
-// Its pieces are its arena, inputs, outputs, and then pieces of the function, which `fixed` names.
-struct Region {
-    int64_t arena = 0;  // where its arena begins in the one around it
-    std::vector<int64_t> inputs, outputs;  // bytes of each
-    std::vector<size_t> fixed;
-    std::vector<Step> steps;
-};
 
 class Steps {
 public:
@@ -62,14 +29,19 @@ public:
 
     // Runs everything at the addresses of the pieces; 0, or the first status that a machine gives:
     // machine.launch(list, addresses), copy(dst, src, nbytes), write_index(dst, value),
-    // read_flag(address, &flag).
+    // read_flag(address, &flag). A machine that CAPTURES into a graph has in the place of the last one
+    // create(&condition), set(address of a flag, {condition, rule}...) and body(condition, is_loop,
+    // work), whose work is queued in a node that runs if, or while, the condition is true.
     template <class Machine> int run(Machine& machine, const uint64_t* addresses) const {
-        Runner<Machine> runner{machine, addresses, {}};
+        StepRunner<Machine> runner{machine, addresses, {}};
         return runner.run(steps, addresses);
     }
 
     // Calls `visit` with the number of each list, once for each step that has it.
     template <class Visit> void lists(Visit visit) const { visit_lists(steps, visit); }
+
+    // Whether a step asks for the flag of a condition.
+    bool has_conditions() const { return has_conditions(steps); }
 
     std::vector<int64_t> sizes;
     std::vector<Step> steps;
@@ -310,159 +282,14 @@ private:
         return length == 0 || element <= nbytes / length;
     }
 
-    // ---- running
-
-    template <class Machine> struct Runner {
-        Machine& machine;
-        const uint64_t* pieces;  // of the function
-
-        int run(const std::vector<Step>& all, const uint64_t* addresses) {
-            for (const Step& step : all) {
-                int status = step.kind == STEP_LAUNCH ? launch(step, addresses)
-                                                      : Turns(*this, step, addresses).run();
-                if (status) return status;
-            }
-            return 0;
+    static bool has_conditions(const std::vector<Step>& all) {
+        for (const Step& step : all) {
+            if (step.kind == STEP_COND || step.kind == STEP_WHILE_LOOP) return true;
+            for (const Region& region : step.regions)
+                if (has_conditions(region.steps)) return true;
         }
-
-        int launch(const Step& step, const uint64_t* addresses) {
-            spans.clear();
-            for (const StepPlace& one : step.places)
-                spans.push_back(one.piece < 0 ? 0 : addresses[one.piece] + uint64_t(one.offset));
-            return machine.launch(step.list, spans.data());
-        }
-
-        std::vector<uint64_t> spans;
-    };
-
-    // One step of control flow, turn by turn: carried values go to and fro between the memory of the
-    // results and the spare memory, so that the last turn writes the results where that is known.
-    template <class Machine> struct Turns {
-        using Addresses = std::vector<uint64_t>;
-
-        Turns(Runner<Machine>& runner, const Step& step, const uint64_t* addresses)
-            : runner(runner), machine(runner.machine), step(step), arena(addresses[0]) {
-            for (const StepPlace& one : step.reads)
-                reads.push_back(addresses[one.piece] + uint64_t(one.offset));
-            for (const StepPlace& one : step.writes)
-                writes.push_back(addresses[one.piece] + uint64_t(one.offset));
-            for (int64_t offset : step.scratch) spare.push_back(arena + uint64_t(offset));
-            word = spare.empty() ? 0 : spare.back();
-        }
-
-        int run() {
-            switch (step.kind) {
-                case STEP_COND: return cond();
-                case STEP_WHILE_LOOP: return while_loop();
-                case STEP_FORI_LOOP: return fori_loop();
-                default: return scan();
-            }
-        }
-
-        int region(size_t number, const Addresses& inputs, const Addresses& outputs) {
-            const Region& one = step.regions[number];
-            Addresses addresses = {arena + uint64_t(one.arena)};
-            addresses.insert(addresses.end(), inputs.begin(), inputs.end());
-            addresses.insert(addresses.end(), outputs.begin(), outputs.end());
-            for (size_t fixed : one.fixed) addresses.push_back(runner.pieces[fixed]);
-            return runner.run(one.steps, addresses.data());
-        }
-
-        int copy(const Addresses& targets, const Addresses& sources) {
-            for (size_t i = 0; i < targets.size(); i++) {
-                uint64_t nbytes = uint64_t(step.writes[i].nbytes);
-                if (targets[i] == sources[i] || !nbytes) continue;
-                int status = machine.copy(targets[i], sources[i], nbytes);
-                if (status) return status;
-            }
-            return 0;
-        }
-
-        static Addresses part(const Addresses& all, size_t first, size_t last) {
-            return Addresses(all.begin() + long(first), all.begin() + long(last));
-        }
-
-        int cond() {
-            bool flag = false;
-            int status = machine.read_flag(reads[0], &flag);
-            return status ? status : region(flag ? 0 : 1, part(reads, 1, reads.size()), writes);
-        }
-
-        int while_loop() {
-            size_t count = writes.size();
-            Addresses sources = part(reads, 0, count), captures = part(reads, count, reads.size());
-            Addresses targets = writes, others = part(spare, 0, count);
-            for (;;) {
-                bool flag = false;
-                Addresses inputs = joined(sources, captures);
-                int status = region(0, inputs, {word});
-                if (!status) status = machine.read_flag(word, &flag);
-                if (status) return status;
-                if (!flag) return copy(writes, sources);
-                status = region(1, inputs, targets);
-                if (status) return status;
-                sources = targets;
-                std::swap(targets, others);
-            }
-        }
-
-        // Calls turn(number, sources, targets) so that the last of all turns writes the results.
-        template <class Turn> int turns(int64_t count, size_t carried, Turn turn) {
-            Addresses sources = part(reads, 0, carried);
-            for (int64_t number = 0; number < count; number++) {
-                bool is_odd = (count - number) % 2 == 1;
-                Addresses targets = part(is_odd ? writes : spare, 0, carried);
-                int status = turn(number, sources, targets);
-                if (status) return status;
-                sources = targets;
-            }
-            return count <= 0 ? copy(part(writes, 0, carried), sources) : 0;
-        }
-
-        int fori_loop() {
-            size_t count = writes.size();
-            Addresses captures = part(reads, count, reads.size());
-            int64_t lower = step.numbers[0];
-            return turns(step.numbers[1] - lower, count,
-                         [&](int64_t number, const Addresses& sources, const Addresses& targets) {
-                             int status = machine.write_index(word, lower + number);
-                             if (status) return status;
-                             return region(0, joined(joined({word}, sources), captures), targets);
-                         });
-        }
-
-        int scan() {
-            int64_t length = step.numbers[0];
-            size_t carried = size_t(step.numbers[1]);
-            const Region& body = step.regions[0];
-            return turns(length, carried,
-                         [&](int64_t number, const Addresses& sources, const Addresses& targets) {
-                             int64_t at = step.numbers[2] ? length - 1 - number : number;
-                             Addresses inputs = sources, outputs = targets;
-                             for (size_t i = carried; i < reads.size(); i++) {
-                                 // An array is longer than its element; a capture is what is read.
-                                 bool is_capture = step.reads[i].nbytes == body.inputs[i];
-                                 int64_t offset = is_capture ? 0 : at * body.inputs[i];
-                                 inputs.push_back(reads[i] + uint64_t(offset));
-                             }
-                             for (size_t i = carried; i < writes.size(); i++)
-                                 outputs.push_back(writes[i] + uint64_t(at * body.outputs[i]));
-                             return region(0, inputs, outputs);
-                         });
-        }
-
-        static Addresses joined(Addresses one, const Addresses& two) {
-            one.insert(one.end(), two.begin(), two.end());
-            return one;
-        }
-
-        Runner<Machine>& runner;
-        Machine& machine;
-        const Step& step;
-        const uint64_t arena;
-        uint64_t word;
-        Addresses reads, writes, spare;
-    };
+        return false;
+    }
 
     template <class Visit> static void visit_lists(const std::vector<Step>& all, Visit& visit) {
         for (const Step& step : all) {
