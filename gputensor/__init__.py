@@ -69,7 +69,7 @@ _LATE = {
     "gputensor.importers.onnx_model": "load_onnx",
     "gputensor.importers.torch_export": "from_exported",
     "gputensor.linalg.fits": "poly polyfit roots",
-    "gputensor.linalg.solutions": "pinverse",
+    "gputensor.linalg.torch_names": "pinverse svd",
     "gputensor.linalg.norms": "norm",
     "gputensor.nn": (
         "batch_norm group_norm instance_norm layer_norm log_softmax logsumexp rms_norm "
@@ -106,7 +106,8 @@ _LATE = {
     "gputensor.tensor.numerics.digits": "frexp packbits real_if_close spacing unpackbits",
     "gputensor.tensor.numerics.distances": "addbmm addmv cdist dist renorm",
     "gputensor.tensor.numerics.facts": (
-        "array2string array_repr array_str asnumpy common_type is_complex is_floating_point "
+        "array2string array_repr array_str asnumpy common_type get_array_module is_complex "
+        "is_floating_point "
         "is_tensor iscomplexobj isrealobj isscalar item may_share_memory min_scalar_type ndim "
         "shape size"
     ),
@@ -151,7 +152,7 @@ _LATE = {
     "gputensor.tensor.products.einsum": "einsum tensordot",
     "gputensor.tensor.products.outer": "cross inner kron matvec outer vdot vecmat",
     "gputensor.tensor.products.quantization": "pack_int4 quantize_int4 quantize_int8 unpack_int4",
-    "gputensor.tensor.user_kernels": "ElementwiseKernel RawKernel",
+    "gputensor.tensor.user_kernels": "ElementwiseKernel RawKernel RawModule ReductionKernel",
     "gputensor.tensor.series": ("convolve correlate interp nancumprod nancumsum polyval"),
     "gputensor.tensor.sets": (
         "argpartition intersect1d lexsort partition setdiff1d setxor1d union1d"
@@ -176,7 +177,19 @@ _LATE = {
     ),
     "gputensor.traces": "trace",
 }
-_MODULES = ("blas", "device", "fft", "graphs", "linalg", "memory", "programs", "random", "sharing")
+_MODULES = (
+    "blas",
+    "cublas",
+    "cuda",
+    "device",
+    "fft",
+    "graphs",
+    "linalg",
+    "memory",
+    "programs",
+    "random",
+    "sharing",
+)
 # Further names of the functions above that no method has.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",

@@ -1,5 +1,7 @@
 # Made by tests/support/public_stubs.py.
 from gputensor import blas as blas
+from gputensor import cublas as cublas
+from gputensor import cuda as cuda
 from gputensor import device as device
 from gputensor import fft as fft
 from gputensor import graphs as graphs
@@ -54,7 +56,8 @@ from gputensor.linalg.fits import poly as poly
 from gputensor.linalg.fits import polyfit as polyfit
 from gputensor.linalg.fits import roots as roots
 from gputensor.linalg.norms import norm as norm
-from gputensor.linalg.solutions import pinverse as pinverse
+from gputensor.linalg.torch_names import pinverse as pinverse
+from gputensor.linalg.torch_names import svd as svd
 from gputensor.nn import batch_norm as batch_norm
 from gputensor.nn import group_norm as group_norm
 from gputensor.nn import instance_norm as instance_norm
@@ -396,6 +399,7 @@ from gputensor.tensor.numerics.facts import array_repr as array_repr
 from gputensor.tensor.numerics.facts import array_str as array_str
 from gputensor.tensor.numerics.facts import asnumpy as asnumpy
 from gputensor.tensor.numerics.facts import common_type as common_type
+from gputensor.tensor.numerics.facts import get_array_module as get_array_module
 from gputensor.tensor.numerics.facts import is_complex as is_complex
 from gputensor.tensor.numerics.facts import is_floating_point as is_floating_point
 from gputensor.tensor.numerics.facts import is_tensor as is_tensor
@@ -529,6 +533,8 @@ from gputensor.tensor.statistics import nanvar as nanvar
 from gputensor.tensor.statistics import ptp as ptp
 from gputensor.tensor.user_kernels import ElementwiseKernel as ElementwiseKernel
 from gputensor.tensor.user_kernels import RawKernel as RawKernel
+from gputensor.tensor.user_kernels import RawModule as RawModule
+from gputensor.tensor.user_kernels import ReductionKernel as ReductionKernel
 from gputensor.tensor.writing import apply_along_axis as apply_along_axis
 from gputensor.tensor.writing import block as block
 from gputensor.tensor.writing import choose as choose

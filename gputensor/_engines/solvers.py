@@ -3,9 +3,10 @@
 Each is a call of the registry; the words of its first attribute are those of engine_rules.py.
 """
 
+from gputensor._engines import factors
 from gputensor._engines.engine import Engine
 
-__all__ = ["matrix", "matrix_pair", "solve", "svd"]
+__all__ = ["lu_solve", "matrix", "matrix_pair", "solve", "svd"]
 
 
 def _triangle(what):
@@ -27,6 +28,9 @@ def matrix(module, what, out, x):
 def matrix_pair(module, what, first, second, x):
     if what[:2] == "qr":
         parts = module.linalg.qr(x, "complete" if what == "qr_complete" else "reduced")
+    elif what[:2] == "lu":
+        made, pivots = factors.lu(module, x)
+        parts = made, factors.rows(module, pivots, x.shape[-2]) if what == "lu_rows" else pivots
     else:
         name, triangle = _triangle(what)
         parts = getattr(module.linalg, name)(x, *triangle)
@@ -36,6 +40,11 @@ def matrix_pair(module, what, first, second, x):
 @Engine.of_call
 def solve(module, out, x1, x2):
     out[...] = module.linalg.solve(x1, x2)
+
+
+@Engine.of_call
+def lu_solve(module, side, out, a, pivots, b):
+    out[...] = factors.lu_solve(module, side, a, pivots, b)
 
 
 @Engine.of_call

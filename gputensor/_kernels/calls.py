@@ -206,6 +206,8 @@ _ROWS = (
         reads="x", waits=True),
     Row("svd", "tensor.engine", attributes="is_full:flag", writes="u s vh", reads="x", waits=True),
     Row("solve", "tensor.engine", attributes="", writes="out", reads="a b", waits=True),
+    Row("lu_solve", "tensor.engine", attributes="side:side", writes="out", reads="a pivots b",
+        waits=True),
     Row("transform", "tensor.engine",
         attributes="what:transform lengths:extents along:places norm:norm",
         writes="out", reads="x", waits=True),

@@ -6,11 +6,13 @@ Operands may lie in any layout; matrices are the last two axes, all others are s
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.call_rules import ATTRIBUTE_TYPES, MAX_NDIM, is_extent, refuse
 
-__all__ = ["ENGINE_RULES", "MATRIX", "MATRIX_PAIR", "NORMS", "TRANSFORMS"]
+__all__ = ["ENGINE_RULES", "MATRIX", "MATRIX_PAIR", "NORMS", "SIDES", "TRANSFORMS"]
 
 #: What one result of a matrix may be; ``_l`` and ``_u``: the triangle that is read.
 MATRIX = ("cholesky", "det", "eigvals", "eigvalsh_l", "eigvalsh_u", "inv", "svdvals")
-MATRIX_PAIR = ("eig", "eigh_l", "eigh_u", "qr", "qr_complete", "slogdet")
+MATRIX_PAIR = ("eig", "eigh_l", "eigh_u", "lu", "lu_rows", "qr", "qr_complete", "slogdet")
+#: What is solved of the matrix whose factors are given.
+SIDES = ("plain", "transposed", "adjoint")
 TRANSFORMS = (
     "fft", "ifft", "rfft", "irfft", "hfft", "ihfft", "fftn", "ifftn", "rfftn", "irfftn",
 )  # fmt: skip
@@ -34,6 +36,7 @@ def _are_places(value):
 
 ATTRIBUTE_TYPES["matrix"] = _word_of(MATRIX)
 ATTRIBUTE_TYPES["matrix_pair"] = _word_of(MATRIX_PAIR)
+ATTRIBUTE_TYPES["side"] = _word_of(SIDES)
 ATTRIBUTE_TYPES["transform"] = _word_of(TRANSFORMS)
 ATTRIBUTE_TYPES["norm"] = _word_of(NORMS)
 ATTRIBUTE_TYPES["places"] = (_are_places, "different axes, in any order")
@@ -72,8 +75,12 @@ def _matrix(name, attributes, writes, reads):
 def _matrix_pair(name, attributes, writes, reads):
     (what,), (first, second), (x,) = attributes, writes, reads
     is_qr = what[:2] == "qr"
-    batch, rows, columns, real = _matrices(name, x, not is_qr)
-    if is_qr:
+    batch, rows, columns, real = _matrices(name, x, not is_qr and what[:2] != "lu")
+    if what[:2] == "lu":
+        _wanted(name, "first", first, x.dtype, x.shape)
+        count = rows if what == "lu_rows" else min(rows, columns)
+        _wanted(name, "second", second, "int32", (*batch, count))
+    elif is_qr:
         inner = rows if what == "qr_complete" else min(rows, columns)
         _wanted(name, "first", first, x.dtype, (*batch, rows, inner))
         _wanted(name, "second", second, x.dtype, (*batch, inner, columns))
@@ -105,6 +112,14 @@ def _solve(name, _attributes, writes, reads):
     _wanted(name, "out", out, b.dtype, b.shape)
 
 
+def _lu_solve(name, _attributes, writes, reads):
+    (out,), (a, pivots, b) = writes, reads
+    batch, rows, _columns, _real = _matrices(name, a)
+    _need(tuple(pivots) == ("int32", (*batch, rows)), name, "pivots", tuple(pivots),
+          ("int32", (*batch, rows)))  # fmt: skip
+    _solve(name, (), (out,), (a, b))
+
+
 def _transform(name, attributes, writes, reads):
     (what, lengths, axes, _norm), (out,), (x,) = attributes, writes, reads
     _need(x.dtype in _REAL, name, "dtype", x.dtype, "float32, float64 or complex of these")
@@ -130,5 +145,6 @@ ENGINE_RULES = {
     "matrix_pair": _matrix_pair,
     "svd": _svd,
     "solve": _solve,
+    "lu_solve": _lu_solve,
     "transform": _transform,
 }

@@ -23,6 +23,7 @@ from gputensor.linalg.decompositions import (
     svd,
     svdvals,
 )
+from gputensor.linalg.factors import lu, lu_factor, lu_solve
 from gputensor.linalg.norms import cond, matrix_norm, norm, vector_norm
 from gputensor.linalg.powers import diagonal, matrix_exp, matrix_power, multi_dot, trace
 from gputensor.linalg.solutions import (
@@ -43,7 +44,7 @@ from gputensor.tensor.products.outer import cross, outer
 
 __all__ = [
     "LinAlgError", "cholesky", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals",
-    "eigvalsh", "inv", "lstsq", "matmul", "matrix_exp",
+    "eigvalsh", "inv", "lstsq", "lu", "lu_factor", "lu_solve", "matmul", "matrix_exp",
     "matrix_norm", "matrix_power", "matrix_rank",
     "matrix_transpose", "multi_dot", "norm", "outer", "pinv", "qr", "slogdet", "solve", "svd",
     "svdvals", "tensordot", "tensorinv", "tensorsolve", "trace", "vecdot", "vector_norm",

@@ -27,8 +27,7 @@ from gputensor.tensor.manipulation.axes import broadcast_shapes
 from gputensor.tensor.products import matmul
 
 __all__ = [
-    "det", "inv", "lstsq", "matrix_rank", "pinv", "pinverse", "slogdet", "solve", "tensorinv",
-    "tensorsolve",
+    "det", "inv", "lstsq", "matrix_rank", "pinv", "slogdet", "solve", "tensorinv", "tensorsolve",
 ]  # fmt: skip
 
 
@@ -189,16 +188,6 @@ def lstsq(x1, x2, /, rcond=None):
     squares = fn.sum(fn.real(fn.multiply(left, fn.conj(left))), -2)
     parts = (result[..., 0], squares[..., 0]) if is_vector else (result, squares)
     return LstSq(*parts, fn.sum(is_kept, -1), s)
-
-
-def pinverse(x, /, rcond=1e-15):
-    """Return :func:`pinv` under PyTorch's other name, with its limit for small singular values.
-
-    >>> import gputensor as gt
-    >>> pinverse(gt.asarray([[2.0]], device="host")).tolist()
-    [[0.5]]
-    """
-    return pinv(x, rtol=rcond)
 
 
 def tensorsolve(a, b, /, axes=None):

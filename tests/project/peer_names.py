@@ -52,6 +52,7 @@ fft.ihfft fft.irfft fft.irfft2 fft.irfftn fft.rfft fft.rfft2 fft.rfftfreq fft.rf
 CUPY = """
 asnumpy get_array_module ElementwiseKernel RawKernel ReductionKernel RawModule fuse scatter_add
 cuda.Device cuda.Stream cuda.Event cuda.MemoryPool cuda.set_allocator cuda.Graph linalg.lu
+linalg.lu_factor linalg.lu_solve
 cublas.gemm random.default_rng random.seed cuda.get_device_id
 """.split()
 
@@ -80,7 +81,8 @@ take take_along_dim tan tanh tensor tensor_split tensordot tile topk trace trans
 trapz tril tril_indices triu triu_indices true_divide trunc unbind unflatten unfold unique
 unique_consecutive unsqueeze vander var var_mean vdot view_as_complex view_as_real vsplit vstack
 where xlogy zeros zeros_like linalg.cholesky linalg.cond linalg.cross linalg.det linalg.eig
-linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu linalg.matmul
+linalg.eigh linalg.eigvals linalg.eigvalsh linalg.inv linalg.lstsq linalg.lu
+linalg.lu_factor linalg.lu_solve linalg.matmul
 linalg.matrix_exp linalg.matrix_norm linalg.matrix_power linalg.matrix_rank linalg.multi_dot
 linalg.norm linalg.pinv linalg.qr linalg.slogdet linalg.solve linalg.svd linalg.svdvals
 linalg.tensorinv linalg.tensorsolve linalg.vecdot linalg.vector_norm fft.fft fft.fft2 fft.fftfreq
@@ -146,19 +148,20 @@ DIFFERENCES = {
         ("cuda.Stream", "Stream", "uses of a tensor on several streams are ordered without events"),
         ("cuda.Device(0)", "Device(0)", "`with gt.Device(0):`"),
         (
-            "cuda.MemoryPool",
-            "memory",
-            "one caching allocator on virtual memory; `gt.memory.MemPool`",
+            "cuda.MemoryPool, cuda.set_allocator",
+            "the same",
+            "private pools beside one caching allocator, chosen by thread; no limits of a pool",
         ),
-        ("cuda.Graph", "graphs.CUDAGraph", "with private pools"),
+        ("cuda.Graph", "cuda.Graph", "captured by `gt.graphs.graph`; `launch`"),
         ("RawKernel", "RawKernel", "numbers are converted to the kernel's parameter types"),
         (
             "ElementwiseKernel",
             "ElementwiseKernel",
             "float16 computes as float; complex numbers have `re` and `im`",
         ),
-        ("ReductionKernel, fuse, RawModule", "", "`gt.compile` fuses; reductions by RawKernel"),
-        ("get_array_module", "x.__array_namespace__()", "as in the array API standard"),
+        ("ReductionKernel", "ReductionKernel", "types as ElementwiseKernel; no `_in_ind`"),
+        ("RawModule", "RawModule", "of text; each kernel is compiled alone, so no `get_global`"),
+        ("cupyx.scipy.linalg.lu", "linalg.lu", "also lu_factor, lu_solve; stacks of matrices"),
         (
             "a[index] out of range",
             "the same",
@@ -175,6 +178,7 @@ DIFFERENCES = {
         ("max(x, dim)", "max, argmax", "values only; `argmax` for indices"),
         ("std, var", "std, var", "correction 0, as in NumPy; PyTorch's is 1"),
         ("median", "median", "the mean of the two middle elements, as in NumPy"),
+        ("linalg.lu_factor", "linalg.lu_factor", "pivots counted from 0; lu_solve((lu, piv), b)"),
         ("dim=", "axis=", "everywhere; also by position"),
         ("keepdim=", "keepdims=", "everywhere"),
         ("x.transpose(0, 1)", "x.swapaxes(0, 1)", "`transpose` takes all axes, as in NumPy"),

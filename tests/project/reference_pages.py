@@ -27,6 +27,8 @@ MODULES = (
     "device",
     "sharing",
     "blas",
+    "cuda",
+    "cublas",
     "programs",
 )
 FROM = {

@@ -35,7 +35,7 @@ ROOMS = {
         "backends", "bench", "host", "product", "attention", "convolution",
         "foreign", "__init__",
     ),
-    "_engines": ("engine", "sorting", "transforms", "solvers", "cupy_calls", "__init__"),
+    "_engines": ("engine", "sorting", "transforms", "factors", "solvers", "cupy_calls", "__init__"),
     "tensor": (
         "core", "transfer", "interop", "functions", "manipulation", "products", "engine",
         "places", "statistics", "scans", "sorting", "histograms", "grids", "series", "sets",

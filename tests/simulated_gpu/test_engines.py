@@ -39,6 +39,19 @@ def test_results_are_those_of_the_host_device(cupy, rng):
     assert len(cupy_on_cpu.allocations) > before
 
 
+def test_lu_by_the_other_library(cupy, rng):
+    pytest.importorskip("scipy.linalg")
+    a, x = pair(rng, (2, 5, 3))
+    p, low, up = gt.linalg.lu(x)
+    check_same(p @ low @ up, a, 1e-4)
+    square, y = pair(rng, (2, 4, 4))
+    square, y = square + 20 * np.eye(4, dtype="f4"), y + 20 * gt.eye(4, device=0)
+    b, z = pair(rng, (4, 2))
+    for trans, one in enumerate((square, square.mT, square.mT)):
+        want = np.linalg.solve(one, b).astype(np.float32)
+        check_same(gt.linalg.lu_solve(gt.linalg.lu_factor(y), z, trans), want, 1e-4)
+
+
 def test_views_of_any_layout_reach_the_same_elements(cupy, rng):
     for _ in range(20):
         shape = tuple(int(n) for n in rng.integers(1, 5, rng.integers(1, 4)))

@@ -6,6 +6,7 @@ depend on the order in which the simulated GPU runs what is queued.
 
 import contextlib
 import ctypes
+import importlib
 import sys
 import types
 
@@ -83,6 +84,7 @@ def install(monkeypatch):
     module = types.ModuleType("cupy")
     module.__getattr__ = lambda name: getattr(np, name)
     module.ndarray = ndarray
+    module.asnumpy = np.asarray
     module.cuda = types.SimpleNamespace(
         Device=lambda number: contextlib.nullcontext(),
         ExternalStream=ExternalStream,
@@ -96,3 +98,7 @@ def install(monkeypatch):
     extra.errstate = lambda **how: contextlib.nullcontext()
     monkeypatch.setitem(sys.modules, "cupy", module)
     monkeypatch.setitem(sys.modules, "cupyx", extra)
+    with contextlib.suppress(ImportError):
+        monkeypatch.setitem(
+            sys.modules, "cupyx.scipy.linalg", importlib.import_module("scipy.linalg")
+        )

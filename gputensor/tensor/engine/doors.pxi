@@ -24,6 +24,6 @@ cdef object engine_door(object engine):
     bind(engine.name, engine.run, door)
 
 
-for engine in (solvers.matrix, solvers.matrix_pair, solvers.solve, solvers.svd,
+for engine in (solvers.matrix, solvers.matrix_pair, solvers.solve, solvers.lu_solve, solvers.svd,
                transforms.transform):
     engine_door(engine)

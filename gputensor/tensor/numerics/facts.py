@@ -11,8 +11,8 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, axis_argument, may_share, tensor_argument
 
 __all__ = [
-    "array2string", "array_repr", "array_str", "asnumpy", "common_type", "is_complex",
-    "is_floating_point", "is_tensor", "iscomplexobj", "isrealobj", "isscalar", "item",
+    "array2string", "array_repr", "array_str", "asnumpy", "common_type", "get_array_module",
+    "is_complex", "is_floating_point", "is_tensor", "iscomplexobj", "isrealobj", "isscalar", "item",
     "may_share_memory", "min_scalar_type", "ndim", "shape", "size",
 ]  # fmt: skip
 
@@ -46,6 +46,17 @@ def size(x, /, axis=None):
         return math.prod(extents)
     axes = axis if isinstance(axis, (tuple, list)) else (axis,)
     return math.prod(extents[axis_argument(one, len(extents), "size")] for one in axes)
+
+
+def get_array_module(*args):
+    """Return gputensor where an argument is a tensor, and NumPy otherwise, as CuPy's function does.
+
+    >>> import gputensor as gt
+    >>> get_array_module(gt.ones(2, device="host")) is gt, get_array_module([1]).__name__
+    (True, 'numpy')
+    """
+    found = next((one for one in args if isinstance(one, Tensor)), None)
+    return np if found is None else found.__array_namespace__()
 
 
 def item(x, /):

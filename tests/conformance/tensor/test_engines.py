@@ -230,6 +230,53 @@ def test_solvers(place, batch, n, m, dtype, seed):
 
 @QUICK
 @by_matrix
+def test_lu_decompositions(place, batch, n, m, dtype, seed):
+    rng = np.random.default_rng(seed)
+    n, m = 7 * n, 6 * m  # beyond the columns that are eliminated one by one
+    a, x = random_view(rng, random_array(rng, (*batch, n, m), dtype, -3, 3), place)
+    eps = epsilon(dtype) * 10
+    p, low, up = gt.linalg.lu(x)
+    agree(p @ low @ up, a, eps)
+    agree(gt.sum(p, -1), np.ones((*batch, n), dtype))
+    agree(gt.sum(p, -2), np.ones((*batch, n), dtype))
+    agree(gt.triu(low), np.broadcast_to(np.eye(n, min(n, m), dtype=dtype), low.shape))
+    agree(gt.tril(up, k=-1), np.zeros(up.shape, dtype))
+    assert (np.abs(low.numpy()) <= 1.5).all()  # pivots are chosen by |re| + |im|
+    left, right = gt.linalg.lu(x, permute_l=True)
+    agree(left @ right, a, eps)
+    a, x = random_view(rng, well_conditioned(rng, batch, n, dtype), place)
+    b, y = random_view(rng, random_array(rng, (n, m), dtype, -3, 3), place)
+    factors = gt.linalg.lu_factor(x)
+    assert factors.piv.dtype == np.int32 and factors.piv.shape == (*batch, n)
+    for trans, one in enumerate((a, a.mT, a.mT.conj())):
+        agree(gt.linalg.lu_solve(factors, y, trans), np.linalg.solve(one, b), eps)
+    agree(gt.linalg.lu_solve(factors, y[:, 0]), np.linalg.solve(a, b[:, :1])[..., 0], eps)
+
+
+def test_lu_factors_are_those_of_scipy(rng):
+    linalg = pytest.importorskip("scipy.linalg")
+    for shape, dtype in (((40, 40), "f4"), ((50, 23), "f8"), ((23, 50), "c8"), ((3, 3), "c16")):
+        a = rng.standard_normal(shape) + 1j * rng.standard_normal(shape)
+        a = (a if dtype[0] == "c" else a.real).astype(dtype)
+        got, want = gt.linalg.lu_factor(gt.asarray(a, device="host")), linalg.lu_factor(a)
+        agree(got.lu, want[0], 1e-3)
+        assert np.array_equal(got.piv.numpy(), want[1])
+
+
+def test_svd_as_pytorch_has_it(place, rng):
+    a = rng.standard_normal((2, 5, 3))
+    x = gt.asarray(a, device=place)
+    u, s, v = gt.svd(x)
+    agree((u * s[..., None, :]) @ v.mT, a, 1e-8)
+    assert u.shape == (2, 5, 3) and v.shape == (2, 3, 3)
+    assert gt.svd(x, some=False)[0].shape == (2, 5, 5)
+    u, s, v = gt.svd(x, compute_uv=False)
+    agree(s, np.linalg.svd(a).S, 1e-8)
+    assert not u.any() and not v.any() and (u.shape, v.shape) == ((2, 5, 5), (2, 3, 3))
+
+
+@QUICK
+@by_matrix
 def test_decompositions_rebuild_the_matrix(place, batch, n, m, dtype, seed):
     rng = np.random.default_rng(seed)
     a, x = random_view(rng, random_array(rng, (*batch, n, m), dtype, -3, 3), place)
@@ -303,6 +350,10 @@ def test_products_of_several_matrices_take_the_cheapest_order(place, rng):
         (lambda x: gt.linalg.inv(x), "inv: x: got shape (2, 3); expected square matrices"),
         (lambda x: gt.linalg.qr(x, mode="r"), "qr: mode: got 'r'; expected 'reduced' "
          "or 'complete'"),
+        (lambda x: gt.linalg.lu_solve((x[:, :2], gt.zeros(2, "int32", device=x.device)), x, 3),
+         "lu_solve: trans: got 3; expected 0, 1 or 2"),
+        (lambda x: gt.linalg.lu_solve((x[:, :2], gt.zeros(3, "int32", device=x.device)), x),
+         "lu_solve: piv: got shape (3,); expected (2,), one for each row"),
         (lambda x: gt.linalg.svd(x[0]), "svd: x: got 1 dimensions; expected 2 or more"),
         (lambda x: gt.topk(x, 4), "topk: k: got 4; expected 0 to 3, the extent"),
         (lambda x: gt.quantile(x, 2), "quantile: q: got 2; expected 0 to 1"),

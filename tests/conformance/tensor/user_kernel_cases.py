@@ -109,5 +109,80 @@ def check_complex(device, rng):
     np.testing.assert_array_equal(r.numpy(), values.real)
 
 
+def check_module(device, rng):
+    """Several kernels of one text, templates by name expressions."""
+    text = r"""
+    template <class T> __device__ T twice(T x) { return 2 * x; }
+    template <class T> __global__ void scale(T* x, T factor, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] = twice(x[i]) * factor;
+    }
+    extern "C" __global__ void add_one(int* x, int n) {
+        int i = blockIdx.x * blockDim.x + threadIdx.x;
+        if (i < n) x[i] += 1;
+    }"""
+    module = gt.RawModule(code=text, name_expressions=["scale<float>", "scale<double>"])
+    for dtype, name in (("float32", "scale<float>"), ("float64", "scale<double>")):
+        values = rng.normal(size=50).astype(dtype)
+        x = gt.asarray(values, device=device)
+        module.get_function(name)((1,), (64,), (x, 0.5, 40))
+        np.testing.assert_array_equal(x.numpy(), values)
+        module.get_function(name)((1,), (64,), (x, 1.5, 40))
+        np.testing.assert_allclose(x.numpy(), np.append(values[:40] * 3, values[40:]), rtol=1e-6)
+    x = gt.zeros(9, "int32", device=device)
+    module.get_function("add_one")((1,), (32,), (x, 9))
+    assert x.tolist() == [1] * 9
+
+
+def check_reduction(device, rng):
+    """Axes, dtypes, layouts, several inputs and outputs, outputs that are given."""
+    norm = gt.ReductionKernel("T x", "T y", "x * x", "a + b", "y = sqrt(a)", "0", "norm")
+    for dtype, rtol in (("float32", 1e-5), ("float64", 1e-12), ("float16", 2e-3)):
+        a = rng.normal(size=(5, 7, 40)).astype(dtype)
+        x = gt.asarray(a, device=device)
+        for axis in (None, 0, -1, (0, 2), (1, 2)):
+            for keepdims in (False, True):
+                want = np.sqrt((a.astype("float64") ** 2).sum(axis, keepdims=keepdims))
+                got = norm(x, axis=axis, keepdims=keepdims)
+                assert got.dtype == a.dtype and got.shape == want.shape
+                np.testing.assert_allclose(got.numpy(), want, rtol=rtol)
+        got = norm(gt.permute_dims(x, (2, 1, 0))[::2], axis=0)
+        want = np.sqrt((a.T[::2].astype("float64") ** 2).sum(0))
+        np.testing.assert_allclose(got.numpy(), want, rtol=rtol)
+    out = gt.full((5, 40), 7.0, "float16", device=device).T
+    assert norm(gt.permute_dims(x, (2, 0, 1)), out=out, axis=-1) is out
+    want = np.sqrt((a.transpose(2, 0, 1).astype("float64") ** 2).sum(-1))
+    np.testing.assert_allclose(out.numpy(), want, rtol=2e-3)
+    dots = gt.ReductionKernel("T x, T y", "float64 z, int64 n", "x * y", "a + b",
+                              "z = a; n = (long long)a", "0", reduce_type="float64")  # fmt: skip
+    a, b = rng.integers(-9, 9, (6, 3)), rng.integers(-9, 9, 3)
+    z, n = dots(gt.asarray(a, device=device), gt.asarray(b, device=device), axis=1)
+    assert z.tolist() == (a * b).sum(1).tolist() and n.tolist() == (a * b).sum(1).tolist()
+
+
+def check_reduction_in_parts(device, rng):
+    """Few outputs of many elements take two launches; types of the text take one."""
+    a = rng.integers(-100, 100, (2, 70_001))
+    x = gt.asarray(a, device=device)
+    total = gt.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0")
+    assert total(x).item() == a.sum() and total(x, axis=1).tolist() == a.sum(1).tolist()
+    assert total(x[:, :0], axis=1).tolist() == [0, 0]
+    text = """struct Extremes { long long low, high;
+        __device__ Extremes(long long x = 0) : low(x), high(x) {}
+        __device__ Extremes(long long x, long long y) : low(x), high(y) {} };"""
+    both = gt.ReductionKernel(
+        "int64 x", "int64 low, int64 high", "Extremes(x)",
+        "Extremes(a.low < b.low ? a.low : b.low, a.high < b.high ? b.high : a.high)",
+        "low = a.low; high = a.high", None, "extremes", reduce_type="Extremes", preamble=text,
+    )  # fmt: skip
+    low, high = both(x[:, :999], axis=1)
+    assert low.tolist() == a[:, :999].min(1).tolist()
+    assert high.tolist() == a[:, :999].max(1).tolist()
+    table = gt.ReductionKernel("int64 k, raw T table", "T y", "table[k]", "a + b", "y = a", "0")
+    values, index = rng.normal(size=9), rng.integers(0, 9, (4, 3))
+    got = table(gt.asarray(index, device=device), gt.asarray(values, device=device), axis=1)
+    np.testing.assert_allclose(got.numpy(), values[index].sum(1), rtol=1e-12)
+
+
 CHECKS = (check_raw, check_raw_shared, check_order, check_elementwise, check_raw_parameters)
-CHECKS += (check_complex,)
+CHECKS += (check_complex, check_module, check_reduction, check_reduction_in_parts)

@@ -39,6 +39,11 @@ GOOD = {
     "matrix_pair": (["qr"], [(F32, (5, 3)), (F32, (3, 3))], [(F32, (5, 3))]),
     "svd": ([True], [(F32, (5, 5)), (F32, (3,)), (F32, (3, 3))], [(F32, (5, 3))]),
     "solve": ([], [(F32, (2, 3, 4))], [(F32, (2, 3, 3)), (F32, (2, 3, 4))]),
+    "lu_solve": (
+        ["adjoint"],
+        [(F32, (2, 3, 4))],
+        [(F32, (2, 3, 3)), ("int32", (2, 3)), (F32, (2, 3, 4))],
+    ),
     "transform": (
         ["irfftn", [8, 5], [2, 0], "ortho"],
         [("float64", (5, 3, 8))],
@@ -187,6 +192,9 @@ WRONG = {
     "eigenvalues in the wrong dtype": ("matrix", (1, 0, 0), "complex64"),
     "solver of halves": ("solve", (2, 0, 0), "float16"),
     "solver of other rows": ("solve", (2, 1, 1), [2, 4, 4]),
+    "factors without a pivot": ("lu_solve", (2, 1, 1), [2, 2]),
+    "pivots of an order": ("matrix_pair", (), [["lu"], [(F32, (5, 3)), ("int32", (5,))],
+                                               [(F32, (5, 3))]]),
     "svd of one vector": ("svd", (2, 0, 1), [5]),
     "reduced triangle": ("matrix_pair", (1, 1, 1), [5, 3]),
     "transform of no axis": ("transform", (0, 2), []),

@@ -40,11 +40,32 @@ def test_elementwise_kernels_compile(codes, is_flat):
     assert compiled(kernel._program(parameters, codes, is_flat))
 
 
+@needs_nvrtc
+@pytest.mark.parametrize("step", ["whole", "part", "parts"])
+@pytest.mark.parametrize("codes", [(11, 11), (9, 10), (13, 12), (0, 4)])
+def test_reduction_kernels_compile(codes, step):
+    mapped = "x.re" if codes[0] == 13 else "x"
+    kernel = gt.ReductionKernel("A x", "B y", mapped, "a + b", "y = a", "0", preamble="// own")
+    parameters = [*kernel._inputs, *kernel._outputs]
+    kind, nbytes = kernel._reduce_kind(parameters, codes)
+    assert nbytes in (4, 8)
+    assert compiled(kernel._program(parameters, codes, step == "part", kind, step))
+
+
+@needs_nvrtc
+def test_kernels_of_modules_compile(tmp_path):
+    text = "template <class T, int N> __global__ void f(T* x) { x[N] = N; }"
+    (tmp_path / "f.cu").write_text(text)
+    module = gt.RawModule(path=tmp_path / "f.cu", options=("--use_fast_math",))
+    assert compiled(module.get_function("f<double, 3>")._program(("GputensorPointer",)))
+
+
 def test_host_devices_say_why_they_cannot(device):
     x = gt.ones(3, device=device)
     raw = gt.RawKernel(ADD, "scaled_add")
     both = gt.ElementwiseKernel("T x", "T z", "z = x")
-    for call in (lambda: raw((1,), (1,), (x, x, x, 1, 1, True)), lambda: both(x)):
+    total = gt.ReductionKernel("T x", "T y", "x", "a + b", "y = a", "0")
+    for call in (lambda: raw((1,), (1,), (x, x, x, 1, 1, True)), lambda: both(x), lambda: total(x)):
         with pytest.raises(ValueError, match="got tensors on host.*; expected tensors on a CUDA"):
             call()
 
@@ -53,6 +74,10 @@ def test_wrong_arguments_are_named(device):
     x = gt.ones(3, device=device)
     raw = gt.RawKernel(ADD, "scaled_add")
     both = gt.ElementwiseKernel("T x, raw T y", "T z", "z = x + y[i]", "both")
+
+    def total(out, **others):
+        return gt.ReductionKernel("T x", out, "x", "a + b", "y = a", None, "total", **others)
+
     for call, error, message in (
         (lambda: gt.RawKernel(3, "f"), TypeError, "RawKernel: code: got int"),
         (lambda: gt.RawKernel("", "2f"), ValueError, "RawKernel: name: got '2f'"),
@@ -64,6 +89,21 @@ def test_wrong_arguments_are_named(device):
         (lambda: raw((1,), (1,), (3,)), ValueError, "args: got no tensor"),
         (lambda: raw((1,), (1,), (x, "a")), TypeError, "argument: got str"),
         (lambda: raw((1,), (1,), (x,), shared_mem=-1), ValueError, "shared_mem: got -1"),
+        (lambda: gt.RawModule(), TypeError, "RawModule: code, path: got neither"),
+        (lambda: gt.RawModule(code="", path="x"), TypeError, "RawModule: code, path: got both"),
+        (lambda: gt.RawModule(code="", jitify=True), ValueError, "RawKernel: backend"),
+        (lambda: gt.RawModule(code="", name_expressions=["f<int>"]).get_function("f<char>"),
+         ValueError, "RawModule: name: got 'f<char>'; expected one of the name expressions"),
+        (lambda: gt.RawModule(code="").get_function("2"), ValueError, "name: got '2'"),
+        (lambda: total("raw T y"), ValueError, "ReductionKernel: out_params: got 'raw T y'"),
+        (lambda: total("T y", size=3), TypeError, "ReductionKernel: keywords: got size"),
+        (lambda: total("T y")(x, axis=1), IndexError, "axis: got 1"),
+        (lambda: total("T y")(x, axis=(0, 0)), ValueError, "axis: got .*; expected different"),
+        (lambda: total("T y")(x, x, x), TypeError, "got 3 arguments; expected 1 inputs, or 2"),
+        (lambda: total("T y")(3.0), TypeError, "got no tensor that is not raw"),
+        (lambda: total("T y")(x[:0]), ValueError, "got no elements to reduce, and no identity"),
+        (lambda: total("T y")(x, out=x), TypeError, "total: y: got Tensor"),
+        (lambda: total("T y", reduce_type="Q")(x), ValueError, "reduce_type: got 'Q'"),
         (lambda: gt.ElementwiseKernel("T", "T z", ""), ValueError, "in_params: got 'T'"),
         (lambda: gt.ElementwiseKernel("T x", "T x", ""), ValueError, "out_params: got 'T x'"),
         (lambda: gt.ElementwiseKernel("T x", "U z", "")(x), TypeError, "z: got no argument of"),

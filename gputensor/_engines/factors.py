@@ -1,0 +1,114 @@
+"""Factors of LU decompositions, which NumPy lacks: halves of columns on the host, CuPy's on CUDA.
+
+A decomposition is one matrix, U with the lower part of L below it, and pivots: row i was exchanged
+with row ``pivots[i]``, in order, as in LAPACK but counted from 0.
+"""
+
+import importlib
+
+import numpy as np
+
+__all__ = ["lu", "lu_solve", "rows"]
+
+_SIDES = {"plain": 0, "transposed": 1, "adjoint": 2}
+#: Columns up to which they are eliminated one by one.
+_NARROW = 16
+
+
+def lu(module, x):
+    """Return the factors of stacked matrices in one, and the pivots.
+
+    >>> factors, pivots = lu(np, np.array([[1.0, 2.0], [2.0, 1.0]]))
+    >>> factors.tolist(), pivots.tolist()
+    ([[2.0, 1.0], [0.5, 1.5]], [1, 1])
+    """
+    stack = x.reshape(-1, *x.shape[-2:])
+    if module is np:
+        made = np.array(stack)
+        pivots = _eliminate(made, min(x.shape[-2:]))
+    else:
+        library = importlib.import_module("cupyx.scipy.linalg")
+        parts = [library.lu_factor(one, check_finite=False) for one in stack]
+        made, pivots = (module.stack(one) for one in zip(*parts, strict=True))
+    return made.reshape(x.shape), pivots.reshape(*x.shape[:-2], -1)
+
+
+def _eliminate(a, count):
+    """Eliminate `count` columns of stacked matrices in place and return their pivots.
+
+    The left half of the columns first, then what they do to the right half, then that: most of the
+    work is products (Toledo 1997).
+    """
+    if count > _NARROW:
+        half = count // 2
+        left, right = a[..., :half], a[..., half:]
+        pivots = _eliminate(left, half)
+        _exchange(right, pivots)
+        unit = np.tril(left[:, :half], -1) + np.eye(half, dtype=a.dtype)
+        right[:, :half] = np.linalg.solve(unit, right[:, :half])
+        right[:, half:] -= left[:, half:] @ right[:, :half]
+        rest = _eliminate(right[:, half:], count - half)
+        _exchange(left[:, half:], rest)
+        return np.concatenate([pivots, rest + half], -1)
+    pivots = np.empty((len(a), count), np.int64)
+    for i in range(count):
+        below = a[:, i:, i]
+        # Magnitudes of complex numbers as LAPACK compares them.
+        pivots[:, i] = place = np.argmax(np.abs(below.real) + np.abs(below.imag), -1) + i
+        _exchange(a, place[:, None], i)
+        pivot = a[:, i : i + 1, i]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            a[:, i + 1 :, i] /= np.where(pivot == 0, 1, pivot)
+        a[:, i + 1 :, i + 1 :] -= a[:, i + 1 :, i, None] * a[:, i, None, i + 1 :]
+    return pivots
+
+
+def _exchange(a, pivots, first=0, step=1):
+    """Exchange rows of stacked matrices in place; with a step of -1 from the last pivot back."""
+    every = np.arange(len(a))
+    for i in range(pivots.shape[-1])[::step]:
+        place = pivots[:, i]
+        kept = a[every, place]
+        a[every, place] = a[:, first + i]
+        a[:, first + i] = kept
+
+
+def rows(module, pivots, count):
+    """Return which of `count` rows each row of the exchanged matrices is.
+
+    >>> rows(np, np.array([[2, 2]]), 3).tolist()
+    [[2, 0, 1]]
+    """
+    swaps = pivots if module is np else module.asnumpy(pivots)
+    order = np.tile(np.arange(count), (*swaps.shape[:-1], 1)).reshape(-1, count, 1)
+    _exchange(order, swaps.reshape(-1, swaps.shape[-1]))
+    return module.asarray(order.reshape(*swaps.shape[:-1], count))
+
+
+def lu_solve(module, side, factors, pivots, b):
+    """Return the solutions for stacked factors, pivots and right sides.
+
+    >>> x = np.array([[1.0, 2.0], [2.0, 1.0]])
+    >>> lu_solve(np, "plain", *lu(np, x), np.array([[5.0], [4.0]])).tolist()
+    [[1.0], [2.0]]
+    """
+    n = factors.shape[-1]
+    stacks = factors.reshape(-1, n, n), pivots.reshape(-1, n), b.reshape(-1, *b.shape[-2:])
+    if module is not np:
+        library = importlib.import_module("cupyx.scipy.linalg")
+        solved = [
+            library.lu_solve((one, swaps), right, trans=_SIDES[side], check_finite=False)
+            for one, swaps, right in zip(*stacks, strict=True)
+        ]
+        return module.stack(solved).reshape(b.shape)
+    both, swaps, right = stacks
+    lower, upper = np.tril(both, -1) + np.eye(n, dtype=both.dtype), np.triu(both)
+    right = np.array(right)
+    if side == "plain":
+        _exchange(right, swaps)
+        return np.linalg.solve(upper, np.linalg.solve(lower, right)).reshape(b.shape)
+    if side == "adjoint":
+        lower, upper = lower.conj(), upper.conj()
+    right = np.linalg.solve(lower.mT, np.linalg.solve(upper.mT, right))
+    _exchange(right, swaps, step=-1)
+    return right.reshape(b.shape)

@@ -1,0 +1,209 @@
+"""Names of ``cupy.cuda``, and the most used ones of ``torch.cuda``, for programs that have them.
+
+What is here under its own name is only named again. `MemoryPool` and `set_allocator` put CuPy's
+arguments on private pools; host devices have all of it too, except what compiles CUDA C++.
+"""
+
+import threading
+import weakref
+
+from gputensor._alloc.foreign import raw_delete
+from gputensor.device import (
+    current_device,
+    device,
+    device_count,
+    get_device_capability,
+    get_device_name,
+    get_device_properties,
+    is_available,
+    mem_get_info,
+    set_device,
+)
+from gputensor.errors import argument_error
+from gputensor.graphs import CUDAGraph, graph, is_current_stream_capturing
+from gputensor.memory import (
+    MemPool,
+    caching_allocator_alloc,
+    empty_cache,
+    max_memory_allocated,
+    memory_allocated,
+    memory_reserved,
+    reset_peak_memory_stats,
+    use_mem_pool,
+)
+from gputensor.random import manual_seed
+from gputensor.streams import (
+    Device,
+    Event,
+    ExternalStream,
+    Stream,
+    current_stream,
+    default_stream,
+    set_stream,
+    stream,
+    synchronize,
+)
+
+__all__ = [
+    "CUDAGraph", "Device", "Event", "ExternalStream", "Graph", "MemoryPointer", "MemoryPool",
+    "Stream", "current_device", "current_stream", "default_stream", "device", "device_count",
+    "empty_cache", "get_allocator", "get_current_stream", "get_device_capability",
+    "get_device_id", "get_device_name", "get_device_properties", "graph", "is_available",
+    "is_current_stream_capturing", "manual_seed", "max_memory_allocated", "mem_get_info",
+    "memory_allocated", "memory_reserved", "reset_peak_memory_stats", "set_allocator",
+    "set_device", "set_stream", "stream", "synchronize",
+]  # fmt: skip
+
+get_current_stream = current_stream
+
+
+def get_device_id():
+    """Return the number of this thread's current device; -1 for the host device.
+
+    >>> with Device("host"):
+    ...     get_device_id()
+    -1
+    """
+    return current_device()
+
+
+class Graph(CUDAGraph):
+    """A graph with CuPy's call: ``with gt.graphs.graph(g): ...``, then ``g.launch()``."""
+
+    def launch(self, stream=None):
+        """Queue a replay on a stream; by default the current one."""
+        if stream is None:
+            self.replay()
+            return
+        with _on(stream):
+            self.replay()
+
+
+_on = stream
+
+
+class MemoryPointer:
+    """Memory of a pool, which goes back to it with the last reference to this object.
+
+    Attributes
+    ----------
+    ptr : int
+        The address.
+    size : int
+        Bytes that were asked for.
+    device_id : int
+    """
+
+    def __init__(self, ptr, size, device_id):
+        self.ptr, self.size, self.device_id = ptr, size, device_id
+        if ptr:
+            weakref.finalize(self, raw_delete, ptr).atexit = False
+
+    def __int__(self):
+        return self.ptr
+
+
+class MemoryPool:
+    """A pool of memory with CuPy's functions, on a :class:`gputensor.memory.MemPool`.
+
+    Parameters
+    ----------
+    allocator : CUDAPluggableAllocator, optional
+        Where its memory comes from; by default the driver.
+
+    Examples
+    --------
+    >>> with Device("host"):
+    ...     pool = MemoryPool()
+    ...     memory = pool.malloc(1000)
+    ...     pool.used_bytes()
+    1024
+    >>> del memory
+    >>> pool.used_bytes()
+    0
+    """
+
+    def __init__(self, allocator=None):
+        self._pool = MemPool(allocator=allocator)
+
+    def malloc(self, size):
+        """Return a :class:`MemoryPointer` of `size` bytes on the current device and stream."""
+        number = current_device()
+        with use_mem_pool(self._pool):
+            return MemoryPointer(caching_allocator_alloc(size), size, number)
+
+    def _blocks(self):
+        return [block for segment in self._pool.snapshot(False) for block in segment["blocks"]]
+
+    def used_bytes(self):
+        """Return the bytes in use."""
+        return self.total_bytes() - self.free_bytes()
+
+    def total_bytes(self):
+        """Return the bytes that the pool holds, in use or free."""
+        return sum(segment["total_size"] for segment in self._pool.snapshot(False))
+
+    def free_bytes(self):
+        """Return the bytes that the pool holds and nobody uses."""
+        return sum(block["size"] for block in self._blocks() if block["state"] == "inactive")
+
+    def n_free_blocks(self):
+        """Return the number of free blocks."""
+        return sum(block["state"] == "inactive" for block in self._blocks())
+
+    def free_all_blocks(self, stream=None):
+        """Give free memory back to the driver: that of the whole library."""
+        empty_cache()
+
+
+class _Chosen(threading.local):
+    """The pool that :func:`set_allocator` chose for this thread."""
+
+    allocator = scope = None
+
+
+_chosen = _Chosen()
+
+
+def set_allocator(allocator=None):
+    """Serve this thread's requests on the current device from a pool, given by its `malloc`.
+
+    Parameters
+    ----------
+    allocator : bound method `malloc` of a MemoryPool, or None
+        None: the library's own pool, as at the start. Other functions are not called; a
+        :class:`gputensor.memory.CUDAPluggableAllocator` is an argument of the pool.
+
+    Examples
+    --------
+    >>> with Device("host"):
+    ...     pool = MemoryPool()
+    ...     set_allocator(pool.malloc)
+    ...     memory = caching_allocator_alloc(512)
+    ...     set_allocator(None)
+    ...     pool.used_bytes()
+    512
+    >>> raw_delete(memory)
+    """
+    pool = getattr(allocator, "__self__", None)
+    if allocator is not None and not (
+        isinstance(pool, MemoryPool) and allocator.__func__ is MemoryPool.malloc
+    ):
+        raise argument_error(TypeError, "allocator", allocator, "the malloc of a MemoryPool")
+    if _chosen.scope is not None:
+        _chosen.scope.__exit__(None, None, None)
+        _chosen.scope = None
+    _chosen.allocator = allocator
+    if pool is not None:
+        scope = use_mem_pool(pool._pool)
+        scope.__enter__()
+        _chosen.scope = scope
+
+
+def get_allocator():
+    """Return what this thread gave to :func:`set_allocator`, or None."""
+    return _chosen.allocator
+
+
+def __dir__():
+    return sorted(__all__)

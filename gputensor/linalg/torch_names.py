@@ -1,0 +1,60 @@
+"""Functions of matrices that PyTorch has at its top level, with its arguments and results."""
+
+from typing import NamedTuple
+
+from gputensor.errors import argument_error
+from gputensor.linalg import decompositions
+from gputensor.linalg.solutions import pinv
+from gputensor.tensor import functions as fn
+from gputensor.tensor.core import Tensor, tensor_argument
+from gputensor.tensor.manipulation import matrix_transpose, zeros
+
+__all__ = ["pinverse", "svd"]
+
+
+class SVD(NamedTuple):
+    """What :func:`svd` returns."""
+
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+def pinverse(x, /, rcond=1e-15):
+    """Return the pseudo-inverses, with PyTorch's limit for singular values that count as 0.
+
+    >>> import gputensor as gt
+    >>> pinverse(gt.asarray([[2.0]], device="host")).tolist()
+    [[0.5]]
+    """
+    return pinv(x, rtol=rcond)
+
+
+def svd(input, some=True, compute_uv=True):
+    """Return U, S and V, of which ``U @ diag(S) @ V.mH`` is the input: PyTorch's older function.
+
+    Parameters
+    ----------
+    input : Tensor
+        Matrices of any shape.
+    some : bool
+        As many columns in U and V as the shorter side has; otherwise both are square.
+    compute_uv : bool
+        Whether U and V are computed; they are square and full of zeros otherwise.
+
+    >>> import gputensor as gt
+    >>> svd(gt.asarray([[3.0, 0.0]], device="host")).V.shape
+    (2, 1)
+    """
+    for name, value in (("some", some), ("compute_uv", compute_uv)):
+        if not isinstance(value, bool):
+            raise argument_error(TypeError, f"svd: {name}", value, "bool")
+    if not compute_uv:
+        s = decompositions.svdvals(tensor_argument(input, "svd"))
+        u, v = (
+            zeros((*input.shape[:-2], n, n), input.dtype, device=input.device)
+            for n in input.shape[-2:]
+        )
+        return SVD(u, s, v)
+    u, s, vh = decompositions.svd(input, full_matrices=not some)
+    return SVD(u, s, matrix_transpose(fn.conj(vh) if vh.dtype.kind == "c" else vh))

@@ -1,0 +1,213 @@
+"""Whole kernels of CUDA C++, with CuPy's arguments: `RawKernel`, and `RawModule` with several."""
+
+import math
+import operator
+import re
+from pathlib import Path
+
+import numpy as np
+
+from gputensor.errors import Described, argument_error
+from gputensor.tensor.core import Tensor
+from gputensor.tensor.engine import queue_kernel
+from gputensor.tensor.user_kernels.texts import (
+    MOST_THREADS,
+    UserProgram,
+    named,
+    number_of,
+    option_list,
+    packed,
+    settings,
+)
+
+__all__ = ["RawKernel", "RawModule"]
+
+CUPY_SETTINGS = ("translate_cucomplex", "enable_cooperative_groups", "jitify")
+_EXPRESSION = re.compile(r"[A-Za-z_][\w:]*\s*(<.*>)?")
+# The pointers of a call convert to what the program's function declares.
+_HEAD = """#pragma push_macro("__global__")
+#undef __global__
+#define __global__ __device__
+#line 1 "{path}"
+{code}
+#pragma pop_macro("__global__")
+"""
+_TAIL = """
+struct GputensorPointer {{
+    unsigned long long address;
+    template <class T> __device__ operator T*() const {{ return (T*)address; }}
+}};
+struct Parameters {{
+{fields}
+}};
+extern "C" __attribute__((global)) void kernel(const Parameters p) {{
+    {name}({values});
+}}
+"""
+
+
+def _extents(value, name, most):
+    """Three extents of a grid or a block."""
+    given = value if isinstance(value, (tuple, list)) else (value,)
+    try:
+        found = tuple(operator.index(one) for one in given)
+    except TypeError:
+        raise argument_error(TypeError, f"RawKernel: {name}", value, "1 to 3 ints") from None
+    if not 1 <= len(found) <= 3 or any(one < 1 for one in found) or math.prod(found) > most:
+        rule = f"1 to 3 ints above 0, at most {most} together"
+        raise argument_error(ValueError, f"RawKernel: {name}", value, rule)
+    return found + (1,) * (3 - len(found))
+
+
+class RawKernel:
+    """A kernel of CUDA C++ text, launched with a grid, a block and arguments.
+
+    Parameters
+    ----------
+    code : str
+        CUDA C++ text with the kernel: ``extern "C" __global__ void NAME(...)``.
+    name : str
+        The kernel's name; of a template with its arguments: ``"scale<float>"``.
+    options : sequence of str
+        Options of NVRTC, such as ``--use_fast_math``.
+    backend, translate_cucomplex, enable_cooperative_groups, jitify
+        CuPy's. Only their defaults are supported.
+
+    Notes
+    -----
+    ``kernel(grid, block, arguments, shared_mem=0)`` queues a launch. `grid` and `block` are tuples
+    of up to 3 ints. Arguments are tensors on one CUDA device, which arrive as pointers to their
+    first element, and numbers. A number is converted to the type of its parameter; in CuPy it has
+    to have that type's size. Every tensor that may be written counts as written, so the launch is
+    ordered with all other uses of its memory on any stream. Strides are the kernel's business: it
+    sees memory as it is.
+
+    The function is called from a kernel of the library, so its parameters cannot be
+    ``__grid_constant__``, and it cannot be launched from device code.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> add = gt.RawKernel(r'''
+    ... extern "C" __global__ void add(const float* x, const float* y, float* out, int n) {
+    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...     if (i < n) out[i] = x[i] + y[i];
+    ... }''', "add")
+    >>> if gt.is_available():
+    ...     x = gt.ones(1000, device="cuda")
+    ...     out = gt.empty_like(x)
+    ...     add((4,), (256,), (x, x, out, 1000))
+    """
+
+    def __init__(self, code, name, options=(), backend="nvrtc", **others):
+        if not isinstance(code, str):
+            raise argument_error(TypeError, "RawKernel: code", code, "a str of CUDA C++")
+        settings({key: False for key in CUPY_SETTINGS}, others, "RawKernel")
+        if backend != "nvrtc" or any(others.values()):
+            got = Described("another compiler, or CuPy's additions to it")
+            raise argument_error(ValueError, "RawKernel: backend", got, "'nvrtc' by itself")
+        self.code, self.name = code, named(name, "RawKernel", _EXPRESSION)
+        self.options = option_list(options, "RawKernel")
+        self._programs = {}
+
+    def __repr__(self):
+        return f"RawKernel({self.name!r})"
+
+    def _program(self, types):
+        """The program whose struct has parameters of these C types."""
+        if types not in self._programs:
+            fields = "\n".join(f"    {one} a{i};" for i, one in enumerate(types)) or "    int none;"
+            values = ", ".join(f"p.a{i}" for i in range(len(types)))
+            path = f"{self.name.partition('<')[0].strip()}.cu"
+            text = _HEAD.format(path=path, code=self.code)
+            text += _TAIL.format(fields=fields, name=self.name, values=values)
+            self._programs[types] = UserProgram(path, text, self.options)
+        return self._programs[types]
+
+    def __call__(self, grid, block, args, *, shared_mem=0):
+        """Queue a launch on the current stream; see the class."""
+        title = f"RawKernel {self.name}"
+        grid = _extents(grid, "grid", 2**31 - 1)
+        block = _extents(block, "block", MOST_THREADS)
+        types, values, tensors = [], [], []
+        for one in args:
+            if isinstance(one, Tensor):
+                tensors.append(one)
+                types.append("GputensorPointer")
+                values.append(np.uint64(one.data_ptr()))
+            else:
+                kind, number = number_of(one, title)
+                types.append(kind)
+                values.append(number)
+        if not tensors:
+            got = Described("no tensor")
+            raise argument_error(ValueError, f"{title}: args", got, "one at least: its device runs")
+        shared = operator.index(shared_mem)
+        if not 0 <= shared < 1 << 20:
+            raise argument_error(ValueError, f"{title}: shared_mem", shared_mem, "0 to 1 MiB")
+        parameters = packed(values)
+        queue_kernel(self._program(tuple(types)), grid + block, shared, parameters,
+                     tuple(tensors), (), title)  # fmt: skip
+
+
+class RawModule:
+    """CUDA C++ text with several kernels, templates among them.
+
+    Parameters
+    ----------
+    code : str
+        CUDA C++ text. `path` names a file that has it instead.
+    path : str or path
+    options : sequence of str
+        Options of NVRTC.
+    name_expressions : sequence of str, optional
+        The kernels that will be asked for, such as ``"scale<float>"``; None: any.
+    backend, translate_cucomplex, enable_cooperative_groups, jitify
+        CuPy's. Only their defaults are supported.
+
+    Notes
+    -----
+    Each kernel is compiled by itself at its first launch, so a ``__device__`` variable of the text
+    is not shared by two of them, and there is no `get_global`.
+
+    Examples
+    --------
+    >>> import gputensor as gt
+    >>> module = gt.RawModule(code=r'''
+    ... template <class T> __global__ void scale(T* x, T factor, int n) {
+    ...     int i = blockIdx.x * blockDim.x + threadIdx.x;
+    ...     if (i < n) x[i] *= factor;
+    ... }''', name_expressions=["scale<float>", "scale<double>"])
+    >>> scale = module.get_function("scale<float>")
+    >>> if gt.is_available():
+    ...     x = gt.ones(1000, device="cuda")
+    ...     scale((4,), (256,), (x, 2.0, 1000))
+    """
+
+    def __init__(self, *, code=None, path=None, options=(), name_expressions=None, **others):
+        if (code is None) == (path is None):
+            got = Described("both" if code is not None else "neither")
+            raise argument_error(TypeError, "RawModule: code, path", got, "one of them")
+        self.code = Path(path).read_text() if code is None else code
+        # Checks what is the same for a kernel alone.
+        RawKernel(self.code, "kernel", options, others.pop("backend", "nvrtc"), **others)
+        self.options = option_list(options, "RawModule")
+        self.name_expressions = None if name_expressions is None else tuple(name_expressions)
+        self._kernels = {}
+
+    def __repr__(self):
+        return f"RawModule({len(self.code)} characters)"
+
+    def get_function(self, name):
+        """Return the :class:`RawKernel` of a name, or of one of the name expressions."""
+        listed = self.name_expressions
+        is_plain = isinstance(name, str) and "<" not in name
+        if listed is not None and not is_plain and name not in listed:
+            rule = f"one of the name expressions: {', '.join(listed)}"
+            raise argument_error(ValueError, "RawModule: name", name, rule)
+        if name not in self._kernels:
+            self._kernels[name] = RawKernel(self.code, name, self.options)
+        return self._kernels[name]
+
+    def compile(self, log_stream=None):
+        """Do nothing: kernels are compiled for their arguments' types, at the first launch."""

@@ -1,0 +1,114 @@
+"""CuPy's names of the device: pools as allocators, graphs with a launch, products by gemm."""
+
+import threading
+
+import numpy as np
+import pytest
+
+import gputensor as gt
+from gputensor import cuda
+from gputensor.cublas import gemm
+
+
+def test_a_pool_counts_what_it_gives(device):
+    with gt.Device(device):
+        pool = cuda.MemoryPool()
+        assert (pool.used_bytes(), pool.total_bytes(), pool.n_free_blocks()) == (0, 0, 0)
+        memory = [pool.malloc(n) for n in (1000, 3000)]
+        assert pool.used_bytes() == 1024 + 3072 and memory[0].ptr != memory[1].ptr
+        assert int(memory[1]) == memory[1].ptr and memory[1].size == 3000
+        assert pool.total_bytes() == pool.used_bytes() + pool.free_bytes()
+        del memory[:]
+        assert pool.used_bytes() == 0 and pool.n_free_blocks() > 0
+        assert pool.malloc(0).ptr == 0
+
+
+def test_tensors_come_from_the_pool_that_is_set(device):
+    with gt.Device(device):
+        pool = cuda.MemoryPool()
+        cuda.set_allocator(pool.malloc)
+        try:
+            assert cuda.get_allocator() == pool.malloc
+            x = gt.ones(1000)
+            assert pool.used_bytes() == 4096
+            seen = []
+            one = threading.Thread(target=lambda: seen.append(cuda.get_allocator()))
+            one.start()
+            one.join()
+            assert seen == [None]
+            other = cuda.MemoryPool()
+            cuda.set_allocator(other.malloc)
+            y = gt.ones(1000)
+            assert (pool.used_bytes(), other.used_bytes()) == (4096, 4096)
+        finally:
+            cuda.set_allocator(None)
+        assert cuda.get_allocator() is None
+        z = gt.ones(1000)
+        assert (pool.used_bytes(), other.used_bytes()) == (4096, 4096)
+        assert (x + y + z).sum().item() == 3000
+
+
+def test_what_is_no_pool_is_no_allocator():
+    for wrong in (len, 3, cuda.MemoryPool, cuda.MemoryPool().free_all_blocks):
+        with pytest.raises(TypeError, match="allocator: got .*; expected the malloc of a Memory"):
+            cuda.set_allocator(wrong)
+    assert cuda.get_allocator() is None
+
+
+def test_a_graph_launches_on_a_stream(device):
+    with gt.Device(device):
+        x, stream = gt.zeros(5), gt.Stream()
+        graph = cuda.Graph()
+        with gt.graphs.graph(graph):
+            x += 1
+        graph.launch()
+        graph.launch(stream)
+        assert x.tolist() == [2] * 5
+        assert cuda.get_device_id() == gt.Device(device).number
+        assert cuda.get_current_stream() == gt.current_stream()
+
+
+def test_every_name_of_the_module_is_there():
+    assert dir(cuda) == sorted(cuda.__all__)
+    assert all(getattr(gt.cuda, name) is not None for name in dir(cuda))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_gemm(device, rng, dtype):
+    def made(*shape):
+        values = rng.normal(size=shape) + 1j * rng.normal(size=shape)
+        return (values if dtype[0] == "c" else values.real).astype(dtype)
+
+    forms = {"N": lambda x: x, "T": lambda x: x.T, "H": lambda x: x.conj().T}
+    for transa, left in forms.items():
+        for transb, right in forms.items():
+            a = made(3, 4) if transa == "N" else made(4, 3)
+            b = made(4, 5) if transb == "N" else made(5, 4)
+            c = made(3, 5)
+            x, y, out = (gt.asarray(one, device=device) for one in (a, b, c))
+            want = left(a) @ right(b)
+            np.testing.assert_allclose(gemm(transa, transb, x, y).numpy(), want, rtol=1e-4,
+                                       atol=1e-4)  # fmt: skip
+            twice = gemm("NTH".index(transa), "NTH".index(transb), x, y, alpha=2.0)
+            np.testing.assert_allclose(twice.numpy(), 2 * want, rtol=1e-4, atol=1e-4)
+            assert gemm(transa, transb, x, y, out, alpha=0.5, beta=2.0) is out
+            np.testing.assert_allclose(out.numpy(), 0.5 * want + 2 * c, rtol=1e-4, atol=1e-4)
+
+
+def test_wrong_arguments_of_gemm_are_named(device):
+    x = gt.ones((2, 3), device=device)
+    for call, error, message in (
+        (lambda: gemm("X", "N", x, x), ValueError, "gemm: transa: got 'X'"),
+        (lambda: gemm("N", True, x, x), ValueError, "gemm: transb: got True"),
+        (lambda: gemm("N", "N", x, x), ValueError, r"gemm: a, b: got shapes \(2, 3\) and \(2, 3\)"),
+        (lambda: gemm("N", "N", x, 3), TypeError, "gemm: b: got int"),
+        (lambda: gemm("N", "N", x[0], x), TypeError, "gemm: a: got 1 dimensions"),
+    ):
+        with pytest.raises(error, match=message):
+            call()
+
+
+def test_the_module_of_arrays(device):
+    x = gt.ones(2, device=device)
+    assert gt.get_array_module(np.ones(2), x) is gt
+    assert gt.get_array_module(np.ones(2), 3) is np
