@@ -69,7 +69,7 @@ def build(folder):
     includes = [f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}"]
     options = [COMPILER, "-std=c++17", "-shared", "-fPIC", "-fvisibility=hidden", *includes]
     for name, source in SOURCES.items():
-        # The products are most of the time of their tests; the driver is compiled faster than it runs.
+        # Products take most of the time of their tests; the driver takes little.
         level = "-O2" if source == "fake_cublas.cpp" else "-O0"
         subprocess.run([*options, level, "-o", folder / name, FAKES / source, "-ldl"], check=True)
     # The compiler takes the file of its folder that was compiled with the same options.
