@@ -60,7 +60,7 @@ SECTIONS = [
         "Weights lie in a mapped file, in the page cache; `ratio` is to copies from pinned memory.",
     ),
     (
-        "arenas",
+        "models/arenas",
         "Programs: arenas, bytes",
         "Planned, not allocated. `lower bound` is the most that lives during one call, `sum` that "
         "of all temporaries; `each` rounds as eager work does, `once` has joined calls. `ratio` is "
@@ -143,7 +143,7 @@ SECTIONS = [
 
 
 #: Results of programs in the folder of models.
-MODELS = ("arenas", "decode", "networks")
+MODELS = ("decode", "networks")
 #: Longer tables are cut to this many rows; the file has them all.
 MOST_ROWS = 120
 ROWS_OF_LONG = 12

@@ -52,7 +52,7 @@ def row_of(name, rounding, function, sizes):
 
 
 def main():
-    report = Report("arenas", "Arenas of programs beside their lower bounds")
+    report = Report("models/arenas", "Arenas of programs beside their lower bounds")
     for name, function, sizes in traced_models():
         cleaned = clean(function, {})
         report.add(**row_of(name, "each", cleaned, sizes))
