@@ -47,6 +47,10 @@ class Row:
     name : str
     attributes : dict
         Names of attributes -> names in `ATTRIBUTE_TYPES`.
+    names : tuple of str
+        Of the attributes.
+    counts : (int, int or None)
+        Of the attributes, and of these and the written operands where it is fixed.
     writes, reads : tuple of str
         Names of operands; those that may be absent end with ``?``.
     room : str
@@ -65,7 +69,8 @@ class Row:
     """
 
     __slots__ = (
-        "attributes", "door", "name", "reads", "room", "rule", "run", "updates", "waits", "writes",
+        "attributes", "counts", "door", "name", "names", "reads", "room", "rule", "run", "updates",
+        "waits", "writes",
     )  # fmt: skip
 
     def __init__(self, name, room, *, attributes, writes, reads, updates=False, waits=False):
@@ -74,6 +79,9 @@ class Row:
         self.attributes = dict(part.split(":") for part in attributes.split())
         self.writes = tuple(writes.split())
         self.reads = tuple(reads.split())
+        self.names = tuple(self.attributes)
+        count = len(self.names)
+        self.counts = count, None if self.writes == ("*results",) else count + len(self.writes)
         self.rule = (RULES | ORDER_RULES | ENGINE_RULES)[name]
         self.updates = updates
         self.waits = waits
@@ -84,8 +92,9 @@ class Row:
 
     def split(self, arguments):
         """Return the attributes, the written and the read operands of a tuple of arguments."""
-        first = len(self.attributes)
-        second = first + self._count_writes(arguments)
+        first, second = self.counts
+        if second is None:
+            second = first + len(arguments[0])
         return arguments[:first], arguments[first:second], arguments[second:]
 
     def _count_writes(self, attributes):

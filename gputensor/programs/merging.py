@@ -53,9 +53,8 @@ class _Merger:
 
     def same(self, what, values):
         first = values[0]
-        for one in values:
-            if one != first:
-                self.refuse(what, values)
+        if values.count(first) != len(values):
+            self.refuse(what, values)
         return first
 
     def integer(self, what, values):
@@ -68,7 +67,7 @@ class _Merger:
     def part(self, what, parts):
         """Any part of a call: integers are explained, all else has to be the same."""
         first = parts[0]
-        if all(one is first or one == first for one in parts) and type(first) is not bool:
+        if type(first) is not bool and parts.count(first) == len(parts):
             return first
         kinds = {type(one) for one in parts}
         if kinds == {int}:
@@ -88,7 +87,7 @@ class _Merger:
 
     def operand(self, parts):
         first = parts[0]
-        if all(one == first for one in parts):
+        if parts.count(first) == len(parts):
             return first
         self.same("an operand", [type(one).__name__ for one in parts])
         if type(first) is Number:
@@ -106,7 +105,9 @@ class _Merger:
         self.line = first.line
         self.same("the call", [call.name for call in calls])
         self.same("the stream", [call.stream for call in calls])
-        into = tuple(map(self.base, zip(*[call.into for call in calls], strict=True)))
+        into = [call.into for call in calls]
+        is_new = into == [(None,)] * len(calls)
+        into = (None,) if is_new else tuple(map(self.base, zip(*into, strict=True)))
         self.same("the number of operands", [len(c.reads) + len(c.writes) for c in calls])
         reads = tuple(map(self.operand, zip(*[call.reads for call in calls], strict=True)))
         writes = tuple(map(self.operand, zip(*[call.writes for call in calls], strict=True)))

@@ -8,13 +8,14 @@ moves it on to a new value or version, so aliases, views and ``out=`` need no ru
 
 from __future__ import annotations
 
-import threading
 from bisect import bisect_right, insort
+from threading import get_ident
 
 import numpy as np
 
 from gputensor._alloc.foreign import uncached_block
-from gputensor._arrays.element_types import DTYPES, dtype_name
+from gputensor._arrays.element_types import dtype_name
+from gputensor._kernels.launch import by_name
 from gputensor.errors import TraceError
 from gputensor.programs import dims as forms
 from gputensor.programs.function import Call, Function, Number, Operand, Value, Weight
@@ -25,7 +26,6 @@ from gputensor.tensor.manipulation import empty
 
 __all__ = ["Recorder", "Trace"]
 
-_ITEMSIZE = {row.name: row.itemsize for row in DTYPES}
 _EMPTY = "empty"
 _new = tuple.__new__  # of named tuples, in half of the time of a call of the class
 
@@ -44,8 +44,7 @@ class Place:
     __slots__ = ("current", "kind", "name", "nbytes", "owner", "start")
 
     def __init__(self, start, nbytes, kind="temporary", name=""):
-        self.start = start
-        self.nbytes = nbytes
+        self.start, self.nbytes = start, nbytes
         self.kind = kind  # of function.KINDS, or "upload": a constant until it is written to
         self.name = name
         self.current = None  # the number of its value in `owner`; None: nothing has written it
@@ -69,6 +68,7 @@ class Trace:
     def __init__(self, tracer):
         self.tracer = tracer
         self.starts = []  # of places, rising
+        self.end = 0  # of the last of them
         self.places = {}  # start -> Place
         self.kept = []  # tensors and storages whose places must outlast them
         self.outside = {}  # (device, address of the storage) -> [(first, last, tensor), ...]
@@ -80,10 +80,10 @@ class Trace:
         found = self.places.get(address)
         if found is not None:
             return found
-        index = bisect_right(self.starts, address) - 1
-        if index >= 0:
-            found = self.places[self.starts[index]]
-            if address < found.start + found.nbytes:
+        starts = self.starts
+        if starts and address < self.end:
+            found = self.places[starts[bisect_right(starts, address) - 1]]
+            if found.start <= address < found.start + found.nbytes:
                 return found
         block = uncached_block(self.tracer.number, address)
         if block is None:
@@ -92,11 +92,13 @@ class Trace:
         return self.add(Place(*block))
 
     def add(self, place):
-        self.places[place.start] = place
-        if self.starts and place.start < self.starts[-1]:
-            insort(self.starts, place.start)
+        start = place.start
+        self.places[start] = place
+        if start < self.end:
+            insort(self.starts, start)
         else:
-            self.starts.append(place.start)
+            self.starts.append(start)
+        self.end = max(self.end, start + place.nbytes)
         return place
 
     def new(self, kind, name, dtype, shape):
@@ -180,7 +182,7 @@ class Recorder:
         self.numbers = {}  # name of a weight or constant -> its value here
         self.captures = {}  # Place of an outer function -> its value here
         self.streams = {0: 0}  # handle -> number
-        self.thread = threading.get_ident()
+        self.thread = get_ident()
 
     @classmethod
     def of(cls, tracer, name):
@@ -193,13 +195,13 @@ class Recorder:
     # ---- what _kernels calls
 
     def call(self, row, stream, arguments):
-        if threading.get_ident() != self.thread:
+        if get_ident() != self.thread:
             raise TraceError(
                 user_line(), "a tensor of a trace in another thread", "use it where it is traced"
             )
-        line = user_line()
+        line = user_line(2)
         attributes, written, read = row.split(arguments)
-        reads = tuple([self.read(one) for one in read])
+        reads = tuple(map(self.read, read))
         made, into = [], []
         is_whole = type(row.updates) is not tuple and row.writes_all(attributes, read)
         for place, one in enumerate(written):
@@ -207,8 +209,10 @@ class Recorder:
             operand, base = self.write(one, covers, line)
             made.append(operand)
             into.append(base)
-        number = self.streams.setdefault(stream, len(self.streams))
-        attributes = dict(zip(row.attributes, attributes, strict=True))
+        number = self.streams.get(stream)
+        if number is None:
+            number = self.streams[stream] = len(self.streams)
+        attributes = by_name(row.names, attributes)
         self.calls.append(Call(row.name, attributes, tuple(made), reads, tuple(into), number, line))
 
     def upload(self, operand, array):
@@ -274,15 +278,15 @@ class Recorder:
         """The operand of a call that reads it."""
         if given is None:
             return None
-        shape = given.shape
-        if shape is None:
-            return Number(given.value, given.dtype)
+        memory = given.memory()
+        if memory is None:
+            return _new(Number, (given.value, given.dtype))
+        address, dtype, shape, strides = memory
         if 0 in shape:
-            return self.nothing(given.dtype, shape, given.strides)
-        address = given.address
+            return self.nothing(dtype, shape, strides)
         place = self.trace.places.get(address) or self.trace.place(address)
-        value, offset = self.current(place), address - place.start
-        return _new(Operand, (value, given.dtype, shape, given.strides, offset))
+        value = place.current if place.owner is self else self.current(place)
+        return _new(Operand, (value, dtype, shape, strides, address - place.start))
 
     def nothing(self, dtype, shape, strides):
         """An operand without elements."""
@@ -300,12 +304,11 @@ class Recorder:
 
     def write(self, given, covers, line):
         """The operand of a call that writes it, and the version that it continues."""
-        address = given.address
+        address, dtype, shape, strides = given.memory()
         place = self.trace.places.get(address) or self.trace.place(address)
         self.check_write(place, line)
-        shape, strides = given.shape, given.strides
         offset = address - place.start
-        is_whole = covers and is_dense(place.nbytes, given.dtype, shape, strides, offset)
+        is_whole = covers and is_dense(given, place)
         if place.kind == "upload":
             self.own(place, is_whole)
         base = None
@@ -315,8 +318,9 @@ class Recorder:
             base = self.current(place)
         kind = "state" if place.kind == "state" else "temporary"
         place.owner = self
-        place.current = self.value(kind, place.nbytes, place.name, base)
-        return _new(Operand, (place.current, given.dtype, shape, strides, offset)), base
+        number = place.current = len(self.values)
+        self.values.append(Value(kind, place.nbytes, place.name, base))
+        return _new(Operand, (number, dtype, shape, strides, offset)), base
 
     def check_write(self, place, line):
         if place.kind in ("temporary", "upload", "state") and place.owner in (self, None):
@@ -355,26 +359,6 @@ class Recorder:
         )
 
 
-def is_dense(nbytes, dtype, shape, strides, offset):
+def is_dense(given, place):
     """Whether an operand covers all bytes of its memory, each once."""
-    itemsize = _ITEMSIZE[dtype]
-    expected = 1
-    for stride, extent in zip(strides[::-1], shape[::-1], strict=True):
-        if stride != expected:
-            break
-        expected *= extent
-    else:  # row-major
-        return offset == 0 and expected * itemsize == nbytes
-    low, expected = 0, 1
-    for stride, extent in sorted([(abs(s), n) for s, n in zip(strides, shape, strict=True)]):
-        if extent == 1:
-            continue
-        if stride != expected:
-            return False
-        expected *= extent
-    if expected * itemsize != nbytes:
-        return False
-    for stride, extent in zip(strides, shape, strict=True):
-        if stride < 0:
-            low += stride * (extent - 1)
-    return offset + low * itemsize == 0
+    return given.covers(place.start, place.nbytes)

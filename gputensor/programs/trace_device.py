@@ -41,9 +41,12 @@ WAYS_OUT = {
 _OTHERWISE = "keep it as a tensor, or pass the number in as a Python value"
 
 
-def user_line():
-    """Return where the nearest frame outside of the library is: ``"model.py:31"``."""
-    frame = sys._getframe(1)
+def user_line(depth=1):
+    """Return where the nearest frame outside of the library is: ``"model.py:31"``.
+
+    Frames below `depth` (1: the caller) are known to be inside.
+    """
+    frame = sys._getframe(depth)
     while frame is not None:
         file = frame.f_code.co_filename
         name = _NAMES.get(file)

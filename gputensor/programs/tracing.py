@@ -218,6 +218,8 @@ def forms_of(function):
     found = set()
 
     def look(part):
+        if type(part) in (int, str):
+            return
         if forms.is_expression(part):
             found.add(part)
         elif isinstance(part, (tuple, list)):

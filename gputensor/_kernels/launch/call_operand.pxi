@@ -1,6 +1,7 @@
 # Operands of calls as Python objects: what a recorder gets, and what a door takes.
 
 cdef dict DTYPE_CODES = {row.name: row.code for row in DTYPES}
+cdef tuple DTYPE_NAMES = tuple([row.name for row in DTYPES])
 
 
 @cython.final
@@ -77,27 +78,53 @@ cdef class CallOperand:
         made.c.ptr = address
         return made
 
+    def memory(self):
+        """Return (address, dtype, shape, strides) of memory, None for a number."""
+        if self.c.is_scalar:
+            return None
+        return (self.c.ptr, DTYPE_NAMES[self.c.dtype], ints(self.c.ndim, self.c.shape),
+                ints(self.c.ndim, self.c.strides))
+
+    def covers(self, uint64_t start, int64_t nbytes):
+        """Whether the operand has all bytes of memory, each once."""
+        cdef int64_t[16] strides, shape
+        cdef int64_t size, stride, low = 0, width = dtype_itemsize(self.c.dtype)
+        cdef int axis, at, count = 0
+        for axis in range(self.c.ndim):
+            if self.c.shape[axis] == 1:
+                continue
+            stride = self.c.strides[axis]
+            if stride < 0:
+                low += stride * (self.c.shape[axis] - 1)
+                stride = -stride
+            at = count
+            while at > 0 and strides[at - 1] > stride:
+                strides[at], shape[at] = strides[at - 1], shape[at - 1]
+                at -= 1
+            strides[at], shape[at] = stride, self.c.shape[axis]
+            count += 1
+        size = 1
+        for at in range(count):
+            if strides[at] != size:
+                return False
+            size *= shape[at]
+        return size * width == nbytes and self.c.ptr + low * width == start
+
     @property
     def address(self):
         return self.c.ptr
 
     @property
     def dtype(self):
-        return DTYPES[self.c.dtype].name
+        return DTYPE_NAMES[self.c.dtype]
 
     @property
     def shape(self):
-        cdef int axis
-        if self.c.is_scalar:
-            return None
-        return tuple([self.c.shape[axis] for axis in range(self.c.ndim)])
+        return None if self.c.is_scalar else ints(self.c.ndim, self.c.shape)
 
     @property
     def strides(self):
-        cdef int axis
-        if self.c.is_scalar:
-            return None
-        return tuple([self.c.strides[axis] for axis in range(self.c.ndim)])
+        return None if self.c.is_scalar else ints(self.c.ndim, self.c.strides)
 
     @property
     def value(self):
@@ -116,6 +143,26 @@ cdef class CallOperand:
         if self.c.is_scalar:
             return f"CallOperand.number({self.dtype!r}, {self.value!r})"
         return f"CallOperand({self.address}, {self.dtype!r}, {self.shape}, {self.strides})"
+
+
+def by_name(tuple names not None, tuple values not None):
+    """Return a dict of as many values as there are names, in a quarter of the time of dict(zip)."""
+    cdef dict made = {}
+    cdef Py_ssize_t i
+    for i in range(len(names)):
+        made[names[i]] = values[i]
+    return made
+
+
+cdef tuple ints(int count, const int64_t* values):
+    cdef tuple made = PyTuple_New(count)
+    cdef object value
+    cdef int i
+    for i in range(count):
+        value = values[i]
+        Py_INCREF(value)
+        PyTuple_SET_ITEM(made, i, value)
+    return made
 
 
 cdef int code_of(str dtype) except -1:

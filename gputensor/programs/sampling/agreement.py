@@ -7,6 +7,8 @@ and the values that they write with them; nothing is explained.
 
 from __future__ import annotations
 
+from collections import deque
+
 from gputensor.errors import TraceError
 from gputensor.programs.dims import evaluate, is_expression
 from gputensor.programs.function import Number, Operand
@@ -51,14 +53,14 @@ class _Agreement:
                 self.values[number] = named.get(value.name)
 
     def check(self):
-        wanted = [call for call in self.function.calls if self.is_some(call)]
+        wanted = deque(call for call in self.function.calls if self.is_some(call))
         for call in self.traced.calls:
             if self.is_some(call):
                 while wanted and not self.is_same(wanted[0], call):
-                    self.leave_out(wanted.pop(0), call)
+                    self.leave_out(wanted.popleft(), call)
                 if not wanted:
                     raise self.error(call)
-                self.pair(wanted.pop(0), call)
+                self.pair(wanted.popleft(), call)
         for call in wanted:
             self.leave_out(call, call)
         line = self.function.calls[-1].line if self.function.calls else ""
@@ -130,6 +132,8 @@ class _Agreement:
         return 0 in shape or (same and self.at(wanted.offset) == given.offset)
 
     def at(self, part):
+        if type(part) in (int, str):
+            return part
         if is_expression(part):
             return evaluate(part, self.sizes)
         return tuple(map(self.at, part)) if isinstance(part, (tuple, list)) else part

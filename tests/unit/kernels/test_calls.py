@@ -1,6 +1,9 @@
 """The registry of calls, recorders, and what `check` says of programs that anybody wrote."""
 
 import importlib
+import itertools
+import operator
+import random
 import weakref
 
 import numpy as np
@@ -377,6 +380,36 @@ def test_shapes_of_operands_are_bounded():
         CallOperand(0, F32, (1,) * 17)
     with pytest.raises(ValueError, match="^shape: got"):
         CallOperand(0, F32, (1, 2), (1,))
+
+
+def test_what_covers_memory_has_each_byte_once():
+    rng = random.Random()
+    found = {True: 0, False: 0}
+    for _ in range(3000):
+        dtype, width = rng.choice([("int8", 1), ("float16", 2), (F32, 4), ("complex128", 16)])
+        shape = [rng.choice([1, 1, 2, 3, 4]) for _axis in range(rng.randrange(4))]
+        order, strides, step = rng.sample(range(len(shape)), len(shape)), [0] * len(shape), 1
+        for axis in order:  # dense in some order of the axes, as a rule
+            sign = rng.choice([1, 1, 1, -1])
+            strides[axis] = sign * (step if rng.random() < 0.9 else rng.randrange(5))
+            step *= shape[axis]
+        low = sum((n - 1) * s for n, s in zip(shape, strides, strict=True) if s < 0) * width
+        start = 1 << 20
+        first = start - low + rng.choice([0, 0, 0, width])
+        nbytes = step * width + rng.choice([0, 0, 0, width])
+        counts = np.zeros(max(nbytes, 1), int)
+        is_inside = True
+        for index in itertools.product(*map(range, shape)):
+            at = first - start + width * sum(map(operator.mul, index, strides))
+            is_inside &= 0 <= at <= nbytes - width
+            counts[at : at + width] += is_inside
+        wanted = is_inside and bool((counts[:nbytes] == 1).all())
+        operand = CallOperand(first, dtype, shape, strides)
+        assert operand.covers(start, nbytes) == wanted, (dtype, shape, strides, first, nbytes)
+        assert operand.memory() == (first, dtype, tuple(shape), tuple(strides))
+        found[wanted] += 1
+    assert min(found.values()) > 300
+    assert CallOperand.number(F32, 1).memory() is None
 
 
 def test_make_refuses_arguments_that_do_not_fit():
