@@ -15,7 +15,7 @@ import pytest
 from gputensor._kernels.launch import nvrtc
 from gputensor._kernels.program import Program, read_text
 from tests.support.kernel_variants import KERNELS, few, variants
-from tests.support.nvrtc_library import needs_nvrtc
+from tests.support.nvrtc_library import needs_nvrtc, quick_options
 
 ROOT = Path(__file__).resolve().parents[3]
 FOLDERS = ("gputensor/_kernels/cuda", "gputensor/blas/kernels")
@@ -38,16 +38,17 @@ def targets(program):
     return [name for capability, name in ARCHITECTURES.items() if capability >= program.minimum]
 
 
-def compile_for(program, target):
-    return nvrtc.compile_source(program.text(), target, (f"--gpu-architecture={target}",))
+def compile_for(program, target, *options):
+    architecture = f"--gpu-architecture={target}"
+    return nvrtc.compile_source(program.text(), target, (architecture, *options))
 
 
-def faults(found, of):
+def faults(found, of, *options):
     """What NVRTC says about programs that do not compile."""
     for program in found:
         for target in of(program):
             try:
-                assert compile_for(program, target)
+                assert compile_for(program, target, *options)
             except nvrtc.CompileError as error:
                 yield f"{program} for {target}: {error}"
 
@@ -65,7 +66,7 @@ def test_kernel_compiles_for_each_architecture(name):
             found[(2 * shift + i) % len(found)] for i in range(4)
         )  # fmt: skip
 
-    assert not list(faults(few(name), some))
+    assert not list(faults(few(name), some, *quick_options()))
 
 
 @needs_nvrtc
