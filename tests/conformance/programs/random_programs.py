@@ -20,7 +20,7 @@ import numpy as np
 
 import gputensor as gt
 from gputensor._driver.registry import close_host, open_host
-from gputensor.errors import ProgramError, TraceError
+from gputensor.errors import ProgramError, ProgramRunError, TraceError
 from gputensor.programs.compile import data_of, sources_of
 from gputensor.programs.passes.plan import plan
 from gputensor.programs.passes.plan_check import check_plan
@@ -224,7 +224,27 @@ def run_one(seed, devices, interpret, home="host"):
                 found = differ([t.numpy() for t in interpreter.run(name, tensors)], wanted)
                 if found:
                     return f"interpreter differs in {found}, turn {turn}"
+        if interpret:
+            found = checked(program, tensors)
+            if found:
+                return found
     return "ran"
+
+
+def checked(program, tensors):
+    """Run a program in a checked session as well: it may stop at a NaN, and gives the same bits."""
+    with program.session() as plain, program.session(check=True) as session:
+        for one, other in zip(session.state, plain.state, strict=True):
+            one[...] = other[...] = 1
+        wanted = [tensor.numpy() for tensor in plain.model(tensors)]
+        try:
+            made = [tensor.numpy() for tensor in session.model(tensors)]
+        except ProgramRunError as error:
+            return None if ": got NaN in " in str(error) else f"checked: {error}"
+        found = differ(made, wanted)
+        kept = [[one.numpy() for one in s.state] for s in (session, plain)]
+        found += differ(*kept)
+        return f"checked session differs in {found}" if found else None
 
 
 def campaign(count, seed, seconds=None, show=print, home="host"):
