@@ -203,7 +203,10 @@ class Recorder:
         attributes, written, read = row.split(arguments)
         reads = tuple(map(self.read, read))
         made, into = [], []
-        is_whole = type(row.updates) is not tuple and row.writes_all(attributes, read)
+        updates = row.updates
+        is_whole = updates is False or (
+            type(updates) is not tuple and row.writes_all(attributes, read)
+        )
         for place, one in enumerate(written):
             covers = is_whole or row.writes_all(attributes, read, row.writes[place])
             operand, base = self.write(one, covers, line)
@@ -306,7 +309,8 @@ class Recorder:
         """The operand of a call that writes it, and the version that it continues."""
         address, dtype, shape, strides = given.memory()
         place = self.trace.places.get(address) or self.trace.place(address)
-        self.check_write(place, line)
+        if place.kind != "temporary" or place.owner not in (self, None):
+            self.check_write(place, line)
         offset = address - place.start
         is_whole = covers and is_dense(given, place)
         if place.kind == "upload":
