@@ -33,6 +33,9 @@ DESCRIPTIONS = {
         "switch: indices on CUDA devices are checked before use, which waits for them"
     ),
     "GPUTENSOR_DEVICE": "the device that a process starts with: `cuda:1`, `host`",
+    "GPUTENSOR_EARLY_START": (
+        "0: no kernel comes to a GPU before the work before it has ended; see [streams](streams.md)"
+    ),
     "GPUTENSOR_HOST_DEVICES": "how many host devices there are: `host`, `host:1`, ...; 1 to 16",
     "GPUTENSOR_HOST_MEMORY": "the capacity of the host device in bytes: `8G`",
     "GPUTENSOR_KERNEL_CACHE": "the folder of compiled kernels; 0 turns the cache off",

@@ -1,6 +1,8 @@
 """Programs on the simulated GPU: captures, replays at new addresses, failures."""
 
 import contextlib
+import ctypes
+import os
 
 import numpy as np
 import pytest
@@ -44,6 +46,20 @@ def test_addresses_of_inputs_and_results_move_without_copies(rng):
         held.append((tensors, result))
     assert program.report()["chain"]["copied_inputs"] == 0
     assert graph_of(program, "chain") == "7 nodes, 7 with addresses"
+
+
+def test_kernels_start_early_in_streams_and_graphs(rng):
+    fake = ctypes.CDLL(os.environ["GPUTENSOR_LIBCUDA"])
+    program = Program(models.chain(7, 3, (8, 40)), "cuda")
+    x = given(floats(rng, 8, 40))
+    before = fake.fake_cuda_early_launches()
+    program(x, x, x)
+    captured = fake.fake_cuda_early_launches()
+    assert captured >= before + 2 * 7  # nothing is launched but captures, by which nodes are known
+    want = program(x, x, x)
+    assert fake.fake_cuda_early_launches() == captured
+    np.testing.assert_array_equal((want + x).numpy(), want.numpy() + x.numpy())
+    assert fake.fake_cuda_early_launches() == captured + 1
 
 
 def test_a_graph_whose_nodes_are_not_understood_is_captured_again(rng):

@@ -107,6 +107,12 @@
 
 // Functions that a driver may lack: those that came after CUDA 12.0, and those of single features.
 #define GPUTENSOR_CUDA_NEWER_SYMBOLS(X)                                                         \
+    X(cuLaunchKernelEx, cuLaunchKernelEx, (const LaunchConfig*, void*, void**, void**))         \
+    X(cuModuleGetGlobal, cuModuleGetGlobal_v2, (uint64_t*, size_t*, void*, const char*))        \
+    X(cuStreamGetCaptureInfoWithEdges, cuStreamGetCaptureInfo_v3,                               \
+      (void*, int*, uint64_t*, void**, const void***, const void**, size_t*))                   \
+    X(cuGraphNodeGetDependenciesWithEdges, cuGraphNodeGetDependencies_v2,                       \
+      (void*, void**, EdgeData*, size_t*))                                                      \
     X(cuFuncGetParamInfo, cuFuncGetParamInfo, (void*, size_t, size_t*, size_t*))                \
     X(cuKernelGetParamInfo, cuKernelGetParamInfo, (void*, size_t, size_t*, size_t*))            \
     X(cuGraphDebugDotPrint, cuGraphDebugDotPrint, (void*, const char*, unsigned))               \
@@ -171,6 +177,20 @@ struct HostParameters {
     void (*function)(void*);
     void* argument;
 };
+// CUlaunchConfig with CUlaunchAttribute, and CUgraphEdgeData.
+struct LaunchAttribute {
+    int id, pad;
+    int value, rest[15];
+};
+struct LaunchConfig {
+    uint32_t grid[3], block[3], shared_nbytes;
+    void* stream;
+    LaunchAttribute* attributes;
+    uint32_t attribute_count;
+};
+struct EdgeData {
+    unsigned char bytes[8];
+};
 struct IpcHandle {  // CUipcEventHandle
     char bytes[64];
 };
@@ -190,7 +210,8 @@ struct NodeParameters {
 };
 static_assert(sizeof(KernelParameters) == 72 && sizeof(CopyParameters) == 200 &&
                   sizeof(FillParameters) == 40 && sizeof(HostParameters) == 16 &&
-                  sizeof(UpdateResult) == 24 && sizeof(NodeParameters) == 256,
+                  sizeof(UpdateResult) == 24 && sizeof(NodeParameters) == 256 &&
+                  sizeof(LaunchAttribute) == 72 && sizeof(LaunchConfig) == 56,
               "the layout of a node's parameters is not the driver's");
 
 struct CudaApi {

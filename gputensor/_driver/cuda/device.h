@@ -6,6 +6,8 @@
 #pragma once
 
 #include <atomic>
+#include <cstdlib>
+#include <cstring>
 #include <map>
 #include <mutex>
 #include <unordered_set>
@@ -19,7 +21,8 @@ class CudaDevice : public CudaStreams {
 public:
     // `blocking`: wait after each piece of work (CUDA_LAUNCH_BLOCKING).
     CudaDevice(const CudaApi& api, int device, void* context, bool blocking)
-        : CudaStreams(api, context), device(device), blocking(blocking) {
+        : CudaStreams(api, context), device(device), blocking(blocking),
+          may_start_early(can_start_early(api)) {
         property.type = 1;
         property.location = {1, device};
         access.push_back({{1, device}, READ_WRITE});
@@ -228,6 +231,14 @@ public:
         if (!function) return INVALID_HANDLE;
         if (!parameters || !nbytes) return INVALID_VALUE;
         void* one_struct[] = {const_cast<void*>(parameters)};
+        if (function & EARLY) {
+            LaunchAttribute early{PROGRAMMATIC_SERIALIZATION, 0, 1, {}};
+            LaunchConfig config{{grid_x, grid_y, grid_z}, {block_x, block_y, block_z},
+                                shared_nbytes, handle(stream), &early, 1};
+            return work(stream, [&] {
+                return api.cuLaunchKernelEx(&config, plain(function), one_struct, nullptr);
+            });
+        }
         return work(stream, [&] {
             return api.cuLaunchKernel(handle(function), grid_x, grid_y, grid_z, block_x, block_y,
                                       block_z, shared_nbytes, handle(stream), one_struct,
@@ -295,13 +306,20 @@ public:
         if (!module) return INVALID_HANDLE;
         if (!name) return INVALID_VALUE;
         return relaxed([&] {
-            return give(function, api.cuModuleGetFunction, handle(module), name);
+            int status = give(function, api.cuModuleGetFunction, handle(module), name);
+            if (!status && may_start_early) {
+                uint64_t symbol = 0;
+                size_t nbytes = 0;
+                if (!api.cuModuleGetGlobal(&symbol, &nbytes, handle(module), EARLY_SYMBOL))
+                    *function |= EARLY;
+            }
+            return status;
         });
     }
     int function_allow_shared(uint64_t function, int nbytes) {
         if (!function) return INVALID_HANDLE;
         return current([&] {
-            return api.cuFuncSetAttribute(handle(function), MAX_DYNAMIC_SHARED, nbytes);
+            return api.cuFuncSetAttribute(plain(function), MAX_DYNAMIC_SHARED, nbytes);
         });
     }
     int function_occupancy(uint64_t function, int threads, size_t shared_nbytes, int* blocks) {
@@ -309,7 +327,7 @@ public:
         return current([&] {
             int found = 0;
             int status = api.cuOccupancyMaxActiveBlocksPerMultiprocessor(
-                &found, handle(function), threads, shared_nbytes);
+                &found, plain(function), threads, shared_nbytes);
             if (!status) *blocks = found;
             return status;
         });
@@ -320,8 +338,21 @@ private:
     static constexpr int POSIX_DESCRIPTOR = 1;     // CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
     static constexpr int MINIMUM = 0;              // CU_MEM_ALLOC_GRANULARITY_MINIMUM
     static constexpr int MAX_DYNAMIC_SHARED = 8;   // CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_...
+    static constexpr int PROGRAMMATIC_SERIALIZATION = 6;  // CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_...
     static constexpr int RELEASE_THRESHOLD = 4;    // CU_MEMPOOL_ATTR_RELEASE_THRESHOLD
     static constexpr int VIRTUAL_MEMORY_SUPPORTED = 102;
+
+    // Set in the handle of a kernel that starts early (_kernels/cuda/chain/early.cuh): it waits by
+    // itself for the work before it. Handles of the driver are even, as they are addresses.
+    static constexpr uint64_t EARLY = 1;
+    static constexpr const char* EARLY_SYMBOL = "gputensor_starts_early";
+    static void* plain(uint64_t function) { return handle(function & ~EARLY); }
+    // Captures of such launches have edges that only the newer functions tell.
+    static bool can_start_early(const CudaApi& api) {
+        const char* text = getenv("GPUTENSOR_EARLY_START");
+        return !(text && !strcmp(text, "0")) && api.cuLaunchKernelEx && api.cuModuleGetGlobal &&
+               api.cuStreamGetCaptureInfoWithEdges && api.cuGraphNodeGetDependenciesWithEdges;
+    }
 
     // The driver's pool, left alone, gives all that is free back whenever something is waited for.
     // A driver that refuses this is slower, and serves all the same.
@@ -337,13 +368,20 @@ private:
 
     int add_dependencies(uint64_t node, std::vector<uint64_t>& nodes) {
         size_t size = 0;
-        int status = api.cuGraphNodeGetDependencies(handle(node), nullptr, &size);
+        int status = dependencies(node, nullptr, nullptr, &size);
         if (status || !size) return status;
         std::vector<void*> found(size);
-        status = api.cuGraphNodeGetDependencies(handle(node), found.data(), &size);
+        std::vector<EdgeData> edges(size);
+        status = dependencies(node, found.data(), edges.data(), &size);
         if (status) return status;
         for (size_t i = 0; i < size; i++) nodes.push_back(number(found[i]));
         return OK;
+    }
+
+    int dependencies(uint64_t node, void** found, EdgeData* edges, size_t* size) {
+        return api.cuGraphNodeGetDependenciesWithEdges
+                   ? api.cuGraphNodeGetDependenciesWithEdges(handle(node), found, edges, size)
+                   : api.cuGraphNodeGetDependencies(handle(node), found, size);
     }
 
     template <class Call> int work(uint64_t stream, Call call) {
@@ -357,6 +395,7 @@ private:
 
     const int device;  // the CUdevice
     const bool blocking;
+    const bool may_start_early;
     static CudaDevice* find_peer(int ordinal) {
         return ordinal >= 0 && ordinal < MOST_DEVICES ? opened[ordinal].load() : nullptr;
     }

@@ -132,7 +132,12 @@ protected:
         uint64_t id = 0;
         if (!stream) return ILLEGAL_STATE;
         int status = current([&] {
-            return api.cuStreamGetCaptureInfo(handle(stream), &state, &id, graph, nodes, size);
+            const void* edges = nullptr;
+            return api.cuStreamGetCaptureInfoWithEdges
+                       ? api.cuStreamGetCaptureInfoWithEdges(handle(stream), &state, &id, graph,
+                                                             nodes, &edges, size)
+                       : api.cuStreamGetCaptureInfo(handle(stream), &state, &id, graph, nodes,
+                                                    size);
         });
         if (status) return status;
         return state == 1 ? OK : state == 2 ? CAPTURE_INVALIDATED : ILLEGAL_STATE;

@@ -4,6 +4,7 @@
 // Defined before this text: OUTPUT, the type of an element; IS_INTEGER.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/index.h"
 
@@ -17,6 +18,7 @@ typedef OUTPUT TO;
 #endif
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     const long long i = (long long)blockIdx.x * 256 + threadIdx.x;
     if (i < p.size) reinterpret_cast<TO*>(p.out)[i * p.stride] = narrow<TO>(VALUE);
 }

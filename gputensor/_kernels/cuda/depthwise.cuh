@@ -11,6 +11,7 @@
 // width, and `lanes` divide the channels, in VECTORs, into chunks whose threads are neighbours.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
@@ -75,6 +76,7 @@ __device__ __forceinline__ void add_column(C (&sums)[ROWS][PIXELS][VECTOR], cons
 }
 
 extern "C" __global__ void __launch_bounds__(128) kernel(const Parameters p) {
+    start_early();
     INDEX rest = (INDEX)blockIdx.x * 128 + threadIdx.x;
     if (rest >= p.units) return;
     const uint32 lane = (uint32)(rest % p.lanes);

@@ -8,6 +8,7 @@
 // elements of a block; IS_NUMBER, whether the result is a number that is no integer.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/draw.h"
 
@@ -44,6 +45,7 @@ __device__ __forceinline__ void draw(const RandomBlock& block, uint64 seed, cons
 
 extern "C" __global__ void __launch_bounds__(KIND == PERMUTATION ? 1024 : 256)
 kernel(const Parameters p) {
+    start_early();
     const uint64 seed = p.state[0], low = p.state[1], high = p.state[2];
     TO* out = reinterpret_cast<TO*>(p.out);
     const int64 step = (int64)gridDim.x * blockDim.x;

@@ -19,6 +19,7 @@
 // the values a, b and c, and RESULT, the type of its value (RESULT_IS_BOOLEAN: narrowed directly).
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/divide.cuh"
@@ -101,6 +102,7 @@ __device__ __forceinline__ TO compute(DO(TAKE, MODE0, 0, a) FOR_LATER_INPUTS(AND
 #define AND_LAST_ABSENT(i, name)
 
 extern "C" __global__ void __launch_bounds__(BLOCK) kernel(const Parameters p) {
+    start_early();
     const uint32 first = blockIdx.x * (BLOCK * UNROLL) + threadIdx.x;
     FOR_INPUTS(DECLARE)
 #if RANK

@@ -12,6 +12,7 @@
 // size; INDEX, the type of the index array.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/divide.cuh"
 #include "gputensor/_kernels/cuda/index.h"
@@ -38,6 +39,7 @@ __device__ __forceinline__ long long place(long long i, long long size, long lon
     return i * stride;
 }
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     const uint32 position = blockIdx.x * 256 + threadIdx.x;
     if (position >= p.count) return;
     uint32 rest = position;

@@ -17,6 +17,7 @@
 // and of its values; ARITHMETIC; and what accumulator.cuh needs.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/reduction.h"
@@ -80,6 +81,7 @@ __device__ __forceinline__ void write(const Parameters& p, long long kept, long 
 
 #if COLUMN
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     __shared__ A shared[256 * VECTOR];
     const INDEX column = (INDEX)blockIdx.x * blockDim.x + threadIdx.x;
     const INDEX step = blockDim.y;
@@ -132,6 +134,7 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
 }
 #else
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     __shared__ A shared[256 / 32];
     const INDEX row = (INDEX)blockIdx.x * blockDim.y + threadIdx.y;
     const INDEX step = blockDim.x;

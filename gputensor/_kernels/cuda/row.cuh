@@ -25,6 +25,7 @@
 // there.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/row.h"
@@ -235,6 +236,7 @@ __device__ __forceinline__ int64 to_row(const Parameters& p, int operand, int64 
 #endif
 
 extern "C" __global__ void BY_CLUSTER BOUNDS kernel(const Parameters p) {
+    start_early();
     __shared__ C slots[(1 + AHEAD) * (FOLDS ? FOLDS : 1) * SLOT];
     C* shared = slots;
     const uint32 lane = ACROSS ? threadIdx.y : threadIdx.x;

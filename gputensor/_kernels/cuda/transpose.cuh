@@ -9,6 +9,7 @@
 // and INPUT, the stored types.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/transpose.h"
 
@@ -17,6 +18,7 @@ typedef OUTPUT TO;
 typedef INPUT TI;
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     __shared__ TO tile[TILE][TILE + PAD];
     uint32 rest = blockIdx.x;
     const uint32 out_begin = rest % p.out_tiles * TILE;

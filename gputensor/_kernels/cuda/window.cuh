@@ -10,6 +10,7 @@
 // DILATION along the width; INDEX, an unsigned type.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
@@ -77,6 +78,7 @@ __device__ __forceinline__ void finish(const Parameters& p, C* sum, int64 batch,
 }
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     INDEX rest = (INDEX)blockIdx.x * 256 + threadIdx.x;
     if (rest >= p.units) return;
     int channel, place[3];

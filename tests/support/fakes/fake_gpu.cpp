@@ -3,7 +3,9 @@
 #define cuModuleLoadData fake_module_load
 #define cuModuleGetFunction fake_module_function
 #define cuModuleUnload fake_module_unload
+#define cuModuleGetGlobal_v2 fake_module_global
 #define cuLaunchKernel fake_launch
+#define cuLaunchKernelEx fake_launch_early
 #include <dlfcn.h>
 
 #include <cstddef>
@@ -16,7 +18,9 @@ static size_t parameters_nbytes(void* function) {
 #undef cuModuleLoadData
 #undef cuModuleGetFunction
 #undef cuModuleUnload
+#undef cuModuleGetGlobal_v2
 #undef cuLaunchKernel
+#undef cuLaunchKernelEx
 
 #include <sys/mman.h>
 #include <unistd.h>
@@ -63,4 +67,13 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
         launch->function = function;
         return device().host_launch(run_launch, launch, number(stream));
     });
+}
+
+EXPORT int cuModuleGetGlobal_v2(uint64_t* ptr, size_t* nbytes, void* module, const char* name) {
+    *ptr = number(dlsym(module, name)), *nbytes = 4;
+    return *ptr ? 0 : 500;
+}
+EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parameters,
+                            void** extra) {
+    LAUNCH_EARLY(cuLaunchKernel)
 }

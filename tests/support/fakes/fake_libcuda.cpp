@@ -356,12 +356,22 @@ EXPORT int cuStreamGetCaptureInfo_v2(void* stream, int* active, uint64_t* id, vo
         return 0;
     });
 }
+EXPORT int cuStreamGetCaptureInfo_v3(void* stream, int* active, uint64_t* id, void** graph,
+                                     const void*** nodes, const void** edges, size_t* count) {
+    if (edges) *edges = nullptr;
+    return cuStreamGetCaptureInfo_v2(stream, active, id, graph, nodes, count);
+}
 EXPORT int cuGraphNodeGetDependencies(void* node, void** nodes, size_t* count) {
     std::vector<void*> names;
     device().dependencies(*static_cast<FakeDevice::Node*>(node), names);
     for (size_t i = 0; nodes && i < names.size() && i < *count; i++) nodes[i] = names[i];
     *count = names.size();
     return 0;
+}
+EXPORT int cuGraphNodeGetDependencies_v2(void* node, void** nodes, void* edges,
+                                         size_t* count) {
+    if (nodes && !edges) return INVALID_VALUE;
+    return cuGraphNodeGetDependencies(node, nodes, count);
 }
 EXPORT int cuMemcpyAsync(uint64_t dst, uint64_t src, size_t nbytes, void* stream) {
     return safe_call([=] { return device().copy_async(dst, src, nbytes, number(stream)); });
@@ -396,6 +406,7 @@ EXPORT int cuLaunchHostFunc(void* stream, void (*function)(void*), void* argumen
 #ifndef KERNELS_ON_CPU
 static size_t parameters_nbytes(void*) { return 0; }
 #endif
+#include "tests/support/fakes/fake_early.h"
 #include "tests/support/fakes/fake_graphs.h"
 
 // Kernels: the one function writes what it was launched with where its first parameter points.
@@ -410,12 +421,19 @@ EXPORT int cuLaunchKernel(void* function, unsigned gx, unsigned gy, unsigned gz,
         return 0;
     });
 }
+EXPORT int fake_cuda_early_launches() { return early_launches; }
+EXPORT int cuLaunchKernelEx(const LaunchConfig* c, void* function, void** parameters,
+                            void** extra) {
+    LAUNCH_EARLY(cuLaunchKernel)
+}
 // An image is PTX text; every module has the one kernel.
+static bool waits_by_itself = false;  // as the last image says
 EXPORT int cuModuleLoadData(void** module, const void* image) {
     *module = reinterpret_cast<void*>(0xBAD);
     if (!strstr(static_cast<const char*>(image), ".entry kernel(")) return 200;
     return unsafe_call([=] {
         live_modules++;
+        waits_by_itself = strstr(static_cast<const char*>(image), "gputensor_starts_early");
         return *module = reinterpret_cast<void*>(0xE0), 0;
     });
 }
@@ -431,6 +449,12 @@ EXPORT int cuModuleGetFunction(void** function, void* module, const char* name) 
     if (number(module) != 0xE0) return 400;
     if (strcmp(name, "kernel")) return 500;
     *function = reinterpret_cast<void*>(0xF0);
+    return 0;
+}
+EXPORT int cuModuleGetGlobal_v2(uint64_t* ptr, size_t* nbytes, void* module, const char* name) {
+    if (number(module) != 0xE0) return 400;
+    if (!waits_by_itself || strcmp(name, "gputensor_starts_early")) return 500;
+    *ptr = 0xE8, *nbytes = 4;
     return 0;
 }
 EXPORT int cuFuncSetAttribute(void*, int attribute, int nbytes) {

@@ -256,6 +256,28 @@ print(calls.kernel_launch(0, 1, 1, 1, 1, 1, 1, 0, 0, parameters, 8),
     assert ask(library, code).splitlines() == ["0 [2, 3, 4, 5, 6, 7, 80] True", "400 1"]
 
 
+@pytest.mark.parametrize(("early", "launches"), [("", 1), ("1", 1), ("0", 0)])
+def test_kernels_that_wait_by_themselves_are_launched_early(library, early, launches):
+    code = """
+import ctypes, os
+from tests.support.driver_calls import Calls
+calls = Calls(0)
+fake = ctypes.CDLL(os.environ["GPUTENSOR_LIBCUDA"])
+out = (ctypes.c_uint32 * 8)()
+address = ctypes.c_uint64(ctypes.addressof(out))
+parameters = ctypes.addressof(address)
+stream = calls.make("stream_create", 0)
+for symbol in (b"", b"gputensor_starts_early"):
+    module = calls.make("module_load", b".entry kernel( " + symbol)
+    function = calls.make("module_function", module, b"kernel")
+    print(calls.function_allow_shared(function, 1024),
+          calls.kernel_launch(function, 2, 3, 4, 5, 6, 7, 80, stream, parameters, 8),
+          list(out)[:7] == [2, 3, 4, 5, 6, 7, 80], fake.fake_cuda_early_launches())
+"""
+    found = ask(library, code, **{"GPUTENSOR_EARLY_START": early} if early else {})
+    assert found.splitlines() == ["0 0 True 0", f"0 0 True {launches}"]
+
+
 def test_calls_on_cuda_are_counted_only_when_observed(library):
     code = "print(registry.device_name(0)); registry.counts(0)"
     assert "call observe(0)" in message(library, code)

@@ -137,6 +137,17 @@ def test_every_file_of_kernel_text_belongs_to_a_variant():
     assert {path for path in files(".cuh", ".h") if f'"{path}"' not in used} == set()
 
 
+def test_kernels_that_start_early_wait_before_anything_else():
+    """A kernel that did not wait would let the next one run before those it should come after."""
+    late = {"condition", "packing", "random"}
+    for path in files(".cuh"):
+        text = read_text(path)
+        for found in re.finditer(r"__global__[^;{]*\bkernel\([^)]*\) \{\n\s*([^\n]*)", text):
+            assert (found[1] == "start_early();") is (Path(path).stem not in late), path
+        if "__global__" in text:
+            assert text.count("chain/early.cuh") == (Path(path).stem not in late), path
+
+
 def test_parameters_are_written_down_once_and_their_size_is_held():
     for path in files(".cuh"):
         assert not re.search(r"^struct \w*Parameters\b", read_text(path), re.M), path

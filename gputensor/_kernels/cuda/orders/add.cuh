@@ -8,6 +8,7 @@
 // that a thread adds; WIDE, an unsigned type that counts the vectors.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
 #include "gputensor/_kernels/cuda/orders/orders.h"
 
@@ -44,6 +45,7 @@ __device__ __forceinline__ void add_all(float* place, const Vector<float, 4>& x)
 #endif
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     const WIDE i = (WIDE)blockIdx.x * THREADS + threadIdx.x;
     const WIDE inner = (WIDE)(p.inner / VECTOR), count = (WIDE)p.count;
     if (i >= (WIDE)p.outer * count * inner) return;

@@ -11,6 +11,7 @@
 // elements are cast; SLOTS, length or more; 0: counts are not in shared memory.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
 #include "gputensor/_kernels/cuda/orders/orders.h"
 
@@ -76,6 +77,7 @@ struct Counts {
 };
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     Counts all;
     all.counts = p.counts;
     all.length = p.length;

@@ -7,6 +7,7 @@
 // TRUE reads bytes of which any bit counts.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/orders/orders.h"
 
@@ -57,6 +58,7 @@ __device__ __forceinline__ uint32 sixteen_bits(uint4 x) {
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     __shared__ int64 sums[THREADS / 32];
     __shared__ uint32 shared;
     const T* input = reinterpret_cast<const T*>(p.input);

@@ -6,6 +6,7 @@
 // unsigned type that holds every place; RANK, the number of axes.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/orders/orders.h"
 
@@ -39,6 +40,7 @@ __device__ __forceinline__ void write_places(const Parameters& p, int64 at, int6
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     __shared__ uint32 words[THREADS * WORDS_EACH];
     __shared__ uint32 leading[THREADS * WORDS_EACH];
     __shared__ uint32 sums[THREADS / 32];

@@ -13,6 +13,7 @@
 // columns; ELEMENT and KEY (keys.cuh).
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/orders/keys.cuh"
 
 #define COUNTS 0
@@ -47,6 +48,7 @@ __device__ __forceinline__ uint32 digit_of(Key key, int64 pass) {
 
 #if FORM == COUNTS
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     __shared__ uint32 bins[PASSES * DIGITS * PARTS];
     const int64 parts = (p.tiles + COUNTED - 1) / COUNTED;
     const int64 row = blockIdx.x / parts, first = blockIdx.x % parts * COUNTED * TILE;
@@ -74,6 +76,7 @@ struct WideSum : Sum {
     static __device__ __forceinline__ uint64 identity() { return 0; }
 };
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     __shared__ uint64 sums[WARPS];
     uint64* counts = p.counts + (int64)blockIdx.x * DIGITS;
     uint64 total;
@@ -105,6 +108,7 @@ __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     __shared__ Key stage[TILE];
     __shared__ uint32 counters[WARPS][DIGITS];
     __shared__ int64 bases[DIGITS];

@@ -11,6 +11,7 @@
 // there is nothing.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/orders/orders.h"
 
@@ -61,6 +62,7 @@ struct Fold {
 
 #if IS_ROW
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     // One more word after EACH, so that the threads of a warp meet different banks.
     __shared__ A stage[THREADS * (EACH + 1)];
     __shared__ A sums[THREADS / 32];
@@ -131,6 +133,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
 }
 #else
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     const int64 i = (int64)blockIdx.x * THREADS + threadIdx.x;
     const int64 chunks = FORM == PREFIXES ? 1 : p.chunks;
     if (i >= p.outer * chunks * p.inner) return;

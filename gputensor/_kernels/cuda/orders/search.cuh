@@ -3,11 +3,13 @@
 // Defined before this text: ELEMENT and KEY (keys.cuh).
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/orders/keys.cuh"
 
 typedef SearchParameters Parameters;
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     const int64 i = (int64)blockIdx.x * 256 + threadIdx.x;
     if (i >= p.count) return;
     const T* sorted = reinterpret_cast<const T*>(p.sorted);

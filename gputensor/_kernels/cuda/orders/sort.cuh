@@ -7,6 +7,7 @@
 // Defined before this text: TILE, a power of two; IS_ORDER; ELEMENT and KEY (keys.cuh).
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/orders/keys.cuh"
 
 #define EACH (TILE >= 256 ? 8 : TILE / 32)
@@ -84,6 +85,7 @@ __device__ __forceinline__ void exchange(Item (&items)[EACH], Item* stage, int s
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS * ROWS) kernel(const Parameters p) {
+    start_early();
     __shared__ Item stages[ROWS][IN_STAGE(TILE)];
     Item* stage = stages[threadIdx.y];
     const int64 row = (int64)blockIdx.x * ROWS + threadIdx.y;

@@ -8,6 +8,7 @@
 // (keys.cuh).
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/orders/keys.cuh"
 
 #define DIGIT 11
@@ -53,6 +54,7 @@ __device__ __forceinline__ void find_digit(const uint32* bins, uint32* sums, Sea
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     __shared__ uint32 bins[1 << DIGIT];
     __shared__ uint32 sums[THREADS];
     __shared__ Search search;

@@ -12,6 +12,7 @@
 // WARPS, BN; SPLIT; MASK: 0, 1 (bool) or 2, with MASK_TYPE.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
 #include "gputensor/blas/kernels/attention/softmax.cuh"
@@ -42,6 +43,7 @@ DEVICE void fetch(uint32 to, const char* from, int64 row_bytes, int count, int f
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     extern __shared__ __align__(16) char memory[];
     const uint32 shared = shared_address(memory);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

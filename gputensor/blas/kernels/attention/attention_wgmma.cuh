@@ -11,6 +11,7 @@
 // descriptors a and b, unless `adds` is 0; SUMS, that for 16 keys from registers a and descriptor b.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
 #include "gputensor/blas/kernels/attention/softmax.cuh"
@@ -127,6 +128,7 @@ DEVICE void add_values(float* sums, const uint32* weights, uint32 values) {
 
 extern "C" __global__ void __launch_bounds__(THREADS, GROUPS == 1 ? 2 : 1)
 kernel(const __grid_constant__ Parameters p) {
+    start_early();
     extern __shared__ __align__(1024) char memory[];
     __shared__ Barriers barriers;
     const uint32 queries = shared_address(memory);

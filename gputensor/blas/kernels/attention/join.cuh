@@ -4,12 +4,14 @@
 // text: ELEMENT, PACK, HEAD and BM, as in attention.cuh.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/attention/attention.h"
 
 typedef JoinParameters Parameters;
 
 extern "C" __global__ void __launch_bounds__(HEAD / 2) kernel(const Parameters p) {
+    start_early();
     const int tiles = p.rows / BM, all = p.queries * p.shared;
     const int64 unit = blockIdx.x / p.rows;             // batch and kept head
     const int row = blockIdx.x % p.rows, column = 2 * threadIdx.x;

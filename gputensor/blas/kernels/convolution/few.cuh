@@ -15,6 +15,7 @@
 // instruction may write.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
 #include "gputensor/blas/kernels/convolution/few.h"
 #include "gputensor/blas/kernels/convolution/pixel.cuh"
@@ -198,6 +199,7 @@ DEVICE void multiply_fragments(const FewParameters& p, uint32 weights, uint32 ti
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 2) kernel(const FewParameters p) {
+    start_early();
     extern __shared__ __align__(16) char memory[];
     __shared__ float biases[BN];
     const ConvolutionParameters& c = p.common;

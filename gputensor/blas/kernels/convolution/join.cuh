@@ -3,9 +3,11 @@
 // A thread has one result. Defined before this text: what pixel.cuh needs.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/convolution/pixel.cuh"
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     const uint32 outputs = p.groups * p.outputs;
     const int64 all = (int64)p.pixels * outputs, index = (int64)blockIdx.x * 256 + threadIdx.x;
     if (index >= all) return;

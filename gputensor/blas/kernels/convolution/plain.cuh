@@ -7,6 +7,7 @@
 // are neighbours in memory. This decides the speed, not the result.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/convolution/pixel.cuh"
 
 const int BM = 64, BN = 16 * TN, BK = 16;
@@ -33,6 +34,7 @@ __device__ __forceinline__ Term term_of(const Parameters& p, int number) {
 }
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     __shared__ C patches[BK][BM + 1];
     __shared__ C weights[BK][BN + 1];
     const uint32 tile = blockIdx.x / p.column_tiles;

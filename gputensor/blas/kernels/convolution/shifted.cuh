@@ -22,6 +22,7 @@
 // descriptors a and b, unless `adds` is 0.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/convolution/pixel.cuh"
 #include "gputensor/blas/kernels/convolution/shifted.h"
 #include "gputensor/blas/kernels/shared/mma.cuh"
@@ -342,6 +343,7 @@ DEVICE void unite(float* d, char* memory, int split) {
 
 extern "C" __global__ void BY_CLUSTER __launch_bounds__(THREADS, 1)
 kernel(const __grid_constant__ ShiftedParameters p) {
+    start_early();
     extern __shared__ __align__(1024) char memory[];
     __shared__ Barriers barriers;
     const Shared shared = {shared_address(memory), shared_address(memory) + STAGES * STAGE};

@@ -14,6 +14,7 @@
 // places in x: registers for the pixels of a thread are what large tiles lack.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/convolution/pixel.cuh"
 #include "gputensor/blas/kernels/shared/fragments.cuh"
 
@@ -140,6 +141,7 @@ __device__ __forceinline__ void multiply_step(uint32 at, float (&sums)[WM / 16][
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS, 512 / THREADS) kernel(const Parameters p) {
+    start_early();
     extern __shared__ __align__(16) char memory[];
     const uint32 shared = shared_address(memory);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;

@@ -18,6 +18,7 @@
 // value a.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/_kernels/cuda/math.cuh"
 #include "gputensor/_kernels/cuda/vector.cuh"
@@ -48,6 +49,7 @@ __device__ __forceinline__ Vector<T, VECTOR> load(const Parameters& p, int i, IN
 }
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     const C last = p.inputs[5] ? (C)*reinterpret_cast<const float*>(p.inputs[5]) : (C)1;
     const uint64 step = (uint64)gridDim.x * (256 * UNROLL);
     for (uint64 first = (uint64)blockIdx.x * (256 * UNROLL) + threadIdx.x; first < p.units;

@@ -12,6 +12,7 @@
 // each direction; MAX_GROUPS.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/grouped/tiles.cuh"
 
@@ -64,6 +65,7 @@ __device__ __forceinline__ void keep(float* shared, const float* kept, Place pla
 }
 
 extern "C" __global__ void __launch_bounds__(256, QUAD == 4 ? 3 : 2) kernel(const Parameters p) {
+    start_early();
     __shared__ Tiles all;
     __shared__ float left[DEPTH * PITCH], right[DEPTH * PITCH];
     const int x = threadIdx.x % 16, y = threadIdx.x / 16;

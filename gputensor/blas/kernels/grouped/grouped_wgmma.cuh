@@ -14,6 +14,7 @@
 // a quartet from the descriptors a and b.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/grouped/tiles.cuh"
 
@@ -135,6 +136,7 @@ __device__ __forceinline__ void write_row(const Parameters& p, Tile tile, const 
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+    start_early();
     extern __shared__ char raw[];
     __shared__ Tiles all;
     const uint32 memory = (shared_address(raw) + 1023) & ~1023u;

@@ -9,12 +9,14 @@
 typedef INPUT input_t;
 typedef OUTPUT output_t;
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/integer/integer.h"
 
 typedef IntegerParameters Parameters;
 typedef SUM sum_t;
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     __shared__ sum_t left[16][17], right[16][17];
     int x = threadIdx.x & 15, y = threadIdx.x >> 4;
     int64 down = (p.m + 15) / 16, tiles = down * ((p.n + 15) / 16);

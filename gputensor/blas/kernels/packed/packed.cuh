@@ -12,6 +12,7 @@
 // WGMMA_32, the instructions that multiply 64 rows by as many columns.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/shared/mma.cuh"
 #include "gputensor/blas/kernels/packed/packed.h"
 #include "gputensor/blas/kernels/packed/short.cuh"
@@ -172,6 +173,7 @@ DEVICE void compute_strip(const Parameters& p, float* d, Ring& ring, char* stage
 
 extern "C" __global__ void __cluster_dims__(2, 1, 1) __launch_bounds__(384, 1)
 kernel(const __grid_constant__ Parameters p) {
+    start_early();
     extern __shared__ __align__(1024) char memory[];
     const u32 rank = cluster_rank();
     const int clusters = gridDim.x / 2, cluster = clusters - 1 - blockIdx.x / 2;

@@ -8,6 +8,7 @@
 // types.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/padding/relayout.h"
 
 typedef RelayoutParameters Parameters;
@@ -69,6 +70,7 @@ __device__ inline void copy_block(const RelayoutPiece& piece, uint64 row, uint64
 }
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     uint64 stride = (uint64)gridDim.x * blockDim.x;
     for (uint64 index = (uint64)blockIdx.x * blockDim.x + threadIdx.x; index < p.total;
          index += stride) {

@@ -5,11 +5,13 @@
 // captured.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/pointers/pointers.h"
 
 typedef StridedParameters Parameters;
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     int64 stride = (int64)gridDim.x * blockDim.x;
     for (int64 item = (int64)blockIdx.x * blockDim.x + threadIdx.x; item < p.total;
          item += stride) {

@@ -6,6 +6,7 @@
 // Defined before this text: KIND, 0 for float16, 1 for bfloat16, 2 for float32; BITS, 4 or 8.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/quantized/dequantize.h"
 
 typedef DequantizeParameters Parameters;
@@ -38,6 +39,7 @@ __device__ __forceinline__ element narrow(float x) {
 struct alignas(8 * sizeof(element)) Eight { element item[8]; };
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     const int64 in_row = (p.k + 7) / 8, count = in_row * p.n;
     for (int64 i = (int64)blockIdx.x * blockDim.x + threadIdx.x; i < count;
          i += (int64)gridDim.x * blockDim.x) {

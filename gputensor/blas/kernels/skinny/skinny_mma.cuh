@@ -19,6 +19,7 @@
 // scale, 0 for all.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/blas/kernels/shared/mma.cuh"
 #include "gputensor/blas/kernels/skinny/result.cuh"
 #include "gputensor/blas/kernels/skinny/expand.cuh"
@@ -276,6 +277,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 __cluster_dims__(SPLITS, 1, 1)
 #endif
 kernel(const Parameters p) {
+    start_early();
     extern __shared__ __align__(128) char memory[];
     const uint32 shared = (uint32)__cvta_generic_to_shared(memory);
     const int warp = threadIdx.x / 32, lane = threadIdx.x % 32;

@@ -13,6 +13,7 @@
 // the result that a block of 256 threads computes.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/shared/activation.cuh"
 
@@ -80,6 +81,7 @@ template <int HALF> __device__ __forceinline__ void fold(float* parts) {
 }
 
 extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
+    start_early();
     // The operands lie side by side; after the last term, the sums of the groups.
     const int SIDE = DEPTH * PITCH / 4, SUMS = GROUPS * AREA / 4;
     __shared__ Four memory[2 * SIDE > SUMS ? 2 * SIDE : SUMS];

@@ -16,6 +16,7 @@
 // B_UNIT, as in ring.cuh; INSTRUCTION, the name of the mma.
 #pragma once
 
+#include "gputensor/_kernels/cuda/chain/early.cuh"
 #include "gputensor/_kernels/cuda/types.cuh"
 #include "gputensor/blas/kernels/shared/activation.cuh"
 
@@ -76,6 +77,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, 1)
 __cluster_dims__(SPLIT, 1, 1)
 #endif
 kernel(const __grid_constant__ Parameters p) {
+    start_early();
     extern __shared__ char memory[];
     uint32 shared;
     asm("{ .reg .u64 t; cvta.to.shared.u64 t, %1; cvt.u32.u64 %0, t; }"
