@@ -92,8 +92,11 @@ def test_wrong_arguments_are_named(device):
         (lambda: gt.RawModule(), TypeError, "RawModule: code, path: got neither"),
         (lambda: gt.RawModule(code="", path="x"), TypeError, "RawModule: code, path: got both"),
         (lambda: gt.RawModule(code="", jitify=True), ValueError, "RawKernel: backend"),
-        (lambda: gt.RawModule(code="", name_expressions=["f<int>"]).get_function("f<char>"),
-         ValueError, "RawModule: name: got 'f<char>'; expected one of the name expressions"),
+        (
+            lambda: gt.RawModule(code="", name_expressions=["f<int>"]).get_function("f<char>"),
+            ValueError,
+            "RawModule: name: got 'f<char>'; expected one of the name expressions",
+        ),
         (lambda: gt.RawModule(code="").get_function("2"), ValueError, "name: got '2'"),
         (lambda: total("raw T y"), ValueError, "ReductionKernel: out_params: got 'raw T y'"),
         (lambda: total("T y", size=3), TypeError, "ReductionKernel: keywords: got size"),
