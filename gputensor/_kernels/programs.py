@@ -179,6 +179,7 @@ def draw(kind, out, bits, lanes):
     element = DTYPES[out]
     defines = [("KIND", kind), ("OUTPUT", element.cuda), ("BITS", bits), ("LANES", lanes)]
     defines += [("IS_NUMBER", int(bits > 0)), ("ARITHMETIC", element.compute)]
+    defines.append(("WIDE_OUTPUT", int(element.itemsize == 8)))
     return Program(_FOLDER + "draw.cuh", tuple(defines))
 
 

@@ -5,7 +5,8 @@
 //
 // Defined before this text: KIND, one of the distributions; OUTPUT, the type of an element; BITS,
 // of a uniform number; ARITHMETIC, float or double, of a number that is no integer; LANES, the
-// elements of a block; IS_NUMBER, whether the result is a number that is no integer.
+// elements of a block; WIDE_OUTPUT, whether an element has 8 bytes; IS_NUMBER, whether the result is a
+// number that is no integer.
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -43,6 +44,26 @@ __device__ __forceinline__ void draw(const RandomBlock& block, uint64 seed, cons
 #endif
 }
 
+// A block of 32 bytes takes two instructions, whose 16 bytes of each thread would lie 32 apart. So
+// two neighbouring threads exchange halves, and each instruction writes a whole block by both.
+#define BY_PAIRS (LANES == 4 && WIDE_OUTPUT)
+#if BY_PAIRS
+struct alignas(16) Half { uint32 words[4]; };
+__device__ __forceinline__ void store_pair(Lanes* place, const Lanes& lanes, bool is_whole) {
+    const Half* halves = reinterpret_cast<const Half*>(&lanes);
+    const bool is_odd = threadIdx.x & 1;
+    Half got;
+#pragma unroll
+    for (int k = 0; k < 4; ++k)
+        got.words[k] = __shfl_xor_sync(
+            0xffffffffu, is_odd ? halves[0].words[k] : halves[1].words[k], 1);
+    if (!is_whole) return;
+    Half* to = reinterpret_cast<Half*>(place - is_odd) + is_odd;
+    to[0] = is_odd ? got : halves[0];
+    to[2] = is_odd ? halves[1] : got;
+}
+#endif
+
 extern "C" __global__ void __launch_bounds__(KIND == PERMUTATION ? 1024 : 256)
 kernel(const Parameters p) {
     start_early();
@@ -70,16 +91,24 @@ kernel(const Parameters p) {
     }
 #else
     const bool is_aligned = reinterpret_cast<uint64>(p.out) % alignof(Lanes) == 0;
-    for (int64 b = first; b < (int64)p.blocks; b += step) {
+    // All threads of a block go round as often, since neighbours exchange what they made.
+    for (int64 b = first; b - threadIdx.x < (int64)p.blocks; b += step) {
         const RandomBlock block = random_block(seed, low, high, b);
         Lanes lanes;
         draw(block, seed, p, lanes);
-        if (is_aligned && (b + 1) * LANES <= p.count) {
+        const int64 end = (BY_PAIRS ? (b | 1) : b) + 1;
+        const bool is_whole = is_aligned && end * LANES <= p.count;
+#if BY_PAIRS
+        store_pair(reinterpret_cast<Lanes*>(out) + b, lanes, is_whole);
+        if (is_whole) continue;
+#else
+        if (is_whole) {
             reinterpret_cast<Lanes*>(out)[b] = lanes;
-        } else {
-            for (int k = 0; k < LANES; ++k)
-                if (b * LANES + k < p.count) out[b * LANES + k] = lanes.values[k];
+            continue;
         }
+#endif
+        for (int k = 0; k < LANES; ++k)
+            if (b * LANES + k < p.count) out[b * LANES + k] = lanes.values[k];
     }
 #endif
     __syncthreads();
