@@ -39,6 +39,7 @@ _RANGES = {
     "int": ("(-1ll << (8 * sizeof(C) - 1))", "(~(-1ll << (8 * sizeof(C) - 1)))"),
     "uint": ("0", "~0ull"),
     "float": ("-__int_as_float(0x7f800000)", "__int_as_float(0x7f800000)"),
+    "bool": ("0", "1"),
 }
 #: C++ of CONVOLUTION_ACTIVATIONS, of a value `a` of type C.
 FINISHES = (
@@ -208,9 +209,9 @@ def accumulator_nbytes(op, compute):
 def _accumulation(row, element):
     """Return what accumulator.cuh needs for a reduction computed as `element`."""
     texts = row.cuda[element.kind]
-    if row.rule == "index":
-        return [("BETTER", *texts)]
     low, high = _RANGES.get(element.kind, ("0", "0"))
+    if row.rule == "index":
+        return [("BETTER", *texts), ("WORST", low if texts[0] == ">" else high)]
     defines = [("ACCUMULATOR", _accumulator(row, element)[0]), ("LOWEST", low), ("HIGHEST", high)]
     defines += zip(("IDENTITY", "LIFT", "COMBINE", "FINISH"), texts, strict=True)
     if row.name == "var":

@@ -9,8 +9,8 @@
 //
 // Sums of 16-bit floats are float; integers are added modulo 2^64 and so wrap to any narrower type.
 //
-// Defined before this text: BETTER, a comparison, for the argument of an extreme; otherwise
-// ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a and b) and FINISH (a and count), with RESULT, the
+// Defined before this text: BETTER, a comparison, for the argument of an extreme, and WORST, what is
+// not better than any other; otherwise ACCUMULATOR, IDENTITY, LIFT (of x), COMBINE (a and b) and FINISH (a and count), with RESULT, the
 // type that FINISH has; LOWEST and HIGHEST, the values below and above every other; MOMENTS where
 // the accumulator is Moments.
 #pragma once

@@ -39,6 +39,34 @@ __device__ __forceinline__ A with(A a, T x, long long index) {
 }
 #endif
 
+// What a thread accumulates of its own share, whose elements come in the order of their indices: for
+// the argument of an extreme, only what is better than all before takes their place, or the first
+// NaN, and an index has the bits that indices need. WORST stands for the first element.
+#if defined(BETTER) && !FROM_PARTIAL
+struct Share { C value; INDEX index; };
+__device__ __forceinline__ Share no_share(INDEX first) {
+    Share a; a.value = (C)(WORST); a.index = first; return a;
+}
+__device__ __forceinline__ void add(Share& a, T x, INDEX index) {
+    const C value = wide(convert<STORED>(x));
+    const bool is_as_bad = 1 BETTER 0 ? value <= a.value : value >= a.value;
+    if (!is_as_bad && a.value == a.value) {
+        a.value = value;
+        a.index = index;
+    }
+}
+__device__ __forceinline__ A whole(Share a, bool has_any) {
+    return has_any ? accumulator(a.value, (long long)a.index) : identity();
+}
+#else
+typedef A Share;
+__device__ __forceinline__ Share no_share(INDEX) { return identity(); }
+__device__ __forceinline__ void add(Share& a, T x, INDEX index) {
+    a = with(a, x, (long long)index);
+}
+__device__ __forceinline__ A whole(Share a, bool) { return a; }
+#endif
+
 __device__ __forceinline__ void locate_kept(const Parameters& p, INDEX index,
                                             long long& in, long long& out) {
     in = out = 0;
@@ -87,16 +115,17 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     const INDEX step = blockDim.y;
     const int slot = threadIdx.y * blockDim.x + threadIdx.x;
     long long in_offset = 0, out_offset = 0;
-    A acc[VECTOR];
+    const INDEX begin = (INDEX)blockIdx.y * (INDEX)p.chunk;
+    const INDEX limit = begin + (INDEX)p.chunk;
+    const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
+    INDEX unit = begin + threadIdx.y;
+    const bool has_any = column < (INDEX)p.kept && unit < end;
+    Share acc[VECTOR];
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) acc[v] = identity();
+    for (int v = 0; v < VECTOR; ++v) acc[v] = no_share(unit);
     if (column < (INDEX)p.kept) {
         locate_kept(p, column * VECTOR, in_offset, out_offset);
         const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
-        const INDEX begin = (INDEX)blockIdx.y * (INDEX)p.chunk;
-        const INDEX limit = begin + (INDEX)p.chunk;
-        const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
-        INDEX unit = begin + threadIdx.y;
         for (; unit < end && end - unit > 3 * step; unit += 4 * step) {
             Vector<T, VECTOR> x[4];
 #pragma unroll
@@ -107,17 +136,17 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             for (int u = 0; u < 4; ++u)
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v)
-                    acc[v] = with(acc[v], x[u].item[v], unit + u * step);
+                    add(acc[v], x[u].item[v], unit + u * step);
         }
         for (; unit < end; unit += step) {
             const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
                 in + locate_reduced(p, unit));
 #pragma unroll
-            for (int v = 0; v < VECTOR; ++v) acc[v] = with(acc[v], x.item[v], unit);
+            for (int v = 0; v < VECTOR; ++v) add(acc[v], x.item[v], unit);
         }
     }
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) shared[v * 256 + slot] = acc[v];
+    for (int v = 0; v < VECTOR; ++v) shared[v * 256 + slot] = whole(acc[v], has_any);
     for (int half = blockDim.y / 2; half > 0; half /= 2) {
         __syncthreads();
         if (threadIdx.y < half)
@@ -139,16 +168,17 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
     const INDEX row = (INDEX)blockIdx.x * blockDim.y + threadIdx.y;
     const INDEX step = blockDim.x;
     long long in_offset = 0, out_offset = 0;
-    A acc[VECTOR];
+    const INDEX begin = (INDEX)blockIdx.y * (INDEX)p.chunk;
+    const INDEX limit = begin + (INDEX)p.chunk;
+    const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
+    INDEX unit = begin + threadIdx.x;
+    const bool is_kept = row < (INDEX)p.kept, has_any = is_kept && unit < end;
+    if (is_kept) locate_kept(p, row, in_offset, out_offset);
+    const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
+    Share acc[VECTOR];
 #pragma unroll
-    for (int v = 0; v < VECTOR; ++v) acc[v] = identity();
-    if (row < (INDEX)p.kept) {
-        locate_kept(p, row, in_offset, out_offset);
-        const T* in = reinterpret_cast<const T*>(p.input) + in_offset;
-        const INDEX begin = (INDEX)blockIdx.y * (INDEX)p.chunk;
-        const INDEX limit = begin + (INDEX)p.chunk;
-        const INDEX end = limit < (INDEX)p.units ? limit : (INDEX)p.units;
-        INDEX unit = begin + threadIdx.x;
+    for (int v = 0; v < VECTOR; ++v) acc[v] = no_share(unit * VECTOR + v);
+    if (is_kept) {
         for (; unit < end && end - unit > 3 * step; unit += 4 * step) {
             Vector<T, VECTOR> x[4];
 #pragma unroll
@@ -159,22 +189,22 @@ extern "C" __global__ void __launch_bounds__(256) kernel(const Parameters p) {
             for (int u = 0; u < 4; ++u)
 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v)
-                    acc[v] = with(acc[v], x[u].item[v], (unit + u * step) * VECTOR + v);
+                    add(acc[v], x[u].item[v], (unit + u * step) * VECTOR + v);
         }
         for (; unit < end; unit += step) {
             const Vector<T, VECTOR> x = *reinterpret_cast<const Vector<T, VECTOR>*>(
                 in + locate_reduced(p, unit * VECTOR));
 #pragma unroll
-            for (int v = 0; v < VECTOR; ++v)
-                acc[v] = with(acc[v], x.item[v], unit * VECTOR + v);
+            for (int v = 0; v < VECTOR; ++v) add(acc[v], x.item[v], unit * VECTOR + v);
         }
-        if (VECTOR > 1 && blockIdx.y == gridDim.y - 1)
-            for (INDEX e = (INDEX)p.units * VECTOR + threadIdx.x; e < (INDEX)p.reduced; e += step)
-                acc[0] = with(acc[0], in[locate_reduced(p, e)], e);
     }
+    A total = whole(acc[0], has_any);
 #pragma unroll
-    for (int v = 1; v < VECTOR; ++v) acc[0] = combine(acc[0], acc[v]);
-    A total = acc[0];
+    for (int v = 1; v < VECTOR; ++v) total = combine(total, whole(acc[v], has_any));
+    // The elements behind the last whole vector.
+    if (VECTOR > 1 && is_kept && blockIdx.y == gridDim.y - 1)
+        for (INDEX e = (INDEX)p.units * VECTOR + threadIdx.x; e < (INDEX)p.reduced; e += step)
+            total = with(total, in[locate_reduced(p, e)], e);
     const int width = blockDim.x < 32 ? blockDim.x : 32;
     for (int distance = width / 2; distance > 0; distance /= 2)
         total = combine(total, from_lane_below(total, distance, width));

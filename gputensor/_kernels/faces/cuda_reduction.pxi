@@ -116,7 +116,7 @@ cdef int cuda_reduce(int op, int device, uint64_t stream, int compute_dtype,
     variant.out = out.dtype
     variant.column = is_column(&layout)
     variant.vector = load_width(&layout, input, variant.column, dtype_itemsize(input.dtype),
-                                4 if is_argument else 64 // size)
+                                8 if is_argument else 64 // size)
     variant.kept = layout.kept_ndim
     variant.reduced = layout.reduced_ndim
     variant.wide = layout.kept > 0x7fffffff or layout.reduced > 0x7fffffff
