@@ -25,18 +25,38 @@ cdef extern from "pthread.h" nogil:
 cdef extern from "gputensor/_alloc/core/sync.h" nogil:
     void gt_spin_lock(int32_t* lock)
     void gt_spin_unlock(int32_t* lock)
-    uint64_t gt_load(const uint64_t* cell)
-    void gt_store(uint64_t* cell, uint64_t value)
-    void gt_add(uint64_t* cell, uint64_t value)
-    void* gt_load_pointer(void** cell)
-    void gt_store_pointer(void** cell, void* value)
-    int32_t gt_load_int(const int32_t* cell)
-    void gt_store_int(int32_t* cell, int32_t value)
-    uint8_t gt_load_byte(const uint8_t* cell)
-    void gt_store_byte(uint8_t* cell, uint8_t value)
+    cdef cppclass Held:             # the lock is held to the end of the function
+        void take(pthread_mutex_t* mutex)
+        bint take_waiting(pthread_mutex_t* mutex)
+        void then(void (*function)(int, const char*) noexcept nogil, int device, const char* change)
+    cdef cppclass SpinHeld:
+        void take(int32_t* lock)
+    T gt_load[T](const T* cell)
+    void gt_store[T, V](T* cell, V value)
+    void gt_add[T, V](T* cell, V value)
     uint8_t gt_clear_byte(uint8_t* cell)
     int gt_highest_bit(uint64_t value)
     int gt_lowest_bit(uint64_t value)
+
+cdef extern from "gputensor/_alloc/core/list.h" nogil:
+    cdef cppclass gt_list[T]:
+        cppclass iterator:
+            T* operator*()
+            iterator operator++()
+            bint operator!=(iterator)
+        iterator begin()
+        iterator end()
+    gt_list[T] each[T](T* head)         # the records by next
+    gt_list[T] linked[T](T* head)       # ... by link_next
+    void row_push[T](T** head, T* record)
+    void row_remove[T](T** head, T* record)
+    T* row_pop[T](T** head)
+    void link_push[T](T** head, T* record)
+    void link_remove[T](T** head, T* record)
+    void chain_push[T](T** head, T* record)
+    T* chain_pop[T](T** head)
+    void queue_append[Q, T](Q* queue, T* record)
+    void queue_push[Q, T](Q* queue, T* record)
 
 cdef enum:
     UNIT = 512                  # bytes; every block is a multiple of it
@@ -105,10 +125,11 @@ cdef struct Block:
     Segment* segment
     BlockPool* pool
     View* view                  # set when the block lies in a view and is no tile itself
-    uint64_t epoch              # FREE: the stream's epoch when it was freed
+    uint64_t epoch              # FREE: the epoch in which it was freed
     int32_t waits               # PENDING: events not yet seen complete
     uint8_t is_part             # its bytes stand for a block in a view, which a caller holds
     uint8_t is_oversize         # it counts in oversize_allocations
+    uint8_t stands_alone        # no neighbour could join it, and none has become free since
     uint8_t is_by_address       # given out as an address, and given back as one
     # ---- the third line
     Block* parts                # with `view`: the home tiles it stands for, by link_next
@@ -186,11 +207,10 @@ cdef struct StreamEvent:
     uint64_t event
     uint64_t epoch
 
-# The progress of a stream. A block freed in epoch e is done on the device when
-# e < completed. An epoch ends when an event is recorded, which happens only on a miss.
+# The progress of a stream. A block freed in epoch e is done on the device when e < completed. An
+# epoch of the device ends when an event is recorded on any stream, which happens only on a miss.
 cdef struct StreamState:
     uint64_t handle
-    uint64_t epoch
     uint64_t completed
     StreamEvent ring[8]
     int ring_count
@@ -248,23 +268,21 @@ cdef struct PoolScope:
     PoolHold* holds             # of a capture: other pools that it took memory from
     PoolScope* next
 
-cdef enum:                      # Budget: what a shard may still add to a current value
-    UP_BYTES = 0                # allocated and active bytes
-    UP_COUNT = 1                # and their blocks
-    UP_REQUESTED = 2
-    DOWN_BYTES = 3              # inactive_split bytes
-    DOWN_COUNT = 4
-    BUDGETS = 5
+# What is counted in a shard: of blocks with callers, and of free blocks that are splits.
+cdef enum:                      # Flow
+    FLOW_BYTES = 0              # allocated and active bytes
+    FLOW_COUNT = 1              # and their blocks
+    FLOW_REQUESTED = 2
+    FLOW_SPLIT_BYTES = 3        # inactive_split bytes
+    FLOW_SPLIT_COUNT = 4
+    FLOWS = 5
 
-# Counters of one pool kind in one shard. *_in and *_out only grow; current == in - out. The
-# budgets say by how much each current may still rise before a peak could be exceeded.
+# Counters of one pool kind in one shard, by Flow. `came` and `gone` only grow; current is their
+# difference. A budget says by how much current may still rise before a peak could be exceeded.
 cdef struct Counters:
-    uint64_t count_in, count_out        # blocks given to callers, and taken back
-    uint64_t bytes_in, bytes_out
-    uint64_t requested_in, requested_out
-    uint64_t split_count_in, split_count_out    # free blocks that are splits
-    uint64_t split_bytes_in, split_bytes_out
-    int64_t budgets[5]                  # by Budget
+    uint64_t came[5]
+    uint64_t gone[5]
+    int64_t budgets[5]
 
 cdef struct CacheSlot:
     uint64_t stream
@@ -298,7 +316,7 @@ cdef enum:                      # StatType
 
 cdef struct PendingEvent:
     uint64_t event              # 0: none could be had
-    uint64_t wait               # ... then: the wait for the whole device that completes it
+    uint64_t wait               # ... then: a wait for the whole device in this epoch completes it
     Block* block
     PendingEvent* next
 
@@ -339,18 +357,16 @@ cdef struct DeviceAllocator:
     int32_t scope_count         # read without the lock: caches stand aside when not 0
     int capturing               # captures under way: no events are recorded or polled
     StreamState* streams
+    uint64_t epoch              # the one that lasts: see StreamState
+    uint64_t waited             # the latest that a wait for the whole device has covered
     # free pages of the device; the bytes include pages in flight in a thread that grows
     Page* page_pool
     size_t page_pool_nbytes
     int in_flight               # threads that hold tiles, pages or views outside of their lists
     # frees that wait for other streams
     PendingQueue* pending
-    int64_t pending_count[2]
-    int64_t pending_bytes[2]
-    int64_t refund_count[2]     # of them: room under the peaks that goes back to a budget
-    int64_t refund_bytes[2]
-    uint64_t waits_begun        # for the whole device, by the allocator
-    uint64_t waits_done         # the latest of them that succeeded
+    int64_t pending_sums[2][2]  # [FLOW_BYTES and FLOW_COUNT][kind]
+    int64_t refunds[2][2]       # of them: room under the peaks that goes back to a budget
     int pending_in_flight       # events that threads query or wait for, out of their queues
     int driver_requests         # threads that call the driver without the lock: see _open_scope
     Block* deferred             # freed during a capture, with uses; link_next
@@ -365,15 +381,15 @@ cdef struct DeviceAllocator:
     int32_t contention          # requests and frees until the lock counts as free of contention
     # statistics; see statistics.pxi
     Counters counters[2]        # the shard of work done under the device lock
-    Stat stats[9][3]            # [type][all, large, small], exact after settle()
-    Stat oversize_allocations
+    Stat stats[9][3]            # [type][all, large, small], exact after settle(); from here on in
+    Stat oversize_allocations   # the order of statistics_names.py
     Stat oversize_segments
     int64_t num_alloc_retries
     int64_t num_ooms
-    int64_t num_oom_rejections
     int64_t num_sync_all_streams
     int64_t num_device_alloc
     int64_t num_device_free
+    int64_t num_oom_rejections
     Block* uncached             # blocks that bypass the pools (uncached.pxi), by next and previous
     Block* unreleased           # ... that the driver did not take back yet; link_next
     # Only misses read these; the fields of a hit stay together.

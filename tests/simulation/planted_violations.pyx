@@ -11,6 +11,10 @@ from gputensor._alloc.model cimport (
     BLOCK_FREE,
     BLOCK_HELD,
     BLOCK_PENDING,
+    FLOW_BYTES,
+    FLOW_COUNT,
+    FLOW_REQUESTED,
+    FLOW_SPLIT_BYTES,
     Block,
     DeviceAllocator,
     Page,
@@ -142,17 +146,17 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     elif what == "pools that nobody holds":
         a.retired_pools += sign
     elif what == "allocated bytes":
-        a.counters[0].bytes_out += sign * 512
+        a.counters[0].gone[FLOW_BYTES] += sign * 512
     elif what == "allocations":
-        a.counters[0].count_out += sign
+        a.counters[0].gone[FLOW_COUNT] += sign
     elif what == "requested bytes":
-        a.counters[0].requested_out += sign
+        a.counters[0].gone[FLOW_REQUESTED] += sign
     elif what == "split bytes":
-        a.counters[0].split_bytes_out += sign * 512
+        a.counters[0].gone[FLOW_SPLIT_BYTES] += sign * 512
     elif what == "segments":
         a.stats[1][1].current += sign
     elif what == "pending blocks":
-        a.pending_count[0] -= sign
+        a.pending_sums[FLOW_COUNT][0] -= sign
     elif what == "oversize blocks":
         a.oversize_allocations.current += sign
     elif what == "oversize segments":

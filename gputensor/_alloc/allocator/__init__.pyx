@@ -1,6 +1,6 @@
 # The allocator of each open device: malloc and free, private pools, opening and closing.
 
-from libc.stdint cimport SIZE_MAX, int32_t, uint32_t, uint64_t
+from libc.stdint cimport SIZE_MAX, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.config cimport (
@@ -8,12 +8,10 @@ from gputensor._alloc.config cimport (
 )
 from gputensor._alloc.core cimport (
     GT_IS_CHECKED, Block, account_give, account_take, block_map_insert, block_map_remove,
-    cache_mine, cache_put, cache_take, caches_drain, caches_drain_large, caches_forget,
-    check_after, checks_resume, checks_stop, device_lock, device_lock_counted, device_unlock,
-    pool_bins, pool_clear,
-    pool_cut, pool_gather, pool_init, pool_insert, pool_take, progress_synchronize,
-    pthread_mutex_init, segment_drop,
-    stat_change,
+    cache_mine, cache_put, cache_take, caches_drain, caches_drain_large, caches_forget, check_after,
+    checks_resume, checks_stop, device_hold, device_lock, device_lock_counted, device_unlock,
+    pool_clear, pool_cut, pool_gather, pool_init, pool_insert, pool_take, progress_synchronize,
+    pthread_mutex_init, segment_drop, stat_change,
 )
 from gputensor._alloc.grow cimport view_close
 from gputensor._alloc.history cimport (
@@ -21,15 +19,14 @@ from gputensor._alloc.history cimport (
     stack_capture_if_enabled,
 )
 from gputensor._alloc.miss cimport (
-    collect_for_capture, retired_pool_drop, retired_pools_settle, uncached_free, uncached_malloc,
-    uncached_release, miss_serve, pool_is_retired, release_all, synchronize_all,
+    collect_for_capture, miss_serve, pool_is_retired, release_all, retired_pool_drop,
+    retired_pools_settle, synchronize_all, uncached_free, uncached_malloc, uncached_release,
 )
 from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT, UNIT, Block,
-    BlockPool,
-    DeviceAllocator, MemorySource, PoolHold, PoolScope, PrivatePool, Segment, StreamState,
-    ThreadCache, gt_highest_bit, gt_load_byte, gt_load_int, gt_load_pointer, gt_store_int,
-    gt_store_pointer,
+    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, POOL_LARGE, POOL_SMALL, SMALL_LIMIT,
+    STAT_RESERVED_BYTES, UNIT, Block, BlockPool, DeviceAllocator, Held, MemorySource, PoolHold,
+    PoolScope, PrivatePool, ThreadCache, each, gt_add, gt_highest_bit, gt_load, gt_store, row_pop,
+    row_push, row_remove,
 )
 from gputensor._alloc.order cimport pending_add, pending_poll, pending_resume, use_add
 from gputensor._driver.registry cimport (

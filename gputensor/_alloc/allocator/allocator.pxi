@@ -18,7 +18,6 @@ cdef enum:
 cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream, bint uncached,
                   status_t* status) noexcept nogil:
     cdef PyThreadState* state = NULL
-    cdef Block* block
     if PyGILState_Check():
         state = PyEval_SaveThread()
     if uncached:
@@ -32,12 +31,11 @@ cdef Block* _miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t st
 
 # Whether a request that is not for the cache goes to the driver: those of private pools do not.
 cdef bint _is_uncached(DeviceAllocator* a, uint64_t stream) noexcept nogil:
-    cdef bint is_uncached = True
-    if gt_load_int(&a.scope_count) > 0:
-        device_lock(a)
-        is_uncached = scope_pools(a, stream) == a.pools
-        device_unlock(a)
-    return is_uncached
+    cdef Held held
+    if gt_load(&a.scope_count) == 0:
+        return True
+    held.take(&a.lock)
+    return scope_pools(a, stream) == a.pools
 
 
 cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
@@ -58,7 +56,7 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
     rounded = round_size(a, nbytes)
     if (not a.caching or a.config.backend != BACKEND_NATIVE) and _is_uncached(a, stream):
         return _miss(a, nbytes, rounded, stream, True, status)
-    if a.config.thread_cache and gt_load_int(&a.scope_count) == 0:
+    if a.config.thread_cache and gt_load(&a.scope_count) == 0:
         cache = cache_mine(a)
         if cache != NULL:
             block = cache_take(cache, rounded, nbytes, stream)
@@ -77,7 +75,6 @@ cdef inline Block* _malloc(DeviceAllocator* a, size_t nbytes, uint64_t stream,
 cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
                              status_t* status) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef Block* block
     cdef uint32_t stack = 0
     if a == NULL:
         a = allocator_open(device)
@@ -88,7 +85,7 @@ cdef Block* allocator_malloc(int device, size_t nbytes, uint64_t stream,
         stack = stack_capture_if_enabled(device)
     block = _malloc(a, nbytes, stream, status)
     if block != NULL:
-        gt_store_int(<int32_t*>&block.stack, <int32_t>stack)    # a snapshot may read it now
+        gt_store(&block.stack, stack)    # a snapshot may read it now
         if history_enabled(device):
             block_event_alloc(block, stack)
     check_after(device, "malloc")
@@ -113,40 +110,32 @@ cdef void allocator_free(Block* block) noexcept nogil:
 
 
 cdef status_t allocator_record_stream(Block* block, uint64_t stream) noexcept nogil:
-    cdef int device = block.device
-    cdef DeviceAllocator* a = allocator_find(device)
-    cdef status_t status
+    cdef DeviceAllocator* a = allocator_find(block.device)
+    cdef Held held
     if stream == block.stream:
         return STATUS_OK
-    device_lock(a)
-    status = use_add(block, stream)
-    device_unlock(a)
-    check_after(device, "record_stream")
-    return status
+    device_hold(a, &held, "record_stream")
+    return use_add(block, stream)
 
 
 cdef status_t allocator_synchronize(int device) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef Driver* driver
-    cdef status_t status
+    cdef Held held
     if a == NULL:
         driver = driver_get(device)
         return driver.synchronize(driver.self)
-    device_lock(a)
-    status = progress_synchronize(a)
-    device_unlock(a)
-    check_after(device, "synchronize")
-    return status
+    device_hold(a, &held, "synchronize")
+    return progress_synchronize(a)
 
 
 cdef status_t allocator_settle(int device) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
+    cdef Held held
     cdef status_t status
     if a == NULL:
         return allocator_synchronize(device)
-    device_lock(a)
+    device_hold(a, &held, "the wait before a capture")
     if a.capturing:
-        device_unlock(a)
         return STATUS_CAPTURE_UNSUPPORTED
     caches_drain(a)             # first: cached blocks are done after the wait, too
     status = progress_synchronize(a)
@@ -154,8 +143,6 @@ cdef status_t allocator_settle(int device) noexcept nogil:
         pending_poll(a)
         retired_pools_settle(a)
         collect_for_capture(a)
-    device_unlock(a)
-    check_after(device, "the wait before a capture")
     return status
 
 

@@ -25,14 +25,17 @@ cdef inline BlockPool* _choose_pool(DeviceAllocator* a, size_t rounded,
     return &pools[POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE]
 
 
+# A HELD block, or NULL, goes to its caller.
 cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept nogil:
+    if block == NULL:
+        return NULL
+    if not block_map_insert(block):
+        _put_back(a, block)
+        return NULL
     block.state = BLOCK_ALLOCATED
     block.requested = nbytes
     block.home = NULL
-    if not block_map_insert(block):
-        block.requested = 0
-        block.state = BLOCK_HELD
-        return NULL
+    block.stands_alone = False
     account_give(a, block.kind, block.nbytes, nbytes)
     if block.nbytes >= a.config.max_split_size:
         block.is_oversize = True        # the option may be another one when the block is freed
@@ -40,55 +43,46 @@ cdef Block* _hand_out(DeviceAllocator* a, Block* block, size_t nbytes) noexcept 
     return block
 
 
+cdef inline void _put_back(DeviceAllocator* a, Block* block) noexcept nogil:
+    if block.view != NULL:
+        view_close(a, block)
+    else:
+        block.state = BLOCK_HELD
+        pool_insert(block.pool, block)
+
+
 # Serves a request from the pools; NULL on a miss. Makes no driver call but event queries.
 cdef Block* central_take(DeviceAllocator* a, size_t nbytes, size_t rounded,
                          uint64_t stream) noexcept nogil:
-    cdef Block* block
-    device_lock_counted(a)
+    cdef Held held
+    device_lock_counted(a, &held)
     if a.pending != NULL:
         pending_poll(a)
-    if rounded > SMALL_LIMIT and gt_load_int(&a.caches_in_use) > 1:
+    if rounded > SMALL_LIMIT and gt_load(&a.caches_in_use) > 1:
         caches_drain_large(a)
-    block = pool_take(_choose_pool(a, rounded, stream), stream, rounded)
-    if block != NULL:
-        block = _finish(a, block, nbytes)
-    device_unlock(a)
-    return block
-
-
-cdef inline Block* _finish(DeviceAllocator* a, Block* block, size_t nbytes) noexcept nogil:
-    cdef Block* given = _hand_out(a, block, nbytes)
-    if given == NULL:
-        if block.view != NULL:
-            view_close(a, block)
-        else:
-            pool_insert(block.pool, block)
-    return given
+    return _hand_out(a, pool_take(_choose_pool(a, rounded, stream), stream, rounded), nbytes)
 
 
 # After a miss. NULL and a status if every step failed.
 cdef Block* central_miss(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                          status_t* status) noexcept nogil:
-    cdef Block* block
-    cdef BlockPool* pool
-    device_lock(a)
+    cdef Held held
+    held.take(&a.lock)
     pool = _choose_pool(a, rounded, stream)
     if pool.owner != NULL:
         pool.owner.pins += 1
-    block = miss_serve(a, pool, stream, rounded, status)
+    block = _hand_out(a, miss_serve(a, pool, stream, rounded, status), nbytes)
     if pool.owner != NULL:
         pool.owner.pins -= 1
-    if block != NULL:
-        block = _finish(a, block, nbytes)
-        if block == NULL:
-            status[0] = STATUS_OUT_OF_MEMORY
-    device_unlock(a)
+    if block == NULL and status[0] == STATUS_OK:
+        status[0] = STATUS_OUT_OF_MEMORY
     return block
 
 
 cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
-    device_lock_counted(a)
-    if block.kind == POOL_LARGE and a.contention == 0 and gt_load_int(&a.caches_in_use) > 1:
+    cdef Held held
+    device_lock_counted(a, &held)
+    if block.kind == POOL_LARGE and a.contention == 0 and gt_load(&a.caches_in_use) > 1:
         caches_drain_large(a)       # it may be a neighbour of a cached block
     a.frees += 1
     block_map_remove(block.ptr)
@@ -98,12 +92,8 @@ cdef void central_free(DeviceAllocator* a, Block* block) noexcept nogil:
         stat_change(&a.oversize_allocations, -1)
     block.requested = 0
     block.home = NULL
-    block.epoch = pool_bins(block.pool, block.stream).state.epoch
+    block.epoch = a.epoch
     if block.uses != NULL:
         pending_add(a, block)
-    elif block.view != NULL:
-        view_close(a, block)
     else:
-        block.state = BLOCK_HELD
-        pool_insert(block.pool, block)
-    device_unlock(a)
+        _put_back(a, block)

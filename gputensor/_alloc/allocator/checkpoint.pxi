@@ -10,78 +10,56 @@ blocks are in use, and takes those that are free by then again, at their places.
 cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words,
                       size_t capacity) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* private
-    cdef Segment* segment
-    cdef Block* block
+    cdef Held held
     cdef size_t count = 0
     cdef int kind
     if a == NULL:
         return 0
-    device_lock(a)
-    private = a.private_pools
-    while private != NULL:
-        for kind in range(2):
-            segment = private.pools[kind].segments if private.pool_id == pool_id else NULL
-            while segment != NULL:
-                block = segment.first
-                while block != NULL:
-                    if gt_load_byte(&block.state) == BLOCK_ALLOCATED:
+    held.take(&a.lock)
+    for private in each(a.private_pools):
+        for kind in range(2 if private.pool_id == pool_id else 0):
+            for segment in each(private.pools[kind].segments):
+                for block in each(segment.first):
+                    if gt_load(&block.state) == BLOCK_ALLOCATED:
                         if count + 3 <= capacity:
                             words[count] = block.ptr
                             words[count + 1] = block.requested
                             words[count + 2] = block.stream
                         count += 3
-                    block = block.next
-                segment = segment.next
-        private = private.next
-    device_unlock(a)
     return count
 
 
 # The free tile of a pool that holds a range; NULL: there is none, or work on it is not done.
 cdef Block* _free_tile(DeviceAllocator* a, PrivatePool* private, uint64_t ptr, size_t nbytes,
                        uint64_t stream) noexcept nogil:
-    cdef Segment* segment
-    cdef Block* block
     cdef int kind
     for kind in range(2):
         pool_gather(&private.pools[kind], stream)
-        segment = private.pools[kind].segments
-        while segment != NULL:
-            block = segment.first if segment.va <= ptr < segment.va + segment.nbytes else NULL
-            while block != NULL and block.ptr + block.nbytes <= ptr:
-                block = block.next
-            if block != NULL:
-                if (gt_load_byte(&block.state) == BLOCK_FREE and block.stream == stream
-                        and ptr + nbytes <= block.ptr + block.nbytes):
+        for segment in each(private.pools[kind].segments):
+            for block in each(segment.first):
+                if (block.ptr <= ptr and ptr + nbytes <= block.ptr + block.nbytes
+                        and gt_load(&block.state) == BLOCK_FREE and block.stream == stream):
                     return block
-                return NULL
-            segment = segment.next
     return NULL
 
 
 cdef Block* pool_take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes,
                          uint64_t stream) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* private
     cdef Block* block = NULL
+    cdef Held held
     cdef size_t rounded
     if a == NULL:
         return NULL
-    device_lock(a)
+    device_hold(a, &held, "a block at its place")
     caches_drain(a)
     rounded = round_size(a, nbytes)
-    private = a.private_pools
-    while private != NULL and block == NULL:
-        if private.pool_id == pool_id:
+    for private in each(a.private_pools):
+        if private.pool_id == pool_id and block == NULL:
             block = _free_tile(a, private, ptr, rounded, stream)
-        private = private.next
     if block != NULL:
         block = pool_cut(block.pool, block, ptr, ptr + rounded)
-    if block != NULL:
-        block = _finish(a, block, nbytes)
-    device_unlock(a)
+    block = _hand_out(a, block, nbytes)
     if block != NULL and history_enabled(device):
         block_event_alloc(block, 0)
-    check_after(device, "a block at its place")
     return block

@@ -25,7 +25,7 @@ cdef DeviceAllocator* allocator_find(int device) noexcept nogil:
     cdef AllocatorSlot* kept = kept_for(device)
     if kept == NULL:
         return NULL
-    return <DeviceAllocator*>gt_load_pointer(<void**>&kept.allocator)
+    return gt_load(&kept.allocator)
 
 
 cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
@@ -64,6 +64,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
     a.device = device
     a.granularity = driver.page_granularity
     a.view_limit = MAX_VIEWS
+    a.epoch = 1
     a.caching = settings is not None or _starts_caching(device)
     try:
         raise_for_status(driver.mem_info(driver.self, &free_nbytes, &a.total_nbytes), "mem_info")
@@ -83,7 +84,7 @@ cdef int _open(int device, object settings=None, object limit_nbytes=None) excep
             pool_init(&a.pools[0], a, 0, 0)
             pool_init(&a.pools[1], a, 1, 0)
             kept_for(device).caching_at_fork = 0
-            gt_store_pointer(<void**>&kept_for(device).allocator, a)
+            gt_store(&kept_for(device).allocator, a)
     except BaseException:
         free(a)
         raise
@@ -181,6 +182,19 @@ def open_devices():
             if allocator_find(device) != NULL]
 
 
+cdef size_t allocator_empty(DeviceAllocator* a) noexcept nogil:
+    cdef Held held
+    device_hold(a, &held, "the return of everything free")
+    caches_drain(a)             # first: cached blocks are done after the wait, too
+    synchronize_all(a)
+    if a.pending != NULL:
+        pending_poll(a)
+    uncached_release(a)
+    released = release_all(a)
+    retired_pools_settle(a)
+    return released
+
+
 def close_allocator(int device, bint abandon=False):
     """Give everything back to the driver and forget the allocator of a device.
 
@@ -193,21 +207,13 @@ def close_allocator(int device, bint abandon=False):
     if a == NULL:
         return
     with nogil:
-        device_lock(a)
-        caches_drain(a)             # first: cached blocks are done after the wait, too
-        synchronize_all(a)
-        if a.pending != NULL:
-            pending_poll(a)
-        uncached_release(a)
-        release_all(a)
-        held = <size_t>a.stats[5][0].current
-        device_unlock(a)
-        check_after(device, "the return of everything free")
+        allocator_empty(a)
+        held = <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current)
     if held > 0 and not abandon:
         raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")
     if GT_IS_CHECKED:
         checks_stop()
-    gt_store_pointer(<void**>&kept_for(device).allocator, NULL)
+    gt_store(&kept_for(device).allocator, NULL)
     if GT_IS_CHECKED:
         checks_resume()
     kept_for(device).has_own_settings = False
@@ -216,30 +222,20 @@ def close_allocator(int device, bint abandon=False):
 
 # Frees the records of an allocator that holds no memory. Thread caches outlive it.
 cdef void _forget(DeviceAllocator* a) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef PrivatePool* private
-    cdef PoolScope* scope
-    cdef StreamState* state
     cdef int i
+    driver = a.driver
     caches_forget(a)
     while a.scopes != NULL:
-        scope = a.scopes
-        a.scopes = scope.next
+        scope = row_pop(&a.scopes)
         pool_forget_holds(scope.holds)
         free(scope)
-    for i in range(2):
-        _drop_segments(a, a.pools[i].segments)
-        pool_clear(&a.pools[i])
+    _drop_pools(a, a.pools)
     while a.private_pools != NULL:
-        private = a.private_pools
-        a.private_pools = private.next
-        for i in range(2):
-            _drop_segments(a, private.pools[i].segments)
-            pool_clear(&private.pools[i])
+        private = row_pop(&a.private_pools)
+        _drop_pools(a, private.pools)
         free(private)
     while a.streams != NULL:
-        state = a.streams
-        a.streams = state.next
+        state = row_pop(&a.streams)
         for i in range(state.ring_count):
             driver.event_destroy(driver.self, state.ring[i].event)
         free(state)
@@ -249,14 +245,14 @@ cdef void _forget(DeviceAllocator* a) noexcept nogil:
     free(a)
 
 
-cdef void _drop_segments(DeviceAllocator* a, Segment* segment) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef Segment* following
-    while segment != NULL:
-        following = segment.next
-        driver.va_release(driver.self, segment.va, segment.nbytes)
-        segment_drop(segment)
-        segment = following
+cdef void _drop_pools(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
+    cdef int kind
+    for kind in range(2):
+        while pools[kind].segments != NULL:
+            segment = pools[kind].segments
+            a.driver.va_release(a.driver.self, segment.va, segment.nbytes)
+            segment_drop(segment)
+        pool_clear(&pools[kind])
 
 
 cdef int _close(int device) except -1:
@@ -267,7 +263,6 @@ cdef int _close(int device) except -1:
 # In the child of a fork the allocators are its parent's. They are left as they are, records, locks
 # and all: other threads may have been in the middle of a change.
 cdef void _fork() noexcept nogil:
-    cdef DeviceAllocator* a
     cdef int device
     for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
         a = allocator_find(device)

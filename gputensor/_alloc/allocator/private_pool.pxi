@@ -41,15 +41,13 @@ cdef uint64_t pool_new_id() noexcept nogil:
 
 
 cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
-    cdef PoolScope* scope = a.scopes
     cdef PrivatePool* named = NULL          # by the innermost scope of this thread
     cdef uint64_t thread = gt_thread_id()
-    while scope != NULL:
+    for scope in each(a.scopes):
         if not scope.by_thread and scope.owner == stream:
             return &(scope.pool if named == NULL else _captured(a, scope, named)).pools[0]
         if named == NULL and scope.by_thread and scope.owner == thread:
             named = scope.pool
-        scope = scope.next
     return &a.pools[0] if named == NULL else &named.pools[0]
 
 
@@ -58,14 +56,11 @@ cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
 cdef PrivatePool* _captured(DeviceAllocator* a, PoolScope* capture,
                             PrivatePool* named) noexcept nogil:
     cdef uint64_t graph_id = capture.pool.graph_id
-    cdef PoolHold* hold = capture.holds
-    cdef PrivatePool* pool
     if named.pool_id == capture.pool.pool_id:
         return capture.pool
-    while hold != NULL:
+    for hold in each(capture.holds):
         if hold.pool_id == named.pool_id:
             return _find(a, named.pool_id, graph_id)
-        hold = hold.next
     hold = <PoolHold*>calloc(1, sizeof(PoolHold))
     pool = _find_or_make(a, named.pool_id, graph_id) if hold != NULL else <PrivatePool*>NULL
     if pool == NULL:
@@ -73,46 +68,46 @@ cdef PrivatePool* _captured(DeviceAllocator* a, PoolScope* capture,
         return capture.pool
     hold.pool_id = named.pool_id
     hold.graph_id = graph_id
-    hold.next = capture.holds
-    capture.holds = hold
+    row_push(&capture.holds, hold)
     _count(a, pool, 1, 0, 0)
     return pool
 
 
 cdef PrivatePool* _find(DeviceAllocator* a, uint64_t pool_id, uint64_t graph_id) noexcept nogil:
-    cdef PrivatePool* pool = a.private_pools
-    while pool != NULL and (pool.pool_id != pool_id or pool.graph_id != graph_id):
-        pool = pool.next
-    return pool
+    for pool in each(a.private_pools):
+        if pool.pool_id == pool_id and pool.graph_id == graph_id:
+            return pool
+    return NULL
 
 
 # The record that counts for all of a pool's; NULL: the pool has none.
 cdef PrivatePool* _account_of(DeviceAllocator* a, uint64_t pool_id) noexcept nogil:
-    cdef PrivatePool* pool = a.private_pools
-    while pool != NULL and pool.pool_id != pool_id:
-        pool = pool.next
-    return pool if pool == NULL else pool.account
+    for pool in each(a.private_pools):
+        if pool.pool_id == pool_id:
+            return pool.account
+    return NULL
 
 
 cdef PrivatePool* _find_or_make(DeviceAllocator* a, uint64_t pool_id,
                                 uint64_t graph_id) noexcept nogil:
-    cdef PrivatePool* pool = _find(a, pool_id, graph_id)
+    pool = _find(a, pool_id, graph_id)
+    if pool != NULL:
+        return pool
+    pool = <PrivatePool*>calloc(1, sizeof(PrivatePool))
     if pool == NULL:
-        pool = <PrivatePool*>calloc(1, sizeof(PrivatePool))
-        if pool != NULL:
-            pool.pool_id = pool_id
-            pool.graph_id = graph_id
-            pool.account = _account_of(a, pool_id)
-            if pool.account == NULL:
-                pool.account = pool
-            pool.is_unsplit = pool.account.is_unsplit
-            pool.source = pool.account.source
-            pool_init(&pool.pools[0], a, 0, pool_id)
-            pool_init(&pool.pools[1], a, 1, pool_id)
-            pool.pools[0].owner = pool.pools[1].owner = pool
-            pool.next = a.private_pools
-            a.private_pools = pool
-            a.retired_pools += 1               # until someone holds it
+        return NULL
+    pool.pool_id = pool_id
+    pool.graph_id = graph_id
+    pool.account = _account_of(a, pool_id)
+    if pool.account == NULL:
+        pool.account = pool
+    pool.is_unsplit = pool.account.is_unsplit
+    pool.source = pool.account.source
+    pool_init(&pool.pools[0], a, 0, pool_id)
+    pool_init(&pool.pools[1], a, 1, pool_id)
+    pool.pools[0].owner = pool.pools[1].owner = pool
+    row_push(&a.private_pools, pool)
+    a.retired_pools += 1               # until someone holds it
     return pool
 
 
@@ -147,15 +142,14 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
                           int captures) noexcept nogil:
     cdef DeviceAllocator* a = allocator_open(device)
     cdef PrivatePool* pool = NULL
-    cdef PoolScope* scope
+    cdef Held held
     if a == NULL:
         return STATUS_INVALID_VALUE
     scope = <PoolScope*>calloc(1, sizeof(PoolScope))
-    device_lock(a)
+    device_hold(a, &held, "the begin of a pool")
     if scope != NULL:
         pool = _find_or_make(a, pool_id, pool_id if captures else 0)
     if pool == NULL:
-        device_unlock(a)
         free(scope)
         return STATUS_OUT_OF_MEMORY
     pool.pins += 1
@@ -165,34 +159,27 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
     scope.pool = pool
     scope.by_thread = by_thread
     scope.owner = owner
-    scope.next = a.scopes
-    a.scopes = scope
-    gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) + 1)
+    row_push(&a.scopes, scope)
+    gt_add(&a.scope_count, 1)
     _count(a, pool, captures, 1, captures)
-    device_unlock(a)
-    check_after(device, "the begin of a pool")
     return STATUS_OK
 
 
 cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
                            int captures, PoolHold** holds) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* pool
-    cdef PoolScope** cell
-    cdef PoolScope* scope
+    cdef Held held
     if a == NULL:
         return STATUS_INVALID_VALUE
-    device_lock(a)
-    cell = &a.scopes
-    while cell[0] != NULL and not (cell[0].pool.pool_id == pool_id and cell[0].owner == owner
-                                   and cell[0].by_thread == by_thread):
-        cell = &cell[0].next
-    scope = cell[0]
-    if scope == NULL:
-        device_unlock(a)
+    device_hold(a, &held, "the end of a pool")
+    for scope in each(a.scopes):
+        if (scope.pool.pool_id == pool_id and scope.owner == owner
+                and scope.by_thread == by_thread):
+            break
+    else:
         return STATUS_NOT_FOUND
-    cell[0] = scope.next
-    gt_store_int(&a.scope_count, gt_load_int(&a.scope_count) - 1)
+    row_remove(&a.scopes, scope)
+    gt_add(&a.scope_count, -1)
     pool = scope.pool
     _count(a, pool, 0, -1, -captures)
     if scope.holds != NULL:
@@ -204,8 +191,6 @@ cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_
     if captures and a.capturing == 0:
         pending_resume(a)
         uncached_release(a)
-    device_unlock(a)
-    check_after(device, "the end of a pool")
     return STATUS_OK
 
 
@@ -232,25 +217,21 @@ cdef uint64_t pool_thread() noexcept nogil:
 
 cdef status_t _hold(int device, uint64_t pool_id, uint64_t graph_id, int change) noexcept nogil:
     cdef DeviceAllocator* a = allocator_open(device)
-    cdef PrivatePool* pool
-    cdef status_t status = STATUS_OK
+    cdef Held held
     if a == NULL:
         return STATUS_INVALID_VALUE
-    device_lock(a)
+    device_hold(a, &held, "a hold on a pool, or its release")
     if change > 0:
         pool = _find_or_make(a, pool_id, graph_id)
     else:
         pool = _find(a, pool_id, graph_id)
     if pool == NULL:
-        status = STATUS_NOT_FOUND
-    elif pool.use_count + change < 0:
-        status = STATUS_INVALID_VALUE
-    else:
-        _count(a, pool, change, 0, 0)
-        retired_pool_drop(a, pool)
-    device_unlock(a)
-    check_after(device, "a hold on a pool" if change > 0 else "a pool's release")
-    return status
+        return STATUS_NOT_FOUND
+    if pool.use_count + change < 0:
+        return STATUS_INVALID_VALUE
+    _count(a, pool, change, 0, 0)
+    retired_pool_drop(a, pool)
+    return STATUS_OK
 
 
 cdef status_t pool_retain(int device, uint64_t pool_id) noexcept nogil:
@@ -266,71 +247,59 @@ cdef status_t pool_release_capture(int device, uint64_t pool_id) noexcept nogil:
 
 
 cdef void pool_release_holds(int device, PoolHold* holds) noexcept nogil:
-    cdef PoolHold* hold
     while holds != NULL:
-        hold = holds
-        holds = hold.next
+        hold = row_pop(&holds)
         _hold(device, hold.pool_id, hold.graph_id, -1)
         free(hold)
 
 
 cdef void pool_forget_holds(PoolHold* holds) noexcept nogil:
-    cdef PoolHold* hold
     while holds != NULL:
-        hold = holds
-        holds = hold.next
-        free(hold)
+        free(row_pop(&holds))
+
+
+# Needs the device lock: whether a pool holds memory.
+cdef inline bint _is_used(PrivatePool* pool) noexcept nogil:
+    return pool.pools[0].segments != NULL or pool.pools[1].segments != NULL
 
 
 cdef status_t pool_set_kind(int device, uint64_t pool_id, bint is_for_oom,
                             bint is_unsplit) noexcept nogil:
     cdef DeviceAllocator* a = allocator_open(device)
-    cdef PrivatePool* pool
-    cdef status_t status = STATUS_OK
+    cdef Held held
     if a == NULL:
         return STATUS_INVALID_VALUE
-    device_lock(a)
+    device_hold(a, &held, "set_pool_kind")
     pool = _find_or_make(a, pool_id, 0)
     if pool == NULL:
-        status = STATUS_OUT_OF_MEMORY
-    elif pool.is_unsplit != is_unsplit and (pool.pools[0].segments != NULL
-                                            or pool.pools[1].segments != NULL):
-        status = STATUS_INVALID_VALUE
-    else:
-        pool.is_for_oom = is_for_oom
-        pool.is_unsplit = is_unsplit
-    device_unlock(a)
-    check_after(device, "set_pool_kind")
-    return status
+        return STATUS_OUT_OF_MEMORY
+    if pool.is_unsplit != is_unsplit and _is_used(pool):
+        return STATUS_INVALID_VALUE
+    pool.is_for_oom = is_for_oom
+    pool.is_unsplit = is_unsplit
+    return STATUS_OK
 
 
 cdef status_t pool_set_source(int device, uint64_t pool_id, MemorySource* source) noexcept nogil:
     cdef DeviceAllocator* a = allocator_open(device)
-    cdef PrivatePool* pool
-    cdef status_t status = STATUS_OK
+    cdef Held held
     if a == NULL:
         return STATUS_INVALID_VALUE
-    device_lock(a)
+    held.take(&a.lock)
     pool = _find_or_make(a, pool_id, 0)
     if pool == NULL:
-        status = STATUS_OUT_OF_MEMORY
-    elif pool.pools[0].segments != NULL or pool.pools[1].segments != NULL:
-        status = STATUS_INVALID_VALUE
-    else:
-        pool.source = source
-    device_unlock(a)
-    return status
+        return STATUS_OUT_OF_MEMORY
+    if _is_used(pool):
+        return STATUS_INVALID_VALUE
+    pool.source = source
+    return STATUS_OK
 
 
 cdef int pool_use_count(int device, uint64_t pool_id) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
-    cdef PrivatePool* pool
-    cdef int count = 0
+    cdef Held held
     if a == NULL:
         return 0
-    device_lock(a)
+    held.take(&a.lock)
     pool = _account_of(a, pool_id)
-    if pool != NULL:
-        count = pool.holders
-    device_unlock(a)
-    return count
+    return 0 if pool == NULL else pool.holders

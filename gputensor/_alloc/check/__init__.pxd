@@ -2,7 +2,6 @@
 
 from libc.stdint cimport int64_t
 
-from gputensor._alloc.model cimport Block, DeviceAllocator
 
 # ---- tiles
 

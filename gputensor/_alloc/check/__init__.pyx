@@ -9,17 +9,16 @@ import os
 
 from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.core cimport (
-    GT_IS_CHECKED, block_is_mapped, caches_resume, caches_stop, check_install,
-    device_lock, device_unlock,
+    GT_IS_CHECKED, block_is_mapped, caches_resume, caches_stop, check_install, device_lock,
+    device_unlock,
 )
 from gputensor._alloc.model cimport (
-    BIN_COLUMNS, BIN_ROWS, BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_CACHED, BLOCK_PENDING,
-    BLOCK_UNMAPPED, BUDGETS, CACHE_SLOTS, DOWN_BYTES, POOL_LARGE, STAT_ACTIVE,
-    STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
-    STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT,
-    STAT_TYPES, UNIT, UP_BYTES, UP_COUNT, UP_REQUESTED, Block, BlockPool, Counters,
-    DeviceAllocator, Page, PendingEvent, PendingQueue, PoolScope, PrivatePool, Segment,
-    StreamBins, ThreadCache, View, gt_highest_bit,
+    BIN_COLUMNS, BIN_ROWS, BLOCK_ALLOCATED, BLOCK_CACHED, BLOCK_FREE, BLOCK_PENDING, BLOCK_UNMAPPED,
+    CACHE_SLOTS, FLOWS, FLOW_BYTES, FLOW_COUNT, FLOW_REQUESTED, FLOW_SPLIT_BYTES, POOL_LARGE,
+    STAT_ACTIVE, STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
+    STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT, STAT_TYPES,
+    UNIT, Block, BlockPool, Counters, DeviceAllocator, Page, PendingEvent, PendingQueue, PoolScope,
+    PrivatePool, Segment, StreamBins, ThreadCache, View, gt_highest_bit,
 )
 
 include "tiles.pxi"

@@ -8,20 +8,19 @@ ctypedef unsigned long long counts_ull
 
 cdef extern from *:
     """
-    // In the order of StatType and of Budget (model.pxd).
+    // In the order of StatType and of Flow (model.pxd).
     static const char* const gt_type_names[] = {
         "allocations", "segments", "active blocks", "inactive split blocks", "allocated bytes",
         "reserved bytes", "active bytes", "inactive split bytes", "requested bytes"};
-    static const char* const gt_budget_names[] = {
+    static const char* const gt_flow_names[] = {
         "allocated bytes", "allocations", "requested bytes", "split bytes", "split blocks"};
     """
     const char** gt_type_names
-    const char** gt_budget_names
+    const char** gt_flow_names
 
 
 cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef ThreadCache* cache = a.caches
-    cdef Block* block
     cdef int64_t count = 0
     cdef int64_t nbytes = 0
     cdef int64_t here, here_count
@@ -60,7 +59,6 @@ cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
 # of them in flight.
 cdef void _check_pending(DeviceAllocator* a, Walk* walk) noexcept nogil:
     cdef PendingQueue* queue = a.pending
-    cdef PendingEvent* entry
     cdef PendingEvent* last
     cdef Block* block = a.deferred
     cdef int64_t entries = 0
@@ -75,7 +73,7 @@ cdef void _check_pending(DeviceAllocator* a, Walk* walk) noexcept nogil:
             entries += 1
             last = entry
             entry = entry.next
-        if queue.tail != last:
+        if last != NULL and queue.tail != last:
             gt_fault(walk.faults, "the queue of stream %#llx does not end with its last wait",
                      <counts_ull>queue.stream)
         queue = queue.next
@@ -124,12 +122,21 @@ cdef void lists_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
         block = block.next
 
 
+# The statistic that a flow feeds.
+cdef int _type_of(int flow) noexcept nogil:
+    if flow == FLOW_BYTES:
+        return STAT_ALLOCATED_BYTES
+    if flow == FLOW_COUNT:
+        return STAT_ALLOCATION
+    if flow == FLOW_REQUESTED:
+        return STAT_REQUESTED_BYTES
+    return STAT_INACTIVE_SPLIT_BYTES if flow == FLOW_SPLIT_BYTES else STAT_INACTIVE_SPLIT
+
+
 cdef void _add_shard(const Counters* c, int64_t* current) noexcept nogil:
-    current[STAT_ALLOCATION] += <int64_t>(c.count_in - c.count_out)
-    current[STAT_ALLOCATED_BYTES] += <int64_t>(c.bytes_in - c.bytes_out)
-    current[STAT_REQUESTED_BYTES] += <int64_t>(c.requested_in - c.requested_out)
-    current[STAT_INACTIVE_SPLIT] += <int64_t>(c.split_count_in - c.split_count_out)
-    current[STAT_INACTIVE_SPLIT_BYTES] += <int64_t>(c.split_bytes_in - c.split_bytes_out)
+    cdef int flow
+    for flow in range(FLOWS):
+        current[_type_of(flow)] += <int64_t>(c.came[flow] - c.gone[flow])
 
 
 # The current values of a kind, from the shards and the counters under the lock.
@@ -140,8 +147,9 @@ cdef void _sum_up(DeviceAllocator* a, int kind, int64_t* current) noexcept nogil
     while cache != NULL:
         _add_shard(&cache.counters[kind], current)
         cache = cache.next
-    current[STAT_ACTIVE] = current[STAT_ALLOCATION] + a.pending_count[kind]
-    current[STAT_ACTIVE_BYTES] = current[STAT_ALLOCATED_BYTES] + a.pending_bytes[kind]
+    current[STAT_ACTIVE] = current[STAT_ALLOCATION] + a.pending_sums[FLOW_COUNT][kind]
+    current[STAT_ACTIVE_BYTES] = (current[STAT_ALLOCATED_BYTES]
+                                  + a.pending_sums[FLOW_BYTES][kind])
     current[STAT_SEGMENT] = a.stats[STAT_SEGMENT][2 - kind].current
     current[STAT_RESERVED_BYTES] = a.stats[STAT_RESERVED_BYTES][2 - kind].current
 
@@ -182,28 +190,13 @@ cdef int64_t _refund(const int64_t* by_kind, int column) noexcept nogil:
 # How far the values that a budget guards are below their peaks; `current` is of that column.
 cdef int64_t _room(DeviceAllocator* a, int budget, int column,
                    const int64_t* current) noexcept nogil:
-    cdef int first = STAT_INACTIVE_SPLIT
-    cdef int second = -1
-    cdef int64_t room, other
-    if budget == UP_BYTES:
-        first = STAT_ALLOCATED_BYTES
-        second = STAT_ACTIVE_BYTES
-    elif budget == UP_COUNT:
-        first = STAT_ALLOCATION
-        second = STAT_ACTIVE
-    elif budget == UP_REQUESTED:
-        first = STAT_REQUESTED_BYTES
-    elif budget == DOWN_BYTES:
-        first = STAT_INACTIVE_SPLIT_BYTES
-    room = a.stats[first][column].peak - current[first]
-    if budget == UP_BYTES:
-        room -= _refund(a.refund_bytes, column)
-    elif budget == UP_COUNT:
-        room -= _refund(a.refund_count, column)
-    if second >= 0:
-        other = a.stats[second][column].peak - current[second]
-        room = other if other < room else room
-    return room
+    cdef int first = _type_of(budget)
+    cdef int second = STAT_ACTIVE if budget == FLOW_COUNT else STAT_ACTIVE_BYTES
+    cdef int64_t room = a.stats[first][column].peak - current[first]
+    if budget != FLOW_BYTES and budget != FLOW_COUNT:
+        return room
+    return min(room - _refund(a.refunds[budget], column),
+               a.stats[second][column].peak - current[second])
 
 
 # Columns of the statistics: all, large, small.
@@ -215,11 +208,11 @@ cdef void _check_column(DeviceAllocator* a, Walk* walk, int column, const int64_
         if current[i] < 0 or current[i] > a.stats[i][column].peak:
             gt_fault(walk.faults, "%s, column %d: now %lld, at most %lld", gt_type_names[i], column,
                      <long long>current[i], <long long>a.stats[i][column].peak)
-    for i in range(BUDGETS):
+    for i in range(FLOWS):
         room = _room(a, i, column, current)
         if budgets[i] > room:
             gt_fault(walk.faults, "%s, column %d: the budgets are %lld and the peak is %lld away",
-                     gt_budget_names[i], column, <long long>budgets[i], <long long>room)
+                     gt_flow_names[i], column, <long long>budgets[i], <long long>room)
 
 
 # The sums of the walk are the statistics, and no peak can be passed unseen: invariants 5 and 6.
@@ -230,7 +223,7 @@ cdef void statistics_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     for kind in range(2):
         _sum_up(a, kind, &current[2 - kind][0])
         _check_walk(a, walk, kind, &current[2 - kind][0])
-        for i in range(BUDGETS):
+        for i in range(FLOWS):
             budgets[2 - kind][i] = _budgets_of(a, kind, i)
     for i in range(STAT_TYPES):
         current[0][i] = current[1][i] + current[2][i]
@@ -240,7 +233,7 @@ cdef void statistics_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
                   a.stats[STAT_SEGMENT][0].current)
     figures_check(walk, "oversize blocks", walk.oversize_count, a.oversize_allocations.current)
     figures_check(walk, "oversize segments", walk.oversize_segments, a.oversize_segments.current)
-    for i in range(BUDGETS):
+    for i in range(FLOWS):
         budgets[0][i] = budgets[1][i] + budgets[2][i]
     for i in range(3):
         _check_column(a, walk, i, &current[i][0], &budgets[i][0])

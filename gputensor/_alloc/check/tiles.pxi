@@ -102,7 +102,6 @@ cdef void _check_pages(DeviceAllocator* a, Walk* walk, Segment* segment) noexcep
     cdef size_t cell = 0
     cdef size_t mapped = 0
     cdef size_t cells = segment.nbytes // a.granularity
-    cdef Page* page
     while cell < cells:
         page = segment.pages[cell]
         if page == NULL:
@@ -170,7 +169,6 @@ cdef void _check_bins(Walk* walk, BlockPool* pool, StreamBins* sb, int64_t* coun
     cdef int row, column
     cdef bint is_marked
     cdef Block* before
-    cdef Block* block
     for row in range(BIN_ROWS):
         is_marked = (sb.bins.rows >> row) & 1
         if is_marked != (sb.bins.columns[row] != 0):
@@ -213,7 +211,7 @@ cdef void _check_pool(DeviceAllocator* a, Walk* walk, BlockPool* pool,
         else:
             walk.segments[pool.kind] += 1
         _check_segment(a, walk, segment, &free_count, &free_nbytes)
-        if segment.idle_since > a.counters[pool.kind].count_in:
+        if segment.idle_since > a.counters[pool.kind].came[FLOW_COUNT]:
             gt_fault(walk.faults, "segment %#llx: its last free comes after the newest block",
                      <tiles_ull>segment.va)
         walk.oversize_segments += segment.is_oversize != 0
@@ -243,7 +241,6 @@ cdef void _check_holders(DeviceAllocator* a, Walk* walk, PrivatePool* private) n
 # The sums over the records of one pool.
 cdef void _check_account(DeviceAllocator* a, Walk* walk, PrivatePool* account) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
-    cdef Segment* segment
     cdef int64_t[2] mapped
     cdef int64_t holders = 0
     cdef int i

@@ -58,7 +58,6 @@ cdef bint _is_twice(View* view, Block* block) noexcept nogil:
 # overlap; and they cover each part. So they are its parts, each once.
 cdef void _check_block(Walk* walk, View* view, Block* block) noexcept nogil:
     cdef Block* tile = block.parts
-    cdef Block* other
     cdef uint64_t nbytes = 0
     cdef bint is_right = not _is_twice(view, block)
     if (block.view != view or block.is_part or block.kind != POOL_LARGE
@@ -113,7 +112,6 @@ cdef void _check_view(Walk* walk, View* view, int64_t* nbytes) noexcept nogil:
 cdef void _check_counts(DeviceAllocator* a, Walk* walk, Segment* segment) noexcept nogil:
     cdef size_t cell = 0
     cdef size_t cells = segment.nbytes // a.granularity
-    cdef Page* page
     while cell < cells:
         page = segment.pages[cell]
         cell += 1

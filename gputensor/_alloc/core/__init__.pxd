@@ -3,9 +3,8 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._alloc.model cimport (
-    BLOCK_MOVING, BLOCK_UNMAPPED, DOWN_BYTES, DOWN_COUNT, STAT_RESERVED_BYTES, UP_BYTES,
-    UP_COUNT, UP_REQUESTED, Bins, Block, BlockPool, Counters, DeviceAllocator, Page, Segment,
-    Stat, StreamBins, StreamState, ThreadCache, gt_add, gt_load, gt_load_byte, gt_store_int,
+    BLOCK_MOVING, BLOCK_UNMAPPED, STAT_RESERVED_BYTES, Bins, Block, BlockPool, DeviceAllocator,
+    Held, Page, Segment, Stat, StreamBins, StreamState, ThreadCache, gt_load, gt_store,
     pthread_mutex_t,
 )
 from gputensor._driver.table cimport status_t
@@ -42,32 +41,35 @@ cdef inline void check_after(int device, const char* change) noexcept nogil:
 # ---- mutex
 
 # The device lock. Held for hundreds of nanoseconds; never over a call that maps, allocates or
-# waits.
+# waits. A function that holds it to its end has a guard (Held, in sync.h); the others give it up
+# and take it again around a driver call.
 
 cdef extern from "pthread.h" nogil:
     int pthread_mutex_init(pthread_mutex_t* mutex, const void* attributes)
-    int pthread_mutex_destroy(pthread_mutex_t* mutex)
     int pthread_mutex_lock(pthread_mutex_t* mutex)
-    int pthread_mutex_trylock(pthread_mutex_t* mutex)
     int pthread_mutex_unlock(pthread_mutex_t* mutex)
 
 cdef inline void device_lock(DeviceAllocator* a) noexcept nogil:
     pthread_mutex_lock(&a.lock)
 
+cdef inline void device_unlock(DeviceAllocator* a) noexcept nogil:
+    pthread_mutex_unlock(&a.lock)
+
+# For a function that changes the allocator: a debug build checks it when the lock is given up.
+cdef inline void device_hold(DeviceAllocator* a, Held* held, const char* change) noexcept nogil:
+    held.take(&a.lock)
+    if GT_IS_CHECKED:
+        held.then(check_run, a.device, change)
+
 cdef enum:
     CONTENTION = 256            # requests and frees without a wait, after one that waited
 
 # The lock for a request or a free: whether threads wait for it decides what their caches keep.
-cdef inline void device_lock_counted(DeviceAllocator* a) noexcept nogil:
-    if pthread_mutex_trylock(&a.lock) == 0:
-        if a.contention > 0:
-            gt_store_int(&a.contention, a.contention - 1)
-    else:
-        pthread_mutex_lock(&a.lock)
-        gt_store_int(&a.contention, CONTENTION)
-
-cdef inline void device_unlock(DeviceAllocator* a) noexcept nogil:
-    pthread_mutex_unlock(&a.lock)
+cdef inline void device_lock_counted(DeviceAllocator* a, Held* held) noexcept nogil:
+    if held.take_waiting(&a.lock):
+        gt_store(&a.contention, CONTENTION)
+    elif a.contention > 0:
+        gt_store(&a.contention, a.contention - 1)
 
 
 # ---- limit
@@ -96,10 +98,13 @@ cdef inline void limit_settle(DeviceAllocator* a, size_t nbytes) noexcept nogil:
 cdef enum:
     CLIMBS = 32     # of a request at most, while other threads free memory and put it back
 
-# Around work without the lock that owns memory. They nest.
+# Around work that owns memory, and gives up the lock in its course. They nest.
 # `returned`: whether it returns memory that others could use, or that the limit counted.
 cdef void in_flight_begin(DeviceAllocator* a) noexcept nogil
 cdef void in_flight_end(DeviceAllocator* a, bint returned=*) noexcept nogil
+# The same, giving up the lock at the begin and taking it again at the end.
+cdef void in_flight_unlock(DeviceAllocator* a) noexcept nogil
+cdef void in_flight_lock(DeviceAllocator* a, bint returned=*) noexcept nogil
 # How often other threads have returned memory.
 cdef uint64_t in_flight_others(DeviceAllocator* a) noexcept nogil
 # Waits until another thread returns memory or frees a block, after `others` and `frees` were read.
@@ -120,8 +125,9 @@ cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) no
 # The functions below need the device lock. `stop` takes all cache locks, `resume` gives them back.
 cdef void caches_stop(DeviceAllocator* a) noexcept nogil
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil
-# Needs stopped caches: sums the shards, moves the peaks, hands out new budgets.
-cdef void stats_settle(DeviceAllocator* a) noexcept nogil
+# Sums the shards, moves the peaks, hands out new budgets, with the caches stopped meanwhile.
+cdef void stats_settle(DeviceAllocator* a) noexcept nogil     # ... when they are stopped
+cdef void stats_update(DeviceAllocator* a) noexcept nogil
 # The allocator's own shard; they settle when the budget requires it.
 cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
 cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes, size_t requested) noexcept nogil
@@ -136,10 +142,6 @@ cdef void account_pool_reserved(DeviceAllocator* a, BlockPool* pool,
 # Bytes that stay reserved and change their pool; NULL is the page pool.
 cdef void account_reserved_moved(DeviceAllocator* a, BlockPool* source, BlockPool* target,
                                  int64_t nbytes) noexcept nogil
-
-# A current value or a peak that stat_change keeps; no lock.
-cdef inline int64_t stat_read(const int64_t* value) noexcept nogil:
-    return <int64_t>gt_load(<const uint64_t*>value)
 
 cdef void stat_change(Stat* stat, int64_t amount) noexcept nogil
 # One load for each shard; no lock.
@@ -197,40 +199,6 @@ cdef void block_drop(Block* block) noexcept nogil
 cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil
 # Joins `block` with the tile after it, which is in no list; the tail's record is dropped.
 cdef void block_join_next(Block* block) noexcept nogil
-# The list of a bin or of holes, by link_next and link_previous; and that of blocks that tile
-# nothing, by next and previous. A head may be NULL for a block that is not the first.
-cdef inline void link_push(Block** head, Block* block) noexcept nogil:
-    block.link_previous = NULL
-    block.link_next = head[0]
-    if head[0] != NULL:
-        head[0].link_previous = block
-    head[0] = block
-
-cdef inline void link_remove(Block** head, Block* block) noexcept nogil:
-    if block.link_next != NULL:
-        block.link_next.link_previous = block.link_previous
-    if block.link_previous != NULL:
-        block.link_previous.link_next = block.link_next
-    else:
-        head[0] = block.link_next
-    block.link_next = NULL
-    block.link_previous = NULL
-
-cdef inline void row_push(Block** head, Block* block) noexcept nogil:
-    block.previous = NULL
-    block.next = head[0]
-    if head[0] != NULL:
-        head[0].previous = block
-    head[0] = block
-
-cdef inline void row_remove(Block** head, Block* block) noexcept nogil:
-    if block.next != NULL:
-        block.next.previous = block.previous
-    if block.previous != NULL:
-        block.previous.next = block.next
-    else:
-        head[0] = block.next
-
 # The block that starts at an address, for callers that hold only the address. Lookups need no
 # lock. insert answers False when there is no host memory for the table.
 cdef bint block_map_insert(Block* block) noexcept nogil
@@ -251,12 +219,11 @@ cdef void segment_drop(Segment* segment) noexcept nogil
 cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil
 # An UNMAPPED tile joins its UNMAPPED neighbours and the hole list.
 cdef void hole_insert(Block* block) noexcept nogil
-cdef void hole_remove(Block* block) noexcept nogil
 # Writes a page into the segment's map, or takes out the page that starts at an address.
 cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept nogil
 
 cdef inline bint block_is_mapped(Block* block) noexcept nogil:
-    cdef int state = gt_load_byte(&block.state)
+    cdef int state = gt_load(&block.state)
     return state != BLOCK_UNMAPPED and state != BLOCK_MOVING
 
 
@@ -268,8 +235,9 @@ cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind, uint64_t pool
 cdef void pool_clear(BlockPool* pool) noexcept nogil
 # The bins of a stream, made at first use; NULL when there is no host memory.
 cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil
-# A block that is done with its work goes in: it joins its free neighbours first.
+# A free block goes in: it joins its free neighbours first. give: its use has just ended.
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil
+cdef void pool_give(Block* block) noexcept nogil
 cdef void pool_remove(BlockPool* pool, Block* block) noexcept nogil
 # Takes the best-fitting free block of the stream out of the pool, cut to size. NULL: none fits.
 cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil
@@ -286,9 +254,8 @@ cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end
 
 # Physical pages: the page pool of a device, and taking free pages out of segments.
 
-# The page pool. Needs the device lock. take: the largest page of at most `nbytes`, else the
-# smallest page larger than it, else NULL.
-cdef void page_pool_put(DeviceAllocator* a, Page* page) noexcept nogil
+# Needs the device lock: of the page pool the largest page of at most `nbytes`, else the smallest
+# page larger than it, else NULL.
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Needs the device lock: cuts whole pages that the device is done with out of free blocks, up to
 # `nbytes` of them, largest blocks first; the cut tiles are HELD and linked by link_next.
@@ -299,8 +266,8 @@ cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t n
 # The same for all such pages of retired pools.
 cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil
 # Without the lock: unmaps the detached tiles. Tiles whose unmap failed are left in `failed`.
-cdef status_t pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
-                          Block** failed) noexcept nogil
+cdef void pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
+                      Block** failed) noexcept nogil
 # Needs the lock: the unmapped tiles become holes, their pages go to the page pool; failed tiles
 # become free blocks again.
 cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept nogil

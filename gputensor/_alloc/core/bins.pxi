@@ -63,7 +63,6 @@ cdef Block* bins_best_fit(Bins* bins, size_t nbytes) noexcept nogil:
     cdef int row, column
     cdef uint32_t columns
     cdef uint64_t rows
-    cdef Block* best
     _place(nbytes, &row, &column)
     best = _smallest(bins.heads[row][column], nbytes)
     if best != NULL:

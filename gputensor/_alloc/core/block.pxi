@@ -31,7 +31,6 @@ cdef int32_t regions_lock = 0
 
 
 cdef Block* block_new() noexcept nogil:
-    cdef Block* block
     cdef void* slab
     cdef int i
     gt_spin_lock(&slab_lock)
@@ -97,19 +96,19 @@ cdef Block** _cell(uint64_t ptr, bint create) noexcept nogil:
     cdef void* table
     if region >= REGION_COUNT:
         return NULL
-    table = gt_load_pointer(&regions[region])
+    table = gt_load(&regions[region])
     if table == NULL:
         if not create:
             return NULL
         gt_spin_lock(&regions_lock)
-        table = gt_load_pointer(&regions[region])
+        table = gt_load(&regions[region])
         if table == NULL:
             table = mmap(NULL, REGION_UNITS * sizeof(Block*), PROT_READ | PROT_WRITE,
                          MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
             if table == MAP_FAILED:
                 table = NULL
             else:
-                gt_store_pointer(&regions[region], table)
+                gt_store(&regions[region], table)
         gt_spin_unlock(&regions_lock)
         if table == NULL:
             return NULL
@@ -120,24 +119,23 @@ cdef bint block_map_insert(Block* block) noexcept nogil:
     cdef Block** cell = _cell(block.ptr, True)
     if cell == NULL:
         return False
-    gt_store_pointer(<void**>cell, block)
+    gt_store(cell, block)
     return True
 
 
 cdef void block_map_remove(uint64_t ptr) noexcept nogil:
     cdef Block** cell = _cell(ptr, False)
     if cell != NULL:
-        gt_store_pointer(<void**>cell, NULL)
+        gt_store(cell, NULL)
 
 
 cdef Block* block_map_find(uint64_t ptr) noexcept nogil:
-    cdef Block** cell
     if ptr & ((1 << UNIT_SHIFT) - 1):
         return NULL
     cell = _cell(ptr, False)
     if cell == NULL:
         return NULL
-    return <Block*>gt_load_pointer(<void**>cell)
+    return gt_load(cell)
 
 
 # In the child of a fork: blocks of the parent are found no more, and its free records are left.

@@ -26,6 +26,16 @@ cdef enum:
     ALL_WAITS_US = 2000000      # a call of the driver that lasts longer is not worth waiting for
 
 
+cdef void in_flight_unlock(DeviceAllocator* a) noexcept nogil:
+    in_flight_begin(a)
+    device_unlock(a)
+
+
+cdef void in_flight_lock(DeviceAllocator* a, bint returned=True) noexcept nogil:
+    device_lock(a)
+    in_flight_end(a, returned)
+
+
 cdef void in_flight_begin(DeviceAllocator* a) noexcept nogil:
     global gt_mine_now
     a.in_flight += 1

@@ -24,27 +24,25 @@ cdef inline CoreSlot* core_of(int device) noexcept nogil:
 
 
 cdef void stream_own(int device, uint64_t stream) noexcept nogil:
+    cdef SpinHeld held
     # Without host memory for the record the stream is only queried less often.
     cdef OwnedStream* record = <OwnedStream*>calloc(1, sizeof(OwnedStream))
     if record == NULL:
         return
     record.handle = stream
-    gt_spin_lock(&owned_streams_lock)
-    record.next = core_of(device).owned_streams
-    core_of(device).owned_streams = record
-    gt_spin_unlock(&owned_streams_lock)
+    held.take(&owned_streams_lock)
+    row_push(&core_of(device).owned_streams, record)
 
 
 cdef bint stream_is_owned(int device, uint64_t stream) noexcept nogil:
-    cdef OwnedStream* record
+    cdef SpinHeld held
     if stream == 0 or (stream == LEGACY_STREAM and device >= 0):
         return True
-    gt_spin_lock(&owned_streams_lock)
-    record = core_of(device).owned_streams
-    while record != NULL and record.handle != stream:
-        record = record.next
-    gt_spin_unlock(&owned_streams_lock)
-    return record != NULL
+    held.take(&owned_streams_lock)
+    for record in each(core_of(device).owned_streams):
+        if record.handle == stream:
+            return True
+    return False
 
 
 def keep_stream(int device, uint64_t stream):
@@ -53,13 +51,7 @@ def keep_stream(int device, uint64_t stream):
 
 
 cdef void owned_streams_forget(int device) noexcept nogil:
-    cdef OwnedStream* record
-    cdef OwnedStream* following
-    gt_spin_lock(&owned_streams_lock)
-    record = core_of(device).owned_streams
-    core_of(device).owned_streams = NULL
-    gt_spin_unlock(&owned_streams_lock)
-    while record != NULL:
-        following = record.next
-        free(record)
-        record = following
+    cdef SpinHeld held
+    held.take(&owned_streams_lock)
+    while core_of(device).owned_streams != NULL:
+        free(row_pop(&core_of(device).owned_streams))

@@ -17,42 +17,32 @@ cdef void pool_init(BlockPool* pool, DeviceAllocator* a, int kind,
 
 
 cdef void pool_clear(BlockPool* pool) noexcept nogil:
-    cdef StreamBins* sb = pool.streams
-    cdef StreamBins* following
-    while sb != NULL:
-        following = sb.next
-        free(sb)
-        sb = following
-    pool.streams = NULL
+    while pool.streams != NULL:
+        free(row_pop(&pool.streams))
 
 
 cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil:
-    cdef StreamBins* sb = pool.streams
-    cdef StreamBins* before = NULL
-    while sb != NULL:
+    for sb in each(pool.streams):
         if sb.state.handle == stream:
-            if before != NULL:
+            if sb != pool.streams:
                 # The stream in use moves to the front: the next look-up is one comparison.
-                before.next = sb.next
-                sb.next = pool.streams
-                pool.streams = sb
+                row_remove(&pool.streams, sb)
+                row_push(&pool.streams, sb)
             return sb
-        before = sb
-        sb = sb.next
-    sb = <StreamBins*>calloc(1, sizeof(StreamBins))
-    if sb == NULL:
-        return NULL
-    sb.state = progress_of(pool.allocator, stream)
-    if sb.state == NULL:
-        free(sb)
-        return NULL
-    sb.next = pool.streams
-    pool.streams = sb
+    state = progress_of(pool.allocator, stream)
+    sb = <StreamBins*>calloc(1, sizeof(StreamBins)) if state != NULL else <StreamBins*>NULL
+    if sb != NULL:
+        sb.state = state
+        row_push(&pool.streams, sb)
     return sb
 
 
 cdef inline void _enter(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
     bins_insert(&sb.bins, block)
+    if block.previous != NULL:
+        gt_store(&block.previous.stands_alone, False)
+    if block.next != NULL:
+        gt_store(&block.next.stands_alone, False)
     sb.free_nbytes += block.nbytes
     block.is_split = block_keeps_segment(block)
     if block.is_split:
@@ -71,7 +61,7 @@ cdef inline bint _is_unsplit(BlockPool* pool) noexcept nogil:
 
 
 cdef inline bint _joins(BlockPool* pool, Block* neighbour, uint64_t stream) noexcept nogil:
-    return (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
+    return (neighbour != NULL and gt_load(&neighbour.state) == BLOCK_FREE
             and neighbour.stream == stream and not _is_unsplit(pool))
 
 
@@ -81,7 +71,15 @@ cdef bint pool_would_join(Block* block) noexcept nogil:
 
 
 cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
-    cdef StreamBins* sb = pool_bins(pool, block.stream)
+    return _insert(pool, pool_bins(pool, block.stream), block)
+
+
+cdef void pool_give(Block* block) noexcept nogil:
+    block.epoch = block.pool.allocator.epoch
+    pool_insert(block.pool, block)
+
+
+cdef inline Block* _insert(BlockPool* pool, StreamBins* sb, Block* block) noexcept nogil:
     if _joins(pool, block.next, block.stream):
         _leave(pool, sb, block.next)
         block_join_next(block)
@@ -92,7 +90,7 @@ cdef Block* pool_insert(BlockPool* pool, Block* block) noexcept nogil:
     block.state = BLOCK_FREE
     _enter(pool, sb, block)
     if not block.segment.is_virtual:
-        block.segment.idle_since = pool.allocator.counters[pool.kind].count_in
+        block.segment.idle_since = pool.allocator.counters[pool.kind].came[FLOW_COUNT]
     return block
 
 
@@ -122,77 +120,50 @@ cdef inline bint _may_cut(BlockPool* pool, Block* block, size_t nbytes) noexcept
 
 
 cdef void pool_trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
-    cdef Block* tail
-    if not _may_cut(pool, block, nbytes):
-        return
-    tail = block_split(block, nbytes)
-    if tail == NULL:
-        return                      # no host memory for a record: the caller gets all of it
-    block.is_split = block_keeps_segment(block)
-    pool_insert(pool, tail)
+    # Without host memory for a record the caller gets all of it.
+    tail = block_split(block, nbytes) if _may_cut(pool, block, nbytes) else <Block*>NULL
+    if tail != NULL:
+        block.is_split = block_keeps_segment(block)
+        pool_insert(pool, tail)
 
 
-cdef Block* _take_from(BlockPool* pool, StreamBins* sb, size_t nbytes) noexcept nogil:
-    cdef Block* block
-    if sb.free_nbytes < nbytes:
+cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil:
+    sb = pool_bins(pool, stream)
+    if sb == NULL or sb.free_nbytes < nbytes:
         return NULL
     block = bins_best_fit(&sb.bins, nbytes)
     if block == NULL or not _may_serve(pool, block, nbytes):
         return NULL
-    return block
-
-
-cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil:
-    cdef StreamBins* sb = pool_bins(pool, stream)
-    cdef Block* block
-    if sb == NULL:
-        return NULL
-    block = _take_from(pool, sb, nbytes)
-    if block != NULL:
-        _leave(pool, sb, block)
-        block.state = BLOCK_HELD
-        pool_trim(pool, block, nbytes)
+    _leave(pool, sb, block)
+    block.state = BLOCK_HELD
+    pool_trim(pool, block, nbytes)
     return block
 
 
 cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
-    cdef StreamBins* own = pool_bins(pool, stream)
-    cdef StreamBins* sb
-    cdef Block* block
-    cdef Block* kept
+    cdef Block* kept = NULL
     cdef bint moved = False
-    cdef uint64_t idle_since
-    if own == NULL:
-        return False
-    sb = pool.streams
-    while sb != NULL:
-        if sb != own:
-            kept = NULL
+    own = pool_bins(pool, stream)
+    for sb in each(pool.streams if own != NULL else <StreamBins*>NULL):
+        while sb != own and sb.bins.rows != 0:
             block = bins_largest(&sb.bins)
-            while block != NULL:
-                _leave(pool, sb, block)
-                if progress_is_done(pool.allocator, sb.state, block.epoch):
-                    block.stream = stream
-                    block.epoch = 0
-                    # The neighbours may be free blocks of `stream`: join them. It is no use.
-                    idle_since = block.segment.idle_since
-                    block = pool_insert(pool, block)
-                    block.segment.idle_since = idle_since
-                    moved = True
-                else:
-                    block.link_next = kept
-                    kept = block
-                block = bins_largest(&sb.bins)
-            while kept != NULL:
-                block = kept
-                kept = block.link_next
-                _enter(pool, sb, block)
-        sb = sb.next
+            _leave(pool, sb, block)
+            if not progress_is_done(pool.allocator, sb.state, block.epoch):
+                chain_push(&kept, block)
+                continue
+            block.stream = stream
+            block.epoch = 0
+            # The neighbours may be free blocks of `stream`: join them. It is no use.
+            idle_since = block.segment.idle_since
+            block = _insert(pool, own, block)
+            block.segment.idle_since = idle_since
+            moved = True
+        while kept != NULL:
+            _enter(pool, sb, chain_pop(&kept))
     return moved
 
 
 cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end) noexcept nogil:
-    cdef Block* middle = block
     cdef Block* tail = NULL
     pool_remove(pool, block)
     block.state = BLOCK_HELD
@@ -201,6 +172,7 @@ cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end
         if tail == NULL:
             pool_insert(pool, block)
             return NULL
+    middle = block
     if start > block.ptr:
         middle = block_split(block, start - block.ptr)
         pool_insert(pool, block)

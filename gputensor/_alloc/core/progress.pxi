@@ -1,10 +1,10 @@
 """Progress of the device on each stream, learned on misses only.
 
-A freed block carries the epoch of its stream at that time. An epoch ends when an event is recorded
-on the stream; once that event is complete, every block freed in that epoch or before is done and
-may change its stream or lose its pages without a wait. Events are recorded when a request misses,
-so programs that hit pay nothing. A stream that a query finds idle ends its epoch at once, so idle
-streams strand no memory.
+A freed block carries the epoch of that time. An epoch ends when an event is recorded on any stream;
+once that event is complete, every block that was freed on its stream in that epoch or before is
+done and may change its stream or lose its pages without a wait. Events are recorded when a request
+misses, so programs that hit pay nothing. A stream that a query finds idle has caught up at once, so
+idle streams strand no memory.
 
 Driver calls run without the lock: on a deferred host device any such call may run host functions,
 and one that frees memory enters this module again. `is_asked` reserves a stream's ring for one
@@ -29,18 +29,14 @@ cdef struct Answer:
 
 # The state of a stream, made at first use; NULL when there is no host memory.
 cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
-    cdef StreamState* state = a.streams
-    while state != NULL:
+    for state in each(a.streams):
         if state.handle == stream:
             return state
-        state = state.next
     state = <StreamState*>calloc(1, sizeof(StreamState))
     if state != NULL:
         state.handle = stream
         state.is_owned = stream_is_owned(a.device, stream)
-        state.epoch = 1
-        state.next = a.streams
-        a.streams = state
+        row_push(&a.streams, state)
     return state
 
 
@@ -62,7 +58,6 @@ cdef status_t event_take(DeviceAllocator* a, uint64_t* event) noexcept nogil:
 
 cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil:
     cdef int capacity
-    cdef uint64_t* grown
     if a.spare_event_count == a.spare_event_capacity:
         capacity = a.spare_event_capacity * 2 + 16
         grown = <uint64_t*>realloc(a.spare_events, capacity * sizeof(uint64_t))
@@ -77,35 +72,32 @@ cdef void event_give(DeviceAllocator* a, uint64_t event) noexcept nogil:
 
 # Everything queued so far on the stream is done: its caller synchronised.
 cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
-    if epoch + 1 > state.completed:
-        state.completed = epoch + 1
+    state.completed = max(state.completed, epoch + 1)
 
 
 # Queries the recorded events, and records `event` if there is one. Without the lock.
 cdef void _ask(DeviceAllocator* a, StreamState* state, bint is_there, uint64_t event,
                Answer* answer) noexcept nogil:
-    cdef Driver* driver = a.driver
     cdef int i
+    driver = a.driver
     if is_there and driver.stream_query(driver.self, state.handle) == STATUS_OK:
         answer.is_idle = True
         return
     for i in range(state.ring_count):
-        answer.is_complete[i] = (driver.event_query(driver.self, state.ring[i].event)
-                                 == STATUS_OK)
+        answer.is_complete[i] = driver.event_query(driver.self, state.ring[i].event) == STATUS_OK
     if event != 0:
-        answer.is_recorded = (driver.event_record(driver.self, event, state.handle)
-                              == STATUS_OK)
+        answer.is_recorded = driver.event_record(driver.self, event, state.handle) == STATUS_OK
 
 
 cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexcept nogil:
     cdef Answer answer
     # Blocks freed from now on belong to the next epoch, whatever the driver says of this one.
-    cdef uint64_t ended = state.epoch
+    cdef uint64_t ended = a.epoch
     cdef uint64_t event = 0
     cdef int i, kept = 0
     memset(&answer, 0, sizeof(Answer))
     if is_there:
-        state.epoch += 1
+        a.epoch += 1
     elif state.ring_count == 0:
         return
     state.is_asked = True
@@ -135,59 +127,30 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
     state.ring_count = kept
 
 
-cdef void _note_wait(StreamState* state, const uint64_t* epochs) noexcept nogil:
-    cdef int i = 0
-    while state != NULL:
-        progress_caught_up(state, epochs[i])
-        state = state.next
-        i += 1
-
-
 cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef StreamState* first = a.streams     # streams that come later stand before it in the list
-    cdef StreamState* state = first
-    cdef uint64_t* epochs = NULL
-    cdef uint64_t wait
+    cdef uint64_t ended = a.epoch
     cdef bint is_noted = not a.capturing
     cdef status_t status
-    cdef int count = 0
-    while state != NULL:
-        count += 1
-        state = state.next
-    if is_noted:
-        epochs = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
-        a.waits_begun += 1
-    wait = a.waits_begun
-    # What is queued from here on belongs to the next epochs. Each wait remembers its own: another
-    # one may begin while this one lasts.
-    state = first
-    count = 0
-    while epochs != NULL and state != NULL:
-        epochs[count] = state.epoch
-        state.epoch += 1
-        state = state.next
-        count += 1
-    a.driver_requests += is_noted             # so that no capture begins meanwhile
+    # What is queued from here on belongs to the next epoch; and no capture begins meanwhile.
+    a.epoch += is_noted
+    a.driver_requests += is_noted
     device_unlock(a)
-    status = driver.synchronize(driver.self)
+    status = a.driver.synchronize(a.driver.self)
     device_lock(a)
     a.driver_requests -= is_noted
     if is_noted and status == STATUS_OK:
-        if wait > a.waits_done:
-            a.waits_done = wait
-        if epochs != NULL:
-            _note_wait(first, epochs)
-    free(epochs)
+        a.waited = max(a.waited, ended)
+        for state in each(a.streams):
+            progress_caught_up(state, ended)
     return status
 
 
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
-    cdef StreamState* state = a.streams
-    while state != NULL and not a.capturing:
+    for state in each(a.streams):
+        if a.capturing:
+            return
         if state.handle == stream and not state.is_owned:
             # A new stream of ours may have the handle of another library's old one.
             state.is_owned = stream_is_owned(a.device, stream)
         if not state.is_asked:
             _advance(a, state, state.is_owned or state.handle == stream)
-        state = state.next

@@ -14,8 +14,8 @@ cdef inline bint block_keeps_segment(Block* block) noexcept nogil:
 
 cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
                           uint64_t stream, size_t granularity) noexcept nogil:
-    cdef Segment* segment = <Segment*>calloc(1, sizeof(Segment))
-    cdef Block* block = block_new()
+    segment = <Segment*>calloc(1, sizeof(Segment))
+    block = block_new()
     if segment != NULL and is_virtual:
         segment.pages = <Page**>calloc(nbytes // granularity, sizeof(Page*))
     if segment == NULL or block == NULL or (is_virtual and segment.pages == NULL):
@@ -30,7 +30,8 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     segment.stream = stream
     segment.stack = stack_of_request()
     segment.first = block
-    _link(segment, pool)
+    segment.pool = pool
+    row_push(&pool.segments, segment)
     block.ptr = va
     block.nbytes = nbytes
     block.stream = stream
@@ -46,52 +47,29 @@ cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_v
     return segment
 
 
-cdef void _link(Segment* segment, BlockPool* pool) noexcept nogil:
-    segment.pool = pool
-    segment.previous = NULL
-    segment.next = pool.segments
-    if pool.segments != NULL:
-        pool.segments.previous = segment
-    pool.segments = segment
-
-
-cdef void _unlink(Segment* segment) noexcept nogil:
-    if segment.previous != NULL:
-        segment.previous.next = segment.next
-    else:
-        segment.pool.segments = segment.next
-    if segment.next != NULL:
-        segment.next.previous = segment.previous
-
-
 cdef void segment_drop(Segment* segment) noexcept nogil:
-    cdef Block* block = segment.first
-    cdef Block* following
+    block = segment.first
     while block != NULL:
         following = block.next
         block_drop(block)
         block = following
-    _unlink(segment)
+    row_remove(&segment.pool.segments, segment)
     free(segment.pages)
     free(segment)
 
 
 cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
-    _unlink(segment)
-    _link(segment, pool)
-    segment.first.pool = pool
-
-
-cdef void hole_remove(Block* block) noexcept nogil:
-    link_remove(&block.segment.holes, block)
+    row_remove(&segment.pool.segments, segment)
+    row_push(&pool.segments, segment)
+    segment.pool = segment.first.pool = pool
 
 
 cdef void hole_insert(Block* block) noexcept nogil:
     block.state = BLOCK_UNMAPPED
-    if block.next != NULL and gt_load_byte(&block.next.state) == BLOCK_UNMAPPED:
-        hole_remove(block.next)
+    if block.next != NULL and gt_load(&block.next.state) == BLOCK_UNMAPPED:
+        link_remove(&block.segment.holes, block.next)
         block_join_next(block)
-    if block.previous != NULL and gt_load_byte(&block.previous.state) == BLOCK_UNMAPPED:
+    if block.previous != NULL and gt_load(&block.previous.state) == BLOCK_UNMAPPED:
         block_join_next(block.previous)         # the hole before is in the list already
         return
     link_push(&block.segment.holes, block)
@@ -104,9 +82,9 @@ cdef void segment_put_page(Segment* segment, Page* page, uint64_t va) noexcept n
 
 
 cdef Page* segment_take_page(Segment* segment, uint64_t va) noexcept nogil:
-    cdef size_t cell = (va - segment.va) // segment.pool.allocator.granularity
-    cdef Page* page = segment.pages[cell]
-    segment.pages[cell] = NULL
+    cell = &segment.pages[(va - segment.va) // segment.pool.allocator.granularity]
+    page = cell[0]
+    cell[0] = NULL
     segment.mapped -= page.nbytes
     page.va = 0
     return page
@@ -118,7 +96,6 @@ cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
     cdef Segment* segment = block.segment
     cdef size_t granule = a.granularity
     cdef uint64_t cell, last
-    cdef Page* page
     if not segment.is_virtual or block.nbytes < granule:
         return False
     cell = (block.ptr - segment.va + granule - 1) // granule
@@ -126,19 +103,17 @@ cdef bint block_whole_pages(DeviceAllocator* a, Block* block, uint64_t* start,
     # A page that began before the block ends inside it: skip to the first that begins inside.
     while cell < last and segment.pages[cell] == NULL:
         cell += 1
-    start[0] = segment.va + cell * granule
-    end[0] = start[0]
+    start[0] = end[0] = segment.va + cell * granule
     while cell < last:
         page = segment.pages[cell]
-        if (page == NULL or page.view_count > 0
-                or end[0] + page.nbytes > block.ptr + block.nbytes):
-            if end[0] == start[0] and page != NULL and page.view_count > 0:
-                # Mapped in a view as well: it stays. Look behind it.
-                cell += page.nbytes // granule
-                start[0] = segment.va + cell * granule
-                end[0] = start[0]
-                continue
+        if page == NULL or end[0] + page.nbytes > block.ptr + block.nbytes:
             break
-        end[0] += page.nbytes
+        if page.view_count == 0:
+            end[0] += page.nbytes
+        elif end[0] > start[0]:
+            break
+        else:                       # mapped in a view as well: it stays, look behind it
+            start[0] += page.nbytes
+            end[0] = start[0]
         cell += page.nbytes // granule
     return end[0] > start[0]

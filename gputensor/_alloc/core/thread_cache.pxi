@@ -39,17 +39,16 @@ cdef int32_t closing_lock = 0
 
 cdef void _retire(void* pointer) noexcept nogil:
     cdef ThreadCache* cache = <ThreadCache*>pointer
-    cdef DeviceAllocator* a
-    gt_spin_lock(&closing_lock)     # the device may be closed while the thread ends
+    cdef SpinHeld held
+    held.take(&closing_lock)        # the device may be closed while the thread ends
     a = cache.allocator
     if a != NULL:
         device_lock(a)
         _drain(a, cache, 0)
-        gt_store_int(&cache.in_use, 0)
-        gt_store_int(&a.caches_in_use, a.caches_in_use - 1)
+        gt_store(&cache.in_use, 0)
+        gt_store(&a.caches_in_use, a.caches_in_use - 1)
         device_unlock(a)
         check_after(a.device, "the end of a thread")
-    gt_spin_unlock(&closing_lock)
 
 
 # Processors fetch cache lines in pairs: the caches of two threads share no pair.
@@ -62,39 +61,34 @@ cdef ThreadCache* _make() noexcept nogil:
 
 
 cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
-    cdef ThreadCache* cache
-    device_lock(a)
-    cache = a.caches
-    while cache != NULL and gt_load_int(&cache.in_use):
-        cache = cache.next
-    if cache == NULL:
+    cdef Held held
+    held.take(&a.lock)
+    for cache in each(a.caches):
+        if not gt_load(&cache.in_use):
+            break
+    else:
         cache = _make()
-        if cache != NULL:
-            cache.allocator = a
-            cache.next = a.caches
-            gt_store_pointer(<void**>&a.caches, cache)
-            gt_store_int(&a.cache_count, a.cache_count + 1)
-    if cache != NULL:
-        gt_store_int(&cache.in_use, 1)
-        gt_store_int(&a.caches_in_use, a.caches_in_use + 1)
-        caches_stop(a)
-        stats_settle(a)
-        caches_resume(a)
-    device_unlock(a)
+        if cache == NULL:
+            return NULL
+        cache.allocator = a
+        cache.next = a.caches
+        gt_store(&a.caches, cache)
+        gt_store(&a.cache_count, a.cache_count + 1)
+    gt_store(&cache.in_use, 1)
+    gt_store(&a.caches_in_use, a.caches_in_use + 1)
+    stats_update(a)
     return cache
 
 
 cdef ThreadCache* cache_mine(DeviceAllocator* a) noexcept nogil:
     cdef int index = a.device + HOST_DEVICES
-    cdef void* cache = gt_caches_get(index)
-    cdef void** cell
-    if cache == NULL or (<ThreadCache*>cache).allocator != a:
+    cache = <ThreadCache*>gt_caches_get(index)
+    if cache == NULL or cache.allocator != a:
         cell = gt_caches_new(index, _retire)
         if cell == NULL:
             return NULL
-        cell[0] = _adopt(a)
-        cache = cell[0]
-    return <ThreadCache*>cache
+        cell[0] = cache = _adopt(a)
+    return cache
 
 
 cdef inline CacheSlot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
@@ -115,14 +109,14 @@ cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexc
     cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
     slot.head = block.link_next
+    block.link_next = NULL
     slot.count -= 1
-    cache.cached_nbytes[block.kind] -= block.nbytes
+    gt_add(&cache.cached_nbytes[block.kind], -block.nbytes)
     cache.cached_count -= 1
     counters_give(c, block.nbytes, requested)
     if block.is_split:
         counters_split_out(c, block.nbytes)
-    block.link_next = NULL
-    gt_store_byte(&block.state, BLOCK_ALLOCATED)
+    gt_store(&block.state, BLOCK_ALLOCATED)
     block.requested = requested
 
 
@@ -130,65 +124,63 @@ cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexc
 cdef Block* _take_settling(ThreadCache* cache, size_t nbytes, size_t requested,
                            uint64_t stream) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
-    cdef Block* block
-    device_lock(a)
+    cdef Held held
+    held.take(&a.lock)
     caches_stop(a)
     block = _find(cache, nbytes, stream)
     if block != NULL:
         _take(cache, block, requested)
         stats_settle(a)
     caches_resume(a)
-    device_unlock(a)
     return block
 
 
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil:
-    cdef Block* block
-    cdef Counters* c
     cdef bint within = True
+    if nbytes > SMALL_LIMIT and gt_load(&cache.cached_nbytes[POOL_LARGE]) == 0:
+        return NULL
     gt_spin_lock(&cache.lock)
     block = _find(cache, nbytes, stream)
     if block != NULL:
         c = &cache.counters[block.kind]
-        within = (c.budgets[UP_BYTES] >= <int64_t>nbytes and c.budgets[UP_COUNT] > 0
-                  and c.budgets[UP_REQUESTED] >= <int64_t>requested)
+        within = (c.budgets[FLOW_BYTES] >= <int64_t>nbytes and c.budgets[FLOW_COUNT] > 0
+                  and c.budgets[FLOW_REQUESTED] >= <int64_t>requested)
         if within:
             _take(cache, block, requested)
     gt_spin_unlock(&cache.lock)
-    if not within:
-        block = _take_settling(cache, nbytes, requested, stream)
-    return block
+    return block if within else _take_settling(cache, nbytes, requested, stream)
 
 
 # Whether the pools would keep `block` as it is, and its own thread frees it: taking it back at once
 # leaves the pools as they would be. The next large free ends that: it may be a neighbour.
 cdef inline bint _stands_alone(ThreadCache* cache, Block* block) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
-    cdef bint joins
+    cdef Held held
     if cache_mine(a) != cache:
         return False
-    device_lock_counted(a)
-    joins = pool_would_join(block)
-    device_unlock(a)
-    return not joins
+    if gt_load(&block.stands_alone):
+        return True                 # it did, and no neighbour has become free since
+    device_lock_counted(a, &held)
+    gt_store(&block.stands_alone, not pool_would_join(block))
+    return block.stands_alone
 
 
 # How many bytes of large blocks a cache may hold once it accepts `block`.
 cdef inline size_t _large_limit(ThreadCache* cache, Block* block) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
-    cdef int count = gt_load_int(&a.caches_in_use)
+    cdef int count = gt_load(&a.caches_in_use)
     if count < 2:
         return 0
-    if gt_load_int(&a.contention) == 0:
+    if gt_load(&a.contention) == 0:
         return block.nbytes if _stands_alone(cache, block) else 0
-    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
+    return <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 
 # Whether a cache accepts a block. Needs the cache's lock.
 cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
     cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
-    if not gt_load_int(&cache.in_use) or cache.cached_nbytes[block.kind] + block.nbytes > limit:
+    if not gt_load(&cache.in_use) or cache.cached_nbytes[block.kind] + block.nbytes > limit:
         return False
     if slot.head == NULL:
         slot.nbytes = block.nbytes
@@ -199,7 +191,7 @@ cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept
             and slot.count < SLOT_BLOCKS)
 
 
-# Parks a block that _wants accepted. Needs the cache's lock.
+# Caches a block that _wants accepted. Needs the cache's lock.
 cdef inline void _put(ThreadCache* cache, Block* block) noexcept nogil:
     cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
@@ -207,25 +199,23 @@ cdef inline void _put(ThreadCache* cache, Block* block) noexcept nogil:
     if block.is_split:
         counters_split_in(c, block.nbytes)
     block.requested = 0
-    gt_store_byte(&block.state, BLOCK_CACHED)
-    block.link_next = slot.head
-    slot.head = block
+    gt_store(&block.state, BLOCK_CACHED)
+    chain_push(&slot.head, block)
     slot.count += 1
-    cache.cached_nbytes[block.kind] += block.nbytes
+    gt_add(&cache.cached_nbytes[block.kind], block.nbytes)
     cache.cached_count += 1
 
 
 cdef bint _put_settling(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
     cdef DeviceAllocator* a = cache.allocator
-    cdef bint wanted
-    device_lock(a)
+    cdef Held held
+    held.take(&a.lock)
     caches_stop(a)
     wanted = _wants(cache, block, limit)
     if wanted:
         _put(cache, block)
         stats_settle(a)
     caches_resume(a)
-    device_unlock(a)
     return wanted
 
 
@@ -235,56 +225,41 @@ cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
     cdef bint wanted, within = True
     if block.kind == POOL_LARGE:
         limit = _large_limit(cache, block)
+        if limit == 0:
+            return False
     gt_spin_lock(&cache.lock)
     wanted = _wants(cache, block, limit)
     if wanted:
-        within = not block.is_split or (c.budgets[DOWN_BYTES] >= <int64_t>block.nbytes
-                                        and c.budgets[DOWN_COUNT] > 0)
+        within = not block.is_split or (c.budgets[FLOW_SPLIT_BYTES] >= <int64_t>block.nbytes
+                                        and c.budgets[FLOW_SPLIT_COUNT] > 0)
         if within:
             _put(cache, block)
     gt_spin_unlock(&cache.lock)
-    if wanted and not within:
-        wanted = _put_settling(cache, block, limit)
-    return wanted
-
-
-# Takes a slot's blocks off it, in front of `taken`. Needs the device lock and the cache's lock.
-cdef inline Block* _empty_slot(ThreadCache* cache, CacheSlot* slot, Block* taken) noexcept nogil:
-    cdef Block* block = slot.head
-    while block != NULL:
-        slot.head = block.link_next
-        if block.is_split:
-            # pool_insert counts it again, in the allocator's own shard.
-            counters_split_out(&cache.counters[block.kind], block.nbytes)
-        cache.cached_nbytes[block.kind] -= block.nbytes
-        cache.cached_count -= 1
-        block.state = BLOCK_HELD
-        block.link_next = taken
-        taken = block
-        block = slot.head
-    slot.count = 0
-    return taken
+    return wanted if within else _put_settling(cache, block, limit)
 
 
 # Returns a cache's blocks of at least `least` bytes to the pools. Needs the device lock.
 cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept nogil:
-    cdef Block* block
     cdef Block* taken = NULL
     cdef int i, count = 0
     gt_spin_lock(&cache.lock)
-    if cache.cached_count > 0:
-        for i in range(CACHE_SLOTS):
-            if cache.slots[i].head != NULL and cache.slots[i].nbytes >= least:
-                taken = _empty_slot(cache, &cache.slots[i], taken)
+    for i in range(CACHE_SLOTS if cache.cached_count > 0 else 0):
+        while cache.slots[i].head != NULL and cache.slots[i].nbytes >= least:
+            block = chain_pop(&cache.slots[i].head)
+            if block.is_split:
+                # pool_insert counts it again, in the allocator's own shard.
+                counters_split_out(&cache.counters[block.kind], block.nbytes)
+            gt_add(&cache.cached_nbytes[block.kind], -block.nbytes)
+            cache.cached_count -= 1
+            cache.slots[i].count -= 1
+            block.state = BLOCK_HELD
+            chain_push(&taken, block)
     gt_spin_unlock(&cache.lock)
     while taken != NULL:
-        block = taken
-        taken = block.link_next
-        block.link_next = NULL
+        block = chain_pop(&taken)
         block.home = NULL
         block_map_remove(block.ptr)
-        block.epoch = pool_bins(block.pool, block.stream).state.epoch
-        pool_insert(block.pool, block)
+        pool_give(block)
         count += 1
     if count > 0:
         in_flight_returned(a)
@@ -292,28 +267,21 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept n
 
 
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
-    cdef ThreadCache* cache = a.caches
     cdef int count = 0
-    while cache != NULL:
+    for cache in each(a.caches):
         count += _drain(a, cache, 0)
-        cache = cache.next
     return count
 
 
 cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil:
-    cdef ThreadCache* cache = a.caches
-    while cache != NULL:
+    for cache in each(a.caches):
         # Read without its lock: a block that arrives now would be as good as one that comes later.
-        if cache.cached_nbytes[POOL_LARGE] > 0:
+        if gt_load(&cache.cached_nbytes[POOL_LARGE]) > 0:
             _drain(a, cache, SMALL_LIMIT + 1)
-        cache = cache.next
 
 
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil:
-    cdef ThreadCache* cache
-    gt_spin_lock(&closing_lock)
-    cache = a.caches
-    while cache != NULL:
+    cdef SpinHeld held
+    held.take(&closing_lock)
+    for cache in each(a.caches):
         cache.allocator = NULL
-        cache = cache.next
-    gt_spin_unlock(&closing_lock)

@@ -15,20 +15,19 @@ cdef extern from "gputensor/_alloc/foreign/c_interface.h" nogil:
 
 cdef inline Block* _c_interface_held(void* ptr) noexcept nogil:
     cdef Block* block = block_map_find(<uint64_t>ptr)
-    if block == NULL or block.ptr != <uint64_t>ptr or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
+    if block == NULL or block.ptr != <uint64_t>ptr or gt_load(&block.state) != BLOCK_ALLOCATED:
         return NULL
     return block
 
 
 cdef void* _malloc(size_t nbytes, int device, void* stream) noexcept nogil:
     cdef status_t status = 0
-    cdef Block* block
     if nbytes == 0:
         return NULL
     block = allocator_malloc(device, nbytes, <uint64_t>stream, &status)
     if block == NULL:
         return NULL
-    gt_store_byte(&block.is_by_address, 1)
+    gt_store(&block.is_by_address, 1)
     return <void*>block.ptr
 
 

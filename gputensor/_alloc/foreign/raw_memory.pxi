@@ -18,7 +18,7 @@ cdef Block* _find(object number) except? NULL:
     if 0 <= number < 1 << 64:
         address = number
         block = block_map_find(address)
-    if block == NULL or block.ptr != address or gt_load_byte(&block.state) != BLOCK_ALLOCATED:
+    if block == NULL or block.ptr != address or gt_load(&block.state) != BLOCK_ALLOCATED:
         return NULL
     return block
 
@@ -40,7 +40,7 @@ def raw_alloc(int device, size_t nbytes, uint64_t stream):
     block = allocator_malloc(device, nbytes, stream, &status)
     if block == NULL:
         raise_for_malloc(device, nbytes, stream, status)
-    gt_store_byte(&block.is_by_address, 1)
+    gt_store(&block.is_by_address, 1)
     return block.ptr
 
 
@@ -153,5 +153,5 @@ def take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes, uint64_t 
     cdef Block* block = pool_take_at(device, pool_id, ptr, nbytes, stream)
     if block == NULL:
         return False
-    gt_store_byte(&block.is_by_address, 1)
+    gt_store(&block.is_by_address, 1)
     return True

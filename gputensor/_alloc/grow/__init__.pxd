@@ -2,9 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
-from gputensor._alloc.model cimport (
-    Block, BlockPool, DeviceAllocator, MemorySource, Page, View,
-)
+from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, MemorySource, Page, View
 from gputensor._driver.table cimport status_t
 
 # ---- cost

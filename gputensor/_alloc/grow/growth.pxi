@@ -44,11 +44,11 @@ cdef inline size_t _round_up(size_t nbytes, size_t step) noexcept nogil:
 
 
 cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
-    return <size_t>stat_read(&a.stats[STAT_RESERVED_BYTES][0].current)    # with or without the lock
+    return <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current)    # with or without the lock
 
 
 cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
-    if (neighbour != NULL and gt_load_byte(&neighbour.state) == BLOCK_FREE
+    if (neighbour != NULL and gt_load(&neighbour.state) == BLOCK_FREE
             and neighbour.stream == stream):
         return neighbour
     return NULL
@@ -56,13 +56,10 @@ cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
 
 cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       bint alone, Place* best) noexcept nogil:
-    cdef Segment* segment = pool.segments
-    cdef Block* hole
-    cdef Block* lead
     cdef Block* trail
     cdef size_t need
     best.hole = NULL
-    while segment != NULL:
+    for segment in each(pool.segments):
         hole = segment.holes
         while hole != NULL:
             lead = _usable(hole.previous, stream) if not alone else <Block*>NULL
@@ -84,7 +81,6 @@ cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
                 best.trail = trail
                 best.need = need
             hole = hole.link_next
-        segment = segment.next
     return best.hole != NULL
 
 
@@ -137,8 +133,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
 
 # Claims the place: its hole is cut to `nbytes` and MOVING, lead and trail are HELD.
 cdef bint _growth_claim(BlockPool* pool, Place* place, size_t nbytes) noexcept nogil:
-    cdef Block* rest
-    hole_remove(place.hole)
+    link_remove(&place.hole.segment.holes, place.hole)
     place.hole.state = BLOCK_MOVING
     if nbytes < place.hole.nbytes:
         rest = block_split(place.hole, nbytes)
@@ -159,7 +154,6 @@ cdef bint _growth_claim(BlockPool* pool, Place* place, size_t nbytes) noexcept n
 # the end when that spares asking the driver for one of its size. If not BY_PAGES, of any size.
 cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
                   Page** pages) noexcept nogil:
-    cdef Page* page
     cdef size_t left, got = 0
     while got < place.need:
         left = place.need - got
@@ -170,7 +164,7 @@ cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
                 got + page.nbytes > place.hole.nbytes
                 or (cut == BY_PAGES and page.nbytes > _round_up(
                     _page_nbytes(a, pool, left, BY_PAGES) * 6 // 5, a.granularity))):
-            page_pool_put(a, page)
+            row_push(&a.page_pool, page)
             break
         page.next = pages[0]
         pages[0] = page
@@ -181,7 +175,6 @@ cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
 # Makes pages for the rest. Without the lock.
 cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int cut, Page** pages,
                     size_t* created, double* made_us) noexcept nogil:
-    cdef Page* page
     cdef status_t status = STATUS_OK
     cdef size_t size
     while created[0] < nbytes:
@@ -212,7 +205,6 @@ cdef size_t _growth_map(DeviceAllocator* a, Place* place, Page** pages, Page** m
                         status_t* status) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef size_t done = 0
-    cdef Page* page
     while pages[0] != NULL and status[0] == STATUS_OK:
         page = pages[0]
         status[0] = driver.page_map(driver.self, place.hole.ptr + done, page.nbytes, page.handle)
@@ -228,8 +220,6 @@ cdef size_t _growth_map(DeviceAllocator* a, Place* place, Page** pages, Page** m
 cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t stream,
                     size_t done, Page* mapped) noexcept nogil:
     cdef Block* tile = place.hole
-    cdef Block* rest
-    cdef Page* page
     cdef uint64_t va = tile.ptr + done
     while mapped != NULL:                       # last mapped first
         page = mapped
@@ -244,9 +234,8 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
         if rest != NULL:
             hole_insert(rest)
     a.page_pool_nbytes -= done
-    if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream,
-                       stack_of_request(), pool.pool_id)
+    history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream,
+                   stack_of_request(), pool.pool_id)
     tile.state = BLOCK_HELD
     tile.stream = stream
     tile.epoch = 0
@@ -277,11 +266,10 @@ cdef Block* _join_claimed(BlockPool* pool, Place* place, Block* block,
 
 
 cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
-    cdef Page* page
     while pages != NULL:
         page = pages
         pages = page.next
-        page_pool_put(a, page)
+        row_push(&a.page_pool, page)
 
 
 cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
@@ -289,7 +277,6 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     cdef Place place
     cdef Page* pages = NULL
     cdef Page* mapped = NULL
-    cdef Block* block
     cdef size_t got, want, fresh, done = 0, created = 0
     cdef double made_us = 0
     cdef bint is_allowed
@@ -310,13 +297,11 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
         _return_pages(a, pages)
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
-    in_flight_begin(a)
-    device_unlock(a)
+    in_flight_unlock(a)
     status[0] = _make(a, pool, want - got, cut, &pages, &created, &made_us)
     if status[0] == STATUS_OK:
         done = _growth_map(a, &place, &pages, &mapped, status)
-    device_lock(a)
-    in_flight_end(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
+    in_flight_lock(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
     limit_settle(a, fresh)
     a.making_us += made_us
     a.page_pool_nbytes += created
@@ -360,8 +345,7 @@ cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
     cdef size_t before = a.page_pool_nbytes
     if detached == NULL:
         return 0
-    in_flight_begin(a)
-    device_unlock(a)
+    in_flight_unlock(a)
     pages_unmap(a, detached, &done, &failed)
     device_lock(a)
     pages_settle(a, done, failed)
@@ -384,7 +368,6 @@ cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
 
 cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       status_t* status) noexcept nogil:
-    cdef Block* block
     if grows_plainly(a, pool):
         return plain_grow(a, pool, stream, nbytes, status)
     if pool.owner != NULL and pool.owner.is_unsplit:

@@ -32,23 +32,18 @@ cdef size_t _pooled(DeviceAllocator* a, size_t enough) noexcept nogil:
 # What is free in a pair of pools, done or not, but for `skipped`.
 cdef size_t _free_in(BlockPool* pools, BlockPool* skipped) noexcept nogil:
     cdef size_t nbytes = 0
-    cdef StreamBins* sb
     cdef int i
     for i in range(2):
-        sb = pools[i].streams if &pools[i] != skipped else <StreamBins*>NULL
-        while sb != NULL:
+        for sb in each(pools[i].streams if &pools[i] != skipped else <StreamBins*>NULL):
             nbytes += sb.free_nbytes
-            sb = sb.next
     return nbytes
 
 
 cdef size_t _free_elsewhere(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
     cdef size_t nbytes = _free_in(a.pools, pool)
-    cdef PrivatePool* private = a.private_pools
-    while private != NULL:
+    for private in each(a.private_pools):
         if private.use_count == 0 and not private.capturing:
             nbytes += _free_in(private.pools, pool)
-        private = private.next
     return nbytes
 
 
@@ -65,8 +60,6 @@ cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     cdef size_t largest = SIZE_MAX
     cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     cdef int64_t count = _page_moves_affordable(a)
-    cdef Block* detached
-    cdef Block* tile
     cdef int64_t moved = 0
     if pool_source(pool) != NULL:
         return
@@ -79,10 +72,8 @@ cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     if pool.kind == POOL_SMALL:
         largest = growth_page(a, pool, need)    # a larger one would be held by a few small blocks
     detached = pages_detach_elsewhere(a, pool, need - pooled, largest, count)
-    tile = detached
-    while tile != NULL:
+    for tile in linked(detached):
         moved += _pages_in(a, tile)
-        tile = tile.link_next
     if moved > 0:
         # Mapping them again is booked as growth: it has its own bound here.
         a.moving_us += (UNMAP_US + MAP_US) * moved

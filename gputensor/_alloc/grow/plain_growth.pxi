@@ -69,7 +69,6 @@ cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     cdef BlockPool* source = &a.pools[pool.kind]
     cdef Segment* segment = source.segments
     cdef Segment* best = NULL
-    cdef Block* block
     while segment != NULL and source != pool:
         block = segment.first
         if (not segment.is_virtual and segment.source == NULL and block.state == BLOCK_FREE
@@ -109,11 +108,9 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     if not limit_claim(a, size):
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
-    in_flight_begin(a)
-    device_unlock(a)
+    in_flight_unlock(a)
     status[0] = _plain_take(a, source, &ptr, size, stream)
-    device_lock(a)
-    in_flight_end(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
+    in_flight_lock(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
     limit_settle(a, size)
     if status[0] != STATUS_OK:
         return NULL
@@ -129,8 +126,7 @@ cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     if size >= a.config.max_split_size:
         segment.is_oversize = True
         stat_change(&a.oversize_segments, 1)
-    if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
-                       pool.pool_id)
+    history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
+                   pool.pool_id)
     pool_trim(pool, segment.first, nbytes)
     return segment.first

@@ -21,11 +21,8 @@ cdef enum:
 
 
 cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
-    cdef Block* tile
     while parts != NULL:
-        tile = parts
-        parts = tile.link_next
-        tile.link_next = NULL
+        tile = chain_pop(&parts)
         tile.is_part = False
         tile.state = BLOCK_HELD
         pool_insert(pool, tile)
@@ -35,8 +32,6 @@ cdef void _release_parts(BlockPool* pool, Block* parts) noexcept nogil:
 # is still to be cut. Gives the claimed tiles, or NULL with nothing claimed.
 cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
     cdef Block* parts = NULL
-    cdef Block* tile
-    cdef Piece* piece
     cdef uint64_t below = <uint64_t>-1
     cdef int i, _turn, best
     for _turn in range(plan.count):
@@ -51,15 +46,13 @@ cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
         if tile == NULL:
             _release_parts(pool, parts)
             return NULL
-        tile.link_next = parts
-        parts = tile
+        chain_push(&parts, tile)
     return parts
 
 
 cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t ptr,
                       size_t nbytes, uint64_t stream, Block* parts) noexcept nogil:
     cdef Block* block = block_new()
-    cdef Block* tile = parts
     if block == NULL:
         return NULL
     block.ptr = ptr
@@ -71,9 +64,8 @@ cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t 
     block.pool = pool
     block.view = view
     block.parts = parts
-    while tile != NULL:
+    for tile in linked(parts):
         tile.is_part = True
-        tile = tile.link_next
     view_show(block, BLOCK_ALLOCATED)
     view.use_count += 1
     row_push(&view.blocks, block)
@@ -83,22 +75,13 @@ cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t 
 
 
 cdef void _list(DeviceAllocator* a, View* view) noexcept nogil:
-    view.next = a.views
-    a.views = view
+    row_push(&a.views, view)
     a.view_count += 1
 
 
-cdef void _unlist(DeviceAllocator* a, View* view) noexcept nogil:
-    cdef View** cell = &a.views
-    while cell[0] != view:
-        cell = &cell[0].next
-    cell[0] = view.next
-    a.view_count -= 1
-
-
 cdef void _to_front(DeviceAllocator* a, View* view) noexcept nogil:
-    _unlist(a, view)
-    _list(a, view)
+    row_remove(&a.views, view)
+    row_push(&a.views, view)
 
 
 # Reserves a view for at least `nbytes`. Gives the lock up for the driver call.
@@ -111,24 +94,20 @@ cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         free(view)
         return NULL
     a.view_count += 1               # before the lock is given up: others count it, too
-    in_flight_begin(a)
-    device_unlock(a)
+    in_flight_unlock(a)
     status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
-    device_lock(a)
-    in_flight_end(a)
+    in_flight_lock(a)
     if status != STATUS_OK:
         a.view_count -= 1
         free(view)
         return NULL
     view.range_nbytes = size
-    view.next = a.views
-    a.views = view
+    row_push(&a.views, view)
     return view
 
 
 cdef bint _room_for(View* view, int count) noexcept nogil:
     cdef int capacity = view.page_count + count
-    cdef Page** pages
     if capacity > view.page_capacity:
         pages = <Page**>realloc(view.pages, capacity * 2 * sizeof(Page*))
         if pages == NULL:
@@ -142,7 +121,6 @@ cdef bint _room_for(View* view, int count) noexcept nogil:
 # up. What was mapped stays mapped, whatever fails afterwards.
 cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef Page* page
     cdef size_t nbytes = view.nbytes
     cdef status_t status = STATUS_OK
     cdef int mapped = 0
@@ -177,8 +155,6 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
 
 cdef Block* _reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                    Plan* plan) noexcept nogil:
-    cdef Block* parts
-    cdef Block* block
     cdef View* view = plan.view
     parts = _view_claim(pool, plan)
     if parts == NULL:
@@ -199,7 +175,6 @@ cdef void _trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
 
 cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                     Plan* plan) noexcept nogil:
-    cdef Block* parts
     cdef Block* fresh = NULL
     cdef Block* block = NULL
     cdef View* view = plan.view
@@ -230,8 +205,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
     if fresh != NULL:
         if fresh.nbytes > plan.missing:
             _trim(pool, fresh, plan.missing)
-        fresh.link_next = parts
-        parts = fresh
+        chain_push(&parts, fresh)
     if view != NULL:
         view.use_count -= 1
         view.is_growing = False
@@ -248,12 +222,10 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
 # The best view to drop: of those without use and with completed work, the one
 # whose last use is the longest ago.
 cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
-    cdef View* view = a.views
     cdef View* least = NULL
-    while view != NULL:
+    for view in each(a.views):
         if view.use_count == 0 and _is_done(a, view):
             least = view
-        view = view.next
     return least
 
 
@@ -266,7 +238,6 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
         return False
     a.mapping_us += UNMAP_US * view.page_count
     in_flight_begin(a)
-    _unlist(a, view)
     is_gone = _drop(a, view)
     if not is_gone:
         _list(a, view)
@@ -277,7 +248,6 @@ cdef bint _evict(DeviceAllocator* a) noexcept nogil:
 cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                       size_t nbytes, int effort) noexcept nogil:
     cdef ViewRequest request = ViewRequest(pool, stream, nbytes, effort)
-    cdef Plan* plan
     cdef Block* block = NULL
     cdef bint may_begin = True
     if pool != &a.pools[POOL_LARGE] or nbytes < 2 * a.granularity or a.granularity == 0:
@@ -303,63 +273,55 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 # Notes until when the device may touch the view's addresses: they may be unmapped only after that.
 cdef void _note_use(DeviceAllocator* a, View* view, Block* block) noexcept nogil:
     cdef StreamState* state = pool_bins(block.pool, block.stream).state
-    cdef ViewUse* use = view.uses
-    while use != NULL and use.state != state:
-        use = use.next
-    if use == NULL:
+    for use in each(view.uses):
+        if use.state == state:
+            break
+    else:
         use = <ViewUse*>calloc(1, sizeof(ViewUse))
         if use == NULL:
             # Not the stream: its owner may have destroyed it by now.
             a.driver.synchronize(a.driver.self)
             return
         use.state = state
-        use.next = view.uses
-        view.uses = use
-    if block.epoch > use.epoch:
-        use.epoch = block.epoch
+        row_push(&view.uses, use)
+    use.epoch = max(use.epoch, block.epoch)
 
 
 cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
-    cdef ViewUse* use = view.uses
-    while use != NULL:
+    for use in each(view.uses):
         if not progress_is_done(a, use.state, use.epoch):
             return False
-        use = use.next
     return True
 
 
 cdef void view_show(Block* block, int state) noexcept nogil:
-    cdef Block* tile = block.parts
-    while tile != NULL:
+    for tile in linked(block.parts):
         tile.state = state
-        tile = tile.link_next
 
 
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef Block* tile = block.parts
     cdef View* view = block.view
     _note_use(a, view, block)
     if history_enabled(a.device):
         view_event_close(block)
-    while tile != NULL:
-        if block.epoch > tile.epoch:
-            tile.epoch = block.epoch
+    for tile in linked(block.parts):
+        tile.epoch = max(tile.epoch, block.epoch)
         tile.stream = block.stream
-        tile = tile.link_next
     _release_parts(block.pool, block.parts)
     view.use_count -= 1
     row_remove(&view.blocks, block)
     block_drop(block)
 
 
-# Unmaps a view without use that is out of the list. Drops the lock. False: the driver refused;
-# the rest of the view goes back to the list.
+# Takes a view without use off the list and unmaps it. Drops the lock. False: the driver refused;
+# what is left of the view has to go back to the list.
 cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef ViewUse* use
     cdef status_t status = STATUS_OK
     cdef bint is_unmapped
     cdef int i
+    driver = a.driver
+    row_remove(&a.views, view)
+    a.view_count -= 1
     device_unlock(a)
     if view.nbytes > 0:
         status = driver.page_unmap(driver.self, view.va, view.nbytes)
@@ -375,9 +337,7 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     if status != STATUS_OK:
         return False
     while view.uses != NULL:
-        use = view.uses
-        view.uses = use.next
-        free(use)
+        free(row_pop(&view.uses))
     free(view.pages)
     free(view)
     return True
@@ -390,13 +350,9 @@ cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
         return
     in_flight_begin(a)
     while view != NULL:
-        _unlist(a, view)
         if not _drop(a, view):
-            view.next = kept
-            kept = view
+            row_push(&kept, view)
         view = _least_useful(a)         # the list may have changed meanwhile
     while kept != NULL:
-        view = kept
-        kept = view.next
-        _list(a, view)
+        _list(a, row_pop(&kept))
     in_flight_end(a)

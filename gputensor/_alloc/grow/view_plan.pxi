@@ -62,14 +62,11 @@ cdef void _note(DeviceAllocator* a, Block* tile) noexcept nogil:
 
 cdef void _note_all(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
     cdef Block* head = bins_largest(&sb.bins)
-    cdef Block* tile
     a.view_clock += 1
     while head != NULL and head.nbytes >= MIN_TILE:
-        tile = head
-        while tile != NULL:
+        for tile in linked(head):
             if tile.segment.is_virtual:
                 _note(a, tile)
-            tile = tile.link_next
         head = bins_below(&sb.bins, head)
 
 
@@ -164,7 +161,6 @@ cdef bint plan_reuse(DeviceAllocator* a, const ViewRequest* request, Plan* plan)
 cdef size_t _tail_run(DeviceAllocator* a, View* view, int* first) noexcept nogil:
     cdef int i = view.page_count - 1
     cdef size_t total = 0
-    cdef Page* page
     while (i >= 0 and view.page_count - i < PLAN_PIECES - 2
             and _is_whole(a, view.pages[i])):
         total += view.pages[i].nbytes
@@ -183,8 +179,6 @@ cdef size_t _tail_run(DeviceAllocator* a, View* view, int* first) noexcept nogil
 cdef size_t _add_pages(DeviceAllocator* a, StreamBins* sb, uint64_t step, size_t nbytes,
                        Plan* plan) noexcept nogil:
     cdef Block* head = bins_largest(&sb.bins)
-    cdef Block* tile
-    cdef Page* page
     cdef Page* partial = NULL
     cdef uint64_t end
     while head != NULL and head.nbytes >= MIN_TILE and nbytes > 0:
@@ -217,18 +211,14 @@ cdef size_t _add_pages(DeviceAllocator* a, StreamBins* sb, uint64_t step, size_t
 # The page that is not wholly free and has the largest free tail: a new view may begin in it.
 cdef Page* _largest_tail(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
     cdef Block* head = bins_largest(&sb.bins)
-    cdef Block* tile
-    cdef Page* page
     cdef Page* best = NULL
     while head != NULL and head.nbytes >= MIN_TILE:
-        tile = head
-        while tile != NULL:
+        for tile in linked(head):
             if tile.segment.is_virtual:
                 page = _page_at(a, tile.segment, tile.ptr)
                 if (page.free_tail > 0 and page.free_tail < page.nbytes
                         and (best == NULL or page.free_tail > best.free_tail)):
                     best = page
-            tile = tile.link_next
         head = bins_below(&sb.bins, head)
     return best
 

@@ -65,8 +65,8 @@ cdef list history_entries(int device, object formatter, bint is_pinned)
 
 # ---- block_events
 
-# What the history says of blocks. Callers test history_enabled() first. No lock is needed: whoever
-# calls holds the block.
+# What the history says of blocks. Quick paths test history_enabled() first. No lock is needed, as
+# the caller holds the block.
 
 # A caller received the block; `stack` is kept with it for snapshots.
 cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil

@@ -7,7 +7,7 @@ from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from libcpp.vector cimport vector
 
-from gputensor._alloc.model cimport Block
+from gputensor._alloc.model cimport Block, linked
 from gputensor._driver.registry cimport Slot, ask_delivery, device_slot, register_slot
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 

@@ -42,11 +42,9 @@ cdef void block_event_completed(Block* block) noexcept nogil:
 
 
 cdef void _events_of_parts(Block* block, int action) noexcept nogil:
-    cdef Block* tile = block.parts
-    while tile != NULL:
+    for tile in linked(block.parts):
         history_record(block.device, action, tile.ptr, tile.nbytes, tile.segment.stream, 0,
                        tile.pool.pool_id)
-        tile = tile.link_next
 
 
 cdef void view_event_open(Block* block) noexcept nogil:

@@ -96,7 +96,6 @@ cdef bint _make_room(int depth) noexcept nogil:
     """Make room for one more stack; False when the table is full or memory is short."""
     global frames, frame_capacity, stacks, stack_capacity
     cdef size_t wanted
-    cdef void* grown
     if frame_count + depth > MAX_FRAMES:
         return False
     if frame_count + depth > frame_capacity:

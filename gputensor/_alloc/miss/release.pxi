@@ -19,13 +19,12 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
 cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil:
     cdef size_t before = a.page_pool_nbytes
     cdef Page* first = a.page_pool
-    cdef Page* page
     if a.config.expandable_segments:
         pages_collect(a, SIZE_MAX)
-        page = a.page_pool
-        while page != NULL and page != first:
+        for page in each(a.page_pool):
+            if page == first:
+                break
             a.mapping_us = max(a.mapping_us - MAP_US, 0.0)
-            page = page.next
         if not a.config.page_reuse:
             page_pool_release(a, before)
     segments_release(a, SIZE_MAX)
@@ -36,34 +35,25 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     cdef double reserved
     cdef Page* pages = NULL
     cdef Page* kept = NULL
-    cdef Page* page
     cdef size_t left = a.page_pool_nbytes
     cdef size_t nbytes, released = 0
     while a.page_pool != NULL and left > keep:
-        page = a.page_pool
-        a.page_pool = page.next
-        page.next = pages
-        pages = page
+        page = row_pop(&a.page_pool)
+        row_push(&pages, page)
         left = left - page.nbytes if left > page.nbytes else 0
     if pages == NULL:
         return 0
-    in_flight_begin(a)
-    device_unlock(a)
+    in_flight_unlock(a)
     while pages != NULL:
-        page = pages
-        pages = page.next
+        page = row_pop(&pages)
         nbytes = page.nbytes
         if page_unmake(a, page) == STATUS_OK:
             released += nbytes
         else:
-            page.next = kept
-            kept = page
-    device_lock(a)
-    in_flight_end(a)
+            row_push(&kept, page)
+    in_flight_lock(a)
     while kept != NULL:
-        page = kept
-        kept = page.next
-        page_pool_put(a, page)
+        row_push(&a.page_pool, row_pop(&kept))
     # The time for views is bounded by the reserved bytes: returned bytes take their share along.
     reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
     if reserved > 0:
@@ -80,20 +70,17 @@ cdef inline bint _is_releasable(Segment* segment) noexcept nogil:
 
 # Takes a releasable segment's memory back to the driver; False when the driver refuses.
 cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef Block* block = segment.first
-    cdef BlockPool* pool = segment.pool
     cdef status_t status
+    block = segment.first
+    pool = segment.pool
     pool_remove(pool, block)
     block.state = BLOCK_HELD
-    in_flight_begin(a)
-    device_unlock(a)
+    in_flight_unlock(a)
     if segment.source != NULL:
         # The driver's own call waits for the work of the whole device; another may not.
-        driver.synchronize(driver.self)
+        a.driver.synchronize(a.driver.self)
     status = plain_give_back(a, segment.source, segment.va, segment.nbytes, segment.stream)
-    device_lock(a)
-    in_flight_end(a)
+    in_flight_lock(a)
     if status != STATUS_OK:
         pool_insert(pool, block)
         return False
@@ -102,9 +89,8 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     account_segment(a, pool.kind, -1)
     if segment.is_oversize:
         stat_change(&a.oversize_segments, -1)
-    if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,
-                       stack_of_request(), pool.pool_id)
+    history_record(a.device, HISTORY_SEGMENT_FREE, segment.va, segment.nbytes, segment.stream,
+                   stack_of_request(), pool.pool_id)
     segment_drop(segment)
     return True
 
@@ -112,9 +98,8 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
 # The releasable segment of a pool that serves `nbytes` best: the smallest that is large enough,
 # else the largest.
 cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
-    cdef Segment* segment = pool.segments
     cdef Segment* best = NULL
-    while segment != NULL:
+    for segment in each(pool.segments):
         if _is_releasable(segment):
             if best == NULL:
                 best = segment
@@ -123,27 +108,22 @@ cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
                     best = segment
             elif best.nbytes < nbytes and segment.nbytes > best.nbytes:
                 best = segment
-        segment = segment.next
     return best
 
 
 # The releasable segment of a pool that was used the longest time ago, as the pools' requests tell
 # time: a hit in a thread's cache does not count.
 cdef Segment* _oldest(BlockPool* pool) noexcept nogil:
-    cdef Segment* segment = pool.segments
     cdef Segment* oldest = NULL
-    while segment != NULL:
+    for segment in each(pool.segments):
         if _is_releasable(segment) and (oldest == NULL or segment.idle_since <= oldest.idle_since):
             oldest = segment
-        segment = segment.next
     return oldest
 
 
 cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
                           bint oldest_first=False) noexcept nogil:
-    cdef size_t released = 0
-    cdef size_t size
-    cdef Segment* segment
+    cdef size_t size, released = 0
     # A retired pool may get a holder while the lock is dropped.
     while released < nbytes and (pool.owner == NULL or (pool.owner.use_count == 0
                                                         and not pool.owner.capturing)):
@@ -166,18 +146,14 @@ cdef void release_from_source(DeviceAllocator* a, BlockPool* pool) noexcept nogi
 # first, then from the largest down. Gives the bytes released.
 cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef size_t released = _release_from(a, &a.pools[1], nbytes)
-    cdef PrivatePool* private
-    if released < nbytes:
-        released += _release_from(a, &a.pools[0], nbytes - released)
-    private = a.private_pools
-    while private != NULL and released < nbytes:
+    released += _release_from(a, &a.pools[0], nbytes - released if released < nbytes else 0)
+    for private in each(a.private_pools):
         private.pins += 1
-        if private.use_count == 0 and not private.capturing:
+        if released < nbytes:
             released += _release_from(a, &private.pools[1], nbytes - released)
-            if released < nbytes:
-                released += _release_from(a, &private.pools[0], nbytes - released)
+        if released < nbytes:
+            released += _release_from(a, &private.pools[0], nbytes - released)
         private.pins -= 1
-        private = private.next
     return released
 
 
@@ -212,16 +188,13 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
 
 # The same of all pools.
 cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
-    cdef PrivatePool* private
     cdef bint found = ranges_release(a, &a.pools[0])
     found |= ranges_release(a, &a.pools[1])
-    private = a.private_pools
-    while private != NULL:
+    for private in each(a.private_pools):
         private.pins += 1
         found |= ranges_release(a, &private.pools[0])
         found |= ranges_release(a, &private.pools[1])
         private.pins -= 1
-        private = private.next
     return found
 
 

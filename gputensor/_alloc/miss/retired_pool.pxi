@@ -31,22 +31,19 @@ cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogi
 # A record passes its counts for the other records of its pool to one of them.
 cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
     cdef PrivatePool* heir = NULL
-    cdef PrivatePool* other = a.private_pools
-    while other != NULL:
+    for other in each(a.private_pools):
         if other.account == pool:
             if heir == NULL:
                 heir = other
                 heir.holders = pool.holders
                 heir.reserved = pool.reserved
             other.account = heir
-        other = other.next
 
 
 # A plain segment that is one free block, and done, changes its pool. No driver call. One that a
 # user's allocator made goes back there.
 cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
     cdef Segment* segment = pool.segments
-    cdef Segment* following
     cdef BlockPool* target = &a.pools[pool.kind]
     if pool_source(pool) != NULL:
         if not a.capturing:
@@ -66,8 +63,6 @@ cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
 
 
 cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil:
-    cdef PrivatePool* pool
-    cdef PrivatePool* following
     cdef size_t pooled = a.page_pool_nbytes
     if a.retired_pools == 0:
         return

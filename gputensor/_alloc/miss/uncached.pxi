@@ -21,11 +21,9 @@ cdef status_t _ask(DeviceAllocator* a, Block* block, uint64_t stream) noexcept n
 
 cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef StreamUse* use
     while block.uses != NULL:
         # The driver orders a free after the block's own stream only.
-        use = block.uses
-        block.uses = use.next
+        use = row_pop(&block.uses)
         if block.is_split == 2:
             driver.stream_synchronize(driver.self, use.stream)
         free(use)
@@ -119,9 +117,8 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
         return NULL
     a.num_device_alloc += 1
     row_push(&a.uncached, block)
-    if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_ALLOC, block.ptr, rounded, stream,
-                       stack_of_request(), 0)
+    history_record(a.device, HISTORY_SEGMENT_ALLOC, block.ptr, rounded, stream,
+                   stack_of_request(), 0)
     account_reserved(a, block.kind, <int64_t>rounded)
     account_segment(a, block.kind, 1)
     account_give(a, block.kind, rounded, nbytes)
@@ -132,9 +129,8 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
 cdef void _settle(DeviceAllocator* a, Block* block) noexcept nogil:
     a.num_device_free += 1
     row_remove(&a.uncached, block)
-    if history_enabled(a.device):
-        history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream,
-                       stack_of_request(), 0)
+    history_record(a.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.stream,
+                   stack_of_request(), 0)
     account_reserved(a, block.kind, -<int64_t>block.nbytes)
     account_segment(a, block.kind, -1)
     block_drop(block)
@@ -156,8 +152,9 @@ cdef bint _try_back(DeviceAllocator* a, Block* block) noexcept nogil:
 
 cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef bint is_back
+    cdef Held held
     block_map_remove(block.ptr)
-    device_lock(a)
+    held.take(&a.lock)
     is_back = _try_back(a, block)
     account_take(a, block.kind, block.nbytes, block.requested)
     if is_back:
@@ -165,20 +162,15 @@ cdef void uncached_free(DeviceAllocator* a, Block* block) noexcept nogil:
     else:
         block.requested = 0
         block.state = BLOCK_FREE        # reserved, and without owner
-        block.link_next = a.unreleased
-        a.unreleased = block
-    device_unlock(a)
+        chain_push(&a.unreleased, block)
 
 
 cdef void uncached_release(DeviceAllocator* a) noexcept nogil:
-    cdef Block* block = a.unreleased
-    cdef Block* following
+    cdef Block* unreleased = a.unreleased
     a.unreleased = NULL
-    while block != NULL:
-        following = block.link_next
+    while unreleased != NULL:
+        block = chain_pop(&unreleased)
         if _try_back(a, block):
             _settle(a, block)
         else:
-            block.link_next = a.unreleased
-            a.unreleased = block
-        block = following
+            chain_push(&a.unreleased, block)

@@ -25,7 +25,6 @@ cdef uint64_t _capture_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
 cdef bint _add_nodes(DeviceAllocator* a, CaptureReuse* record, uint64_t stream) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef uint64_t none = 0
-    cdef uint64_t* nodes
     cdef int count = 0
     cdef int room = 0
     if _capture_of(a, stream) != record.capture_id:
@@ -51,16 +50,15 @@ cdef void _drop(CaptureReuse* record) noexcept nogil:
 
 # Whether a capture takes memory from these pools.
 cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
-    cdef PoolScope* scope = a.scopes
-    while scope != NULL and (scope.by_thread or scope.pool.graph_id != pool.graph_id):
-        scope = scope.next
-    return scope != NULL
+    for scope in each(a.scopes):
+        if not scope.by_thread and scope.pool.graph_id == pool.graph_id:
+            return True
+    return False
 
 
 # A block with uses was freed during a capture and is in a.deferred: notes what has to come before
 # its next use, when the option is on and the capture can tell.
 cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef CaptureReuse* record
     cdef StreamUse* use = block.uses
     cdef bint is_known
     if (not a.config.capture_reuse or block.pool == NULL or block.pool.owner == NULL
@@ -78,29 +76,23 @@ cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
     if not is_known:
         _drop(record)
         return
-    record.next = a.capture_reuses
-    a.capture_reuses = record
+    row_push(&a.capture_reuses, record)
 
 
 # The block is free for the next work of `stream`.
 cdef void _give_back(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
     cdef Block** cell = &a.deferred
-    cdef StreamUse* use
     while cell[0] != block:
         cell = &cell[0].link_next
     cell[0] = block.link_next
     block.link_next = NULL
     while block.uses != NULL:
-        use = block.uses
-        block.uses = use.next
-        free(use)
+        free(row_pop(&block.uses))
     account_pending(a, block, -1)
-    if history_enabled(a.device):
-        block_event_completed(block)
+    block_event_completed(block)
     block.stream = stream
-    block.epoch = pool_bins(block.pool, stream).state.epoch
     block.state = BLOCK_HELD
-    pool_insert(block.pool, block)
+    pool_give(block)
 
 
 # Whether the next work of the stream comes after all nodes of each record; `follows` has a byte for
@@ -113,18 +105,16 @@ cdef inline bint _belongs(CaptureReuse* record, BlockPool* pool,
 cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                              uint64_t capture_id, int count, uint8_t* follows) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef CaptureReuse* record = a.capture_reuses
     cdef uint64_t* nodes = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
     cdef int i, at = 0
     cdef bint is_answered
     if nodes == NULL:
         return False
-    while record != NULL:
+    for record in each(a.capture_reuses):
         if _belongs(record, pool, capture_id):
             for i in range(record.count):
                 nodes[at] = record.nodes[i]
                 at += 1
-        record = record.next
     nodes[count] = 0
     is_answered = driver.capture_follows(driver.self, stream, nodes, count, follows) == STATUS_OK
     free(nodes)
@@ -135,7 +125,6 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
                                 uint64_t stream) noexcept nogil:
     cdef CaptureReuse** cell = &a.capture_reuses
     cdef CaptureReuse* record = a.capture_reuses
-    cdef uint8_t* follows
     cdef uint64_t capture_id
     cdef int i, count = 0, at = 0
     cdef bint is_free, found = False
@@ -170,8 +159,5 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
 
 # The captures are over: events tell from now on.
 cdef void capture_reuse_forget(DeviceAllocator* a) noexcept nogil:
-    cdef CaptureReuse* record
     while a.capture_reuses != NULL:
-        record = a.capture_reuses
-        a.capture_reuses = record.next
-        _drop(record)
+        _drop(row_pop(&a.capture_reuses))

@@ -20,40 +20,26 @@ cdef extern from "sched.h" nogil:
 
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil:
-    cdef StreamUse* use = block.uses
-    while use != NULL:
+    for use in each(block.uses):
         if use.stream == stream:
             return STATUS_OK
-        use = use.next
     use = <StreamUse*>calloc(1, sizeof(StreamUse))
     if use == NULL:
         return STATUS_OUT_OF_MEMORY
     use.stream = stream
-    use.next = block.uses
-    block.uses = use
+    row_push(&block.uses, use)
     return STATUS_OK
 
 
 cdef PendingQueue* _queue(DeviceAllocator* a, uint64_t stream) noexcept nogil:
-    cdef PendingQueue* queue = a.pending
-    while queue != NULL:
+    for queue in each(a.pending):
         if queue.stream == stream:
             return queue
-        queue = queue.next
     queue = <PendingQueue*>calloc(1, sizeof(PendingQueue))
     if queue != NULL:
         queue.stream = stream
-        queue.next = a.pending
-        a.pending = queue
+        row_push(&a.pending, queue)
     return queue
-
-
-cdef void _append(PendingQueue* queue, PendingEvent* entry) noexcept nogil:
-    if queue.tail == NULL:
-        queue.head = entry
-    else:
-        queue.tail.next = entry
-    queue.tail = entry
 
 
 cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept nogil:
@@ -78,16 +64,15 @@ cdef void _wait_for(DeviceAllocator* a, Block* block, uint64_t stream) noexcept 
         free(entry)
         return
     entry.event = event
-    entry.wait = a.waits_begun + 1
+    entry.wait = a.epoch
     entry.block = block
     block.waits += 1
-    _append(queue, entry)
+    queue_append(queue, entry)
 
 
 cdef void _complete(DeviceAllocator* a, Block* block) noexcept nogil:
     account_pending(a, block, -1)
-    if history_enabled(a.device):
-        block_event_completed(block)
+    block_event_completed(block)
     if block.view != NULL:
         view_close(a, block)
     else:
@@ -106,17 +91,14 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
 
 # The block begins to wait, for events or for the capture's end.
 cdef void _begin(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef StreamUse* use
     if a.capturing:
-        block.link_next = a.deferred
-        a.deferred = block
+        chain_push(&a.deferred, block)
         capture_reuse_note(a, block)
         return
     block.waits = 1                     # this function: the block must not complete under it
     a.driver_requests += 1
     while block.uses != NULL:
-        use = block.uses
-        block.uses = use.next
+        use = row_pop(&block.uses)
         _wait_for(a, block, use.stream)
         free(use)
     a.driver_requests -= 1
@@ -143,12 +125,10 @@ cdef bint _deferred_free_ask(DeviceAllocator* a, PendingEvent* entry, bint waits
 cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexcept nogil:
     cdef PendingEvent* entry = queue.head
     cdef Block* block = entry.block
-    cdef bint is_complete = entry.event == 0 and a.waits_done >= entry.wait
+    cdef bint is_complete = entry.event == 0 and a.waited >= entry.wait
     if entry.event == 0 and not is_complete and not waits:
         return False
-    queue.head = entry.next
-    if queue.head == NULL:
-        queue.tail = NULL
+    row_pop(&queue.head)
     if not is_complete:
         a.pending_in_flight += 1
         a.driver_requests += not waits
@@ -158,10 +138,7 @@ cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexc
         a.driver_requests -= not waits
         a.pending_in_flight -= 1
     if not is_complete:
-        entry.next = queue.head
-        queue.head = entry
-        if queue.tail == NULL:
-            queue.tail = entry
+        queue_push(queue, entry)
         return False
     if entry.event != 0:
         event_give(a, entry.event)
@@ -173,21 +150,17 @@ cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexc
 
 
 cdef void pending_poll(DeviceAllocator* a) noexcept nogil:
-    cdef PendingQueue* queue = a.pending
-    while queue != NULL:
+    for queue in each(a.pending):
         while queue.head != NULL and not a.capturing and _try_oldest(a, queue, False):
             pass
-        queue = queue.next
 
 
 cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
-    cdef PendingQueue* queue = a.pending
     if a.capturing:
         return False
-    while queue != NULL and queue.head == NULL:
-        queue = queue.next
-    if queue != NULL:
-        return _try_oldest(a, queue, True)
+    for queue in each(a.pending):
+        if queue.head != NULL:
+            return _try_oldest(a, queue, True)
     if a.pending_in_flight > 0:
         # Another thread is about to return the entry that it waits for.
         device_unlock(a)
@@ -198,14 +171,10 @@ cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
 
 
 cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
-    cdef Block* block = a.deferred
-    cdef Block* following
+    cdef Block* deferred = a.deferred
     capture_reuse_forget(a)
     a.deferred = NULL
     in_flight_begin(a)
-    while block != NULL:
-        following = block.link_next
-        block.link_next = NULL
-        _begin(a, block)
-        block = following
+    while deferred != NULL:
+        _begin(a, chain_pop(&deferred))
     in_flight_end(a)

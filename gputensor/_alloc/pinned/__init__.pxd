@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from gputensor._alloc.core cimport Block
-from gputensor._alloc.model cimport Bins, Block, Stat
+from gputensor._alloc.model cimport Bins, Block, Segment, Stat
 from gputensor._driver.table cimport status_t
 
 # ---- pool
@@ -31,41 +31,36 @@ cdef struct PinnedCapture:
     bint is_gone                # its graph was given up; launches may still run
     PinnedCapture* next
 
-# A segment, by its first block: splitting leaves that record in front, and joining keeps it.
-cdef struct PinnedSegment:
-    Block* first
-    uint32_t stack              # where it was made
-    PinnedSegment* next
-
 # Times of a driver call in microseconds.
 cdef struct CallTimes:
     int64_t total, largest, smallest, count
+
+cdef enum:                      # in the order of STAT_NAMES (memory.pxi); bytes follow their count
+    PINNED_SEGMENTS = 0
+    PINNED_BLOCKS = 2           # with callers, or waiting for streams
+
+cdef struct PinnedFigures:
+    Stat[4] stats
+    CallTimes[2] times          # of making and of returning segments
+    int64_t[2] calls
 
 cdef struct PinnedPool:
     int32_t lock
     int device
     bint is_closed              # the device was closed: what comes back is only forgotten
     bint is_reserved            # the segment of pinned_reserve_segment_size_mb has been made
-    PinnedSegment* segments
+    Segment* segments           # of these only first, stack and the links are used
     Bins bins                   # free blocks; whole segments among them
     size_t free_nbytes          # sum over the bins
-    int64_t waiting             # blocks in the queues and in `deferred`, captures that are gone
     int64_t borrowed            # events that a thread has taken out of a queue to look at
     PinnedQueue* queues
     PinnedEvent* spare          # records whose event can be recorded again
     Block* deferred             # freed while a stream that used it captures; link_next
     Block* captured             # used by a graph (block.epoch: its capture), freed; link_next
     PinnedCapture* captures
-    Stat allocations            # segments; bytes of segments
-    Stat allocated_bytes
-    Stat active_requests        # blocks with callers, or waiting for streams
-    Stat active_bytes
-    CallTimes alloc_times
-    CallTimes free_times
-    int64_t num_host_alloc
-    int64_t num_host_free
+    PinnedFigures figures
 
-# The same without making it.
+# The pool of a device, or NULL when it has none yet.
 cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil
 
 

@@ -5,6 +5,7 @@ from cpython.buffer cimport (
 )
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free, malloc
+from libc.string cimport memset
 
 from posix.unistd cimport usleep
 
@@ -16,13 +17,13 @@ from gputensor._alloc.core cimport (
 )
 from gputensor._alloc.history cimport (
     HISTORY_ALLOC, HISTORY_FREE_COMPLETED, HISTORY_FREE_REQUESTED, HISTORY_SEGMENT_ALLOC,
-    HISTORY_SEGMENT_FREE, HISTORY_STACK_ALLOC, HISTORY_STACK_FREE, history_enabled,
-    history_record_pinned, stack_capture_if,
+    HISTORY_SEGMENT_FREE, HISTORY_STACK_ALLOC, HISTORY_STACK_FREE, history_record_pinned,
+    stack_capture_if,
 )
 from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PENDING, UNIT, Block, BlockPool,
-    DeviceAllocator, Stat, StreamUse, gt_load_pointer, gt_spin_lock, gt_spin_unlock,
-    gt_store_pointer,
+    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PENDING, UNIT, Block, BlockPool, Segment, SpinHeld,
+    StreamUse, chain_pop, chain_push, each, gt_load, gt_spin_lock, gt_spin_unlock, gt_store, linked,
+    queue_append, queue_push, row_pop, row_push, row_remove,
 )
 from gputensor._driver.registry cimport (
     Slot, device_generation, device_slot, driver_get, driver_open, register_slot,

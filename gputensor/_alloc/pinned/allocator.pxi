@@ -26,13 +26,11 @@ cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept 
 # caller's when it holds the GIL.
 cdef Block* pinned_malloc_named(int device, size_t nbytes, uint32_t stack,
                                 status_t* status) noexcept nogil:
-    cdef PinnedPool* pool
-    cdef Block* block
     cdef size_t rounded = (nbytes + UNIT - 1) // UNIT * UNIT
     if driver_get(device) == NULL:
         status[0] = STATUS_INVALID_DEVICE
         return NULL
-    if not pinned_configured() or nbytes == 0:
+    if not (is_configured or _configure()) or nbytes == 0:
         status[0] = STATUS_INVALID_VALUE
         return NULL
     pool = pinned_pool(device)
@@ -41,7 +39,7 @@ cdef Block* pinned_malloc_named(int device, size_t nbytes, uint32_t stack,
         return NULL
     status[0] = STATUS_OK
     block = pinned_take(pool, rounded)
-    if block == NULL and _is_waiting(pool):
+    if block == NULL:
         _retire_captures(pool)
         pinned_collect(pool)
         block = pinned_take(pool, rounded)
@@ -54,26 +52,17 @@ cdef Block* pinned_malloc_named(int device, size_t nbytes, uint32_t stack,
         gt_spin_unlock(&pool.lock)
         block.uses = NULL
         status[0] = STATUS_OK
-        if history_enabled(device):
-            history_record_pinned(device, HISTORY_ALLOC, block.ptr, block.nbytes, nbytes, stack)
+        history_record_pinned(device, HISTORY_ALLOC, block.ptr, block.nbytes, nbytes, stack)
     return block
-
-
-cdef bint _is_waiting(PinnedPool* pool) noexcept nogil:
-    cdef bint is_waiting
-    gt_spin_lock(&pool.lock)
-    is_waiting = pool.waiting != 0
-    gt_spin_unlock(&pool.lock)
-    return is_waiting
 
 
 cdef Block* _grow_or_wait(PinnedPool* pool, size_t rounded, uint32_t stack,
                           status_t* status) noexcept nogil:
     """Ask the system, and when it has nothing, everything that can help it."""
     cdef Block* block = NULL
-    if pinned_reserve_segment() >= rounded and not pool.is_reserved:
+    if config.pinned_reserve_segment >= rounded and not pool.is_reserved:
         pool.is_reserved = True
-        block = pinned_grow(pool, pinned_reserve_segment(), rounded, stack, status)
+        block = pinned_grow(pool, config.pinned_reserve_segment, rounded, stack, status)
     if block == NULL:
         block = pinned_grow(pool, rounded, rounded, stack, status)
     while block == NULL and pinned_wait_oldest(pool):
@@ -86,7 +75,6 @@ cdef Block* _grow_or_wait(PinnedPool* pool, size_t rounded, uint32_t stack,
 
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
     cdef Driver* driver = driver_get(block.device)
-    cdef StreamUse* use = block.uses
     cdef int active = 0
     cdef uint64_t capture_id = 0
     cdef status_t status = driver.capture_info(driver.self, stream, &active, &capture_id)
@@ -94,66 +82,59 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
         return status
     if active:
         return _use_in_capture(block, capture_id)
-    while use != NULL:
+    for use in each(block.uses):
         if use.stream == stream:
             return STATUS_OK
-        use = use.next
     use = <StreamUse*>malloc(sizeof(StreamUse))
     if use == NULL:
         # Without a record of the use its work must be over before anyone can free the block.
         return driver.stream_synchronize(driver.self, stream)
     use.stream = stream
-    use.next = block.uses
-    block.uses = use
+    row_push(&block.uses, use)
     return STATUS_OK
 
 
-cdef PinnedCapture** _capture_locked(PinnedPool* pool, uint64_t capture_id) noexcept nogil:
-    """The link to the record of a capture; the link at the end of the list when there is none."""
-    cdef PinnedCapture** link = &pool.captures
-    while link[0] != NULL and link[0].capture_id != capture_id:
-        link = &link[0].next
-    return link
+# The record of a capture whose graph is there; 0: of any whose graph is gone.
+cdef PinnedCapture* _capture_locked(PinnedPool* pool, uint64_t capture_id) noexcept nogil:
+    for record in each(pool.captures):
+        if record.is_gone if capture_id == 0 else record.capture_id == capture_id:
+            return record
+    return NULL
 
 
 cdef status_t _use_in_capture(Block* block, uint64_t capture_id) noexcept nogil:
-    cdef PinnedPool* pool = pinned_pool_of(block)
-    cdef PinnedCapture* record = <PinnedCapture*>malloc(sizeof(PinnedCapture))
-    cdef PinnedCapture** link
-    if record == NULL:
-        return STATUS_OUT_OF_MEMORY
-    record.capture_id = capture_id
-    record.is_gone = False
-    record.next = NULL
-    gt_spin_lock(&pool.lock)
-    link = _capture_locked(pool, capture_id)
-    if link[0] == NULL:
-        link[0] = record
-        record = NULL
+    cdef SpinHeld held
+    pool = pinned_pool_of(block)
+    held.take(&pool.lock)
+    if _capture_locked(pool, capture_id) == NULL:
+        record = <PinnedCapture*>calloc(1, sizeof(PinnedCapture))
+        if record == NULL:
+            return STATUS_OUT_OF_MEMORY
+        record.capture_id = capture_id
+        row_push(&pool.captures, record)
     # Used by two graphs: it is not known which goes last, so it never comes back.
     block.epoch = capture_id if block.epoch == 0 or block.epoch == capture_id else UINT64_MAX
-    gt_spin_unlock(&pool.lock)
-    free(record)
     return STATUS_OK
 
 
+# Keeps a freed block for the graph that uses it; False: there is none.
+cdef bint _keep_captured(PinnedPool* pool, Block* block) noexcept nogil:
+    cdef SpinHeld held
+    held.take(&pool.lock)
+    if block.epoch != UINT64_MAX and _capture_locked(pool, block.epoch) == NULL:
+        return False
+    block.state = BLOCK_PENDING
+    chain_push(&pool.captured, block)
+    return True
+
+
 cdef void pinned_free(Block* block) noexcept nogil:
-    cdef PinnedPool* pool = pinned_pool_of(block)
-    cdef bint is_kept = False
+    pool = pinned_pool_of(block)
     if pool.is_closed:
         return
-    if history_enabled(pool.device):
-        history_record_pinned(pool.device, HISTORY_FREE_REQUESTED, block.ptr, block.nbytes,
-                              block.nbytes, stack_capture_if(HISTORY_STACK_FREE))
-    if block.epoch != 0:
-        gt_spin_lock(&pool.lock)
-        if block.epoch == UINT64_MAX or _capture_locked(pool, block.epoch)[0] != NULL:
-            block.state = BLOCK_PENDING
-            block.link_next = pool.captured
-            pool.captured = block
-            is_kept = True
-        gt_spin_unlock(&pool.lock)
-    if not is_kept:
+    history_record_pinned(pool.device, HISTORY_FREE_REQUESTED, block.ptr, block.nbytes,
+                          block.nbytes, stack_capture_if(HISTORY_STACK_FREE))
+    if block.epoch == 0 or not _keep_captured(pool, block):
         _leave(pool, block)
 
 
@@ -165,7 +146,6 @@ cdef void _leave(PinnedPool* pool, Block* block) noexcept nogil:
         return
     gt_spin_lock(&pool.lock)
     block.state = BLOCK_PENDING
-    pool.waiting += 1
     gt_spin_unlock(&pool.lock)
     pinned_await(pool, block)
 
@@ -173,73 +153,49 @@ cdef void _leave(PinnedPool* pool, Block* block) noexcept nogil:
 # The graph made by capture `capture_id` is given up: once its launches are done, blocks that it
 # used are reused when they are freed.
 cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil:
-    cdef PinnedPool* pool = pinned_pool_peek(device)
-    cdef PinnedCapture* record
+    pool = pinned_pool_peek(device)
     if pool == NULL:
         return
     gt_spin_lock(&pool.lock)
-    record = _capture_locked(pool, capture_id)[0]
-    if record != NULL and not record.is_gone:
-        record.is_gone = True
-        pool.waiting += 1
-    gt_spin_unlock(&pool.lock)
+    record = _capture_locked(pool, capture_id)
     if record != NULL:
-        _retire_captures(pool)
+        record.is_gone = True
+    gt_spin_unlock(&pool.lock)
+    _retire_captures(pool)
 
 
-cdef PinnedCapture** _gone_locked(PinnedPool* pool) noexcept nogil:
-    """The link to a capture that is gone; the link at the end of the list when there is none."""
-    cdef PinnedCapture** link = &pool.captures
-    while link[0] != NULL and not link[0].is_gone:
-        link = &link[0].next
-    return link
+# Takes a capture that is gone off the list, and the blocks that wait for it.
+cdef bint _take_gone(PinnedPool* pool, Block** released) noexcept nogil:
+    cdef Block* kept = NULL
+    cdef SpinHeld held
+    held.take(&pool.lock)
+    record = _capture_locked(pool, 0)
+    if record == NULL:
+        return False
+    while pool.captured != NULL:
+        block = chain_pop(&pool.captured)
+        chain_push(released if block.epoch == record.capture_id else &kept, block)
+    pool.captured = kept
+    row_remove(&pool.captures, record)
+    free(record)
+    return True
 
 
 cdef void _retire_captures(PinnedPool* pool) noexcept nogil:
     """Free what graphs that are gone have used. Waits for the device, as their launches may run."""
-    cdef Driver* driver = driver_get(pool.device)
-    cdef DeviceAllocator* allocator = allocator_find(pool.device)
-    cdef PinnedCapture** link
-    cdef PinnedCapture* record
+    cdef Block* released = NULL
+    driver = driver_get(pool.device)
+    allocator = allocator_find(pool.device)
     gt_spin_lock(&pool.lock)
-    record = _gone_locked(pool)[0]
+    record = _capture_locked(pool, 0)
     gt_spin_unlock(&pool.lock)
     # Waiting for the device would break a capture that is under way: later, then.
-    if record == NULL or (allocator != NULL and allocator.capturing):
+    if (record == NULL or (allocator != NULL and allocator.capturing)
+            or driver.synchronize(driver.self) != STATUS_OK):
         return
-    if driver.synchronize(driver.self) != STATUS_OK:
-        return
-    gt_spin_lock(&pool.lock)
-    link = _gone_locked(pool)
-    record = link[0]
-    if record != NULL:
-        link[0] = record.next
-        pool.waiting -= 1
-    gt_spin_unlock(&pool.lock)
-    if record != NULL:
-        _release_captured(pool, record.capture_id)
-        free(record)
-
-
-cdef void _release_captured(PinnedPool* pool, uint64_t capture_id) noexcept nogil:
-    cdef Block** link
-    cdef Block* block
-    cdef Block* released = NULL
-    gt_spin_lock(&pool.lock)
-    link = &pool.captured
-    while link[0] != NULL:
-        block = link[0]
-        if block.epoch == capture_id:
-            link[0] = block.link_next
-            block.link_next = released
-            released = block
-        else:
-            link = &block.link_next
-    gt_spin_unlock(&pool.lock)
-    while released != NULL:
-        block = released
-        released = block.link_next
-        _leave(pool, block)
+    if _take_gone(pool, &released):
+        while released != NULL:
+            _leave(pool, chain_pop(&released))
 
 
 # Free blocks whose work is done come back, and free segments go back to the system.
@@ -274,7 +230,6 @@ cdef int _close(int device) except -1:
 
 # In the child of a fork the pools are its parent's: blocks that come back are only forgotten.
 cdef void _fork() noexcept nogil:
-    cdef PinnedPool* pool
     cdef int device
     for device in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES):
         pool = pinned_pool_peek(device)
@@ -297,8 +252,8 @@ cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1:
         _settings.current()     # raises when the environment variable is bad
         raise ValueError(f"nbytes: got {nbytes}; expected an integer above 0")
     if status == STATUS_OUT_OF_MEMORY:
-        reserved = 0 if pool == NULL else pool.allocated_bytes.current
-        active = 0 if pool == NULL else pool.active_bytes.current
+        reserved = 0 if pool == NULL else pool.figures.stats[PINNED_SEGMENTS + 1].current
+        active = 0 if pool == NULL else pool.figures.stats[PINNED_BLOCKS + 1].current
         raise OutOfMemoryError(
             f"out of pinned host memory: requested {nbytes} bytes; in use {active}, "
             f"reserved {reserved}",

@@ -2,6 +2,8 @@
 
 STAT_NAMES = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
 FIELDS = ("current", "peak", "allocated", "freed")
+CALL_TIMES = ("host_alloc_time", "host_free_time")
+CALL_COUNTS = ("num_host_alloc", "num_host_free")
 
 
 cdef class PinnedMemory:
@@ -156,29 +158,15 @@ def close(int device):
 def empty_cache(device=None):
     """Give free pinned segments back to the system, of one device or of all."""
     cdef int number
-    for index in range(MAX_DEVICES):
-        number = index - HOST_DEVICES
-        if device is None or number == device:
-            with nogil:
-                pinned_empty_cache(number)
+    for number in _numbers(device):
+        with nogil:
+            pinned_empty_cache(number)
 
 
-cdef Stat* _stat(PinnedPool* pool, int i) noexcept:
-    if i == 0:
-        return &pool.allocations
-    if i == 1:
-        return &pool.allocated_bytes
-    return &pool.active_requests if i == 2 else &pool.active_bytes
-
-
-cdef int _add_times(dict stats, str name, CallTimes* times) except -1:
-    stats[f"{name}.total"] += times.total
-    stats[f"{name}.count"] += times.count
-    if times.count:
-        stats[f"{name}.max"] = max(stats[f"{name}.max"], times.largest)
-        smallest = stats[f"{name}.min"]
-        stats[f"{name}.min"] = times.smallest if smallest is None else min(
-            smallest, times.smallest)
+# Of one device, or of all (None): the numbers of those that have pinned memory.
+cdef list _numbers(object device):
+    return [number for number in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
+            if (device is None or number == device) and pinned_pool_peek(number) != NULL]
 
 
 def host_stats(device=None):
@@ -186,73 +174,58 @@ def host_stats(device=None):
 
     A peak of the sum is the sum of the devices' peaks.
     """
+    cdef PinnedFigures figures
     cdef PinnedPool* pool
-    cdef PinnedPool copy
-    cdef Stat* stat
-    cdef int i, index
-    stats = {f"{name}.{field}": 0 for name in STAT_NAMES for field in FIELDS}
-    stats.update(num_host_alloc=0, num_host_free=0)
-    for name in ("host_alloc_time", "host_free_time"):
-        stats.update({f"{name}.total": 0, f"{name}.max": 0, f"{name}.min": None,
-                      f"{name}.count": 0})
-    for index in range(MAX_DEVICES):
-        pool = pinned_pool_peek(index - HOST_DEVICES)
-        if pool == NULL or (device is not None and index - HOST_DEVICES != device):
-            continue
+    cdef dict stats = {f"{name}.{field}": 0 for name in STAT_NAMES for field in FIELDS}
+    cdef int i
+    cdef int64_t[2] smallest = [0, 0]
+    for i in range(2):
+        stats[CALL_COUNTS[i]] = 0
+        stats.update({f"{CALL_TIMES[i]}.{field}": 0 for field in ("total", "max", "min", "count")})
+    for number in _numbers(device):
+        pool = pinned_pool_peek(number)
         gt_spin_lock(&pool.lock)
-        copy = pool[0]
+        figures = pool.figures
         gt_spin_unlock(&pool.lock)
-        for i, name in enumerate(STAT_NAMES):
-            stat = _stat(&copy, i)
-            stats[f"{name}.current"] += stat.current
-            stats[f"{name}.peak"] += stat.peak
-            stats[f"{name}.allocated"] += stat.allocated
-            stats[f"{name}.freed"] += stat.freed
-        stats["num_host_alloc"] += copy.num_host_alloc
-        stats["num_host_free"] += copy.num_host_free
-        _add_times(stats, "host_alloc_time", &copy.alloc_times)
-        _add_times(stats, "host_free_time", &copy.free_times)
-    for name in ("host_alloc_time", "host_free_time"):
-        stats[f"{name}.min"] = stats[f"{name}.min"] or 0
-        count = stats[f"{name}.count"]
-        stats[f"{name}.avg"] = stats[f"{name}.total"] // count if count else 0
+        for i in range(4):
+            for field, value in figures.stats[i].items():
+                stats[f"{STAT_NAMES[i]}.{field}"] += value
+        for i in range(2):
+            name = CALL_TIMES[i]
+            stats[CALL_COUNTS[i]] += figures.calls[i]
+            if figures.times[i].count:
+                smallest[i] = (figures.times[i].smallest if stats[f"{name}.count"] == 0
+                               else min(smallest[i], figures.times[i].smallest))
+            stats[f"{name}.min"] = smallest[i]
+            stats[f"{name}.total"] += figures.times[i].total
+            stats[f"{name}.count"] += figures.times[i].count
+            stats[f"{name}.max"] = max(stats[f"{name}.max"], figures.times[i].largest)
+    for name in CALL_TIMES:
+        stats[f"{name}.avg"] = stats[f"{name}.total"] // max(stats[f"{name}.count"], 1)
     return stats
+
+
+cdef void _reset(PinnedPool* pool, bint peaks) noexcept nogil:
+    cdef SpinHeld held
+    cdef int i
+    held.take(&pool.lock)
+    for i in range(4):
+        if peaks:
+            pool.figures.stats[i].peak = pool.figures.stats[i].current
+        else:
+            pool.figures.stats[i].allocated = pool.figures.stats[i].freed = 0
+    if not peaks:
+        memset(pool.figures.times, 0, sizeof(pool.figures.times))
+        memset(pool.figures.calls, 0, sizeof(pool.figures.calls))
 
 
 def reset_peak_stats():
     """Set every peak to its current value."""
-    cdef PinnedPool* pool
-    cdef Stat* stat
-    cdef int i, index
-    for index in range(MAX_DEVICES):
-        pool = pinned_pool_peek(index - HOST_DEVICES)
-        if pool == NULL:
-            continue
-        gt_spin_lock(&pool.lock)
-        for i in range(4):
-            stat = _stat(pool, i)
-            stat.peak = stat.current
-        gt_spin_unlock(&pool.lock)
+    for number in _numbers(None):
+        _reset(pinned_pool_peek(number), True)
 
 
 def reset_accumulated_stats():
     """Set all that only grows to zero: allocated, freed, the counts and the times."""
-    cdef PinnedPool* pool
-    cdef Stat* stat
-    cdef CallTimes none
-    cdef int i, index
-    none.total = none.largest = none.smallest = none.count = 0
-    for index in range(MAX_DEVICES):
-        pool = pinned_pool_peek(index - HOST_DEVICES)
-        if pool == NULL:
-            continue
-        gt_spin_lock(&pool.lock)
-        for i in range(4):
-            stat = _stat(pool, i)
-            stat.allocated = 0
-            stat.freed = 0
-        pool.num_host_alloc = 0
-        pool.num_host_free = 0
-        pool.alloc_times = none
-        pool.free_times = none
-        gt_spin_unlock(&pool.lock)
+    for number in _numbers(None):
+        _reset(pinned_pool_peek(number), False)

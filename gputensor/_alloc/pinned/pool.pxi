@@ -46,48 +46,33 @@ def _take_over(settings):
     settings_to_struct(settings, &config)
 
 
-# Whether the settings could be read; they are read on the first call and after each change.
-cdef bint pinned_configured() noexcept nogil:
-    return is_configured or _configure()
-
-
-cdef size_t pinned_max_cached() noexcept nogil:
-    return config.pinned_max_cached
-
-
-cdef size_t pinned_reserve_segment() noexcept nogil:
-    return config.pinned_reserve_segment
-
-
 cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil:
-    cdef void** cell = <void**>device_slot(device, pinned_slot)
-    if cell == NULL:
-        return NULL
-    return <PinnedPool*>gt_load_pointer(cell)
+    cell = <void**>device_slot(device, pinned_slot)
+    return <PinnedPool*>(NULL if cell == NULL else gt_load(cell))
 
 
 # The pool of an open device, made at first use; NULL: no host memory for it.
 cdef PinnedPool* pinned_pool(int device) noexcept nogil:
-    cdef PinnedPool* pool = pinned_pool_peek(device)
+    cdef SpinHeld held
+    pool = pinned_pool_peek(device)
     if pool != NULL:
         return pool
-    gt_spin_lock(&pools_lock)
+    held.take(&pools_lock)
     pool = pinned_pool_peek(device)
     if pool == NULL:
         pool = <PinnedPool*>calloc(1, sizeof(PinnedPool))
         if pool != NULL:
             pool.device = device
-            gt_store_pointer(<void**>device_slot(device, pinned_slot), pool)
-    gt_spin_unlock(&pools_lock)
+            gt_store(<void**>device_slot(device, pinned_slot), pool)
     return pool
 
 
 # Takes the pool out of the device's place; blocks that are still out know it.
 cdef void pinned_pool_detach(PinnedPool* pool) noexcept nogil:
-    gt_spin_lock(&pool.lock)
+    cdef SpinHeld held
+    held.take(&pool.lock)
     pool.is_closed = True
-    gt_spin_unlock(&pool.lock)
-    gt_store_pointer(<void**>device_slot(pool.device, pinned_slot), NULL)
+    gt_store(<void**>device_slot(pool.device, pinned_slot), NULL)
 
 
 cdef inline void _bins_put(PinnedPool* pool, Block* block) noexcept nogil:
@@ -101,64 +86,69 @@ cdef inline void _bins_get(PinnedPool* pool, Block* block) noexcept nogil:
     pool.free_nbytes -= block.nbytes
 
 
+cdef void _count(PinnedPool* pool, int what, Block* block, int sign) noexcept nogil:
+    stat_change(&pool.figures.stats[what], sign)
+    stat_change(&pool.figures.stats[what + 1], sign * <int64_t>block.nbytes)
+
+
+# Cuts a block that is in no bin to size and counts it as in use.
 cdef void _hand_out_locked(PinnedPool* pool, Block* block, size_t nbytes) noexcept nogil:
-    """Cut a block that is in no bin to size and count it as in use."""
-    cdef Block* tail
-    if block.nbytes > nbytes:
-        tail = block_split(block, nbytes)
-        if tail != NULL:
-            _bins_put(pool, tail)
+    tail = block_split(block, nbytes) if block.nbytes > nbytes else <Block*>NULL
+    if tail != NULL:
+        _bins_put(pool, tail)
     block.state = BLOCK_ALLOCATED
-    stat_change(&pool.active_requests, 1)
-    stat_change(&pool.active_bytes, <int64_t>block.nbytes)
+    _count(pool, PINNED_BLOCKS, block, 1)
 
 
 # The smallest free block that fits, cut to `nbytes` (a multiple of 512) and counted as in use.
 cdef Block* pinned_take(PinnedPool* pool, size_t nbytes) noexcept nogil:
-    cdef Block* block
-    gt_spin_lock(&pool.lock)
+    cdef SpinHeld held
+    held.take(&pool.lock)
     block = bins_best_fit(&pool.bins, nbytes)
     if block != NULL:
         _bins_get(pool, block)
         _hand_out_locked(pool, block, nbytes)
-    gt_spin_unlock(&pool.lock)
     return block
 
 
-# A block comes back: it joins its free neighbours.
-cdef void pinned_insert_locked(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef Block* neighbour = block.next
-    if history_enabled(pool.device):
-        history_record_pinned(pool.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes,
-                              block.nbytes, 0)
-    stat_change(&pool.active_requests, -1)
-    stat_change(&pool.active_bytes, -<int64_t>block.nbytes)
+cdef inline bint _is_free(Block* neighbour) noexcept nogil:
+    return neighbour != NULL and neighbour.state == BLOCK_FREE
+
+
+# A block without remaining waits joins its free neighbours; cached memory beyond the limit goes.
+cdef void pinned_give_back(PinnedPool* pool, Block* block) noexcept nogil:
+    history_record_pinned(pool.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes,
+                          block.nbytes, 0)
+    gt_spin_lock(&pool.lock)
+    _count(pool, PINNED_BLOCKS, block, -1)
     block.requested = 0
     block.epoch = 0
-    if neighbour != NULL and neighbour.state == BLOCK_FREE:
-        _bins_get(pool, neighbour)
+    if _is_free(block.next):
+        _bins_get(pool, block.next)
         block_join_next(block)
-    neighbour = block.previous
-    if neighbour != NULL and neighbour.state == BLOCK_FREE:
-        _bins_get(pool, neighbour)
-        block_join_next(neighbour)
-        block = neighbour
+    if _is_free(block.previous):
+        block = block.previous
+        _bins_get(pool, block)
+        block_join_next(block)
     _bins_put(pool, block)
+    gt_spin_unlock(&pool.lock)
+    pinned_trim(pool, config.pinned_max_cached)
 
 
-cdef void _count_call(CallTimes* times, int64_t started_ns) noexcept nogil:
-    cdef int64_t spent = (<int64_t>gt_now_ns() - started_ns) // 1000
-    if spent < 0:
-        spent = 0
+# A call that made a segment (which: 0) or returned one (1).
+cdef void _count_call(PinnedPool* pool, int which, int64_t started_ns) noexcept nogil:
+    cdef int64_t spent = max((<int64_t>gt_now_ns() - started_ns) // 1000, 0)
+    times = &pool.figures.times[which]
     times.total += spent
-    times.largest = spent if spent > times.largest else times.largest
-    times.smallest = spent if times.count == 0 or spent < times.smallest else times.smallest
+    times.largest = max(times.largest, spent)
+    times.smallest = spent if times.count == 0 else min(times.smallest, spent)
     times.count += 1
+    pool.figures.calls[which] += 1
 
 
 cdef status_t _segment_from_system(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef Driver* driver = driver_get(pool.device)
     cdef status_t status
+    driver = driver_get(pool.device)
     block.kind = config.pinned_register != 0
     if not block.kind:
         return driver.pinned_alloc(driver.self, &block.ptr, block.nbytes)
@@ -172,8 +162,8 @@ cdef status_t _segment_from_system(PinnedPool* pool, Block* block) noexcept nogi
 
 
 cdef status_t _segment_to_system(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef Driver* driver = driver_get(pool.device)
     cdef status_t status
+    driver = driver_get(pool.device)
     if not block.kind:
         return driver.pinned_free(driver.self, block.ptr)
     status = driver.pinned_unregister(driver.self, block.ptr)
@@ -185,94 +175,78 @@ cdef status_t _segment_to_system(PinnedPool* pool, Block* block) noexcept nogil:
 # A block of `nbytes` cut from a new segment; the rest of the segment goes into the bins.
 cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes, uint32_t stack,
                         status_t* status) noexcept nogil:
-    cdef Block* block = block_new()
-    cdef PinnedSegment* segment = <PinnedSegment*>calloc(1, sizeof(PinnedSegment))
-    cdef int64_t started
-    if block == NULL or segment == NULL:
-        free(segment)
-        if block != NULL:
+    cdef int64_t started = gt_now_ns()
+    cdef SpinHeld held
+    segment = <Segment*>calloc(1, sizeof(Segment))
+    block = block_new() if segment != NULL else <Block*>NULL
+    status[0] = STATUS_OUT_OF_MEMORY
+    if block != NULL:
+        block.nbytes = (segment_nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP
+        block.device = pool.device
+        block.pool = <BlockPool*>pool
+        block.segment = segment
+        status[0] = _segment_from_system(pool, block)
+        if status[0] != STATUS_OK:
             block_drop(block)
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
-    block.nbytes = (segment_nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP
-    block.device = pool.device
-    block.pool = <BlockPool*>pool
-    started = gt_now_ns()
-    status[0] = _segment_from_system(pool, block)
     if status[0] != STATUS_OK:
-        block_drop(block)
         free(segment)
         return NULL
     segment.first = block
     segment.stack = stack
-    if history_enabled(pool.device):
-        history_record_pinned(pool.device, HISTORY_SEGMENT_ALLOC, block.ptr, block.nbytes,
-                              block.nbytes, stack)
-    gt_spin_lock(&pool.lock)
-    segment.next = pool.segments
-    pool.segments = segment
-    _count_call(&pool.alloc_times, started)
-    pool.num_host_alloc += 1
-    stat_change(&pool.allocations, 1)
-    stat_change(&pool.allocated_bytes, <int64_t>block.nbytes)
+    history_record_pinned(pool.device, HISTORY_SEGMENT_ALLOC, block.ptr, block.nbytes, block.nbytes,
+                          stack)
+    held.take(&pool.lock)
+    row_push(&pool.segments, segment)
+    _count_call(pool, 0, started)
+    _count(pool, PINNED_SEGMENTS, block, 1)
     _hand_out_locked(pool, block, nbytes)
-    gt_spin_unlock(&pool.lock)
     return block
 
 
-cdef void _forget_segment_locked(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef PinnedSegment** cell = &pool.segments
-    cdef PinnedSegment* segment
-    while cell[0].first != block:
-        cell = &cell[0].next
-    segment = cell[0]
-    cell[0] = segment.next
-    free(segment)
-
-
+# The largest free block that is a whole segment.
 cdef Block* _largest_whole_locked(PinnedPool* pool) noexcept nogil:
-    """The largest free block that is a whole segment."""
-    cdef Block* head = bins_largest(&pool.bins)
-    cdef Block* block
     cdef Block* largest = NULL
+    head = bins_largest(&pool.bins)
     while head != NULL and largest == NULL:
-        block = head
-        while block != NULL:
+        for block in linked(head):
             if (block.previous == NULL and block.next == NULL
                     and (largest == NULL or block.nbytes > largest.nbytes)):
                 largest = block
-            block = block.link_next
         head = bins_below(&pool.bins, head)
     return largest
 
 
+# Gives the largest of the whole free segments back if more than `keep` bytes are free.
+cdef bint _trim_one(PinnedPool* pool, size_t keep) noexcept nogil:
+    cdef Block* block = NULL
+    cdef int64_t started
+    cdef bint is_back
+    cdef SpinHeld held
+    gt_spin_lock(&pool.lock)
+    if pool.free_nbytes > keep:
+        block = _largest_whole_locked(pool)
+    if block != NULL:
+        _bins_get(pool, block)
+    gt_spin_unlock(&pool.lock)
+    if block == NULL:
+        return False
+    started = gt_now_ns()
+    is_back = _segment_to_system(pool, block) == STATUS_OK
+    held.take(&pool.lock)
+    if not is_back:
+        _bins_put(pool, block)          # the system keeps it, so it stays usable
+        return False
+    _count_call(pool, 1, started)
+    _count(pool, PINNED_SEGMENTS, block, -1)
+    history_record_pinned(pool.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes, block.nbytes,
+                          0)
+    row_remove(&pool.segments, block.segment)
+    free(block.segment)
+    block_drop(block)
+    return True
+
+
 # Whole free segments go back to the system, largest first, until at most `keep` bytes are free.
 cdef void pinned_trim(PinnedPool* pool, size_t keep) noexcept nogil:
-    cdef Block* block
-    cdef int64_t started
-    cdef status_t status = STATUS_OK
-    while status == STATUS_OK:
-        gt_spin_lock(&pool.lock)
-        block = _largest_whole_locked(pool) if pool.free_nbytes > keep else NULL
-        if block != NULL:
-            _bins_get(pool, block)
-        gt_spin_unlock(&pool.lock)
-        if block == NULL:
-            return
-        started = gt_now_ns()
-        status = _segment_to_system(pool, block)
-        gt_spin_lock(&pool.lock)
-        if status == STATUS_OK:
-            _count_call(&pool.free_times, started)
-            pool.num_host_free += 1
-            stat_change(&pool.allocations, -1)
-            stat_change(&pool.allocated_bytes, -<int64_t>block.nbytes)
-            if history_enabled(pool.device):
-                history_record_pinned(pool.device, HISTORY_SEGMENT_FREE, block.ptr, block.nbytes,
-                                      block.nbytes, 0)
-            _forget_segment_locked(pool, block)
-            block_drop(block)
-        else:
-            # The system keeps it, so it stays usable.
-            _bins_put(pool, block)
-        gt_spin_unlock(&pool.lock)
+    while _trim_one(pool, keep):
+        pass

@@ -6,46 +6,30 @@ others are not either. A thread that checks an event takes its record out of the
 back if the event is not done, so that no lock is held over a driver call.
 """
 
-# A block without remaining waits is free; cached memory beyond the limit is returned.
-cdef void pinned_give_back(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef bint is_over
-    gt_spin_lock(&pool.lock)
-    pinned_insert_locked(pool, block)
-    is_over = pool.free_nbytes > pinned_max_cached()
-    gt_spin_unlock(&pool.lock)
-    if is_over:
-        pinned_trim(pool, pinned_max_cached())
-
-
-cdef bint _captures(PinnedPool* pool, Driver* driver, Block* block) noexcept nogil:
+cdef bint _captures(Driver* driver, Block* block) noexcept nogil:
     """Whether a stream that used the block is capturing now."""
-    cdef StreamUse* use = block.uses
     cdef int active = 0
     cdef uint64_t capture_id
-    while use != NULL and not active:
+    for use in each(block.uses):
         driver.capture_info(driver.self, use.stream, &active, &capture_id)
-        use = use.next
-    return active
+        if active:
+            return True
+    return False
 
 
 # Records an event on each stream in block.uses; the block is free when all are done. While one of
 # the streams captures, that is put off until the next pinned_collect.
 cdef void pinned_await(PinnedPool* pool, Block* block) noexcept nogil:
-    """Record an event on each stream that used the block; later, when one of them captures."""
-    cdef Driver* driver = driver_get(pool.device)
-    cdef StreamUse* use
-    cdef PinnedEvent* mark
-    if _captures(pool, driver, block):
-        gt_spin_lock(&pool.lock)
-        block.link_next = pool.deferred
-        pool.deferred = block
-        gt_spin_unlock(&pool.lock)
+    cdef SpinHeld held
+    driver = driver_get(pool.device)
+    if _captures(driver, block):
+        held.take(&pool.lock)
+        chain_push(&pool.deferred, block)
         return
     # One more than there are events, so that the block cannot come back before all are queued.
     block.waits = 1
     while block.uses != NULL:
-        use = block.uses
-        block.uses = use.next
+        use = row_pop(&block.uses)
         mark = _new_event(pool, driver)
         if mark != NULL:
             mark.block = block
@@ -66,19 +50,14 @@ cdef void _pass(PinnedPool* pool, Block* block) noexcept nogil:
     gt_spin_lock(&pool.lock)
     block.waits -= 1
     is_last = block.waits == 0
-    if is_last:
-        pool.waiting -= 1
     gt_spin_unlock(&pool.lock)
     if is_last:
         pinned_give_back(pool, block)
 
 
 cdef PinnedEvent* _new_event(PinnedPool* pool, Driver* driver) noexcept nogil:
-    cdef PinnedEvent* mark
     gt_spin_lock(&pool.lock)
-    mark = pool.spare
-    if mark != NULL:
-        pool.spare = mark.next
+    mark = row_pop(&pool.spare)
     gt_spin_unlock(&pool.lock)
     if mark == NULL:
         mark = <PinnedEvent*>malloc(sizeof(PinnedEvent))
@@ -89,69 +68,53 @@ cdef PinnedEvent* _new_event(PinnedPool* pool, Driver* driver) noexcept nogil:
 
 
 cdef void _put_spare(PinnedPool* pool, PinnedEvent* mark) noexcept nogil:
+    cdef SpinHeld held
+    held.take(&pool.lock)
     if mark != NULL:
-        gt_spin_lock(&pool.lock)
-        mark.next = pool.spare
-        pool.spare = mark
-        gt_spin_unlock(&pool.lock)
+        row_push(&pool.spare, mark)
 
 
 cdef PinnedQueue* _queue_locked(PinnedPool* pool, uint64_t stream) noexcept nogil:
     """The queue of a stream. One that ran empty serves the next stream: streams come and go."""
-    cdef PinnedQueue* queue = pool.queues
     cdef PinnedQueue* empty = NULL
-    while queue != NULL and queue.stream != stream:
+    for queue in each(pool.queues):
+        if queue.stream == stream:
+            return queue
         if queue.head == NULL:
             empty = queue
-        queue = queue.next
-    if queue == NULL and empty != NULL:
-        queue = empty
-    elif queue == NULL:
-        queue = <PinnedQueue*>malloc(sizeof(PinnedQueue))
-        if queue != NULL:
-            queue.head = NULL
-            queue.next = pool.queues
-            pool.queues = queue
-    if queue != NULL:
-        queue.stream = stream
-    return queue
+    if empty == NULL:
+        empty = <PinnedQueue*>calloc(1, sizeof(PinnedQueue))
+        if empty == NULL:
+            return NULL
+        row_push(&pool.queues, empty)
+    empty.stream = stream
+    return empty
 
 
 cdef bint _enqueue(PinnedPool* pool, uint64_t stream, PinnedEvent* mark) noexcept nogil:
-    cdef PinnedQueue* queue
-    gt_spin_lock(&pool.lock)
+    cdef SpinHeld held
+    held.take(&pool.lock)
     queue = _queue_locked(pool, stream)
     if queue != NULL:
         mark.block.waits += 1
-        mark.next = NULL
-        if queue.head == NULL:
-            queue.head = mark
-        else:
-            queue.tail.next = mark
-        queue.tail = mark
-    gt_spin_unlock(&pool.lock)
+        queue_append(queue, mark)
     return queue != NULL
 
 
 cdef PinnedEvent* _borrow(PinnedPool* pool, PinnedQueue* queue) noexcept nogil:
     """Take the oldest event out of a queue; NULL stands for the first queue that has one."""
-    cdef PinnedEvent* mark = NULL
-    gt_spin_lock(&pool.lock)
-    if queue == NULL:
-        queue = pool.queues
-        while queue != NULL and queue.head == NULL:
-            queue = queue.next
-    if queue != NULL and queue.head != NULL:
-        mark = queue.head
-        queue.head = mark.next
-        pool.borrowed += 1
-    gt_spin_unlock(&pool.lock)
-    return mark
+    cdef SpinHeld held
+    held.take(&pool.lock)
+    for one in each(pool.queues):
+        if one.head != NULL and (queue == NULL or one == queue):
+            pool.borrowed += 1
+            return row_pop(&one.head)
+    return NULL
 
 
 cdef void _done(PinnedPool* pool, PinnedEvent* mark) noexcept nogil:
     """A borrowed event is complete."""
-    cdef Block* block = mark.block
+    block = mark.block
     gt_spin_lock(&pool.lock)
     pool.borrowed -= 1
     gt_spin_unlock(&pool.lock)
@@ -161,55 +124,40 @@ cdef void _done(PinnedPool* pool, PinnedEvent* mark) noexcept nogil:
 
 # Looks at the events, oldest first.
 cdef void pinned_collect(PinnedPool* pool) noexcept nogil:
-    cdef Driver* driver = driver_get(pool.device)
-    cdef PinnedQueue* queue
-    cdef PinnedEvent* mark
-    cdef Block* block
-    cdef Block* following
+    driver = driver_get(pool.device)
     gt_spin_lock(&pool.lock)
-    block = pool.deferred
+    deferred = pool.deferred
     pool.deferred = NULL
-    queue = pool.queues
+    queues = pool.queues
     gt_spin_unlock(&pool.lock)
-    while block != NULL:
-        following = block.link_next
-        pinned_await(pool, block)
-        block = following
+    while deferred != NULL:
+        pinned_await(pool, chain_pop(&deferred))
     # Queues are only ever added in front, and never freed.
-    while queue != NULL:
+    for queue in each(queues):
         mark = _borrow(pool, queue)
         while mark != NULL and driver.event_query(driver.self, mark.event) == STATUS_OK:
             _done(pool, mark)
             mark = _borrow(pool, queue)
         if mark != NULL:
-            _return(pool, queue, mark)
-        queue = queue.next
-
-
-cdef void _return(PinnedPool* pool, PinnedQueue* queue, PinnedEvent* mark) noexcept nogil:
-    gt_spin_lock(&pool.lock)
-    mark.next = queue.head
-    if queue.head == NULL:
-        queue.tail = mark
-    queue.head = mark
-    pool.borrowed -= 1
-    gt_spin_unlock(&pool.lock)
+            gt_spin_lock(&pool.lock)
+            queue_push(queue, mark)
+            pool.borrowed -= 1
+            gt_spin_unlock(&pool.lock)
 
 
 # Waits for one event; False when nothing waits any more.
 cdef bint pinned_wait_oldest(PinnedPool* pool) noexcept nogil:
-    """Wait for one event; False when nothing waits any more."""
-    cdef Driver* driver = driver_get(pool.device)
-    cdef PinnedEvent* mark = _borrow(pool, NULL)
-    cdef int64_t borrowed
+    cdef bint is_borrowed
+    driver = driver_get(pool.device)
+    mark = _borrow(pool, NULL)
     if mark == NULL:
         gt_spin_lock(&pool.lock)
-        borrowed = pool.borrowed
+        is_borrowed = pool.borrowed != 0
         gt_spin_unlock(&pool.lock)
-        if borrowed:
+        if is_borrowed:
             # Another thread waits for it; its freed memory may be enough for both.
             usleep(50)
-        return borrowed != 0
+        return is_borrowed
     if driver.event_synchronize(driver.self, mark.event) != STATUS_OK:
         driver.synchronize(driver.self)
     _done(pool, mark)
@@ -218,10 +166,8 @@ cdef bint pinned_wait_oldest(PinnedPool* pool) noexcept nogil:
 
 # Gives the spare events back to the driver.
 cdef void pinned_drop_events(PinnedPool* pool) noexcept nogil:
-    cdef Driver* driver = driver_get(pool.device)
-    cdef PinnedEvent* mark
+    driver = driver_get(pool.device)
     while pool.spare != NULL:
-        mark = pool.spare
-        pool.spare = mark.next
+        mark = row_pop(&pool.spare)
         driver.event_destroy(driver.self, mark.event)
         free(mark)

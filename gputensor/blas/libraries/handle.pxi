@@ -53,16 +53,16 @@ cdef int load_libraries(bint with_cublas) except -1:
 
 cdef void* lt_handle(int device, int* status) noexcept nogil:
     cdef void** cell = &libraries_of(device).lt_handle
-    cdef void* handle = gt_load_pointer(cell)
+    cdef void* handle = gt_load(cell)
     status[0] = BLAS_OK
     if handle is not NULL:
         return handle
     lt_handle_lock()
-    handle = gt_load_pointer(cell)
+    handle = gt_load(cell)
     if handle is NULL:
         status[0] = lt.create(&handle)
         if status[0] == BLAS_OK:
-            gt_store_pointer(cell, handle)
+            gt_store(cell, handle)
         else:
             handle = NULL
     lt_handle_unlock()
