@@ -307,17 +307,14 @@ def data_of(sources, target, is_reference=False, rounding="each"):
 
 def passes(data, compute, rounding="each"):
     """Run the passes over all functions, and drop the weights that none of them reads."""
-    prepared = PreparedWeights(data.weights)
-    for function in data.functions.values():
-        verify(function)
     reached("trace", data)
-    for name, function in data.functions.items():
-        data.functions[name] = clean(function, data.weights, compute)
+    _run(clean, data, data.weights, compute)
     reached("clean", data)
-    for name, function in data.functions.items() if rounding == "once" else ():
-        function = recognize_attention(function, data.weights)
-        data.functions[name] = channels_last(join_epilogues(function, prepared), prepared)
     if rounding == "once":
+        prepared = PreparedWeights(data.weights)
+        _run(recognize_attention, data, data.weights)
+        _run(join_epilogues, data, prepared)
+        _run(channels_last, data, prepared)
         reached("fused", data)
     used = {f"state.{name}" for name in data.states}
     for function in data.functions.values():
@@ -325,6 +322,13 @@ def passes(data, compute, rounding="each"):
     data.weights = {name: weight for name, weight in data.weights.items() if name in used}
     verify_program(data)
     return data
+
+
+def _run(one, data, *arguments):
+    """Run one pass over all functions, which have to be what a function may be."""
+    for name, function in data.functions.items():
+        verify(function)
+        data.functions[name] = one(function, *arguments)
 
 
 def _compute(target, call, arrays):

@@ -1,5 +1,7 @@
 """compile, trace and jit: arguments, trees, signatures, and what they say of mistakes."""
 
+import importlib
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +15,7 @@ from gputensor.programs.compile import data_of, sources_of
 from gputensor.programs.program import Program
 
 F32 = gt.float32
+compiling = importlib.import_module("gputensor.programs.compile")
 
 
 class Pair(NamedTuple):
@@ -212,6 +215,28 @@ def test_a_program_opens_only_where_the_facts_hold():
     data.functions["model"].facts["is_available"] = True
     with pytest.raises(ProgramError, match="is_available: got False; expected True, which 'model'"):
         Program(data, -1)
+
+
+PASSES = ["clean", "recognize_attention", "join_epilogues", "channels_last", "join_formulas"]
+
+
+@pytest.mark.parametrize("place", range(len(PASSES)))
+def test_a_fault_of_a_pass_is_found_before_the_next_one(place, monkeypatch):
+    """The pass makes a call twice, so that a value has two writers."""
+
+    def faulty(function, *arguments):
+        made = run(function, *arguments)
+        return replace(made, calls=[*made.calls, made.calls[-1]])
+
+    def never(*arguments):
+        raise AssertionError("a pass ran on what is no function")
+
+    run = getattr(compiling, PASSES[place])
+    monkeypatch.setattr(compiling, PASSES[place], faulty)
+    for later in PASSES[place + 1 :]:
+        monkeypatch.setattr(compiling, later, never)
+    with pytest.raises(ProgramError, match="got value 2, which is written already"):
+        gt.compile(lambda x: gt.exp(x) @ x, gt.spec((3, 3)), target="host")
 
 
 def test_trace_is_of_a_function_or_of_a_matrix():
