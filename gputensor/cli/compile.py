@@ -1,8 +1,4 @@
-"""``gputensor compile``: makes a program file of a model, or of a Python function.
-
-Options that later versions will have are known, and refused, so that a script never believes that
-one was followed.
-"""
+"""``gputensor compile``: makes a program file of a model, or of a Python function."""
 
 import importlib
 import json
@@ -28,8 +24,6 @@ PRECISION = (
     "allow_bf16_reduced_precision_reduction", "deterministic",
 )  # fmt: skip
 FLOATS = ("f16", "bf16", "f32", "f64")
-#: Options of later versions, with what to do today.
-LATER = {"tune": "gputensor blas tune"}
 #: As programs/phases.py has them.
 PHASES = ("trace", "clean", "fused", "planned", "bound")
 
@@ -78,9 +72,9 @@ def register(subparsers):
     parser.add_argument("--dump_phases_to", metavar="DIR", help=text)
     text = "write sources and device code of all kernels into this folder"
     parser.add_argument("--dump_kernels_to", metavar="DIR", help=text)
+    text = "time the ways of each product on the GPU at hand, and keep the quickest (30 seconds)"
+    parser.add_argument("--tune", metavar="SECONDS", nargs="?", const="30", help=text)
     parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
-    for name in LATER:
-        parser.add_argument(f"--{name}", nargs="?", const="", help=f"later; now: {LATER[name]}")
     parser.set_defaults(run=run)
 
 
@@ -98,10 +92,7 @@ def run(options):
         if value is None:
             raise argument_error(InputError, name, Described("nothing"), "a file")
     targets = targets_of(options)
-    for name, instead in LATER.items():
-        if getattr(options, name) is not None:
-            got = Described("an option of a later version")
-            raise argument_error(InputError, f"--{name}", got, instead)
+    seconds = None if options.tune is None else seconds_of(options.tune)
     maker = MAKERS[kind_of(options)]
     dims = dict(dim_of(text) for text in options.dim)
     shapes = dict(shape_of(text, dims) for text in options.input_shape)
@@ -112,6 +103,7 @@ def run(options):
                 program = maker(options, dims, shapes)
                 if targets and program.data.ahead is None:
                     program = for_targets(program, targets)
+                tuned = [] if seconds is None else tune_products(program, seconds)
         except Stopped:
             return 0
         except (TraceError, ModelError, ProgramFileError, TypeError, ValueError) as error:
@@ -124,6 +116,7 @@ def run(options):
             dump_kernels(program.data.ahead, options.dump_kernels_to)
         program.save(options.output, weights=weights)
         tell(program, options)
+        tell_tuned(tuned, options)
     return 0
 
 
@@ -401,6 +394,37 @@ MAKERS = {
     "python": from_python,
     "program": from_program,
 }
+
+
+def seconds_of(text):
+    """The time of --tune."""
+    try:
+        found = float(text)
+    except ValueError:
+        found = 0
+    if not 0 < found <= 86400:
+        raise argument_error(InputError, "--tune", text, "a number of seconds")
+    return found
+
+
+def tune_products(program, seconds):
+    """Time the products of a program on the GPU at hand."""
+    from gputensor.device import current_device
+    from gputensor.programs.ahead.tune import tune
+
+    return tune(program.data, current_device(), seconds)
+
+
+def tell_tuned(tuned, options):
+    """Print a line for each product that another way than the models' makes quicker."""
+    for one in tuned:
+        if one.backend != "models":
+            us, before = one.seconds * 1e6, one.before * 1e6
+            text = f"{one.line}: {one.backend} takes {us:.2f} µs, {before:.2f} before"
+            print(f"{options.output}: {text}")
+    if tuned:
+        better = sum(one.backend != "models" for one in tuned)
+        print(f"{options.output}: {len(tuned)} products timed, {better} made otherwise")
 
 
 def tell(program, options):

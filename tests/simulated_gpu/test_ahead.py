@@ -10,7 +10,9 @@ from gputensor._driver import registry
 from gputensor._driver.registry import device_facts_of
 from gputensor._kernels.launch import images
 from gputensor._kernels.programs import condition
+from gputensor.cli.main import main
 from gputensor.errors import DriverError, GpuTensorError
+from gputensor.programs.ahead import tune
 from gputensor.programs.ahead.code import source_of
 from tests.support.programs import ahead_models, nested_control
 
@@ -152,3 +154,43 @@ def test_each_call_that_the_driver_refuses_once(rng, tmp_path):
             for one, other in zip(request(), wanted, strict=True):
                 np.testing.assert_array_equal(one, other)
     assert {"copy_async", "capture_begin", "graph_instantiate", "graph_launch"} <= refused, refused
+
+
+def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler):
+    def model(x, *, weights):
+        h = gt.linear(x, weights["w1"], weights["b1"], activation="relu")
+        return gt.linear(h, weights["w2"], residual=x)
+
+    weights = {
+        name: rng.standard_normal(shape).astype(np.float32)
+        for name, shape in (("w1", (96, 64)), ("b1", (96,)), ("w2", (64, 96)))
+    }
+    gt.compile(model, gt.spec((5, 64)), weights=weights, target="h200").save(tmp_path / "m.gtp")
+    rows = [one for one in tune.backend_table() if one["name"] in ("tiny", "cublaslt", "cublas")]
+    monkeypatch.setattr(tune, "backend_table", lambda: rows)  # the others have PTX
+
+    def tuned(name):
+        words = ["compile", tmp_path / "m.gtp", "-o", tmp_path / f"{name}.gtp", "--tune"]
+        assert main([str(word) for word in words]) == 0
+
+    tuned("timed")
+    x = rng.standard_normal((5, 64)).astype(np.float32)
+    h = np.maximum(x.astype(np.float64) @ weights["w1"].T + weights["b1"], 0)
+    wanted, chosen = h @ weights["w2"].T + x, set()
+    for name in ("cublas", "tiny", "models"):
+
+        def times(bench, product, candidates, name=name):
+            chosen.update(candidates)
+            return {one: 0.5 if one == name else 1.0 for one in candidates}
+
+        monkeypatch.setattr(tune.Bench, "times", times)
+        tuned(name)
+    no_compiler()
+    for name in ("timed", "cublas", "tiny", "models"):
+        with gt.load_program(tmp_path / f"{name}.gtp", device="cuda") as program:
+            found = program(given(x)).numpy()
+            np.testing.assert_allclose(found, wanted, rtol=1e-4, atol=1e-4)
+            np.testing.assert_array_equal(program(given(x)).numpy(), found)
+            ways = set(program.data.metadata["tuned"]["products"].values())
+            assert name == "timed" or ways <= {name, "models"}, ways
+    assert {"models", "cublas"} < chosen, chosen

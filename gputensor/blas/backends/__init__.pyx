@@ -15,7 +15,7 @@ from gputensor._driver.registry cimport (
     DeviceFacts, context_enter, context_leave, device_facts, driver_get, known_facts,
     stream_captures,
 )
-from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, status_t
+from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES, STATUS_OK, status_t
 from gputensor._kernels.launch cimport (
     Kernel, KernelTable, Launch, kernel_load, kernel_of, launch_init, launch_kernel,
 )

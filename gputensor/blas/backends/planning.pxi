@@ -105,10 +105,12 @@ cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
 
 # ---- our own kernels
 
-cdef Plan* plan_by(const Backend* row, const Wanted* wanted) except? NULL nogil:
+cdef Plan* plan_by(const Backend* row, const Wanted* wanted,
+                   bint is_asked=False) except? NULL nogil:
+    """By one of our kernels where it can, and, unless it is asked for, expects to win."""
     cdef Plan* plan
     cdef int status = BLAS_NOT_SUPPORTED
-    if not row.can(wanted.product) or not row.wins(wanted.product):
+    if not row.can(wanted.product) or not (is_asked or row.wins(wanted.product)):
         return NULL
     plan = plan_new(wanted)
     if plan is NULL:
@@ -198,6 +200,15 @@ cdef Plan* plan_by_knowledge(Wanted* wanted, uint64_t stream,
 
 # ---- the one way to a plan
 
+# By device: 1 and the number of the backend that a phantom GPU plans products by; 0: as models say.
+cdef int[MAX_DEVICES] phantom_backends
+
+
+def plan_phantom_by(int device, backend):
+    """Have a phantom GPU plan the products that a backend can do by it; None: as models say."""
+    phantom_backends[device + HOST_DEVICES] = 0 if backend is None else <int>backend + 1
+
+
 cdef void wanted_init(Wanted* wanted, Product* product, int preference,
                       int limits) noexcept nogil:
     wanted.product, wanted.preference, wanted.limits = product, preference, limits
@@ -217,6 +228,7 @@ cdef Plan* plan_for_phantom(Wanted* wanted, Outcome* outcome) except? NULL nogil
     """By models alone, and in no table: the number stands for another GPU each time."""
     cdef Choice plain
     cdef Plan* plan = NULL
+    cdef int number = phantom_backends[wanted.product.device + HOST_DEVICES] - 1
     if wanted.product.compute == COMPUTE_32F_EMULATED_16BFX9:
         wanted.product.compute = COMPUTE_32F        # which library there is shows where it runs
     if not libraries_are_loaded(wanted.product.device):
@@ -225,6 +237,11 @@ cdef Plan* plan_for_phantom(Wanted* wanted, Outcome* outcome) except? NULL nogil
     wanted.hash = plan_hash(&wanted.key)
     if wanted.limits & PLAN_PLAIN:
         plain.pad, plain.backend, plain.has_config = PAD_NONE, CHOICE_ANY, 0
+        wanted.choice = &plain
+    elif is_own(number):
+        plan = plan_by(backend_of(number), wanted, True)
+    elif number >= 0:
+        plain.pad, plain.backend, plain.has_config = PAD_NONE, number, 0
         wanted.choice = &plain
     else:
         plan = first_own_plan(ROLE_OWN_FIRST, wanted)

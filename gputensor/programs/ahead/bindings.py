@@ -14,6 +14,7 @@ from gputensor._alloc.allocator import open_allocator, set_caching
 from gputensor._driver.registry import close_phantom_gpu, device_facts_of, open_phantom_gpu
 from gputensor._kernels.launch import CallOperand, programs_by_function
 from gputensor._kernels.programs import condition
+from gputensor.blas.backends import plan_phantom_by
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs.ahead.call_places import INPUT_ALIGNMENT, PIECE_ALIGNMENT, places_of
 from gputensor.programs.ahead.code import DeviceCode, Kernels, source_of
@@ -40,13 +41,16 @@ class Maker:
         Capability, multiprocessors, shared memory of each.
     kernels : Kernels
         Gets the kernels that the lists name.
+    backend : int, optional
+        The number of the backend that makes all products that it can; else as models say.
     """
 
     _lock = threading.Lock()  # executors see one phantom GPU at a time
 
-    def __init__(self, facts, kernels):
+    def __init__(self, facts, kernels, backend=None):
         self.facts = facts
         self.kernels = kernels
+        self.backend = backend
 
     def __enter__(self):
         self._lock.acquire()
@@ -54,6 +58,7 @@ class Maker:
             self.device = open_phantom_gpu(*self.facts)
             open_allocator(self.device)
             set_caching(self.device, False)
+            plan_phantom_by(self.device, self.backend)
         except BaseException:
             self._lock.release()
             raise
@@ -61,6 +66,7 @@ class Maker:
 
     def __exit__(self, kind, value, trace):
         try:
+            plan_phantom_by(self.device, None)
             close_phantom_gpu(self.device)
         finally:
             self._lock.release()

@@ -93,10 +93,12 @@ class Kernels:
 
         def make(one):
             kernel, target = one
-            kernel.images[target] = Image(images.image_of(kernel.program, target))
+            return Image(images.image_of(kernel.program, target))
 
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            list(pool.map(make, missing))
+            # In the order of what is wanted, so that files are the same each time.
+            for (kernel, target), image in zip(missing, pool.map(make, missing), strict=True):
+                kernel.images[target] = image
 
 
 def image_for(kernel, capability):

@@ -1,0 +1,216 @@
+"""Products of a program, chosen by measurement on the GPU at hand, with what follows them.
+
+A product's call is one launch list: the product, and what the call does behind it (a bias, an
+activation, a sum), in a library's epilogue, in our kernel, or in a kernel of its own. `tune` makes
+that list by each backend on a phantom GPU, times the lists in turn, and puts the quickest in the
+place of the one that models chose. So the choice is in the program's file, for the target with the
+facts of this GPU, and nothing is measured where it runs.
+"""
+
+from __future__ import annotations
+
+import statistics
+import time
+from typing import NamedTuple
+
+import numpy as np
+
+from gputensor._driver.registry import device_facts_of
+from gputensor._kernels.launch import CallOperand
+from gputensor.blas.backends import backend_table
+from gputensor.blas.libraries import library_versions
+from gputensor.errors import Described, ProgramError, argument_error
+from gputensor.programs.ahead.bindings import Maker, sites_of
+from gputensor.programs.ahead.call_places import CallPlaces, places_of
+from gputensor.programs.ahead.code import DeviceCode
+from gputensor.programs.ahead.launches import LaunchRow
+from gputensor.programs.ahead.sizes import launch_sizes
+from gputensor.programs.bind import BoundCall, bind
+from gputensor.programs.session import launch_on
+from gputensor.streams import Stream, synchronize
+from gputensor.streams.capture import CUDAGraph, graph
+from gputensor.tensor.interop import asarray
+
+__all__ = ["Tuned", "tune"]
+
+SECONDS = 30.0
+ROUNDS = 5
+REPEATS = 20  # calls of a graph
+REPLAYS = 5  # of a graph in a round
+GAIN = 0.98  # what another list must take of the time of the models' one
+COLD = 1 << 27  # bytes of operands that take turns, so that no cache holds them
+MOST_PLACES = 16
+
+
+class Tuned(NamedTuple):
+    """A product that was timed: the backend whose list is the quickest, or "models"."""
+
+    line: str
+    backend: str
+    seconds: float
+    before: float  # by the list that was there
+
+
+class _Product(NamedTuple):
+    key: str
+    call: BoundCall
+    places: CallPlaces
+
+
+def tune(data, device, seconds=SECONDS):
+    """Choose the launch lists of a program's products, on a GPU.
+
+    Parameters
+    ----------
+    data : ProgramData
+        With launches for a target that has the facts of the GPU. Its lists change, and it notes in
+        its metadata what was chosen, where and with which library.
+    device : int
+    seconds : float, optional
+        No further product is timed after so many; those left keep their lists.
+
+    Returns
+    -------
+    list of Tuned
+        One for each product that was timed.
+    """
+    if device < 0:
+        raise argument_error(ValueError, "device", Described("the host device"), "a GPU at hand")
+    facts = device_facts_of(device)
+    targets = [] if data.ahead is None else [one for one in data.ahead.lists if one.facts == facts]
+    if not targets:
+        rule = "a program with launches for this GPU (--target=native)"
+        raise argument_error(ValueError, "program", Described("one without"), rule)
+    deadline = time.monotonic() + seconds
+    lists = data.ahead.lists[targets[0]]
+    products = list(products_of(data.functions.values(), lists))
+    known = len(data.ahead.kernels)
+    candidates = candidates_of(products, lists, facts, data.ahead.kernels)
+    bench = Bench(data.ahead.kernels, device)
+    found = []
+    for product in products:
+        if len(candidates[product.key]) < 2 or time.monotonic() > deadline:
+            continue
+        times = bench.times(product, candidates[product.key])
+        best = min(times, key=times.get)
+        if times[best] > GAIN * times["models"]:
+            best = "models"
+        lists[product.key] = candidates[product.key][best]
+        found.append(Tuned(product.call.line, best, times[best], times["models"]))
+    drop_unused(data.ahead, known)
+    versions = ", ".join(f"{name} {version}" for name, version in library_versions().items())
+    data.metadata["tuned"] = {
+        "target": str(targets[0]),
+        "library": versions,
+        "products": {f"{number} {one.line}": one.backend for number, one in enumerate(found)},
+    }
+    return found
+
+
+def products_of(functions, lists):
+    """Yield the products that have a list, each key once."""
+    seen = set()
+    for function in functions:
+        for sizes in launch_sizes(function):
+            for site in sites_of(bind(function, sizes)):
+                if site.call.row.name != "product":
+                    continue
+                places = places_of(site.call, site.alignments)
+                if places.key in lists and places.key not in seen:
+                    seen.add(places.key)
+                    yield _Product(places.key, site.call, places)
+
+
+def candidates_of(products, lists, facts, kernels):
+    """The different lists of each product, by key and by the name of a backend."""
+    found = {one.key: {"models": lists[one.key]} for one in products}
+    for row in sorted(backend_table(), key=lambda row: row["number"]):
+        with Maker(facts, kernels, row["number"]) as maker:
+            for product in products:
+                try:
+                    made = maker.make(product.call, product.places)
+                except ProgramError:
+                    continue
+                known = {one.to_bytes() for one in found[product.key].values()}
+                if made.to_bytes() not in known:
+                    found[product.key][row["name"]] = made
+    return found
+
+
+def drop_unused(ahead, known):
+    """Drop the code of kernels behind the first `known` ones that no list launches."""
+    lists = [one for held in ahead.lists.values() for one in held.values()]
+    used = {number for one in lists for number in one.kernels}
+    for number in range(known, len(ahead.kernels)):
+        if number not in used:
+            ahead.kernels.all[number].images.clear()
+
+
+class Bench:
+    """Times launch lists on a GPU, in graphs of many launches at several places in memory."""
+
+    def __init__(self, kernels, device):
+        self.device = device
+        self.stream = Stream(device)
+        self.code = DeviceCode(kernels, device)
+        self.rng = np.random.default_rng(1)
+
+    def times(self, product, candidates):
+        """Seconds of one launch of each list, by the names of the candidates."""
+        scratch = max(one.scratch_nbytes for one in candidates.values())
+        nbytes = scratch + sum(span[4] for span in product.places.spans)
+        count = max(1, min(MOST_PLACES, COLD // max(nbytes, 1)))
+        held = [self.memory(product, scratch) for _ in range(count)]
+        graphs = {name: self.captured(product, one, held) for name, one in candidates.items()}
+        found = {name: [] for name in graphs}
+        for number in range(ROUNDS + 1):
+            for name, replay in graphs.items():
+                synchronize(self.device)
+                start = time.perf_counter()
+                for _ in range(REPLAYS):
+                    replay()
+                self.stream.synchronize()
+                if number:  # the first one warms up
+                    found[name].append((time.perf_counter() - start) / REPLAYS / REPEATS)
+        return {name: statistics.median(times) for name, times in found.items()}
+
+    def memory(self, product, scratch):
+        """New memory for the spans of a product's operands, and its scratch.
+
+        Its bytes are moderate numbers in each dtype of floats.
+        """
+        sizes = [max(1, span[4]) for span in product.places.spans] + [max(1, scratch)]
+        held = []
+        for size in sizes:
+            content = self.rng.integers(0x30, 0x40, min(size, 1 << 20), np.uint8)
+            held.append(asarray(np.resize(content, size), device=f"cuda:{self.device}"))
+        return held
+
+    def captured(self, product, launches, held):
+        """A graph of launches at all places, in turn."""
+        functions = {n: self.code.function(n, shared) for n, shared in launches.kernels.items()}
+        row = LaunchRow(product.call.row, launches, functions, (*product.places.alignments, 0))
+        calls = []
+        for memory in held:
+            scratch = CallOperand(memory[-1].data_ptr(), "uint8", (launches.scratch_nbytes,))
+            calls.append([(row, (*placed(product.places, memory), scratch))])
+        launch_on(self.stream, calls[0])
+        self.stream.synchronize()
+        made = CUDAGraph()
+        with graph(made, stream=self.stream):
+            for number in range(REPEATS):
+                launch_on(self.stream, calls[number % len(calls)])
+        return made.replay
+
+
+def placed(places, memory):
+    """The arguments of a call, its operands in these pieces of memory."""
+    moved, spans = [], list(zip(places.spans, memory[:-1], strict=True))
+    for argument in places.first:
+        if type(argument) is CallOperand and argument.shape is not None:
+            for (_at, _shift, first, _second, nbytes), piece in spans:
+                if 0 <= argument.address - first <= nbytes:
+                    argument = argument.at(piece.data_ptr() + argument.address - first)
+                    break
+        moved.append(argument)
+    return tuple(moved)
