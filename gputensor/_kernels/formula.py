@@ -12,6 +12,8 @@ without columns. Its trees are nested tuples:
     How many columns there are; how many rows along that axis.
 ``(operation, x, ...)``
     A row of ``operations.ELEMENTWISE`` by name: ``("exp", x)``, ``("where", c, a, b)``.
+``("rough_exp", x)``
+    e to the power x for a result of 16 bits, x * 2^-24 of itself away at most; 0 below 2^-126.
 ``("round", dtype, x)``
     The value as an element of `dtype` would hold it.
 ``("fold", reduction, x)``
@@ -24,7 +26,7 @@ they are stored. On a host device `host/formula.py` computes the same steps with
 import functools
 
 from gputensor._arrays.element_types import DTYPES
-from gputensor._kernels.operations import ELEMENTWISE, REDUCTIONS
+from gputensor._kernels.operations import BY_HAND, ELEMENTWISE, REDUCTIONS, operation
 from gputensor.errors import Described, argument_error
 
 __all__ = ["FOLDS", "MAX_LOADS", "MAX_RESULTS", "Formula", "formula"]
@@ -34,7 +36,11 @@ MAX_LOADS, MAX_RESULTS = 8, 4
 MAX_DEPTH = 64  # of a tree
 MAX_WRITTEN = 1024  # steps of all trees as they are written, repetitions counted
 MAX_STEPS = 128  # distinct ones
-OPERATIONS = {row.name: row for row in ELEMENTWISE if {"float", "bool"} & row.kinds}
+# A step of its own: what is rounded between steps keeps the bits of `exp`.
+_ROUGH = ("rough_exp", 1, "float", {"f": "rough_exp(a)"}, "np.exp", "roughly e**x.", BY_HAND)
+OPERATIONS = {row.name: row for row in ELEMENTWISE if {"float", "bool"} & row.kinds} | {
+    "rough_exp": operation(len(ELEMENTWISE), _ROUGH)
+}
 FOLDS = {row.name: row for row in REDUCTIONS if row.name in ("sum", "prod", "max", "min", "mean")}
 _NAMES = {row.name for row in DTYPES if row.kind in ("float", "small")}
 

@@ -13,8 +13,8 @@ __all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "program"]
 # How an operand is read: neighbours in memory; by its strides; one element for a whole row.
 UNIT, STRIDED, CONSTANT = range(3)
 COSTLY = frozenset(
-    "div pow exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh sigmoid silu erf "
-    "gelu gelu_tanh sinc hypot".split()
+    "div pow exp rough_exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh sigmoid "
+    "silu erf gelu gelu_tanh sinc hypot".split()
 )
 _CUDA = {row.name: row.cuda for row in DTYPES}
 
@@ -186,7 +186,8 @@ def _together(formula):
     if (first[1], second[1]) == ("mean", "mean"):
         is_square = head == "mul" and parts[0] == parts[1] == ("sub", first[2], first)
         return (first, second) if is_square else None
-    if (first[1], second[1], head, parts[0][0]) != ("max", "sum", "exp", "sub"):
+    if (first[1], second[1], parts[0][0]) != ("max", "sum", "sub") or (
+            head not in ("exp", "rough_exp")):  # fmt: skip
         return None
     _, value, shift = parts[0]
     return (first, second) if value == first[2] and not formula.by_column[shift] else None
@@ -223,11 +224,11 @@ def _of_both(text, pair, known):
         step = (f"const C away = mean_of(p, block, theirs) - n{i}; "
                 f"s{j} += part + columns_of(p, block) * away * away;")  # fmt: skip
     else:
-        shift = second[2][1][2]
+        head, shift = second[2][0], second[2][1][2]
         lines.append(f"const C whole = {text.value(shift, False)};")
         lines.append(f"const auto factor = [&](C own) {{ "
                      f"const C n{i} = finite(own); {text.uniform(1)} return own == LOWEST ? (C)0 : "
-                     f"op_exp({text.value(shift, False)} - whole); }};")  # fmt: skip
+                     f"op_{head}({text.value(shift, False)} - whole); }};")  # fmt: skip
         lines.append(f"const C scale = factor(a{i});")
         step = f"s{j} += part * factor(theirs);"
         text.scaled = second[2]

@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport (
     DT_BOOL, DT_FLOAT32, KIND_COMPLEX, KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, Operand,
-    dtype_kind,
+    dtype_is_half, dtype_kind,
 )
 from gputensor._kernels.formulas cimport RowFormula, run_formula
 from gputensor._kernels.launch cimport CallOperand

@@ -143,7 +143,7 @@ def _number(value):
     return ("number", value if np.isfinite(value) else str(value))
 
 
-def _softmax_trees(scale, mask):
+def _softmax_trees(scale, mask, power):
     x = X if scale == 1.0 else ("mul", X, _number(scale))
     if mask == "bool":
         x = ("where", ("load", 1), x, _number(-np.inf))
@@ -151,16 +151,16 @@ def _softmax_trees(scale, mask):
         x = ("add", x, ("load", 1))
     if mask is None:
         largest = ("fold", "max", x)
-        powers = ("exp", ("sub", x, largest))
+        powers = (power, ("sub", x, largest))
         return [("mul", powers, ("div", _number(1), ("fold", "sum", powers)))]
-    return _masked_softmax(x)
+    return _masked_softmax(x, power)
 
 
-def _masked_softmax(x):
+def _masked_softmax(x, power):
     """Where everything is masked all powers are 0, and so is the row."""
     largest = ("fold", "max", x)
     shift = ("where", ("eq", largest, _number(-np.inf)), _number(0), largest)
-    powers = ("exp", ("sub", x, shift))
+    powers = (power, ("sub", x, shift))
     total = ("fold", "sum", powers)
     return [("mul", powers, ("div", _number(1), ("where", ("eq", total, _number(0)), _number(1),
                                                  total)))]
@@ -190,9 +190,10 @@ def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
     if mask is not None:
         tensors.append(tensor_argument(mask, "softmax: mask"))
         kind = "bool" if (<Tensor>tensors[1]).dtype_code == DT_BOOL else "float"
-    formula = kept_formula(("softmax", float(scale), kind))
-    return along_rows("softmax", formula, tensors, axes_mask(axis, a.ndim_, "softmax"),
-                      result_code(a, "softmax", dtype), False)[0]
+    cdef int code = result_code(a, "softmax", dtype)
+    power = "rough_exp" if dtype_is_half(code) else "exp"
+    return along_rows("softmax", kept_formula(("softmax", float(scale), kind, power)), tensors,
+                      axes_mask(axis, a.ndim_, "softmax"), code, False)[0]
 
 
 def _log_softmax_trees():

@@ -22,11 +22,12 @@ OPTIONS = ("-std=c++17", "-O0", "-w", "-ffp-contract=off", "-fPIC")
 # For kernels whose threads are fibers: much of their time is in the text that stands for a warp.
 FAST = ("-std=c++17", "-O1", "-w", "-fPIC")
 PRECOMPILED = "FAKE_CUDA_HEADERS"
-# The three conversions that are PTX text in types.cuh.
+# The three conversions that are PTX text in types.cuh, and powers of row.cuh.
 _CONVERSIONS = (
     (r'asm\("cvt\.f32\.f16[^;]*;"[^;]*;', "y = cpu_half_to_float(x.bits);"),
     (r'asm\("cvt\.rn\.f16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_half(x);"),
     (r'asm\("cvt\.rn\.bf16\.f32[^;]*;"[^;]*;', "y.bits = cpu_float_to_bfloat(x);"),
+    (r'asm\("ex2\.approx[^;]*;"[^;]*;', "y = exp2f(x);"),
 )
 
 

@@ -37,6 +37,15 @@ typedef C A;
 #define LOWEST (-__int_as_float(0x7f800000))
 #define HIGHEST __int_as_float(0x7f800000)
 
+// A power for results of 16 bits: x * 2^-24 and 2^-22 of itself away at most; 0 below 2^-126.
+__device__ __forceinline__ float rough_exp(float x) {
+    float y;
+    x *= 1.44269504088896340736f;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(y) : "f"(x));
+    return y;
+}
+__device__ __forceinline__ double rough_exp(double x) { return exp(x); }
+
 FUNCTIONS
 TYPES
 

@@ -14,8 +14,11 @@ __all__ = ["Mask", "Scores", "constant", "number", "scores_of", "softmax_of"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _X = ("load", 0)
-_POWERS = ("exp", ("sub", _X, ("fold", "max", _X)))
-SOFTMAX = ("mul", _POWERS, ("div", ("number", 1.0), ("fold", "sum", _POWERS)))
+_AWAY = ("sub", _X, ("fold", "max", _X))
+SOFTMAX = tuple(
+    ("mul", (power, _AWAY), ("div", ("number", 1.0), ("fold", "sum", (power, _AWAY))))
+    for power in ("exp", "rough_exp")
+)
 
 
 class Mask(NamedTuple):
@@ -59,7 +62,9 @@ def softmax_of(graph, operand):
             )
             return found if is_safe else None
         elif call.name == "formula":
-            is_softmax = call.attributes == {"trees": (SOFTMAX,), "row_ndim": 1}
+            is_softmax = any(
+                call.attributes == {"trees": (one,), "row_ndim": 1} for one in SOFTMAX
+            )
             return (call.reads[0], call.writes[0]) if is_softmax else None
         else:
             return _written_out(graph, call)
