@@ -13,8 +13,8 @@ __all__ = ["CONSTANT", "STRIDED", "UNIT", "folded_loads", "program"]
 # How an operand is read: neighbours in memory; by its strides; one element for a whole row.
 UNIT, STRIDED, CONSTANT = range(3)
 COSTLY = frozenset(
-    "div pow exp rough_exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh sigmoid "
-    "silu erf gelu gelu_tanh sinc hypot".split()
+    "div pow exp rough_exp exp2 expm1 log log2 log10 log1p sqrt rsqrt cbrt sin cos tan tanh "
+    "sigmoid silu erf gelu gelu_tanh sinc hypot".split()
 )
 _CUDA = {row.name: row.cuda for row in DTYPES}
 
