@@ -7,13 +7,12 @@ libraries share one pool, and goes back to it in stream order.
 
 import functools
 import importlib
-import importlib.util
 
 from gputensor._alloc.foreign import raw_alloc, raw_delete
 from gputensor._arrays.element_types import DTYPES
 from gputensor.errors import GpuTensorError
 
-__all__ = ["MissingEngineError", "is_installed", "run", "view"]
+__all__ = ["MissingEngineError", "run", "view"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
@@ -32,17 +31,6 @@ def library(name):
             f"{name}: CUDA devices need CuPy: pip install 'gputensor[cuda12]', or "
             f"'gputensor[cuda13]' with CUDA 13 ({error})"
         ) from error
-
-
-@functools.cache
-@functools.cache
-def is_installed():
-    """Return whether CuPy is there, without importing it.
-
-    >>> is_installed() in (True, False)
-    True
-    """
-    return importlib.util.find_spec("cupy") is not None
 
 
 def view(cupy, operand, device):

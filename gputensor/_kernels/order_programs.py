@@ -39,6 +39,7 @@ def _radix(dtype, step, is_order, ends, is_wide):
     defines = [*_keys(dtype), ("FORM", _STEPS[step]), ("PASSES", -(-(bits - low) // 8))]
     defines += [("LOW", low), ("IS_ORDER", is_order), ("IS_FIRST", ends & 1)]
     defines += [("IS_LAST", ends >> 1), ("STATE", "uint64" if is_wide else "uint32")]
+    defines += zip(("THREADS", "EACH"), radix_tile(dtype), strict=True)
     return "radix.cuh", defines
 
 
@@ -111,6 +112,15 @@ def program(form, *numbers):
     """
     file, defines = FORMS[form](*numbers)
     return Program(_FOLDER + file, tuple(defines))
+
+
+def radix_tile(dtype):
+    """Return the threads of a block of radix.cuh, and how many keys each of them has.
+
+    >>> radix_tile(12)
+    (256, 8)
+    """
+    return 256, 8 if DTYPES[dtype].itemsize == 8 else 16
 
 
 def passes(dtype):

@@ -11,11 +11,10 @@ from typing import NamedTuple
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor._arrays.promotion import result_type
 from gputensor._engines import sorting as engines
-from gputensor._engines.cupy_calls import is_installed
 from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import Tensor, axis_argument, on_one_device, tensor_argument
-from gputensor.tensor.engine import is_traced, queue_call, queue_engine
+from gputensor.tensor.engine import queue_call, queue_engine
 from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import (
     arange,
@@ -40,21 +39,10 @@ __all__ = [
 ]  # fmt: skip
 
 
-# On a CUDA device an engine sorts a vector of more elements, where it is installed: 1.8 ms for 2^26
-# of float32, 2.4 by our passes. Of several rows ours are quicker.
-LONG_VECTOR = 1 << 22
 # A selection of more is sorted whole; `topk` of few rows that are longer goes by parts.
 LARGEST_K = 2048
 LONG_SELECTION = 1 << 17
 FEW_ROWS = 64
-
-
-def _by_engine(x, axis):
-    """Whether another library sorts: complex numbers always, long vectors on CUDA devices."""
-    if x.dtype.kind == "c":
-        return True
-    is_long = x.shape[axis] == x.size > LONG_VECTOR and x.device.type == "cuda"
-    return is_long and x.dtype.isbuiltin == 1 and not is_traced(x) and is_installed()
 
 
 def _known(x):
@@ -88,7 +76,7 @@ def sort(x, /, axis=-1, *, descending=False, stable=True):
     x, axis = _line(x, axis, "sort")
     if x.size == 0:
         return astype(x, x.dtype)
-    if _by_engine(x, axis):
+    if x.dtype.kind == "c":
         result = queue_engine(engines.sort, (axis, bool(descending)), [_new(x)], x)
     else:
         rows, shape = _rows(_known(x), axis)
@@ -127,7 +115,7 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
     x, axis = _line(x, axis, "argsort")
     if x.size == 0:
         return _new(x, int64)
-    if _by_engine(x, axis):
+    if x.dtype.kind == "c":
         return queue_engine(engines.argsort, (axis, bool(descending)), [_new(x, int64)], x)
     rows, shape = _rows(_known(x), axis)
     out = empty(rows.shape, int64, device=x.device)

@@ -32,14 +32,20 @@ def test_many_replays_count_each_draw_once():
     assert np.array_equal(x.numpy(), want.numpy())
 
 
-def test_long_sorts(monkeypatch, rng):
-    monkeypatch.setattr("gputensor.tensor.sorting.is_installed", lambda: False)
+def test_long_sorts(rng):
     a = rng.integers(0, 1 << 20, LONG).astype(np.int32)
     x = gt.asarray(a, device="cuda")
     order = np.argsort(a, kind="stable")
     assert np.array_equal(gt.argsort(x).numpy(), order)
     assert np.array_equal(gt.sort(x, descending=True).numpy(), a[order][::-1])
     assert np.array_equal(gt.unique(x).numpy(), np.unique(a))
+
+
+def test_nan_of_either_sign_is_last_in_a_long_vector(rng):
+    a = rng.standard_normal(LONG).astype(np.float32)
+    a[rng.integers(0, LONG, 9)], a[rng.integers(0, LONG, 9)] = np.nan, -np.nan
+    got = gt.sort(gt.asarray(a, device="cuda")).numpy()
+    np.testing.assert_array_equal(got, np.sort(a))
 
 
 @pytest.mark.parametrize("dtype", ["int8", "uint16", "float16", "float32", "int64", "float64"])

@@ -23,7 +23,13 @@ def test_sorts_and_selections(rng):
 
 @pytest.mark.parametrize(
     ("name", "shape"),
-    [("float32", (4200,)), ("int64", (2100,)), ("float16", (4200,)), ("int8", (9000,))],
+    [
+        ("float32", (17_000,)),
+        ("int64", (9_000,)),
+        ("float16", (9_000,)),
+        ("uint32", (9_000,)),
+        ("int8", (17_000,)),
+    ],
 )
 def test_sorts_of_long_rows(rng, name, shape):
     orders.check_sort(rng, 0, row_of(name), shape)

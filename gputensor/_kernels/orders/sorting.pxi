@@ -7,7 +7,6 @@ cdef enum:
     IS_FIRST = 1
     IS_LAST = 2
     DIGITS = 256
-    RADIX_THREADS = 256
     RADIX_COUNTED = 64
     LARGEST_TILE = 2048     # of sort.cuh
     TOPK_THREADS = 512
@@ -51,6 +50,7 @@ cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t valu
     cdef Launch launch
     cdef int[5] numbers
     cdef int passes = order_programs.passes(x.dtype)
+    cdef int threads, each
     cdef size_t count = <size_t>(x.shape[0] * x.shape[1])
     cdef size_t key = 8 if dtype_itemsize(x.dtype) == 8 else 4
     cdef bint is_wide = x.shape[1] >= 1 << 30
@@ -62,7 +62,8 @@ cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t valu
     cdef int i
     memset(&p, 0, sizeof(p))
     p.rows, p.columns, p.is_descending = x.shape[0], x.shape[1], is_descending
-    p.tiles = ceil_divide(p.columns, RADIX_THREADS * (8 if key == 8 else 16))
+    threads, each = order_programs.radix_tile(x.dtype)
+    p.tiles = ceil_divide(p.columns, threads * each)
     counts = states = 0
     if p.tiles > 1:
         counts = <size_t>(p.rows * passes * DIGITS * 8)
@@ -78,7 +79,7 @@ cdef int radix_sort(int device, uint64_t stream, const Operand* x, uint64_t valu
         p.input, p.counts = x.ptr, block.ptr + 64
         numbers[0], numbers[1], numbers[2] = x.dtype, STEP_COUNTS, order != 0
         numbers[3], numbers[4] = 0, is_wide
-        launch_init(&launch, device, stream, 1, RADIX_THREADS, &p, sizeof(p))
+        launch_init(&launch, device, stream, 1, threads, &p, sizeof(p))
         if p.tiles > 1:
             launch_order(RADIX, numbers, p.rows * ceil_divide(p.tiles, RADIX_COUNTED), &launch)
             numbers[1] = STEP_STARTS

@@ -61,15 +61,6 @@ def refuse_in_trace(Tensor tensor, str problem, str way_out):
         recorder_of(device).refuse(problem, way_out)
 
 
-def is_traced(Tensor tensor):
-    """Return whether the tensor's device keeps calls for a trace, which has no engines.
-
-    >>> is_traced(gt.ones(1, device="host"))
-    False
-    """
-    return is_recorded(tensor.storage.device)
-
-
 def device_generation(Tensor tensor):
     """Return (number, generation) of the device of a tensor: others once it was closed.
 

@@ -3,14 +3,15 @@
 // COUNTS counts the digits of all passes, STARTS makes what comes before each of them. PASS reads
 // the keys once and writes them once: a block of threads takes a tile, ranks its keys, learns from the
 // tiles before it how many of each digit they have, and writes the tile digit by digit. These are
-// integers, so a tile may add up what it finds until it meets a sum of all before.
+// integers, so a tile may add up what it finds until it meets a sum of all before. A pass in which
+// all keys of a row have one digit, as numbers of a small range have, moves them as they are.
 //
 // Keys of ELEMENT begin at bit LOW. With IS_ORDER, keys travel with their columns, and the result are
 // those; without it the elements are made again from the keys.
 //
-// Defined before this text: FORM, one of the three; PASSES; LOW; IS_ORDER; IS_FIRST, whether input
-// is elements; IS_LAST, whether out is the result; STATE, an unsigned type for four times the
-// columns; ELEMENT and KEY (keys.cuh).
+// Defined before this text: FORM, one of the three; THREADS of a block, 256 at least, and EACH, the
+// keys of a thread; PASSES; LOW; IS_ORDER; IS_FIRST, whether input is elements; IS_LAST, whether out
+// is the result; STATE, an unsigned type for four times the columns; ELEMENT and KEY (keys.cuh).
 #pragma once
 
 #include "gputensor/_kernels/cuda/chain/early.cuh"
@@ -19,10 +20,8 @@
 #define COUNTS 0
 #define STARTS 1
 #define PASS 2
-#define THREADS 256
 #define DIGITS 256
 #define WARPS (THREADS / 32)
-#define EACH (sizeof(Key) == 8 ? 8 : 16)    // as in sorting.pxi
 #define TILE (THREADS * EACH)
 #define COUNTED 64                          // tiles of a block of COUNTS, as in sorting.pxi
 #define PARTS 4                             // copies of counts, so that fewer lanes meet
@@ -79,15 +78,21 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     start_early();
     __shared__ uint64 sums[WARPS];
     uint64* counts = p.counts + (int64)blockIdx.x * DIGITS;
+    __shared__ uint32 is_same;
+    const bool has_digit = threadIdx.x < DIGITS;
+    const uint64 count = has_digit ? counts[threadIdx.x] : 0ull;
     uint64 total;
-    counts[threadIdx.x] = before_thread<WideSum>(counts[threadIdx.x], sums, total);
+    if (threadIdx.x == 0) is_same = 0;
+    __syncthreads();
+    if (count == (uint64)p.columns) is_same = 1;
+    const uint64 start = before_thread<WideSum>(count, sums, total);
+    // Nothing comes before the lowest digit, so its place says whether all keys have the same.
+    if (has_digit) counts[threadIdx.x] = threadIdx.x ? start : is_same;
 }
 #else
-// How many keys of this thread's digit the tiles before this one have.
+// How many keys of this thread's digit the tiles before this one have; the tile has told its own.
 __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, uint32 own) {
-    volatile STATE* mine = states + tile * DIGITS;
     uint64 before = 0;
-    *mine = (STATE)own << 2 | (tile ? OWN : SO_FAR);
     if (tile == 0) return 0;
     // Several at once, since each reading takes as long as all of them.
     for (int64 other = tile - 1, is_done = 0; !is_done;) {
@@ -103,26 +108,39 @@ __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, 
             if (is_done) break;
         }
     }
-    *mine = (STATE)(before + own) << 2 | SO_FAR;
+    states[tile * DIGITS] = (STATE)(before + own) << 2 | SO_FAR;
     return before;
+}
+
+__device__ __forceinline__ void write_key(const Parameters& p, int64 to, Key key) {
+#if !IS_LAST
+    reinterpret_cast<Key*>(p.out)[to] = key;
+#elif !IS_ORDER
+    reinterpret_cast<T*>(p.out)[to] = element_of(key, p.is_descending);
+#endif
+}
+__device__ __forceinline__ void write_place(const Parameters& p, int64 to, uint32 place) {
+#if IS_LAST
+    reinterpret_cast<int64*>(p.out)[to] = place;
+#else
+    p.next_places[to] = place;
+#endif
 }
 
 extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
     start_early();
-    __shared__ Key stage[TILE];
-    __shared__ uint32 counters[WARPS][DIGITS];
-    __shared__ int64 bases[DIGITS];
+    // The counters of warps, and when they have been read the tile in its new order.
+    __shared__ union { uint32 counters[WARPS][DIGITS]; Key keys[TILE]; uint32 places[TILE]; } shared;
+    __shared__ int64 bases[DIGITS];    // the column of each digit's first key, less its place here
     __shared__ uint32 sums[WARPS];
-    __shared__ uint32 shared;
-#if IS_ORDER
-    __shared__ uint32 stage_places[TILE];
-    uint32 places[EACH];
-#endif
-    const uint32 number = take_number(p.counter, &shared);
+    __shared__ uint32 taken;
+    const uint32 number = take_number(p.counter, &taken);
     const int64 row = number / p.tiles, tile = number % p.tiles, first = tile * TILE;
     const int count = (int)(p.columns - first < TILE ? p.columns - first : TILE);
     const int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     const int own = warp * 32 * EACH + lane;
+    const bool has_digit = threadIdx.x < DIGITS;
+    uint32* counters = shared.counters[warp];
     Key keys[EACH];
     uint32 ranks[EACH];
     const int64 here = row * p.columns + first;
@@ -137,15 +155,41 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             keys[e] = reinterpret_cast<const Key*>(p.input)[here + at];
 #endif
         }
-#if IS_ORDER
-        places[e] = (uint32)(first + at);
-#if !IS_FIRST
-        if (at < count) places[e] = p.places[here + at];
-#endif
-#endif
     }
-    for (int k = lane; k < DIGITS; k += 32) counters[warp][k] = 0;
+    const uint64* starts = p.counts + (row * PASSES + p.pass) * DIGITS;
+    if (p.tiles > 1 && starts[0]) {
+#pragma unroll
+        for (int e = 0; e < EACH; ++e) {
+            const int at = own + 32 * e;
+            if (at >= count) continue;
+            write_key(p, here + at, keys[e]);
+#if IS_ORDER
+            write_place(p, here + at, IS_FIRST ? (uint32)(first + at) : p.places[here + at]);
+#endif
+        }
+        return;
+    }
+    for (int k = lane; k < DIGITS; k += 32) counters[k] = 0;
     __syncwarp();
+    // First how many: the tiles behind this one wait for that alone.
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) atomicAdd(&counters[digit_of(keys[e], p.pass)], 1u);
+    __syncthreads();
+    volatile STATE* states = reinterpret_cast<STATE*>(p.words) + row * p.tiles * DIGITS + threadIdx.x;
+    uint32 of_digit = 0, total;
+    if (has_digit) {
+        for (int w = 0; w < WARPS; ++w) {
+            const uint32 one = shared.counters[w][threadIdx.x];
+            shared.counters[w][threadIdx.x] = of_digit;
+            of_digit += one;
+        }
+        if (p.tiles > 1) states[tile * DIGITS] = (STATE)of_digit << 2 | (tile ? OWN : SO_FAR);
+    }
+    const uint32 start = before_thread<Sum>(of_digit, sums, total);
+    if (has_digit)
+        for (int w = 0; w < WARPS; ++w) shared.counters[w][threadIdx.x] += start;
+    __syncthreads();
+    // Then where each goes in the tile: behind those of its digit in lower lanes, and before.
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const uint32 digit = digit_of(keys[e], p.pass);
@@ -156,55 +200,56 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
             const uint32 found = __ballot_sync(0xffffffffu, is_set);
             peers &= is_set ? found : ~found;
         }
-        const uint32 before = __popc(peers & ((1u << lane) - 1)), old = counters[warp][digit];
+        const uint32 before = __popc(peers & ((1u << lane) - 1)), old = counters[digit];
         __syncwarp();
-        if (before == 0) counters[warp][digit] = old + __popc(peers);
+        if (before == 0) counters[digit] = old + __popc(peers);
         __syncwarp();
         ranks[e] = old + before;
     }
     __syncthreads();
-    uint32 of_digit = 0, total;
-    for (int w = 0; w < WARPS; ++w) {
-        const uint32 one = counters[w][threadIdx.x];
-        counters[w][threadIdx.x] = of_digit;
-        of_digit += one;
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) shared.keys[ranks[e]] = keys[e];
+    if (has_digit) {
+        int64 base = 0;
+        if (p.tiles > 1) {
+            const uint64 before = look_back(states, tile, of_digit);
+            base = (int64)((threadIdx.x ? starts[threadIdx.x] : 0) + before) - start;
+        }
+        bases[threadIdx.x] = base;
     }
-    const uint32 start = before_thread<Sum>(of_digit, sums, total);
-    for (int w = 0; w < WARPS; ++w) counters[w][threadIdx.x] += start;
-    if (p.tiles == 1) {
-        bases[threadIdx.x] = 0;
-    } else {
-        volatile STATE* states = reinterpret_cast<STATE*>(p.words) + row * p.tiles * DIGITS;
-        const uint64 before = look_back(states + threadIdx.x, tile, of_digit);
-        const uint64* starts = p.counts + (row * PASSES + p.pass) * DIGITS;
-        bases[threadIdx.x] = (int64)(starts[threadIdx.x] + before) - start;
+    __syncthreads();
+#if IS_ORDER
+    uint32 to[EACH];    // columns, which fit 32 bits as places do
+#endif
+#pragma unroll
+    for (int e = 0; e < EACH; ++e) {
+        const int at = e * THREADS + threadIdx.x;
+        const Key key = shared.keys[at];
+        const int64 there = bases[digit_of(key, p.pass)] + at;
+#if IS_ORDER
+        to[e] = (uint32)there;
+#endif
+        if (at >= count) continue;
+        write_key(p, row * p.columns + there, key);
     }
+#if IS_ORDER
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
-        const uint32 at = counters[warp][digit_of(keys[e], p.pass)] + ranks[e];
-        stage[at] = keys[e];
-#if IS_ORDER
-        stage_places[at] = places[e];
+        const int at = own + 32 * e;
+        uint32 place = (uint32)(first + at);
+#if !IS_FIRST
+        if (at < count) place = p.places[here + at];
 #endif
+        shared.places[ranks[e]] = place;
     }
     __syncthreads();
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const int at = e * THREADS + threadIdx.x;
         if (at >= count) continue;
-        const Key key = stage[at];
-        const int64 to = row * p.columns + bases[digit_of(key, p.pass)] + at;
-#if IS_LAST && IS_ORDER
-        reinterpret_cast<int64*>(p.out)[to] = stage_places[at];
-#elif IS_LAST
-        reinterpret_cast<T*>(p.out)[to] = element_of(key, p.is_descending);
-#else
-        reinterpret_cast<Key*>(p.out)[to] = key;
-#if IS_ORDER
-        p.next_places[to] = stage_places[at];
-#endif
-#endif
+        write_place(p, row * p.columns + to[e], shared.places[at]);
     }
+#endif
 }
 #endif
