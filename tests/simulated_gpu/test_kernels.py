@@ -10,6 +10,7 @@ import sys
 import numpy as np
 import pytest
 
+import gputensor as gt
 from gputensor._kernels import programs
 from gputensor._kernels.launch import loaded_programs
 from gputensor.errors import DeviceError
@@ -54,6 +55,18 @@ def test_reductions(rng):
         checks.check_reduction(DEVICE, name, 11, rng, lambda x: x, shape, axes)
     checks.check_reduction(DEVICE, "sum", 9, rng, lambda x: x.T, (64, 80), (0,))
     checks.check_reduction(DEVICE, "max", 3, rng, lambda x: x[::-1, ::2], (24, 36), (1,))
+
+
+def test_the_first_extreme_or_nan_has_the_position(rng):
+    for dtype, values in (("float32", [np.nan, -0.0, 0.0, -np.inf]), ("int8", [-127, -128])):
+        for shape in ((3, 9001), (700, 24)):
+            a = rng.choice(np.array(values, dtype), shape)
+            a[rng.random(shape) < 0.9] = values[-1]
+            x = gt.asarray(a, device=DEVICE)
+            for axis in (0, 1):
+                for name in ("argmax", "argmin"):
+                    got = getattr(gt, name)(x, axis=axis).numpy()
+                    np.testing.assert_array_equal(got, getattr(np, name)(a, axis), (dtype, shape))
 
 
 def test_indices(rng):
