@@ -9,7 +9,7 @@ from __future__ import annotations
 import numpy as np
 
 from gputensor._kernels.launch import CallOperand
-from gputensor.errors import Described, GpuTensorError, ProgramRunError, argument_error
+from gputensor.errors import Described, ProgramRunError, argument_error
 from gputensor.programs.bind import BoundControl
 from gputensor.programs.running.device import Launches
 
@@ -58,7 +58,7 @@ class CheckedLaunches(Launches):
             super().launch(call, addresses, weights)
             self.flush()
             self.sections.wait()
-        except GpuTensorError as error:
+        except Exception as error:  # of a driver, a library, or NumPy
             raise ProgramRunError(f"{what}: {error}") from error
         for operand, known in zip(writes, before, strict=True):
             found = None if call.is_empty else self.nans(operand)
@@ -98,6 +98,5 @@ class CheckedLaunches(Launches):
 
 def _label(row, attributes, line):
     """The user's line and the operation."""
-    is_plain = row.name in ("elementwise", "reduce")
-    name = attributes[0] if is_plain else row.name
+    name = attributes[0] if row.names[:1] in (("op",), ("what",)) else row.name
     return f"{line}: {name}" if line else name

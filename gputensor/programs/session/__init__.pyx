@@ -12,7 +12,7 @@ from gputensor._driver.table cimport (
     STATUS_GRAPH_UPDATE_FAILED, STATUS_INVALID_VALUE, STATUS_NOT_SUPPORTED, STATUS_OK, Driver,
     status_t,
 )
-from gputensor._kernels.launch cimport CallOperand, host_call, host_view
+from gputensor._kernels.launch cimport CallOperand, host_call, host_view, raise_pending
 from gputensor.streams.capture cimport CUDAGraph, NodePatches, Span, capture_state
 from gputensor.streams.order cimport (
     captures_active, current_handle, current_tracer, device_text, enter_stream, event_take,

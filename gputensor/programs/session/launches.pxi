@@ -37,7 +37,7 @@ cdef class Sections:
         row.door(self.device, self.stream, arguments)
 
     def wait(self):
-        """Wait for the work so far; DriverError where some of it failed."""
+        """Wait for the work so far; raise what some of it raised."""
         self.read_bytes(NULL, 0, 0)
 
     def elements(self, CallOperand operand not None):
@@ -77,7 +77,7 @@ cdef class Sections:
                 status = driver.stream_synchronize(driver.self, self.stream)
         if status != STATUS_OK:
             raise_for_status(status, "stream_synchronize", f"on {device_text(self.device)}")
-        return 0
+        return raise_pending(self.device)
 
     cdef int release(self) except -1:
         if self.is_ordered:

@@ -91,3 +91,7 @@ def test_a_singular_matrix_raises_and_the_next_call_works(where):
         program(gt.zeros((2, 2), device=where)).numpy()
     got = program(gt.eye(2, device=where) * 2).numpy()
     np.testing.assert_allclose(got, np.eye(2) / 2)
+    with program.session(check=True) as session:
+        with pytest.raises(gt.ProgramRunError, match=r"^test_engine_calls.py:\d+: inv: "):
+            session(gt.zeros((2, 2), device=where))
+        np.testing.assert_array_equal(session(gt.eye(2, device=where) * 2).numpy(), got)
