@@ -62,9 +62,7 @@ def softmax_of(graph, operand):
             )
             return found if is_safe else None
         elif call.name == "formula":
-            is_softmax = any(
-                call.attributes == {"trees": (one,), "row_ndim": 1} for one in SOFTMAX
-            )
+            is_softmax = any(call.attributes == {"trees": (one,), "row_ndim": 1} for one in SOFTMAX)
             return (call.reads[0], call.writes[0]) if is_softmax else None
         else:
             return _written_out(graph, call)
