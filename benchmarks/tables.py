@@ -55,7 +55,7 @@ SECTIONS = [
         "ratios are to torch's CUDA graph, which copies its inputs first.",
     ),
     (
-        "program_start_cuda",
+        "models/program_start_cuda",
         "Programs: tracing, and loading weights",
         "Weights lie in a mapped file, in the page cache; `ratio` is to copies from pinned memory.",
     ),

@@ -1,4 +1,6 @@
-"""Before the first call of a program: tracing, and loading: ``python benchmarks/program_start.py``.
+"""Before the first call of a program: tracing, and loading.
+
+    python benchmarks/models/program_start.py [--gigabytes 4]
 
 Tracing is processor time for each of 1,000 calls, the best of several rounds, on the host device;
 with a free dim it is that of all samples and their merging. Then a program is loaded whose weights
@@ -13,14 +15,18 @@ import argparse
 import json
 import os
 import struct
+import sys
 import tempfile
 import time
+from pathlib import Path
 
 import numpy as np
 
-import gputensor as gt
-from gputensor.programs import file
-from report import Report
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+
+import gputensor as gt  # noqa: E402
+from benchmarks.report import Report  # noqa: E402
+from gputensor.programs import file  # noqa: E402
 
 CALLS = 1000
 LAYER = ((4096, 4096), (4096, 4096), (14336, 4096), (4096, 14336))
@@ -123,7 +129,7 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=4.0)
     options = parser.parse_args()
     device = "cuda" if gt.is_available() else "host"
-    report = Report(f"program_start_{device}", "Tracing, and loading a program with weights apart")
+    report = Report(f"models/program_start_{device}", "Tracing, and loading a program with weights apart")
     trace_rows(report)
     with tempfile.TemporaryDirectory() as folder:
         apart = os.path.join(folder, "w.safetensors")
