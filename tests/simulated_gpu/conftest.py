@@ -4,8 +4,9 @@ The fake driver and BLAS have to be in the environment before a process starts. 
 runs in a child of its own: a pytest process with that environment, which reports its results to
 this one. pytest collects, selects and shows these tests like any others.
 
-A group is the tests of one file with one order of work. A test marked ``process`` has a process for
-itself, with the variables that the mark names. A test marked ``orders`` runs in these orders only.
+A group is the tests of one file with one order of work and the variables that the mark ``process``
+names; with a mark that names none, or says ``"own"``, a test has a process for itself. A test
+marked ``orders`` runs in these orders only.
 A failure report has the seed of the order of work; ``FAKE_CUDA_SEED`` sets it.
 """
 
@@ -59,8 +60,8 @@ def pytest_collection_modifyitems(items):
     for item in items:
         if HERE in item.path.parents:
             item.add_marker(pytest.mark.slow)
-            path, order, alone = group_of(item)
-            item.add_marker(pytest.mark.xdist_group(alone or f"{path.stem}-{order}"))
+            path, order, own = group_of(item)
+            item.add_marker(pytest.mark.xdist_group("-".join((path.stem, order, own))))
             if kernel_compiler.COMPILER is None:
                 item.add_marker(pytest.mark.skip(reason="needs g++ on the path"))
             elif not IS_CHILD:
@@ -95,9 +96,12 @@ KNOWN = pytest.StashKey()
 
 
 def group_of(item):
-    """What tests of one process have in common."""
+    """What tests of one process have in common: file, order, and variables or the name of one."""
     mark = item.get_closest_marker("process")
-    return item.path, item.callspec.params["order"], item.nodeid if mark else None
+    own = "-".join(f"{name}={text}" for name, text in mark.kwargs.items()) if mark else ""
+    if mark and (mark.args or not mark.kwargs):
+        own = item.name
+    return item.path, item.callspec.params["order"], own
 
 
 def name_of(item):

@@ -114,6 +114,7 @@ def test_a_kernel_that_the_driver_refuses_is_loaded_the_next_time(name, rng, tmp
         np.testing.assert_allclose(program(x).numpy(), wanted, rtol=1e-6)
 
 
+@pytest.mark.process("own", FAKE_CUDA_SHARED=str(SHARED))  # counts its driver calls
 @pytest.mark.orders("at-once")
 def test_each_call_that_the_driver_refuses_once(rng, tmp_path):
     """Of loading, binding, running and closing: nothing is left behind, and the next time works."""
