@@ -129,7 +129,9 @@ def main():
     parser.add_argument("--gigabytes", type=float, default=4.0)
     options = parser.parse_args()
     device = "cuda" if gt.is_available() else "host"
-    report = Report(f"models/program_start_{device}", "Tracing, and loading a program with weights apart")
+    report = Report(
+        f"models/program_start_{device}", "Tracing, and loading a program with weights apart"
+    )
     trace_rows(report)
     with tempfile.TemporaryDirectory() as folder:
         apart = os.path.join(folder, "w.safetensors")
