@@ -93,6 +93,7 @@ _LATE = {
     "gputensor.programs": "Dim compile cond fori_loop fuse jit load_program scan spec while_loop",
     "gputensor.random.dropout": "dropout",
     "gputensor.tensor.array_file": "load save savez savez_compressed",
+    "gputensor.tensor.printing": "get_printoptions printoptions set_printoptions",
     "gputensor.tensor.grids": (
         "diag_indices geomspace indices ix_ logspace ravel_multi_index tril_indices triu_indices "
         "unravel_index vander"

@@ -462,6 +462,9 @@ from gputensor.tensor.order_statistics import kthvalue as kthvalue
 from gputensor.tensor.order_statistics import msort as msort
 from gputensor.tensor.order_statistics import nanpercentile as nanpercentile
 from gputensor.tensor.order_statistics import nanquantile as nanquantile
+from gputensor.tensor.printing import get_printoptions as get_printoptions
+from gputensor.tensor.printing import printoptions as printoptions
+from gputensor.tensor.printing import set_printoptions as set_printoptions
 from gputensor.tensor.products import addmm as addmm
 from gputensor.tensor.products import baddbmm as baddbmm
 from gputensor.tensor.products import bmm as bmm

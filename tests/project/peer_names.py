@@ -178,6 +178,11 @@ DIFFERENCES = {
         ("max(x, dim)", "max, argmax", "values only; `argmax` for indices"),
         ("std, var", "std, var", "correction 0, as in NumPy; PyTorch's is 1"),
         ("median", "median", "the mean of the two middle elements, as in NumPy"),
+        (
+            "functional.layer_norm(x, shape, w, b)",
+            "layer_norm",
+            "`layer_norm(x, w, b)`: over the last axis, or `axis=`; rms_norm too",
+        ),
         ("linalg.lu_factor", "linalg.lu_factor", "pivots counted from 0; lu_solve((lu, piv), b)"),
         ("dim=", "axis=", "everywhere; also by position"),
         ("keepdim=", "keepdims=", "everywhere"),

@@ -43,6 +43,7 @@ IDIOMS = {
     "x.to(gt.float64, 'host')": X.astype("float64"),
     "x.to(gt.ones(1, dtype='int8', device='host'))": X.astype("int8"),
     "x.double().cpu().float()": X,
+    "x.to('cpu', 'float64').to(x)": X,
     "x.long()": X.astype("int64"),
     "x.masked_fill(x > 3, -1)": np.where(X > 3, np.float32(-1), X),
     "x.gather(1, gt.asarray([[2], [0]], device='host'))": np.float32([[2], [3]]),

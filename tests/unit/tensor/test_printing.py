@@ -1,6 +1,7 @@
 """A tensor shows its values, device and dtype; a large one fetches only what it shows."""
 
 import numpy as np
+import pytest
 
 import gputensor as gt
 
@@ -26,3 +27,35 @@ def test_large_tensor_shows_what_numpy_shows():
     text = repr(gt.asarray(values, device="host"))
     expected = np.array2string(values, separator=", ", prefix="tensor(", threshold=0)
     assert text == f"tensor({expected}, shape=(100, 200), device='host', dtype=int64)"
+
+
+def test_options_of_numpy_and_pytorch_hold_inside_a_block():
+    x = gt.asarray([[1 / 3, 1e-9], [2.0, np.nan]], dtype="float64", device="host")
+    before = repr(x)
+    with gt.printoptions(precision=2, suppress=True, nanstr="none"):
+        with np.printoptions(precision=2, suppress=True, nanstr="none"):
+            text = np.array2string(x.numpy(), separator=", ", prefix="tensor(")
+        assert repr(x) == f"tensor({text}, device='host', dtype=float64)" != before
+        assert gt.get_printoptions()["precision"] == 2
+        with pytest.raises(TypeError, match="printoptions: keywords: got colour; expected precis"):
+            gt.set_printoptions(colour=3)
+    assert repr(x) == before
+    many = gt.arange(30, device="host")
+    with gt.printoptions(threshold=10, edgeitems=1):
+        assert repr(many) == "tensor([ 0, ..., 29], shape=(30,), device='host', dtype=int64)"
+    with gt.printoptions(profile="full"):
+        assert "..." not in repr(gt.arange(2000, device="host"))
+    with gt.printoptions(sci_mode=False):
+        assert "e-" not in repr(x)
+    with pytest.raises(ValueError, match="profile: got 'long'"):
+        gt.set_printoptions(profile="long")
+
+
+def test_options_stay_until_they_are_set_again():
+    kept = gt.get_printoptions()
+    try:
+        gt.set_printoptions(3, linewidth=20)
+        assert repr(gt.asarray([1 / 3, 2 / 3], device="host")).startswith("tensor([0.333,\n")
+    finally:
+        gt.set_printoptions(**kept)
+    assert gt.get_printoptions() == kept
