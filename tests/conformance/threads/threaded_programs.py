@@ -335,10 +335,10 @@ def main():
     for kind in kinds:
         began = time.monotonic()
         seeds = [first + (0 if given.same else at) for at in range(given.programs)]
-        for done in range(0, len(seeds), 500):
-            campaign(kind, seeds[done : done + 500])
+        for done in range(0, len(seeds), 50):
+            campaign(kind, seeds[done : done + 50])
             seconds = time.monotonic() - began
-            done = min(done + 500, len(seeds))
+            done = min(done + 50, len(seeds))
             print(f"{kind}: {done} programs from seed {first}, {seconds:.0f} s", flush=True)
 
 
