@@ -15,7 +15,8 @@ cdef DeviceAllocator* allocator_find(int device) noexcept nogil
 # The same, made at first use (takes the GIL then); NULL when the device cannot be opened.
 cdef DeviceAllocator* allocator_open(int device) noexcept nogil
 # Waits for the device and gives everything free back to the driver; gives the bytes released.
-cdef size_t allocator_empty(DeviceAllocator* a) noexcept nogil
+# `change`: what the check of a debug build says that it follows.
+cdef size_t allocator_empty(DeviceAllocator* a, const char* change) noexcept nogil
 
 
 # ---- private_pool

@@ -182,9 +182,9 @@ def open_devices():
             if allocator_find(device) != NULL]
 
 
-cdef size_t allocator_empty(DeviceAllocator* a) noexcept nogil:
+cdef size_t allocator_empty(DeviceAllocator* a, const char* change) noexcept nogil:
     cdef Held held
-    device_hold(a, &held, "the return of everything free")
+    device_hold(a, &held, change)
     caches_drain(a)             # first: cached blocks are done after the wait, too
     synchronize_all(a)
     if a.pending != NULL:
@@ -207,7 +207,7 @@ def close_allocator(int device, bint abandon=False):
     if a == NULL:
         return
     with nogil:
-        allocator_empty(a)
+        allocator_empty(a, "the return of everything free")
         held = <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current)
     if held > 0 and not abandon:
         raise RuntimeError(f"device {device}: {held} bytes are still reserved by blocks in use")

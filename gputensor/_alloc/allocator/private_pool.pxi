@@ -220,7 +220,7 @@ cdef status_t _hold(int device, uint64_t pool_id, uint64_t graph_id, int change)
     cdef Held held
     if a == NULL:
         return STATUS_INVALID_VALUE
-    device_hold(a, &held, "a hold on a pool, or its release")
+    device_hold(a, &held, "a hold on a pool" if change > 0 else "a pool's release")
     if change > 0:
         pool = _find_or_make(a, pool_id, graph_id)
     else:

@@ -12,7 +12,7 @@ from gputensor._driver.table cimport status_t
 # ---- check_hook
 
 # The hook of a debug build: each operation that changes an allocator calls `check_after` as its
-# last step, with no lock held. In other builds that is no instruction.
+# last step, with no lock held, or has a guard of `device_hold`. In other builds that is nothing.
 
 cdef extern from *:
     """
@@ -114,15 +114,8 @@ cdef bint in_flight_wait(DeviceAllocator* a, uint64_t others, uint64_t frees) no
 
 # ---- statistics
 
-# Counting what callers hold, exactly, without one counter that all threads write.
-#
-# Each thread cache, and the allocator itself for work under the device lock, is a shard with its
-# own counters; a current value is the sum over shards. A peak of a sum cannot be kept by shards
-# alone, so each shard has a budget: settle() hands out the distance between every peak and its
-# current value, split over the shards. A shard that stays inside its budget cannot have exceeded
-# a peak; one that would leave it stops all shards, counts, and settles again.
-
-# The functions below need the device lock. `stop` takes all cache locks, `resume` gives them back.
+# Counting what callers hold, exactly, without one counter that all threads write: see DESIGN.md.
+# All but stats_allocated need the device lock. `stop` takes all cache locks.
 cdef void caches_stop(DeviceAllocator* a) noexcept nogil
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil
 # Sums the shards, moves the peaks, hands out new budgets, with the caches stopped meanwhile.
@@ -150,9 +143,7 @@ cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil
 
 # ---- owned_streams
 
-# Streams that stay valid as long as their device is open. Any thread, no lock needed.
-
-# The stream is never destroyed while the device is open: those of this library are not.
+# The stream stays valid as long as its device is open. Any thread, no lock needed.
 cdef void stream_own(int device, uint64_t stream) noexcept nogil
 
 
@@ -265,12 +256,9 @@ cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t n
                                    size_t largest, int64_t count) noexcept nogil
 # The same for all such pages of retired pools.
 cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil
-# Without the lock: unmaps the detached tiles. Tiles whose unmap failed are left in `failed`.
-cdef void pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
-                      Block** failed) noexcept nogil
-# Needs the lock: the unmapped tiles become holes, their pages go to the page pool; failed tiles
-# become free blocks again.
-cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept nogil
+# Unmaps detached tiles, with the lock given up: they become holes, and their pages go to the page
+# pool. Gives how many bytes came.
+cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil
 # Without the lock: a new page of `nbytes`. NULL and a status when there is none.
 cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil
 # Without the lock: gives a page of the pool back to the driver.

@@ -6,50 +6,35 @@ own lock lets one check run at a time; it is taken with no other lock held but t
 thread (thread_cache.pxi), and the device lock is taken under it.
 """
 
-cdef extern from *:
-    """
-    #include <pthread.h>
-    #include <stdint.h>
-    static pthread_mutex_t gt_check_mutex = PTHREAD_MUTEX_INITIALIZER;
-    static uint64_t gt_check_changes = 0;
-    static inline void gt_check_lock(void) { pthread_mutex_lock(&gt_check_mutex); }
-    static inline void gt_check_unlock(void) { pthread_mutex_unlock(&gt_check_mutex); }
-    static inline void gt_check_renew(void) { pthread_mutex_init(&gt_check_mutex, NULL); }
-    static inline uint64_t gt_check_count(void) {
-        return __atomic_add_fetch(&gt_check_changes, 1, __ATOMIC_RELAXED);
-    }
-    """
-    void gt_check_lock() nogil
-    void gt_check_unlock() nogil
-    void gt_check_renew() nogil
-    uint64_t gt_check_count() nogil
-
 # Written under the check lock, by the checker's import.
+cdef int32_t check_lock = 0
 cdef check_function _function = NULL
 cdef uint64_t _every = 1
+cdef uint64_t _changes = 0
 
 IS_CHECKED = bool(GT_IS_CHECKED)
 
 
 cdef void check_install(check_function function, uint64_t every) noexcept nogil:
     global _function, _every
-    gt_check_lock()
+    cdef SpinHeld held
+    held.take(&check_lock)
     _function = function
     _every = every
-    gt_check_unlock()
 
 
 cdef void check_run(int device, const char* change) noexcept nogil:
-    cdef uint64_t number = gt_check_count()
-    gt_check_lock()
-    if _function != NULL and number % _every == 0:
+    global _changes
+    cdef SpinHeld held
+    held.take(&check_lock)
+    _changes += 1
+    if _function != NULL and _changes % _every == 0:
         _function(device, change)
-    gt_check_unlock()
 
 
 cdef void checks_stop() noexcept nogil:
-    gt_check_lock()
+    gt_spin_lock(&check_lock)
 
 
 cdef void checks_resume() noexcept nogil:
-    gt_check_unlock()
+    gt_spin_unlock(&check_lock)

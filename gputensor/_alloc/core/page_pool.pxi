@@ -4,10 +4,9 @@ A page is one physical allocation of the driver and is mapped whole. Bytes of a 
 reserved from its creation until its return: in its segment's pool while it is mapped, in the large
 pool's count while it is in the page pool or in flight.
 
-Taking pages out of free blocks has three steps, since unmapping is a driver call and must not hold
-the lock: `pages_detach` (locked) cuts the tiles out of the bins, `pages_unmap` (unlocked) calls the
-driver, `pages_settle` (locked) moves the pages to the pool. A tile whose
-unmap fails becomes a free block again.
+Taking pages out of free blocks has two steps: `pages_detach` cuts the tiles out of the bins, and
+`pages_take` unmaps them, without the lock, and moves their pages to the pool. A tile whose unmap
+fails becomes a free block again.
 """
 
 cdef enum:
@@ -104,17 +103,20 @@ cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil:
     return detached
 
 
-cdef void pages_unmap(DeviceAllocator* a, Block* detached, Block** done,
-                      Block** failed) noexcept nogil:
+cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
+    cdef Block* done = NULL
+    cdef Block* failed = NULL
+    cdef size_t before = a.page_pool_nbytes
+    cdef uint64_t va
     cdef status_t status
+    if detached == NULL:
+        return 0
+    in_flight_unlock(a)
     while detached != NULL:
         tile = chain_pop(&detached)
         status = a.driver.page_unmap(a.driver.self, tile.ptr, tile.nbytes)
-        chain_push(done if status == STATUS_OK else failed, tile)
-
-
-cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept nogil:
-    cdef uint64_t va
+        chain_push(&done if status == STATUS_OK else &failed, tile)
+    device_lock(a)
     while done != NULL:
         tile = chain_pop(&done)
         va = tile.ptr
@@ -131,6 +133,8 @@ cdef void pages_settle(DeviceAllocator* a, Block* done, Block* failed) noexcept 
     while failed != NULL:
         tile = chain_pop(&failed)
         pool_insert(tile.pool, tile)
+    in_flight_end(a)
+    return a.page_pool_nbytes - before
 
 
 cdef Page* page_make(DeviceAllocator* a, size_t nbytes, status_t* status) noexcept nogil:

@@ -9,7 +9,7 @@ cdef int _close(int device) except -1:
 
 
 cdef void _fork() noexcept nogil:
-    gt_check_renew()
+    gt_spin_unlock(&check_lock)
     gt_spin_unlock(&owned_streams_lock)
     gt_spin_unlock(&closing_lock)
     block_fork()

@@ -1,4 +1,6 @@
-"""Exact statistics from sharded counters; the idea is in __init__.pxd.
+"""Exact statistics from sharded counters; the idea is in DESIGN.md, *Counting*.
+
+Each thread cache, and the allocator itself for work under the device lock, is a shard.
 
 Invariants, with the device lock held and the caches stopped:
     current(type) == sum over shards of (came - gone)

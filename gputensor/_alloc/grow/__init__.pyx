@@ -9,8 +9,8 @@ from gputensor._alloc.core cimport (
     block_drop, block_join_next, block_new, block_split, device_lock, device_unlock, hole_insert,
     in_flight_begin, in_flight_end, in_flight_lock, in_flight_unlock, limit_claim, limit_settle,
     page_make, page_pool_take, pages_detach, pages_detach_elsewhere, pages_detach_retired,
-    pages_settle, pages_unmap, pool_bins, pool_cut, pool_insert, pool_remove, pool_trim,
-    progress_is_done, segment_move, segment_new, segment_put_page, stat_change,
+    pages_take, pool_bins, pool_cut, pool_insert, pool_remove, pool_trim, progress_is_done,
+    segment_move, segment_new, segment_put_page, stat_change,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_MAP, history_enabled, history_record, stack_of_request,

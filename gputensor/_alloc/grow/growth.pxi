@@ -60,8 +60,7 @@ cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
     cdef size_t need
     best.hole = NULL
     for segment in each(pool.segments):
-        hole = segment.holes
-        while hole != NULL:
+        for hole in linked(segment.holes):
             lead = _usable(hole.previous, stream) if not alone else <Block*>NULL
             trail = NULL
             need = nbytes
@@ -80,7 +79,6 @@ cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
                 best.lead = lead
                 best.trail = trail
                 best.need = need
-            hole = hole.link_next
     return best.hole != NULL
 
 
@@ -166,8 +164,7 @@ cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
                     _page_nbytes(a, pool, left, BY_PAGES) * 6 // 5, a.granularity))):
             row_push(&a.page_pool, page)
             break
-        page.next = pages[0]
-        pages[0] = page
+        row_push(pages, page)
         got += page.nbytes
     return got
 
@@ -184,16 +181,14 @@ cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int cut,
         page = page_make(a, size, &status)
         if page == NULL:
             return status
-        page.next = pages[0]
-        pages[0] = page
+        row_push(pages, page)
         created[0] += size
         made_us[0] += MAKE_US + MAKE_MIB_US * (size >> 20)
     return STATUS_OK
 
 
-# The claimed place goes back as it was, but for the first `mapped` bytes of the hole.
-cdef void _give_up(DeviceAllocator* a, BlockPool* pool, Place* place) noexcept nogil:
-    hole_insert(place.hole)
+# The claimed neighbours of the hole go back.
+cdef void _give_up(BlockPool* pool, Place* place) noexcept nogil:
     if place.lead != NULL:
         pool_insert(pool, place.lead)
     if place.trail != NULL:
@@ -209,9 +204,7 @@ cdef size_t _growth_map(DeviceAllocator* a, Place* place, Page** pages, Page** m
         page = pages[0]
         status[0] = driver.page_map(driver.self, place.hole.ptr + done, page.nbytes, page.handle)
         if status[0] == STATUS_OK:
-            pages[0] = page.next
-            page.next = mapped[0]
-            mapped[0] = page
+            row_push(mapped, row_pop(pages))
             done += page.nbytes
     return done
 
@@ -222,8 +215,7 @@ cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t 
     cdef Block* tile = place.hole
     cdef uint64_t va = tile.ptr + done
     while mapped != NULL:                       # last mapped first
-        page = mapped
-        mapped = page.next
+        page = row_pop(&mapped)
         page.next = NULL
         va -= page.nbytes
         segment_put_page(tile.segment, page, va)
@@ -267,9 +259,7 @@ cdef Block* _join_claimed(BlockPool* pool, Place* place, Block* block,
 
 cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
     while pages != NULL:
-        page = pages
-        pages = page.next
-        row_push(&a.page_pool, page)
+        row_push(&a.page_pool, row_pop(&pages))
 
 
 cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
@@ -311,7 +301,8 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     account_reserved_moved(a, NULL, pool, <int64_t>done - <int64_t>created)
     _return_pages(a, pages)
     if done == 0:
-        _give_up(a, pool, &place)
+        hole_insert(place.hole)
+        _give_up(pool, &place)
         return NULL
     block = _commit(a, pool, &place, stream, done, mapped)
     if status[0] == STATUS_OK:
@@ -319,10 +310,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
             block = _join_claimed(pool, &place, block, nbytes)
         return block
     pool_insert(pool, block)
-    if place.lead != NULL:
-        pool_insert(pool, place.lead)
-    if place.trail != NULL:
-        pool_insert(pool, place.trail)
+    _give_up(pool, &place)
     return NULL
 
 
@@ -336,21 +324,6 @@ cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 # The size of the next page that is made when `need` bytes are still to be mapped.
 cdef size_t growth_page(DeviceAllocator* a, BlockPool* pool, size_t need) noexcept nogil:
     return _page_nbytes(a, pool, need, BY_PAGES)
-
-
-# Moves detached tiles' pages into the page pool; gives how many bytes came.
-cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil:
-    cdef Block* done = NULL
-    cdef Block* failed = NULL
-    cdef size_t before = a.page_pool_nbytes
-    if detached == NULL:
-        return 0
-    in_flight_unlock(a)
-    pages_unmap(a, detached, &done, &failed)
-    device_lock(a)
-    pages_settle(a, done, failed)
-    in_flight_end(a)
-    return a.page_pool_nbytes - before
 
 
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:

@@ -118,7 +118,7 @@ def empty_cache(int device):
         return 0
     stack_capture_if_enabled(device)        # of the segments that go
     with nogil:
-        released = allocator_empty(a)
+        released = allocator_empty(a, "empty_cache")
     return released
 
 

@@ -1,13 +1,7 @@
 """The names of the allocator's statistics, and the order in which the core counts them.
 
-The names are PyTorch's (``torch.cuda.memory_stats``). The core keeps one flat array of 64-bit
-counters in the order of :data:`STATISTICS_KEYS`; an index is computed, never looked up::
-
-    index = (stat * 3 + pool) * 4 + field              # the nine types, indices 0..107
-    OVERSIZE_FIRST + kind * 4 + field                  # oversize allocations, oversize segments
-    SCALAR_FIRST + scalar
-
-``StatType`` in model.pxd holds the same order as C constants.
+The names are PyTorch's (``torch.cuda.memory_stats``). The core keeps one run of 64-bit counters in
+the order of :data:`STATISTICS_KEYS`, from ``DeviceAllocator.stats`` on (model.pxd).
 """
 
 STATISTIC_TYPES = (
@@ -33,9 +27,6 @@ SCALARS = (
     "num_oom_rejections",
     "max_split_size",
 )
-
-OVERSIZE_FIRST = len(STATISTIC_TYPES) * len(POOLS) * len(FIELDS)
-SCALAR_FIRST = OVERSIZE_FIRST + len(OVERSIZE) * len(FIELDS)
 
 STATISTICS_KEYS = (
     tuple(
