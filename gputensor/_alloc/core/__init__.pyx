@@ -8,14 +8,14 @@ from libc.string cimport memset
 
 from gputensor._alloc.history cimport HISTORY_SEGMENT_UNMAP, history_record, stack_of_request
 from gputensor._alloc.model cimport (
-    BIN_ROWS, BLOCK_ALLOCATED, BLOCK_CACHED, BLOCK_FREE, BLOCK_HELD, BLOCK_UNMAPPED, CACHE_SLOTS,
-    EVENT_RING, FLOWS, FLOW_BYTES, FLOW_COUNT, FLOW_REQUESTED, FLOW_SPLIT_BYTES, FLOW_SPLIT_COUNT,
-    POOL_LARGE, SMALL_LIMIT, STAT_ACTIVE, STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION,
+    BLOCK_ALLOCATED, BLOCK_CACHED, BLOCK_FREE, BLOCK_HELD, BLOCK_UNMAPPED, CACHE_SLOTS, EVENT_RING,
+    FLOWS, FLOW_BYTES, FLOW_COUNT, FLOW_REQUESTED, FLOW_SPLIT_BYTES, FLOW_SPLIT_COUNT, POOL_LARGE,
+    SMALL_LIMIT, STAT_ACTIVE, STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION,
     STAT_INACTIVE_SPLIT, STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES,
     STAT_SEGMENT, UNIT, UNIT_SHIFT, Bins, Block, BlockPool, CacheSlot, Counters, DeviceAllocator,
-    Held, Page, Segment, SpinHeld, Stat, StreamBins, StreamState, ThreadCache, chain_pop,
-    chain_push, each, gt_add, gt_highest_bit, gt_load, gt_lowest_bit, gt_spin_lock, gt_spin_unlock,
-    gt_store, link_push, link_remove, row_pop, row_push, row_remove,
+    Held, Page, PrivatePool, Segment, SpinHeld, Stat, StreamBins, StreamEvent, StreamState,
+    ThreadCache, chain_pop, chain_push, each, gt_add, gt_highest_bit, gt_load, gt_lowest_bit,
+    gt_spin_lock, gt_spin_unlock, gt_store, link_push, link_remove, row_pop, row_push, row_remove,
 )
 from gputensor._driver.registry cimport Slot, device_slot, register_slot
 from gputensor._driver.table cimport (
@@ -25,7 +25,6 @@ from gputensor._driver.table cimport (
 include "check_hook.pxi"
 include "in_flight.pxi"
 include "statistics.pxi"
-include "owned_streams.pxi"
 include "progress.pxi"
 include "bins.pxi"
 include "block.pxi"
@@ -33,4 +32,4 @@ include "segment.pxi"
 include "pool.pxi"
 include "page_pool.pxi"
 include "thread_cache.pxi"
-include "slot.pxi"
+include "owned_streams.pxi"

@@ -69,8 +69,6 @@ cdef Block* bins_best_fit(Bins* bins, size_t nbytes) noexcept nogil:
         return best
     columns = 0 if column == 31 else bins.columns[row] & (<uint32_t>0xFFFFFFFF << (column + 1))
     if columns == 0:
-        if row + 1 >= BIN_ROWS:
-            return NULL
         rows = bins.rows & (<uint64_t>0xFFFFFFFFFFFFFFFF << (row + 1))
         if rows == 0:
             return NULL

@@ -1,4 +1,4 @@
-"""Owned streams: those that stay valid as long as their device is open.
+"""Owned streams: those that stay valid as long as their device is open; and the slot of this room.
 
 The allocator may pass such a stream to the driver at any time. A stream of another library may be
 destroyed once no tensor of ours uses it, and passing it to the driver afterwards is undefined. The
@@ -50,8 +50,25 @@ def keep_stream(int device, uint64_t stream):
     stream_own(device, stream)
 
 
-cdef void owned_streams_forget(int device) noexcept nogil:
+# ---- the slot of this room (registry.pxd), and the locks of the process in a fork
+
+cdef int _close(int device) except -1:
     cdef SpinHeld held
     held.take(&owned_streams_lock)
     while core_of(device).owned_streams != NULL:
         free(row_pop(&core_of(device).owned_streams))
+    return 0
+
+
+cdef void _fork() noexcept nogil:
+    gt_spin_unlock(&check_lock)
+    gt_spin_unlock(&owned_streams_lock)
+    gt_spin_unlock(&closing_lock)
+    block_fork()
+
+
+cdef Slot slot
+slot.nbytes = sizeof(CoreSlot)
+slot.close = _close
+slot.fork = _fork
+cdef int core_slot = register_slot(&slot)

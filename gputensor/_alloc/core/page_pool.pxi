@@ -9,10 +9,6 @@ Taking pages out of free blocks has two steps: `pages_detach` cuts the tiles out
 fails becomes a free block again.
 """
 
-cdef enum:
-    ALL = 0x7fffffffffffffff
-
-
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef Page* best = a.page_pool
     for page in each(a.page_pool):
@@ -68,38 +64,23 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, siz
     return got
 
 
-# The pools of a pair, the large one first, but for `skipped`.
-cdef size_t _detach_pair(DeviceAllocator* a, BlockPool* pools, BlockPool* skipped, size_t nbytes,
-                         size_t largest, int64_t* count, Block** detached) noexcept nogil:
+cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
+                         int64_t count, bint of_retired) noexcept nogil:
+    cdef Block* detached = NULL
+    cdef PrivatePool* private = a.private_pools
+    cdef BlockPool* pools = &a.pools[0] if not of_retired else <BlockPool*>NULL
     cdef size_t got = 0
-    if &pools[1] != skipped:
-        got = _detach_some(a, &pools[1], nbytes, largest, count, detached)
-    if got < nbytes and &pools[0] != skipped:
-        got += _detach_some(a, &pools[0], nbytes - got, largest, count, detached)
-    return got
-
-
-cdef Block* pages_detach_elsewhere(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
-                                   size_t largest, int64_t count) noexcept nogil:
-    cdef Block* detached = NULL
-    cdef size_t got = _detach_pair(a, a.pools, pool, nbytes, largest, &count, &detached)
-    for private in each(a.private_pools):
-        # The free memory of a pool that a graph uses belongs to the graph's replays.
-        if got < nbytes and private.use_count == 0 and not private.capturing:
-            got += _detach_pair(a, private.pools, pool, nbytes - got, largest, &count, &detached)
-    return detached
-
-
-cdef Block* pages_detach(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    return pages_detach_elsewhere(a, NULL, nbytes, <size_t>ALL, ALL)
-
-
-cdef Block* pages_detach_retired(DeviceAllocator* a) noexcept nogil:
-    cdef Block* detached = NULL
-    cdef int64_t count = ALL
-    for private in each(a.private_pools):
-        if private.use_count == 0 and private.scopes == 0:
-            _detach_pair(a, private.pools, NULL, <size_t>ALL, <size_t>ALL, &count, &detached)
+    cdef int kind
+    while pools != NULL or private != NULL:
+        if pools == NULL:
+            # The free memory of a pool that a graph uses belongs to the graph's replays.
+            if private.use_count == 0 and not (private.scopes if of_retired else private.capturing):
+                pools = &private.pools[0]
+            private = private.next
+        for kind in range(2 if pools != NULL else 0):
+            if &pools[1 - kind] != skipped and got < nbytes:
+                got += _detach_some(a, &pools[1 - kind], nbytes - got, largest, &count, &detached)
+        pools = NULL
     return detached
 
 

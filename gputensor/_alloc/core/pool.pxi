@@ -53,7 +53,7 @@ cdef inline void _leave(BlockPool* pool, StreamBins* sb, Block* block) noexcept 
     bins_remove(&sb.bins, block)
     sb.free_nbytes -= block.nbytes
     if block.is_split:
-        account_split_out(pool.allocator, block)
+        counters_split_out(&pool.allocator.counters[block.kind], block.nbytes)
 
 
 cdef inline bint _is_unsplit(BlockPool* pool) noexcept nogil:

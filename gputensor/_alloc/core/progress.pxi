@@ -20,13 +20,6 @@ the capture or invalidate it. So the allocator has to learn before: every wait f
 whichever thread requests it, shows that all streams have caught up.
 """
 
-# The driver's answer about a stream.
-cdef struct Answer:
-    bint is_idle
-    bint is_recorded
-    bint[8] is_complete         # by place in the ring
-
-
 # The state of a stream, made at first use; NULL when there is no host memory.
 cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
     for state in each(a.streams):
@@ -75,27 +68,14 @@ cdef void progress_caught_up(StreamState* state, uint64_t epoch) noexcept nogil:
     state.completed = max(state.completed, epoch + 1)
 
 
-# Queries the recorded events, and records `event` if there is one. Without the lock.
-cdef void _ask(DeviceAllocator* a, StreamState* state, bint is_there, uint64_t event,
-               Answer* answer) noexcept nogil:
-    cdef int i
-    driver = a.driver
-    if is_there and driver.stream_query(driver.self, state.handle) == STATUS_OK:
-        answer.is_idle = True
-        return
-    for i in range(state.ring_count):
-        answer.is_complete[i] = driver.event_query(driver.self, state.ring[i].event) == STATUS_OK
-    if event != 0:
-        answer.is_recorded = driver.event_record(driver.self, event, state.handle) == STATUS_OK
-
-
+# Queries a stream and its events, without the lock, and records the end of the epoch on it.
 cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexcept nogil:
-    cdef Answer answer
+    cdef bint[EVENT_RING] is_complete
+    cdef bint is_idle, is_recorded
     # Blocks freed from now on belong to the next epoch, whatever the driver says of this one.
     cdef uint64_t ended = a.epoch
     cdef uint64_t event = 0
     cdef int i, kept = 0
-    memset(&answer, 0, sizeof(Answer))
     if is_there:
         a.epoch += 1
     elif state.ring_count == 0:
@@ -105,22 +85,27 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
     if is_there and event_take(a, &event) != STATUS_OK:
         event = 0
     device_unlock(a)
-    _ask(a, state, is_there, event, &answer)
+    driver = a.driver
+    is_idle = is_there and driver.stream_query(driver.self, state.handle) == STATUS_OK
+    for i in range(state.ring_count):
+        is_complete[i] = is_idle or (driver.event_query(driver.self, state.ring[i].event)
+                                     == STATUS_OK)
+    is_recorded = (event != 0 and not is_idle and driver.event_record(
+        driver.self, event, state.handle) == STATUS_OK)
     device_lock(a)
     a.driver_requests -= 1
     state.is_asked = False
-    if answer.is_idle:
+    if is_idle:
         progress_caught_up(state, ended)
     for i in range(state.ring_count):
-        if answer.is_idle or answer.is_complete[i]:
+        if is_complete[i]:
             progress_caught_up(state, state.ring[i].epoch)
             event_give(a, state.ring[i].event)
         else:
             state.ring[kept] = state.ring[i]
             kept += 1
-    if answer.is_recorded and kept < EVENT_RING:
-        state.ring[kept].event = event
-        state.ring[kept].epoch = ended
+    if is_recorded and kept < EVENT_RING:
+        state.ring[kept] = StreamEvent(event, ended)
         kept += 1
     elif event != 0:
         event_give(a, event)

@@ -173,10 +173,6 @@ cdef void account_split_in(DeviceAllocator* a, Block* block) noexcept nogil:
         stats_update(a)
 
 
-cdef void account_split_out(DeviceAllocator* a, Block* block) noexcept nogil:
-    counters_split_out(&a.counters[block.kind], block.nbytes)
-
-
 cdef void account_pending(DeviceAllocator* a, Block* block, int sign) noexcept nogil:
     cdef int64_t amount
     cdef int flow

@@ -20,9 +20,6 @@ it, and a thread that drains, counts or checks, which holds the device lock as w
 outlives its thread and is handed to the next new one: blocks may point to it.
 """
 
-cdef extern from "stdlib.h" nogil:
-    int posix_memalign(void** pointer, size_t alignment, size_t nbytes)
-
 cdef extern from "gputensor/_alloc/core/thread_slot.h" nogil:
     void** gt_caches_new(int index, void (*retire)(void*) noexcept nogil)
     void* gt_caches_get(int index)
@@ -51,25 +48,19 @@ cdef void _retire(void* pointer) noexcept nogil:
         check_after(a.device, "the end of a thread")
 
 
-# Processors fetch cache lines in pairs: the caches of two threads share no pair.
-cdef ThreadCache* _make() noexcept nogil:
-    cdef void* made
-    if posix_memalign(&made, 128, (sizeof(ThreadCache) + 127) // 128 * 128):
-        return NULL
-    memset(made, 0, sizeof(ThreadCache))
-    return <ThreadCache*>made
-
-
 cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
+    cdef void* made
     cdef Held held
     held.take(&a.lock)
     for cache in each(a.caches):
         if not gt_load(&cache.in_use):
             break
     else:
-        cache = _make()
-        if cache == NULL:
+        # Processors fetch cache lines in pairs: the caches of two threads share no pair.
+        if posix_memalign(&made, 128, (sizeof(ThreadCache) + 127) // 128 * 128):
             return NULL
+        memset(made, 0, sizeof(ThreadCache))
+        cache = <ThreadCache*>made
         cache.allocator = a
         cache.next = a.caches
         gt_store(&a.caches, cache)

@@ -1,16 +1,16 @@
 # How pools get more memory: new pages and segments, pages that move between pools, and views that
 # map free pages of several places side by side.
 
-from libc.stdint cimport SIZE_MAX, int64_t, uint64_t
+from libc.stdint cimport INT64_MAX, SIZE_MAX, int64_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, realloc
 
 from gputensor._alloc.core cimport (
     account_pool_reserved, account_reserved_moved, account_segment, bins_below, bins_largest,
     block_drop, block_join_next, block_new, block_split, device_lock, device_unlock, hole_insert,
     in_flight_begin, in_flight_end, in_flight_lock, in_flight_unlock, limit_claim, limit_settle,
-    page_make, page_pool_take, pages_detach, pages_detach_elsewhere, pages_detach_retired,
-    pages_take, pool_bins, pool_cut, pool_insert, pool_remove, pool_trim, progress_is_done,
-    segment_move, segment_new, segment_put_page, stat_change,
+    page_make, page_pool_take, pages_detach, pages_take, pool_bins, pool_cut, pool_insert,
+    pool_remove, pool_trim, progress_is_done, segment_move, segment_new, segment_put_page,
+    stat_change,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_MAP, history_enabled, history_record, stack_of_request,

@@ -327,11 +327,11 @@ cdef size_t growth_page(DeviceAllocator* a, BlockPool* pool, size_t need) noexce
 
 
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    return pages_take(a, pages_detach(a, nbytes))
+    return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, INT64_MAX, False))
 
 
 cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil:
-    return pages_take(a, pages_detach_retired(a))
+    return pages_take(a, pages_detach(a, NULL, SIZE_MAX, SIZE_MAX, INT64_MAX, True))
 
 
 cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:

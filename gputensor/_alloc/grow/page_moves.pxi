@@ -71,7 +71,7 @@ cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
         return
     if pool.kind == POOL_SMALL:
         largest = growth_page(a, pool, need)    # a larger one would be held by a few small blocks
-    detached = pages_detach_elsewhere(a, pool, need - pooled, largest, count)
+    detached = pages_detach(a, pool, need - pooled, largest, count, False)
     for tile in linked(detached):
         moved += _pages_in(a, tile)
     if moved > 0:

@@ -87,6 +87,7 @@ cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
 cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                             status_t* status) noexcept nogil:
     cdef Block* block = block_new()
+    cdef Held held
     cdef bint is_claimed
     if block == NULL:
         status[0] = STATUS_OUT_OF_MEMORY
@@ -106,13 +107,12 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
     if status[0] == STATUS_OK and not block_map_insert(block):
         _give_back(a, block)
         status[0] = STATUS_OUT_OF_MEMORY
-    device_lock(a)
+    held.take(&a.lock)
     if is_claimed:
         in_flight_end(a)
         limit_settle(a, rounded)
     if status[0] != STATUS_OK:
         a.num_ooms += 1
-        device_unlock(a)
         block_drop(block)
         return NULL
     a.num_device_alloc += 1
@@ -122,7 +122,6 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
     account_reserved(a, block.kind, <int64_t>rounded)
     account_segment(a, block.kind, 1)
     account_give(a, block.kind, rounded, nbytes)
-    device_unlock(a)
     return block
 
 
