@@ -7,7 +7,7 @@ from gputensor._alloc.config cimport (
     BACKEND_NATIVE, AllocatorConfig, config_of_device, config_roundup, settings_to_struct,
 )
 from gputensor._alloc.core cimport (
-    GT_IS_CHECKED, Block, account_give, account_take, block_map_insert, block_map_remove,
+    GT_IS_CHECKED, Block, Segment, account_give, account_take, block_map_insert, block_map_remove,
     cache_mine, cache_put, cache_take, caches_drain, caches_drain_large, caches_forget, check_after,
     checks_resume, checks_stop, device_hold, device_lock, device_lock_counted, device_unlock,
     pool_clear, pool_cut, pool_gather, pool_init, pool_insert, pool_take, progress_synchronize,

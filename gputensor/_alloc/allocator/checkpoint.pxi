@@ -11,6 +11,9 @@ cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words,
                       size_t capacity) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Held held
+    cdef PrivatePool* private
+    cdef Segment* segment
+    cdef Block* block
     cdef size_t count = 0
     cdef int kind
     if a == NULL:
@@ -32,6 +35,8 @@ cdef size_t pool_live(int device, uint64_t pool_id, uint64_t* words,
 # The free tile of a pool that holds a range; NULL: there is none, or work on it is not done.
 cdef Block* _free_tile(DeviceAllocator* a, PrivatePool* private, uint64_t ptr, size_t nbytes,
                        uint64_t stream) noexcept nogil:
+    cdef Segment* segment
+    cdef Block* block
     cdef int kind
     for kind in range(2):
         pool_gather(&private.pools[kind], stream)
