@@ -282,9 +282,9 @@ cdef bint skinny_can(const Product* product) except -1 nogil:
 
 cdef bint skinny_wins(const Product* product) except -1 nogil:
     # Measured on an H200 at 1 to 16 x 8192 x 8192: exact fp32 takes 75 to 130 us, the libraries 87
-    # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), but for
-    # one row, where ours start early in a chain: a token of a Llama of 1B takes 1,062 us by ours and
-    # 1,125 by theirs, of 8B with 8 layers 1,355 and 1,391. The last product, to words, is level.
+    # to 198. In 16-bit floats the libraries are level or quicker there (33 us, ours 33 to 39), but
+    # for one row, where ours start early in a chain: a token of a Llama of 1B takes 1,062 us by
+    # ours and 1,125 by theirs, of 8B with 8 layers 1,355 and 1,391. The last product is level.
     if product.compute != COMPUTE_32F:
         return False
     if product.type_a != DT_FLOAT32 and (
