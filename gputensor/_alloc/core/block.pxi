@@ -32,30 +32,23 @@ cdef int32_t regions_lock = 0
 
 cdef Block* block_new() noexcept nogil:
     cdef void* slab
+    cdef SpinHeld held
     cdef int i
-    gt_spin_lock(&slab_lock)
-    global slab_free
+    held.take(&slab_lock)
     if slab_free == NULL:
         if posix_memalign(&slab, LINE, SLAB_BLOCKS * STRIDE):
-            gt_spin_unlock(&slab_lock)
             return NULL
         for i in range(SLAB_BLOCKS):
-            block = <Block*>(<char*>slab + i * STRIDE)
-            block.link_next = slab_free
-            slab_free = block
-    block = slab_free
-    slab_free = block.link_next
-    gt_spin_unlock(&slab_lock)
+            chain_push(&slab_free, <Block*>(<char*>slab + i * STRIDE))
+    block = chain_pop(&slab_free)
     memset(block, 0, sizeof(Block))
     return block
 
 
 cdef void block_drop(Block* block) noexcept nogil:
-    global slab_free
-    gt_spin_lock(&slab_lock)
-    block.link_next = slab_free
-    slab_free = block
-    gt_spin_unlock(&slab_lock)
+    cdef SpinHeld held
+    held.take(&slab_lock)
+    chain_push(&slab_free, block)
 
 
 cdef Block* block_split(Block* block, size_t nbytes) noexcept nogil:
@@ -91,27 +84,26 @@ cdef void block_join_next(Block* block) noexcept nogil:
     block_drop(tail)
 
 
+cdef void* _new_table(uint64_t region) noexcept nogil:
+    cdef SpinHeld held
+    held.take(&regions_lock)
+    if regions[region] == NULL:
+        table = mmap(NULL, REGION_UNITS * sizeof(Block*), PROT_READ | PROT_WRITE,
+                     MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
+        if table != MAP_FAILED:
+            gt_store(&regions[region], table)
+    return regions[region]
+
+
 cdef Block** _cell(uint64_t ptr, bint create) noexcept nogil:
     cdef uint64_t region = ptr >> REGION_SHIFT
-    cdef void* table
     if region >= REGION_COUNT:
         return NULL
     table = gt_load(&regions[region])
+    if table == NULL and create:
+        table = _new_table(region)
     if table == NULL:
-        if not create:
-            return NULL
-        gt_spin_lock(&regions_lock)
-        table = gt_load(&regions[region])
-        if table == NULL:
-            table = mmap(NULL, REGION_UNITS * sizeof(Block*), PROT_READ | PROT_WRITE,
-                         MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0)
-            if table == MAP_FAILED:
-                table = NULL
-            else:
-                gt_store(&regions[region], table)
-        gt_spin_unlock(&regions_lock)
-        if table == NULL:
-            return NULL
+        return NULL
     return (<Block**>table) + ((ptr >> UNIT_SHIFT) & (REGION_UNITS - 1))
 
 
@@ -133,9 +125,7 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil:
     if ptr & ((1 << UNIT_SHIFT) - 1):
         return NULL
     cell = _cell(ptr, False)
-    if cell == NULL:
-        return NULL
-    return gt_load(cell)
+    return <Block*>NULL if cell == NULL else gt_load(cell)
 
 
 # In the child of a fork: blocks of the parent are found no more, and its free records are left.

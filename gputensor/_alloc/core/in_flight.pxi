@@ -50,13 +50,6 @@ cdef void in_flight_end(DeviceAllocator* a, bint returned=True) noexcept nogil:
     gt_mine_done += returned
 
 
-# Memory outside the lists is in them now. This thread searches them again itself.
-cdef void in_flight_returned(DeviceAllocator* a) noexcept nogil:
-    global gt_mine_done
-    a.returns += 1
-    gt_mine_done += 1
-
-
 cdef uint64_t in_flight_others(DeviceAllocator* a) noexcept nogil:
     return a.returns - gt_mine_done
 

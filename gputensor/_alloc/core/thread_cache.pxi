@@ -253,7 +253,8 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept n
         pool_give(block)
         count += 1
     if count > 0:
-        in_flight_returned(a)
+        in_flight_begin(a)          # they are in the lists now: others may try again
+        in_flight_end(a)
     return count
 
 
