@@ -34,7 +34,7 @@ def kernel_sizes(function):
     >>> from gputensor.programs.dims import Dim
     >>> from gputensor.programs.function import Function
     >>> [one["n"] for one in kernel_sizes(Function("f", {"n": Dim("n", 1, 24)}))]
-    [3, 6, 7, 12, 14, 15, 20, 22, 23]
+    [3, 6, 7, 12, 14, 15, 17, 18, 20, 22, 23]
     """
     if not function.dims:
         return []
@@ -75,6 +75,10 @@ def _between(dim):
     for power in (*(1 << n for n in range(64) if 1 << n <= high), high):
         for rest in (1, 2, 4):
             size = power - rest if power & (power - 1) == 0 else power - power % (2 * rest) - rest
-            if low <= size <= high and size not in known and size > power // 2:
+            if size > power // 2:
                 found.add(size)
+        if power >= 16 and power & (power - 1) == 0:
+            # Models choose forms of kernels by how a size fills the device.
+            found.update([power + 1, *(power * eighths // 8 for eighths in range(9, 16))])
+    found = {size for size in found - known if low <= size <= high}
     return [size * dim.multiple for size in sorted(found)]
