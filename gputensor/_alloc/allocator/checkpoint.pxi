@@ -50,6 +50,7 @@ cdef Block* _free_tile(DeviceAllocator* a, PrivatePool* private, uint64_t ptr, s
 
 cdef Block* pool_take_at(int device, uint64_t pool_id, uint64_t ptr, size_t nbytes,
                          uint64_t stream) noexcept nogil:
+    cdef PrivatePool* private
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Block* block = NULL
     cdef Held held

@@ -41,6 +41,7 @@ cdef uint64_t pool_new_id() noexcept nogil:
 
 
 cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef PoolScope* scope
     cdef PrivatePool* named = NULL          # by the innermost scope of this thread
     cdef uint64_t thread = gt_thread_id()
     for scope in each(a.scopes):
@@ -55,6 +56,7 @@ cdef BlockPool* scope_pools(DeviceAllocator* a, uint64_t stream) noexcept nogil:
 # host memory for that the capture's own pool serves.
 cdef PrivatePool* _captured(DeviceAllocator* a, PoolScope* capture,
                             PrivatePool* named) noexcept nogil:
+    cdef PoolHold* hold
     cdef uint64_t graph_id = capture.pool.graph_id
     if named.pool_id == capture.pool.pool_id:
         return capture.pool
@@ -74,6 +76,7 @@ cdef PrivatePool* _captured(DeviceAllocator* a, PoolScope* capture,
 
 
 cdef PrivatePool* _find(DeviceAllocator* a, uint64_t pool_id, uint64_t graph_id) noexcept nogil:
+    cdef PrivatePool* pool
     for pool in each(a.private_pools):
         if pool.pool_id == pool_id and pool.graph_id == graph_id:
             return pool
@@ -82,6 +85,7 @@ cdef PrivatePool* _find(DeviceAllocator* a, uint64_t pool_id, uint64_t graph_id)
 
 # The record that counts for all of a pool's; NULL: the pool has none.
 cdef PrivatePool* _account_of(DeviceAllocator* a, uint64_t pool_id) noexcept nogil:
+    cdef PrivatePool* pool
     for pool in each(a.private_pools):
         if pool.pool_id == pool_id:
             return pool.account
@@ -167,6 +171,7 @@ cdef status_t _open_scope(int device, uint64_t pool_id, bint by_thread, uint64_t
 
 cdef status_t _close_scope(int device, uint64_t pool_id, bint by_thread, uint64_t owner,
                            int captures, PoolHold** holds) noexcept nogil:
+    cdef PoolScope* scope
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Held held
     if a == NULL:

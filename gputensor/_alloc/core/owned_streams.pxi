@@ -35,6 +35,7 @@ cdef void stream_own(int device, uint64_t stream) noexcept nogil:
 
 
 cdef bint stream_is_owned(int device, uint64_t stream) noexcept nogil:
+    cdef OwnedStream* record
     cdef SpinHeld held
     if stream == 0 or (stream == LEGACY_STREAM and device >= 0):
         return True

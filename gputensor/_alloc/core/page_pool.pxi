@@ -10,6 +10,7 @@ fails becomes a free block again.
 """
 
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef Page* page
     cdef Page* best = a.page_pool
     for page in each(a.page_pool):
         if page.nbytes <= nbytes:
@@ -26,6 +27,7 @@ cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil:
 # At most `count` pages, none larger than `largest`.
 cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, size_t largest,
                          int64_t* count, Block** detached) noexcept nogil:
+    cdef StreamBins* sb
     cdef Block* block
     cdef uint64_t start, end, taken
     cdef size_t got = 0

@@ -22,6 +22,7 @@ cdef void pool_clear(BlockPool* pool) noexcept nogil:
 
 
 cdef StreamBins* pool_bins(BlockPool* pool, uint64_t stream) noexcept nogil:
+    cdef StreamBins* sb
     for sb in each(pool.streams):
         if sb.state.handle == stream:
             if sb != pool.streams:
@@ -141,6 +142,7 @@ cdef Block* pool_take(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept 
 
 
 cdef bint pool_gather(BlockPool* pool, uint64_t stream) noexcept nogil:
+    cdef StreamBins* sb
     cdef Block* kept = NULL
     cdef bint moved = False
     own = pool_bins(pool, stream)

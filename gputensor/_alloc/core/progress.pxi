@@ -22,6 +22,7 @@ whichever thread requests it, shows that all streams have caught up.
 
 # The state of a stream, made at first use; NULL when there is no host memory.
 cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef StreamState* state
     for state in each(a.streams):
         if state.handle == stream:
             return state
@@ -113,6 +114,7 @@ cdef void _advance(DeviceAllocator* a, StreamState* state, bint is_there) noexce
 
 
 cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
+    cdef StreamState* state
     cdef uint64_t ended = a.epoch
     cdef bint is_noted = not a.capturing
     cdef status_t status
@@ -131,6 +133,7 @@ cdef status_t progress_synchronize(DeviceAllocator* a) noexcept nogil:
 
 
 cdef void progress_advance(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef StreamState* state
     for state in each(a.streams):
         if a.capturing:
             return

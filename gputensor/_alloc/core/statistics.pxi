@@ -52,11 +52,13 @@ cdef inline void counters_split_out(Counters* c, size_t nbytes) noexcept nogil:
 
 
 cdef void caches_stop(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     for cache in each(a.caches):
         gt_spin_lock(&cache.lock)
 
 
 cdef void caches_resume(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     for cache in each(a.caches):
         gt_spin_unlock(&cache.lock)
 
@@ -83,6 +85,7 @@ cdef int64_t _room(DeviceAllocator* a, int flow, int i) noexcept nogil:
 # Adds `amount` to one budget of every shard, which counts as 0 when it is below; gives the sum
 # before the addition.
 cdef int64_t _hand_out(DeviceAllocator* a, int kind, int flow, int64_t amount) noexcept nogil:
+    cdef ThreadCache* cache
     cdef Counters* c = &a.counters[kind]
     cdef int64_t before, total = max(c.budgets[flow], 0)
     c.budgets[flow] = total + amount
@@ -97,6 +100,7 @@ cdef int64_t _hand_out(DeviceAllocator* a, int kind, int flow, int64_t amount) n
 # their sum. None is below 0.
 cdef int64_t _shed(DeviceAllocator* a, int kind, int flow, int64_t held,
                    int64_t limit) noexcept nogil:
+    cdef ThreadCache* cache
     cdef int64_t taken
     while held > limit and held > 0:
         richest = &a.counters[kind]
@@ -128,6 +132,7 @@ cdef void _budget(DeviceAllocator* a, int flow) noexcept nogil:
 
 
 cdef void stats_settle(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     cdef uint64_t came, gone
     cdef int flow, kind
     for flow in range(FLOWS):
@@ -239,6 +244,7 @@ cdef inline uint64_t _held_in(const Counters* counters) noexcept nogil:
 
 
 cdef int64_t stats_allocated(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     cdef uint64_t total = _held_in(a.counters)
     for cache in each(gt_load(&a.caches)):
         total += _held_in(cache.counters)

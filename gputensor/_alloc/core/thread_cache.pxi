@@ -49,6 +49,7 @@ cdef void _retire(void* pointer) noexcept nogil:
 
 
 cdef ThreadCache* _adopt(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     cdef void* made
     cdef Held held
     held.take(&a.lock)
@@ -259,6 +260,7 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept n
 
 
 cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     cdef int count = 0
     for cache in each(a.caches):
         count += _drain(a, cache, 0)
@@ -266,6 +268,7 @@ cdef int caches_drain(DeviceAllocator* a) noexcept nogil:
 
 
 cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     for cache in each(a.caches):
         # Read without its lock: a block that arrives now would be as good as one that comes later.
         if gt_load(&cache.cached_nbytes[POOL_LARGE]) > 0:
@@ -273,6 +276,7 @@ cdef void caches_drain_large(DeviceAllocator* a) noexcept nogil:
 
 
 cdef void caches_forget(DeviceAllocator* a) noexcept nogil:
+    cdef ThreadCache* cache
     cdef SpinHeld held
     held.take(&closing_lock)
     for cache in each(a.caches):

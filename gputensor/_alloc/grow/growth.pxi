@@ -56,6 +56,8 @@ cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
 
 cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                       bint alone, Place* best) noexcept nogil:
+    cdef Segment* segment
+    cdef Block* hole
     cdef Block* trail
     cdef size_t need
     best.hole = NULL

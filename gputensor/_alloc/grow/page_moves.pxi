@@ -31,6 +31,7 @@ cdef size_t _pooled(DeviceAllocator* a, size_t enough) noexcept nogil:
 
 # What is free in a pair of pools, done or not, but for `skipped`.
 cdef size_t _free_in(BlockPool* pools, BlockPool* skipped) noexcept nogil:
+    cdef StreamBins* sb
     cdef size_t nbytes = 0
     cdef int i
     for i in range(2):
@@ -40,6 +41,7 @@ cdef size_t _free_in(BlockPool* pools, BlockPool* skipped) noexcept nogil:
 
 
 cdef size_t _free_elsewhere(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+    cdef PrivatePool* private
     cdef size_t nbytes = _free_in(a.pools, pool)
     for private in each(a.private_pools):
         if private.use_count == 0 and not private.capturing:
@@ -55,6 +57,7 @@ cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
 
 cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                       size_t nbytes) noexcept nogil:
+    cdef Block* tile
     cdef size_t need = growth_need(a, pool, stream, nbytes)
     cdef size_t pooled = _pooled(a, need)
     cdef size_t largest = SIZE_MAX

@@ -52,6 +52,7 @@ cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
 
 cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t ptr,
                       size_t nbytes, uint64_t stream, Block* parts) noexcept nogil:
+    cdef Block* tile
     cdef Block* block = block_new()
     if block == NULL:
         return NULL
@@ -222,6 +223,7 @@ cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t
 # The best view to drop: of those without use and with completed work, the one
 # whose last use is the longest ago.
 cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
+    cdef View* view
     cdef View* least = NULL
     for view in each(a.views):
         if view.use_count == 0 and _is_done(a, view):
@@ -272,6 +274,7 @@ cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 
 # Notes until when the device may touch the view's addresses: they may be unmapped only after that.
 cdef void _note_use(DeviceAllocator* a, View* view, Block* block) noexcept nogil:
+    cdef ViewUse* use
     cdef StreamState* state = pool_bins(block.pool, block.stream).state
     for use in each(view.uses):
         if use.state == state:
@@ -288,6 +291,7 @@ cdef void _note_use(DeviceAllocator* a, View* view, Block* block) noexcept nogil
 
 
 cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
+    cdef ViewUse* use
     for use in each(view.uses):
         if not progress_is_done(a, use.state, use.epoch):
             return False
@@ -295,11 +299,13 @@ cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
 
 
 cdef void view_show(Block* block, int state) noexcept nogil:
+    cdef Block* tile
     for tile in linked(block.parts):
         tile.state = state
 
 
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
+    cdef Block* tile
     cdef View* view = block.view
     _note_use(a, view, block)
     if history_enabled(a.device):

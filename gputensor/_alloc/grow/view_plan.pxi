@@ -61,6 +61,7 @@ cdef void _note(DeviceAllocator* a, Block* tile) noexcept nogil:
 
 
 cdef void _note_all(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
+    cdef Block* tile
     cdef Block* head = bins_largest(&sb.bins)
     a.view_clock += 1
     while head != NULL and head.nbytes >= MIN_TILE:
@@ -210,6 +211,7 @@ cdef size_t _add_pages(DeviceAllocator* a, StreamBins* sb, uint64_t step, size_t
 
 # The page that is not wholly free and has the largest free tail: a new view may begin in it.
 cdef Page* _largest_tail(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
+    cdef Block* tile
     cdef Block* head = bins_largest(&sb.bins)
     cdef Page* best = NULL
     while head != NULL and head.nbytes >= MIN_TILE:

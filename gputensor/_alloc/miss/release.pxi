@@ -17,6 +17,7 @@ cdef void synchronize_all(DeviceAllocator* a) noexcept nogil:
 # plain segments to the driver. Pages that views show stay. The pages are mapped again on behalf of
 # the capture: that is no time that views have to answer for.
 cdef void collect_for_capture(DeviceAllocator* a) noexcept nogil:
+    cdef Page* page
     cdef size_t before = a.page_pool_nbytes
     cdef Page* first = a.page_pool
     if a.config.expandable_segments:
@@ -98,6 +99,7 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
 # The releasable segment of a pool that serves `nbytes` best: the smallest that is large enough,
 # else the largest.
 cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
+    cdef Segment* segment
     cdef Segment* best = NULL
     for segment in each(pool.segments):
         if _is_releasable(segment):
@@ -114,6 +116,7 @@ cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
 # The releasable segment of a pool that was used the longest time ago, as the pools' requests tell
 # time: a hit in a thread's cache does not count.
 cdef Segment* _oldest(BlockPool* pool) noexcept nogil:
+    cdef Segment* segment
     cdef Segment* oldest = NULL
     for segment in each(pool.segments):
         if _is_releasable(segment) and (oldest == NULL or segment.idle_since <= oldest.idle_since):
@@ -145,6 +148,7 @@ cdef void release_from_source(DeviceAllocator* a, BlockPool* pool) noexcept nogi
 # Frees plain segments that are one free block each: at least `nbytes`, the smallest that suffices
 # first, then from the largest down. Gives the bytes released.
 cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
+    cdef PrivatePool* private
     cdef size_t released = _release_from(a, &a.pools[1], nbytes)
     released += _release_from(a, &a.pools[0], nbytes - released if released < nbytes else 0)
     for private in each(a.private_pools):
@@ -188,6 +192,7 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
 
 # The same of all pools.
 cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
+    cdef PrivatePool* private
     cdef bint found = ranges_release(a, &a.pools[0])
     found |= ranges_release(a, &a.pools[1])
     for private in each(a.private_pools):

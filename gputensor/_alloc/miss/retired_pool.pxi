@@ -30,6 +30,7 @@ cdef void retired_pool_drop(DeviceAllocator* a, PrivatePool* pool) noexcept nogi
 
 # A record passes its counts for the other records of its pool to one of them.
 cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PrivatePool* other
     cdef PrivatePool* heir = NULL
     for other in each(a.private_pools):
         if other.account == pool:

@@ -27,7 +27,8 @@ from gputensor._alloc.miss cimport miss_refuses
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_PENDING, FLOW_BYTES, POOL_LARGE, POOL_SMALL, SMALL_LIMIT,
     STAT_ALLOCATED_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_TYPES, Block, BlockPool,
-    DeviceAllocator, Held, SpinHeld, Stat, each, gt_load, linked,
+    DeviceAllocator, Held, PrivatePool, Segment, SpinHeld, Stat, StreamBins, View, each, gt_load,
+    linked,
 )
 from gputensor._alloc.pinned cimport PinnedPool, pinned_pool_peek
 from gputensor._driver.registry cimport Slot, device_slot, register_slot

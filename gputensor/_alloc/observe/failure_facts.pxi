@@ -22,6 +22,8 @@ cdef struct Facts:
 # The free blocks of a pair of pools. Those of the request's own stream are usable by it at once.
 cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves,
                    uint64_t stream) noexcept nogil:
+    cdef StreamBins* sb
+    cdef Block* block
     cdef Free sums = Free(0, 0, 0)
     cdef int kind
     for kind in range(2):
@@ -41,6 +43,8 @@ cdef Free _free_in(DeviceAllocator* a, BlockPool* pools, bint serves,
 
 # Fills what is free, by the reason why it cannot serve, and the reserved bytes of private pools.
 cdef void _survey(DeviceAllocator* a, BlockPool* own, uint64_t stream, Facts* facts) noexcept nogil:
+    cdef PrivatePool* private
+    cdef Segment* segment
     cdef Free sums = _free_in(a, own, True, stream)
     cdef int kind
     facts.largest_free_block = sums.largest

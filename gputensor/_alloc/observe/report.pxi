@@ -18,6 +18,7 @@ def stats_values(int device):
 
 cdef void _copy_values(DeviceAllocator* a, int64_t* values,
                        vector[int64_t]* cells) noexcept nogil:
+    cdef PrivatePool* private
     cdef Held held
     device_hold(a, &held, "statistics")         # which settle budgets and peaks
     stats_update(a)
@@ -96,6 +97,7 @@ cdef void _reset_peaks(Stat* stats, int count) noexcept nogil:
 
 def reset_peak(int device):
     """Set every peak to the current value."""
+    cdef PrivatePool* private
     cdef DeviceAllocator* a = allocator_find(device)
     cdef Held held
     if a == NULL:
@@ -156,6 +158,8 @@ cdef void _add_block(Records* records, Block* block) noexcept nogil:
 
 # The segments of a pair of pools, a record for each mapped range.
 cdef void _add_pools(Records* records, BlockPool* pools) noexcept nogil:
+    cdef Segment* segment
+    cdef Block* block
     cdef bint is_open
     cdef int kind
     for kind in range(2):
@@ -176,6 +180,7 @@ cdef void _add_pools(Records* records, BlockPool* pools) noexcept nogil:
 # Blocks each of which is a segment of its own: those that callers hold in a view, in place of the
 # tiles that they stand for, and those that bypass the pools.
 cdef void _add_single(Records* records, Block* blocks) noexcept nogil:
+    cdef Block* block
     for block in each(blocks):
         _add_segment(records, block.ptr, block.stream, 0, 0, block.device, block.kind)
         records.segments.back().is_expandable = block.view != NULL
@@ -184,6 +189,8 @@ cdef void _add_single(Records* records, Block* blocks) noexcept nogil:
 
 # Gives the bytes in the page pool.
 cdef size_t _collect(DeviceAllocator* a, Records* records) noexcept nogil:
+    cdef View* view
+    cdef PrivatePool* private
     cdef Held held
     held.take(&a.lock)
     caches_stop(a)
@@ -245,6 +252,8 @@ def pinned_devices():
 
 
 cdef void _collect_pinned(PinnedPool* pool, Records* records) noexcept nogil:
+    cdef Segment* segment
+    cdef Block* block
     cdef SpinHeld held
     held.take(&pool.lock)
     for segment in each(pool.segments):

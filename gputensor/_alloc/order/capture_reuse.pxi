@@ -50,6 +50,7 @@ cdef void _drop(CaptureReuse* record) noexcept nogil:
 
 # Whether a capture takes memory from these pools.
 cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef PoolScope* scope
     for scope in each(a.scopes):
         if not scope.by_thread and scope.pool.graph_id == pool.graph_id:
             return True
@@ -104,6 +105,7 @@ cdef inline bint _belongs(CaptureReuse* record, BlockPool* pool,
 
 cdef bint _capture_reuse_ask(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
                              uint64_t capture_id, int count, uint8_t* follows) noexcept nogil:
+    cdef CaptureReuse* record
     cdef Driver* driver = a.driver
     cdef uint64_t* nodes = <uint64_t*>malloc((count + 1) * sizeof(uint64_t))
     cdef int i, at = 0

@@ -20,6 +20,7 @@ cdef extern from "sched.h" nogil:
 
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil:
+    cdef StreamUse* use
     for use in each(block.uses):
         if use.stream == stream:
             return STATUS_OK
@@ -32,6 +33,7 @@ cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil:
 
 
 cdef PendingQueue* _queue(DeviceAllocator* a, uint64_t stream) noexcept nogil:
+    cdef PendingQueue* queue
     for queue in each(a.pending):
         if queue.stream == stream:
             return queue
@@ -150,12 +152,14 @@ cdef bint _try_oldest(DeviceAllocator* a, PendingQueue* queue, bint waits) noexc
 
 
 cdef void pending_poll(DeviceAllocator* a) noexcept nogil:
+    cdef PendingQueue* queue
     for queue in each(a.pending):
         while queue.head != NULL and not a.capturing and _try_oldest(a, queue, False):
             pass
 
 
 cdef bint pending_wait_one(DeviceAllocator* a) noexcept nogil:
+    cdef PendingQueue* queue
     if a.capturing:
         return False
     for queue in each(a.pending):

@@ -74,6 +74,7 @@ cdef Block* _grow_or_wait(PinnedPool* pool, size_t rounded, uint32_t stack,
 
 
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
+    cdef StreamUse* use
     cdef Driver* driver = driver_get(block.device)
     cdef int active = 0
     cdef uint64_t capture_id = 0
@@ -96,6 +97,7 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
 
 # The record of a capture whose graph is there; 0: of any whose graph is gone.
 cdef PinnedCapture* _capture_locked(PinnedPool* pool, uint64_t capture_id) noexcept nogil:
+    cdef PinnedCapture* record
     for record in each(pool.captures):
         if record.is_gone if capture_id == 0 else record.capture_id == capture_id:
             return record

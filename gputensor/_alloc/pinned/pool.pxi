@@ -205,6 +205,7 @@ cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes, 
 
 # The largest free block that is a whole segment.
 cdef Block* _largest_whole_locked(PinnedPool* pool) noexcept nogil:
+    cdef Block* block
     cdef Block* largest = NULL
     head = bins_largest(&pool.bins)
     while head != NULL and largest == NULL:

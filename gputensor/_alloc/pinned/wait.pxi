@@ -8,6 +8,7 @@ back if the event is not done, so that no lock is held over a driver call.
 
 cdef bint _captures(Driver* driver, Block* block) noexcept nogil:
     """Whether a stream that used the block is capturing now."""
+    cdef StreamUse* use
     cdef int active = 0
     cdef uint64_t capture_id
     for use in each(block.uses):
@@ -76,6 +77,7 @@ cdef void _put_spare(PinnedPool* pool, PinnedEvent* mark) noexcept nogil:
 
 cdef PinnedQueue* _queue_locked(PinnedPool* pool, uint64_t stream) noexcept nogil:
     """The queue of a stream. One that ran empty serves the next stream: streams come and go."""
+    cdef PinnedQueue* queue
     cdef PinnedQueue* empty = NULL
     for queue in each(pool.queues):
         if queue.stream == stream:
@@ -103,6 +105,7 @@ cdef bint _enqueue(PinnedPool* pool, uint64_t stream, PinnedEvent* mark) noexcep
 
 cdef PinnedEvent* _borrow(PinnedPool* pool, PinnedQueue* queue) noexcept nogil:
     """Take the oldest event out of a queue; NULL stands for the first queue that has one."""
+    cdef PinnedQueue* one
     cdef SpinHeld held
     held.take(&pool.lock)
     for one in each(pool.queues):
@@ -124,6 +127,7 @@ cdef void _done(PinnedPool* pool, PinnedEvent* mark) noexcept nogil:
 
 # Looks at the events, oldest first.
 cdef void pinned_collect(PinnedPool* pool) noexcept nogil:
+    cdef PinnedQueue* queue
     driver = driver_get(pool.device)
     gt_spin_lock(&pool.lock)
     deferred = pool.deferred
