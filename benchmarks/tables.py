@@ -113,6 +113,11 @@ SECTIONS = [
         "The same for wide rows, measured later",
         "Rows of more than 32,768 elements are cut among the blocks of a cluster.",
     ),
+    (
+        "quantized_rows",
+        "Products with quantized weights and some rows of x, µs",
+        "Groups of 128. `over bf16` is the time of the same product with plain weights over ours.",
+    ),
     ("matmul_host_time", "Host time of a product, ns", ""),
     (
         "matmul_shapes",

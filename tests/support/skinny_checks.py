@@ -153,7 +153,9 @@ def layers(rng):
     """quantized_linear: few rows, many rows, rows that are not aligned, leading dimensions."""
     for quantize in (gt.quantize_int8, gt.quantize_int4):
         for name in ("bfloat16", "float16", "float32"):
-            for shape, k, group in [((3, 2), 256, 64), ((33,), 128, 32), ((2,), 100, None)]:
+            for shape, k, group in [
+                ((3, 2), 256, 64), ((29,), 128, 32), ((65,), 128, 64), ((2,), 100, None)
+            ]:  # fmt: skip
                 n = 8 * int(rng.integers(2, 20)) + (4 if group is None else 0)
                 w, x = (
                     on_device(rng.standard_normal(size).astype(DTYPES[name]))
