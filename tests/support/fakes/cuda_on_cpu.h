@@ -50,6 +50,11 @@ template <class T> static inline T atomicAdd(T* place, T value) {
     *place += value;
     return old;
 }
+static inline unsigned atomicOr(unsigned* place, unsigned value) {
+    unsigned old = *place;
+    *place |= value;
+    return old;
+}
 static inline unsigned atomicInc(unsigned* place, unsigned most) {
     unsigned old = *place;
     *place = old >= most ? 0 : old + 1;

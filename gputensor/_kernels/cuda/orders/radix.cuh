@@ -26,6 +26,7 @@
 #define COUNTED 64                          // tiles of a block of COUNTS, as in sorting.pxi
 #define PARTS 4                             // copies of counts, so that fewer lanes meet
 #define AHEAD 8                             // tiles that are looked at together
+#define BLOCKS 4                            // of a multiprocessor, which registers have to allow
 #define OWN 1                               // a state: the count of the tile itself
 #define SO_FAR 2                            // and of all tiles up to it
 
@@ -127,10 +128,11 @@ __device__ __forceinline__ void write_place(const Parameters& p, int64 to, uint3
 #endif
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p) {
+extern "C" __global__ void __launch_bounds__(THREADS, BLOCKS) kernel(const Parameters p) {
     start_early();
     // The counters of warps, and when they have been read the tile in its new order.
     __shared__ union { uint32 counters[WARPS][DIGITS]; Key keys[TILE]; uint32 places[TILE]; } shared;
+    __shared__ uint32 lanes[WARPS][DIGITS];    // of each warp, that have a digit
     __shared__ int64 bases[DIGITS];    // the column of each digit's first key, less its place here
     __shared__ uint32 sums[WARPS];
     __shared__ uint32 taken;
@@ -141,6 +143,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     const int own = warp * 32 * EACH + lane;
     const bool has_digit = threadIdx.x < DIGITS;
     uint32* counters = shared.counters[warp];
+    uint32* lanes_of = lanes[warp];
     Key keys[EACH];
     uint32 ranks[EACH];
     const int64 here = row * p.columns + first;
@@ -169,7 +172,7 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
         }
         return;
     }
-    for (int k = lane; k < DIGITS; k += 32) counters[k] = 0;
+    for (int k = lane; k < DIGITS; k += 32) counters[k] = lanes_of[k] = 0;
     __syncwarp();
     // First how many: the tiles behind this one wait for that alone.
 #pragma unroll
@@ -193,16 +196,15 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
 #pragma unroll
     for (int e = 0; e < EACH; ++e) {
         const uint32 digit = digit_of(keys[e], p.pass);
-        uint32 peers = 0xffffffffu;
-#pragma unroll
-        for (int bit = 0; bit < 8; ++bit) {
-            const bool is_set = digit >> bit & 1;
-            const uint32 found = __ballot_sync(0xffffffffu, is_set);
-            peers &= is_set ? found : ~found;
-        }
+        atomicOr(&lanes_of[digit], 1u << lane);
+        __syncwarp();
+        const uint32 peers = lanes_of[digit];
         const uint32 before = __popc(peers & ((1u << lane) - 1)), old = counters[digit];
         __syncwarp();
-        if (before == 0) counters[digit] = old + __popc(peers);
+        if (before == 0) {
+            counters[digit] = old + __popc(peers);
+            lanes_of[digit] = 0;
+        }
         __syncwarp();
         ranks[e] = old + before;
     }
