@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "gputensor/blas/libraries/gemm/half.h"
+#include "gputensor/blas/libraries/proposal.h"
 #include "gputensor/blas/plan/product.h"
 
 namespace gputensor {
@@ -302,9 +303,8 @@ private:
                 status = blas->cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value,
                                                                     sizeof(value));
         };
-        uint32_t reductions = p.flags & NO_SPLIT ? 0 : p.flags & REDUCED_REDUCTION ? 7 : 2;
-        prefer(1, uint64_t(most_workspace));
-        prefer(3, reductions);
+        prefer(1, uint64_t(proposal_workspace(p.m, p.n, p.k, p.batch, most_workspace)));
+        prefer(3, proposal_reductions(!(p.flags & NO_SPLIT), p.flags & REDUCED_REDUCTION, p.type_d));
         for (int i = 0; i < 4; i++) prefer(5 + i, uint32_t(plan->alignments[i]));
         if (!status)
             status = blas->cublasLtMatmulAlgoGetHeuristic(lt, plan->desc, plan->a, plan->b, plan->c,

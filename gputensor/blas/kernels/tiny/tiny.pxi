@@ -27,7 +27,8 @@ cdef enum:
     SMALL_TERMS = 256
     LARGE_TERMS = 128
     SMALL_TERMS_HALF = 128
-    LARGE_TERMS_HALF = 0        # 256x256x64 in bf16: 3.3 us, the library 2.2 (H200)
+    LARGE_TERMS_HALF = 16       # 256x256x64 in bf16: 3.3 us, the library 2.2 (H200)
+    VECTOR_TERMS = 64           # of a matrix times a vector, for which a tile has few threads
 
 cdef extern from "gputensor/blas/kernels/tiny/tiny.h" namespace "gputensor" nogil:
     cdef struct TinyParameters:
@@ -65,6 +66,8 @@ cdef inline bint is_one_wave(int64_t m, int64_t n, int64_t batch, int tile) noex
 cdef int tiny_tile(int dtype, int64_t m, int64_t n, int64_t k, int64_t batch) noexcept nogil:
     """The tile for a product of float types, or 0 when it is not tiny."""
     cdef bint is_half = dtype != DT_FLOAT32
+    if min(m, n) == 1 and k > VECTOR_TERMS:
+        return 0
     # Also keeps the products of sizes below from overflowing.
     if m > BLOCKS * LARGE_TILE or n > BLOCKS * LARGE_TILE or batch > BLOCKS or k > SMALL_TERMS:
         return 0

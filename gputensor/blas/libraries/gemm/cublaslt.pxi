@@ -5,6 +5,10 @@ that has them. Such calls hold the GIL from there to the launch; the calls of th
 neither, so they share descriptors without a lock.
 """
 
+cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nogil:
+    size_t proposal_workspace(int64_t m, int64_t n, int64_t k, int64_t batch, size_t most)
+    uint32_t proposal_reductions(bint may_split, bint may_round, int type_d)
+
 cdef LtTable* lt = NULL
 
 
@@ -121,6 +125,8 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
                 and result.workspace_nbytes <= workspace_nbytes):
             count = 1
     if status == BLAS_OK and count == 0:
+        workspace_nbytes = proposal_workspace(product.m, product.n, product.k, product.batch,
+                                              workspace_nbytes)
         status = lt_propose(plan, product, workspace_nbytes, 1, &result, &count)
     if status == BLAS_OK and count == 0:
         status = BLAS_NOT_SUPPORTED
@@ -177,7 +183,9 @@ cdef int lt_propose(Plan* plan, const Product* product, size_t workspace_nbytes,
                     LtHeuristic* results, int* count) noexcept nogil:
     cdef void* preference = NULL
     cdef uint64_t limit = workspace_nbytes
-    cdef uint32_t mask = REDUCTION_ANY
+    cdef uint32_t mask = proposal_reductions(
+        not product.flags & PRODUCT_NO_SPLIT, product.flags & PRODUCT_REDUCED_REDUCTION != 0,
+        product.type_d)
     cdef int[4] alignments
     cdef uint32_t alignment
     cdef int index
@@ -188,10 +196,6 @@ cdef int lt_propose(Plan* plan, const Product* product, size_t workspace_nbytes,
     count[0] = 0
     if status != BLAS_OK:
         return status
-    if not product.flags & PRODUCT_REDUCED_REDUCTION:
-        mask = REDUCTION_COMPUTE_TYPE
-    if product.flags & PRODUCT_NO_SPLIT:
-        mask = REDUCTION_NONE
     product_alignments(product, &alignments[0], &alignments[1], &alignments[2], &alignments[3])
     status = lt.preference_set(preference, PREF_MAX_WORKSPACE, &limit, sizeof(limit))
     if status == BLAS_OK:
