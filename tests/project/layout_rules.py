@@ -223,7 +223,24 @@ def machine_paths(root):
                 yield f"{path.relative_to(root)}:{number}: names the machine path '{found[0]}'"
 
 
+def undeclared_records(root):
+    """Loops over records whose variable has no declared type.
+
+    Cython infers the parameter of a template at times, and at times does not: some builds failed.
+    """
+    for path in files(root, (".pyx", ".pxi"), ("gputensor",)):
+        function = ""
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1):
+            if line[:1].strip():
+                function = ""
+            function += line + "\n"
+            loop = re.match(r" +for (\w+) in (?:each|linked)\(", line)
+            if loop and not re.search(rf"\*(?:\w+, )* ?{loop[1]}\b", function):
+                yield f"{path.relative_to(root)}:{number}: {loop[1]} has no declared type"
+
+
 RULES = (
+    undeclared_records,
     imports_to_the_right,
     foreign_names,
     long_files,

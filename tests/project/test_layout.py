@@ -157,3 +157,10 @@ def test_machine_path_is_found(tmp_path, folder):
     assert len(list(rules.machine_paths(root))) == 1
     write_file(root, "docs/memory.md", "Run bin/python of the environment.\n")
     assert not list(rules.machine_paths(root))
+
+
+@pytest.mark.parametrize(("declared", "faults"), [("    cdef Page* page\n", 0), ("", 1)])
+def test_loop_over_records_of_no_type_is_found(tmp_path, declared, faults):
+    text = f"cdef int count(Page* head):\n{declared}    for page in each(head):\n        pass\n"
+    root = write_file(tmp_path, "gputensor/_alloc/pool.pxi", text)
+    assert len(list(rules.undeclared_records(root))) == faults
