@@ -28,6 +28,7 @@ torch = None
 def need_torch(cuda):
     global torch
     torch = library("torch")
+    torch.set_num_threads(1)  # the processes beside this one have threads of their own
     torch.backends.cuda.matmul.allow_tf32 = torch.backends.cudnn.allow_tf32 = False
 
 
