@@ -14,6 +14,7 @@ from gputensor.blas.kernels.programs import relayout as relayout_program
 MODEL = """
 #include <cstdint>
 #define __device__
+#define __forceinline__ inline
 #define __global__
 #define __launch_bounds__(n)
 struct Dim3 {{ unsigned x, y, z; }};
