@@ -12,8 +12,7 @@ cdef enum:
     QUANTIZED_PLAIN = 2
     # On an H200 16 rows take 16 us at 8192 x 8192 (int8: 25), making weights plain and multiplying
     # by bytes alone 74 (82).
-    MOST_INT4_ROWS = 48
-    MOST_INT8_ROWS = 32
+    MOST_PARTED_ROWS = 32
 
 
 # Whether the kernel for skinny products takes it; fills `small`.
@@ -21,9 +20,8 @@ cdef bint is_skinny(const QuantizedProduct* given, int device, SmallProduct* sma
     cdef const Operand* x = given.x
     cdef const Operand* weight = given.weight
     cdef int64_t groups = given.scales.shape[0]
-    cdef int64_t most = MOST_INT4_ROWS if weight.dtype == DT_UINT8 else MOST_INT8_ROWS
     cdef int64_t parts = (x.shape[0] + SMALL_M - 1) // SMALL_M
-    if x.shape[0] > most:
+    if x.shape[0] > MOST_PARTED_ROWS:
         return False
     memset(small, 0, sizeof(SmallProduct))
     small.device = device
