@@ -303,7 +303,8 @@ private:
                 status = blas->cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value,
                                                                     sizeof(value));
         };
-        prefer(1, uint64_t(proposal_workspace(p.m, p.n, p.k, p.batch, most_workspace)));
+        prefer(1, uint64_t(proposal_workspace(p.type_a, p.compute, p.m, p.n, p.k, p.batch,
+                                              most_workspace)));
         prefer(3, proposal_reductions(!(p.flags & NO_SPLIT), p.flags & REDUCED_REDUCTION, p.type_d));
         for (int i = 0; i < 4; i++) prefer(5 + i, uint32_t(plan->alignments[i]));
         if (!status)

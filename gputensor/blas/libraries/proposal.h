@@ -8,13 +8,19 @@
 namespace gputensor {
 
 // Bytes of workspace that a proposal may take. With much of it the library cuts sums of small products
-// in parts, which costs a second kernel: 13.8 us instead of 9.8 for 8x3840x1560 in TF32, 8.2 instead of
-// 3.7 for 40x6708x2 in bfloat16 (H200). Few tiles with long sums need their parts.
-inline size_t proposal_workspace(int64_t m, int64_t n, int64_t k, int64_t batch, size_t most) {
+// on tensor cores in parts, which costs a second kernel: 13.8 us instead of 9.8 for 8x3840x1560 in TF32,
+// 8.2 instead of 3.7 for 40x6708x2 in bfloat16 (H200). Few tiles with long sums need their parts, and
+// so do all of float32: with little, 15.4 us instead of 7.2 for 720x2x343, 8.4 instead of 3.6 for
+// 1x1x768 in float16.
+inline size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, int64_t k,
+                                 int64_t batch, size_t most) {
+    const int float32 = 11, compute_32f = 68;   // a dtype, and cublasComputeType_t
+    const bool on_tensor_cores = type_a < float32 || (type_a == float32 && compute != compute_32f);
     const double few = double(1 << 27), work = double(m) * double(n) * double(k) * double(batch);
     const double tiles = double((m + 63) / 64) * double((n + 63) / 64) * double(batch);
     const size_t little = size_t(1) << 20;
-    return work > few || (tiles <= 32 && k >= 1024) || most < little ? most : little;
+    if (!on_tensor_cores || work > few || most < little) return most;
+    return (tiles <= 32 && k >= 1024) || double(k) >= 96 * tiles ? most : little;
 }
 
 // How parts of a sum may be joined (CUBLASLT_REDUCTION_SCHEME). Results of 32 bits and more hold a

@@ -6,7 +6,8 @@ neither, so they share descriptors without a lock.
 """
 
 cdef extern from "gputensor/blas/libraries/proposal.h" namespace "gputensor" nogil:
-    size_t proposal_workspace(int64_t m, int64_t n, int64_t k, int64_t batch, size_t most)
+    size_t proposal_workspace(int type_a, int compute, int64_t m, int64_t n, int64_t k,
+                              int64_t batch, size_t most)
     uint32_t proposal_reductions(bint may_split, bint may_round, int type_d)
 
 cdef LtTable* lt = NULL
@@ -125,7 +126,8 @@ cdef int lt_plan_build(const Product* product, size_t workspace_nbytes, const Ch
                 and result.workspace_nbytes <= workspace_nbytes):
             count = 1
     if status == BLAS_OK and count == 0:
-        workspace_nbytes = proposal_workspace(product.m, product.n, product.k, product.batch,
+        workspace_nbytes = proposal_workspace(product.type_a, product.compute, product.m,
+                                              product.n, product.k, product.batch,
                                               workspace_nbytes)
         status = lt_propose(plan, product, workspace_nbytes, 1, &result, &count)
     if status == BLAS_OK and count == 0:
