@@ -52,7 +52,7 @@ cdef size_t scratch_nbytes(const Plan* plan, const Product* product) noexcept no
 # ---- our own kernels
 
 add(Backend(name=b"tiny", call=b"cuLaunchKernel", number=3, role=ROLE_OWN_FIRST, epilogues=DOES_ALL,
-            can=tiny_can, wins=tiny_wins, build=tiny_build, scratch=no_scratch,
+            can=tiny_can, wins=always, build=tiny_build, scratch=no_scratch,
             launch=tiny_launch))
 
 add(Backend(name=b"skinny", call=b"cuLaunchKernel", number=4, role=ROLE_OWN,

@@ -82,6 +82,10 @@ cdef inline bint is_float(int dtype) noexcept nogil:
     return dtype == DT_FLOAT32 or dtype == DT_FLOAT16 or dtype == DT_BFLOAT16
 
 
+cdef int tile_of_product(const Product* product) noexcept nogil:
+    return tiny_tile(product.type_a, product.m, product.n, product.k, product.batch)
+
+
 cdef bint tiny_can(const Product* product) except -1 nogil:
     cdef int64_t length = SMALL_TERMS
     if not is_float(product.type_a) or product.type_b != product.type_a or product.scale_a != 0:
@@ -95,16 +99,10 @@ cdef bint tiny_can(const Product* product) except -1 nogil:
         length = product.m
     if product.n > length:
         length = product.n
+    if tile_of_product(product) == 0:
+        return False
     # Both the lines and the terms of an operand are fewer than `length`.
     return product.lda <= TINY_MAX_OFFSET // length and product.ldb <= TINY_MAX_OFFSET // length
-
-
-cdef int tile_of_product(const Product* product) noexcept nogil:
-    return tiny_tile(product.type_a, product.m, product.n, product.k, product.batch)
-
-
-cdef bint tiny_wins(const Product* product) except -1 nogil:
-    return tile_of_product(product) != 0
 
 
 cdef int tiny_build(const Product* product, const Choice* choice, Plan* plan) except -1 nogil:
