@@ -14,8 +14,8 @@ from gputensor.tensor.user_kernels.parameters import (
     RAW_TEXT,
     Axes,
     declared,
-    dtypes_of,
     padded,
+    paired,
     read_operand,
     struct_of,
     texts_of,
@@ -127,13 +127,8 @@ class ElementwiseKernel:
     def __call__(self, *args, size=None, block_size=THREADS):
         """Compute the outputs; see the class."""
         title = f"ElementwiseKernel {self.name}"
-        if len(args) not in (self.nin, self.nin + self.nout):
-            got = Described(f"{len(args)} arguments")
-            rule = f"{self.nin} inputs, or {self.nin + self.nout} with the outputs"
-            raise argument_error(TypeError, title, got, rule)
         parameters = [*self._inputs, *self._outputs]
-        given = [*args, *[None] * (len(parameters) - len(args))]
-        dtypes = dtypes_of(parameters, given, title)
+        given, dtypes = paired(parameters, self.nin, args, title)
         tensors = [one for one in given if isinstance(one, Tensor)]
         if not tensors:
             got = Described("numbers only")

@@ -48,6 +48,16 @@ def declared(text, title):
 # ---- operands
 
 
+def paired(parameters, inputs, args, title):
+    """Return what each parameter was given (None: an output to make), and the dtypes."""
+    if len(args) not in (inputs, len(parameters)):
+        got = Described(f"{len(args)} arguments")
+        rule = f"{inputs} inputs, or {len(parameters)} with the outputs"
+        raise argument_error(TypeError, title, got, rule)
+    given = [*args, *[None] * (len(parameters) - len(args))]
+    return given, dtypes_of(parameters, given, title)
+
+
 def dtypes_of(parameters, given, title):
     """Return the dtype of each parameter; a letter stands for that of the arguments."""
     letters = {}

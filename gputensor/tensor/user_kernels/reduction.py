@@ -14,8 +14,8 @@ from gputensor.tensor.user_kernels.parameters import (
     Axes,
     c_type,
     declared,
-    dtypes_of,
     padded,
+    paired,
     read_operand,
     struct_of,
     texts_of,
@@ -160,13 +160,8 @@ class ReductionKernel:
         """Compute the outputs; see the class."""
         title = f"ReductionKernel {self.name}"
         given = args if out is None else (*args, *(out if isinstance(out, tuple) else (out,)))
-        if len(given) not in (self.nin, self.nin + self.nout):
-            got = Described(f"{len(given)} arguments")
-            rule = f"{self.nin} inputs, or {self.nin + self.nout} with the outputs"
-            raise argument_error(TypeError, title, got, rule)
         parameters = [*self._inputs, *self._outputs]
-        given = [*given, *[None] * (len(parameters) - len(given))]
-        dtypes = dtypes_of(parameters, given, title)
+        given, dtypes = paired(parameters, self.nin, given, title)
         shapes = [one.shape for parameter, one in zip(self._inputs, given, strict=False)
                   if isinstance(one, Tensor) and not parameter.is_raw]  # fmt: skip
         if not shapes:
