@@ -59,8 +59,8 @@ def test_switch_that_is_set_after_the_import_is_checked_as_well():
 
 def test_known_names_are_those_that_the_library_reads():
     found = set()
-    for path in [*ROOT.glob("gputensor/**/*.py*"), *ROOT.glob("gputensor/**/*.pxi")]:
-        if path.suffix in (".py", ".pyx", ".pxi") and path.name != "environment.py":
+    for path in ROOT.glob("gputensor/**/*"):
+        if path.suffix in (".py", ".pyx", ".pxi", ".h") and path.name != "environment.py":
             found |= set(re.findall(r"[\"'](GPUTENSOR_[A-Z_]+)[\"']", path.read_text()))
     found.discard("GPUTENSOR_KERNEL")  # a name in kernel text
     header = "gputensor/programs/c_entry/gputensor_program.h"
