@@ -136,11 +136,11 @@ struct GputensorIndex {
     __device__ long long size() const { return count; }
 };
 """
-_OFFSETS = """        long long rest_{index} = {index};
+_OFFSETS = """        long long rest_{element} = {element};
         long long {starts};
         for (int d = (int)p.{ndim} - 1; d >= 0; --d) {{
-            const long long here = rest_{index} % p.{shape}[d];
-            rest_{index} /= p.{shape}[d];
+            const long long here = rest_{element} % p.{shape}[d];
+            rest_{element} /= p.{shape}[d];
             {steps}
         }}"""
 
@@ -148,7 +148,7 @@ _OFFSETS = """        long long rest_{index} = {index};
 class Axes(NamedTuple):
     """The names of a C++ index, of the struct's field of extents and of that of their number."""
 
-    index: str
+    element: str
     shape: str
     ndim: str
 
@@ -209,7 +209,7 @@ def texts_of(places, parameters, codes, written, is_flat, axes):
             continue
         starts.append(f"o{i} = 0")
         steps.append(f"o{i} += here * p.s{i}[d];")
-        place = f"(({row.cuda}*)p.p{i})[{axes.index if is_flat else f'o{i}'}]"
+        place = f"(({row.cuda}*)p.p{i})[{axes.element if is_flat else f'o{i}'}]"
         value = f"wide({place})" if kind == "float" else place
         constant = "" if i >= written else "const "
         loads.append(f"        {constant}{kind} {parameter.name} = {value};")
