@@ -220,7 +220,7 @@ def argument_error(kind, name, value, rule):
     name : str
         The argument, option or environment variable as the user writes it.
     value : object
-        The value, or a :class:`Described` text.
+        The value, or a :class:`Described` text. The repr of a value is cut at 300 characters.
     rule : str
         The accepted values.
 
@@ -235,7 +235,10 @@ def argument_error(kind, name, value, rule):
     """
     if issubclass(kind, TypeError) and not isinstance(value, Described):
         value = Described(type(value).__name__)
-    return kind(f"{name}: got {value!r}; expected {rule}")
+    shown = repr(value)
+    if len(shown) > 300 and not isinstance(value, Described):
+        shown = shown[:297] + "..."
+    return kind(f"{name}: got {shown}; expected {rule}")
 
 
 def status_text(status):

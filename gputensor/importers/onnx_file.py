@@ -117,6 +117,6 @@ def _inside(name, location, folder):
     if folder is None or not location or os.path.isabs(location) or "\0" in location:
         raise argument_error(ModelError, name, location, rule)
     path = (Path(folder) / location).resolve()
-    if Path(folder) not in path.parents or not path.is_file():
+    if Path(folder) not in path.parents or not os.path.isfile(path):  # False for too long a name
         raise argument_error(ModelError, name, location, rule)
     return path

@@ -44,6 +44,8 @@ PROGRAM = "program"
 ALIGNMENT = 256
 MOST_PROGRAM = 64 << 20
 MOST_VALUES = 1 << 23
+MOST_PATH = 255
+BESIDE = f"a relative path inside the folder of the program, at most {MOST_PATH} characters"
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
 
@@ -66,9 +68,7 @@ def write(data, path, weights=None):
         weights = os.fspath(weights)
         beside = inside_folder(os.path.dirname(path), weights)
         if beside is None or os.path.realpath(path) == beside:
-            raise argument_error(
-                ValueError, "weights", weights, "a relative path inside the folder of the program"
-            )
+            raise argument_error(ValueError, "weights", weights, BESIDE)
         names = mapped_entries(data.weights, beside)
         if not names:
             used = names_of(data.functions.values(), ("weight",))
@@ -132,8 +132,8 @@ def stored(weight):
 
 
 def inside_folder(folder, path):
-    """Return the real path of a relative `path` that stays inside `folder`, links included."""
-    if os.path.isabs(path) or not path or "\0" in path:
+    """Return the real path of a short relative `path` that stays inside `folder`, links included."""
+    if os.path.isabs(path) or not 0 < len(path) <= MOST_PATH or "\0" in path:
         return None
     folder = os.path.realpath(folder or os.curdir)
     target = os.path.realpath(os.path.join(folder, path))
@@ -273,9 +273,7 @@ def checked_tables(tables, weights):
 def path_beside(path, beside):
     found = inside_folder(os.path.dirname(os.fsdecode(path)), beside)
     if found is None:
-        raise argument_error(
-            ProgramFileError, "apart", described(beside), "a path inside the folder of the program"
-        )
+        raise argument_error(ProgramFileError, "apart", described(beside), BESIDE)
     return found
 
 

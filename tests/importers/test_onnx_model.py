@@ -268,14 +268,17 @@ def test_external_data_is_mapped(tmp_path):
     assert y.tolist() == [2, 3]
 
 
-@pytest.mark.parametrize("location", ["../w.bin", "/etc/hostname", "", "sub/../../w.bin", "link"])
+@pytest.mark.parametrize(
+    "location", ["../w.bin", "/etc/hostname", "", "sub/../../w.bin", "link", 999 * "w"]
+)
 def test_external_data_stays_inside_the_folder(tmp_path, location):
     np.float32([1, 2]).tofile(tmp_path / "w.bin")
     folder = tmp_path / "model"
     folder.mkdir()
     (folder / "link").symlink_to(tmp_path / "w.bin")
     path = external(folder, location)
-    assert "a file inside the folder of the model" in refused(path)
+    message = refused(path)
+    assert "a file inside the folder of the model" in message and len(message) < 500
 
 
 @pytest.mark.parametrize("facts", [{"offset": 4}, {"length": 4}, {"offset": -8}, {"offset": "x"}])
