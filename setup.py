@@ -27,6 +27,7 @@ import runpy
 import shlex
 import shutil
 import sysconfig
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from Cython.Build import cythonize
@@ -55,16 +56,28 @@ def choose_compiler():
     os.environ["CC"] = os.environ["CXX"] = found
 
 
-# Rooms that mostly convert Python's objects: optimising them costs time and gains nothing.
-PYTHON_FACING = (
-    "_alloc.foreign",
-    "_alloc.observe",
-    "_alloc.replay",
-    "blas.bench",
-    "memory.scopes",
-    "streams.capture",
-    "tensor.interop",
-    "tensor.manipulation",
+# Rooms on the way of each call. The others mostly convert Python's objects: -O2 would add half to
+# the time of compiling them, and their calls would not be quicker.
+HOT = (
+    "_alloc.allocator",
+    "_alloc.core",
+    "_alloc.grow",
+    "_alloc.miss",
+    "_alloc.order",
+    "_alloc.pinned",
+    "_driver.cuda",
+    "_driver.host",
+    "_kernels.faces",
+    "_kernels.formulas",
+    "_kernels.launch",
+    "blas.kernels",
+    "blas.plan",
+    "blas.product",
+    "programs.c_library.src.library",
+    "streams.order",
+    "streams.queue",
+    "tensor.core",
+    "tensor.functions",
 )
 
 
@@ -77,8 +90,7 @@ def compile_args(name):
     if DEBUG or SANITIZER:
         args += ["-O1", "-g", "-fno-omit-frame-pointer"]
     else:
-        is_facing = name.startswith("tests.") or name.removeprefix("gputensor.") in PYTHON_FACING
-        level = "-O1" if is_facing else "-O2"
+        level = "-O2" if name.removeprefix("gputensor.") in HOT else "-O1"
         args += [level, "-g0", "-fno-semantic-interposition"]
     if SANITIZER:
         args.append(f"-fsanitize={SANITIZER}")
@@ -122,17 +134,22 @@ class BuildRooms(build_ext):
 
     def finalize_options(self):
         super().finalize_options()
+        # The longest first, so that no compiler works alone at the end.
+        self.extensions.sort(key=lambda one: -os.path.getsize(one.sources[0]))
         if not self.inplace:
             self.extensions = [one for one in self.extensions if one.name.startswith("gputensor.")]
 
     def run(self):
         if not self.inplace:
             self.drop_leftovers()
-        super().run()
-        if not ONLY or any(
-            f"gputensor.{only}." in "gputensor.programs.c_library." for only in ONLY
-        ):
-            self.build_library()
+        with ThreadPoolExecutor(1) as beside:
+            with_library = not ONLY or any(
+                f"gputensor.{only}." in "gputensor.programs.c_library." for only in ONLY
+            )
+            library = beside.submit(self.build_library) if with_library else None
+            super().run()
+        if library:
+            library.result()
 
     def build_library(self):
         """Build libgputensor_program.so where it is older than its sources."""
