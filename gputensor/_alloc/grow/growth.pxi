@@ -2,10 +2,10 @@
 
 A pool of virtual memory has one home segment that all its streams share, as long as its address
 space lasts. Growth takes the hole that needs the fewest new bytes: the free block before a hole
-(and after it, when the hole is filled) counts towards the request. Under the lock the tiles are
-claimed, so that no other thread counts on them; pages are gathered and mapped without it; then the
-new tile joins what was claimed. When a driver call fails, what was mapped so far stays as free
-memory, pages that were gathered go to the page pool, and the claimed tiles go back.
+counts towards the request. Under the lock the tiles are claimed, so that no other thread counts on
+them; pages are gathered and mapped without it; then the new tile joins what was claimed. When a
+driver call fails, what was mapped so far stays as free memory, pages that were gathered go to the
+page pool, and the claimed tiles go back.
 
 Page sizes: creating and mapping a page costs much the same whatever its size, and a page that is
 larger than the need is memory that no request needs. So a page is as large as the reserved bytes so
@@ -31,11 +31,10 @@ cdef double ONE_PAGE = 2.4
 cdef double MAKE_US = 41.5
 cdef double MAKE_MIB_US = 0.24
 
-# Where a growth happens: `lead` and `trail` are free blocks beside the hole, or NULL.
+# Where a growth happens: `lead` is the free block before the hole, or NULL.
 cdef struct Place:
     Block* hole
     Block* lead
-    Block* trail
     size_t need                 # bytes to map, a multiple of the granularity
 
 
@@ -58,28 +57,20 @@ cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size
                       bint alone, Place* best) noexcept nogil:
     cdef Segment* segment
     cdef Block* hole
-    cdef Block* trail
     cdef size_t need
     best.hole = NULL
     for segment in each(pool.segments):
         for hole in linked(segment.holes):
             lead = _usable(hole.previous, stream) if not alone else <Block*>NULL
-            trail = NULL
             need = nbytes
             if lead != NULL:
                 need = nbytes - lead.nbytes if lead.nbytes < nbytes else 0
             need = _round_up(need if need > 0 else 1, a.granularity)
-            if need > hole.nbytes:
-                trail = _usable(hole.next, stream) if not alone else <Block*>NULL
-                if trail != NULL and need <= hole.nbytes + trail.nbytes:
-                    need = hole.nbytes
-                else:
-                    need = 0
-            if need > 0 and (best.hole == NULL or need < best.need
-                             or (need == best.need and hole.ptr < best.hole.ptr)):
+            if need <= hole.nbytes and (
+                    best.hole == NULL or need < best.need
+                    or (need == best.need and hole.ptr < best.hole.ptr)):
                 best.hole = hole
                 best.lead = lead
-                best.trail = trail
                 best.need = need
     return best.hole != NULL
 
@@ -131,7 +122,7 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
     return need if need > step else step
 
 
-# Claims the place: its hole is cut to `nbytes` and MOVING, lead and trail are HELD.
+# Claims the place: its hole is cut to `nbytes` and MOVING, the lead is HELD.
 cdef bint _growth_claim(BlockPool* pool, Place* place, size_t nbytes) noexcept nogil:
     link_remove(&place.hole.segment.holes, place.hole)
     place.hole.state = BLOCK_MOVING
@@ -144,9 +135,6 @@ cdef bint _growth_claim(BlockPool* pool, Place* place, size_t nbytes) noexcept n
     if place.lead != NULL:
         pool_remove(pool, place.lead)
         place.lead.state = BLOCK_HELD
-    if place.trail != NULL:
-        pool_remove(pool, place.trail)
-        place.trail.state = BLOCK_HELD
     return True
 
 
@@ -187,14 +175,6 @@ cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int cut,
         created[0] += size
         made_us[0] += MAKE_US + MAKE_MIB_US * (size >> 20)
     return STATUS_OK
-
-
-# The claimed neighbours of the hole go back.
-cdef void _give_up(BlockPool* pool, Place* place) noexcept nogil:
-    if place.lead != NULL:
-        pool_insert(pool, place.lead)
-    if place.trail != NULL:
-        pool_insert(pool, place.trail)
 
 
 # Maps pages one after the other from the start of the hole; gives the bytes mapped.
@@ -250,8 +230,6 @@ cdef size_t _want(DeviceAllocator* a, BlockPool* pool, Place* place, size_t got,
 
 cdef Block* _join_claimed(BlockPool* pool, Place* place, Block* block,
                           size_t nbytes) noexcept nogil:
-    if place.trail != NULL:
-        block_join_next(block)
     if place.lead != NULL:
         block = place.lead
         block_join_next(block)
@@ -293,7 +271,7 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     status[0] = _make(a, pool, want - got, cut, &pages, &created, &made_us)
     if status[0] == STATUS_OK:
         done = _growth_map(a, &place, &pages, &mapped, status)
-    in_flight_lock(a, got + created > 0 or place.lead != NULL or place.trail != NULL)
+    in_flight_lock(a, got + created > 0 or place.lead != NULL)
     limit_settle(a, fresh)
     a.making_us += made_us
     a.page_pool_nbytes += created
@@ -304,15 +282,13 @@ cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, 
     _return_pages(a, pages)
     if done == 0:
         hole_insert(place.hole)
-        _give_up(pool, &place)
-        return NULL
-    block = _commit(a, pool, &place, stream, done, mapped)
-    if status[0] == STATUS_OK:
-        if not alone:
-            block = _join_claimed(pool, &place, block, nbytes)
-        return block
-    pool_insert(pool, block)
-    _give_up(pool, &place)
+    else:
+        block = _commit(a, pool, &place, stream, done, mapped)
+        if status[0] == STATUS_OK:
+            return block if alone else _join_claimed(pool, &place, block, nbytes)
+        pool_insert(pool, block)
+    if place.lead != NULL:
+        pool_insert(pool, place.lead)
     return NULL
 
 
