@@ -16,7 +16,7 @@ Environment, for developers:
     GPUTENSOR_BUILD_ONLY   comma-separated packages or rooms to build (``blas,_alloc.core``), or
                            ``none``
     GPUTENSOR_BUILD_JOBS   compilers to run at once; default: the number of usable cores
-    GPUTENSOR_BUILD_DEBUG  ``1``: little optimisation, with the symbols of a debugger, and the
+    GPUTENSOR_BUILD_DEBUG  ``1``: no optimisation, with the symbols of a debugger, and the
                            allocator checks its books after each change (GPUTENSOR_CHECK)
     GPUTENSOR_SANITIZE     ``address`` or ``thread``: build the extensions with that sanitizer
     GPUTENSOR_COVERAGE     ``1``: count which lines of the allocator's sources run (gcov)
@@ -88,7 +88,7 @@ def compile_args(name):
     if DEBUG:
         args.append("-DGPUTENSOR_CHECK=1")
     if DEBUG or SANITIZER:
-        args += ["-O1", "-g", "-fno-omit-frame-pointer"]
+        args += ["-O1" if SANITIZER else "-O0", "-g", "-fno-omit-frame-pointer"]
     else:
         level = "-O2" if name.removeprefix("gputensor.") in HOT else "-O1"
         args += [level, "-g0", "-fno-semantic-interposition"]

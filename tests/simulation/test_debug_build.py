@@ -22,6 +22,7 @@ COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
 
 pytestmark = [
     pytest.mark.slow,
+    pytest.mark.xdist_group("debug_build"),  # which is built once
     pytest.mark.skipif(COMPILER is None, reason="needs a C++ compiler on the path"),
     pytest.mark.skipif(
         importlib.util.find_spec("Cython") is None, reason="needs Cython, which builds the package"

@@ -18,7 +18,7 @@ def test_threads_on_a_host_device_are_clean(tmp_path, sanitizer):
     program = tmp_path / "stress"
     compiled = subprocess.run(
         [
-            COMPILER, "-std=c++17", "-O1", "-g", f"-fsanitize={sanitizer}", "-pthread",
+            COMPILER, "-std=c++17", "-O0", "-g1", f"-fsanitize={sanitizer}", "-pthread",
             f"-I{ROOT}", f"-I{sysconfig.get_paths()['include']}", "-o", str(program),
             str(ROOT / "tests/simulation/driver_stress.cpp"),
         ],

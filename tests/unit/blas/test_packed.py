@@ -152,6 +152,7 @@ def test_packing_programs_compile(ptx, nbytes):
     assert ("cvt.rna.tf32.f32" in ptx(programs.packing(nbytes).text())) == (nbytes == 4)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("dtype", "out", "columns", "has_addend", "instruction"),
     [

@@ -50,6 +50,7 @@ def assert_program(source, pattern):
     return text
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize(("form", "name", "shape", "group"), list(mma_variants()))
 def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, group):
@@ -62,6 +63,7 @@ def test_programs_for_tensor_cores_compile_without_spills(form, name, shape, gro
     nvrtc.compile_source(source, "sm_80")
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize("m", [1, 16])
 def test_programs_in_float32_compile_without_spills(m):
@@ -73,6 +75,7 @@ def test_programs_in_float32_compile_without_spills(m):
     nvrtc.compile_source(skinny(shape["tokens"], **(parts | {"splits": 1})).text(), "sm_80")
 
 
+@pytest.mark.slow
 @needs_nvrtc
 def test_quantized_programs_compile_for_every_group():
     for form in (INT8, INT4):

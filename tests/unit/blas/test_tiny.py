@@ -36,6 +36,7 @@ def test_only_products_of_one_wave_and_few_terms_are_tiny():
         assert tile_of(dtype, *sizes) == 0, sizes
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize("tile", [16, 32])
 @pytest.mark.parametrize("output", ["float32", "float16", "bfloat16"])

@@ -49,6 +49,7 @@ def test_sizes_below_one_make_no_product():
         split_of(FLOAT32, 0, 5, 5)
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize(("a_along_k", "b_along_k"), LAYOUTS)
 @pytest.mark.parametrize(

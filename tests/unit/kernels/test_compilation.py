@@ -53,6 +53,7 @@ def faults(found, of, *options):
                 yield f"{program} for {target}: {error}"
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize("name", KERNELS)
 def test_kernel_compiles_for_each_architecture(name):
@@ -85,6 +86,7 @@ def needs():
     return found.values()
 
 
+@pytest.mark.slow
 @needs_nvrtc
 @pytest.mark.parametrize(
     "program",

@@ -32,6 +32,7 @@ def element_codes(row, rotation):
     return [codes[rotation % len(codes)] for kind, codes in KINDS.items() if kind in row.kinds]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", ELEMENTWISE, ids=lambda row: row.name)
 def test_every_operation_compiles_for_each_of_its_kinds(row):
     for code in element_codes(row, row.code):
@@ -58,6 +59,7 @@ def test_broadcast_row_is_added_with_wide_loads():
     assert "div." not in text and "rem." not in text
 
 
+@pytest.mark.slow
 def test_casts_between_all_dtypes_compile():
     for source in range(len(DTYPES)):
         target = (source * 5 + 3) % len(DTYPES)
@@ -65,6 +67,7 @@ def test_casts_between_all_dtypes_compile():
         compile_program(text, "sm_80")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("row", REDUCTIONS, ids=lambda row: row.name)
 def test_every_reduction_compiles_in_each_form(row):
     common = {"kept": 1, "reduced": 2, "wide": False}
@@ -93,6 +96,7 @@ def test_sum_has_four_wide_loads_in_flight_and_spills_nothing():
     assert ".local" not in text
 
 
+@pytest.mark.slow
 def test_transposition_index_and_creation_kernels_compile():
     sources = [
         programs.transpose(9, 9, 1),

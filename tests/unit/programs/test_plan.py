@@ -156,7 +156,8 @@ def test_planted_faults_are_found(fault):
     print("seed", seed)
     rng = random.Random(seed)
     found = tried = 0
-    for _turn in range(1200):  # one in six short lifetimes makes a plan wrong
+    # One in six short lifetimes makes a plan wrong.
+    for _turn in range(1200 if fault is short_lifetime else 400):
         function, arrays, states = random_function(rng, 10)
         if function.dims or any(call.regions for call in function.calls):
             continue
