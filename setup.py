@@ -149,10 +149,10 @@ class BuildRooms(build_ext):
             library = beside.submit(self.build_library) if with_library else None
             super().run()
         if library:
-            library.result()
+            self.copy_library(library.result())
 
     def build_library(self):
-        """Build libgputensor_program.so where it is older than its sources."""
+        """Build libgputensor_program.so where it is older than its sources; return its path."""
         headers = [p for p in ROOT.glob("gputensor/**/*.h") if "_alloc" not in p.parts]
         target = Path(self.build_lib) / LIBRARY.parents[1] / "libgputensor_program.so"
         if self.force or newer_group([str(LIBRARY), "setup.py", *map(str, headers)], str(target)):
@@ -161,8 +161,11 @@ class BuildRooms(build_ext):
             compiler = os.environ.get("CXX") or sysconfig.get_config_var("CXX") or "c++"
             command = [*shlex.split(compiler), "-shared", "-fPIC", "-I.", *compile_args(name)]
             self.spawn([*command, str(LIBRARY), "-o", str(target), *link_args()])
+        return target
+
+    def copy_library(self, built):
         if self.inplace:
-            self.copy_file(str(target), str(ROOT / LIBRARY.parents[1] / target.name))
+            self.copy_file(str(built), str(ROOT / LIBRARY.parents[1] / built.name))
 
     def drop_leftovers(self):
         """Remove what earlier builds left of sources that are gone, and what tests need.
