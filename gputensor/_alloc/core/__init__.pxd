@@ -250,9 +250,9 @@ cdef Block* pool_cut(BlockPool* pool, Block* block, uint64_t start, uint64_t end
 cdef Page* page_pool_take(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # Needs the device lock: cuts whole pages that the device is done with out of free blocks of all
 # pools but `skipped`, or of retired pools only; largest blocks first, up to `nbytes`, `count` pages
-# of at most `largest` bytes. The cut tiles are HELD and linked by link_next.
+# (which counts down) of at most `largest` bytes. The cut tiles are HELD and linked by link_next.
 cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
-                         int64_t count, bint of_retired) noexcept nogil
+                         int64_t* count, bint of_retired) noexcept nogil
 # Unmaps detached tiles, with the lock given up: they become holes, and their pages go to the page
 # pool. Gives how many bytes came.
 cdef size_t pages_take(DeviceAllocator* a, Block* detached) noexcept nogil

@@ -67,7 +67,7 @@ cdef size_t _detach_some(DeviceAllocator* a, BlockPool* pool, size_t nbytes, siz
 
 
 cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, size_t largest,
-                         int64_t count, bint of_retired) noexcept nogil:
+                         int64_t* count, bint of_retired) noexcept nogil:
     cdef Block* detached = NULL
     cdef PrivatePool* private = a.private_pools
     cdef BlockPool* pools = &a.pools[0] if not of_retired else <BlockPool*>NULL
@@ -81,7 +81,7 @@ cdef Block* pages_detach(DeviceAllocator* a, BlockPool* skipped, size_t nbytes, 
             private = private.next
         for kind in range(2 if pools != NULL else 0):
             if &pools[1 - kind] != skipped and got < nbytes:
-                got += _detach_some(a, &pools[1 - kind], nbytes - got, largest, &count, &detached)
+                got += _detach_some(a, &pools[1 - kind], nbytes - got, largest, count, &detached)
         pools = NULL
     return detached
 

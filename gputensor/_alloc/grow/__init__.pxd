@@ -23,21 +23,35 @@ cdef extern from *:
 
 # ---- growth
 
+# A request that its pool could not serve, on its way through the steps of a miss.
+cdef struct Request:
+    BlockPool* pool
+    uint64_t stream
+    size_t nbytes               # a multiple of UNIT
+    bint alone                  # its block joins no neighbour
+    status_t status             # of the last step that asked for memory
+    # Where the pool grows for it, once that was looked for: steps that drop the lock or take tiles
+    # of the pool forget it. `lead` is the free block before the hole, or NULL.
+    bint is_placed
+    Block* hole
+    Block* lead
+    size_t need                 # bytes to map, a multiple of the granularity
+
+cdef Request request_for(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil
+
 # Making a pool larger. Each function is called with the device lock held, gives it up for the
 # driver calls, and has it again when it returns.
 
-# A HELD block of exactly `nbytes` (or a little more in plain segments) out of new memory, or NULL
-# and a status. The page pool serves first, then the driver.
-cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      status_t* status) noexcept nogil
+# A HELD block of exactly the request's size (or a little more in plain segments) out of new memory,
+# or NULL and a status. The page pool serves first, then the driver.
+cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil
 # Moves whole free pages that the device is done with into the page pool, at least `nbytes` when
 # there are as many; gives how many bytes came.
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil
 # The same for all retired pools.
 cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil
 # What a request would add to the reserved bytes at least, without moving pages.
-cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                        size_t nbytes) noexcept nogil
+cdef size_t growth_need(DeviceAllocator* a, Request* request) noexcept nogil
 
 # What gives a pool its plain segments in place of the driver; NULL: the driver does.
 cdef MemorySource* pool_source(BlockPool* pool) noexcept nogil
@@ -52,55 +66,21 @@ cdef status_t plain_give_back(DeviceAllocator* a, MemorySource* source, uint64_t
 
 # Puts whole free pages of other pools into the page pool, as many as the request needs and as the
 # bound on driver time allows. Needs the device lock, gives it up; not for use during a capture.
-cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes) noexcept nogil
-
-
-# ---- view_plan
-
-# Which free bytes a view could serve a request from, and whether that is worth its mappings.
-# Needs the device lock, makes no driver call.
-
-cdef enum:
-    PLAN_PIECES = 512
-
-cdef enum:                      # what a request may do to get a view
-    VIEW_IF_WORTH = 0
-    VIEW_OF_FREE = 1            # whatever it costs, but without memory of the driver
-    VIEW_AND_GROW = 2           # whatever it costs, with new pages for what is missing
-
-# A request that a view may serve.
-cdef struct ViewRequest:
-    BlockPool* pool
-    uint64_t stream
-    size_t nbytes
-    int effort
-
-# Free bytes of one page: a run inside its home tile.
-cdef struct Piece:
-    Page* page
-    Block* tile
-    uint64_t start              # home address
-    size_t nbytes
-
-cdef struct Plan:
-    View* view                  # the view to use or to extend; NULL: a new one
-    int first                   # pieces before this one are mapped in the view already
-    int count
-    size_t offset               # of the first byte in the view
-    size_t missing              # bytes for which new pages are needed at the end
-    bint is_noted               # the pages know what of them is free
-    Piece pieces[512]
+cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil
 
 
 # ---- view
 
 # Views: free pages of several places, mapped side by side a second time. See view.pxi.
 
+cdef enum:                      # what a request may do to get a view
+    VIEW_IF_WORTH = 0
+    VIEW_OF_FREE = 1            # whatever it costs, but without memory of the driver
+    VIEW_AND_GROW = 2           # whatever it costs, with new pages for what is missing
+
 # Needs the device lock, which it may give up. A HELD block that is a view, or NULL when a view is
 # not possible, or not worth its driver calls with an `effort` of VIEW_IF_WORTH.
-cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes, int effort) noexcept nogil
+cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept nogil
 # A view's block is free again: its home tiles return to their pools, its mappings are kept.
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil
 # Gives the home tiles of a view's block its state.

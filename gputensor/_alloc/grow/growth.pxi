@@ -31,11 +31,13 @@ cdef double ONE_PAGE = 2.4
 cdef double MAKE_US = 41.5
 cdef double MAKE_MIB_US = 0.24
 
-# Where a growth happens: `lead` is the free block before the hole, or NULL.
-cdef struct Place:
-    Block* hole
-    Block* lead
-    size_t need                 # bytes to map, a multiple of the granularity
+# What becomes of one growth: the bytes taken from the page pool, created, and mapped.
+cdef struct Growth:
+    int cut
+    Page* pages                 # not mapped yet
+    Page* mapped                # ... last first
+    size_t got, created, done
+    double made_us
 
 
 cdef inline size_t _round_up(size_t nbytes, size_t step) noexcept nogil:
@@ -46,53 +48,56 @@ cdef inline size_t _reserved(DeviceAllocator* a) noexcept nogil:
     return <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current)    # with or without the lock
 
 
-cdef inline Block* _usable(Block* neighbour, uint64_t stream) noexcept nogil:
-    if (neighbour != NULL and gt_load(&neighbour.state) == BLOCK_FREE
-            and neighbour.stream == stream):
-        return neighbour
-    return NULL
+cdef Request request_for(BlockPool* pool, uint64_t stream, size_t nbytes) noexcept nogil:
+    cdef bint alone = pool.owner != NULL and pool.owner.is_unsplit
+    return Request(pool, stream, nbytes, alone, STATUS_OK, False, NULL, NULL, 0)
 
 
-cdef bint _find_place(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      bint alone, Place* best) noexcept nogil:
+# Finds the place of a request, unless it is known. False: no hole is large enough.
+cdef bint _find_place(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef Segment* segment
     cdef Block* hole
+    cdef Block* lead
     cdef size_t need
-    best.hole = NULL
-    for segment in each(pool.segments):
+    if request.is_placed:
+        return True
+    for segment in each(request.pool.segments):
         for hole in linked(segment.holes):
-            lead = _usable(hole.previous, stream) if not alone else <Block*>NULL
-            need = nbytes
-            if lead != NULL:
-                need = nbytes - lead.nbytes if lead.nbytes < nbytes else 0
-            need = _round_up(need if need > 0 else 1, a.granularity)
+            need = request.nbytes
+            lead = <Block*>NULL if request.alone else hole.previous
+            if (lead != NULL and gt_load(&lead.state) == BLOCK_FREE
+                    and lead.stream == request.stream):
+                need = need - lead.nbytes if lead.nbytes < need else 1
+            else:
+                lead = NULL
+            need = _round_up(need, a.granularity)
             if need <= hole.nbytes and (
-                    best.hole == NULL or need < best.need
-                    or (need == best.need and hole.ptr < best.hole.ptr)):
-                best.hole = hole
-                best.lead = lead
-                best.need = need
-    return best.hole != NULL
+                    not request.is_placed or need < request.need
+                    or (need == request.need and hole.ptr < request.hole.ptr)):
+                request.is_placed = True
+                request.hole = hole
+                request.lead = lead
+                request.need = need
+    return request.is_placed
 
 
 # Reserves address space for a new home segment. Gives the lock up for the driver call.
-cdef status_t _reserve(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                       size_t nbytes) noexcept nogil:
+cdef status_t _reserve(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef size_t range_nbytes = _round_up(a.total_nbytes + a.total_nbytes // 8, a.granularity)
+    cdef size_t nbytes = _round_up(a.total_nbytes + a.total_nbytes // 8, a.granularity)
     cdef uint64_t va = 0
     cdef status_t status
-    if range_nbytes < nbytes:
+    if nbytes < request.nbytes:
         return STATUS_OUT_OF_MEMORY             # larger than the device
     device_unlock(a)
-    status = driver.va_reserve(driver.self, &va, range_nbytes, a.granularity)
+    status = driver.va_reserve(driver.self, &va, nbytes, a.granularity)
     device_lock(a)
     if status != STATUS_OK:
         return status
-    if segment_new(pool, va, range_nbytes, True, stream, a.granularity) == NULL:
-        driver.va_release(driver.self, va, range_nbytes)
+    if segment_new(request.pool, va, nbytes, True, request.stream, a.granularity) == NULL:
+        driver.va_release(driver.self, va, nbytes)
         return STATUS_OUT_OF_MEMORY
-    return STATUS_OK
+    return STATUS_OK if _find_place(a, request) else <status_t>STATUS_OUT_OF_MEMORY
 
 
 # The size of the next page when `need` bytes are still to be mapped.
@@ -123,118 +128,94 @@ cdef size_t _page_nbytes(DeviceAllocator* a, BlockPool* pool, size_t need,
 
 
 # Claims the place: its hole is cut to `nbytes` and MOVING, the lead is HELD.
-cdef bint _growth_claim(BlockPool* pool, Place* place, size_t nbytes) noexcept nogil:
-    link_remove(&place.hole.segment.holes, place.hole)
-    place.hole.state = BLOCK_MOVING
-    if nbytes < place.hole.nbytes:
-        rest = block_split(place.hole, nbytes)
+cdef bint _growth_claim(Request* request, size_t nbytes) noexcept nogil:
+    cdef Block* hole = request.hole
+    link_remove(&hole.segment.holes, hole)
+    hole.state = BLOCK_MOVING
+    if nbytes < hole.nbytes:
+        rest = block_split(hole, nbytes)
         if rest == NULL:
-            hole_insert(place.hole)
+            hole_insert(hole)
             return False
         hole_insert(rest)
-    if place.lead != NULL:
-        pool_remove(pool, place.lead)
-        place.lead.state = BLOCK_HELD
+    if request.lead != NULL:
+        pool_remove(request.pool, request.lead)
+        request.lead.state = BLOCK_HELD
     return True
 
 
-# Pages of the page pool for a place, and their sum: whole pages that fit, and one larger page at
-# the end when that spares asking the driver for one of its size. If not BY_PAGES, of any size.
-cdef size_t _pick(DeviceAllocator* a, BlockPool* pool, Place* place, int cut,
-                  Page** pages) noexcept nogil:
-    cdef size_t left, got = 0
-    while got < place.need:
-        left = place.need - got
+# Takes pages for a place out of the page pool: whole pages that fit, and one larger page at the end
+# when that spares asking the driver for one of its size. If not BY_PAGES, of any size. Gives how
+# much to map, with what is new.
+cdef size_t _pick(DeviceAllocator* a, Request* request, Growth* growth) noexcept nogil:
+    cdef size_t left, next_nbytes
+    cdef Page* page
+    while growth.got < request.need:
+        left = request.need - growth.got
+        next_nbytes = _page_nbytes(a, request.pool, left, growth.cut)
         page = page_pool_take(a, left)
-        if page == NULL:
-            break
-        if page.nbytes > left and (
-                got + page.nbytes > place.hole.nbytes
-                or (cut == BY_PAGES and page.nbytes > _round_up(
-                    _page_nbytes(a, pool, left, BY_PAGES) * 6 // 5, a.granularity))):
+        if page != NULL and page.nbytes > left and (
+                growth.got + page.nbytes > request.hole.nbytes
+                or (growth.cut == BY_PAGES
+                    and page.nbytes > _round_up(next_nbytes * 6 // 5, a.granularity))):
             row_push(&a.page_pool, page)
-            break
-        row_push(pages, page)
-        got += page.nbytes
-    return got
+            page = NULL
+        if page == NULL:
+            if next_nbytes > left and growth.got + next_nbytes <= request.hole.nbytes:
+                return growth.got + next_nbytes     # a whole page; the rest becomes free memory
+            return request.need
+        row_push(&growth.pages, page)
+        growth.got += page.nbytes
+    return growth.got
 
 
-# Makes pages for the rest. Without the lock.
-cdef status_t _make(DeviceAllocator* a, BlockPool* pool, size_t nbytes, int cut, Page** pages,
-                    size_t* created, double* made_us) noexcept nogil:
+# Makes pages for the rest, and maps all one after the other. Without the lock.
+cdef status_t _make_and_map(DeviceAllocator* a, Request* request, Growth* growth,
+                            size_t nbytes) noexcept nogil:
+    cdef Driver* driver = a.driver
     cdef status_t status = STATUS_OK
     cdef size_t size
-    while created[0] < nbytes:
-        size = _page_nbytes(a, pool, nbytes - created[0], cut)
-        if size > nbytes - created[0]:
-            size = nbytes - created[0]
+    while growth.got + growth.created < nbytes:
+        size = nbytes - growth.got - growth.created
+        size = min(size, _page_nbytes(a, request.pool, size, growth.cut))
         page = page_make(a, size, &status)
         if page == NULL:
             return status
-        row_push(pages, page)
-        created[0] += size
-        made_us[0] += MAKE_US + MAKE_MIB_US * (size >> 20)
-    return STATUS_OK
-
-
-# Maps pages one after the other from the start of the hole; gives the bytes mapped.
-cdef size_t _growth_map(DeviceAllocator* a, Place* place, Page** pages, Page** mapped,
-                        status_t* status) noexcept nogil:
-    cdef Driver* driver = a.driver
-    cdef size_t done = 0
-    while pages[0] != NULL and status[0] == STATUS_OK:
-        page = pages[0]
-        status[0] = driver.page_map(driver.self, place.hole.ptr + done, page.nbytes, page.handle)
-        if status[0] == STATUS_OK:
-            row_push(mapped, row_pop(pages))
-            done += page.nbytes
-    return done
+        row_push(&growth.pages, page)
+        growth.created += size
+        growth.made_us += MAKE_US + MAKE_MIB_US * (size >> 20)
+    while growth.pages != NULL and status == STATUS_OK:
+        page = growth.pages
+        status = driver.page_map(driver.self, request.hole.ptr + growth.done, page.nbytes,
+                                 page.handle)
+        if status == STATUS_OK:
+            row_push(&growth.mapped, row_pop(&growth.pages))
+            growth.done += page.nbytes
+    return status
 
 
 # Books the mapped bytes: the first part of the hole becomes a HELD tile.
-cdef Block* _commit(DeviceAllocator* a, BlockPool* pool, Place* place, uint64_t stream,
-                    size_t done, Page* mapped) noexcept nogil:
-    cdef Block* tile = place.hole
-    cdef uint64_t va = tile.ptr + done
-    while mapped != NULL:                       # last mapped first
-        page = row_pop(&mapped)
+cdef Block* _commit(DeviceAllocator* a, Request* request, Growth* growth) noexcept nogil:
+    cdef Block* tile = request.hole
+    cdef uint64_t va = tile.ptr + growth.done
+    while growth.mapped != NULL:                # last mapped first
+        page = row_pop(&growth.mapped)
         page.next = NULL
         va -= page.nbytes
         segment_put_page(tile.segment, page, va)
         a.num_device_alloc += 1
         a.mapping_us += MAP_US
-    if done < tile.nbytes:
-        rest = block_split(tile, done)          # cannot fail twice: see _growth_claim
+    if growth.done < tile.nbytes:
+        rest = block_split(tile, growth.done)   # cannot fail twice: see _growth_claim
         if rest != NULL:
             hole_insert(rest)
-    a.page_pool_nbytes -= done
-    history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, done, tile.segment.stream,
-                   stack_of_request(), pool.pool_id)
+    a.page_pool_nbytes -= growth.done
+    history_record(a.device, HISTORY_SEGMENT_MAP, tile.ptr, growth.done, tile.segment.stream,
+                   stack_of_request(), request.pool.pool_id)
     tile.state = BLOCK_HELD
-    tile.stream = stream
+    tile.stream = request.stream
     tile.epoch = 0
     return tile
-
-
-# How much to map at a place that needs `need`, of which `got` come from the page pool.
-cdef size_t _want(DeviceAllocator* a, BlockPool* pool, Place* place, size_t got,
-                  int cut) noexcept nogil:
-    cdef size_t page
-    if got >= place.need:
-        return got
-    page = _page_nbytes(a, pool, place.need - got, cut)
-    if page > place.need - got and got + page <= place.hole.nbytes:
-        return got + page                       # a whole page; the rest becomes free memory
-    return place.need
-
-
-cdef Block* _join_claimed(BlockPool* pool, Place* place, Block* block,
-                          size_t nbytes) noexcept nogil:
-    if place.lead != NULL:
-        block = place.lead
-        block_join_next(block)
-    pool_trim(pool, block, nbytes)
-    return block
 
 
 cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
@@ -242,74 +223,61 @@ cdef void _return_pages(DeviceAllocator* a, Page* pages) noexcept nogil:
         row_push(&a.page_pool, row_pop(&pages))
 
 
-cdef Block* _grow_virtual(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                          int cut, bint alone, status_t* status) noexcept nogil:
-    cdef Place place
-    cdef Page* pages = NULL
-    cdef Page* mapped = NULL
-    cdef size_t got, want, fresh, done = 0, created = 0
-    cdef double made_us = 0
+cdef Block* _grow_virtual(DeviceAllocator* a, Request* request, int cut) noexcept nogil:
+    cdef Growth growth = Growth(cut, NULL, NULL, 0, 0, 0, 0)
+    cdef BlockPool* pool = request.pool
+    cdef Block* block
+    cdef size_t nbytes, fresh
     cdef bint is_allowed
-    if not _find_place(a, pool, stream, nbytes, alone, &place):
-        status[0] = _reserve(a, pool, stream, nbytes)
-        if status[0] != STATUS_OK:
-            return NULL
-        if not _find_place(a, pool, stream, nbytes, alone, &place):
-            status[0] = STATUS_OUT_OF_MEMORY
-            return NULL
-    got = _pick(a, pool, &place, cut, &pages)
-    want = _want(a, pool, &place, got, cut)
-    fresh = want - got if got < want else 0
-    is_allowed = want <= place.hole.nbytes and limit_claim(a, fresh)
-    if not is_allowed or not _growth_claim(pool, &place, want):
+    request.status = STATUS_OK if _find_place(a, request) else _reserve(a, request)
+    if request.status != STATUS_OK:
+        return NULL
+    request.is_placed = False
+    nbytes = _pick(a, request, &growth)
+    fresh = nbytes - growth.got
+    is_allowed = nbytes <= request.hole.nbytes and limit_claim(a, fresh)
+    if not is_allowed or not _growth_claim(request, nbytes):
         if is_allowed:
             limit_settle(a, fresh)
-        _return_pages(a, pages)
-        status[0] = STATUS_OUT_OF_MEMORY
+        _return_pages(a, growth.pages)
+        request.status = STATUS_OUT_OF_MEMORY
         return NULL
     in_flight_unlock(a)
-    status[0] = _make(a, pool, want - got, cut, &pages, &created, &made_us)
-    if status[0] == STATUS_OK:
-        done = _growth_map(a, &place, &pages, &mapped, status)
-    in_flight_lock(a, got + created > 0 or place.lead != NULL)
+    request.status = _make_and_map(a, request, &growth, nbytes)
+    in_flight_lock(a, growth.got + growth.created > 0 or request.lead != NULL)
     limit_settle(a, fresh)
-    a.making_us += made_us
-    a.page_pool_nbytes += created
-    a.mapping_us += 10.0 + 0.24 * (created >> 20)
+    a.making_us += growth.made_us
+    a.page_pool_nbytes += growth.created
+    a.mapping_us += 10.0 + 0.24 * (growth.created >> 20)
     # What was created counts for the pool at once; the page pool gives the rest, or gets it.
-    account_pool_reserved(a, pool, <int64_t>created)
-    account_reserved_moved(a, NULL, pool, <int64_t>done - <int64_t>created)
-    _return_pages(a, pages)
-    if done == 0:
-        hole_insert(place.hole)
+    account_pool_reserved(a, pool, <int64_t>growth.created)
+    account_reserved_moved(a, NULL, pool, <int64_t>growth.done - <int64_t>growth.created)
+    _return_pages(a, growth.pages)
+    if growth.done == 0:
+        hole_insert(request.hole)
     else:
-        block = _commit(a, pool, &place, stream, done, mapped)
-        if status[0] == STATUS_OK:
-            return block if alone else _join_claimed(pool, &place, block, nbytes)
+        block = _commit(a, request, &growth)
+        if request.status == STATUS_OK:
+            if request.lead != NULL:
+                block = request.lead
+                block_join_next(block)
+            if not request.alone:
+                pool_trim(pool, block, request.nbytes)
+            return block
         pool_insert(pool, block)
-    if place.lead != NULL:
-        pool_insert(pool, place.lead)
+    if request.lead != NULL:
+        pool_insert(pool, request.lead)
     return NULL
 
 
-# A HELD tile of new pages that begins with a page, of `nbytes` rounded up to whole pages: it joins
-# no neighbour.
-cdef Block* pool_grow_page(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                           status_t* status) noexcept nogil:
-    return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, True, status)
-
-
-# The size of the next page that is made when `need` bytes are still to be mapped.
-cdef size_t growth_page(DeviceAllocator* a, BlockPool* pool, size_t need) noexcept nogil:
-    return _page_nbytes(a, pool, need, BY_PAGES)
-
-
 cdef size_t pages_collect(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, INT64_MAX, False))
+    cdef int64_t count = INT64_MAX
+    return pages_take(a, pages_detach(a, NULL, nbytes, SIZE_MAX, &count, False))
 
 
 cdef size_t pages_collect_retired(DeviceAllocator* a) noexcept nogil:
-    return pages_take(a, pages_detach(a, NULL, SIZE_MAX, SIZE_MAX, INT64_MAX, True))
+    cdef int64_t count = INT64_MAX
+    return pages_take(a, pages_detach(a, NULL, SIZE_MAX, SIZE_MAX, &count, True))
 
 
 cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
@@ -317,29 +285,23 @@ cdef bint grows_plainly(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
             or pool_source(pool) != NULL)
 
 
-cdef Block* pool_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                      status_t* status) noexcept nogil:
-    if grows_plainly(a, pool):
-        return plain_grow(a, pool, stream, nbytes, status)
-    if pool.owner != NULL and pool.owner.is_unsplit:
-        # What is mapped is the block: no more of it than is needed, and apart from its neighbours.
-        return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, True, status)
-    if pool.owner != NULL and pool.owner.capturing:
-        # The graph keeps it: no more than the request needs.
-        return _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, False, status)
-    block = _grow_virtual(a, pool, stream, nbytes, BY_PAGES, False, status)
-    if block == NULL and status[0] == STATUS_OUT_OF_MEMORY:
+cdef Block* pool_grow(DeviceAllocator* a, Request* request) noexcept nogil:
+    cdef Block* block
+    cdef PrivatePool* owner = request.pool.owner
+    if grows_plainly(a, request.pool):
+        return plain_grow(a, request)
+    # What a capture maps its graph keeps, and where blocks are not cut what is mapped is the block.
+    if owner == NULL or not (owner.is_unsplit or owner.capturing):
+        block = _grow_virtual(a, request, BY_PAGES)
+        if block != NULL or request.status != STATUS_OUT_OF_MEMORY:
+            return block
         # Not a whole page is left: what is needed may still be there.
-        block = _grow_virtual(a, pool, stream, nbytes, AS_NEEDED, False, status)
-    return block
+    return _grow_virtual(a, request, AS_NEEDED)
 
 
-cdef size_t growth_need(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                        size_t nbytes) noexcept nogil:
-    cdef Place place
-    if grows_plainly(a, pool):
-        return plain_nbytes(a, pool, nbytes)
-    if not _find_place(a, pool, stream, nbytes, pool.owner != NULL and pool.owner.is_unsplit,
-                       &place):
-        return _round_up(nbytes, a.granularity)
-    return place.need
+cdef size_t growth_need(DeviceAllocator* a, Request* request) noexcept nogil:
+    if grows_plainly(a, request.pool):
+        return plain_nbytes(a, request.pool, request.nbytes)
+    if _find_place(a, request):
+        return request.need
+    return _round_up(request.nbytes, a.granularity)

@@ -55,15 +55,14 @@ cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
     return <int64_t>(left / (UNMAP_US + MAP_US)) if left > 0 else 0
 
 
-cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes) noexcept nogil:
-    cdef Block* tile
-    cdef size_t need = growth_need(a, pool, stream, nbytes)
+cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
+    cdef BlockPool* pool = request.pool
+    cdef size_t need = growth_need(a, request)
     cdef size_t pooled = _pooled(a, need)
     cdef size_t largest = SIZE_MAX
-    cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
+    cdef double reserved = <double>_reserved(a)
     cdef int64_t count = _page_moves_affordable(a)
-    cdef int64_t moved = 0
+    cdef int64_t left = count
     if pool_source(pool) != NULL:
         return
     if (pooled >= need or count == 0
@@ -73,21 +72,12 @@ cdef void pages_bring(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     if nbytes < LEAST or nbytes < reserved / PART:
         return
     if pool.kind == POOL_SMALL:
-        largest = growth_page(a, pool, need)    # a larger one would be held by a few small blocks
-    detached = pages_detach(a, pool, need - pooled, largest, count, False)
-    for tile in linked(detached):
-        moved += _pages_in(a, tile)
-    if moved > 0:
+        # A larger page would be held by a few small blocks.
+        largest = _page_nbytes(a, pool, need, BY_PAGES)
+    detached = pages_detach(a, pool, need - pooled, largest, &left, False)
+    if detached != NULL:
         # Mapping them again is booked as growth: it has its own bound here.
-        a.moving_us += (UNMAP_US + MAP_US) * moved
-        a.mapping_us = max(a.mapping_us - MAP_US * moved, 0.0)
+        a.moving_us += (UNMAP_US + MAP_US) * (count - left)
+        a.mapping_us = max(a.mapping_us - MAP_US * (count - left), 0.0)
         pages_take(a, detached)
-
-
-cdef int64_t _pages_in(DeviceAllocator* a, Block* tile) noexcept nogil:
-    cdef uint64_t va = tile.ptr
-    cdef int64_t count = 0
-    while va < tile.ptr + tile.nbytes:
-        va += tile.segment.pages[(va - tile.segment.va) // a.granularity].nbytes
-        count += 1
-    return count
+        request.is_placed = False

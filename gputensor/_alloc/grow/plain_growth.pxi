@@ -91,42 +91,40 @@ cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
     return best
 
 
-# A HELD block of `nbytes`, or a little more, in a segment that the pool did not have, or NULL and a
-# status.
-cdef Block* plain_grow(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                       status_t* status) noexcept nogil:
-    cdef size_t size = plain_nbytes(a, pool, nbytes)
+# A HELD block, or a little more than requested, in a segment that the pool did not have, or NULL.
+cdef Block* plain_grow(DeviceAllocator* a, Request* request) noexcept nogil:
+    cdef BlockPool* pool = request.pool
+    cdef uint64_t stream = request.stream
+    cdef size_t size = plain_nbytes(a, pool, request.nbytes)
     cdef uint64_t ptr = 0
     cdef MemorySource* source = pool_source(pool)
     cdef Segment* segment = NULL
+    request.status = STATUS_OK
     if source == NULL:
         segment = _adopt(a, pool, stream, size)
-    if segment != NULL:
-        pool_trim(pool, segment.first, nbytes)
-        status[0] = STATUS_OK
-        return segment.first
-    if not limit_claim(a, size):
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
-    in_flight_unlock(a)
-    status[0] = _plain_take(a, source, &ptr, size, stream)
-    in_flight_lock(a, status[0] == STATUS_OK or a.limit_nbytes != SIZE_MAX)
-    limit_settle(a, size)
-    if status[0] != STATUS_OK:
-        return NULL
-    segment = segment_new(pool, ptr, size, False, stream, 0)
     if segment == NULL:
-        plain_give_back(a, source, ptr, size, stream)
-        status[0] = STATUS_OUT_OF_MEMORY
-        return NULL
-    segment.source = source
-    a.num_device_alloc += 1
-    account_pool_reserved(a, pool, <int64_t>size)
-    account_segment(a, pool.kind, 1)
-    if size >= a.config.max_split_size:
-        segment.is_oversize = True
-        stat_change(&a.oversize_segments, 1)
-    history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
-                   pool.pool_id)
-    pool_trim(pool, segment.first, nbytes)
+        if not limit_claim(a, size):
+            request.status = STATUS_OUT_OF_MEMORY
+            return NULL
+        in_flight_unlock(a)
+        request.status = _plain_take(a, source, &ptr, size, stream)
+        in_flight_lock(a, request.status == STATUS_OK or a.limit_nbytes != SIZE_MAX)
+        limit_settle(a, size)
+        if request.status != STATUS_OK:
+            return NULL
+        segment = segment_new(pool, ptr, size, False, stream, 0)
+        if segment == NULL:
+            plain_give_back(a, source, ptr, size, stream)
+            request.status = STATUS_OUT_OF_MEMORY
+            return NULL
+        segment.source = source
+        a.num_device_alloc += 1
+        account_pool_reserved(a, pool, <int64_t>size)
+        account_segment(a, pool.kind, 1)
+        if size >= a.config.max_split_size:
+            segment.is_oversize = True
+            stat_change(&a.oversize_segments, 1)
+        history_record(a.device, HISTORY_SEGMENT_ALLOC, ptr, size, stream, stack_of_request(),
+                       pool.pool_id)
+    pool_trim(pool, segment.first, request.nbytes)
     return segment.first

@@ -50,19 +50,21 @@ cdef Block* _view_claim(BlockPool* pool, Plan* plan) noexcept nogil:
     return parts
 
 
-cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t ptr,
-                      size_t nbytes, uint64_t stream, Block* parts) noexcept nogil:
+# The block that a plan finds, or has mapped, becomes its caller's.
+cdef Block* _block_of(DeviceAllocator* a, Request* request, Plan* plan,
+                      Block* parts) noexcept nogil:
     cdef Block* tile
+    cdef View* view = plan.view
     cdef Block* block = block_new()
     if block == NULL:
         return NULL
-    block.ptr = ptr
-    block.nbytes = nbytes
-    block.stream = stream
+    block.ptr = view.va + plan.offset
+    block.nbytes = request.nbytes
+    block.stream = request.stream
     block.device = a.device
     block.kind = POOL_LARGE
     block.state = BLOCK_HELD
-    block.pool = pool
+    block.pool = request.pool
     block.view = view
     block.parts = parts
     for tile in linked(parts):
@@ -70,52 +72,34 @@ cdef Block* _block_of(DeviceAllocator* a, BlockPool* pool, View* view, uint64_t 
     view_show(block, BLOCK_ALLOCATED)
     view.use_count += 1
     row_push(&view.blocks, block)
+    row_remove(&a.views, view)
+    row_push(&a.views, view)
     if history_enabled(a.device):
         view_event_open(block)
     return block
 
 
-cdef void _list(DeviceAllocator* a, View* view) noexcept nogil:
-    row_push(&a.views, view)
-    a.view_count += 1
-
-
-cdef void _to_front(DeviceAllocator* a, View* view) noexcept nogil:
-    row_remove(&a.views, view)
-    row_push(&a.views, view)
-
-
-# Reserves a view for at least `nbytes`. Gives the lock up for the driver call.
+# Reserves a view for at least `nbytes`, for a thread that extends it. Gives the lock up.
 cdef View* _new_view(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef Driver* driver = a.driver
     cdef View* view = <View*>calloc(1, sizeof(View))
-    cdef size_t size = (nbytes * RANGE_TIMES + a.granularity - 1) // a.granularity * a.granularity
     cdef status_t status
     if view == NULL or a.view_count >= a.view_limit:
         free(view)
         return NULL
+    view.range_nbytes = _round_up(nbytes * RANGE_TIMES, a.granularity)
+    view.use_count = 1
+    view.is_growing = True
     a.view_count += 1               # before the lock is given up: others count it, too
     in_flight_unlock(a)
-    status = driver.va_reserve(driver.self, &view.va, size, a.granularity)
+    status = driver.va_reserve(driver.self, &view.va, view.range_nbytes, a.granularity)
     in_flight_lock(a)
     if status != STATUS_OK:
         a.view_count -= 1
         free(view)
         return NULL
-    view.range_nbytes = size
     row_push(&a.views, view)
     return view
-
-
-cdef bint _room_for(View* view, int count) noexcept nogil:
-    cdef int capacity = view.page_count + count
-    if capacity > view.page_capacity:
-        pages = <Page**>realloc(view.pages, capacity * 2 * sizeof(Page*))
-        if pages == NULL:
-            return False
-        view.pages = pages
-        view.page_capacity = capacity * 2
-    return True
 
 
 # Maps the plan's new pages, and those of the `fresh` tile, behind the view's end. Gives the lock
@@ -124,9 +108,16 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
     cdef Driver* driver = a.driver
     cdef size_t nbytes = view.nbytes
     cdef status_t status = STATUS_OK
+    cdef int capacity = view.page_count + plan.count - plan.first
     cdef int mapped = 0
     cdef int i = plan.first
     cdef uint64_t home = fresh.ptr if fresh != NULL else 0
+    if fresh != NULL:
+        capacity += <int>(fresh.nbytes // a.granularity)
+    pages = <Page**>realloc(view.pages, capacity * sizeof(Page*))
+    if pages == NULL:
+        return STATUS_OUT_OF_MEMORY
+    view.pages = pages
     device_unlock(a)
     while status == STATUS_OK:
         if i < plan.count:
@@ -138,7 +129,7 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
         else:
             break
         if nbytes + page.nbytes > view.range_nbytes:
-            status = 1
+            status = STATUS_OUT_OF_MEMORY
             break
         status = driver.page_map(driver.self, view.va + nbytes, page.nbytes, page.handle)
         if status == STATUS_OK:
@@ -154,74 +145,48 @@ cdef status_t _view_map(DeviceAllocator* a, View* view, Plan* plan, Block* fresh
     return status
 
 
-cdef Block* _reuse(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                   Plan* plan) noexcept nogil:
-    cdef View* view = plan.view
-    parts = _view_claim(pool, plan)
-    if parts == NULL:
-        return NULL
-    block = _block_of(a, pool, view, view.va + plan.offset, nbytes, stream, parts)
-    if block == NULL:
-        _release_parts(pool, parts)
-        return NULL
-    _to_front(a, view)
-    return block
-
-
-cdef void _trim(BlockPool* pool, Block* block, size_t nbytes) noexcept nogil:
-    cdef Block* tail = block_split(block, nbytes)
-    if tail != NULL:
-        pool_insert(pool, tail)
-
-
-cdef Block* _stitch(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                    Plan* plan) noexcept nogil:
+# Maps what a plan adds to its view, or to a new one. New pages join `parts`. Gives the lock up.
+cdef bint _extend(DeviceAllocator* a, Request* request, Plan* plan, Block** parts) noexcept nogil:
+    cdef Request more = Request(request.pool, request.stream, plan.missing, True, STATUS_OK, False,
+                                NULL, NULL, 0)
     cdef Block* fresh = NULL
+    if plan.view != NULL:
+        plan.view.use_count += 1
+        plan.view.is_growing = True
+    if plan.missing > 0:
+        fresh = _grow_virtual(a, &more, AS_NEEDED)
+    if more.status == STATUS_OK and plan.view == NULL:
+        plan.view = _new_view(a, request.nbytes + plan.offset)
+    if more.status == STATUS_OK and plan.view != NULL:
+        more.status = _view_map(a, plan.view, plan, fresh)
+    if fresh != NULL:
+        pool_trim(request.pool, fresh, plan.missing)
+        chain_push(parts, fresh)
+    if plan.view == NULL:
+        return False
+    plan.view.use_count -= 1
+    plan.view.is_growing = False
+    return more.status == STATUS_OK
+
+
+cdef Block* _serve(DeviceAllocator* a, Request* request, Plan* plan) noexcept nogil:
     cdef Block* block = NULL
-    cdef View* view = plan.view
-    cdef status_t status = STATUS_OK
-    cdef int pages
-    parts = _view_claim(pool, plan)
+    cdef Block* parts = _view_claim(request.pool, plan)
+    cdef bint is_mapped = True
     if parts == NULL:
         return NULL
-    in_flight_begin(a)
-    if view != NULL:
-        view.use_count += 1
-        view.is_growing = True
-    if plan.missing > 0:
-        fresh = pool_grow_page(a, pool, stream, plan.missing, &status)
-    if status == STATUS_OK and view == NULL:
-        view = _new_view(a, nbytes + (plan.offset if plan.view == NULL else 0))
-        if view != NULL:
-            view.use_count = 1
-            view.is_growing = True
-    if status == STATUS_OK and view != NULL:
-        pages = plan.count - plan.first
-        if fresh != NULL:
-            pages += <int>(fresh.nbytes // a.granularity)
-        if _room_for(view, pages):
-            status = _view_map(a, view, plan, fresh)
-        else:
-            status = 2
-    if fresh != NULL:
-        if fresh.nbytes > plan.missing:
-            _trim(pool, fresh, plan.missing)
-        chain_push(&parts, fresh)
-    if view != NULL:
-        view.use_count -= 1
-        view.is_growing = False
-        if status == STATUS_OK:
-            block = _block_of(a, pool, view, view.va + plan.offset, nbytes, stream, parts)
+    if plan.first < plan.count or plan.missing > 0:
+        in_flight_begin(a)
+        is_mapped = _extend(a, request, plan, &parts)
+        in_flight_end(a)
+    if is_mapped:
+        block = _block_of(a, request, plan, parts)
     if block == NULL:
-        _release_parts(pool, parts)
-    elif view != a.views:
-        _to_front(a, view)
-    in_flight_end(a)
+        _release_parts(request.pool, parts)
     return block
 
 
-# The best view to drop: of those without use and with completed work, the one
-# whose last use is the longest ago.
+# Of the views without use and with completed work, the one whose last use is the longest ago.
 cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
     cdef View* view
     cdef View* least = NULL
@@ -235,36 +200,25 @@ cdef View* _least_useful(DeviceAllocator* a) noexcept nogil:
 # Gives the lock up.
 cdef bint _evict(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
-    cdef bint is_gone
     if view == NULL:
         return False
     a.mapping_us += UNMAP_US * view.page_count
-    in_flight_begin(a)
-    is_gone = _drop(a, view)
-    if not is_gone:
-        _list(a, view)
-    in_flight_end(a)
-    return is_gone
+    return _drop(a, view)
 
 
-cdef Block* view_open(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                      size_t nbytes, int effort) noexcept nogil:
-    cdef ViewRequest request = ViewRequest(pool, stream, nbytes, effort)
+cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept nogil:
     cdef Block* block = NULL
     cdef bint may_begin = True
-    if pool != &a.pools[POOL_LARGE] or nbytes < 2 * a.granularity or a.granularity == 0:
+    if (request.pool != &a.pools[POOL_LARGE] or request.nbytes < 2 * a.granularity
+            or a.granularity == 0):
         return NULL
     plan = <Plan*>malloc(sizeof(Plan))
     if plan == NULL:
         return NULL
-    while True:
-        if plan_reuse(a, &request, plan):
-            block = _reuse(a, pool, stream, nbytes, plan)
-            break
-        if not plan_stitch(a, &request, growth_need(a, pool, stream, nbytes), may_begin, plan):
-            break
+    while plan_view(a, request, effort, may_begin, plan):
+        request.is_placed = False               # what follows takes tiles, or drops the lock
         if plan.view != NULL or a.view_count < a.view_limit:
-            block = _stitch(a, pool, stream, nbytes, plan)
+            block = _serve(a, request, plan)
             break
         # The table is full. Making room drops the lock: the planned pages may be gone by then.
         may_begin = _evict(a)
@@ -320,7 +274,7 @@ cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
 
 
 # Takes a view without use off the list and unmaps it. Drops the lock. False: the driver refused;
-# what is left of the view has to go back to the list.
+# what is left of the view is back in the list.
 cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     cdef status_t status = STATUS_OK
     cdef bint is_unmapped
@@ -328,19 +282,21 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
     driver = a.driver
     row_remove(&a.views, view)
     a.view_count -= 1
-    device_unlock(a)
+    in_flight_unlock(a)
     if view.nbytes > 0:
         status = driver.page_unmap(driver.self, view.va, view.nbytes)
     is_unmapped = status == STATUS_OK
     if is_unmapped:
         status = driver.va_release(driver.self, view.va, view.range_nbytes)
-    device_lock(a)
+    in_flight_lock(a)
     if is_unmapped:
         for i in range(view.page_count):
             view.pages[i].view_count -= 1
         view.page_count = 0
         view.nbytes = 0
     if status != STATUS_OK:
+        row_push(&a.views, view)
+        a.view_count += 1
         return False
     while view.uses != NULL:
         free(row_pop(&view.uses))
@@ -351,14 +307,5 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
 
 cdef void views_drop_idle(DeviceAllocator* a) noexcept nogil:
     cdef View* view = _least_useful(a)
-    cdef View* kept = NULL
-    if view == NULL:
-        return
-    in_flight_begin(a)
-    while view != NULL:
-        if not _drop(a, view):
-            row_push(&kept, view)
+    while view != NULL and _drop(a, view):
         view = _least_useful(a)         # the list may have changed meanwhile
-    while kept != NULL:
-        _list(a, row_pop(&kept))
-    in_flight_end(a)

@@ -1,9 +1,10 @@
 """Planning views: where free bytes are, and what stitching them together would cost.
 
-A plan begins with a walk over the stream's free tiles of at least MIN_TILE bytes: it notes on each
-page how much of its head and tail is free. Then a run of free bytes is looked for in the views that
-exist; such a run costs nothing. If there is none, pages are chosen to extend a view or to begin
-one: pages in the largest free tiles first, so that small holes are left to small requests.
+A plan begins with a walk over the stream's free tiles of at least MIN_TILE bytes: it lists their
+pages, and notes on each how much of its head and tail is free. Then a run of free bytes is looked
+for in the views that exist; such a run costs nothing. If there is none, pages are chosen to extend
+a view or to begin one: pages in the largest free tiles first, so that small holes are left to small
+requests.
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
 and growing costs memory that never comes back. While reserved bytes stay within CLOSE of the
@@ -16,8 +17,25 @@ whatever its pattern, and a pool that has spent its time finds out before anythi
 """
 
 cdef enum:
+    PLAN_PIECES = 512
     MIN_TILE = 1 << 20          # free tiles below this are not looked at
     STEP = 20 << 20             # the page of the yardstick
+
+# Free bytes of one page: a run inside its home tile.
+cdef struct Piece:
+    Page* page
+    Block* tile
+    uint64_t start              # home address
+    size_t nbytes
+
+cdef struct Plan:
+    Page* noted                 # the pages under free tiles; they know what of them is free
+    View* view                  # the view to use or to extend; NULL: a new one
+    int first                   # pieces before this one are mapped in the view already
+    int count
+    size_t offset               # of the first byte in the view
+    size_t missing              # bytes for which new pages are needed at the end
+    Piece pieces[512]
 
 cdef double STEP_US = 40.5      # creating and mapping one page of STEP bytes
 cdef double VIEW_PLAN_SPEND = 2.2
@@ -25,10 +43,6 @@ cdef double VIEW_PLAN_SPEND_SMALL = 14.0  # for pages up to STEP
 cdef double VIEW_PLAN_SPARE_US = 1000.0   # ... and this: a small program may map a few pages, too
 cdef double MIB_US = 25.0       # in choosing a plan: what a MiB of new memory counts for
 cdef double SHORT_MIB_US = 1e6
-
-
-cdef inline size_t _least(size_t a, size_t b) noexcept nogil:
-    return a if a < b else b
 
 
 # The page that covers an address of a mapped tile.
@@ -39,36 +53,42 @@ cdef inline Page* _page_at(DeviceAllocator* a, Segment* segment, uint64_t addres
     return segment.pages[cell]
 
 
-cdef void _note(DeviceAllocator* a, Block* tile) noexcept nogil:
+# Lists the pages of a tile that are not in the list yet; gives the end of the list.
+cdef Page** _note(DeviceAllocator* a, Block* tile, Page** last) noexcept nogil:
     cdef uint64_t end = tile.ptr + tile.nbytes
-    cdef Page* page = _page_at(a, tile.segment, tile.ptr)
-    while True:
+    cdef uint64_t at = tile.ptr
+    while at < end:
+        page = _page_at(a, tile.segment, at)
+        at = page.va + page.nbytes
         if page.stamp != a.view_clock:
             page.stamp = a.view_clock
             page.free_head = 0
             page.free_tail = 0
-            page.head_tile = NULL
-            page.tail_tile = NULL
+            last[0] = page
+            last = &page.next
         if tile.ptr <= page.va:
-            page.free_head = _least(end - page.va, page.nbytes)
+            page.free_head = min(end - page.va, page.nbytes)
             page.head_tile = tile
-        if end >= page.va + page.nbytes:
-            page.free_tail = _least(page.va + page.nbytes - tile.ptr, page.nbytes)
+        if end >= at:
+            page.free_tail = min(at - tile.ptr, page.nbytes)
             page.tail_tile = tile
-        if page.va + page.nbytes >= end:
-            return
-        page = _page_at(a, tile.segment, page.va + page.nbytes)
+    return last
 
 
-cdef void _note_all(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
+# The pages under free tiles, those of the largest tiles first.
+cdef Page* _note_all(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
     cdef Block* tile
+    cdef Page* first = NULL
+    cdef Page** last = &first
     cdef Block* head = bins_largest(&sb.bins)
     a.view_clock += 1
     while head != NULL and head.nbytes >= MIN_TILE:
         for tile in linked(head):
             if tile.segment.is_virtual:
-                _note(a, tile)
+                last = _note(a, tile, last)
         head = bins_below(&sb.bins, head)
+    last[0] = NULL
+    return first
 
 
 cdef inline bint _is_whole(DeviceAllocator* a, Page* page) noexcept nogil:
@@ -77,10 +97,7 @@ cdef inline bint _is_whole(DeviceAllocator* a, Page* page) noexcept nogil:
 
 cdef inline void _add(Plan* plan, Page* page, Block* tile, uint64_t start,
                       size_t nbytes) noexcept nogil:
-    plan.pieces[plan.count].page = page
-    plan.pieces[plan.count].tile = tile
-    plan.pieces[plan.count].start = start
-    plan.pieces[plan.count].nbytes = nbytes
+    plan.pieces[plan.count] = Piece(page, tile, start, nbytes)
     plan.count += 1
 
 
@@ -108,7 +125,7 @@ cdef size_t _run(DeviceAllocator* a, View* view, int first, int* after) noexcept
 # Writes the pieces of the first `nbytes` of a run.
 cdef void _take_run(View* view, int first, size_t nbytes, Plan* plan) noexcept nogil:
     cdef Page* page = view.pages[first]
-    cdef size_t part = _least(page.free_tail, nbytes)
+    cdef size_t part = min(page.free_tail, nbytes)
     cdef int i
     plan.offset = 0
     for i in range(first):
@@ -119,155 +136,102 @@ cdef void _take_run(View* view, int first, size_t nbytes, Plan* plan) noexcept n
     i = first + 1
     while nbytes > 0 and i < view.page_count:
         page = view.pages[i]
-        part = _least(page.free_head, nbytes)
+        part = min(page.free_head, nbytes)
         _add(plan, page, page.head_tile, page.va, part)
         nbytes -= part
         i += 1
 
 
 # A run of free bytes in a view, already mapped. Costs nothing.
-cdef bint plan_reuse(DeviceAllocator* a, const ViewRequest* request, Plan* plan) noexcept nogil:
-    cdef StreamBins* sb = pool_bins(request.pool, request.stream)
-    cdef size_t nbytes = request.nbytes
-    cdef View* view = a.views
-    cdef View* best = NULL
-    cdef size_t total, best_total = 0
+cdef bint _plan_reuse(DeviceAllocator* a, size_t nbytes, Plan* plan) noexcept nogil:
+    cdef View* view
+    cdef size_t total, best_total = SIZE_MAX
     cdef int first, after, best_first = 0
-    plan.is_noted = False
-    if sb == NULL or view == NULL or sb.free_nbytes < nbytes:
-        return False
-    _note_all(a, sb)
-    plan.is_noted = True
-    while view != NULL:
-        first = 0
-        while first < view.page_count:
+    plan.view = NULL
+    for view in each(a.views):
+        after = 0
+        while after < view.page_count:
+            first = after
             total = _run(a, view, first, &after)
-            if total >= nbytes and (best == NULL or total < best_total):
-                best = view
+            if nbytes <= total < best_total:
+                plan.view = view
                 best_total = total
                 best_first = first
-            first = after
-        view = view.next
-    if best == NULL:
+    if plan.view == NULL:
         return False
-    plan.view = best
     plan.count = 0
     plan.missing = 0
-    _take_run(best, best_first, nbytes, plan)
+    _take_run(plan.view, best_first, nbytes, plan)
     plan.first = plan.count
     return True
 
 
-# Bytes of the free run that ends with a view's last page, and the page it begins with.
-cdef size_t _tail_run(DeviceAllocator* a, View* view, int* first) noexcept nogil:
-    cdef int i = view.page_count - 1
-    cdef size_t total = 0
-    while (i >= 0 and view.page_count - i < PLAN_PIECES - 2
-            and _is_whole(a, view.pages[i])):
-        total += view.pages[i].nbytes
-        i -= 1
-    if i >= 0:
-        page = view.pages[i]
-        if page.stamp == a.view_clock and page.free_tail > 0:
-            total += page.free_tail
-            i -= 1
-    first[0] = i + 1
-    return total
-
-
-# Adds whole free pages that no earlier step of the plan counted, largest tiles first, and as the
-# last piece a page with a free head; gives the bytes still missing.
-cdef size_t _add_pages(DeviceAllocator* a, StreamBins* sb, uint64_t step, size_t nbytes,
-                       Plan* plan) noexcept nogil:
-    cdef Block* head = bins_largest(&sb.bins)
+# Adds whole free pages that the plan does not have yet, those of the largest tiles first, and as
+# the last piece a page with a free head. What is missing then are bytes of new pages.
+cdef void _add_pages(DeviceAllocator* a, Plan* plan) noexcept nogil:
+    cdef Page* page
     cdef Page* partial = NULL
-    cdef uint64_t end
-    while head != NULL and head.nbytes >= MIN_TILE and nbytes > 0:
-        tile = head
-        while tile != NULL and nbytes > 0:
-            if tile.segment.is_virtual:
-                end = tile.ptr + tile.nbytes
-                page = _page_at(a, tile.segment, tile.ptr)
-                while nbytes > 0 and plan.count < PLAN_PIECES - 1:
-                    if page.member != step:
-                        if _is_whole(a, page):
-                            page.member = step
-                            _add(plan, page, tile, page.va, _least(page.nbytes, nbytes))
-                            nbytes -= plan.pieces[plan.count - 1].nbytes
-                        elif partial == NULL or page.free_head > partial.free_head:
-                            partial = page
-                    if page.va + page.nbytes >= end:
-                        break
-                    page = _page_at(a, tile.segment, page.va + page.nbytes)
-            tile = tile.link_next
-        head = bins_below(&sb.bins, head)
-    if (nbytes > 0 and partial != NULL and partial.member != step
-            and partial.free_head >= nbytes):
-        partial.member = step
-        _add(plan, partial, partial.head_tile, partial.va, nbytes)
-        nbytes = 0
-    return nbytes
-
-
-# The page that is not wholly free and has the largest free tail: a new view may begin in it.
-cdef Page* _largest_tail(DeviceAllocator* a, StreamBins* sb) noexcept nogil:
-    cdef Block* tile
-    cdef Block* head = bins_largest(&sb.bins)
-    cdef Page* best = NULL
-    while head != NULL and head.nbytes >= MIN_TILE:
-        for tile in linked(head):
-            if tile.segment.is_virtual:
-                page = _page_at(a, tile.segment, tile.ptr)
-                if (page.free_tail > 0 and page.free_tail < page.nbytes
-                        and (best == NULL or page.free_tail > best.free_tail)):
-                    best = page
-        head = bins_below(&sb.bins, head)
-    return best
-
-
-# What a plan costs. When memory is short, it is all that counts.
-cdef inline double _cost(DeviceAllocator* a, int handles, size_t missing,
-                         bint is_short) noexcept nogil:
-    cdef double us = MAP_US * handles
-    cdef double mib_us = MIB_US * STEP / <double>_least(a.config.page_size, STEP)
-    if missing > 0:
-        us += 2 * MAP_US + (SHORT_MIB_US if is_short else mib_us) * (<double>missing / (1 << 20))
-    return us
-
-
-cdef void _plan_append(DeviceAllocator* a, StreamBins* sb, View* view, size_t nbytes,
-                       Plan* plan) noexcept nogil:
-    cdef int i, first
-    cdef size_t run = _tail_run(a, view, &first)
-    a.view_clock_step += 1
-    for i in range(view.page_count):
-        view.pages[i].member = a.view_clock_step
-    plan.view = view
-    plan.count = 0
-    plan.missing = nbytes
-    plan.offset = view.nbytes
-    if run > 0:
-        _take_run(view, first, _least(run, nbytes), plan)
-        plan.missing = nbytes - _least(run, nbytes)
-    plan.first = plan.count
-    plan.missing = _add_pages(a, sb, a.view_clock_step, plan.missing, plan)
-
-
-cdef void _plan_new(DeviceAllocator* a, StreamBins* sb, size_t nbytes, Plan* plan) noexcept nogil:
-    cdef Page* page = _largest_tail(a, sb)
     cdef size_t part
+    for page in each(plan.noted):
+        if plan.missing == 0 or plan.count == PLAN_PIECES - 1:
+            break
+        if page.member == a.view_clock_step:
+            continue
+        if _is_whole(a, page):
+            part = min(page.nbytes, plan.missing)
+            _add(plan, page, page.head_tile, page.va, part)
+            plan.missing -= part
+        elif partial == NULL or page.free_head > partial.free_head:
+            partial = page
+    if plan.missing > 0 and partial != NULL and partial.free_head >= plan.missing:
+        _add(plan, partial, partial.head_tile, partial.va, plan.missing)
+        plan.missing = 0
+
+
+# Plans to map pages behind the end of a view, or into a new one (NULL). It begins with the free run
+# that ends there, or with the largest free tail of a page that is not free as a whole.
+cdef void _plan_pages(DeviceAllocator* a, View* view, size_t nbytes, Plan* plan) noexcept nogil:
+    cdef Page* page
+    cdef Page* start = NULL
+    cdef size_t run = 0
+    cdef int i, first, after = 0
     a.view_clock_step += 1
-    plan.view = NULL
+    plan.view = view
     plan.first = 0
     plan.count = 0
     plan.offset = 0
-    if page != NULL:
-        part = _least(page.free_tail, nbytes)
-        page.member = a.view_clock_step
-        plan.offset = page.nbytes - page.free_tail
-        _add(plan, page, page.tail_tile, page.va + page.nbytes - page.free_tail, part)
-        nbytes -= part
-    plan.missing = _add_pages(a, sb, a.view_clock_step, nbytes, plan)
+    if view == NULL:
+        for page in each(plan.noted):
+            if 0 < page.free_tail < page.nbytes and (
+                    start == NULL or page.free_tail > start.free_tail):
+                start = page
+        if start != NULL:
+            run = min(start.free_tail, nbytes)
+            start.member = a.view_clock_step
+            plan.offset = start.nbytes - start.free_tail
+            _add(plan, start, start.tail_tile, start.va + plan.offset, run)
+    else:
+        plan.offset = view.nbytes
+        for i in range(view.page_count):
+            view.pages[i].member = a.view_clock_step
+        while after < view.page_count:
+            first = after
+            run = min(_run(a, view, first, &after), nbytes)
+        if run > 0:
+            _take_run(view, first, run, plan)
+        plan.first = plan.count
+    plan.missing = nbytes - run
+    _add_pages(a, plan)
+
+
+# What a plan costs. When memory is short, it is all that counts.
+cdef inline double _cost(DeviceAllocator* a, const Plan* plan, bint is_short) noexcept nogil:
+    cdef double us = MAP_US * (plan.count - plan.first)
+    cdef double mib_us = MIB_US * STEP / <double>min(a.config.page_size, <size_t>STEP)
+    if plan.missing > 0:
+        us += 2 * MAP_US + (SHORT_MIB_US if is_short else mib_us) * (
+            <double>plan.missing / (1 << 20))
+    return us
 
 
 # Whether a view has the addresses for what a plan adds to it.
@@ -281,53 +245,51 @@ cdef bint _has_room(View* view, Plan* plan) noexcept nogil:
 
 # Whether `us` more of driver time, in place of `grow_us`, are within bounds.
 cdef bint _view_plan_affordable(DeviceAllocator* a, double us, double grow_us) noexcept nogil:
-    cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
-    cdef double step = <double>_least(a.config.page_size, STEP)
+    cdef double step = <double>min(a.config.page_size, <size_t>STEP)
     cdef double times = VIEW_PLAN_SPEND_SMALL if a.config.page_size <= STEP else VIEW_PLAN_SPEND
-    cdef double spend_us = times * STEP_US * reserved / step
+    cdef double spend_us = times * STEP_US * <double>_reserved(a) / step
     return a.mapping_us + us - grow_us <= VIEW_PLAN_SPARE_US + spend_us
 
 
-# After plan_reuse found nothing, with its plan: pages to map behind a view's end, or into a new
-# view if one `may_begin`. False: growing by `grow_need` is the better choice, or no view can be.
-cdef bint plan_stitch(DeviceAllocator* a, const ViewRequest* request, size_t grow_need,
-                      bint may_begin, Plan* plan) noexcept nogil:
+# Plans a view for a request: a free run in one that exists, else pages to map behind a view's end,
+# or into a new view if one `may_begin`. False: growing is the better choice, or no view can be.
+cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_begin,
+                    Plan* plan) noexcept nogil:
     cdef StreamBins* sb = pool_bins(request.pool, request.stream)
-    cdef size_t nbytes = request.nbytes
-    cdef int effort = request.effort
-    cdef double reserved = <double>a.stats[STAT_RESERVED_BYTES][0].current
-    cdef double grow_us = STEP_US * (1 + grow_need // (64 << 20))
-    cdef double us, best_us = 0
-    cdef View* view = a.views
+    cdef size_t grow_need, nbytes = request.nbytes
+    cdef double us, grow_us, best_us = 1e300
+    cdef View* view
     cdef View* best = NULL
     cdef bint forced = effort != VIEW_IF_WORTH
-    # What can be seen without a plan: growth is harmless, or a view impossible or too expensive.
     if sb == NULL or sb.free_nbytes < (nbytes if effort == VIEW_OF_FREE else a.granularity):
         return False
-    if not forced and (
-            reserved + grow_need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak
-            or not _view_plan_affordable(a, MAP_US, grow_us)):
+    plan.noted = NULL
+    if a.views != NULL and sb.free_nbytes >= nbytes:
+        plan.noted = _note_all(a, sb)
+        if _plan_reuse(a, nbytes, plan):
+            return True
+    grow_need = growth_need(a, request)
+    grow_us = STEP_US * (1 + grow_need // (64 << 20))
+    # What can be seen without a plan: growth is harmless, or a view too expensive.
+    if not forced and (<double>(_reserved(a) + grow_need)
+                       <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak
+                       or not _view_plan_affordable(a, MAP_US, grow_us)):
         return False
-    if not plan.is_noted:
-        _note_all(a, sb)
+    if plan.noted == NULL:
+        plan.noted = _note_all(a, sb)
     if may_begin:
-        _plan_new(a, sb, nbytes, plan)
-        best_us = _cost(a, plan.count, plan.missing, forced)
-    while view != NULL:
+        _plan_pages(a, NULL, nbytes, plan)
+        best_us = _cost(a, plan, forced)
+    for view in each(a.views):
         if not view.is_growing:
-            _plan_append(a, sb, view, nbytes, plan)
-            us = _cost(a, plan.count - plan.first, plan.missing, forced)
-            if ((us < best_us or (best == NULL and not may_begin))
-                    and _has_room(view, plan)):
+            _plan_pages(a, view, nbytes, plan)
+            us = _cost(a, plan, forced)
+            if us < best_us and _has_room(view, plan):
                 best = view
                 best_us = us
-        view = view.next
-    if best == NULL:
-        if not may_begin:
-            return False
-        _plan_new(a, sb, nbytes, plan)
-    else:
-        _plan_append(a, sb, best, nbytes, plan)
+    if best == NULL and not may_begin:
+        return False
+    _plan_pages(a, best, nbytes, plan)
     if forced:
         return plan.missing == 0 or (effort == VIEW_AND_GROW and plan.missing < nbytes)
     if plan.missing + a.granularity > grow_need:

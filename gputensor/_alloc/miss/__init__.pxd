@@ -2,6 +2,7 @@
 
 from libc.stdint cimport uint64_t
 
+from gputensor._alloc.grow cimport Request
 from gputensor._alloc.model cimport Block, BlockPool, DeviceAllocator, PrivatePool
 from gputensor._driver.table cimport status_t
 
@@ -51,5 +52,4 @@ cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil
 cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                        status_t* status) noexcept nogil
 # throw_on_cudamalloc_oom: whether serving the request by growth would pass what may be reserved.
-cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                       size_t nbytes) noexcept nogil
+cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil

@@ -14,8 +14,9 @@ from gputensor._alloc.core cimport (
     progress_is_done, progress_synchronize, segment_drop, segment_move, segment_new, stat_change,
 )
 from gputensor._alloc.grow cimport (
-    MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, growth_need, pages_bring, pages_collect,
-    pages_collect_retired, plain_give_back, pool_grow, pool_source, view_open, views_drop_idle,
+    MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, Request, growth_need, pages_bring,
+    pages_collect, pages_collect_retired, plain_give_back, pool_grow, pool_source, request_for,
+    view_open, views_drop_idle,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, history_record, stack_of_request,

@@ -33,57 +33,58 @@ cdef inline bint _may_move(DeviceAllocator* a) noexcept nogil:
 
 
 # Steps 1 and 2: memory that is there, without a request to the driver.
-cdef Block* _search(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                    size_t nbytes) noexcept nogil:
-    cdef Block* block = pool_take(pool, stream, nbytes)
-    if block != NULL:
-        return block
-    if pool_gather(pool, stream):
-        return pool_take(pool, stream, nbytes)
-    return NULL
+cdef Block* _search(BlockPool* pool, Request* request) noexcept nogil:
+    cdef Block* block = pool_take(pool, request.stream, request.nbytes)
+    request.is_placed = False
+    if block == NULL and pool_gather(pool, request.stream):
+        block = pool_take(pool, request.stream, request.nbytes)
+    return block
 
 
 # Step 5: for requests of the default pool only; a private pool's requests fail alone.
-cdef Block* _borrow(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                    size_t nbytes) noexcept nogil:
+cdef Block* _borrow(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef PrivatePool* private = a.private_pools
     cdef Block* block = NULL
-    while pool.owner == NULL and private != NULL and block == NULL:
+    while request.pool.owner == NULL and private != NULL and block == NULL:
         if private.is_for_oom and not private.capturing:
-            block = _search(a, &private.pools[pool.kind], stream, nbytes)
+            block = _search(&private.pools[request.pool.kind], request)
         private = private.next
     return block
 
 
 # Takes free pages out of all pools. Their holes may serve any stream afterwards.
-cdef void _collect(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                   size_t nbytes) noexcept nogil:
+cdef void _collect(DeviceAllocator* a, Request* request, size_t nbytes) noexcept nogil:
     views_drop_idle(a)
     pages_collect(a, nbytes)
-    pool_gather(pool, stream)
+    pool_gather(request.pool, request.stream)
+    request.is_placed = False
+
+
+# The lock was dropped since the place was found.
+cdef Block* _grow_anew(DeviceAllocator* a, Request* request) noexcept nogil:
+    request.is_placed = False
+    return pool_grow(a, request)
 
 
 # Steps 5 to 9. The page pool had `pooled` bytes when the miss began.
-cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                     size_t pooled, status_t* status) noexcept nogil:
+cdef Block* _squeeze(DeviceAllocator* a, Request* request, size_t pooled) noexcept nogil:
     cdef Block* block = NULL
     cdef bint waited = False
     cdef bint drained = False
     while True:
-        block = _borrow(a, pool, stream, nbytes)
+        block = _borrow(a, request)
         if block != NULL:
             return block
         if _may_move(a):
-            block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
+            block = view_open(a, request, VIEW_OF_FREE)
             if block != NULL:
                 return block
-            _collect(a, pool, stream, growth_need(a, pool, stream, nbytes))
+            _collect(a, request, growth_need(a, request))
             if a.page_pool != NULL:
-                block = pool_grow(a, pool, stream, nbytes, status)
-                if block != NULL:
-                    return block
+                block = _grow_anew(a, request)
             # Pages that a view in use shows cannot move, and those that moved are one part of it.
-            block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
+            if block == NULL:
+                block = view_open(a, request, VIEW_AND_GROW)
             if block != NULL:
                 return block
         if pending_wait_one(a):
@@ -98,7 +99,7 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
             waited = False
         else:
             break
-        block = _search(a, pool, stream, nbytes)
+        block = _search(request.pool, request)
         if block != NULL:
             return block
     if a.capturing:
@@ -106,33 +107,32 @@ cdef Block* _squeeze(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_
         return NULL
     driver_pool_trim(a)         # its frees are done by now
     a.num_alloc_retries += 1            # as in PyTorch: return the cache, then retry
-    segments_release(a, nbytes)
-    block = _search(a, pool, stream, nbytes)
+    segments_release(a, request.nbytes)
+    block = _search(request.pool, request)
     if block == NULL:
-        block = pool_grow(a, pool, stream, nbytes, status)
+        block = pool_grow(a, request)
     if block == NULL:
-        _collect(a, pool, stream, SIZE_MAX)     # without page_reuse, too: the driver gets them
+        _collect(a, request, SIZE_MAX)          # without page_reuse, too: the driver gets them
         if _may_move(a):
             # The limit may be below the reserved bytes: returned memory is gone.
-            if a.page_pool_nbytes >= growth_need(a, pool, stream, nbytes):
-                block = pool_grow(a, pool, stream, nbytes, status)
+            if a.page_pool_nbytes >= growth_need(a, request):
+                block = pool_grow(a, request)
             if block == NULL:
-                block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
+                block = view_open(a, request, VIEW_AND_GROW)
     if block == NULL:
         page_pool_release(a, 0)
         segments_release(a, SIZE_MAX)
-        block = pool_grow(a, pool, stream, nbytes, status)
+        block = _grow_anew(a, request)
     if block == NULL:
         page_pool_release(a, 0)         # unused new pages: others may need them
     return block
 
 
-cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                       size_t nbytes) noexcept nogil:
+cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef size_t need, pooled
     if not a.config.throw_on_oom:
         return False
-    need = growth_need(a, pool, stream, nbytes)
+    need = growth_need(a, request)
     pooled = a.page_pool_nbytes if a.config.expandable_segments else 0
     return (need > pooled and need - pooled
             + <size_t>a.stats[STAT_RESERVED_BYTES][0].current + a.making_nbytes
@@ -140,62 +140,60 @@ cdef bint miss_refuses(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
 
 
 # Step 6 alone, for a request that may neither wait nor return cached memory.
-cdef Block* _rearrange(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                       status_t* status, bint* is_refused) noexcept nogil:
+cdef Block* _rearrange(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef Block* block = NULL
-    cdef size_t wanted = growth_need(a, pool, stream, nbytes)
+    cdef size_t wanted = growth_need(a, request)
     cdef int _turn
     if _may_move(a):
-        block = view_open(a, pool, stream, nbytes, VIEW_OF_FREE)
+        block = view_open(a, request, VIEW_OF_FREE)
         for _turn in range(2):
             if block == NULL:
-                _collect(a, pool, stream, wanted)
-                if not miss_refuses(a, pool, stream, nbytes):
-                    block = pool_grow(a, pool, stream, nbytes, status)
+                _collect(a, request, wanted)
+                if not miss_refuses(a, request):
+                    block = pool_grow(a, request)
             if block == NULL:           # as far as the limit goes
-                block = view_open(a, pool, stream, nbytes, VIEW_AND_GROW)
+                block = view_open(a, request, VIEW_AND_GROW)
             wanted = SIZE_MAX           # the collected pages may be those counted on
-    is_refused[0] = block == NULL
     return block
 
 
-cdef Block* _climb(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
-                   status_t* status, bint* is_refused) noexcept nogil:
+cdef Block* _climb(DeviceAllocator* a, Request* request, bint* is_refused) noexcept nogil:
     cdef Block* block = NULL
     cdef size_t pooled = a.page_pool_nbytes
-    status[0] = STATUS_OK
+    request.status = STATUS_OK
     caches_drain(a)             # first: cached blocks belong to the epoch that ends now
-    progress_advance(a, stream)
+    progress_advance(a, request.stream)
     if a.capturing:
-        capture_reuse_collect(a, pool, stream)
-    block = _search(a, pool, stream, nbytes)
+        capture_reuse_collect(a, request.pool, request.stream)
+    block = _search(request.pool, request)
+    if block == NULL and a.retired_pools > 0 and not a.capturing:
+        retired_pools_settle(a)
+        block = _search(request.pool, request)
     if block != NULL:
         return block
-    if a.retired_pools > 0 and not a.capturing:
-        retired_pools_settle(a)
-        block = _search(a, pool, stream, nbytes)
-        if block != NULL:
-            return block
-    collect_garbage(a, nbytes)
+    collect_garbage(a, request.nbytes)
     if _may_move(a):
-        block = view_open(a, pool, stream, nbytes, VIEW_IF_WORTH)
+        block = view_open(a, request, VIEW_IF_WORTH)
         if block != NULL:
             return block
         if not a.capturing:
-            pages_bring(a, pool, stream, nbytes)
-    if miss_refuses(a, pool, stream, nbytes):
-        return _rearrange(a, pool, stream, nbytes, status, is_refused)
-    block = pool_grow(a, pool, stream, nbytes, status)
+            pages_bring(a, request)
+    if miss_refuses(a, request):
+        block = _rearrange(a, request)
+        is_refused[0] = block == NULL
+        return block
+    block = pool_grow(a, request)
     # It may be addresses that the driver lacks, or what its own pool keeps.
     if block == NULL and (ranges_release_all(a) | driver_pool_trim(a)):
-        block = pool_grow(a, pool, stream, nbytes, status)
+        block = _grow_anew(a, request)
     if block == NULL:
-        block = _squeeze(a, pool, stream, nbytes, pooled, status)
+        block = _squeeze(a, request, pooled)
     return block
 
 
 cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, size_t nbytes,
                        status_t* status) noexcept nogil:
+    cdef Request request = request_for(pool, stream, nbytes)
     cdef Block* block = NULL
     cdef uint64_t others, frees
     cdef bint is_refused = False
@@ -203,7 +201,8 @@ cdef Block* miss_serve(DeviceAllocator* a, BlockPool* pool, uint64_t stream, siz
     for _turn in range(CLIMBS):
         others = in_flight_others(a)
         frees = a.frees
-        block = _climb(a, pool, stream, nbytes, status, &is_refused)
+        block = _climb(a, &request, &is_refused)
+        status[0] = request.status
         if block != NULL:
             return block
         if is_refused:

@@ -18,7 +18,7 @@ from gputensor._alloc.core cimport (
     bins_below, bins_largest, block_is_mapped, caches_resume, caches_stop, device_hold,
     progress_is_done, stats_allocated, stats_settle, stats_update,
 )
-from gputensor._alloc.grow cimport growth_need
+from gputensor._alloc.grow cimport Request, growth_need, request_for
 from gputensor._alloc.history cimport (
     HISTORY_SNAPSHOT, HISTORY_STACK_ALLOC, StackFormatter, history_entries, history_record,
     stack_capture_if, stack_capture_if_enabled,

@@ -75,6 +75,7 @@ cdef void _survey(DeviceAllocator* a, BlockPool* own, uint64_t stream, Facts* fa
 
 cdef void _collect_facts(DeviceAllocator* a, uint64_t stream, Facts* facts) noexcept nogil:
     cdef Held held
+    cdef Request request
     a.driver.mem_info(a.driver.self, &facts.free, &facts.total)
     held.take(&a.lock)
     stats_update(a)
@@ -84,8 +85,9 @@ cdef void _collect_facts(DeviceAllocator* a, uint64_t stream, Facts* facts) noex
     facts.is_private = own != a.pools
     facts.is_pooled = facts.is_private or (a.caching and a.config.backend == BACKEND_NATIVE)
     if facts.is_pooled:
-        facts.growth = growth_need(a, pool, stream, facts.rounded)
-        facts.is_rejected = miss_refuses(a, pool, stream, facts.rounded)
+        request = request_for(pool, stream, facts.rounded)
+        facts.growth = growth_need(a, &request)
+        facts.is_rejected = miss_refuses(a, &request)
     _survey(a, own, stream, facts)
     facts.reserved = a.stats[STAT_RESERVED_BYTES][0].current
     facts.allocated = a.stats[STAT_ALLOCATED_BYTES][0].current
