@@ -165,6 +165,7 @@ cdef struct Segment:
     size_t mapped               # bytes backed by memory
     bint is_virtual
     bint is_oversize            # it counts in oversize_segments
+    bint is_registered          # pinned: ordinary pages, which the driver registered
     uint64_t idle_since         # plain: blocks of its kind that pools had given at its last free
     uint64_t stream             # the stream that grew it first
     uint32_t stack
@@ -304,14 +305,14 @@ cdef struct ThreadCache:
 # The order is part of the contract with statistics_names.py.
 cdef enum:                      # StatType
     STAT_ALLOCATION = 0
-    STAT_SEGMENT = 1
-    STAT_ACTIVE = 2
+    STAT_ACTIVE = 1
+    STAT_SEGMENT = 2
     STAT_INACTIVE_SPLIT = 3
     STAT_ALLOCATED_BYTES = 4
-    STAT_RESERVED_BYTES = 5
-    STAT_ACTIVE_BYTES = 6
-    STAT_INACTIVE_SPLIT_BYTES = 7
-    STAT_REQUESTED_BYTES = 8
+    STAT_ACTIVE_BYTES = 5
+    STAT_REQUESTED_BYTES = 6
+    STAT_RESERVED_BYTES = 7
+    STAT_INACTIVE_SPLIT_BYTES = 8
     STAT_TYPES = 9
 
 cdef struct PendingEvent:
@@ -345,6 +346,7 @@ cdef struct DeviceAllocator:
     AllocatorConfig config
     size_t limit_nbytes         # reserved may not exceed it; SIZE_MAX: no limit
     bint caching                # caching_allocator_enable()
+    bint is_pinned              # of the pinned host memory of the device (pinned/)
     BlockPool pools[2]
     PrivatePool* private_pools
     PoolScope* scopes
@@ -384,8 +386,8 @@ cdef struct DeviceAllocator:
     Stat stats[9][3]            # [type][all, large, small], exact after settle(); from here on in
     Stat oversize_allocations   # the order of statistics_names.py
     Stat oversize_segments
-    int64_t num_alloc_retries
     int64_t num_ooms
+    int64_t num_alloc_retries
     int64_t num_sync_all_streams
     int64_t num_device_alloc
     int64_t num_device_free

@@ -15,6 +15,8 @@ from gputensor._alloc.model cimport (
     FLOW_COUNT,
     FLOW_REQUESTED,
     FLOW_SPLIT_BYTES,
+    STAT_RESERVED_BYTES,
+    STAT_SEGMENT,
     Block,
     DeviceAllocator,
     Page,
@@ -138,7 +140,7 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     elif what == "bytes that nobody makes":
         a.making_nbytes += sign * 512
     elif what == "reserved bytes":
-        a.stats[5][2].current -= sign * 512
+        a.stats[STAT_RESERVED_BYTES][2].current -= sign * 512
     elif what == "reserved bytes of a pool":
         a.private_pools.reserved[0].current -= sign * 512
     elif what == "a pool's scopes":
@@ -154,7 +156,7 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     elif what == "split bytes":
         a.counters[0].gone[FLOW_SPLIT_BYTES] += sign * 512
     elif what == "segments":
-        a.stats[1][1].current += sign
+        a.stats[STAT_SEGMENT][1].current += sign
     elif what == "pending blocks":
         a.pending_sums[FLOW_COUNT][0] -= sign
     elif what == "oversize blocks":
@@ -164,7 +166,7 @@ cdef void _plant_count(DeviceAllocator* a, str what, int sign):
     elif what == "a wait that nobody waits for":
         _in_state(a.pools[0].segments, BLOCK_PENDING).waits += sign
     elif what == "a peak that was passed":
-        a.stats[5][0].peak -= sign * (1 << 40)
+        a.stats[STAT_RESERVED_BYTES][0].peak -= sign * (1 << 40)
     elif what == "a budget over the peak":
         a.counters[0].budgets[0] += sign * (<long long>1 << 40)
     elif what == "a cached block that is not there":

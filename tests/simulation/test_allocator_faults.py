@@ -227,8 +227,8 @@ def verify(run):
         run.free(ptr)
     run.empty_cache()
     assert checker.check(run.device) == []
-    values = report.stats_values(run.device)
-    assert values[5 * 12] == 0, f"{values[5 * 12]} bytes are still reserved"
+    reserved = report.reserved_nbytes(run.device)
+    assert reserved == 0, f"{reserved} bytes are still reserved"
     device_allocator.close_allocator(run.device)
     for stream in run.streams[1:]:
         assert run.calls.stream_destroy(stream) == 0

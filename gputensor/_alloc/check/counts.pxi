@@ -10,8 +10,8 @@ cdef extern from *:
     """
     // In the order of StatType and of Flow (model.pxd).
     static const char* const gt_type_names[] = {
-        "allocations", "segments", "active blocks", "inactive split blocks", "allocated bytes",
-        "reserved bytes", "active bytes", "inactive split bytes", "requested bytes"};
+        "allocations", "active blocks", "segments", "inactive split blocks", "allocated bytes",
+        "active bytes", "requested bytes", "reserved bytes", "inactive split bytes"};
     static const char* const gt_flow_names[] = {
         "allocated bytes", "allocations", "requested bytes", "split bytes", "split blocks"};
     """

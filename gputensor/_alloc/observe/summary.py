@@ -4,28 +4,12 @@ The content is that of ``torch.cuda.memory_summary``: amounts and counts now, at
 over the life of the process, of all memory and of the two pools.
 """
 
+from gputensor._alloc.observe.statistics_names import FIELDS, OVERSIZE, POOLS, SCALARS, TYPES
+
 __all__ = ["format_summary"]
 
-AMOUNTS = (
-    ("allocated", "allocated_bytes"),
-    ("active", "active_bytes"),
-    ("requested", "requested_bytes"),
-    ("reserved", "reserved_bytes"),
-    ("free, split", "inactive_split_bytes"),
-)
-COUNTS = (
-    ("blocks allocated", "allocation"),
-    ("blocks active", "active"),
-    ("segments reserved", "segment"),
-    ("free blocks, split", "inactive_split"),
-)
-OVERSIZE = (
-    ("oversize blocks", "oversize_allocations"),
-    ("oversize segments", "oversize_segments"),
-)
-POOLS = (("all", ""), ("large_pool", "  large"), ("small_pool", "  small"))
-FIELDS = ("current", "peak", "allocated", "freed")
 WIDTHS = (20, 12, 12, 12, 12)
+RULE = "+" + "+".join("-" * (width + 2) for width in WIDTHS) + "+"
 
 
 def amount(nbytes):
@@ -59,11 +43,12 @@ def row(label, cells):
 
 
 def section(stats, rows, show, pools):
-    """Yield the lines of a group of statistics, one for each pool."""
-    for label, stat in rows:
-        for pool, indented in pools:
+    """Yield the lines of a group of statistics, one for each pool, and a rule."""
+    for stat, label in rows:
+        for pool, indented in pools.items():
             key = f"{stat}.{pool}" if pool else stat
             yield row(indented or label, [show(stats[f"{key}.{field}"]) for field in FIELDS])
+    yield RULE
 
 
 def format_summary(name, stats, free=None, total=None, abbreviated=False):
@@ -87,28 +72,19 @@ def format_summary(name, stats, free=None, total=None, abbreviated=False):
     >>> print(" ".join(table.splitlines()[1].split()))
     | memory of host |
     """
-    pools = POOLS[:1] if abbreviated else POOLS
-    rule = "+" + "+".join("-" * (width + 2) for width in WIDTHS) + "+"
-    width = len(rule) - 4
-    outer = "+" + "-" * (len(rule) - 2) + "+"
+    pools = {"all": ""} if abbreviated else POOLS
+    width = len(RULE) - 4
+    outer = "+" + "-" * (len(RULE) - 2) + "+"
     title = f"memory of {name}"
     if total is not None:
         title += f": {amount(free)} free of {amount(total)} on the device"
     events = "   ".join(
-        f"{label}: {count(stats[key])}"
-        for label, key in (
-            ("out of memory", "num_ooms"),
-            ("retries", "num_alloc_retries"),
-            ("made", "num_device_alloc"),
-            ("freed", "num_device_free"),
-        )
+        f"{label}: {count(stats[key])}" for key, label in SCALARS.items() if label is not None
     )
-    lines = [outer, "| " + title.ljust(width) + " |", "| " + events.ljust(width) + " |", rule]
-    lines += [row("", ["now", "peak", "total in", "total out"]), rule]
-    lines += section(stats, AMOUNTS, amount, pools)
-    lines.append(rule)
-    lines += section(stats, COUNTS, count, pools)
-    lines.append(rule)
-    lines += section(stats, OVERSIZE, count, (("", ""),))
-    lines.append(rule)
+    lines = [outer, "| " + title.ljust(width) + " |", "| " + events.ljust(width) + " |", RULE]
+    lines += [row("", FIELDS.values()), RULE]
+    amounts = [item for item in TYPES.items() if item[0].endswith("_bytes")]
+    lines += section(stats, amounts, amount, pools)
+    lines += section(stats, [item for item in TYPES.items() if item not in amounts], count, pools)
+    lines += section(stats, OVERSIZE.items(), count, {"": ""})
     return "\n".join(lines)

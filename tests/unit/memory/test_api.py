@@ -13,7 +13,6 @@ import pytest
 
 from gputensor import memory
 from gputensor._alloc.explain import gpu_processes
-from gputensor._alloc.observe import statistics_names
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.internals import view_blocks
@@ -76,15 +75,6 @@ def test_statistics_have_pytorchs_keys_sorted(device):
     nested = memory.memory_stats_as_nested_dict(device)
     assert nested["allocated_bytes"]["all"]["current"] == stats["allocated_bytes.all.current"]
     assert nested["num_ooms"] == stats["num_ooms"]
-
-
-def test_an_index_is_computed_as_the_core_lays_its_counters_out():
-    for stat in statistics_names.STATISTIC_TYPES:
-        for pool in statistics_names.POOLS:
-            for field in statistics_names.FIELDS:
-                index = statistics_names.statistic_index(stat, pool, field)
-                assert statistics_names.STATISTICS_KEYS[index] == f"{stat}.{pool}.{field}"
-    assert len(statistics_names.STATISTICS_KEYS) == 123
 
 
 def test_amounts_follow_allocations(device, allocate):
