@@ -7,7 +7,6 @@ import warnings
 
 from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import observe as report
-from gputensor._alloc import pinned as pinned_memory
 from gputensor._alloc.explain.gpu_processes import list_processes
 from gputensor._alloc.observe import accounts
 from gputensor._alloc.observe.statistics_names import nest
@@ -150,7 +149,7 @@ def host_memory_stats():
     the driver's calls, ``host_alloc_time`` and ``host_free_time`` are their times in microseconds,
     with the fields ``total``, ``max``, ``min``, ``count``, ``avg``.
     """
-    return dict(sorted(pinned_memory.host_stats().items()))
+    return accounts.pinned_statistics()
 
 
 def host_memory_stats_as_nested_dict():
@@ -160,12 +159,12 @@ def host_memory_stats_as_nested_dict():
 
 def reset_peak_host_memory_stats():
     """Set every peak of pinned host memory to its current value."""
-    pinned_memory.reset_peak_stats()
+    report.reset_peak_pinned()
 
 
 def reset_accumulated_host_memory_stats():
     """Set what only grows to zero in the statistics of pinned host memory."""
-    pinned_memory.reset_accumulated_stats()
+    accounts.reset_accumulated_pinned()
 
 
 def memory_summary(device=None, abbreviated=False):

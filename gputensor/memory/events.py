@@ -10,7 +10,8 @@ from gputensor._alloc import observe as report
 from gputensor._alloc.allocator import open_devices
 from gputensor._alloc.explain import out_of_memory
 from gputensor._alloc.observe import call_sites as _call_sites
-from gputensor._alloc.observe import collect_pinned, pinned_devices
+from gputensor._alloc.observe import collect_pinned
+from gputensor._alloc.pinned import pinned_devices
 from gputensor.errors import argument_error
 from gputensor.streams.queue import device_number
 

@@ -106,7 +106,7 @@ class Stress:
             raw_memory.raw_delete(ptr)
 
     def read(self, rng):
-        stats = dict(zip(STATISTICS_KEYS, report.stats_values(self.number), strict=True))
+        stats = dict(zip(STATISTICS_KEYS, report.all_values(self.number)[0], strict=True))
         for name in ("allocation", "allocated_bytes", "active_bytes", "requested_bytes"):
             current, peak = (stats[f"{name}.all.{field}"] for field in ("current", "peak"))
             assert 0 <= current <= peak, f"{name}: {current} now, {peak} at most"
@@ -153,7 +153,7 @@ class Stress:
         faults = checker.check(self.number)
         assert not faults, faults
         report.empty_cache(self.number)
-        stats = dict(zip(STATISTICS_KEYS, report.stats_values(self.number), strict=True))
+        stats = dict(zip(STATISTICS_KEYS, report.all_values(self.number)[0], strict=True))
         for name, value in stats.items():
             if name.endswith(".current"):
                 assert value == 0, f"{name} is {value} at the end"

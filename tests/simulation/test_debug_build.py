@@ -108,7 +108,7 @@ OPERATIONS = {
     "set_pool_kind": lambda: raw_memory.set_pool_kind(device, pool, True, False),
     "empty_cache": lambda: report.empty_cache(device),
     "reset_peak": lambda: report.reset_peak(device),
-    "statistics": lambda: report.stats_values(device),
+    "statistics": lambda: report.all_values(device),
     "a change of settings": lambda: memory.set_allocator_settings("page_size_mb:4"),
     "set_caching": lambda: device_allocator.set_caching(device, False),
     "the return of everything free": lambda: device_allocator.close_allocator(device),

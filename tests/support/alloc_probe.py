@@ -69,7 +69,7 @@ class Probe:
             assert self.calls.fill_async(ptr, 7, 4, 64, stream) == 0
 
     def stats(self):
-        return dict(zip(STATISTICS_KEYS, report.stats_values(self.device), strict=True))
+        return dict(zip(STATISTICS_KEYS, report.all_values(self.device)[0], strict=True))
 
     def reserved(self):
         return self.stats()["reserved_bytes.all.current"]

@@ -48,9 +48,9 @@ cdef int history_enabled(int device) noexcept nogil
 # Adds one record (nothing when HISTORY_TRACE is off). Lock-free.
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
                          uint32_t stack, uint64_t pool_id) noexcept nogil
-# An event of the pinned host memory of a device, which has a history of its own.
+# A segment of the pinned host memory of a device, which has a history of its own.
 cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
-                                size_t requested, uint32_t stack) noexcept nogil
+                                uint32_t stack) noexcept nogil
 # The id of the caller's Python stack when `wanted` (HISTORY_STACK_ALLOC or HISTORY_STACK_FREE) is
 # on and the thread holds the GIL, else 0. Call it before taking the allocator's lock.
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil

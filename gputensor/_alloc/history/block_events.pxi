@@ -9,6 +9,11 @@ cdef inline uint64_t _pool_id(Block* block) noexcept nogil:
     return block.pool.pool_id if block.pool != NULL else 0
 
 
+# Pinned memory has a history of its own.
+cdef inline int _ring(Block* block) noexcept nogil:
+    return PINNED_RING if block.pool != NULL and block.pool.allocator.is_pinned else DEVICE_RING
+
+
 cdef inline void _fill(gt_record* record, Block* block, uint32_t stack) noexcept nogil:
     record.ptr, record.nbytes, record.requested = block.ptr, block.nbytes, block.nbytes
     record.stream, record.stack, record.pool_id = block.stream, stack, _pool_id(block)
@@ -18,7 +23,7 @@ cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
     cdef gt_record record
     _fill(&record, block, stack)
     record.action, record.requested = HISTORY_ALLOC, block.requested
-    record_add(block.device, DEVICE_RING, &record)
+    record_add(block.device, _ring(block), &record)
 
 
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil:
@@ -30,15 +35,17 @@ cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noex
     record.time_ns = gt_now_ns()    # half of a record's cost: both share it
     if (keep >> HISTORY_FREE_REQUESTED) & 1:
         record.action = HISTORY_FREE_REQUESTED
-        record_add_timed(block.device, DEVICE_RING, &record)
+        record_add_timed(block.device, _ring(block), &record)
     if is_completed and (keep >> HISTORY_FREE_COMPLETED) & 1:
         record.action = HISTORY_FREE_COMPLETED
-        record_add_timed(block.device, DEVICE_RING, &record)
+        record_add_timed(block.device, _ring(block), &record)
 
 
 cdef void block_event_completed(Block* block) noexcept nogil:
-    history_record(block.device, HISTORY_FREE_COMPLETED, block.ptr, block.nbytes, block.stream, 0,
-                   _pool_id(block))
+    cdef gt_record record
+    _fill(&record, block, 0)
+    record.action = HISTORY_FREE_COMPLETED
+    record_add(block.device, _ring(block), &record)
 
 
 cdef void _events_of_parts(Block* block, int action) noexcept nogil:

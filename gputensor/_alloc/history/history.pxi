@@ -139,12 +139,11 @@ cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, ui
 
 
 cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nbytes,
-                                size_t requested, uint32_t stack) noexcept nogil:
+                                uint32_t stack) noexcept nogil:
     cdef gt_record record
-    if gt_bits() & HISTORY_TRACE:
-        record.action, record.ptr, record.nbytes, record.requested = action, ptr, nbytes, requested
-        record.stream, record.stack, record.pool_id = 0, stack, 0
-        record_add(device, PINNED_RING, &record)
+    record.action, record.ptr, record.nbytes, record.requested = action, ptr, nbytes, nbytes
+    record.stream, record.stack, record.pool_id = 0, stack, 0
+    record_add(device, PINNED_RING, &record)
 
 
 # Adds a record that has everything but its time, if its action is recorded.

@@ -16,7 +16,7 @@ from gputensor._alloc.allocator cimport allocator_empty, allocator_find, round_s
 from gputensor._alloc.config cimport BACKEND_NATIVE
 from gputensor._alloc.core cimport (
     bins_below, bins_largest, block_is_mapped, caches_resume, caches_stop, device_hold,
-    progress_is_done, stats_allocated, stats_settle, stats_update,
+    device_lock, device_unlock, progress_is_done, stats_allocated, stats_settle, stats_update,
 )
 from gputensor._alloc.grow cimport Request, growth_need, request_for
 from gputensor._alloc.history cimport (
@@ -27,16 +27,15 @@ from gputensor._alloc.miss cimport miss_refuses
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_PENDING, FLOW_BYTES, POOL_LARGE, POOL_SMALL, SMALL_LIMIT,
     STAT_ALLOCATED_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_TYPES, Block, BlockPool,
-    DeviceAllocator, Held, PrivatePool, Segment, SpinHeld, Stat, StreamBins, View, each, gt_load,
-    linked,
+    DeviceAllocator, Held, PrivatePool, Segment, Stat, StreamBins, View, each, gt_load, linked,
 )
-from gputensor._alloc.pinned cimport PinnedPool, pinned_pool_peek
+from gputensor._alloc.pinned cimport CallTimes, PinnedPool, pinned_pool_peek
 from gputensor._driver.registry cimport Slot, device_slot, register_slot
-from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.history.pool_names import pool_pair
 from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
+from gputensor._alloc.pinned import pinned_devices
 from gputensor.atomic_file import write_whole
 
 include "snapshot.pxi"

@@ -1,4 +1,4 @@
-"""The statistics of a device under their names.
+"""The statistics of a device, and of pinned memory, under their names.
 
 The core's counters only grow. A reset of what has accumulated is a baseline, subtracted here,
 so that it costs the core nothing.
@@ -8,18 +8,39 @@ from operator import itemgetter
 
 from gputensor._alloc import observe as report
 from gputensor._alloc.history.pool_names import pool_pair
-from gputensor._alloc.observe.statistics_names import FIELDS, POOLS, SORTED_INDICES, SORTED_KEYS
+from gputensor._alloc.observe.statistics_names import (
+    FIELDS,
+    PINNED,
+    PINNED_CALLS,
+    POOLS,
+    SORTED_INDICES,
+    SORTED_KEYS,
+)
+from gputensor._alloc.pinned import pinned_devices
 
-__all__ = ["flat_statistics", "reset_accumulated"]
+__all__ = ["flat_statistics", "pinned_statistics", "reset_accumulated", "reset_accumulated_pinned"]
 
 _accumulated = tuple(
     key.endswith((".allocated", ".freed")) or key.startswith("num_") for key in SORTED_KEYS
 )
 _in_order = itemgetter(*SORTED_INDICES)
 _private_names = tuple(f"{pool}.{field}" for pool in POOLS for field in FIELDS)
-# What a device has never reset. A baseline is what to subtract, in sorted order; and for each
-# private pool in the order of the names.
-_NO_BASELINE: tuple[None, dict[int, tuple[int, ...]]] = (None, {})
+
+
+# What a device has reset: a dict from a pool's number, "device" and "pinned" to the values to
+# subtract, in sorted order; for a private pool in the order of the names.
+def _baselines(device):
+    return report.kept_for(device) or {}
+
+
+def _grown(values):
+    return tuple(value if grows else 0 for value, grows in zip(values, _accumulated, strict=True))
+
+
+def _named(values, baseline):
+    if baseline is not None:
+        values = map(int.__sub__, values, baseline)
+    return dict(zip(SORTED_KEYS, values, strict=True))
 
 
 def flat_statistics(device):
@@ -29,11 +50,8 @@ def flat_statistics(device):
     ['active.all.allocated', 'active.all.current']
     """
     counters, private = report.all_values(device)
-    values = _in_order(counters)
-    baseline, baselines = report.kept_for(device) or _NO_BASELINE
-    if baseline is not None:
-        values = map(int.__sub__, values, baseline)
-    statistics = dict(zip(SORTED_KEYS, values, strict=True))
+    baselines = _baselines(device)
+    statistics = _named(_in_order(counters), baselines.get("device"))
     if not private:
         return statistics
     for pool_id, values in private.items():
@@ -49,12 +67,45 @@ def flat_statistics(device):
 def reset_accumulated(device):
     """Count from zero again what only grows: allocated, freed, and the numbers of events."""
     counters, private = report.all_values(device)
-    baseline = tuple(
-        value if grows else 0
-        for value, grows in zip(_in_order(counters), _accumulated, strict=True)
-    )
     baselines = {
         pool_id: tuple(value if i % 4 >= 2 else 0 for i, value in enumerate(values))
         for pool_id, values in private.items()
     }
-    report.keep_for(device, (baseline, baselines))
+    pinned = _baselines(device).get("pinned")
+    report.keep_for(device, {**baselines, "device": _grown(_in_order(counters)), "pinned": pinned})
+
+
+def pinned_statistics(device=None):
+    """Return the statistics of pinned memory, of one device or summed over all, sorted by name.
+
+    A peak of the sum is the sum of the devices' peaks.
+    """
+    statistics = {f"{name}.{field}": 0 for name in PINNED for field in FIELDS}
+    calls = {name: [] for name in PINNED_CALLS}
+    for number in pinned_devices(device):
+        counters, times = report.pinned_values(number)
+        named = _named(_in_order(counters), _baselines(number).get("pinned"))
+        for name, counted in PINNED.items():
+            for field in FIELDS:
+                statistics[f"{name}.{field}"] += named[f"{counted}.{field}"]
+        for made, time in zip(calls.values(), times, strict=False):
+            made += [time] if time["count"] else []
+    for name, made in calls.items():
+        count = statistics[PINNED_CALLS[name]] = sum(time["count"] for time in made)
+        total = sum(time["total"] for time in made)
+        statistics |= {
+            f"{name}.count": count,
+            f"{name}.total": total,
+            f"{name}.avg": total // max(count, 1),
+            f"{name}.max": max((time["max"] for time in made), default=0),
+            f"{name}.min": min((time["min"] for time in made), default=0),
+        }
+    return dict(sorted(statistics.items()))
+
+
+def reset_accumulated_pinned():
+    """Set what only grows to zero, for the pinned memory of all devices."""
+    for number in pinned_devices():
+        counters, _ = report.pinned_values(number, reset_times=True)
+        grown = _grown(_in_order(counters))
+        report.keep_for(number, {**_baselines(number), "pinned": grown})

@@ -11,11 +11,6 @@ cdef enum:
 assert COUNTED + 1 == len(STATISTICS_KEYS)
 
 
-def stats_values(int device):
-    """Return the counters of a device as a tuple in the order of ``STATISTICS_KEYS``."""
-    return all_values(device)[0]
-
-
 cdef void _copy_values(DeviceAllocator* a, int64_t* values,
                        vector[int64_t]* cells) noexcept nogil:
     cdef PrivatePool* private
@@ -31,24 +26,28 @@ cdef void _copy_values(DeviceAllocator* a, int64_t* values,
                          &private.reserved[0].current + PRIVATE_VALUES - 1)
 
 
-def all_values(int device):
-    """Return ``(stats_values(device), {pool_id: values})``, both of one moment.
-
-    The values of a private pool are its reserved bytes: all, large and small, each with the four
-    fields. Retired pools without memory are left out.
-    """
-    cdef DeviceAllocator* a = allocator_find(device)
+cdef tuple _values(DeviceAllocator* a, vector[int64_t]* cells):
     cdef int64_t[COUNTED] values
-    cdef vector[int64_t] cells
     cdef int i
     if a == NULL:
-        return (0,) * (COUNTED + 1), {}
-    _copy_values(a, values, &cells)
-    counted = [values[i] for i in range(COUNTED)]
-    counted.append(-1 if a.config.max_split_size == SIZE_MAX else a.config.max_split_size)
+        return (0,) * (COUNTED + 1)
+    _copy_values(a, values, cells)
+    limit = -1 if a.config.max_split_size == SIZE_MAX else a.config.max_split_size
+    return (*[values[i] for i in range(COUNTED)], limit)
+
+
+def all_values(int device):
+    """Return ``(values, {pool_id: values})`` of a device, both of one moment.
+
+    The first are in the order of ``STATISTICS_KEYS``. The values of a private pool are its reserved
+    bytes: all, large and small, each with the four fields. Retired pools without memory are left
+    out.
+    """
+    cdef vector[int64_t] cells
+    counted = _values(allocator_find(device), &cells)
     flat = tuple(cells)
-    return tuple(counted), {flat[i]: flat[i + 1:i + PRIVATE_VALUES]
-                            for i in range(0, len(flat), PRIVATE_VALUES)}
+    return counted, {flat[i]: flat[i + 1:i + PRIVATE_VALUES]
+                     for i in range(0, len(flat), PRIVATE_VALUES)}
 
 
 def allocated_nbytes(int device):
@@ -95,10 +94,38 @@ cdef void _reset_peaks(Stat* stats, int count) noexcept nogil:
         stats[i].peak = stats[i].current
 
 
+def pinned_values(int device, bint reset_times=False):
+    """Return ``(values, times)`` of a device's pinned memory.
+
+    The values are those of :func:`all_values`; the times, a dict each, of the calls that made
+    segments and of those that returned them.
+    """
+    cdef PinnedPool* pool = pinned_pool_peek(device)
+    cdef CallTimes[2] times
+    cdef vector[int64_t] cells
+    if pool == NULL:
+        return _values(NULL, &cells), ()
+    device_lock(&pool.a)
+    times = pool.times
+    if reset_times:
+        memset(pool.times, 0, sizeof(pool.times))
+    device_unlock(&pool.a)
+    return _values(&pool.a, &cells), (times[0], times[1])
+
+
+def reset_peak_pinned():
+    """Set every peak of pinned memory to its current value, on all devices."""
+    for device in pinned_devices():
+        _reset_all_peaks(<DeviceAllocator*>pinned_pool_peek(device))
+
+
 def reset_peak(int device):
     """Set every peak to the current value."""
+    _reset_all_peaks(allocator_find(device))
+
+
+cdef void _reset_all_peaks(DeviceAllocator* a) noexcept nogil:
     cdef PrivatePool* private
-    cdef DeviceAllocator* a = allocator_find(device)
     cdef Held held
     if a == NULL:
         return
@@ -245,30 +272,15 @@ def _before_all(int device, size_t nbytes, segments, blocks):
     return np.concatenate([segment, segments]), np.concatenate([block, blocks])
 
 
-def pinned_devices():
-    """Return the numbers of the open devices that have a pool of pinned memory."""
-    return [number for number in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
-            if pinned_pool_peek(number) != NULL]
-
-
-cdef void _collect_pinned(PinnedPool* pool, Records* records) noexcept nogil:
-    cdef Segment* segment
-    cdef Block* block
-    cdef SpinHeld held
-    held.take(&pool.lock)
-    for segment in each(pool.segments):
-        _add_segment(records, segment.first.ptr, 0, 0, segment.stack, pool.device, POOL_LARGE)
-        for block in each(segment.first):
-            _add_block(records, block)
-
-
 def collect_pinned(int device):
     """Return what :func:`collect_segments` does, of a device's pinned memory."""
-    cdef PinnedPool* pool = pinned_pool_peek(device)
+    cdef DeviceAllocator* a = <DeviceAllocator*>pinned_pool_peek(device)
     cdef Records records
-    if pool != NULL:
-        _collect_pinned(pool, &records)
-    return _arrays(&records)
+    if a != NULL:
+        _collect(a, &records)
+    segments, blocks = _arrays(&records)
+    segments["is_large"] = 1
+    return segments, blocks
 
 
 def page_pool_nbytes(int device):

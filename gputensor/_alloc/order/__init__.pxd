@@ -18,11 +18,13 @@ cdef bint capture_reuse_collect(DeviceAllocator* a, BlockPool* pool,
 # ---- deferred_free
 
 # Frees that wait for other streams. All need the device lock; those that call the driver drop it
-# meanwhile: pending_add, pending_poll, pending_wait_one, pending_resume.
+# meanwhile: all but use_add.
 
 cdef status_t use_add(Block* block, uint64_t stream) noexcept nogil
 # A block with uses on other streams is freed: it waits for an event on each of them.
 cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil
+# The same for a PENDING block that counts already; it may have no uses.
+cdef void pending_begin(DeviceAllocator* a, Block* block) noexcept nogil
 # Looks at the oldest event of each stream; blocks that wait for nothing more go to their pool.
 cdef void pending_poll(DeviceAllocator* a) noexcept nogil
 # Waits for the oldest event there is. False: nothing waits, or the wait failed.

@@ -87,12 +87,12 @@ cdef void pending_add(DeviceAllocator* a, Block* block) noexcept nogil:
         view_show(block, BLOCK_PENDING)
     account_pending(a, block, 1)
     in_flight_begin(a)               # until its waits are in their queues
-    _begin(a, block)
+    pending_begin(a, block)
     in_flight_end(a)
 
 
 # The block begins to wait, for events or for the capture's end.
-cdef void _begin(DeviceAllocator* a, Block* block) noexcept nogil:
+cdef void pending_begin(DeviceAllocator* a, Block* block) noexcept nogil:
     if a.capturing:
         chain_push(&a.deferred, block)
         capture_reuse_note(a, block)
@@ -180,5 +180,5 @@ cdef void pending_resume(DeviceAllocator* a) noexcept nogil:
     a.deferred = NULL
     in_flight_begin(a)
     while deferred != NULL:
-        _begin(a, chain_pop(&deferred))
+        pending_begin(a, chain_pop(&deferred))
     in_flight_end(a)

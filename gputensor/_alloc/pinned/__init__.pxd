@@ -1,64 +1,30 @@
 # What other rooms may call of _alloc/pinned; each section is named after its part.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint64_t
 
-from gputensor._alloc.core cimport Block
-from gputensor._alloc.model cimport Bins, Block, Segment, Stat
+from gputensor._alloc.model cimport Block, DeviceAllocator
 from gputensor._driver.table cimport status_t
 
 # ---- pool
 
-# The free pinned memory of one device: bins of blocks, the segments they tile, and the statistics.
-# Functions ending in _locked need PinnedPool.lock; the others take it themselves and make their
-# driver calls without it.
-
-# Work on a stream that a freed block waits for.
-cdef struct PinnedEvent:
-    uint64_t event
-    Block* block
-    PinnedEvent* next
-
-# The waits on one stream, oldest first: when the head is not done, the others are not either.
-cdef struct PinnedQueue:
-    uint64_t stream
-    PinnedEvent* head
-    PinnedEvent* tail
-    PinnedQueue* next
-
 # A capture that used pinned memory.
 cdef struct PinnedCapture:
     uint64_t capture_id
-    bint is_gone                # its graph was given up; launches may still run
+    int state                   # a CaptureState (allocator.pxi)
     PinnedCapture* next
 
 # Times of a driver call in microseconds.
 cdef struct CallTimes:
-    int64_t total, largest, smallest, count
+    int64_t total, max, min, count
 
-cdef enum:                      # in the order of STAT_NAMES (memory.pxi); bytes follow their count
-    PINNED_SEGMENTS = 0
-    PINNED_BLOCKS = 2           # with callers, or waiting for streams
-
-cdef struct PinnedFigures:
-    Stat[4] stats
-    CallTimes[2] times          # of making and of returning segments
-    int64_t[2] calls
-
+# The pinned memory of one device: an allocator that has one pool, of the small kind and for stream
+# 0, and plain segments from the system. Its `deferred` blocks are those that a graph keeps.
 cdef struct PinnedPool:
-    int32_t lock
-    int device
+    DeviceAllocator a           # first, so that a block leads to it
     bint is_closed              # the device was closed: what comes back is only forgotten
     bint is_reserved            # the segment of pinned_reserve_segment_size_mb has been made
-    Segment* segments           # of these only first, stack and the links are used
-    Bins bins                   # free blocks; whole segments among them
-    size_t free_nbytes          # sum over the bins
-    int64_t borrowed            # events that a thread has taken out of a queue to look at
-    PinnedQueue* queues
-    PinnedEvent* spare          # records whose event can be recorded again
-    Block* deferred             # freed while a stream that used it captures; link_next
-    Block* captured             # used by a graph (block.epoch: its capture), freed; link_next
     PinnedCapture* captures
-    PinnedFigures figures
+    CallTimes[2] times          # of making and of returning segments
 
 # The pool of a device, or NULL when it has none yet.
 cdef PinnedPool* pinned_pool_peek(int device) noexcept nogil

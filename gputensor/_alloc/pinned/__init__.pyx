@@ -3,27 +3,29 @@
 from cpython.buffer cimport (
     PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release, PyObject_GetBuffer,
 )
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, malloc
-from libc.string cimport memset
-
-from posix.unistd cimport usleep
+from libc.stdint cimport int64_t, uint64_t, uintptr_t
+from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.allocator cimport allocator_find
 from gputensor._alloc.config cimport AllocatorConfig, config_current, settings_to_struct
 from gputensor._alloc.core cimport (
-    Block, bins_below, bins_best_fit, bins_insert, bins_largest, bins_remove, block_drop,
-    block_join_next, block_new, block_split, stat_change,
+    account_give, account_pending, account_reserved, account_segment, account_take, device_hold,
+    device_lock, device_unlock, event_take, in_flight_lock, in_flight_unlock, pool_bins, pool_init,
+    pool_insert, pool_remove, pool_take, pool_trim, progress_synchronize, pthread_mutex_init,
+    segment_drop, segment_new, stats_allocated,
 )
 from gputensor._alloc.history cimport (
-    HISTORY_ALLOC, HISTORY_FREE_COMPLETED, HISTORY_FREE_REQUESTED, HISTORY_SEGMENT_ALLOC,
-    HISTORY_SEGMENT_FREE, HISTORY_STACK_ALLOC, HISTORY_STACK_FREE, history_record_pinned,
-    stack_capture_if,
+    HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, HISTORY_STACK_FREE, block_event_alloc,
+    block_event_free, history_enabled, history_record_pinned, stack_capture_if,
+    stack_capture_if_enabled, stack_of_request,
 )
 from gputensor._alloc.model cimport (
-    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_PENDING, UNIT, Block, BlockPool, Segment, SpinHeld,
-    StreamUse, chain_pop, chain_push, each, gt_load, gt_spin_lock, gt_spin_unlock, gt_store, linked,
-    queue_append, queue_push, row_pop, row_push, row_remove,
+    BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_PENDING, FLOW_BYTES, POOL_SMALL,
+    STAT_RESERVED_BYTES, UNIT, Block, DeviceAllocator, Held, PendingQueue, Segment, StreamUse,
+    chain_pop, chain_push, each, gt_load, gt_store, row_push, row_remove,
+)
+from gputensor._alloc.order cimport (
+    pending_begin, pending_poll, pending_wait_one, use_add,
 )
 from gputensor._driver.registry cimport (
     Slot, device_generation, device_slot, driver_get, driver_open, register_slot,
@@ -36,8 +38,6 @@ from gputensor._driver.table cimport (
 from gputensor._alloc.config import settings as _settings
 from gputensor.errors import OutOfMemoryError, raise_for_status
 
-include "ranges.pxi"
 include "pool.pxi"
-include "wait.pxi"
 include "allocator.pxi"
 include "memory.pxi"

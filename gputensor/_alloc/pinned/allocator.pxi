@@ -9,72 +9,83 @@ only then fails.
 
 During a capture no event may be recorded on the capturing stream. A block used by captured work
 belongs to the graph: when freed it waits until `pinned_capture_done` names its capture. A block
-whose other streams happen to capture when it is freed is marked later.
+whose other streams happen to capture when it is freed begins to wait later. Both are `deferred`.
 
-Locks: PinnedPool.lock only, a spin lock never held over a driver call.
+Locks: that of the pool's allocator, never held over a driver call.
 """
 
 cdef extern from "<stdint.h>" nogil:
     uint64_t UINT64_MAX
 
+cdef enum:                      # CaptureState
+    CAPTURE_LIVE = 0
+    CAPTURE_GONE = 1            # its graph was given up; launches may still run
+    CAPTURE_AWAITED = 2         # ... and a thread waits for them
+
+
+# The pool of a block.
+cdef inline PinnedPool* _pool_of(const Block* block) noexcept nogil:
+    return <PinnedPool*>block.pool.allocator
+
 
 cdef Block* pinned_malloc(int device, size_t nbytes, status_t* status) noexcept nogil:
-    return pinned_malloc_named(device, nbytes, stack_capture_if(HISTORY_STACK_ALLOC), status)
+    stack_capture_if_enabled(device)
+    return _malloc(device, nbytes, status)
 
 
-# The same with the stack that history and snapshots name (history.pxd); pinned_malloc takes the
-# caller's when it holds the GIL.
-cdef Block* pinned_malloc_named(int device, size_t nbytes, uint32_t stack,
-                                status_t* status) noexcept nogil:
-    cdef size_t rounded = (nbytes + UNIT - 1) // UNIT * UNIT
+# The same with the stack that the thread captured last.
+cdef Block* _malloc(int device, size_t nbytes, status_t* status) noexcept nogil:
+    cdef Held held
+    pool = pinned_pool_peek(device)
+    status[0] = STATUS_OK
     if driver_get(device) == NULL:
         status[0] = STATUS_INVALID_DEVICE
-        return NULL
-    if not (is_configured or _configure()) or nbytes == 0:
+    elif nbytes == 0:
         status[0] = STATUS_INVALID_VALUE
-        return NULL
-    pool = pinned_pool(device)
-    if pool == NULL or nbytes >> 50:
+    elif nbytes >> 50:
         status[0] = STATUS_OUT_OF_MEMORY
+    elif pool == NULL:
+        status[0] = _open(device)
+        pool = pinned_pool_peek(device)
+    if status[0] != STATUS_OK:
         return NULL
-    status[0] = STATUS_OK
-    block = pinned_take(pool, rounded)
+    a = &pool.a
+    device_hold(a, &held, "a request for pinned memory")
+    block = _take(pool, (nbytes + UNIT - 1) // UNIT * UNIT, status)
     if block == NULL:
-        _retire_captures(pool)
-        pinned_collect(pool)
-        block = pinned_take(pool, rounded)
-    if block == NULL:
-        block = _grow_or_wait(pool, rounded, stack, status)
-    if block != NULL:
-        gt_spin_lock(&pool.lock)        # a snapshot may read it now
-        block.requested = nbytes
-        block.stack = stack
-        gt_spin_unlock(&pool.lock)
-        block.uses = NULL
-        status[0] = STATUS_OK
-        history_record_pinned(device, HISTORY_ALLOC, block.ptr, block.nbytes, nbytes, stack)
+        return NULL
+    block.state = BLOCK_ALLOCATED
+    block.requested = nbytes
+    block.stack = stack_of_request()
+    block.epoch = 0
+    account_give(a, block.kind, block.nbytes, nbytes)
+    if history_enabled(device):
+        block_event_alloc(block, block.stack)
     return block
 
 
-cdef Block* _grow_or_wait(PinnedPool* pool, size_t rounded, uint32_t stack,
-                          status_t* status) noexcept nogil:
-    """Ask the system, and when it has nothing, everything that can help it."""
-    cdef Block* block = NULL
-    if config.pinned_reserve_segment >= rounded and not pool.is_reserved:
-        pool.is_reserved = True
-        block = pinned_grow(pool, config.pinned_reserve_segment, rounded, stack, status)
+# A HELD block of `nbytes`. Asks the system when the pool has none, and when that has nothing,
+# everything that can help it.
+cdef Block* _take(PinnedPool* pool, size_t nbytes, status_t* status) noexcept nogil:
+    cdef DeviceAllocator* a = &pool.a
+    block = pool_take(a.pools, 0, nbytes)
     if block == NULL:
-        block = pinned_grow(pool, rounded, rounded, stack, status)
-    while block == NULL and pinned_wait_oldest(pool):
-        block = pinned_take(pool, rounded)
+        _collect(pool)
+        block = pool_take(a.pools, 0, nbytes)
+    if block == NULL and a.config.pinned_reserve_segment >= nbytes and not pool.is_reserved:
+        pool.is_reserved = True
+        block = pinned_grow(pool, a.config.pinned_reserve_segment, nbytes, status)
+    if block == NULL:
+        block = pinned_grow(pool, nbytes, nbytes, status)
+    while block == NULL and pending_wait_one(a):
+        block = pool_take(a.pools, 0, nbytes)
     if block == NULL:
         pinned_trim(pool, 0)
-        block = pinned_grow(pool, rounded, rounded, stack, status)
+        block = pinned_grow(pool, nbytes, nbytes, status)
     return block
 
 
 cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
-    cdef StreamUse* use
     cdef Driver* driver = driver_get(block.device)
     cdef int active = 0
     cdef uint64_t capture_id = 0
@@ -83,143 +94,170 @@ cdef status_t pinned_use(Block* block, uint64_t stream) noexcept nogil:
         return status
     if active:
         return _use_in_capture(block, capture_id)
-    for use in each(block.uses):
-        if use.stream == stream:
-            return STATUS_OK
-    use = <StreamUse*>malloc(sizeof(StreamUse))
-    if use == NULL:
+    if use_add(block, stream) != STATUS_OK:
         # Without a record of the use its work must be over before anyone can free the block.
         return driver.stream_synchronize(driver.self, stream)
-    use.stream = stream
-    row_push(&block.uses, use)
     return STATUS_OK
 
 
-# The record of a capture whose graph is there; 0: of any whose graph is gone.
-cdef PinnedCapture* _capture_locked(PinnedPool* pool, uint64_t capture_id) noexcept nogil:
+# The record of a capture in a state; of the first in it, when `capture_id` is 0.
+cdef PinnedCapture* _capture(PinnedPool* pool, uint64_t capture_id, int state) noexcept nogil:
     cdef PinnedCapture* record
     for record in each(pool.captures):
-        if record.is_gone if capture_id == 0 else record.capture_id == capture_id:
+        if record.state == state and capture_id in (0, record.capture_id):
             return record
     return NULL
 
 
 cdef status_t _use_in_capture(Block* block, uint64_t capture_id) noexcept nogil:
-    cdef SpinHeld held
-    pool = pinned_pool_of(block)
-    held.take(&pool.lock)
-    if _capture_locked(pool, capture_id) == NULL:
+    cdef Held held
+    pool = _pool_of(block)
+    held.take(&pool.a.lock)
+    if _capture(pool, capture_id, CAPTURE_LIVE) == NULL:
         record = <PinnedCapture*>calloc(1, sizeof(PinnedCapture))
         if record == NULL:
             return STATUS_OUT_OF_MEMORY
         record.capture_id = capture_id
         row_push(&pool.captures, record)
     # Used by two graphs: it is not known which goes last, so it never comes back.
-    block.epoch = capture_id if block.epoch == 0 or block.epoch == capture_id else UINT64_MAX
+    block.epoch = capture_id if block.epoch in (0, capture_id) else UINT64_MAX
     return STATUS_OK
 
 
-# Keeps a freed block for the graph that uses it; False: there is none.
-cdef bint _keep_captured(PinnedPool* pool, Block* block) noexcept nogil:
-    cdef SpinHeld held
-    held.take(&pool.lock)
-    if block.epoch != UINT64_MAX and _capture_locked(pool, block.epoch) == NULL:
-        return False
-    block.state = BLOCK_PENDING
-    chain_push(&pool.captured, block)
-    return True
+# Whether a graph uses a freed block, or a stream that used it captures now. Needs the lock, which
+# it drops: the block is the caller's.
+cdef bint _is_kept(PinnedPool* pool, Block* block) noexcept nogil:
+    cdef Driver* driver = pool.a.driver
+    cdef PinnedCapture* record
+    cdef StreamUse* use
+    cdef int active = 0
+    cdef uint64_t capture_id
+    if block.epoch == UINT64_MAX:
+        return True
+    for record in each(pool.captures):
+        if record.capture_id == block.epoch:
+            return True
+    block.epoch = 0
+    device_unlock(&pool.a)
+    for use in each(block.uses):
+        if not active:
+            driver.capture_info(driver.self, use.stream, &active, &capture_id)
+    device_lock(&pool.a)
+    return active != 0
+
+
+# Has a PENDING block wait for its streams, or defers that.
+cdef void _await(PinnedPool* pool, Block* block) noexcept nogil:
+    pool.a.driver_requests += 1         # meanwhile it is in no list
+    is_kept = _is_kept(pool, block)
+    pool.a.driver_requests -= 1
+    if is_kept:
+        chain_push(&pool.a.deferred, block)
+    else:
+        pending_begin(&pool.a, block)
 
 
 cdef void pinned_free(Block* block) noexcept nogil:
-    pool = pinned_pool_of(block)
+    cdef Held held
+    cdef bint is_done = block.uses == NULL and block.epoch == 0
+    pool = _pool_of(block)
     if pool.is_closed:
         return
-    history_record_pinned(pool.device, HISTORY_FREE_REQUESTED, block.ptr, block.nbytes,
-                          block.nbytes, stack_capture_if(HISTORY_STACK_FREE))
-    if block.epoch == 0 or not _keep_captured(pool, block):
-        _leave(pool, block)
+    a = &pool.a
+    if history_enabled(a.device):
+        block_event_free(block, stack_capture_if(HISTORY_STACK_FREE), is_done)
+    device_hold(a, &held, "a free of pinned memory")
+    account_take(a, block.kind, block.nbytes, block.requested)
+    block.requested = 0
+    if is_done:
+        pool_insert(a.pools, block)
+    else:
+        block.state = BLOCK_PENDING
+        account_pending(a, block, 1)
+        _await(pool, block)
+    pinned_trim(pool, a.config.pinned_max_cached)
 
 
-cdef void _leave(PinnedPool* pool, Block* block) noexcept nogil:
-    """The block's owner and the graphs are done with it; its streams may not be."""
-    block.epoch = 0
-    if block.uses == NULL:
-        pinned_give_back(pool, block)
-        return
-    gt_spin_lock(&pool.lock)
-    block.state = BLOCK_PENDING
-    gt_spin_unlock(&pool.lock)
-    pinned_await(pool, block)
+# Looks at what freed blocks wait for: graphs, captures and events. Needs the lock, which it drops.
+cdef void _collect(PinnedPool* pool) noexcept nogil:
+    cdef DeviceAllocator* a = &pool.a
+    _retire_captures(pool)
+    deferred = a.deferred
+    a.deferred = NULL
+    while deferred != NULL:
+        _await(pool, chain_pop(&deferred))
+    pending_poll(a)
+    pinned_trim(pool, a.config.pinned_max_cached)
+
+
+# Waits for the device; not while a capture is under way, which that would break. Drops the lock.
+cdef bint _synchronize(PinnedPool* pool) noexcept nogil:
+    cdef DeviceAllocator* allocator = allocator_find(pool.a.device)
+    return ((allocator == NULL or not allocator.capturing)
+            and progress_synchronize(&pool.a) == STATUS_OK)
+
+
+# Drops the records of captures whose graph is gone, once its launches are done.
+cdef void _retire_captures(PinnedPool* pool) noexcept nogil:
+    cdef PinnedCapture* record = _capture(pool, 0, CAPTURE_GONE)
+    while record != NULL:
+        record.state = CAPTURE_AWAITED
+        if not _synchronize(pool):
+            record.state = CAPTURE_GONE
+            return
+        row_remove(&pool.captures, record)
+        free(record)
+        record = _capture(pool, 0, CAPTURE_GONE)
 
 
 # The graph made by capture `capture_id` is given up: once its launches are done, blocks that it
 # used are reused when they are freed.
 cdef void pinned_capture_done(int device, uint64_t capture_id) noexcept nogil:
+    cdef Held held
     pool = pinned_pool_peek(device)
     if pool == NULL:
         return
-    gt_spin_lock(&pool.lock)
-    record = _capture_locked(pool, capture_id)
+    device_hold(&pool.a, &held, "the end of a graph that used pinned memory")
+    record = _capture(pool, capture_id, CAPTURE_LIVE)
     if record != NULL:
-        record.is_gone = True
-    gt_spin_unlock(&pool.lock)
-    _retire_captures(pool)
-
-
-# Takes a capture that is gone off the list, and the blocks that wait for it.
-cdef bint _take_gone(PinnedPool* pool, Block** released) noexcept nogil:
-    cdef Block* kept = NULL
-    cdef SpinHeld held
-    held.take(&pool.lock)
-    record = _capture_locked(pool, 0)
-    if record == NULL:
-        return False
-    while pool.captured != NULL:
-        block = chain_pop(&pool.captured)
-        chain_push(released if block.epoch == record.capture_id else &kept, block)
-    pool.captured = kept
-    row_remove(&pool.captures, record)
-    free(record)
-    return True
-
-
-cdef void _retire_captures(PinnedPool* pool) noexcept nogil:
-    """Free what graphs that are gone have used. Waits for the device, as their launches may run."""
-    cdef Block* released = NULL
-    driver = driver_get(pool.device)
-    allocator = allocator_find(pool.device)
-    gt_spin_lock(&pool.lock)
-    record = _capture_locked(pool, 0)
-    gt_spin_unlock(&pool.lock)
-    # Waiting for the device would break a capture that is under way: later, then.
-    if (record == NULL or (allocator != NULL and allocator.capturing)
-            or driver.synchronize(driver.self) != STATUS_OK):
-        return
-    if _take_gone(pool, &released):
-        while released != NULL:
-            _leave(pool, chain_pop(&released))
+        record.state = CAPTURE_GONE
+    if pool.captures != NULL:
+        _collect(pool)
 
 
 # Free blocks whose work is done come back, and free segments go back to the system.
 cdef void pinned_empty_cache(int device) noexcept nogil:
+    cdef PendingQueue* queue
     cdef PinnedPool* pool = pinned_pool_peek(device)
-    if pool != NULL and driver_get(device) != NULL:
-        _retire_captures(pool)
-        pinned_collect(pool)
-        pinned_trim(pool, 0)
+    cdef Held held
+    if pool == NULL or driver_get(device) == NULL:
+        return
+    device_hold(&pool.a, &held, "the return of free pinned memory")
+    for queue in each(pool.a.pending):
+        if queue.head != NULL and queue.head.event == 0:
+            _synchronize(pool)      # no event could be had
+    _collect(pool)
+    pinned_trim(pool, 0)
 
 
 # Gives everything back that is not in use and forgets the device: before the device is closed.
 cdef void pinned_close(int device) noexcept nogil:
     cdef PinnedPool* pool = pinned_pool_peek(device)
+    cdef uint64_t event = 0
+    cdef Held held
     if pool == NULL or driver_get(device) == NULL:
         return
-    pinned_collect(pool)
-    while pinned_wait_oldest(pool):
+    a = &pool.a
+    held.take(&a.lock)
+    _collect(pool)
+    while pending_wait_one(a):
         pass
     pinned_trim(pool, 0)
-    pinned_pool_detach(pool)
-    pinned_drop_events(pool)
+    pool.is_closed = True
+    gt_store(<void**>device_slot(device, pinned_slot), NULL)
+    while a.spare_event_count > 0:
+        event_take(a, &event)
+        a.driver.event_destroy(a.driver.self, event)
 
 
 # ---- the slot of this room (registry.pxd) ----
@@ -237,7 +275,6 @@ cdef void _fork() noexcept nogil:
         pool = pinned_pool_peek(device)
         if pool != NULL:
             pool.is_closed = True
-    gt_spin_unlock(&pools_lock)
     pinned_ranges.renew()
 
 
@@ -254,8 +291,10 @@ cdef int raise_for_pinned(int device, size_t nbytes, status_t status) except -1:
         _settings.current()     # raises when the environment variable is bad
         raise ValueError(f"nbytes: got {nbytes}; expected an integer above 0")
     if status == STATUS_OUT_OF_MEMORY:
-        reserved = 0 if pool == NULL else pool.figures.stats[PINNED_SEGMENTS + 1].current
-        active = 0 if pool == NULL else pool.figures.stats[PINNED_BLOCKS + 1].current
+        reserved = active = 0
+        if pool != NULL:
+            reserved = pool.a.stats[STAT_RESERVED_BYTES][0].current
+            active = stats_allocated(&pool.a) + pool.a.pending_sums[FLOW_BYTES][POOL_SMALL]
         raise OutOfMemoryError(
             f"out of pinned host memory: requested {nbytes} bytes; in use {active}, "
             f"reserved {reserved}",

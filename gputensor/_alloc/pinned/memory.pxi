@@ -1,9 +1,17 @@
-"""The Python face of pinned host memory: PinnedMemory, and the statistics of all devices."""
+"""The Python face of pinned host memory: PinnedMemory and PinnedRegion."""
 
-STAT_NAMES = ("allocations", "allocated_bytes", "active_requests", "active_bytes")
-FIELDS = ("current", "peak", "allocated", "freed")
-CALL_TIMES = ("host_alloc_time", "host_free_time")
-CALL_COUNTS = ("num_host_alloc", "num_host_free")
+cdef extern from "gputensor/_alloc/pinned/ranges.h" namespace "gputensor" nogil:
+    cdef cppclass PinnedRanges:
+        void add(uint64_t ptr, size_t nbytes, void* block)
+        void remove(uint64_t ptr)
+        bint find(uint64_t ptr, size_t nbytes, void** block)
+        void renew()
+
+cdef PinnedRanges pinned_ranges     # of the objects below
+
+
+cdef bint pinned_holds(uint64_t ptr, size_t nbytes, Block** block) noexcept nogil:
+    return pinned_ranges.find(ptr, nbytes, <void**>block)
 
 
 cdef class PinnedMemory:
@@ -35,9 +43,9 @@ cdef class PinnedMemory:
         if isinstance(nbytes, bool) or not hasattr(nbytes, "__index__") or not 0 < nbytes < 1 << 62:
             raise ValueError(f"nbytes: got {nbytes!r}; expected an integer above 0")
         cdef size_t wanted = nbytes
-        cdef uint32_t stack = stack_capture_if(HISTORY_STACK_ALLOC)
+        stack_capture_if_enabled(device)
         with nogil:
-            self.block = pinned_malloc_named(device, wanted, stack, &status)
+            self.block = _malloc(device, wanted, &status)
         if self.block == NULL:
             raise_for_pinned(device, wanted, status)
         self.device = device
@@ -158,74 +166,15 @@ def close(int device):
 def empty_cache(device=None):
     """Give free pinned segments back to the system, of one device or of all."""
     cdef int number
-    for number in _numbers(device):
+    for number in pinned_devices(device):
         with nogil:
             pinned_empty_cache(number)
 
 
-# Of one device, or of all (None): the numbers of those that have pinned memory.
-cdef list _numbers(object device):
+def pinned_devices(device=None):
+    """Return the numbers of the open devices that have a pool of pinned memory.
+
+    With `device`, that one alone, if it has.
+    """
     return [number for number in range(-HOST_DEVICES, MAX_DEVICES - HOST_DEVICES)
             if (device is None or number == device) and pinned_pool_peek(number) != NULL]
-
-
-def host_stats(device=None):
-    """Return the flat statistics of pinned memory, of one device or summed over all.
-
-    A peak of the sum is the sum of the devices' peaks.
-    """
-    cdef PinnedFigures figures
-    cdef PinnedPool* pool
-    cdef dict stats = {f"{name}.{field}": 0 for name in STAT_NAMES for field in FIELDS}
-    cdef int i
-    cdef int64_t[2] smallest = [0, 0]
-    for i in range(2):
-        stats[CALL_COUNTS[i]] = 0
-        stats.update({f"{CALL_TIMES[i]}.{field}": 0 for field in ("total", "max", "min", "count")})
-    for number in _numbers(device):
-        pool = pinned_pool_peek(number)
-        gt_spin_lock(&pool.lock)
-        figures = pool.figures
-        gt_spin_unlock(&pool.lock)
-        for i in range(4):
-            for field, value in figures.stats[i].items():
-                stats[f"{STAT_NAMES[i]}.{field}"] += value
-        for i in range(2):
-            name = CALL_TIMES[i]
-            stats[CALL_COUNTS[i]] += figures.calls[i]
-            if figures.times[i].count:
-                smallest[i] = (figures.times[i].smallest if stats[f"{name}.count"] == 0
-                               else min(smallest[i], figures.times[i].smallest))
-            stats[f"{name}.min"] = smallest[i]
-            stats[f"{name}.total"] += figures.times[i].total
-            stats[f"{name}.count"] += figures.times[i].count
-            stats[f"{name}.max"] = max(stats[f"{name}.max"], figures.times[i].largest)
-    for name in CALL_TIMES:
-        stats[f"{name}.avg"] = stats[f"{name}.total"] // max(stats[f"{name}.count"], 1)
-    return stats
-
-
-cdef void _reset(PinnedPool* pool, bint peaks) noexcept nogil:
-    cdef SpinHeld held
-    cdef int i
-    held.take(&pool.lock)
-    for i in range(4):
-        if peaks:
-            pool.figures.stats[i].peak = pool.figures.stats[i].current
-        else:
-            pool.figures.stats[i].allocated = pool.figures.stats[i].freed = 0
-    if not peaks:
-        memset(pool.figures.times, 0, sizeof(pool.figures.times))
-        memset(pool.figures.calls, 0, sizeof(pool.figures.calls))
-
-
-def reset_peak_stats():
-    """Set every peak to its current value."""
-    for number in _numbers(None):
-        _reset(pinned_pool_peek(number), True)
-
-
-def reset_accumulated_stats():
-    """Set all that only grows to zero: allocated, freed, the counts and the times."""
-    for number in _numbers(None):
-        _reset(pinned_pool_peek(number), False)

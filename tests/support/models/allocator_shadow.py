@@ -174,7 +174,7 @@ class Shadow:
         self.expected.clear()
 
     def stats(self):
-        return dict(zip(STATISTICS_KEYS, report.stats_values(self.device), strict=True))
+        return dict(zip(STATISTICS_KEYS, report.all_values(self.device)[0], strict=True))
 
     def check(self):
         """The invariants, the books against the callers' view, and a snapshot against the books."""

@@ -16,7 +16,8 @@ from gputensor._alloc import foreign as raw_memory
 from gputensor._alloc import history
 from gputensor._alloc import observe as report
 from gputensor._alloc.config import options, settings
-from gputensor._alloc.pinned import PinnedMemory, empty_cache, host_stats
+from gputensor._alloc.observe.accounts import pinned_statistics
+from gputensor._alloc.pinned import PinnedMemory, empty_cache
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from gputensor.streams import Device
@@ -170,7 +171,7 @@ def calls_of_pinned_memory_that_waits(probe):
 
 def pinned_segment(probe):
     held = PinnedMemory(probe.device, MIB)
-    made = host_stats(probe.device)["allocated_bytes.current"] // MIB
+    made = pinned_statistics(probe.device)["allocated_bytes.current"] // MIB
     del held
     return made
 
@@ -183,7 +184,7 @@ def pinned_size_of_10_kib(probe):
 def pinned_memory_kept(probe):
     held = [PinnedMemory(probe.device, 4 * MIB) for _ in range(3)]
     held.clear()
-    return host_stats(probe.device)["allocated_bytes.current"] // MIB
+    return pinned_statistics(probe.device)["allocated_bytes.current"] // MIB
 
 
 def pages_for_100_mib(probe):

@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 
 from gputensor._alloc import pinned as pinned_memory
-from gputensor._alloc.pinned import PinnedMemory, host_stats
+from gputensor._alloc.observe.accounts import pinned_statistics
+from gputensor._alloc.pinned import PinnedMemory
 from gputensor._driver import registry
 from gputensor.errors import OutOfMemoryError
 from tests.support.driver_calls import Calls
@@ -61,7 +62,7 @@ def deferred():
 
 
 def stats_of(device):
-    return host_stats(device)
+    return pinned_statistics(device)
 
 
 def driver_calls(device):
