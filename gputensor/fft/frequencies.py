@@ -18,7 +18,7 @@ def _count(n, name):
     return count
 
 
-def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def fftfreq(n, /, d=1.0, *, dtype=None, device=None):
     """Return the frequencies of the values of a transform of `n` values that are `d` apart.
 
     >>> fftfreq(4, device="host").tolist()
@@ -32,7 +32,7 @@ def fftfreq(n, /, *, d=1.0, dtype=None, device=None):
     return divide(result, n * d, out=result)
 
 
-def rfftfreq(n, /, *, d=1.0, dtype=None, device=None):
+def rfftfreq(n, /, d=1.0, *, dtype=None, device=None):
     """Return the frequencies of the values of :func:`rfft` of `n` values that are `d` apart.
 
     >>> rfftfreq(4, device="host").tolist()

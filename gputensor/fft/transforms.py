@@ -78,21 +78,21 @@ def _transformed(x, name, s, axes, norm):
 
 
 def _one_axis(name, doc):
-    def function(x, /, *, n=None, axis=-1, norm="backward"):
+    def function(x, /, n=None, axis=-1, norm="backward"):
         return _transformed(x, name, None if n is None else (n,), (axis,), norm)
 
     return _named(function, name, doc)
 
 
 def _several_axes(name, doc):
-    def function(x, /, *, s=None, axes=None, norm="backward"):
+    def function(x, /, s=None, axes=None, norm="backward"):
         return _transformed(x, name, s, axes, norm)
 
     return _named(function, name, doc)
 
 
 def _two_axes(name, of):
-    def function(x, /, *, s=None, axes=(-2, -1), norm="backward"):
+    def function(x, /, s=None, axes=(-2, -1), norm="backward"):
         return _transformed(x, of, s, axes, norm)
 
     return _named(function, name, f"the transform :func:`{of}` of two axes.")

@@ -55,31 +55,32 @@ def cholesky(x, /, *, upper=False):
     return _adjoint(result) if upper else result
 
 
-def qr(x, /, *, mode="reduced"):
+def qr(x, /, mode="reduced"):
     """Return Q with orthonormal columns and upper triangles R, whose product is `x`.
 
     Parameters
     ----------
-    mode : {"reduced", "complete"}
-        As many columns in Q as the shorter side of `x` has, or as many as rows.
+    mode : {"reduced", "complete", "r"}
+        As many columns in Q as the shorter side of `x` has, or as many as rows; with "r" the
+        result is the first R alone.
 
     >>> import gputensor as gt
     >>> q, r = qr(gt.asarray([[2.0]], device="host"))
     >>> (q @ r).tolist()
     [[2.0]]
     """
-    if mode not in ("reduced", "complete"):
-        raise argument_error(ValueError, "qr: mode", mode, "'reduced' or 'complete'")
+    if mode not in ("reduced", "complete", "r"):
+        raise argument_error(ValueError, "qr: mode", mode, "'reduced', 'complete' or 'r'")
     a = matrices(x, "qr")
     *batch, rows, columns = a.shape
     inner = rows if mode == "complete" else min(rows, columns)
     q, r = new(a, (*batch, rows, inner)), new(a, (*batch, inner, columns))
     if a.size:
-        word = "qr" if mode == "reduced" else "qr_complete"
+        word = "qr_complete" if mode == "complete" else "qr"
         queue_engine(solvers.matrix_pair, (word,), [q, r], a)
     elif q.size:
         q[...] = eye(rows, inner, dtype=q.dtype, device=q.device)
-    return QR(rounded(q, x), rounded(r, x))
+    return rounded(r, x) if mode == "r" else QR(rounded(q, x), rounded(r, x))
 
 
 def _word(UPLO, name):
@@ -154,13 +155,17 @@ def eigvals(x, /):
     return queue_engine(solvers.matrix, ("eigvals",), [values], a) if a.size else values
 
 
-def svd(x, /, *, full_matrices=True):
+def svd(x, /, full_matrices=True, compute_uv=True):
     """Return U, the singular values S in descending order, and Vh: ``U @ diag(S) @ Vh`` is `x`.
+
+    Without `compute_uv` the result is S alone.
 
     >>> import gputensor as gt
     >>> svd(gt.asarray([[3.0]], device="host")).S.tolist()
     [3.0]
     """
+    if not compute_uv:
+        return svdvals(x)
     a = matrices(x, "svd")
     *batch, rows, columns = a.shape
     inner = min(rows, columns)

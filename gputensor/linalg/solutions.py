@@ -115,25 +115,35 @@ def _limit(s, shape, rtol):
     return fn.multiply(largest, expand_dims(rtol, -1) if isinstance(rtol, Tensor) else rtol)
 
 
-def matrix_rank(x, /, *, rtol=None):
-    """Return the number of singular values above `rtol` times the greatest.
+def matrix_rank(x, /, tol=None, *, rtol=None):
+    """Return the number of singular values above `tol`, or above `rtol` times the greatest.
 
     >>> import gputensor as gt
     >>> matrix_rank(gt.ones((2, 2), device="host")).item()
     1
     """
     a = matrices(x, "matrix_rank")
+    if tol is not None and rtol is not None:
+        got = Described("both tol and rtol")
+        raise argument_error(ValueError, "matrix_rank: tol", got, "one of them")
     s = svdvals(a)
-    return fn.sum(fn.greater(s, _limit(s, a.shape, rtol)), -1, int64)
+    if tol is None:
+        limit = _limit(s, a.shape, rtol)
+    else:
+        limit = expand_dims(tol, -1) if isinstance(tol, Tensor) else tol
+    return fn.sum(fn.greater(s, limit), -1, int64)
 
 
-def pinv(x, /, *, rtol=None):
+def pinv(x, /, rcond=None, *, rtol=None):
     """Return the pseudo-inverses; singular values up to `rtol` times the greatest count as 0.
+
+    `rcond` is NumPy's name of `rtol`.
 
     >>> import gputensor as gt
     >>> pinv(gt.asarray([[2.0], [0.0]], device="host")).tolist()
     [[0.5, 0.0]]
     """
+    rtol = rcond if rtol is None else rtol
     a = matrices(x, "pinv")
     u, s, vh = svd(a, full_matrices=False)
     if s.shape[-1] == 0:

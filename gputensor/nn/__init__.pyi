@@ -1,4 +1,5 @@
 from collections.abc import Sequence
+from typing import overload
 
 from gputensor.tensor.core import Tensor
 
@@ -14,6 +15,7 @@ def softmax(
 ) -> Tensor: ...
 def log_softmax(x: Tensor, axis: _Axes = -1, *, dtype: object = None) -> Tensor: ...
 def logsumexp(x: Tensor, axis: _Axes = -1, *, keepdims: bool = False) -> Tensor: ...
+@overload
 def layer_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -23,6 +25,17 @@ def layer_norm(
     eps: float = 1e-5,
     residual: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def layer_norm(
+    x: Tensor,
+    normalized_shape: _Axes,
+    weight: Tensor | None = None,
+    bias: Tensor | None = None,
+    eps: float = 1e-5,
+    *,
+    residual: Tensor | None = None,
+) -> Tensor: ...
+@overload
 def rms_norm(
     x: Tensor,
     weight: Tensor | None = None,
@@ -31,12 +44,20 @@ def rms_norm(
     eps: float = 1e-5,
     residual: Tensor | None = None,
 ) -> Tensor: ...
+@overload
+def rms_norm(
+    x: Tensor,
+    normalized_shape: _Axes,
+    weight: Tensor | None = None,
+    eps: float | None = None,
+    *,
+    residual: Tensor | None = None,
+) -> Tensor: ...
 def group_norm(
     x: Tensor,
     groups: int,
     weight: Tensor | None = None,
     bias: Tensor | None = None,
-    *,
     eps: float = 1e-5,
 ) -> Tensor: ...
 def scaled_dot_product_attention(

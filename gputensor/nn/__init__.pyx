@@ -22,7 +22,7 @@ from gputensor.tensor.core cimport (
 
 from gputensor._arrays.element_types import DTYPES
 from gputensor._kernels.calls import bound_row
-from gputensor.errors import argument_error
+from gputensor.errors import Described, argument_error
 from gputensor.tensor import manipulation
 
 include "rows.pxi"

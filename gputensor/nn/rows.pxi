@@ -277,12 +277,40 @@ cdef dict TREES = {"softmax": _softmax_trees, "log_softmax": _log_softmax_trees,
                    "logsumexp": _logsumexp_trees, "norm": _norm_trees}
 
 
-def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):
+# The weight, bias, axis and epsilon of a norm whose arguments behind x are given by position: in
+# our order, or in PyTorch's, which begins with the extents of the last axes.
+cdef tuple norm_arguments(str name, Tensor a, tuple given, dict named, object axis, object eps):
+    cdef list names = list(named)
+    if given and isinstance(given[0], (int, tuple, list)):
+        shape = (given[0],) if isinstance(given[0], int) else tuple(given[0])
+        if not shape or a.shape[-len(shape):] != shape:
+            raise argument_error(ValueError, f"{name}: normalized_shape", shape,
+                                 f"the last extents of x, whose shape is {a.shape}")
+        axis = tuple(range(-len(shape), 0))
+        names.append("eps")
+        given = given[1:]
+    if len(given) > len(names):
+        raise argument_error(TypeError, f"{name}: arguments", Described(f"{len(given)} behind x"),
+                             f"at most {len(names)}: {', '.join(names)}")
+    for label, value in zip(names, given):
+        if label == "eps":
+            eps = value
+        elif named[label] is None:
+            named[label] = value
+        else:
+            raise argument_error(TypeError, f"{name}: {label}", Described("two values"), "one")
+    return named["weight"], named.get("bias"), axis, 1e-5 if eps is None else eps
+
+
+def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residual=None):
     """Return (x - mean) / sqrt(variance + eps) * weight + bias, mean and variance along `axis`.
 
     Parameters
     ----------
     x : Tensor
+    *parameters
+        Weight and bias; or as in PyTorch the extents of the last axes, which stand for `axis`,
+        then weight, bias and eps.
     weight, bias : Tensor, optional
         Of the extents of x along `axis`.
     axis : int or tuple of int
@@ -294,10 +322,13 @@ def layer_norm(x, weight=None, bias=None, *, axis=-1, eps=1e-5, residual=None):
     array([[-1.,  1.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "layer_norm")
+    if parameters:
+        weight, bias, axis, eps = norm_arguments(
+            "layer_norm", a, parameters, {"weight": weight, "bias": bias}, axis, eps)
     return normed("layer_norm", a, axis, (weight, bias), eps, residual)
 
 
-def rms_norm(x, weight=None, *, axis=-1, eps=1e-5, residual=None):
+def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
     """Return x / sqrt(mean(x**2) + eps) * weight, the mean along `axis`.
 
     Parameters are those of :func:`layer_norm`.
@@ -306,10 +337,13 @@ def rms_norm(x, weight=None, *, axis=-1, eps=1e-5, residual=None):
     array([[1., 1.]], dtype=float32)
     """
     cdef Tensor a = tensor_argument(x, "rms_norm")
+    if parameters:
+        weight, _, axis, eps = norm_arguments(
+            "rms_norm", a, parameters, {"weight": weight}, axis, eps)
     return normed("rms_norm", a, axis, (weight, None), eps, residual)
 
 
-def group_norm(x, groups, weight=None, bias=None, *, eps=1e-5):
+def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
     """Return the :func:`layer_norm` of each group of channels, which are axis 1 of x.
 
     Parameters

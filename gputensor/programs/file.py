@@ -132,7 +132,7 @@ def stored(weight):
 
 
 def inside_folder(folder, path):
-    """Return the real path of a short relative `path` that stays inside `folder`, links included."""
+    """Return the real path of a short relative `path` inside `folder`, links included, or None."""
     if os.path.isabs(path) or not 0 < len(path) <= MOST_PATH or "\0" in path:
         return None
     folder = os.path.realpath(folder or os.curdir)

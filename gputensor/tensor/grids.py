@@ -2,7 +2,7 @@
 
 import math
 
-from gputensor._arrays.dtypes import int64
+from gputensor._arrays.dtypes import int64, uint64
 from gputensor.errors import Described, argument_error
 from gputensor.streams.queue import Device
 from gputensor.tensor import functions as fn
@@ -167,6 +167,7 @@ def vander(x, n=None, increasing=False):
     powers = arange(count, device=x.device)
     powers = powers if increasing else fn.subtract(count - 1, powers)
     column = reshape(x, (-1, 1))
-    if x.dtype.kind in "iu":
-        return fn.pow(column, astype(powers, x.dtype))
+    if x.dtype.kind in "biu":
+        dtype = uint64 if x.dtype == uint64 else int64
+        return fn.pow(astype(column, dtype), astype(powers, dtype))
     return fn.where(fn.equal(powers, 0), 1, fn.pow(column, astype(powers, x.dtype)))

@@ -6,7 +6,7 @@ from gputensor.tensor.core import tensor_argument
 from gputensor.tensor.interop import astype
 from gputensor.tensor.manipulation import reshape
 from gputensor.tensor.manipulation.joining import concat
-from gputensor.tensor.sorting import argsort, isin, sort, unique_values
+from gputensor.tensor.sorting import argsort, isin, sort, unique
 
 __all__ = [
     "argpartition", "intersect1d", "lexsort", "partition", "setdiff1d", "setxor1d", "union1d",
@@ -14,8 +14,9 @@ __all__ = [
 
 
 def _both(x1, x2, name):
+    """The values of both, ascending and once each; NaN is one value, as in :func:`unique`."""
     dtype = result_type(tensor_argument(x1, name), tensor_argument(x2, name))
-    return (unique_values(astype(reshape(one, -1), dtype, copy=False)) for one in (x1, x2))
+    return (unique(astype(reshape(one, -1), dtype, copy=False)) for one in (x1, x2))
 
 
 def union1d(x1, x2, /):
@@ -26,7 +27,7 @@ def union1d(x1, x2, /):
     >>> union1d(x, y).tolist()
     [1, 2, 3]
     """
-    return unique_values(concat(list(_both(x1, x2, "union1d"))))
+    return unique(concat(list(_both(x1, x2, "union1d"))))
 
 
 def intersect1d(x1, x2, /):
@@ -50,7 +51,7 @@ def setdiff1d(x1, x2, /):
     [3]
     """
     first, second = _both(x1, x2, "setdiff1d")
-    return first[isin(first, second, invert=True)]
+    return astype(first[isin(first, second, invert=True)], x1.dtype, copy=False)
 
 
 def setxor1d(x1, x2, /):

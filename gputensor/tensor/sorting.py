@@ -300,21 +300,57 @@ def unique_inverse(x, /):
     return UniqueInverse(values, inverse)
 
 
-def unique(x, /, return_index=False, return_inverse=False, return_counts=False, *, equal_nan=True):
+def _unique_rows(x, axis):
+    """The different slices along an axis in lexical order, and their :func:`_all`."""
+    axis = axis_argument(axis, x.ndim, "unique")
+    moved = moveaxis(x, axis, 0)
+    rows = reshape(moved.contiguous(), (x.shape[axis], math.prod(moved.shape[1:])))
+    order = arange(rows.shape[0], device=x.device)
+    for column in reversed(range(rows.shape[1])):
+        order = take(order, argsort(take(rows[:, column], order)))
+    ordered = take(rows, order, 0)
+    is_new = fn.any(fn.not_equal(ordered[1:], ordered[:-1]), 1)
+    number = zeros(order.size, int64, device=x.device)
+    number[1:] = cumsum(astype(is_new, int64))
+    starts = firsts(number, False)
+    inverse = empty_like(order)
+    inverse[order] = number
+    ends = concat([starts[1:], asarray([order.size], int64, device=x.device)])
+    indices = take(order, starts)
+    counts = fn.subtract(ends[: starts.size], starts)
+    return moveaxis(take(moved, indices, 0), 0, axis), indices, inverse, counts
+
+
+def unique(
+    x,
+    /,
+    return_index=False,
+    return_inverse=False,
+    return_counts=False,
+    axis=None,
+    *,
+    equal_nan=True,
+):
     """Return the different elements in ascending order, and what else is asked for, as NumPy does.
+
+    With `axis`, the different slices along it, in lexical order; NaN in slices are different.
 
     >>> import gputensor as gt
     >>> unique(gt.asarray([3, 1, 3], device="host")).tolist()
     [1, 3]
     """
-    if not (return_index or return_inverse or return_counts):
-        return _different(tensor_argument(x, "unique"), equal_nan)
-    parts = _all(x, equal_nan, "unique")
+    wanted = return_index or return_inverse or return_counts
+    tensor_argument(x, "unique")
+    if axis is None and not wanted:
+        return _different(x, equal_nan)
+    parts = _all(x, equal_nan, "unique") if axis is None else _unique_rows(x, axis)
+    if not wanted:
+        return parts[0]
     wanted = (True, return_index, return_inverse, return_counts)
     return tuple(part for part, is_wanted in zip(parts, wanted, strict=True) if is_wanted)
 
 
-def isin(x1, x2, /, *, assume_unique=False, invert=False):
+def isin(x1, x2, /, assume_unique=False, invert=False):
     """Return where elements of x1 are in x2; NaN is in nothing.
 
     >>> import gputensor as gt
@@ -344,7 +380,9 @@ METHODS = ("linear", "lower", "higher", "nearest", "midpoint")
 
 
 def _quantile(x, q, axis, method, keepdims, name):
+    """`name` is quantile, or percentile with percentages."""
     tensor_argument(x, name)
+    q = _shares(q, name)
     if method not in METHODS:
         raise argument_error(ValueError, f"{name}: method", method, f"one of {', '.join(METHODS)}")
     if x.dtype.kind in "cb":
@@ -370,14 +408,22 @@ def _quantile(x, q, axis, method, keepdims, name):
     return astype(result, float32 if x.dtype.kind in "iu" else dtype, copy=False)
 
 
-def _between(ordered, q, method):
-    """The elements at the shares `q` of sorted lines; the shares come as the first axis."""
-    shares = q.tolist() if isinstance(q, Tensor) else q
-    if hasattr(shares, "__iter__"):
+def _shares(q, name):
+    """The shares from 0 to 1: a float, or a list of them."""
+    shares = q.tolist() if hasattr(q, "tolist") else q
+    if hasattr(shares, "__iter__") and not isinstance(shares, str):
+        return [_shares(one, name) for one in shares]
+    top = 100 if name == "percentile" else 1
+    if not isinstance(shares, (int, float)) or not 0 <= shares <= top:
+        raise argument_error(ValueError, f"{name}: q", shares, f"0 to {top}")
+    return float(shares / top)
+
+
+def _between(ordered, shares, method):
+    """The elements at the shares of sorted lines; several shares come as the first axis."""
+    if isinstance(shares, list):
         from_each = [_between(ordered, one, method) for one in shares]
         return concat([expand_dims(one, 0) for one in from_each])
-    if not 0 <= shares <= 1:
-        raise argument_error(ValueError, "quantile: q", shares, "0 to 1")
     place = shares * (ordered.shape[-1] - 1)
     low, high = math.floor(place), math.ceil(place)
     weight = {
@@ -414,9 +460,7 @@ def percentile(x, q, /, axis=None, *, method="linear", keepdims=False):
     >>> percentile(gt.asarray([1.0, 2.0, 4.0], device="host"), 50).item()
     2.0
     """
-    shares = q.tolist() if isinstance(q, Tensor) else q
-    shares = [one / 100 for one in shares] if hasattr(shares, "__iter__") else shares / 100
-    return _quantile(x, shares, axis, method, keepdims, "percentile")
+    return _quantile(x, q, axis, method, keepdims, "percentile")
 
 
 def median(x, /, axis=None, *, keepdims=False):

@@ -26,8 +26,8 @@ _elementwise_load_table()
 
 cdef int raise_for_kind(row, int dtype) except -1:
     element = DTYPES[dtype]
-    allowed = ", ".join([kind for kind in KINDS if kind in row.kinds])
-    raise TypeError(f"{row.public_name} is not defined for {element.name}; it takes {allowed}")
+    allowed = " or ".join([kind for kind in KINDS if kind in row.kinds])
+    raise TypeError(f"{row.public_name}: dtype: got {element.name}; expected {allowed}")
 
 
 cdef int elementwise_check(int op, int compute_dtype) except -1:

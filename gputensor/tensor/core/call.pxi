@@ -39,7 +39,7 @@ cdef object whole_number(object value, int dtype):
     low, high = INTEGER_LIMITS[dtype]
     if not low <= number <= high:
         raise (OverflowError if number == number else ValueError)(
-            f"the number {number} is outside {DTYPES[dtype].name}, which holds {low} to {high}")
+            f"number: got {number}; expected {low} to {high}, which {DTYPES[dtype].name} holds")
     return number
 
 

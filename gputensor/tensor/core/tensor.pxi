@@ -155,7 +155,7 @@ cdef class Tensor:
 
     @property
     def T(self):
-        """The transpose of a matrix, as a view."""
+        """A view with the axes in reverse order: the transpose of a matrix."""
         return operators.transpose(self)
 
     @property

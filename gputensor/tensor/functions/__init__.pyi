@@ -35,6 +35,9 @@ def clip(
     min: Tensor | Number | None = None,
     max: Tensor | Number | None = None,
     out: Tensor | None = None,
+    *,
+    a_min: Tensor | Number | None = None,
+    a_max: Tensor | Number | None = None,
 ) -> Tensor: ...
 def gelu(x: Tensor, /, *, approximate: str = "none", out: Tensor | None = None) -> Tensor: ...
 def sum(

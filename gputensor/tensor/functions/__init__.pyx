@@ -4,8 +4,8 @@
 from libc.stdint cimport int64_t, uint64_t
 
 from gputensor._arrays cimport (
-    DT_BOOL, DT_FLOAT32, DT_FLOAT64, DT_INT64, DT_UINT64, KIND_BOOL, KIND_COMPLEX, KIND_FLOAT,
-    KIND_INT, KIND_SMALL, KIND_UINT, Operand, dtype_kind,
+    DT_BOOL, DT_COMPLEX128, DT_FLOAT32, DT_FLOAT64, DT_INT64, DT_UINT64, KIND_BOOL, KIND_COMPLEX,
+    KIND_FLOAT, KIND_INT, KIND_SMALL, KIND_UINT, Operand, dtype_kind,
 )
 from gputensor._kernels.faces cimport (
     OP_CLIP, OP_COPY, OP_GELU, OP_GELU_TANH, OP_MAXIMUM, OP_MINIMUM, OP_WHERE, RED_ALL, RED_ANY,

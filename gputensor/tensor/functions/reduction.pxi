@@ -249,9 +249,14 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
     cdef bint is_plain = name == "var" and not correction
     cdef int64_t count = 1
     cdef int i
-    if dtype_kind(a.dtype_code) == KIND_COMPLEX or dtype_kind(code) != KIND_FLOAT:
-        bad = a.dtype_code if dtype_kind(a.dtype_code) == KIND_COMPLEX else code
-        raise argument_error(TypeError, f"{name}: dtype", Described(DTYPES[bad].name), "a real one")
+    if dtype_kind(code) != KIND_FLOAT:
+        raise argument_error(TypeError, f"{name}: dtype", Described(DTYPES[code].name),
+                             "a real floating-point one")
+    if dtype_kind(a.dtype_code) == KIND_COMPLEX:
+        total = spread("var", a.real, axis, code, None, correction, keepdims)
+        total += spread("var", a.imag, axis, code, None, correction, keepdims)
+        result = sqrt(total, out=total) if name == "std" else total
+        return result if out is None else positive(result, out=out)
     for i in range(a.ndim_):
         if mask >> i & 1:
             count *= a.shape_[i]
@@ -280,8 +285,10 @@ cdef Tensor spread(str name, object x, object axis, int code, object out, object
 
 
 cdef int spread_code(object x, str name, object dtype) except -1:
-    """The dtype of var and std: that of a float, float32 for bool and integers."""
+    """The dtype of var and std: that of a float or a complex part, else float32."""
     cdef int code = (<Tensor> tensor_argument(x, name)).dtype_code
+    if dtype_kind(code) == KIND_COMPLEX:
+        code = DT_FLOAT64 if code == DT_COMPLEX128 else DT_FLOAT32
     return dtype_argument(dtype, DT_FLOAT32 if dtype_kind(code) < KIND_FLOAT else code)
 
 

@@ -32,15 +32,20 @@ cdef object bound(object number, object other, Tensor a, bint is_lower):
     return limits.max if number > limits.max else number
 
 
-def clip(x, /, min=None, max=None, out=None):
+def clip(x, /, min=None, max=None, out=None, *, a_min=None, a_max=None):
     """Return x, raised to `min` and lowered to `max`; None is no limit.
 
     `min` and `max` are tensors or numbers. An int beyond what an integer dtype holds is no limit
-    either, as far as it never binds.
+    either, as far as it never binds. `a_min` and `a_max` are NumPy's older names.
 
     >>> clip(gt.asarray([1, 5, 9], device="host"), 2, 8).numpy()
     array([2, 5, 8])
     """
+    if a_min is not None or a_max is not None:
+        if min is not None or max is not None:
+            got = Described("limits beside min or max")
+            raise argument_error(TypeError, "clip: a_min, a_max", got, "one pair of names")
+        min, max = a_min, a_max
     if type(x) is Tensor:
         min, max = bound(min, max, <Tensor> x, True), bound(max, min, <Tensor> x, False)
     if min is None and max is None:

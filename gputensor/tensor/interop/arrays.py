@@ -5,13 +5,16 @@ from gputensor.tensor.interop import asarray
 __all__ = ["array", "tensor"]
 
 
-def array(obj, /, dtype=None, *, device=None, copy=True):
+def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     """Return a new tensor with the values of `obj`: :func:`asarray` with ``copy=True``.
+
+    Axes of extent 1 come first until there are `ndmin`.
 
     >>> array([1, 2], "float32", device="host").tolist()
     [1.0, 2.0]
     """
-    return asarray(obj, dtype, device=device, copy=copy)
+    made = asarray(obj, dtype, device=device, copy=copy)
+    return made.reshape((1,) * (ndmin - made.ndim) + made.shape) if made.ndim < ndmin else made
 
 
 def tensor(data, /, *, dtype=None, device=None):

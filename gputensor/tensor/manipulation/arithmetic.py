@@ -242,8 +242,7 @@ def angle(x, /, deg=False):
         result = atan2(imag(x), real(x))
     else:
         x = astype(x, float32) if x.dtype.kind in "iub" else x
-        result = where(isnan(x), x, where(less(x, 0), math.pi, multiply(x, 0)))
-        result = where(isinf(x), where(less(x, 0), math.pi, 0.0), result)
+        result = atan2(0.0, x)
     return rad2deg(result) if deg else result
 
 

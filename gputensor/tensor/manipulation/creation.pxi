@@ -90,31 +90,35 @@ def ones(shape, dtype=None, *, device=None):
     return full(shape, 1, dtype="float32" if dtype is None else dtype, device=device)
 
 
-cdef Tensor empty_for(object x, object dtype, object device, str name):
+cdef Tensor empty_for(object x, object dtype, object device, object shape, str name):
     cdef Tensor a = tensor_argument(x, name)
-    cdef Tensor made = empty_tensor(dtype_argument(dtype, a.dtype_code), a.ndim_, a.shape_,
-                                    a.storage.device if device is None else device_argument(device))
+    cdef int code = dtype_argument(dtype, a.dtype_code)
+    cdef Tensor made
+    if shape is not None:
+        return empty(shape, DTYPES[code].numpy, device=a.device if device is None else device)
+    made = empty_tensor(code, a.ndim_, a.shape_,
+                        a.storage.device if device is None else device_argument(device))
     if made.storage.device < closable:
         storage_check_write(made.storage)
     return made
 
 
-def empty_like(x, /, dtype=None, *, device=None):
-    """Return an undefined tensor with the shape of `x`, and its dtype and device unless given.
+def empty_like(x, /, dtype=None, *, device=None, shape=None):
+    """Return an undefined tensor with the dtype, device and shape of `x` unless given.
 
     >>> empty_like(zeros(3, device="host")).shape
     (3,)
     """
-    return empty_for(x, dtype, device, "empty_like")
+    return empty_for(x, dtype, device, shape, "empty_like")
 
 
-def full_like(x, /, fill_value, dtype=None, *, device=None):
-    """Return a constant tensor with the shape of `x`, and its dtype and device unless given.
+def full_like(x, /, fill_value, dtype=None, *, device=None, shape=None):
+    """Return a constant tensor with the dtype, device and shape of `x` unless given.
 
     >>> full_like(zeros(2, device="host"), 3).numpy()
     array([3., 3.], dtype=float32)
     """
-    cdef Tensor result = empty_for(x, dtype, device, "full_like")
+    cdef Tensor result = empty_for(x, dtype, device, shape, "full_like")
     if is_one_value(fill_value):
         fill_from(result, <Tensor> fill_value)
     else:
@@ -122,24 +126,24 @@ def full_like(x, /, fill_value, dtype=None, *, device=None):
     return result
 
 
-def zeros_like(x, /, dtype=None, *, device=None):
-    """Return zeros with the shape of `x`, and its dtype and device unless given.
+def zeros_like(x, /, dtype=None, *, device=None, shape=None):
+    """Return zeros with the dtype, device and shape of `x` unless given.
 
     >>> zeros_like(ones(2, device="host")).numpy()
     array([0., 0.], dtype=float32)
     """
-    cdef Tensor result = empty_for(x, dtype, device, "zeros_like")
+    cdef Tensor result = empty_for(x, dtype, device, shape, "zeros_like")
     fill_with(result, 0)
     return result
 
 
-def ones_like(x, /, dtype=None, *, device=None):
-    """Return ones with the shape of `x`, and its dtype and device unless given.
+def ones_like(x, /, dtype=None, *, device=None, shape=None):
+    """Return ones with the dtype, device and shape of `x` unless given.
 
     >>> ones_like(zeros(2, device="host")).numpy()
     array([1., 1.], dtype=float32)
     """
-    cdef Tensor result = empty_for(x, dtype, device, "ones_like")
+    cdef Tensor result = empty_for(x, dtype, device, shape, "ones_like")
     fill_with(result, 1)
     return result
 
@@ -201,7 +205,7 @@ def arange(start, /, stop=None, step=1, dtype=None, *, device=None):
     return progression(count, code, device_argument(device), start, step)
 
 
-def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None):
+def linspace(start, stop, /, num=50, endpoint=True, retstep=False, *, dtype=None, device=None):
     """Return `num` values from `start` to `stop` at equal distances.
 
     Parameters
@@ -213,6 +217,8 @@ def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None):
         A real floating-point dtype, float32 when not given.
     endpoint : bool
         Whether the last value is `stop`.
+    retstep : bool
+        Whether the result is a pair: the values, and the distance between them.
 
     >>> linspace(0, 1, 5, device="host").numpy()
     array([0.  , 0.25, 0.5 , 0.75, 1.  ], dtype=float32)
@@ -225,12 +231,15 @@ def linspace(start, stop, /, num=50, endpoint=True, *, dtype=None, device=None):
     num = count_argument(num, "linspace", "num")
     start, stop = float(start), float(stop)
     endpoint = flag_argument(endpoint, "linspace", "endpoint")
+    retstep = flag_argument(retstep, "linspace", "retstep")
     steps = num - 1 if endpoint else num
     step = (stop - start) / steps if steps > 0 else 0.0
     result = progression(num, code, device_argument(device), start, step)
     if endpoint and num > 1:
         fill_with(view_tensor(result, result.ptr + (num - 1) * dtype_itemsize(code), 1, &one,
                               result.strides_), stop)
+    if retstep:
+        return result, step if steps > 0 else float("nan")
     return result
 
 

@@ -2,12 +2,13 @@
 
 import operator
 
+from gputensor._arrays.dtypes import float32, float64
 from gputensor._arrays.promotion import result_type
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, axis_argument, tensor_argument
 from gputensor.tensor.functions import add, divide, multiply, not_equal, subtract
 from gputensor.tensor.functions import sum as sum_over
-from gputensor.tensor.interop import asarray
+from gputensor.tensor.interop import asarray, astype
 from gputensor.tensor.manipulation import broadcast_to, empty, reshape
 from gputensor.tensor.manipulation.joining import concat
 
@@ -65,12 +66,12 @@ def ediff1d(x, /, to_end=None, to_begin=None):
     return concat([*ends[0], inside, *ends[1]]) if any(ends) else inside
 
 
-def _slope(x, axis, spacing):
-    """Second-order differences inside, first-order ones at both ends."""
+def _slope(x, axis, spacing, edge_order):
+    """Second-order differences inside, those of `edge_order` at both ends."""
     extent = x.shape[axis]
-    if extent < 2:
+    if extent <= edge_order:
         got = Described(f"extent {extent} in axis {axis}")
-        raise argument_error(ValueError, "gradient: x", got, "2 or more")
+        raise argument_error(ValueError, "gradient: x", got, f"{edge_order + 1} or more")
     result = empty(x.shape, dtype=divide(x[_along(axis, slice(0, 0))], 1.0).dtype, device=x.device)
 
     def at(first, last):
@@ -79,36 +80,57 @@ def _slope(x, axis, spacing):
     is_even = not isinstance(spacing, Tensor)
     inside = _along(axis, slice(1, -1))
     if is_even:
-        steps = spacing, spacing
+        steps = (spacing, spacing), (spacing, spacing)
         result[inside] = divide(subtract(at(2, None), at(None, -2)), 2.0 * spacing)
     else:
         shape = [-1 if i == axis else 1 for i in range(x.ndim)]
         gaps = reshape(diff(spacing), shape)
-        steps = gaps[_along(axis, slice(0, 1))], gaps[_along(axis, slice(-1, None))]
+        steps = [
+            [gaps[_along(axis, slice(i, i + 1 or None))] for i in ends]
+            for ends in ((0, min(1, extent - 2)), (-1, max(-2, 1 - extent)))
+        ]
         left, right = gaps[_along(axis, slice(None, -1))], gaps[_along(axis, slice(1, None))]
         total = add(left, right)
         before = multiply(at(None, -2), divide(right, multiply(left, total)))
         middle = multiply(at(1, -1), divide(subtract(right, left), multiply(left, right)))
         after = multiply(at(2, None), divide(left, multiply(right, total)))
         result[inside] = add(subtract(middle, before), after)
-    result[_along(axis, slice(0, 1))] = divide(subtract(at(1, 2), at(0, 1)), steps[0])
-    result[_along(axis, slice(-1, None))] = divide(subtract(at(-1, None), at(-2, -1)), steps[1])
+    first = divide(subtract(at(1, 2), at(0, 1)), steps[0][0])
+    last = divide(subtract(at(-1, None), at(-2, -1)), steps[1][0])
+    if edge_order == 2:
+        # The slope beside an end and the next one extend to the end in a straight line.
+        first = _at_end(first, divide(subtract(at(2, 3), at(1, 2)), steps[0][1]), *steps[0])
+        inner = divide(subtract(at(-2, -1), at(-3, -2)), steps[1][1])
+        last = _at_end(last, inner, *steps[1])
+    result[_along(axis, slice(0, 1))] = first
+    result[_along(axis, slice(-1, None))] = last
     return result
 
 
-def gradient(x, /, *spacing, axis=None):
+def _at_end(outer, inner, gap, next_gap):
+    """The slope at an end, from those over the gap beside it and over the next one."""
+    share = divide(gap, add(gap, next_gap)) if isinstance(gap, Tensor) else 0.5
+    return add(outer, multiply(subtract(outer, inner), share))
+
+
+def gradient(x, /, *spacing, axis=None, edge_order=1):
     """Return the slope along each of `axis` (None: all): one tensor for one axis, else a tuple.
 
     `spacing` is nothing, one number for all axes, or for each axis a number or the tensor of its
-    coordinates.
+    coordinates. The slopes at both ends come from two elements, from three with ``edge_order=2``.
 
     >>> import gputensor as gt
     >>> gradient(gt.asarray([1.0, 2.0, 4.0], device="host")).tolist()
     [1.0, 1.5, 2.0]
     """
     tensor_argument(x, "gradient")
+    dtype = float32 if x.dtype.kind in "biu" else x.dtype
+    # Differences of integers could wrap.
+    x = astype(x, float64) if x.dtype.kind in "biu" else x
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [axis_argument(one, x.ndim, "gradient") for one in axes]
+    if edge_order not in (1, 2):
+        raise argument_error(ValueError, "gradient: edge_order", edge_order, "1 or 2")
     spacing = spacing or (1.0,)
     spacing = spacing * len(axes) if len(spacing) == 1 else spacing
     if len(spacing) != len(axes):
@@ -118,7 +140,10 @@ def gradient(x, /, *spacing, axis=None):
         if isinstance(step, Tensor) and step.shape != (x.shape[one],):
             got = Described(f"shape {step.shape}")
             raise argument_error(ValueError, "gradient: spacing", got, f"{(x.shape[one],)}")
-    slopes = [_slope(x, one, step) for one, step in zip(axes, spacing, strict=True)]
+    slopes = [
+        astype(_slope(x, one, step, edge_order), dtype, copy=False)
+        for one, step in zip(axes, spacing, strict=True)
+    ]
     return slopes[0] if len(slopes) == 1 else tuple(slopes)
 
 

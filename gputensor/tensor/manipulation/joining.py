@@ -280,13 +280,15 @@ def repeat(x, repeats, /, axis=None):
     return reshape(broadcast_to(spread, target), shape, copy=True)
 
 
-def meshgrid(*arrays, indexing="xy"):
+def meshgrid(*arrays, indexing="xy", sparse=False):
     """Return the coordinates of a grid from one-dimensional coordinates, as a tuple of tensors.
 
     Parameters
     ----------
     indexing : {"xy", "ij"}
         ``"xy"`` puts the first coordinate along the second axis, as plots do.
+    sparse : bool
+        Whether each tensor has extent 1 along the axes of the others, for broadcasting.
 
     >>> import gputensor as gt
     >>> x, y = meshgrid(gt.arange(2, device="host"), gt.arange(3, device="host"))
@@ -305,7 +307,7 @@ def meshgrid(*arrays, indexing="xy"):
     grids = []
     for i, one in enumerate(arrays):
         spread = reshape(one, (1,) * i + (-1,) + (1,) * (len(arrays) - i - 1))
-        grids.append(reshape(broadcast_to(spread, shape), shape, copy=True))
+        grids.append(spread if sparse else reshape(broadcast_to(spread, shape), shape, copy=True))
     if indexing == "xy" and len(arrays) > 1:
         order = (1, 0, *range(2, len(arrays)))
         grids = [permute_dims(grid, order) for grid in grids]

@@ -165,16 +165,17 @@ def matrix_transpose(x, /):
 
 
 def transpose(x, /):
-    """Return the transpose of a matrix as a view: the attribute ``T``.
+    """Return a view with the axes in reverse order, the transpose of a matrix: the attribute ``T``.
 
-    >>> gt.zeros((2, 3), device="host").T.shape
-    (3, 2)
+    >>> gt.zeros((2, 3, 4), device="host").T.shape
+    (4, 3, 2)
     """
     cdef Tensor a = tensor_argument(x, "T")
-    if a.ndim_ != 2:
-        raise ValueError(f"T: x: got {a.ndim_} dimensions; expected 2 (mT exchanges the last two, "
-                         "permute_dims any)")
-    return matrix_transpose(a)
+    cdef int[16] order
+    cdef int i
+    for i in range(a.ndim_):
+        order[i] = a.ndim_ - 1 - i
+    return permuted(a, order)
 
 
 def moveaxis(x, source, destination, /):

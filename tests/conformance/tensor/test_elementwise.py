@@ -179,7 +179,7 @@ def test_python_numbers_are_weak(place):
 
 def test_number_outside_the_integer_dtype_is_refused_and_compared_rightly(place):
     x = gt.asarray([0, 200], dtype="uint8", device=place)
-    with pytest.raises(OverflowError, match="300 is outside uint8"):
+    with pytest.raises(OverflowError, match="number: got 300; expected 0 to 255"):
         x + 300
     assert (x < 300).tolist() == [True, True]
     assert (x > -1).tolist() == [True, True]
@@ -286,9 +286,9 @@ def test_in_place_operators_keep_the_tensor_and_its_dtype(place, rng):
 def test_kinds_are_refused_for_empty_tensors_as_for_others(place):
     for extent in (0, 2):
         x = gt.zeros((extent, 2), dtype="bool", device=place)
-        with pytest.raises(TypeError, match="subtract is not defined for bool"):
+        with pytest.raises(TypeError, match="subtract: dtype: got bool"):
             x - x
-        with pytest.raises(TypeError, match="max is not defined for complex64"):
+        with pytest.raises(TypeError, match="max: dtype: got complex64"):
             gt.max(x.astype("complex64"), axis=1)
 
 

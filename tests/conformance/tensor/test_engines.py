@@ -348,8 +348,8 @@ def test_products_of_several_matrices_take_the_cheapest_order(place, rng):
     ("call", "message"),
     [
         (lambda x: gt.linalg.inv(x), "inv: x: got shape (2, 3); expected square matrices"),
-        (lambda x: gt.linalg.qr(x, mode="r"), "qr: mode: got 'r'; expected 'reduced' "
-         "or 'complete'"),
+        (lambda x: gt.linalg.qr(x, mode="q"), "qr: mode: got 'q'; expected 'reduced', "
+         "'complete' or 'r'"),
         (lambda x: gt.linalg.lu_solve((x[:, :2], gt.zeros(2, "int32", device=x.device)), x, 3),
          "lu_solve: trans: got 3; expected 0, 1 or 2"),
         (lambda x: gt.linalg.lu_solve((x[:, :2], gt.zeros(3, "int32", device=x.device)), x),

@@ -9,7 +9,7 @@ import pytest
 import gputensor as gt
 from tests.support.tensor_arrays import check_same
 
-# Of two random vectors of floats, one of integers from 0 to 4, and a matrix.
+# Of two random vectors of floats, one of integers from 0 to 4, a matrix, rows that repeat, and NaN.
 CASES = {
     "interp": "xp.interp(a, xp.sort(b), c)",
     "interp outside": "xp.interp(a * 5, xp.sort(b), c, left=-7.0, right=7.0)",
@@ -46,6 +46,35 @@ CASES = {
     "vander": "xp.vander(a, 3)",
     "vander increasing": "xp.vander(i, increasing=True)",
     "around": "xp.around(a, 2)",
+    "gradient of second order": "xp.gradient(m, edge_order=2)",
+    "gradient of second order at places": "xp.gradient(a, xp.sort(b), edge_order=2)",
+    "gradient of bytes": "xp.gradient(xp.asarray(a * 90, dtype='int8').astype('uint8'))",
+    "unique rows": "xp.unique(g, True, True, True, axis=0)",
+    "unique columns": "xp.unique(g.T, axis=1)",
+    "unique rows of none": "xp.unique(g[:0], axis=0)",
+    "var of complex numbers": "xp.var(a + b * 1j, ddof=1)",
+    "std of complex rows": "xp.std(m + m.T * 1j, axis=1, keepdims=True)",
+    "sparse grid": "xp.meshgrid(a, b, sparse=True)",
+    "least dimensions": "xp.array(a, ndmin=3)",
+    "clip by older names": "xp.clip(a, a_min=-0.5, a_max=0.5)",
+    "like with a shape": "xp.full_like(a, 2, shape=(2, 3))",
+    "fft of n": "xp.fft.fft(a, 5)",
+    "rfft of n along an axis": "xp.fft.rfft(m, 4, 0, 'ortho')",
+    "fft2 of a shape": "xp.fft.fft2(m, (3, 3))",
+    "singular values": "xp.linalg.svd(m, compute_uv=False)",
+    "svd by position": "abs(xp.linalg.svd(m[:2], False)[2])",
+    "R alone": "abs(xp.linalg.qr(m, 'r'))",
+    "rank by tolerance": "xp.linalg.matrix_rank(m, 0.5)",
+    "pinv by rcond": "xp.linalg.pinv(m, 1e-3)",
+    "vander of bytes": "xp.vander(xp.asarray(i * 9, dtype='int8'), 4)",
+    "setdiff1d keeps the dtype": "xp.setdiff1d(i, a)",
+    "union1d of NaN": "xp.union1d(n, n)",
+    "setxor1d of NaN": "xp.setxor1d(n, n[:3])",
+    "setdiff1d of NaN": "xp.setdiff1d(n, n[:3])",
+    "angle of zeros and infinities": "xp.angle(n * xp.asarray([-0.0, 0.0, 1.0, -xp.inf]))",
+    "T of a vector": "a.T",
+    "T of three axes": "xp.stack([m, m + 1]).T",
+    "percentile of an array": "xp.percentile(a, xp.asarray([5.0, 50.0]))",
 }
 # Without arrays: the same values up to the default dtype.
 MADE = {
@@ -56,12 +85,15 @@ MADE = {
     "tril_indices": "xp.tril_indices(3, 1)",
     "triu_indices": "xp.triu_indices(3, 0, 4)",
     "diag_indices": "xp.diag_indices(3)",
+    "linspace and its step": "xp.linspace(0, 1, 5, True, True)[0]",
+    "fftfreq": "xp.fft.fftfreq(9, 0.5)",
+    "rfftfreq": "xp.fft.rfftfreq(9, 0.5)",
 }
 
 
 def agree(actual, expected):
-    if isinstance(expected, tuple):
-        assert isinstance(actual, tuple) and len(actual) == len(expected)
+    if isinstance(expected, (tuple, list)):
+        assert isinstance(actual, (tuple, list)) and len(actual) == len(expected)
         for one, other in zip(actual, expected, strict=True):
             agree(one, other)
         return
@@ -74,6 +106,7 @@ def agree(actual, expected):
 def test_function_gives_numpys_result(name, where, rng):
     given = {"a": rng.normal(size=9), "b": rng.normal(size=9), "c": rng.normal(size=9)}
     given |= {"i": rng.integers(0, 5, 6), "m": rng.normal(size=(3, 3))}
+    given |= {"g": rng.integers(0, 2, (9, 3)), "n": np.array([-0.0, np.nan, np.nan, 4.0])}
     tensors = {key: gt.asarray(one, device=where) for key, one in given.items()}
     agree(eval(CASES[name], tensors | {"xp": gt}), eval(CASES[name], given | {"xp": np}))
 
@@ -132,6 +165,9 @@ def test_impossible_arguments_are_named(where):
         (lambda: gt.convolve(x, x[:0]), "convolve: x: got"),
         (lambda: gt.select([], []), "select: conditions: got"),
         (lambda: gt.geomspace(0, 1), "geomspace: start, stop: got"),
+        (lambda: gt.gradient(x, edge_order=3), "gradient: edge_order: got 3; expected 1 or 2"),
+        (lambda: gt.percentile(x, -3), "percentile: q: got -3; expected 0 to 100"),
+        (lambda: gt.linalg.matrix_rank(gt.diag(x), 1, rtol=1), "matrix_rank: tol: got both"),
         (lambda: gt.place(x, x > 0, []), "place: values: got no elements; expected"),
         (lambda: gt.ix_(gt.ones((2, 2), device=where)), "ix_: vectors: got"),
     ):

@@ -99,7 +99,7 @@ def test_function_refuses_other_dtypes_and_a_lesser_out(place, row):
     for element in DTYPES:
         x = gt.ones(3, dtype="float32", device=place).astype(element.numpy)
         if not is_taken(row, element):
-            with pytest.raises(TypeError, match=f"^{row.public_name}(:| is not defined for)"):
+            with pytest.raises(TypeError, match=f"^{row.public_name}: "):
                 function(*[x] * row.arity)
         elif result_dtype(row.rule, element.numpy).kind in "fc":
             out = gt.full(3, 7, dtype="int32", device=place)
@@ -114,7 +114,7 @@ def test_dtype_is_refused_before_memory_is_asked_for(place, row):
     for dtype in ("complex64", "bool"):
         if not is_taken(row, DTYPES[CODE_OF[np.dtype(dtype)]]):
             x = gt.broadcast_to(gt.ones(1, dtype=dtype, device=place), (1 << 55,))
-            with pytest.raises(TypeError, match=f"^{row.public_name}(:| is not defined for)"):
+            with pytest.raises(TypeError, match=f"^{row.public_name}: "):
                 function(*[x] * row.arity)
 
 

@@ -188,8 +188,12 @@ def test_linspace_hits_both_ends(place):
         (lambda: gt.arange(2**64), ValueError, f"stop: got {2**64}; expected"),
         (lambda: gt.arange(2**62), ValueError, f"stop: got {2**62}; expected"),
         (lambda: gt.arange(-1e308, 1e308), ValueError, "stop: got 1e[+]308; expected"),
-        (lambda: gt.arange(2**63, 2**63 + 2), OverflowError, f"{2**63} is outside int64"),
-        (lambda: gt.arange(300, dtype="int8"), OverflowError, "299 is outside int8"),
+        (lambda: gt.arange(2**63, 2**63 + 2), OverflowError, f"number: got {2**63}; expected"),
+        (
+            lambda: gt.arange(300, dtype="int8"),
+            OverflowError,
+            "number: got 299; expected -128 to 127",
+        ),
         (lambda: gt.linspace(0, 1, 2**70), ValueError, f"linspace: num: got {2**70}; expected"),
         (lambda: gt.linspace(0, 1, 2.5), TypeError, "linspace: num: got float; expected an int"),
         (lambda: gt.linspace(0, 1, -2), ValueError, "linspace: num: got -2; expected 0 or more"),
@@ -238,11 +242,6 @@ def test_linspace_hits_both_ends(place):
             lambda: gt.squeeze(gt.zeros((2, 3)), 0),
             ValueError,
             "axis: got 0, of extent 2; expected an axis of extent 1",
-        ),
-        (
-            lambda: gt.zeros(3).T,
-            ValueError,
-            r"x: got 1 dimensions; expected 2 \(mT exchanges the last two, permute_dims",
         ),
         (
             lambda: gt.sum(gt.zeros(3), axis=1),

@@ -30,7 +30,9 @@ def test_operation_on_a_kind_it_lacks_raises_type_error_and_writes_nothing(row):
             continue
         out = checks.empty_like_shape(element.code, (2,), -1)
         before = out.numpy().tobytes()
-        with pytest.raises(TypeError, match=f"{row.public_name} is not defined for {element.name}"):
+        with pytest.raises(
+            TypeError, match=f"{row.public_name}: dtype: got {element.name}; expected"
+        ):
             device_array.elementwise(row.code, element.code, out, [out] * row.arity)
         assert out.numpy().tobytes() == before
 
@@ -39,9 +41,9 @@ def test_messages_name_operations_as_users_call_them():
     assert [row.name for row in ELEMENTWISE if not callable(getattr(gt, row.public_name, 0))] == []
     flags = gt.ones(2, dtype="bool", device="host")
     for call, message in [
-        (lambda: gt.zeros(2, device="host") < 1j, "less is not defined for complex64; it takes"),
-        (lambda: -flags, "negative is not defined for bool"),
-        (lambda: flags - flags, "subtract is not defined for bool"),
+        (lambda: gt.zeros(2, device="host") < 1j, "less: dtype: got complex64; expected bool or"),
+        (lambda: -flags, "negative: dtype: got bool"),
+        (lambda: flags - flags, "subtract: dtype: got bool"),
     ]:
         with pytest.raises(TypeError, match=message):
             call()
