@@ -70,7 +70,7 @@ def _compiled(text, options, includes):
         output = Path(folder) / "kernel.so"
         subprocess.run(
             [COMPILER, *options, "-shared", *(f"-I{path}" for path in includes)]
-            + ["-x", "c++", "-", "-o", str(output)],
+            + ["-x", "c++", "-", "-o", str(output), "-nodefaultlibs", "-lgcc"],
             input=text,
             text=True,
             check=True,
