@@ -2,8 +2,8 @@
 # and changes nothing, so a check cannot hide the fault it looks for.
 
 from libc.stdint cimport int64_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memset
+from libcpp.memory cimport make_unique, unique_ptr
 
 import os
 
@@ -14,12 +14,13 @@ from gputensor._alloc.core cimport (
 )
 from gputensor._alloc.model cimport (
     BIN_COLUMNS, BIN_ROWS, BLOCK_ALLOCATED, BLOCK_CACHED, BLOCK_FREE, BLOCK_PENDING, BLOCK_UNMAPPED,
-    CACHE_SLOTS, FLOWS, FLOW_BYTES, FLOW_COUNT, FLOW_REQUESTED, FLOW_SPLIT_BYTES, POOL_LARGE,
+    CACHE_SLOTS, FLOWS, FLOW_BYTES, FLOW_COUNT, POOL_LARGE,
     STAT_ACTIVE, STAT_ACTIVE_BYTES, STAT_ALLOCATED_BYTES, STAT_ALLOCATION, STAT_INACTIVE_SPLIT,
     STAT_INACTIVE_SPLIT_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_SEGMENT, STAT_TYPES,
     UNIT, Block, BlockPool, Counters, DeviceAllocator, Page, PendingEvent, PendingQueue, PoolScope,
-    PrivatePool, Segment, StreamBins, ThreadCache, View, gt_highest_bit,
+    PrivatePool, Segment, StreamBins, ThreadCache, View, each, gt_highest_bit, linked,
 )
+from gputensor._alloc.pinned cimport pinned_pool_peek
 
 include "tiles.pxi"
 include "counts.pxi"

@@ -17,7 +17,6 @@ cdef void _check(DeviceAllocator* a, gt_faults* faults) noexcept nogil:
     cdef Walk walk
     memset(&walk, 0, sizeof(Walk))
     walk.faults = faults
-    faults.count = 0
     device_lock(a)
     caches_stop(a)
     tiles_check(a, &walk)
@@ -28,30 +27,31 @@ cdef void _check(DeviceAllocator* a, gt_faults* faults) noexcept nogil:
     device_unlock(a)
 
 
-cdef void _check_or_abort(int device, const char* change) noexcept nogil:
+# Of the memory of a device, and of its pinned host memory.
+cdef void _check_device(int device, gt_faults* faults) noexcept nogil:
     cdef DeviceAllocator* a = allocator_find(device)
+    cdef DeviceAllocator* pinned = <DeviceAllocator*>pinned_pool_peek(device)
+    faults.count = 0
     if a != NULL:
-        _check(a, &_found)
-        if _found.count > 0:
-            gt_faults_abort(&_found, device, change)
+        _check(a, faults)
+    if pinned != NULL:
+        _check(pinned, faults)
+
+
+cdef void _check_or_abort(int device, const char* change) noexcept nogil:
+    _check_device(device, &_found)
+    if _found.count > 0:
+        gt_faults_abort(&_found, device, change)
 
 
 def check(int device):
-    """Return the violated invariants of a device's allocator, as sentences."""
-    cdef DeviceAllocator* a = allocator_find(device)
-    cdef gt_faults* faults
+    """Return the violated invariants of a device's allocators, as sentences."""
+    cdef unique_ptr[gt_faults] faults = make_unique[gt_faults]()
     cdef int i
-    if a == NULL:
-        return []
-    faults = <gt_faults*>calloc(1, sizeof(gt_faults))
-    if faults == NULL:
-        raise MemoryError("no host memory for a check")
-    try:
-        with nogil:
-            _check(a, faults)
-        return [(<bytes>faults.texts[i]).decode() for i in range(min(faults.count, GT_FAULTS))]
-    finally:
-        free(faults)
+    with nogil:
+        _check_device(device, faults.get())
+    return [(<bytes>faults.get().texts[i]).decode()
+            for i in range(min(faults.get().count, GT_FAULTS))]
 
 
 def _every():

@@ -5,6 +5,7 @@ import random
 
 from gputensor import memory
 from gputensor._alloc import pinned as pinned_memory
+from gputensor._alloc.check import check
 from gputensor._alloc.observe.accounts import pinned_statistics
 from gputensor._driver import registry
 from tests.support.driver_calls import Calls
@@ -51,6 +52,7 @@ def test_the_sums_equal_the_statistics_at_every_moment(device):
             held.append(memory.pinned_buffer(rng.choice([1, 700, 10_000, 3 * MIB, MIB]), device))
         if rng.random() < 0.05:
             pinned_memory.empty_cache(device)
+        assert check(device) == []
         stats = pinned_statistics(device)
         segments = memory.snapshot(device)["host_segments"]
         assert len(segments) == stats["allocations.current"]
