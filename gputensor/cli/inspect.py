@@ -128,7 +128,7 @@ def kernels_of(ahead):
         {
             "entry": kernel.entry,
             "source": kernel.source,
-            "images": {form: len(image.content) for form, image in kernel.images.items()},
+            "images": {form: image.nbytes for form, image in kernel.images.items()},
         }
         for kernel in ahead.kernels.all
     ]

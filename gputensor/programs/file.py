@@ -49,7 +49,7 @@ BESIDE = f"a relative path inside the folder of the program, at most {MOST_PATH}
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 
 
-def write(data, path, weights=None):
+def write(data, path, weights=None, compress=True):
     """Write a ProgramData to a `.gtp` file, whole or not at all.
 
     Parameters
@@ -59,6 +59,8 @@ def write(data, path, weights=None):
     weights : str or os.PathLike, optional
         A safetensors file for the weights, relative to the folder of `path` and inside it. Weights
         that are mapped from that very file stay where they are, and the file is left as it is.
+    compress : bool, optional
+        Whether kernels and launches are zlib streams.
     """
     path = os.fspath(path)
     with_hashes(data.weights)
@@ -77,7 +79,7 @@ def write(data, path, weights=None):
             write_file(beside, apart, {"format": "gtp-weights"}, ALIGNMENT)
         parts = {name: part for name, part in parts.items() if name not in names}
         tables = {weights: names}
-    ahead, code = ahead_file.parts_of(data)
+    ahead, code = ahead_file.parts_of(data, compress)
     text = program_text(data, tables, ahead)
     program = Part(PROGRAM, "U8", (len(text),), len(text), lambda: [text])
     metadata = {

@@ -188,7 +188,7 @@ class Program(Caller):
             return dict(states)
         return tree.unflatten(self.data.state_tree, [states[name] for name in self.data.states])
 
-    def save(self, path, weights=None):
+    def save(self, path, weights=None, compress=True):
         """Write the program to a `.gtp` file.
 
         Parameters
@@ -197,8 +197,11 @@ class Program(Caller):
         weights : str or os.PathLike, optional
             A safetensors file for the weights, relative to the folder of `path`. Weights that are
             mapped from this file (`map_safetensors`) stay where they are.
+        compress : bool, optional
+            Whether kernels and launches are compressed, by zlib, which makes them four times
+            smaller. Without Python they are then read by the machine's ``libz.so.1``.
         """
-        file.write(self.data, path, weights=weights)
+        file.write(self.data, path, weights=weights, compress=compress)
 
     def close(self):
         """Give the weights and all free sessions back. Open sessions keep what they need."""

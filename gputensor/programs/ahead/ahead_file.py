@@ -21,8 +21,9 @@ from gputensor._kernels.programs import condition
 from gputensor.errors import Described, ProgramFileError, argument_error
 from gputensor.programs import dims
 from gputensor.programs.ahead.bindings import Ahead, bound_without_device
-from gputensor.programs.ahead.code import Image, Kernel, Kernels, source_of
+from gputensor.programs.ahead.code import FileImage, Kernel, Kernels, source_of
 from gputensor.programs.ahead.launches import LaunchList
+from gputensor.programs.ahead.packed import MOST_NBYTES, packed, unpacked
 from gputensor.programs.ahead.sizes import launch_sizes
 from gputensor.programs.ahead.steps import fixed_of, steps_of
 from gputensor.programs.targets import Target
@@ -40,16 +41,30 @@ _ENTRY = re.compile("[A-Za-z_][A-Za-z0-9_]{0,255}")
 _LIMITS = {"capability": 1000, "multiprocessors": 1 << 16, "shared_nbytes": 1 << 24}
 
 
-def parts_of(data):
-    """Return the JSON of the Ahead of a ProgramData, or None, and the parts that it names."""
+def parts_of(data, is_packed=True):
+    """Return the JSON of the Ahead of a ProgramData, or None, and the parts that it names.
+
+    Parameters
+    ----------
+    data : ProgramData
+    is_packed : bool, optional
+        Whether what zlib makes smaller is a zlib stream.
+    """
     ahead = data.ahead
     if ahead is None:
         return None, []
-    parts, kernels, targets = [], [], []
+    parts, kernels, targets, sizes = [], [], [], {}
+
+    def add(name, content):
+        stream = packed(content) if is_packed else None
+        if stream is not None:
+            sizes[name] = len(content)
+        parts.append(_part(name, content if stream is None else stream))
+
     for number, kernel in enumerate(ahead.kernels.all):
         hashes = {}
         for name, image in kernel.images.items():
-            parts.append(_part(f"kernel.{number}.{name}", image.data()))
+            add(f"kernel.{number}.{name}", image.data())
             hashes[name] = image.sha256
         kernels.append({"entry": kernel.entry, "source": kernel.source, "images": hashes})
     for number, (target, lists) in enumerate(ahead.lists.items()):
@@ -58,13 +73,15 @@ def parts_of(data):
             made = launches.to_bytes()
             places[key] = [len(content), len(content) + len(made)]
             content += made
-        parts.append(_part(f"launches.{number}", content))
+        add(f"launches.{number}", content)
         sha256 = hashlib.sha256(content).hexdigest()
         steps, content = _steps(data.functions, lists)
-        parts.append(_part(f"steps.{number}", content))
+        add(f"steps.{number}", content)
         steps["sha256"] = hashlib.sha256(content).hexdigest()
         targets.append({**target._asdict(), "lists": places, "sha256": sha256, "steps": steps})
     found = {"kernels": kernels, "targets": targets, "description": described(data)}
+    if sizes:
+        found["packed"] = sizes
     setter = ahead.kernels.by_source.get(source_of(condition()))
     if setter is not None:
         found["condition"] = setter
@@ -129,9 +146,14 @@ def read_ahead(given, file):
     targets = given.get("targets")
     _check(_is_list(kernels, MOST_KERNELS), "ahead.kernels", kernels, f"at most {MOST_KERNELS}")
     _check(_is_list(targets, MOST_TARGETS), "ahead.targets", targets, f"at most {MOST_TARGETS}")
-    found = Ahead(Kernels(_kernel(file, *one) for one in enumerate(kernels)))
+    sizes = given.get("packed", {})
+    _check(isinstance(sizes, dict), "ahead.packed", sizes, "sizes of entries")
+    for name, nbytes in sizes.items():
+        is_size = type(nbytes) is int and 0 < nbytes <= MOST_NBYTES
+        _check(is_size, f"ahead.packed.{shown(name)}", nbytes, f"1 to {MOST_NBYTES}")
+    found = Ahead(Kernels(_kernel(file, sizes, *one) for one in enumerate(kernels)))
     for number, target in enumerate(targets):
-        made, lists = _target(file, number, target, len(kernels))
+        made, lists = _target(file, sizes, number, target, len(kernels))
         found.lists[made] = lists
     return found
 
@@ -155,7 +177,7 @@ def _content(file, name):
     return file.data(name)
 
 
-def _kernel(file, number, given):
+def _kernel(file, sizes, number, given):
     where = f"ahead.kernels[{number}]"
     _check(isinstance(given, dict), where, given, "a kernel")
     entry, source, images = (given.get(name) for name in ("entry", "source", "images"))
@@ -166,14 +188,12 @@ def _kernel(file, number, given):
     for name, sha256 in images.items():
         _check(_is_text(name, _IMAGE), f"{where}.images", name, "sm_N or compute_N")
         _check(_is_text(sha256, _HASH), f"{where}.images", sha256, "64 hex digits")
-        content = _content(file, f"kernel.{number}.{name}")
-        ends = len(content) > 0 and (name.startswith("sm") or content[-1] == 0)
-        _check(ends, f"kernel.{number}.{name}", len(content), "PTX that ends with a zero byte")
-        made.images[name] = Image(content, sha256)
+        part = f"kernel.{number}.{name}"
+        made.images[name] = FileImage(part, _content(file, part), sha256, sizes.get(part))
     return made
 
 
-def _target(file, number, given, kernel_count):
+def _target(file, sizes, number, given, kernel_count):
     where = f"ahead.targets[{number}]"
     _check(isinstance(given, dict), where, given, "a target")
     for name, most in _LIMITS.items():
@@ -184,9 +204,10 @@ def _target(file, number, given, kernel_count):
     places = given.get("lists")
     is_table = isinstance(places, dict) and len(places) <= MOST_LISTS
     _check(is_table, f"{where}.lists", places, f"at most {MOST_LISTS}")
-    content = bytes(_content(file, f"launches.{number}"))
+    part = f"launches.{number}"
+    content = unpacked(part, _content(file, part), sizes.get(part))
     found = hashlib.sha256(content).hexdigest()
-    _check(found == given.get("sha256"), f"launches.{number}", found, "the SHA-256 of the program")
+    _check(found == given.get("sha256"), part, found, "the SHA-256 of the program")
     lists = {}
     for key, place in places.items():
         _check(_is_text(key, _KEY), f"{where}.lists", key, "32 hex digits")
@@ -195,6 +216,6 @@ def _target(file, number, given, kernel_count):
         _check(is_inside, f"{where}.lists.{key}", place, f"bytes of {len(content)}")
         made = LaunchList.from_bytes(content[place[0] : place[1]])
         is_sound = made is not None and made.check(kernel_count, None)
-        _check(is_sound, f"launches.{number}", key, "launches with numbers that a GPU has")
+        _check(is_sound, part, key, "launches with numbers that a GPU has")
         lists[key] = made
     return Target(*(given[name] for name in _LIMITS), has_ptx), lists

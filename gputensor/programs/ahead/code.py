@@ -16,24 +16,62 @@ from gputensor._driver.registry import device_facts_of
 from gputensor._kernels.launch import images
 from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
 from gputensor.programs.ahead.launches import allow_shared, load_function
+from gputensor.programs.ahead.packed import unpacked
 
-__all__ = ["DeviceCode", "Image", "Kernel", "Kernels"]
+__all__ = ["DeviceCode", "FileImage", "Image", "Kernel", "Kernels"]
 
 
 class Image:
-    """A cubin or PTX: its bytes, or where a file has them; `sha256` as computed or declared."""
+    """A cubin, or PTX that ends with a zero byte; `sha256` as computed."""
 
-    def __init__(self, content, sha256=None):
+    def __init__(self, content):
         self.content = content
-        self.is_sound = sha256 is None
-        self.sha256 = hashlib.sha256(content).hexdigest() if sha256 is None else sha256
+        self.sha256 = hashlib.sha256(content).hexdigest()
+
+    @property
+    def nbytes(self):
+        """Its size."""
+        return len(self.content)
+
+    def data(self):
+        """Return the bytes."""
+        return bytes(self.content)
+
+
+class FileImage:
+    """The same in an entry of a file, which `data` checks; `sha256` as declared.
+
+    Parameters
+    ----------
+    name : str
+        Of the entry: ``kernel.N.sm_90``, ``kernel.N.compute_90``.
+    content : bytes-like
+        As the file has it.
+    sha256 : str
+    packed_nbytes : int or None
+        The size of what the file has as a zlib stream.
+    """
+
+    def __init__(self, name, content, sha256, packed_nbytes):
+        self.name = name
+        self.content = content
+        self.sha256 = sha256
+        self.packed_nbytes = packed_nbytes
+
+    @property
+    def nbytes(self):
+        """Its size, as declared."""
+        return len(self.content) if self.packed_nbytes is None else self.packed_nbytes
 
     def data(self):
         """Return the bytes; ProgramFileError where they are not those that the file declares."""
-        found = bytes(self.content)
-        if not self.is_sound and hashlib.sha256(found).hexdigest() != self.sha256:
-            raise ProgramFileError("kernel: got other bytes; expected those of its SHA-256")
-        self.is_sound = True
+        found = unpacked(self.name, self.content, self.packed_nbytes)
+        if hashlib.sha256(found).hexdigest() != self.sha256:
+            raise ProgramFileError(f"{self.name}: got other bytes; expected those of its SHA-256")
+        is_ptx = self.name.rpartition(".")[2].startswith("compute")
+        if not found or (is_ptx and found[-1]):
+            got = Described(f"{len(found)} bytes")
+            raise argument_error(ProgramFileError, self.name, got, "code; PTX ends with a zero")
         return found
 
 
@@ -44,7 +82,7 @@ class Kernel:
     entry: str
     source: str  # SHA-256 of text and options
     program: Any = None
-    images: dict = field(default_factory=dict)  # "sm_90" or "compute_90" -> Image
+    images: dict = field(default_factory=dict)  # "sm_90" or "compute_90" -> Image or FileImage
 
 
 def source_of(program):

@@ -9,7 +9,7 @@
 #include "gputensor/blas/libraries/native_products.h"
 #include "gputensor/programs/ahead/launches/steps.h"
 #include "gputensor/programs/c_library/fault.h"
-#include "gputensor/programs/c_library/program_file.h"
+#include "gputensor/programs/c_library/packed.h"
 #include "gputensor/programs/c_library/sha256.h"
 
 namespace gputensor {
@@ -80,6 +80,7 @@ public:
         Json::Value ahead = root["ahead"];
         if (!ahead)
             throw FileFault("has no launches for GPUs; compile it with --target");
+        packed = ahead["packed"];
         read_target(root, ahead);
         read_kernels(ahead["kernels"]);
         if (ahead["condition"])
@@ -152,7 +153,7 @@ private:
     struct Image {
         bool is_cubin;
         int capability;
-        const FileEntry* entry;
+        std::string entry;
         std::string sha256;
     };
     struct Kernel {
@@ -176,13 +177,20 @@ private:
             throw FileFault("version: got " + MappedFile::shown(version) + "; expected 1.N");
         const FileEntry& text = file.entry("program");
         need(text.type == "U8" && text.nbytes <= MOST_PROGRAM, "program");
-        check_hash("program", text, file.metadata["program_sha256"]);
+        check_hash("program", {text.data, text.nbytes}, file.metadata["program_sha256"]);
         return std::make_unique<Json>(text.data, text.nbytes, MOST_VALUES, 128);
     }
 
-    static void check_hash(const std::string& name, const FileEntry& entry, const std::string& wanted) {
-        if (Sha256::hex(entry.data, entry.nbytes) != wanted)
+    static void check_hash(const std::string& name, std::string_view bytes, const std::string& wanted) {
+        if (Sha256::hex(bytes.data(), bytes.size()) != wanted)
             throw FileFault(name + ": got other bytes; expected those of its SHA-256");
+    }
+
+    // An entry as it was before it was packed, if it was; its bytes are those of the hash.
+    PlainEntry plain(const std::string& name, const std::string& sha256) const {
+        PlainEntry made(name, file.entry(name), packed[name.c_str()]);
+        check_hash(name, made.bytes, sha256);
+        return made;
     }
 
     // The target with the facts of this GPU, else the newest one whose kernels it runs.
@@ -215,12 +223,11 @@ private:
         if (has_facts && best != MOST)
             throw FileFault("asked what GPU it is for, which was " + names + "; this GPU is " + gpu.name());
         suffix = std::to_string(chosen);
-        launches = &file.entry("launches." + suffix);
-        check_hash("launches." + suffix, *launches, target["sha256"].text());
+        launches = plain("launches." + suffix, target["sha256"].text());
         Json::Value places = target["lists"];
         need(places.is('{') && places.size() <= size_t(MOST_ITEMS), "lists");
         places.each([&](const std::string&, Json::Value place) {
-            list_places.push_back(place_in(place, launches->nbytes));
+            list_places.push_back(place_in(place, launches.bytes.size()));
         });
         lists.resize(list_places.size());
     }
@@ -242,7 +249,8 @@ private:
                 Image image;
                 image.is_cubin = name.compare(0, 3, "sm_") == 0;
                 image.capability = atoi(name.c_str() + name.find('_') + 1);
-                image.entry = &file.entry("kernel." + std::to_string(kernels.size()) + "." + name);
+                image.entry = "kernel." + std::to_string(kernels.size()) + "." + name;
+                file.entry(image.entry);
                 image.sha256 = sha256.text();
                 made.images.push_back(image);
             });
@@ -273,8 +281,7 @@ private:
 
     void read_bindings(Json::Value given) {
         if (!given) throw FileFault("has no steps; write it again with this version");
-        const FileEntry& content = file.entry("steps." + suffix);
-        check_hash("steps." + suffix, content, given["sha256"].text());
+        steps = plain("steps." + suffix, given["sha256"].text());
         given["fixed"].items([&](Json::Value list) {
             fixed.emplace_back(new std::vector<NativeFixed>);
             list.items([&](Json::Value one) {
@@ -291,8 +298,8 @@ private:
             made->outputs = specs_of(one["outputs"]);
             need(!fixed.empty(), "fixed");
             made->fixed = fixed[size_t(one["fixed"].integer("fixed", 0, int64_t(fixed.size()) - 1))].get();
-            auto [first, last] = place_in(one["steps"], content.nbytes);
-            made->words = content.data + first;
+            auto [first, last] = place_in(one["steps"], steps.bytes.size());
+            made->words = steps.bytes.data() + first;
             made->count = size_t(last - first) / 8;
             bindings.push_back(std::move(made));
         });
@@ -359,7 +366,7 @@ private:
         NativeList& one = lists[number];
         if (one.is_read) return &one;
         auto [first, last] = list_places[number];
-        const char* place = launches->data + first;
+        const char* place = launches.bytes.data() + first;
         uint64_t header[4], nbytes = last - first;
         if (nbytes < sizeof(header)) return nullptr;
         memcpy(header, place, sizeof(header));
@@ -456,11 +463,10 @@ private:
     void load_kernel(Kernel& kernel) {
         const Image* best = best_image(kernel);
         if (!best) throw FileFault("has a kernel without code for " + gpu.name());
-        uint64_t nbytes = best->entry->nbytes;
-        need(nbytes && (best->is_cubin || !best->entry->data[nbytes - 1]), "a kernel");
-        check_hash("kernel", *best->entry, best->sha256);
+        PlainEntry code = plain(best->entry, best->sha256);
+        need(!code.bytes.empty() && (best->is_cubin || !code.bytes.back()), "a kernel");
         uint64_t module = 0, function = 0;
-        gpu.check(gpu->module_load(best->entry->data, &module), "loading a kernel");
+        gpu.check(gpu->module_load(code.bytes.data(), &module), "loading a kernel");
         int status = gpu->module_function(module, kernel.entry.c_str(), &function);
         if (status) gpu->module_unload(module);
         gpu.check(status, "finding the kernel " + MappedFile::shown(kernel.entry));
@@ -471,7 +477,8 @@ private:
     std::unique_ptr<MappedFile> apart;
     Json::Value target;
     std::string suffix;
-    const FileEntry* launches = nullptr;
+    Json::Value packed;  // sizes of what is, by the names of entries
+    PlainEntry launches, steps;
     std::vector<std::pair<uint64_t, uint64_t>> list_places;
     std::vector<std::unique_ptr<std::vector<NativeFixed>>> fixed;
     std::vector<Kernel> kernels;

@@ -1,5 +1,7 @@
 """Programs compiled for GPUs that are not there: all their kernels, facts, files."""
 
+import zlib
+
 import numpy as np
 import pytest
 
@@ -7,6 +9,7 @@ import gputensor as gt
 from gputensor._kernels.launch import images
 from gputensor.errors import ProgramError, ProgramFileError
 from gputensor.programs import file, targets
+from gputensor.programs.ahead.packed import packed, unpacked
 from tests.support.nvrtc_library import needs_nvrtc
 from tests.support.programs import ahead_models, hand_models
 
@@ -73,14 +76,45 @@ def test_the_same_program_gives_the_same_file(tmp_path):
 def test_kernels_of_a_changed_file_are_not_loaded(rng, tmp_path):
     program = compiled("wide", None, ["a100"], rng)
     path = tmp_path / "wide.gtp"
-    program.save(path)
-    raw = bytearray(path.read_bytes())
     image = program.data.ahead.kernels.all[0].images["sm_80"].data()
-    raw[bytes(raw).index(image) + len(image) // 2] ^= 1
-    path.write_bytes(raw)
-    kernels = file.read(path).ahead.kernels.all  # read, since the bytes are not looked at
-    with pytest.raises(ProgramFileError, match="kernel: got other bytes; expected those of its"):
-        kernels[0].images["sm_80"].data()
+    for compress, rule in (
+        (False, "those of its SHA-256"),
+        (True, rf"a zlib stream of {len(image)}"),
+    ):
+        program.save(path, compress=compress)
+        raw = bytearray(path.read_bytes())
+        stored = zlib.compress(image, 9) if compress else image
+        raw[bytes(raw).index(stored) + len(stored) // 2] ^= 1
+        path.write_bytes(raw)
+        kernels = file.read(path).ahead.kernels.all  # read, since the bytes are not looked at
+        found = rf"kernel\.0\.sm_80: got other bytes; expected ({rule}|those of its SHA-256)"
+        with pytest.raises(ProgramFileError, match=found):
+            kernels[0].images["sm_80"].data()
+
+
+@needs_nvrtc
+def test_files_are_compressed_unless_told_otherwise(rng, tmp_path):
+    program = compiled("network", None, ["a100+ptx"], rng)
+    program.save(tmp_path / "small.gtp")
+    program.save(tmp_path / "plain.gtp", compress=False)
+    small, plain = (file.open_file(tmp_path / f"{name}.gtp") for name in ("small", "plain"))
+    code = [name for name in plain.entries if name.split(".")[0] in ("kernel", "launches", "steps")]
+    assert {name.split(".")[0] for name in code} == {"kernel", "launches", "steps"}
+    for name in code:
+        assert zlib.decompress(small.data(name)) == bytes(plain.data(name)), name
+    counts = [sum(len(one.data(name)) for name in code) for one in (small, plain)]
+    assert counts[0] * 3 < counts[1]
+
+
+@pytest.mark.parametrize("change", ["shorter", "longer", "behind", "no stream"])
+def test_what_is_no_stream_of_the_declared_size_is_refused(change, rng):
+    content = rng.bytes(500) * 2
+    stream, nbytes = packed(content), len(content)
+    assert unpacked("kernel.0.sm_80", stream, nbytes) == content
+    nbytes += {"shorter": -1, "longer": 1}.get(change, 0)
+    stream = {"behind": stream + b"x", "no stream": content}.get(change, stream)
+    with pytest.raises(ProgramFileError, match=rf"expected a zlib stream of {nbytes}"):
+        unpacked("kernel.0.sm_80", stream, nbytes)
 
 
 @needs_nvrtc

@@ -1,0 +1,56 @@
+// Entries of a file that are zlib streams (ahead/packed.py), made plain by the machine's zlib.
+//
+// zlib is found when the first one is read, as the driver is: the library links to neither.
+#pragma once
+
+#include <dlfcn.h>
+
+#include <string_view>
+
+#include "gputensor/programs/c_library/program_file.h"
+
+namespace gputensor {
+
+// The bytes of an entry: those of the file, or what its stream holds.
+struct PlainEntry {
+    static constexpr int64_t MOST_NBYTES = 1 << 28;
+
+    PlainEntry() = default;
+    // `size`: what the file declares of a stream, of which no more is made.
+    PlainEntry(const std::string& name, const FileEntry& entry, Json::Value size)
+        : bytes(entry.data, entry.nbytes) {
+        if (!size) return;
+        // No stream makes more than 1,032 bytes of one.
+        int64_t most = int64_t(std::min<uint64_t>(entry.nbytes, MOST_NBYTES / 1032)) * 1032;
+        unsigned long nbytes = (unsigned long)size.integer("packed", 1, most);
+        made = std::make_unique<char[]>(nbytes);
+        unsigned long wanted = nbytes;
+        int status = uncompress()(reinterpret_cast<unsigned char*>(made.get()), &nbytes,
+                                  reinterpret_cast<const unsigned char*>(entry.data),
+                                  (unsigned long)entry.nbytes);
+        if (status || nbytes != wanted)
+            throw FileFault(name + ": got other bytes; expected a zlib stream of " +
+                            std::to_string(wanted));
+        bytes = std::string_view(made.get(), nbytes);
+    }
+
+    std::string_view bytes;
+
+private:
+    using Uncompress = int (*)(unsigned char*, unsigned long*, const unsigned char*, unsigned long);
+
+    static Uncompress uncompress() {
+        static const Uncompress found = [] {
+            void* library = dlopen("libz.so.1", RTLD_NOW | RTLD_LOCAL);
+            return library ? reinterpret_cast<Uncompress>(dlsym(library, "uncompress")) : nullptr;
+        }();
+        if (!found)
+            throw FileFault("is compressed, and libz.so.1 cannot be loaded; save it with "
+                            "compress=False");
+        return found;
+    }
+
+    std::unique_ptr<char[]> made;
+};
+
+}  // namespace gputensor
