@@ -79,6 +79,8 @@ def _transformed(x, name, s, axes, norm):
 
 def _one_axis(name, doc):
     def function(x, /, n=None, axis=-1, norm="backward"):
+        if n is not None and operator.index(n) < 1:
+            raise argument_error(ValueError, f"{name}: n", n, "1 or more")
         return _transformed(x, name, None if n is None else (n,), (axis,), norm)
 
     return _named(function, name, doc)

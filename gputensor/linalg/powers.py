@@ -44,6 +44,8 @@ def matrix_power(x, n, /):
     """
     a = square(x, "matrix_exp", "matrix_power")
     a = x if x.dtype.kind in "iu" or x.dtype.itemsize == 2 else a
+    if not hasattr(n, "__index__"):
+        raise argument_error(TypeError, "matrix_power: n", n, "an int")
     n = operator.index(n)
     if n == 0:
         identity = manipulation.eye(a.shape[-1], dtype=a.dtype, device=a.device)

@@ -18,6 +18,11 @@ __all__ = ["categorical", "choice", "multinomial", "permutation", "randperm", "s
 
 
 def _order(count, name, device, generator):
+    try:
+        count = operator.index(count)
+    except TypeError:
+        got = Described(type(count).__name__)
+        raise argument_error(TypeError, f"{name}: n", got, "an int or a Tensor") from None
     if count < 0:
         raise argument_error(ValueError, f"{name}: n", count, "0 or more")
     return draw(name, "permutation", (0, 0), Target((count,), int64, device, generator))
@@ -33,7 +38,7 @@ def permutation(x, axis=0, *, device=None, generator=None):
     [0, 1, 2, 3, 4]
     """
     if type(x) is not Tensor:
-        return _order(operator.index(x), "permutation", device, generator)
+        return _order(x, "permutation", device, generator)
     axis = axis_argument(axis, x.ndim, "permutation")
     return take(x, _order(x.shape[axis], "permutation", x.device, generator), axis=axis)
 
@@ -44,7 +49,7 @@ def randperm(n, *, device=None, generator=None):
     >>> sorted(randperm(3, device="host").tolist())
     [0, 1, 2]
     """
-    return _order(operator.index(n), "randperm", device, generator)
+    return _order(n, "randperm", device, generator)
 
 
 def shuffle(x, axis=0, *, generator=None):

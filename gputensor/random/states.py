@@ -29,7 +29,11 @@ def seed_argument(value):
     """A seed as an int; from the system for None."""
     if value is None:
         return int.from_bytes(os.urandom(8), "little")
-    number = operator.index(value)
+    try:
+        number = operator.index(value)
+    except TypeError:
+        got = Described(type(value).__name__)
+        raise argument_error(TypeError, "seed", got, "an int or None") from None
     if not 0 <= number < 1 << 64:
         raise argument_error(ValueError, "seed", number, "0 to 2**64 - 1")
     return number

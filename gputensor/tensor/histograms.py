@@ -3,6 +3,7 @@
 import builtins
 import math
 import operator
+from itertools import pairwise
 
 from gputensor._arrays.dtypes import float32, float64, int64
 from gputensor._arrays.promotion import result_type
@@ -75,11 +76,13 @@ def _edges(x, bins, range):
             got = Described(f"{bins.ndim} dimensions")
             raise argument_error(ValueError, "histogram: bins", got, "1 dimension")
         return bins
-    if hasattr(bins, "__iter__"):
+    if hasattr(bins, "__iter__") and not isinstance(bins, str):
+        if any(not low <= high for low, high in pairwise(bins)):
+            raise argument_error(ValueError, "histogram: bins", list(bins), "ascending edges")
         return asarray(bins, device=x.device)
+    if not hasattr(bins, "__index__") or bins < 1:
+        raise argument_error(ValueError, "histogram: bins", bins, "1 or more, or ascending edges")
     count = operator.index(bins)
-    if count < 1:
-        raise argument_error(ValueError, "histogram: bins", count, "1 or more")
     if range is None:
         low, high = (float(fn.min(x)), float(fn.max(x))) if x.size else (0.0, 1.0)
     else:

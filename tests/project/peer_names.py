@@ -124,6 +124,11 @@ DIFFERENCES = {
         ("asarray(x, order='F')", "", "memory is row-major; `x.T` is a view"),
         ("object, string and datetime arrays", "", "numbers and bool only"),
         ("more than 16 dimensions", "", "16 at most"),
+        ("int64 with uint64", "", "no common dtype; use `astype`"),
+        ("add.at(x, i, v)", "index_add, scatter_add", "return the result"),
+        ("sum(x, where=mask, initial=)", "sum", "of `gt.where(mask, x, 0)`"),
+        ("mgrid, ogrid, r_, c_", "meshgrid, concat", ""),
+        ("x.flat", "x.ravel()", "a view of a contiguous tensor"),
         (
             "int ** negative int",
             "pow",
@@ -181,7 +186,7 @@ DIFFERENCES = {
         (
             "functional.layer_norm(x, shape, w, b)",
             "layer_norm",
-            "`layer_norm(x, w, b)`: over the last axis, or `axis=`; rms_norm too",
+            "the same; also `layer_norm(x, w, b)` over `axis=`; rms_norm too",
         ),
         ("linalg.lu_factor", "linalg.lu_factor", "pivots counted from 0; lu_solve((lu, piv), b)"),
         ("dim=", "axis=", "everywhere; also by position"),

@@ -16,7 +16,7 @@ from gputensor.tensor.core import (
     out_argument,
     tensor_argument,
 )
-from gputensor.tensor.interop import copy
+from gputensor.tensor.interop import asarray, copy
 from gputensor.tensor.manipulation import broadcast_to, empty, expand_dims, permute_dims, reshape
 from gputensor.tensor.manipulation.axes import atleast_1d, atleast_2d, atleast_3d
 
@@ -173,12 +173,19 @@ def column_stack(arrays, /):
 
 
 def append(x, values, /, axis=None):
-    """Return `x` followed by the tensor `values` along `axis` (None: both flattened).
+    """Return `x` followed by `values` along `axis` (None: both flattened).
+
+    Numbers and lists of numbers adopt the dtype of `x`, as in ``x + 1``.
 
     >>> import gputensor as gt
     >>> append(gt.zeros(1, device="host"), gt.ones(2, device="host")).tolist()
     [0.0, 1.0, 1.0]
     """
+    tensor_argument(x, "append")
+    if isinstance(values, (bool, int, float, complex, list, tuple)):
+        kind = asarray(values, device="host").dtype.kind
+        number = {"b": False, "i": 0, "f": 0.0, "c": 0j}[kind]
+        values = asarray(values, result_type(x, number), device=x.device)
     arrays = _tensors((x, values), "append")
     if axis is None:
         arrays, axis = [reshape(one, -1) for one in arrays], 0

@@ -46,6 +46,9 @@ CASES = {
     "vander": "xp.vander(a, 3)",
     "vander increasing": "xp.vander(i, increasing=True)",
     "around": "xp.around(a, 2)",
+    "append a number": "xp.append(a, 5)",
+    "append a float to integers": "xp.append(i, 1.5)",
+    "append a list": "xp.append(m, [[1, 2, 3]], axis=0)",
     "gradient of second order": "xp.gradient(m, edge_order=2)",
     "gradient of second order at places": "xp.gradient(a, xp.sort(b), edge_order=2)",
     "gradient of bytes": "xp.gradient(xp.asarray(a * 90, dtype='int8').astype('uint8'))",
@@ -168,8 +171,18 @@ def test_impossible_arguments_are_named(where):
         (lambda: gt.gradient(x, edge_order=3), "gradient: edge_order: got 3; expected 1 or 2"),
         (lambda: gt.percentile(x, -3), "percentile: q: got -3; expected 0 to 100"),
         (lambda: gt.linalg.matrix_rank(gt.diag(x), 1, rtol=1), "matrix_rank: tol: got both"),
+        (lambda: gt.histogram(x, [3, 2, 1]), "histogram: bins: got .3, 2, 1.; expected ascending"),
+        (lambda: gt.histogram(x, "a"), "histogram: bins: got 'a'; expected 1 or more"),
+        (lambda: gt.fft.fft(x, -1), "fft: n: got -1; expected 1 or more"),
         (lambda: gt.place(x, x > 0, []), "place: values: got no elements; expected"),
         (lambda: gt.ix_(gt.ones((2, 2), device=where)), "ix_: vectors: got"),
     ):
         with pytest.raises(ValueError, match=message):
+            call()
+    for call, message in (
+        (lambda: gt.manual_seed("a"), "seed: got str; expected an int or None"),
+        (lambda: gt.random.permutation("a", device=where), "permutation: n: got str; expected an"),
+        (lambda: gt.linalg.matrix_power(gt.diag(x), 2.5), "matrix_power: n: got float; expected an int"),
+    ):
+        with pytest.raises(TypeError, match=message):
             call()
