@@ -42,9 +42,9 @@ cdef DeviceAllocator* allocator_open(int device) noexcept nogil:
 
 # Which share and limit of the device may be reserved.
 cdef void _set_limit(DeviceAllocator* a) noexcept nogil:
-    cdef double share = a.config.memory_fraction
+    cdef double share = a.config.per_process_memory_fraction
     a.limit_nbytes = SIZE_MAX
-    if share < 1.0 or a.config.throw_on_oom:    # also refuses more than the device has
+    if share < 1.0 or a.config.throw_on_cudamalloc_oom:    # also refuses more than the device has
         a.limit_nbytes = <size_t>(share * <double>a.total_nbytes)
     if a.config.memory_limit > 0 and a.config.memory_limit < a.limit_nbytes:
         a.limit_nbytes = a.config.memory_limit

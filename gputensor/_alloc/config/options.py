@@ -12,26 +12,30 @@ __all__ = ["OPTIONS", "REJECTED", "Option", "roundup_table"]
 
 ROUNDUP_INTERVALS = 16
 LARGEST_MB = 1 << 40  # bytes stay below 2**60
-THRESHOLD_ALLOWED = "a number from 0 (off) to below 1"
 
 
 def _power_of_two(value):
     return value > 0 and value & (value - 1) == 0
 
 
-def _boolean(text):
-    if text not in ("True", "False"):
-        raise ValueError("True or False")
-    return text == "True"
+def _converter(pattern, read, is_allowed, allowed):
+    """The converter of texts that are a `pattern` and that `read` turns into an allowed value."""
+
+    def convert(text):
+        if not re.fullmatch(pattern, text) or not is_allowed(value := read(text)):
+            raise ValueError(allowed)
+        return value
+
+    return convert
 
 
 def _integer(lowest, highest=LARGEST_MB):
-    def convert(text):
-        if not re.fullmatch(r"[0-9]{1,20}", text) or not lowest <= int(text) <= highest:
-            raise ValueError(f"an integer from {lowest} to {highest}")
-        return int(text)
-
-    return convert
+    return _converter(
+        r"[0-9]{1,20}",
+        int,
+        lambda value: lowest <= value <= highest,
+        f"an integer from {lowest} to {highest}",
+    )
 
 
 def _or_none(convert):
@@ -48,57 +52,34 @@ def _or_none(convert):
     return convert_or_none
 
 
-def _page_size(text):
-    if not re.fullmatch(r"[0-9]{1,6}", text) or int(text) % 2 or not 2 <= int(text) <= 1024:
-        raise ValueError("an even integer from 2 to 1024")
-    return int(text)
-
-
-def _number(text, lowest, highest, allowed):
-    if not re.fullmatch(r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?", text):
-        raise ValueError(allowed)
-    value = float(text)
-    if not lowest <= value <= highest:
-        raise ValueError(allowed)
-    return value
-
-
-def _threshold(text):
-    value = _number(text, 0, 1, THRESHOLD_ALLOWED)
-    if value == 1:
-        raise ValueError(THRESHOLD_ALLOWED)
-    return value
-
-
-def _fraction(text):
-    return _number(text, 0, 1, "a number from 0 to 1")
-
-
-def _backend(text):
-    if text not in ("native", "cudaMallocAsync"):
-        raise ValueError("native or cudaMallocAsync")
-    return text
-
-
-def _register_threads(text):
-    if not re.fullmatch(r"[0-9]{1,3}", text) or not (_power_of_two(int(text)) and int(text) <= 128):
-        raise ValueError("a power of 2 from 1 to 128")
-    return int(text)
-
-
+NUMBER = r"([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]{1,3})?"
+_boolean = _converter("True|False", "True".__eq__, lambda _: True, "True or False")
+_backend = _converter("native|cudaMallocAsync", str, lambda _: True, "native or cudaMallocAsync")
+_page_size = _converter(
+    r"[0-9]{1,6}",
+    int,
+    lambda value: value % 2 == 0 and 2 <= value <= 1024,
+    "an even integer from 2 to 1024",
+)
+_threshold = _converter(
+    NUMBER, float, lambda value: 0 <= value < 1, "a number from 0 (off) to below 1"
+)
+_fraction = _converter(NUMBER, float, lambda value: 0 <= value <= 1, "a number from 0 to 1")
+_register_threads = _converter(
+    r"[0-9]{1,3}",
+    int,
+    lambda value: _power_of_two(value) and value <= 128,
+    "a power of 2 from 1 to 128",
+)
 ROUNDUP_ALLOWED = (
     "0 or a power of 2, or a list such as [256:1,512:2,1024:4,>:8] whose sizes (MB) are rising "
     "powers of 2 and whose divisions are 0 or powers of 2"
 )
 
 
-def _division(text):
-    if not re.fullmatch(r"[0-9]{1,9}", text):
-        raise ValueError(ROUNDUP_ALLOWED)
-    value = int(text)
-    if value and not _power_of_two(value):
-        raise ValueError(ROUNDUP_ALLOWED)
-    return value
+_division = _converter(
+    r"[0-9]{1,9}", int, lambda value: value == 0 or _power_of_two(value), ROUNDUP_ALLOWED
+)
 
 
 def roundup_table(text):

@@ -10,8 +10,7 @@ import os
 import re
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
-from types import MappingProxyType
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from gputensor._alloc.config.options import OPTIONS, REJECTED
@@ -31,48 +30,23 @@ class Setting(NamedTuple):
     source: str
 
 
-def _default(name):
-    return OPTIONS[name].default
-
-
 @dataclass(frozen=True)
 class Settings:
-    """All settings of the allocator; sizes in the unit of the name. Immutable.
+    """All settings of the allocator, an attribute for each option; sizes in the unit of the name.
+
+    `given` has the options that were given, in that order: the :class:`Setting`, and its text,
+    which PyTorch shows in a snapshot. Immutable.
 
     >>> parse("max_split_size_mb:64").max_split_size_mb
     64
     """
 
-    backend: str = _default("backend")
-    large_segment_size_mb: int = _default("large_segment_size_mb")
-    max_split_size_mb: int | None = _default("max_split_size_mb")
-    max_non_split_rounding_mb: int | None = _default("max_non_split_rounding_mb")
-    garbage_collection_threshold: float = _default("garbage_collection_threshold")
-    roundup_power2_divisions: tuple[int, ...] = _default("roundup_power2_divisions")
-    expandable_segments: bool = _default("expandable_segments")
-    release_lock_on_cudamalloc: bool = _default("release_lock_on_cudamalloc")
-    graph_capture_record_stream_reuse: bool = _default("graph_capture_record_stream_reuse")
-    per_process_memory_fraction: float = _default("per_process_memory_fraction")
-    throw_on_cudamalloc_oom: bool = _default("throw_on_cudamalloc_oom")
-    pinned_use_cuda_host_register: bool = _default("pinned_use_cuda_host_register")
-    pinned_num_register_threads: int = _default("pinned_num_register_threads")
-    pinned_use_background_threads: bool = _default("pinned_use_background_threads")
-    pinned_reserve_segment_size_mb: int = _default("pinned_reserve_segment_size_mb")
-    pinned_max_round_threshold_mb: int | None = _default("pinned_max_round_threshold_mb")
-    pinned_max_cached_size_mb: int | None = _default("pinned_max_cached_size_mb")
-    page_size_mb: int = _default("page_size_mb")
-    page_reuse: bool = _default("page_reuse")
-    thread_cache: bool = _default("thread_cache")
-    memory_limit_mb: int = _default("memory_limit_mb")
-    history_max_entries: int = _default("history_max_entries")
-    # Option name -> source, for the options that are not at their default.
-    provenance: MappingProxyType = field(
-        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
-    )
-    # The text each option came from, in the order given: what PyTorch shows in a snapshot.
-    texts: MappingProxyType = field(
-        default_factory=lambda: MappingProxyType({}), compare=False, repr=False
-    )
+    given: dict[str, tuple[Setting, str]] = field(default_factory=dict)
+
+    def __getattr__(self, name):
+        if name not in OPTIONS:
+            raise AttributeError(f"the allocator has no option {name!r}")
+        return self.given[name][0].value if name in self.given else OPTIONS[name].default
 
     def in_force(self):
         """Return a dict from every option's name to its :class:`Setting`.
@@ -80,22 +54,13 @@ class Settings:
         >>> Settings().in_force()["page_size_mb"]
         Setting(value=40, source='default')
         """
-        return {
-            name: Setting(getattr(self, name), self.provenance.get(name, "default"))
-            for name in OPTIONS
+        return {name: Setting(option.default, "default") for name, option in OPTIONS.items()} | {
+            name: setting for name, (setting, _) in self.given.items()
         }
 
     def text(self):
         """Return the options that were given, in the grammar that :func:`parse` reads."""
-        return ",".join(f"{name}:{value}" for name, value in self.texts.items())
-
-    def __reduce__(self):
-        # A mapping proxy cannot be pickled; the text and the sources say the same.
-        return _restore, (self.text(), dict(self.provenance))
-
-
-def _restore(text, provenance):
-    return replace(parse(text), provenance=MappingProxyType(provenance))
+        return ",".join(f"{name}:{text}" for name, (_, text) in self.given.items())
 
 
 def _split(text, source):
@@ -153,9 +118,7 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
     ...
     ValueError: GPUTENSOR_ALLOC_CONF: page_size_mb: got '3'; expected an even integer from 2 to 1024
     """
-    base = Settings() if base is None else base
-    values = {}
-    texts = dict(base.texts)
+    given = {}
     for key, value in _split("".join(text.split()), source):
         if key in REJECTED:
             raise ValueError(
@@ -164,16 +127,11 @@ def parse(text, base=None, source=VARIABLE, provenance="environment"):
         if key not in OPTIONS:
             raise ValueError(f"{source}: got unknown key {key!r}; expected {', '.join(OPTIONS)}")
         try:
-            values[key] = OPTIONS[key].convert(value)
+            given[key] = Setting(OPTIONS[key].convert(value), provenance), value
         except ValueError as error:
             raise ValueError(f"{source}: {key}: got {value!r}; expected {error}") from None
-        texts[key] = value
-    sources = dict(base.provenance)
-    sources.update(dict.fromkeys(values, provenance))
-    settings = replace(
-        base, provenance=MappingProxyType(sources), texts=MappingProxyType(texts), **values
-    )
-    _check_together(settings, source, values)
+    settings = Settings((base.given if base else {}) | given)
+    _check_together(settings, source, given)
     return settings
 
 

@@ -130,7 +130,7 @@ cdef Block* _squeeze(DeviceAllocator* a, Request* request, size_t pooled) noexce
 
 cdef bint miss_refuses(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef size_t need, pooled
-    if not a.config.throw_on_oom:
+    if not a.config.throw_on_cudamalloc_oom:
         return False
     need = growth_need(a, request)
     pooled = a.page_pool_nbytes if a.config.expandable_segments else 0

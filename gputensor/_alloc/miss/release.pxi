@@ -230,9 +230,9 @@ cdef size_t release_all(DeviceAllocator* a) noexcept nogil:
 cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef size_t reserved = <size_t>a.stats[STAT_RESERVED_BYTES][0].current
     cdef size_t target
-    if a.config.gc_threshold <= 0 or a.limit_nbytes == SIZE_MAX or a.capturing:
+    if a.config.garbage_collection_threshold <= 0 or a.limit_nbytes == SIZE_MAX or a.capturing:
         return
-    target = <size_t>(a.config.gc_threshold * <double>a.limit_nbytes)
+    target = <size_t>(a.config.garbage_collection_threshold * <double>a.limit_nbytes)
     if reserved + nbytes <= target or reserved == 0:
         return
     nbytes = reserved + nbytes - target

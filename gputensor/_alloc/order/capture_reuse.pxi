@@ -62,8 +62,8 @@ cdef bint _is_filled(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
 cdef void capture_reuse_note(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef StreamUse* use = block.uses
     cdef bint is_known
-    if (not a.config.capture_reuse or block.pool == NULL or block.pool.owner == NULL
-            or not _is_filled(a, block.pool.owner)):
+    if (not a.config.graph_capture_record_stream_reuse or block.pool == NULL
+            or block.pool.owner == NULL or not _is_filled(a, block.pool.owner)):
         return
     record = <CaptureReuse*>calloc(1, sizeof(CaptureReuse))
     if record == NULL:

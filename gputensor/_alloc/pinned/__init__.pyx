@@ -7,7 +7,7 @@ from libc.stdint cimport int64_t, uint64_t, uintptr_t
 from libc.stdlib cimport calloc, free
 
 from gputensor._alloc.allocator cimport allocator_find
-from gputensor._alloc.config cimport AllocatorConfig, config_current, settings_to_struct
+from gputensor._alloc.config cimport AllocatorConfig, settings_to_struct
 from gputensor._alloc.core cimport (
     account_give, account_pending, account_reserved, account_segment, account_take, device_hold,
     device_lock, device_unlock, event_take, in_flight_lock, in_flight_unlock, pool_bins, pool_init,

@@ -72,9 +72,9 @@ cdef Block* _take(PinnedPool* pool, size_t nbytes, status_t* status) noexcept no
     if block == NULL:
         _collect(pool)
         block = pool_take(a.pools, 0, nbytes)
-    if block == NULL and a.config.pinned_reserve_segment >= nbytes and not pool.is_reserved:
+    if block == NULL and a.config.pinned_reserve_segment_size >= nbytes and not pool.is_reserved:
         pool.is_reserved = True
-        block = pinned_grow(pool, a.config.pinned_reserve_segment, nbytes, status)
+        block = pinned_grow(pool, a.config.pinned_reserve_segment_size, nbytes, status)
     if block == NULL:
         block = pinned_grow(pool, nbytes, nbytes, status)
     while block == NULL and pending_wait_one(a):
@@ -175,7 +175,7 @@ cdef void pinned_free(Block* block) noexcept nogil:
         block.state = BLOCK_PENDING
         account_pending(a, block, 1)
         _await(pool, block)
-    pinned_trim(pool, a.config.pinned_max_cached)
+    pinned_trim(pool, a.config.pinned_max_cached_size)
 
 
 # Looks at what freed blocks wait for: graphs, captures and events. Needs the lock, which it drops.
@@ -187,7 +187,7 @@ cdef void _collect(PinnedPool* pool) noexcept nogil:
     while deferred != NULL:
         _await(pool, chain_pop(&deferred))
     pending_poll(a)
-    pinned_trim(pool, a.config.pinned_max_cached)
+    pinned_trim(pool, a.config.pinned_max_cached_size)
 
 
 # Waits for the device; not while a capture is under way, which that would break. Drops the lock.

@@ -29,7 +29,7 @@ cdef status_t _open(int device) noexcept with gil:
         if pinned_pool_peek(device) != NULL:
             return STATUS_OK
         try:
-            config_current(&config)
+            settings_to_struct(_settings.current(), &config)
         except ValueError:
             return STATUS_INVALID_VALUE     # a bad environment variable: raise_for_pinned says so
         pool = <PinnedPool*>calloc(1, sizeof(PinnedPool))
@@ -116,7 +116,8 @@ cdef void _count_segment(PinnedPool* pool, Segment* segment, int sign,
 cdef Block* pinned_grow(PinnedPool* pool, size_t segment_nbytes, size_t nbytes,
                         status_t* status) noexcept nogil:
     cdef DeviceAllocator* a = &pool.a
-    cdef int threads = a.config.pinned_register_threads if a.config.pinned_register else 0
+    cdef bint registers = a.config.pinned_use_cuda_host_register
+    cdef int threads = a.config.pinned_num_register_threads if registers else 0
     cdef int64_t started = gt_now_ns()
     cdef uint64_t ptr = 0
     segment_nbytes = (segment_nbytes + SEGMENT_STEP - 1) // SEGMENT_STEP * SEGMENT_STEP

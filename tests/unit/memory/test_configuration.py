@@ -212,10 +212,14 @@ def test_settings_survive_a_pickle_with_their_sources():
 def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
     fields = as_bytes(Settings())
     assert fields["max_split_size"] == NO_LIMIT
-    assert fields["pinned_max_cached"] == NO_LIMIT
+    assert fields["pinned_max_cached_size"] == NO_LIMIT
     assert fields["large_segment_size"] == fields["max_non_split_rounding"] == 20 * MIB
     assert fields["page_size"] == 40 * MIB
-    assert (fields["memory_limit"], fields["memory_fraction"], fields["gc_threshold"]) == (0, 1, 0)
+    assert (
+        fields["memory_limit"],
+        fields["per_process_memory_fraction"],
+        fields["garbage_collection_threshold"],
+    ) == (0, 1, 0)
     assert (fields["expandable_segments"], fields["page_reuse"], fields["thread_cache"]) == (1,) * 3
     fields = as_bytes(
         parse(
@@ -229,9 +233,16 @@ def test_the_c_fields_are_bytes_and_no_limit_is_the_largest_size():
     assert fields["max_split_size"] == 64 * MIB
     assert fields["large_segment_size"] == fields["max_non_split_rounding"] == 32 * MIB
     assert (fields["memory_limit"], fields["page_size"]) == (3 * MIB, 2 * MIB)
-    assert (fields["gc_threshold"], fields["memory_fraction"]) == (0.25, 0.5)
-    assert fields["roundup"] == [2] + [4] * 15
-    assert (fields["backend"], fields["throw_on_oom"], fields["pinned_max_cached"]) == (1, 1, 0)
+    assert (fields["garbage_collection_threshold"], fields["per_process_memory_fraction"]) == (
+        0.25,
+        0.5,
+    )
+    assert fields["roundup_power2_divisions"] == [2] + [4] * 15
+    assert (
+        fields["backend"],
+        fields["throw_on_cudamalloc_oom"],
+        fields["pinned_max_cached_size"],
+    ) == (1, 1, 0)
     assert (fields["expandable_segments"], fields["page_reuse"], fields["thread_cache"]) == (0,) * 3
 
 
