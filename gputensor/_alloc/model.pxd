@@ -96,7 +96,6 @@ cdef struct DeviceAllocator
 cdef struct PrivatePool
 cdef struct PoolHold
 cdef struct View
-cdef struct StreamState
 cdef struct CaptureReuse
 
 cdef struct StreamUse:
@@ -176,12 +175,6 @@ cdef struct Segment:
     Segment* previous
     Segment* next
 
-# Work of a stream that used a view's addresses: done when the epoch is.
-cdef struct ViewUse:
-    StreamState* state
-    uint64_t epoch
-    ViewUse* next
-
 # Pages mapped a second time, side by side, so that free memory of several places serves one
 # request. A view owns no memory: its pages stay in their home segment, which says whether they are
 # free.
@@ -190,12 +183,13 @@ cdef struct View:
     size_t range_nbytes         # reserved address space
     size_t nbytes               # mapped: the sum of its pages
     int page_count
-    int page_capacity
     Page** pages                # in address order
     int use_count               # blocks that callers hold in it, and a thread that extends it
     Block* blocks               # those blocks, by next and previous
     bint is_growing
-    ViewUse* uses               # it is unmapped only when all of them are done
+    # It is unmapped only when the streams that used it, by their bits, are done with this epoch.
+    uint64_t streams
+    uint64_t epoch
     View* next
 
 # Free blocks by size. Row and column of a size: bins.pxi.
@@ -217,6 +211,7 @@ cdef struct StreamState:
     int ring_count
     bint is_asked               # a thread is asking the driver about it; the ring is that thread's
     bint is_owned               # its handle stays valid as long as the device is open
+    uint64_t bit                # one of 64 that stand for streams in a set
     StreamState* next
 
 cdef struct StreamBins:

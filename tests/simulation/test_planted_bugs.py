@@ -30,7 +30,7 @@ PLANTED = {
     ),
     "a view is unmapped while the device may use it": (
         "grow/view",
-        "if not progress_is_done(a, use.state, use.epoch):",
+        "if state.bit & view.streams and not progress_is_done(a, state, view.epoch):",
         "if False:",
     ),
 }

@@ -29,9 +29,7 @@ from gputensor._alloc.model cimport (
     row_push, row_remove,
 )
 from gputensor._alloc.order cimport pending_add, pending_poll, pending_resume, use_add
-from gputensor._driver.registry cimport (
-    Slot, device_slot, driver_get, driver_open, register_slot,
-)
+from gputensor._driver.registry cimport Slot, device_slot, driver_get, driver_open, register_slot
 from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_CAPTURE_UNSUPPORTED, STATUS_INVALID_DEVICE,
     STATUS_INVALID_VALUE, STATUS_NOT_FOUND, STATUS_OK, STATUS_OUT_OF_MEMORY, Driver, status_t,

@@ -24,6 +24,7 @@ cdef struct Walk:
     int64_t part_nbytes         # tiles that stand for blocks in views
     int64_t waits               # of the pending blocks
     int64_t unqueued            # pending blocks that wait for no event yet
+    bint is_settling            # a thread has left its budget, and not moved the peaks yet
 
 
 cdef void _fault(Walk* walk, Block* block, const char* what) noexcept nogil:

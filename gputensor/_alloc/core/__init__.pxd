@@ -206,8 +206,11 @@ cdef Block* block_map_find(uint64_t ptr) noexcept nogil
 cdef Segment* segment_new(BlockPool* pool, uint64_t va, size_t nbytes, bint is_virtual,
                           uint64_t stream, size_t granularity) noexcept nogil
 cdef void segment_drop(Segment* segment) noexcept nogil
-# A plain segment of one tile that is in no bin goes to another pool of its kind.
-cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil
+# Whether a plain segment is one free block, so that it can leave its pool; and the device is done.
+cdef bint segment_is_free(Segment* segment) noexcept nogil
+cdef bint segment_is_done(Segment* segment) noexcept nogil
+# Such a segment goes to another pool of its kind; gives its block, HELD.
+cdef Block* segment_move(Segment* segment, BlockPool* pool) noexcept nogil
 # An UNMAPPED tile joins its UNMAPPED neighbours and the hole list.
 cdef void hole_insert(Block* block) noexcept nogil
 # Writes a page into the segment's map, or takes out the page that starts at an address.

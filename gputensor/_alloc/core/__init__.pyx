@@ -18,9 +18,7 @@ from gputensor._alloc.model cimport (
     gt_spin_lock, gt_spin_unlock, gt_store, link_push, link_remove, row_pop, row_push, row_remove,
 )
 from gputensor._driver.registry cimport Slot, device_slot, register_slot
-from gputensor._driver.table cimport (
-    HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, status_t,
-)
+from gputensor._driver.table cimport HOST_DEVICES, STATUS_OK, STATUS_OUT_OF_MEMORY, status_t
 
 include "check_hook.pxi"
 include "in_flight.pxi"

@@ -30,6 +30,7 @@ cdef StreamState* progress_of(DeviceAllocator* a, uint64_t stream) noexcept nogi
     if state != NULL:
         state.handle = stream
         state.is_owned = stream_is_owned(a.device, stream)
+        state.bit = 1 if a.streams == NULL else a.streams.bit << 1 | a.streams.bit >> 63
         row_push(&a.streams, state)
     return state
 

@@ -58,10 +58,27 @@ cdef void segment_drop(Segment* segment) noexcept nogil:
     free(segment)
 
 
-cdef void segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
-    row_remove(&segment.pool.segments, segment)
+cdef bint segment_is_free(Segment* segment) noexcept nogil:
+    return (not segment.is_virtual and segment.first.state == BLOCK_FREE
+            and segment.first.nbytes == segment.nbytes)
+
+
+cdef bint segment_is_done(Segment* segment) noexcept nogil:
+    if not segment_is_free(segment):
+        return False
+    sb = pool_bins(segment.pool, segment.first.stream)
+    return progress_is_done(segment.pool.allocator, sb.state, segment.first.epoch)
+
+
+cdef Block* segment_move(Segment* segment, BlockPool* pool) noexcept nogil:
+    cdef BlockPool* source = segment.pool
+    pool_remove(source, segment.first)
+    segment.first.state = BLOCK_HELD
+    row_remove(&source.segments, segment)
     row_push(&pool.segments, segment)
     segment.pool = segment.first.pool = pool
+    account_reserved_moved(pool.allocator, source, pool, <int64_t>segment.nbytes)
+    return segment.first
 
 
 cdef void hole_insert(Block* block) noexcept nogil:

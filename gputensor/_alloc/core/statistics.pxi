@@ -27,11 +27,14 @@ cdef inline void _go(Counters* c, int flow, size_t amount) noexcept nogil:
     c.budgets[flow] += <int64_t>amount
 
 
-# A caller receives `nbytes` for a request of `requested` bytes; a caller gives them back.
-cdef inline void counters_give(Counters* c, size_t nbytes, size_t requested) noexcept nogil:
+# A caller receives `nbytes` for a request of `requested` bytes; a caller gives them back. What
+# comes may leave a budget (False): a peak may have been passed then, and has to be settled.
+cdef inline bint counters_give(Counters* c, size_t nbytes, size_t requested) noexcept nogil:
     _come(c, FLOW_COUNT, 1)
     _come(c, FLOW_BYTES, nbytes)
     _come(c, FLOW_REQUESTED, requested)
+    return (c.budgets[FLOW_BYTES] >= 0 and c.budgets[FLOW_COUNT] >= 0
+            and c.budgets[FLOW_REQUESTED] >= 0)
 
 
 cdef inline void counters_take(Counters* c, size_t nbytes, size_t requested) noexcept nogil:
@@ -41,9 +44,10 @@ cdef inline void counters_take(Counters* c, size_t nbytes, size_t requested) noe
 
 
 # A free split block is created or removed.
-cdef inline void counters_split_in(Counters* c, size_t nbytes) noexcept nogil:
+cdef inline bint counters_split_in(Counters* c, size_t nbytes) noexcept nogil:
     _come(c, FLOW_SPLIT_COUNT, 1)
     _come(c, FLOW_SPLIT_BYTES, nbytes)
+    return c.budgets[FLOW_SPLIT_BYTES] >= 0 and c.budgets[FLOW_SPLIT_COUNT] >= 0
 
 
 cdef inline void counters_split_out(Counters* c, size_t nbytes) noexcept nogil:
@@ -159,10 +163,7 @@ cdef void stats_update(DeviceAllocator* a) noexcept nogil:
 
 cdef void account_give(DeviceAllocator* a, int kind, size_t nbytes,
                        size_t requested) noexcept nogil:
-    cdef Counters* c = &a.counters[kind]
-    counters_give(c, nbytes, requested)
-    if (c.budgets[FLOW_BYTES] < 0 or c.budgets[FLOW_COUNT] < 0
-            or c.budgets[FLOW_REQUESTED] < 0):
+    if not counters_give(&a.counters[kind], nbytes, requested):
         stats_update(a)
 
 
@@ -172,9 +173,7 @@ cdef void account_take(DeviceAllocator* a, int kind, size_t nbytes,
 
 
 cdef void account_split_in(DeviceAllocator* a, Block* block) noexcept nogil:
-    cdef Counters* c = &a.counters[block.kind]
-    counters_split_in(c, block.nbytes)
-    if c.budgets[FLOW_SPLIT_BYTES] < 0 or c.budgets[FLOW_SPLIT_COUNT] < 0:
+    if not counters_split_in(&a.counters[block.kind], block.nbytes):
         stats_update(a)
 
 

@@ -88,60 +88,41 @@ cdef inline CacheSlot* _slot(ThreadCache* cache, size_t nbytes, uint64_t stream)
     return &cache.slots[(key ^ (key >> 7) ^ (key >> 14)) & (CACHE_SLOTS - 1)]
 
 
-# The cached block for a request, or NULL. Needs the cache's lock.
-cdef inline Block* _find(ThreadCache* cache, size_t nbytes, uint64_t stream) noexcept nogil:
-    cdef CacheSlot* slot = _slot(cache, nbytes, stream)
-    if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
-        return slot.head
-    return NULL
-
-
-# Takes `block`, which _find gave, off its slot and counts it. Needs the cache's lock.
-cdef inline void _take(ThreadCache* cache, Block* block, size_t requested) noexcept nogil:
-    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
-    cdef Counters* c = &cache.counters[block.kind]
-    slot.head = block.link_next
-    block.link_next = NULL
+# Takes the first block off a slot. Needs the cache's lock.
+cdef inline Block* _pop(ThreadCache* cache, CacheSlot* slot) noexcept nogil:
+    block = chain_pop(&slot.head)
     slot.count -= 1
     gt_add(&cache.cached_nbytes[block.kind], -block.nbytes)
     cache.cached_count -= 1
-    counters_give(c, block.nbytes, requested)
     if block.is_split:
-        counters_split_out(c, block.nbytes)
-    gt_store(&block.state, BLOCK_ALLOCATED)
-    block.requested = requested
+        counters_split_out(&cache.counters[block.kind], block.nbytes)
+    return block
 
 
-# The request would leave the shard's budget: all shards stop and count again.
-cdef Block* _take_settling(ThreadCache* cache, size_t nbytes, size_t requested,
-                           uint64_t stream) noexcept nogil:
-    cdef DeviceAllocator* a = cache.allocator
+# A hit or a free left the budget of its shard: all shards stop and count again.
+cdef void _settle(DeviceAllocator* a) noexcept nogil:
     cdef Held held
     held.take(&a.lock)
-    caches_stop(a)
-    block = _find(cache, nbytes, stream)
-    if block != NULL:
-        _take(cache, block, requested)
-        stats_settle(a)
-    caches_resume(a)
-    return block
+    stats_update(a)
 
 
 cdef Block* cache_take(ThreadCache* cache, size_t nbytes, size_t requested,
                        uint64_t stream) noexcept nogil:
+    cdef CacheSlot* slot = _slot(cache, nbytes, stream)
+    cdef Block* block = NULL
     cdef bint within = True
     if nbytes > SMALL_LIMIT and gt_load(&cache.cached_nbytes[POOL_LARGE]) == 0:
         return NULL
     gt_spin_lock(&cache.lock)
-    block = _find(cache, nbytes, stream)
-    if block != NULL:
-        c = &cache.counters[block.kind]
-        within = (c.budgets[FLOW_BYTES] >= <int64_t>nbytes and c.budgets[FLOW_COUNT] > 0
-                  and c.budgets[FLOW_REQUESTED] >= <int64_t>requested)
-        if within:
-            _take(cache, block, requested)
+    if slot.head != NULL and slot.nbytes == nbytes and slot.stream == stream:
+        block = _pop(cache, slot)
+        within = counters_give(&cache.counters[block.kind], nbytes, requested)
+        gt_store(&block.state, BLOCK_ALLOCATED)
+        block.requested = requested
     gt_spin_unlock(&cache.lock)
-    return block if within else _take_settling(cache, nbytes, requested, stream)
+    if not within:
+        _settle(cache.allocator)
+    return block
 
 
 # Whether the pools would keep `block` as it is, and its own thread frees it: taking it back at once
@@ -169,49 +150,8 @@ cdef inline size_t _large_limit(ThreadCache* cache, Block* block) noexcept nogil
     return <size_t>gt_load(&a.stats[STAT_RESERVED_BYTES][0].current) // (LARGE_SHARE * count)
 
 
-# Whether a cache accepts a block. Needs the cache's lock.
-cdef inline bint _wants(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
-    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
-    if not gt_load(&cache.in_use) or cache.cached_nbytes[block.kind] + block.nbytes > limit:
-        return False
-    if slot.head == NULL:
-        slot.nbytes = block.nbytes
-        slot.stream = block.stream
-        slot.count = 0
-        return True
-    return (slot.nbytes == block.nbytes and slot.stream == block.stream
-            and slot.count < SLOT_BLOCKS)
-
-
-# Caches a block that _wants accepted. Needs the cache's lock.
-cdef inline void _put(ThreadCache* cache, Block* block) noexcept nogil:
-    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
-    cdef Counters* c = &cache.counters[block.kind]
-    counters_take(c, block.nbytes, block.requested)
-    if block.is_split:
-        counters_split_in(c, block.nbytes)
-    block.requested = 0
-    gt_store(&block.state, BLOCK_CACHED)
-    chain_push(&slot.head, block)
-    slot.count += 1
-    gt_add(&cache.cached_nbytes[block.kind], block.nbytes)
-    cache.cached_count += 1
-
-
-cdef bint _put_settling(ThreadCache* cache, Block* block, size_t limit) noexcept nogil:
-    cdef DeviceAllocator* a = cache.allocator
-    cdef Held held
-    held.take(&a.lock)
-    caches_stop(a)
-    wanted = _wants(cache, block, limit)
-    if wanted:
-        _put(cache, block)
-        stats_settle(a)
-    caches_resume(a)
-    return wanted
-
-
 cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
+    cdef CacheSlot* slot = _slot(cache, block.nbytes, block.stream)
     cdef Counters* c = &cache.counters[block.kind]
     cdef size_t limit = SMALL_CACHED
     cdef bint wanted, within = True
@@ -220,14 +160,25 @@ cdef bint cache_put(ThreadCache* cache, Block* block) noexcept nogil:
         if limit == 0:
             return False
     gt_spin_lock(&cache.lock)
-    wanted = _wants(cache, block, limit)
+    if slot.head == NULL:
+        slot.nbytes = block.nbytes
+        slot.stream = block.stream
+    wanted = (slot.nbytes == block.nbytes and slot.stream == block.stream
+              and slot.count < SLOT_BLOCKS and gt_load(&cache.in_use)
+              and cache.cached_nbytes[block.kind] + block.nbytes <= limit)
     if wanted:
-        within = not block.is_split or (c.budgets[FLOW_SPLIT_BYTES] >= <int64_t>block.nbytes
-                                        and c.budgets[FLOW_SPLIT_COUNT] > 0)
-        if within:
-            _put(cache, block)
+        counters_take(c, block.nbytes, block.requested)
+        within = not block.is_split or counters_split_in(c, block.nbytes)
+        block.requested = 0
+        gt_store(&block.state, BLOCK_CACHED)
+        chain_push(&slot.head, block)
+        slot.count += 1
+        gt_add(&cache.cached_nbytes[block.kind], block.nbytes)
+        cache.cached_count += 1
     gt_spin_unlock(&cache.lock)
-    return wanted if within else _put_settling(cache, block, limit)
+    if not within:
+        _settle(cache.allocator)
+    return wanted
 
 
 # Returns a cache's blocks of at least `least` bytes to the pools. Needs the device lock.
@@ -237,13 +188,7 @@ cdef int _drain(DeviceAllocator* a, ThreadCache* cache, size_t least) noexcept n
     gt_spin_lock(&cache.lock)
     for i in range(CACHE_SLOTS if cache.cached_count > 0 else 0):
         while cache.slots[i].head != NULL and cache.slots[i].nbytes >= least:
-            block = chain_pop(&cache.slots[i].head)
-            if block.is_split:
-                # pool_insert counts it again, in the allocator's own shard.
-                counters_split_out(&cache.counters[block.kind], block.nbytes)
-            gt_add(&cache.cached_nbytes[block.kind], -block.nbytes)
-            cache.cached_count -= 1
-            cache.slots[i].count -= 1
+            block = _pop(cache, &cache.slots[i])
             block.state = BLOCK_HELD
             chain_push(&taken, block)
     gt_spin_unlock(&cache.lock)

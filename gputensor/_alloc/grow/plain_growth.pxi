@@ -62,32 +62,20 @@ cdef size_t plain_nbytes(DeviceAllocator* a, BlockPool* pool, size_t nbytes) noe
     return (nbytes + ROUND_LARGE - 1) // ROUND_LARGE * ROUND_LARGE
 
 
-# A plain segment of the default pool that is one free block, done, and little larger than `nbytes`:
-# it goes to another pool without a driver call. NULL when there is none.
-cdef Segment* _adopt(DeviceAllocator* a, BlockPool* pool, uint64_t stream,
-                     size_t nbytes) noexcept nogil:
-    cdef BlockPool* source = &a.pools[pool.kind]
-    cdef Segment* segment = source.segments
+# A plain segment of the default pool that is free, done, and little larger than `nbytes` goes to
+# another pool without a driver call. NULL when there is none.
+cdef Segment* _adopt(DeviceAllocator* a, Request* request, size_t nbytes) noexcept nogil:
+    cdef BlockPool* source = &a.pools[request.pool.kind]
+    cdef Segment* segment
     cdef Segment* best = NULL
-    while segment != NULL and source != pool:
-        block = segment.first
-        if (not segment.is_virtual and segment.source == NULL and block.state == BLOCK_FREE
-                and block.nbytes == segment.nbytes
-                and nbytes <= segment.nbytes <= nbytes + nbytes // 4
-                and (best == NULL or segment.nbytes < best.nbytes)
-                and progress_is_done(a, pool_bins(source, block.stream).state, block.epoch)):
+    for segment in each(source.segments if source != request.pool else <Segment*>NULL):
+        if (segment.source == NULL and nbytes <= segment.nbytes <= nbytes + nbytes // 4
+                and (best == NULL or segment.nbytes < best.nbytes) and segment_is_done(segment)):
             best = segment
-        segment = segment.next
-    if best == NULL:
-        return NULL
-    block = best.first
-    pool_remove(source, block)
-    segment_move(best, pool)
-    account_reserved_moved(a, source, pool, <int64_t>best.nbytes)
-    best.stream = stream
-    block.stream = stream
-    block.epoch = 0
-    block.state = BLOCK_HELD
+    if best != NULL:
+        block = segment_move(best, request.pool)
+        best.stream = block.stream = request.stream
+        block.epoch = 0
     return best
 
 
@@ -101,7 +89,7 @@ cdef Block* plain_grow(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef Segment* segment = NULL
     request.status = STATUS_OK
     if source == NULL:
-        segment = _adopt(a, pool, stream, size)
+        segment = _adopt(a, request, size)
     if segment == NULL:
         if not limit_claim(a, size):
             request.status = STATUS_OUT_OF_MEMORY

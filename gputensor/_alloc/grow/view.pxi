@@ -226,28 +226,11 @@ cdef Block* view_open(DeviceAllocator* a, Request* request, int effort) noexcept
     return block
 
 
-# Notes until when the device may touch the view's addresses: they may be unmapped only after that.
-cdef void _note_use(DeviceAllocator* a, View* view, Block* block) noexcept nogil:
-    cdef ViewUse* use
-    cdef StreamState* state = pool_bins(block.pool, block.stream).state
-    for use in each(view.uses):
-        if use.state == state:
-            break
-    else:
-        use = <ViewUse*>calloc(1, sizeof(ViewUse))
-        if use == NULL:
-            # Not the stream: its owner may have destroyed it by now.
-            a.driver.synchronize(a.driver.self)
-            return
-        use.state = state
-        row_push(&view.uses, use)
-    use.epoch = max(use.epoch, block.epoch)
-
-
+# Whether the device may touch the view's addresses no more.
 cdef bint _is_done(DeviceAllocator* a, View* view) noexcept nogil:
-    cdef ViewUse* use
-    for use in each(view.uses):
-        if not progress_is_done(a, use.state, use.epoch):
+    cdef StreamState* state
+    for state in each(a.streams):
+        if state.bit & view.streams and not progress_is_done(a, state, view.epoch):
             return False
     return True
 
@@ -261,7 +244,10 @@ cdef void view_show(Block* block, int state) noexcept nogil:
 cdef void view_close(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef Block* tile
     cdef View* view = block.view
-    _note_use(a, view, block)
+    if _is_done(a, view):
+        view.streams = 0
+    view.streams |= pool_bins(block.pool, block.stream).state.bit
+    view.epoch = max(view.epoch, block.epoch)
     if history_enabled(a.device):
         view_event_close(block)
     for tile in linked(block.parts):
@@ -298,8 +284,6 @@ cdef bint _drop(DeviceAllocator* a, View* view) noexcept nogil:
         row_push(&a.views, view)
         a.view_count += 1
         return False
-    while view.uses != NULL:
-        free(row_pop(&view.uses))
     free(view.pages)
     free(view)
     return True

@@ -6,17 +6,17 @@ from libc.stdlib cimport free
 
 from gputensor._alloc.config cimport BACKEND_ASYNC
 from gputensor._alloc.core cimport (
-    CLIMBS, account_give, account_pool_reserved, account_reserved, account_reserved_moved,
-    account_segment, account_take, block_drop, block_map_insert, block_map_remove, block_new,
-    caches_drain, device_lock, device_unlock, in_flight_begin, in_flight_end, in_flight_lock,
-    in_flight_others, in_flight_unlock, in_flight_wait, limit_claim, limit_settle, page_unmake,
-    pool_bins, pool_clear, pool_gather, pool_insert, pool_remove, pool_take, progress_advance,
-    progress_is_done, progress_synchronize, segment_drop, segment_move, segment_new, stat_change,
+    CLIMBS, account_give, account_pool_reserved, account_reserved, account_segment, account_take,
+    block_drop, block_map_insert, block_map_remove, block_new, caches_drain, device_lock,
+    device_unlock, in_flight_lock, in_flight_others, in_flight_unlock, in_flight_wait, limit_claim,
+    limit_settle, page_unmake, pool_clear, pool_gather, pool_insert, pool_remove, pool_take,
+    progress_advance, progress_synchronize, segment_drop, segment_is_done, segment_is_free,
+    segment_move, segment_new, stat_change,
 )
 from gputensor._alloc.grow cimport (
     MAP_US, VIEW_AND_GROW, VIEW_IF_WORTH, VIEW_OF_FREE, Request, growth_need, pages_bring,
-    pages_collect, pages_collect_retired, plain_give_back, pool_grow, pool_source, request_for,
-    view_open, views_drop_idle,
+    pages_collect, pages_collect_retired, plain_give_back, pool_grow, request_for, view_open,
+    views_drop_idle,
 )
 from gputensor._alloc.history cimport (
     HISTORY_SEGMENT_ALLOC, HISTORY_SEGMENT_FREE, history_record, stack_of_request,

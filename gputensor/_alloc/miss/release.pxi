@@ -64,11 +64,6 @@ cdef size_t page_pool_release(DeviceAllocator* a, size_t keep) noexcept nogil:
     return released
 
 
-cdef inline bint _is_releasable(Segment* segment) noexcept nogil:
-    return (not segment.is_virtual and segment.first.state == BLOCK_FREE
-            and segment.first.nbytes == segment.nbytes)
-
-
 # Takes a releasable segment's memory back to the driver; False when the driver refuses.
 cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     cdef status_t status
@@ -96,83 +91,78 @@ cdef bint _release(DeviceAllocator* a, Segment* segment) noexcept nogil:
     return True
 
 
-# The releasable segment of a pool that serves `nbytes` best: the smallest that is large enough,
-# else the largest.
-cdef Segment* _best(BlockPool* pool, size_t nbytes) noexcept nogil:
+# The next segment of a pool to release: the one that was used the longest time ago, as the pools'
+# requests tell time (a hit in a thread's cache does not count); or the one that serves `nbytes`
+# best, the smallest that is large enough, else the largest.
+cdef Segment* _choose(BlockPool* pool, size_t nbytes, bint oldest_first) noexcept nogil:
     cdef Segment* segment
     cdef Segment* best = NULL
+    cdef bint is_better
     for segment in each(pool.segments):
-        if _is_releasable(segment):
-            if best == NULL:
-                best = segment
-            elif segment.nbytes >= nbytes:
-                if best.nbytes < nbytes or segment.nbytes < best.nbytes:
-                    best = segment
-            elif best.nbytes < nbytes and segment.nbytes > best.nbytes:
-                best = segment
+        if not segment_is_free(segment):
+            continue
+        if best == NULL:
+            is_better = True
+        elif oldest_first:
+            is_better = segment.idle_since <= best.idle_since
+        elif best.nbytes >= nbytes:
+            is_better = nbytes <= segment.nbytes < best.nbytes
+        else:
+            is_better = segment.nbytes > best.nbytes
+        if is_better:
+            best = segment
     return best
 
 
-# The releasable segment of a pool that was used the longest time ago, as the pools' requests tell
-# time: a hit in a thread's cache does not count.
-cdef Segment* _oldest(BlockPool* pool) noexcept nogil:
-    cdef Segment* segment
-    cdef Segment* oldest = NULL
-    for segment in each(pool.segments):
-        if _is_releasable(segment) and (oldest == NULL or segment.idle_since <= oldest.idle_since):
-            oldest = segment
-    return oldest
-
-
-cdef size_t _release_from(DeviceAllocator* a, BlockPool* pool, size_t nbytes,
-                          bint oldest_first=False) noexcept nogil:
+# From the large pool of a pair, then from the small one.
+cdef size_t release_from(DeviceAllocator* a, BlockPool* pools, size_t nbytes,
+                         bint oldest_first=False) noexcept nogil:
     cdef size_t size, released = 0
+    cdef int kind = POOL_LARGE
     # A retired pool may get a holder while the lock is dropped.
-    while released < nbytes and (pool.owner == NULL or (pool.owner.use_count == 0
-                                                        and not pool.owner.capturing)):
-        segment = _oldest(pool) if oldest_first else _best(pool, nbytes - released)
-        if segment == NULL:
+    while released < nbytes and (pools.owner == NULL or (pools.owner.use_count == 0
+                                                         and not pools.owner.capturing)):
+        segment = _choose(&pools[kind], nbytes - released, oldest_first)
+        if segment != NULL:
+            size = segment.nbytes
+            if _release(a, segment):
+                released += size
+                continue
+        if kind == POOL_SMALL or oldest_first:
             break
-        size = segment.nbytes
-        if not _release(a, segment):
-            break
-        released += size
+        kind = POOL_SMALL
     return released
-
-
-# The segments of a retired pool with an allocator of its own.
-cdef void release_from_source(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
-    _release_from(a, pool, SIZE_MAX)
 
 
 # Frees plain segments that are one free block each: at least `nbytes`, the smallest that suffices
 # first, then from the largest down. Gives the bytes released.
 cdef size_t segments_release(DeviceAllocator* a, size_t nbytes) noexcept nogil:
     cdef PrivatePool* private
-    cdef size_t released = _release_from(a, &a.pools[1], nbytes)
-    released += _release_from(a, &a.pools[0], nbytes - released if released < nbytes else 0)
+    cdef size_t released = release_from(a, a.pools, nbytes)
     for private in each(a.private_pools):
         private.pins += 1
         if released < nbytes:
-            released += _release_from(a, &private.pools[1], nbytes - released)
-        if released < nbytes:
-            released += _release_from(a, &private.pools[0], nbytes - released)
+            released += release_from(a, private.pools, nbytes - released)
         private.pins -= 1
     return released
 
 
-# The home segment of a busy pool stays.
-# Address space of a pool that nothing backs; says whether there was any.
-cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
+# Address space of a pair of pools that nothing backs; says whether there was any.
+cdef bint ranges_release(DeviceAllocator* a, BlockPool* pools) noexcept nogil:
     cdef Driver* driver = a.driver
-    cdef Segment* segment = pool.segments
+    cdef Segment* segment
     cdef uint64_t va, stream
     cdef size_t nbytes
-    cdef status_t status
+    cdef status_t status = STATUS_OK
     cdef bint found = False
-    while segment != NULL:
-        if (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
-                and segment.holes.nbytes == segment.nbytes):
+    cdef int kind
+    for kind in range(2):
+        segment = pools[kind].segments
+        while segment != NULL and status == STATUS_OK:
+            if not (segment.is_virtual and segment.mapped == 0 and segment.holes != NULL
+                    and segment.holes.nbytes == segment.nbytes):
+                segment = segment.next
+                continue
             va = segment.va
             nbytes = segment.nbytes
             stream = segment.stream
@@ -181,24 +171,19 @@ cdef bint ranges_release(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
             status = driver.va_release(driver.self, va, nbytes)
             device_lock(a)
             if status != STATUS_OK:
-                segment_new(pool, va, nbytes, True, stream, a.granularity)
-                break
-            found = True
-            segment = pool.segments
-        else:
-            segment = segment.next
+                segment_new(&pools[kind], va, nbytes, True, stream, a.granularity)
+            found |= status == STATUS_OK
+            segment = pools[kind].segments
     return found
 
 
 # The same of all pools.
 cdef bint ranges_release_all(DeviceAllocator* a) noexcept nogil:
     cdef PrivatePool* private
-    cdef bint found = ranges_release(a, &a.pools[0])
-    found |= ranges_release(a, &a.pools[1])
+    cdef bint found = ranges_release(a, a.pools)
     for private in each(a.private_pools):
         private.pins += 1
-        found |= ranges_release(a, &private.pools[0])
-        found |= ranges_release(a, &private.pools[1])
+        found |= ranges_release(a, private.pools)
         private.pins -= 1
     return found
 
@@ -240,4 +225,4 @@ cdef void collect_garbage(DeviceAllocator* a, size_t nbytes) noexcept nogil:
         nbytes -= page_pool_release(a, 0)
         if <int64_t>nbytes <= 0:
             return
-    _release_from(a, &a.pools[1], nbytes, True)
+    release_from(a, a.pools, nbytes, True)

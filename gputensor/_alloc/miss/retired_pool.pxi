@@ -43,24 +43,19 @@ cdef void _pass_account(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
 
 # A plain segment that is one free block, and done, changes its pool. No driver call. One that a
 # user's allocator made goes back there.
-cdef void _hand_over(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
-    cdef Segment* segment = pool.segments
-    cdef BlockPool* target = &a.pools[pool.kind]
-    if pool_source(pool) != NULL:
+cdef void _hand_over(DeviceAllocator* a, PrivatePool* pool) noexcept nogil:
+    cdef int kind
+    if pool.source != NULL:
         if not a.capturing:
-            release_from_source(a, pool)
+            release_from(a, pool.pools, SIZE_MAX)
         return
-    while segment != NULL:
-        following = segment.next
-        if (not segment.is_virtual and segment.first.state == BLOCK_FREE
-                and segment.first.nbytes == segment.nbytes
-                and progress_is_done(a, pool_bins(pool, segment.first.stream).state,
-                                     segment.first.epoch)):
-            pool_remove(pool, segment.first)
-            segment_move(segment, target)
-            account_reserved_moved(a, pool, target, <int64_t>segment.nbytes)
-            pool_insert(target, segment.first)
-        segment = following
+    for kind in range(2):
+        segment = pool.pools[kind].segments
+        while segment != NULL:
+            following = segment.next
+            if segment_is_done(segment):
+                pool_insert(&a.pools[kind], segment_move(segment, &a.pools[kind]))
+            segment = following
 
 
 cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil:
@@ -73,10 +68,8 @@ cdef void retired_pools_settle(DeviceAllocator* a) noexcept nogil:
     while pool != NULL:
         pool.pins += 1
         if pool_is_retired(pool):
-            _hand_over(a, &pool.pools[0])
-            _hand_over(a, &pool.pools[1])
-            ranges_release(a, &pool.pools[0])
-            ranges_release(a, &pool.pools[1])
+            _hand_over(a, pool)
+            ranges_release(a, pool.pools)
         pool.pins -= 1
         following = pool.next           # pinned pools stay in the list, and what follows this one
         retired_pool_drop(a, pool)

@@ -32,18 +32,9 @@ cdef status_t _give_back(DeviceAllocator* a, Block* block) noexcept nogil:
     return driver.mem_free(driver.self, block.ptr)
 
 
-cdef inline bint _claim(DeviceAllocator* a, size_t nbytes) noexcept nogil:
-    if not limit_claim(a, nbytes):
-        return False
-    in_flight_begin(a)
-    return True
-
-
 # Memory cached in the pools, from before or for other threads, may be missing. The driver's pool
 # takes a block back when its stream gets there: waiting may make room.
-cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
-                         bint* is_claimed) noexcept nogil:
-    device_lock(a)
+cdef void _make_room(DeviceAllocator* a) noexcept nogil:
     a.num_alloc_retries += 1
     caches_drain(a)
     synchronize_all(a)
@@ -51,44 +42,29 @@ cdef status_t _ask_again(DeviceAllocator* a, Block* block, uint64_t stream,
         pending_poll(a)
     uncached_release(a)
     release_all(a)
-    if not is_claimed[0]:
-        is_claimed[0] = _claim(a, block.nbytes)
-    device_unlock(a)
-    return _ask(a, block, stream) if is_claimed[0] else <status_t>STATUS_OUT_OF_MEMORY
 
 
-# As a miss does: not while other threads have memory in flight, or free some.
-cdef status_t _insist(DeviceAllocator* a, Block* block, uint64_t stream,
-                      bint* is_claimed) noexcept nogil:
-    cdef uint64_t others, frees
+# Asks the driver within the limit. Gives the lock up.
+cdef status_t _try(DeviceAllocator* a, Block* block) noexcept nogil:
     cdef status_t status
-    cdef bint is_hopeful
-    cdef int _turn
-    for _turn in range(CLIMBS):
-        device_lock(a)
-        others = in_flight_others(a)
-        frees = a.frees
-        device_unlock(a)
-        status = _ask_again(a, block, stream, is_claimed)
-        if status != STATUS_OUT_OF_MEMORY:
-            return status
-        device_lock(a)
-        if is_claimed[0]:               # or two that fail would wait for each other
-            in_flight_end(a, False)
-            limit_settle(a, block.nbytes)
-            is_claimed[0] = False
-        is_hopeful = in_flight_wait(a, others, frees)
-        device_unlock(a)
-        if not is_hopeful:
-            break
-    return STATUS_OUT_OF_MEMORY
+    if not limit_claim(a, block.nbytes):
+        return STATUS_OUT_OF_MEMORY
+    in_flight_unlock(a)
+    status = _ask(a, block, block.stream)
+    if status == STATUS_OK and not block_map_insert(block):
+        _give_back(a, block)
+        status = STATUS_OUT_OF_MEMORY
+    in_flight_lock(a, status == STATUS_OK)      # or two that fail would wait for each other
+    limit_settle(a, block.nbytes)
+    return status
 
 
 cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, uint64_t stream,
                             status_t* status) noexcept nogil:
     cdef Block* block = block_new()
     cdef Held held
-    cdef bint is_claimed
+    cdef uint64_t others, frees
+    cdef int _turn
     if block == NULL:
         status[0] = STATUS_OUT_OF_MEMORY
         return NULL
@@ -98,19 +74,18 @@ cdef Block* uncached_malloc(DeviceAllocator* a, size_t nbytes, size_t rounded, u
     block.device = a.device
     block.kind = POOL_SMALL if rounded <= SMALL_LIMIT else POOL_LARGE
     block.state = BLOCK_ALLOCATED
-    device_lock(a)
-    is_claimed = _claim(a, rounded)
-    device_unlock(a)
-    status[0] = _ask(a, block, stream) if is_claimed else <status_t>STATUS_OUT_OF_MEMORY
-    if status[0] == STATUS_OUT_OF_MEMORY and not a.capturing:
-        status[0] = _insist(a, block, stream, &is_claimed)
-    if status[0] == STATUS_OK and not block_map_insert(block):
-        _give_back(a, block)
-        status[0] = STATUS_OUT_OF_MEMORY
     held.take(&a.lock)
-    if is_claimed:
-        in_flight_end(a)
-        limit_settle(a, rounded)
+    status[0] = _try(a, block)
+    for _turn in range(CLIMBS):
+        if status[0] != STATUS_OUT_OF_MEMORY or a.capturing:
+            break
+        others = in_flight_others(a)
+        frees = a.frees
+        _make_room(a)
+        status[0] = _try(a, block)
+        # As a miss does: it fails not while other threads have memory in flight, or free some.
+        if status[0] == STATUS_OUT_OF_MEMORY and not in_flight_wait(a, others, frees):
+            break
     if status[0] != STATUS_OK:
         a.num_ooms += 1
         block_drop(block)
