@@ -6,7 +6,7 @@ from gputensor.errors import Described, argument_error
 from gputensor.tensor import functions as fn
 from gputensor.tensor.core import axis_argument, tensor_argument
 from gputensor.tensor.manipulation import reshape
-from gputensor.tensor.manipulation.composed import logaddexp
+from gputensor.tensor.manipulation.composed import log_distance
 
 __all__ = [
     "addcdiv", "addcmul", "frac", "lerp", "logaddexp2", "logit", "narrow", "numel", "std_mean",
@@ -91,7 +91,9 @@ def logaddexp2(x1, x2, /):
     >>> logaddexp2(gt.asarray([3.0], device="host"), gt.asarray([3.0], device="host")).tolist()
     [4.0]
     """
-    return fn.divide(logaddexp(fn.multiply(x1, _LOG2), fn.multiply(x2, _LOG2)), _LOG2)
+    large, distance = log_distance(x1, x2, "logaddexp2")
+    # The factors are exact enough: the logarithm is 1 at most.
+    return large + fn.log1p(fn.exp(distance * _LOG2)) / _LOG2
 
 
 def var_mean(x, /, axis=None, *, correction=1, keepdims=False):

@@ -121,9 +121,20 @@ def logaddexp(x1, x2, /):
     >>> logaddexp(x, -x).numpy()
     array([1000., 1000.], dtype=float32)
     """
-    x1, x2 = _floating(x1, x2, "logaddexp")
+    large, distance = log_distance(x1, x2, "logaddexp")
+    return large + log1p(exp(distance))
+
+
+def log_distance(x1, x2, name):
+    """The larger of both, and how far the other one is above it: 0 at most.
+
+    >>> import gputensor as gt
+    >>> x = gt.asarray([1.0, 3.0], device="host")
+    >>> [one.tolist() for one in log_distance(x, 2.0, "logaddexp")]
+    [[2.0, 3.0], [-1.0, -1.0]]
+    """
+    x1, x2 = _floating(x1, x2, name)
     large, small = maximum(x1, x2), minimum(x1, x2)
     # Equal infinities have no difference: their sum is the infinity itself.
     distance = where(equal(large, small), large * 0, small - large)
-    distance = where(equal(distance, distance), distance, 0)
-    return large + log1p(exp(distance))
+    return large, where(equal(distance, distance), distance, 0)

@@ -46,6 +46,9 @@ CASES = {
     "vander": "xp.vander(a, 3)",
     "vander increasing": "xp.vander(i, increasing=True)",
     "around": "xp.around(a, 2)",
+    "logaddexp2": "xp.logaddexp2(a * 30, b[:, None] * 9)",
+    "logaddexp2 of infinities": "xp.logaddexp2(xp.where(a > 0, xp.inf, -xp.inf), -xp.inf)",
+    "logaddexp2 of float16": "xp.logaddexp2(a, (b * 8).astype('float16'))",
     "append a number": "xp.append(a, 5)",
     "append a float to integers": "xp.append(i, 1.5)",
     "append a list": "xp.append(m, [[1, 2, 3]], axis=0)",
@@ -182,7 +185,10 @@ def test_impossible_arguments_are_named(where):
     for call, message in (
         (lambda: gt.manual_seed("a"), "seed: got str; expected an int or None"),
         (lambda: gt.random.permutation("a", device=where), "permutation: n: got str; expected an"),
-        (lambda: gt.linalg.matrix_power(gt.diag(x), 2.5), "matrix_power: n: got float; expected an int"),
+        (
+            lambda: gt.linalg.matrix_power(gt.diag(x), 2.5),
+            "matrix_power: n: got float; expected an",
+        ),
     ):
         with pytest.raises(TypeError, match=message):
             call()
