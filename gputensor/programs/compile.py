@@ -18,6 +18,8 @@ from gputensor.programs import facts
 from gputensor.programs import targets as gpus
 from gputensor.programs.ahead.bindings import Ahead, Maker, fill_lists
 from gputensor.programs.ahead.sizes import kernel_sizes, launch_sizes
+from gputensor.programs.ahead.tune import SECONDS as TUNE_SECONDS
+from gputensor.programs.ahead.tune import tune as tune_products
 from gputensor.programs.attention.recognize import recognize_attention
 from gputensor.programs.bind import bind
 from gputensor.programs.epilogues.join import join_epilogues
@@ -63,7 +65,7 @@ def trace(fn, *specs, weights=None, state=None, target=None, **named):
 
 def compile(
     fn, *specs, weights=None, state=None, target=None, at=None, quantize=None, calibrate=None,
-    rounding="once",
+    rounding="once", tune=False,
     **named,
 ):  # fmt: skip
     """Trace a function, or several, and return the :class:`Program` that makes their calls.
@@ -101,13 +103,18 @@ def compile(
     rounding : {"once", "each"}
         Whether calls may become one that rounds its result once, as attention does, or each result
         is rounded as in eager work, which the program then equals bit for bit.
+    tune : bool or float, optional
+        Time each product with what follows it on the current GPU, by each kernel and library that
+        can make it, and keep the quickest in the program: for 30 seconds at most, or for the given
+        number of seconds. Needs a name of this GPU in `target`, as ``["native"]``.
 
     Raises
     ------
     TraceError
         The function does something that a program cannot hold. The message names its line.
     ValueError
-        A pattern of `quantize` matches no matrix, or one does not fit.
+        A pattern of `quantize` matches no matrix, or one does not fit; `tune` without a GPU, or
+        without a target that names it.
 
     Examples
     --------
@@ -126,6 +133,7 @@ def compile(
     number = target_of(None if names else target)
     if rounding not in ("once", "each"):
         raise argument_error(ValueError, "rounding", rounding, "'once' or 'each'")
+    seconds = seconds_to_tune(tune, names, number)
     sources = _at(sources_of(fn, specs, weights, state, named), at)
     for name, _dtype, _shape, given in sources[0].weights if sources else ():
         if given is None:
@@ -150,7 +158,21 @@ def compile(
     if not names:
         return Program(data, number)
     bind_ahead(data, gpu_targets)
+    if seconds:
+        tune_products(data, number, seconds)
     return Program(data, number) if number >= 0 else Program(data, opened=False)
+
+
+def seconds_to_tune(tune, names, number):
+    """How long to time products, 0 for `tune=False`; an error where no GPU can time them."""
+    if tune is False:
+        return 0.0
+    if not isinstance(tune, (bool, int, float)) or not 0 < tune <= 86400:
+        raise argument_error(ValueError, "tune", tune, "True, False or a number of seconds")
+    if not names or number < 0:
+        rule = "a target that names the GPU at hand, as ['native']"
+        raise argument_error(ValueError, "target", Described("none to tune for"), rule)
+    return TUNE_SECONDS if tune is True else float(tune)
 
 
 def _at(sources, at):

@@ -184,6 +184,13 @@ def test_tuned_products_are_in_the_file(rng, tmp_path, monkeypatch, no_compiler)
 
         monkeypatch.setattr(tune.Bench, "times", times)
         tuned(name)
+    # The times are still those that prefer what is there.
+    program = gt.compile(
+        model, gt.spec((5, 64)), weights=weights, target=["native", "h200"], tune=0.5
+    )
+    assert set(program.data.metadata["tuned"]["products"].values()) == {"models"}
+    with program:
+        np.testing.assert_allclose(program(given(x)).numpy(), wanted, rtol=1e-4, atol=1e-4)
     no_compiler()
     for name in ("timed", "cublas", "tiny", "models"):
         with gt.load_program(tmp_path / f"{name}.gtp", device="cuda") as program:

@@ -27,6 +27,21 @@ def ones(*shape):
     return gt.ones(shape, device="host")
 
 
+@pytest.mark.parametrize(
+    ("target", "tune", "message"),
+    [
+        ("host", True, r"target: got none to tune for; expected a target that names the GPU"),
+        (["h200"], 5, r"target: got none to tune for"),
+        (["h200"], -1, r"tune: got -1; expected True, False or a number of seconds"),
+        (["h200"], "long", r"tune: got 'long'; expected True"),
+        (["h200"], None, r"tune: got None; expected True"),
+    ],
+)
+def test_products_are_tuned_on_the_gpu_that_a_target_names(target, tune, message):
+    with gt.Device("host"), pytest.raises(ValueError, match=message):
+        gt.compile(lambda x: x @ x, gt.spec((3, 3)), target=target, tune=tune)
+
+
 def test_arguments_are_trees_by_position_and_name():
     def model(x, pair, *, mask=None, times=2):
         x = x * times + pair["a"][0] - pair["a"][1].left
@@ -156,7 +171,7 @@ def same(x, y=None):
 
 PAIR = gt.spec((2,))
 MISTAKES = [
-    ("tune: got an option or argument", lambda: gt.compile(same, PAIR, PAIR, tune=True)),
+    ("tuned: got an option or argument", lambda: gt.compile(same, PAIR, PAIR, tuned=True)),
     ("quantize: got", lambda: gt.compile(same, PAIR, quantize={"*": "int8"})),
     ("target: got list", lambda: gt.compile(same, PAIR, target=["a100", 3])),
     ("target: got 'a1000'; expected a100", lambda: gt.compile(same, PAIR, target="a1000")),
