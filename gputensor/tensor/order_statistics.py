@@ -66,7 +66,9 @@ def nanquantile(x, q, /, axis=None, *, method="linear", keepdims=False):
         low, high = (take_along_axis(ordered, one, -1) for one in ends)
         weight = astype(_weight(place, method), float64 if x.dtype == float64 else float32)
         between = fn.add(low, fn.multiply(fn.subtract(high, low), weight))
-        # Beside an infinity a difference is none.
+        # Between infinities of one sign there is no difference, and none that counts beside one.
+        is_infinite = fn.logical_or(fn.isinf(low), fn.isinf(high))
+        between = fn.where(is_infinite, fn.add(low, high), between)
         between = fn.where(fn.equal(weight, 0), low, between)
         results.append(reshape(fn.where(fn.equal(weight, 1), high, between), kept))
     result = stack(results) if hasattr(q, "__iter__") else results[0]

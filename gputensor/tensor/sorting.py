@@ -309,9 +309,8 @@ def _unique_rows(x, axis):
     for column in reversed(range(rows.shape[1])):
         order = take(order, argsort(take(rows[:, column], order)))
     ordered = take(rows, order, 0)
-    is_new = fn.any(fn.not_equal(ordered[1:], ordered[:-1]), 1)
     number = zeros(order.size, int64, device=x.device)
-    number[1:] = cumsum(astype(is_new, int64))
+    number[1:] = cumsum(astype(fn.any(fn.not_equal(ordered[1:], ordered[:-1]), 1), int64))
     starts = firsts(number, False)
     inverse = empty_like(order)
     inverse[order] = number
@@ -422,8 +421,7 @@ def _shares(q, name):
 def _between(ordered, shares, method):
     """The elements at the shares of sorted lines; several shares come as the first axis."""
     if isinstance(shares, list):
-        from_each = [_between(ordered, one, method) for one in shares]
-        return concat([expand_dims(one, 0) for one in from_each])
+        return concat([expand_dims(_between(ordered, one, method), 0) for one in shares])
     place = shares * (ordered.shape[-1] - 1)
     low, high = math.floor(place), math.ceil(place)
     weight = {
@@ -433,7 +431,13 @@ def _between(ordered, shares, method):
     a, b = ordered[..., low], ordered[..., high]
     if weight == 0 or low == high:
         return fn.positive(a)
-    return fn.positive(b) if weight == 1 else fn.add(a, fn.multiply(fn.subtract(b, a), weight))
+    return fn.positive(b) if weight == 1 else _cut(a, b, weight)
+
+
+def _cut(a, b, weight):
+    # Between infinities of one sign there is no difference, and none that counts beside one.
+    is_infinite = fn.logical_or(fn.isinf(a), fn.isinf(b))
+    return fn.where(is_infinite, fn.add(a, b), fn.add(a, fn.multiply(fn.subtract(b, a), weight)))
 
 
 def quantile(x, q, /, axis=None, *, method="linear", keepdims=False):
@@ -484,16 +488,13 @@ def nanmedian(x, /, axis=None, *, keepdims=False):
     """
     if tensor_argument(x, "nanmedian").dtype.kind in "iu" or axis is not None and x.ndim == 0:
         return median(x, axis, keepdims=keepdims)
-    if axis is None:
-        lines, place = reshape(x, -1), 0
-    else:
-        lines, place = x, axis_argument(axis, x.ndim, "nanmedian")
+    lines, place = _line(x, axis, "nanmedian")
     ordered = sort(lines, place)
     count = fn.sum(fn.logical_not(fn.isnan(lines)), place, keepdims=True)
     last = fn.maximum(count - 1, 0)
     low = take_along_axis(ordered, fn.floor_divide(last, 2), place)
     high = take_along_axis(ordered, fn.floor_divide(last + 1, 2), place)
-    result = fn.add(low, fn.multiply(fn.subtract(high, low), 0.5))
+    result = _cut(low, high, 0.5)
     if keepdims:
         return reshape(result, (1,) * x.ndim) if axis is None else result
     return reshape(result, [n for i, n in enumerate(lines.shape) if i != place])
