@@ -3,11 +3,11 @@
 
 from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t, uint64_t, uintptr_t
-from libc.stdlib cimport calloc, free, realloc
-from libc.string cimport memcmp, memcpy, memset
+from libc.stdlib cimport free
+from libc.string cimport memset
 from libcpp.vector cimport vector
 
-from gputensor._alloc.model cimport Block, linked
+from gputensor._alloc.model cimport Block, gt_load, gt_store, linked
 from gputensor._driver.registry cimport Slot, ask_delivery, device_slot, register_slot
 from gputensor._driver.table cimport HOST_DEVICES, MAX_DEVICES
 

@@ -27,7 +27,7 @@ cdef void block_event_alloc(Block* block, uint32_t stack) noexcept nogil:
 
 
 cdef void block_event_free(Block* block, uint32_t stack, bint is_completed) noexcept nogil:
-    cdef uint32_t keep = gt_keep()
+    cdef uint32_t keep = gt_load(&kept_actions)
     cdef gt_record record
     if keep == 0:
         return

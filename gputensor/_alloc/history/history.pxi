@@ -27,57 +27,31 @@ cdef extern from "gputensor/_alloc/history/ring.h" nogil:
 
 cdef extern from *:
     """
-    #include <stdint.h>
-    static int gt_history_bits;         // HISTORY_* bits in force
-    static uint32_t gt_history_keep;    // bit of each action that goes to the ring
-    static int gt_history_trace_stacks; // records keep their stacks
-    static int gt_history_native;       // stacks have C frames too
-    static uint64_t gt_history_limit = 1;
     static __thread uint32_t gt_request_stack;  // of the allocation that this thread makes
     static __thread uint32_t gt_metadata;       // number of what this thread says of its events
 
-    static inline gt_ring* gt_ring_of(gt_ring** cell) {
+    // The ring in a cell, made by the first record of its device.
+    static inline gt_ring* gt_ring_of(gt_ring** cell, uint64_t limit) {
         gt_ring* ring = __atomic_load_n(cell, __ATOMIC_ACQUIRE);
         if (__builtin_expect(ring != NULL, 1)) return ring;
-        // The first record of this device: of two threads that make a ring, one wins, and the
-        // other's stays as unused address space.
-        gt_ring* made = gt_ring_new(__atomic_load_n(&gt_history_limit, __ATOMIC_RELAXED));
+        // Of two threads that make one, one wins, and the other's stays as unused address space.
+        gt_ring* made = gt_ring_new(limit);
         if (made == NULL) return NULL;
         if (__atomic_compare_exchange_n(cell, &ring, made, 0, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
             return made;
         return ring;
     }
-    static inline gt_ring* gt_ring_peek(gt_ring** cell) {
-        return __atomic_load_n(cell, __ATOMIC_ACQUIRE);
-    }
-    static inline void gt_ring_replace(gt_ring** cell, gt_ring* ring) {
-        __atomic_store_n(cell, ring, __ATOMIC_RELEASE);
-    }
-    #define GT_RELAXED_GET(cell) __atomic_load_n(&(cell), __ATOMIC_RELAXED)
-    static inline int gt_bits(void) { return GT_RELAXED_GET(gt_history_bits); }
-    static inline uint32_t gt_keep(void) { return GT_RELAXED_GET(gt_history_keep); }
-    static inline int gt_trace_stacks(void) { return GT_RELAXED_GET(gt_history_trace_stacks); }
-    static inline int gt_native(void) { return GT_RELAXED_GET(gt_history_native); }
-    static inline void gt_history_set(int bits, uint32_t keep, int trace_stacks, int native,
-                                      uint64_t limit) {
-        __atomic_store_n(&gt_history_keep, keep, __ATOMIC_RELAXED);
-        __atomic_store_n(&gt_history_trace_stacks, trace_stacks, __ATOMIC_RELAXED);
-        __atomic_store_n(&gt_history_native, native, __ATOMIC_RELAXED);
-        __atomic_store_n(&gt_history_limit, limit, __ATOMIC_RELAXED);
-        __atomic_store_n(&gt_history_bits, bits, __ATOMIC_RELEASE);
-    }
     """
     uint32_t gt_request_stack
     uint32_t gt_metadata
-    gt_ring* gt_ring_of(gt_ring** cell) nogil
-    gt_ring* gt_ring_peek(gt_ring** cell) nogil
-    void gt_ring_replace(gt_ring** cell, gt_ring* ring) nogil
-    int gt_bits() nogil
-    uint32_t gt_keep() nogil
-    int gt_trace_stacks() nogil
-    int gt_native() nogil
-    void gt_history_set(int bits, uint32_t keep, int trace_stacks, int native,
-                        uint64_t limit) nogil
+    gt_ring* gt_ring_of(gt_ring** cell, uint64_t limit) nogil
+
+# What is recorded, by gt_load and gt_store.
+cdef int bits_in_force = 0      # HISTORY_* bits
+cdef uint32_t kept_actions = 0  # bit of each action that goes to the ring
+cdef bint is_traced_with_stacks = False
+cdef bint is_native = False     # stacks have C frames too
+cdef uint64_t limit_in_force = 1
 
 cdef extern from "Python.h":
     int PyGILState_Check() noexcept nogil
@@ -127,7 +101,7 @@ cdef dict metadata_numbers = {"": 0}
 
 
 cdef int history_enabled(int device) noexcept nogil:
-    return gt_bits()
+    return gt_load(&bits_in_force)
 
 
 cdef void history_record(int device, int action, uint64_t ptr, size_t nbytes, uint64_t stream,
@@ -148,7 +122,7 @@ cdef void history_record_pinned(int device, int action, uint64_t ptr, size_t nby
 
 # Adds a record that has everything but its time, if its action is recorded.
 cdef inline void record_add(int device, int which, gt_record* record) noexcept nogil:
-    if (gt_keep() >> record.action) & 1:
+    if (gt_load(&kept_actions) >> record.action) & 1:
         record.time_ns = gt_now_ns()
         record_add_timed(device, which, record)
 
@@ -157,10 +131,10 @@ cdef inline void record_add_timed(int device, int which, gt_record* record) noex
     cdef gt_ring** cell = rings_of(device)
     cdef gt_ring* ring = NULL
     if cell != NULL:
-        ring = gt_ring_of(&cell[which])
+        ring = gt_ring_of(&cell[which], gt_load(&limit_in_force))
     if ring == NULL:
         return
-    if not gt_trace_stacks():
+    if not gt_load(&is_traced_with_stacks):
         record.stack = 0
     record.action |= gt_metadata << METADATA_SHIFT
     gt_ring_add(ring, record)
@@ -170,9 +144,9 @@ cdef inline void record_add_timed(int device, int which, gt_record* record) noex
 
 
 cdef uint32_t stack_capture_if(int wanted) noexcept nogil:
-    if not gt_bits() & wanted or not PyGILState_Check():
+    if not gt_load(&bits_in_force) & wanted or not PyGILState_Check():
         return 0
-    return stack_capture(gt_native())
+    return stack_capture(gt_load(&is_native))
 
 
 cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil:
@@ -182,7 +156,7 @@ cdef uint32_t stack_capture_if_enabled(int device) noexcept nogil:
 
 
 cdef uint32_t stack_of_request() noexcept nogil:
-    return gt_request_stack if gt_bits() & HISTORY_STACK_ALLOC else 0
+    return gt_request_stack if gt_load(&bits_in_force) & HISTORY_STACK_ALLOC else 0
 
 
 cdef class EntryPatterns:
@@ -289,7 +263,7 @@ def raw_records(int device, uint64_t most):
 
 # Has a ring show at most `limit` events from now on.
 cdef void ring_limit(gt_ring** cell, uint64_t limit, bint is_cleared) noexcept:
-    cdef gt_ring* ring = gt_ring_peek(cell)
+    cdef gt_ring* ring = gt_load(cell)
     if ring == NULL:
         return
     if is_cleared:
@@ -297,7 +271,7 @@ cdef void ring_limit(gt_ring** cell, uint64_t limit, bint is_cleared) noexcept:
     if ring.mask + 1 >= limit:
         gt_ring_set_limit(ring, limit)
     else:
-        gt_ring_replace(cell, gt_ring_enlarged(ring, limit))
+        gt_store(cell, gt_ring_enlarged(ring, limit))
         gt_ring_clear(ring)
 
 
@@ -367,7 +341,11 @@ def record_memory_history(enabled="all", context="all", stacks="python", max_ent
         if rings_of(index) != NULL:
             for which in range(RINGS):
                 ring_limit(&rings_of(index)[which], limit, enabled is None or clear_history)
-    gt_history_set(bits, keep, context in ("all", "alloc"), stacks == "all", limit)
+    gt_store(&kept_actions, keep)
+    gt_store(&is_traced_with_stacks, <bint>(context in ("all", "alloc")))
+    gt_store(&is_native, <bint>(stacks == "all"))
+    gt_store(&limit_in_force, limit)
+    gt_store(&bits_in_force, bits)
     _in_force.update(enabled=enabled, context=context, stacks=stacks, max_entries=limit,
                      skip_actions=skip_actions)
 
@@ -435,7 +413,7 @@ cdef gt_ring* ring_peek(int device, int which) noexcept nogil:
     cdef gt_ring** cell = rings_of(device)
     if cell == NULL:
         return NULL
-    return gt_ring_peek(&cell[which])
+    return gt_load(&cell[which])
 
 
 cdef int _close(int device) except -1:

@@ -11,6 +11,7 @@
 #pragma once
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <time.h>
 
@@ -22,6 +23,8 @@ typedef struct {
     uint32_t action;
     uint64_t requested;  // what the caller asked for, <= nbytes
 } gt_record;
+
+enum { GT_RECORD_WORDS = sizeof(gt_record) / sizeof(uint64_t) };
 
 typedef struct {
     uint64_t next;   // number of records ever begun
@@ -67,16 +70,11 @@ static inline uint64_t gt_now_ns(void) {
 static inline void gt_ring_add(gt_ring* ring, const gt_record* source) {
     uint64_t number = __atomic_fetch_add(&ring->next, 1, __ATOMIC_RELAXED);
     gt_record* record = &ring->records[number & ring->mask];
+    uint64_t words[GT_RECORD_WORDS];
     GT_PUT(record->sequence, 0);
     __atomic_thread_fence(__ATOMIC_RELEASE);
-    GT_PUT(record->ptr, source->ptr);
-    GT_PUT(record->nbytes, source->nbytes);
-    GT_PUT(record->stream, source->stream);
-    GT_PUT(record->pool_id, source->pool_id);
-    GT_PUT(record->time_ns, source->time_ns);
-    GT_PUT(record->stack, source->stack);
-    GT_PUT(record->action, source->action);
-    GT_PUT(record->requested, source->requested);
+    memcpy(words, source, sizeof(words));
+    for (int i = 1; i < GT_RECORD_WORDS; i++) GT_PUT(((uint64_t*)record)[i], words[i]);
     __atomic_store_n(&record->sequence, number + 1, __ATOMIC_RELEASE);
 }
 
@@ -92,17 +90,13 @@ static inline void gt_ring_range(gt_ring* ring, uint64_t* first, uint64_t* end) 
 // Copies record `number`; 0 when it is being written or already overwritten.
 static inline int gt_ring_get(gt_ring* ring, uint64_t number, gt_record* out) {
     gt_record* record = &ring->records[number & ring->mask];
+    uint64_t words[GT_RECORD_WORDS];
     if (__atomic_load_n(&record->sequence, __ATOMIC_ACQUIRE) != number + 1) return 0;
-    out->ptr = GT_GET(record->ptr);
-    out->nbytes = GT_GET(record->nbytes);
-    out->stream = GT_GET(record->stream);
-    out->pool_id = GT_GET(record->pool_id);
-    out->time_ns = GT_GET(record->time_ns);
-    out->stack = GT_GET(record->stack);
-    out->action = GT_GET(record->action);
-    out->requested = GT_GET(record->requested);
+    for (int i = 1; i < GT_RECORD_WORDS; i++) words[i] = GT_GET(((uint64_t*)record)[i]);
     __atomic_thread_fence(__ATOMIC_ACQUIRE);
-    return GT_GET(record->sequence) == number + 1;
+    words[0] = GT_GET(record->sequence);
+    memcpy(out, words, sizeof(words));
+    return words[0] == number + 1;
 }
 
 // A larger ring with the same records. What other threads write meanwhile may be left behind.
