@@ -52,7 +52,7 @@ def memory_allocated(device=None):
 
 def max_memory_allocated(device=None):
     """Return the most bytes in use at one time since the last :func:`reset_peak_memory_stats`."""
-    return report.peak_allocated_nbytes(device_number(device))
+    return report.peak_nbytes(device_number(device), "allocated_bytes")
 
 
 def memory_reserved(device=None):
@@ -62,7 +62,7 @@ def memory_reserved(device=None):
 
 def max_memory_reserved(device=None):
     """Return the most bytes held at one time since the last :func:`reset_peak_memory_stats`."""
-    return report.peak_reserved_nbytes(device_number(device))
+    return report.peak_nbytes(device_number(device), "reserved_bytes")
 
 
 def mem_get_info(device=None):

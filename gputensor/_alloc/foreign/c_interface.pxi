@@ -13,9 +13,10 @@ cdef extern from "gputensor/_alloc/foreign/c_interface.h" nogil:
     gt_record_function gt_record_entry
 
 
-cdef inline Block* _c_interface_held(void* ptr) noexcept nogil:
-    cdef Block* block = block_map_find(<uint64_t>ptr)
-    if block == NULL or block.ptr != <uint64_t>ptr or gt_load(&block.state) != BLOCK_ALLOCATED:
+# The block in use that begins at an address, or NULL.
+cdef inline Block* block_in_use(uint64_t ptr) noexcept nogil:
+    cdef Block* block = block_map_find(ptr)
+    if block == NULL or block.ptr != ptr or gt_load(&block.state) != BLOCK_ALLOCATED:
         return NULL
     return block
 
@@ -32,7 +33,7 @@ cdef void* _malloc(size_t nbytes, int device, void* stream) noexcept nogil:
 
 
 cdef void _free(void* ptr, size_t nbytes, int device, void* stream) noexcept nogil:
-    cdef Block* block = _c_interface_held(ptr)
+    cdef Block* block = block_in_use(<uint64_t>ptr)
     if block == NULL or not gt_clear_byte(&block.is_by_address):
         return
     if <uint64_t>stream != block.stream:
@@ -41,7 +42,7 @@ cdef void _free(void* ptr, size_t nbytes, int device, void* stream) noexcept nog
 
 
 cdef int _record_stream(void* ptr, void* stream) noexcept nogil:
-    cdef Block* block = _c_interface_held(ptr)
+    cdef Block* block = block_in_use(<uint64_t>ptr)
     if block == NULL:
         return STATUS_INVALID_VALUE
     return allocator_record_stream(block, <uint64_t>stream)

@@ -13,14 +13,7 @@ cdef object _address(object ptr):
 
 # The block in use that begins at an address, or NULL.
 cdef Block* _find(object number) except? NULL:
-    cdef Block* block = NULL
-    cdef uint64_t address = 0
-    if 0 <= number < 1 << 64:
-        address = number
-        block = block_map_find(address)
-    if block == NULL or block.ptr != address or gt_load(&block.state) != BLOCK_ALLOCATED:
-        return NULL
-    return block
+    return block_in_use(number) if 0 <= number < 1 << 64 else NULL
 
 
 cdef Block* _raw_memory_held(object ptr) except NULL:

@@ -3,7 +3,7 @@
 
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_CLEAR, Py_INCREF, Py_XDECREF
-from libc.stdint cimport SIZE_MAX, int64_t, uint32_t, uint64_t, uintptr_t
+from libc.stdint cimport SIZE_MAX, int32_t, int64_t, uint8_t, uint32_t, uint64_t, uintptr_t
 from libc.string cimport memcpy, memset
 from libcpp.vector cimport vector
 
@@ -26,7 +26,7 @@ from gputensor._alloc.history cimport (
 from gputensor._alloc.miss cimport miss_refuses
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_PENDING, FLOW_BYTES, POOL_LARGE, POOL_SMALL, SMALL_LIMIT,
-    STAT_ALLOCATED_BYTES, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, STAT_TYPES, Block, BlockPool,
+    STAT_ALLOCATED_BYTES, STAT_RESERVED_BYTES, STAT_TYPES, Block, BlockPool,
     DeviceAllocator, Held, PrivatePool, Segment, Stat, StreamBins, View, each, gt_load, linked,
 )
 from gputensor._alloc.pinned cimport CallTimes, PinnedPool, pinned_pool_peek
@@ -34,7 +34,7 @@ from gputensor._driver.registry cimport Slot, device_slot, register_slot
 
 from gputensor._alloc.config import settings as _settings
 from gputensor._alloc.history.pool_names import pool_pair
-from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS
+from gputensor._alloc.observe.statistics_names import STATISTICS_KEYS, TYPES
 from gputensor._alloc.pinned import pinned_devices
 from gputensor.atomic_file import write_whole
 

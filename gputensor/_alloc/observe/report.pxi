@@ -10,6 +10,8 @@ cdef enum:
 
 assert COUNTED + 1 == len(STATISTICS_KEYS)
 
+cdef list TYPE_NAMES = list(TYPES)
+
 
 cdef void _copy_values(DeviceAllocator* a, int64_t* values,
                        vector[int64_t]* cells) noexcept nogil:
@@ -62,30 +64,19 @@ def reserved_nbytes(int device):
     return 0 if a == NULL else gt_load(&a.stats[STAT_RESERVED_BYTES][0].current)
 
 
-cdef int64_t _settled_peak(int device, int stat) noexcept:
+def peak_nbytes(int device, str stat):
+    """Return the most bytes at one time since the last reset.
+
+    Of a statistic of statistics_names.py: ``"allocated_bytes"``, which callers held, for example.
+    """
     cdef DeviceAllocator* a = allocator_find(device)
+    cdef int row = TYPE_NAMES.index(stat)
     cdef Held held
     if a == NULL:
         return 0
     device_hold(a, &held, "statistics")
     stats_update(a)
-    return a.stats[stat][0].peak
-
-
-def peak_allocated_nbytes(int device):
-    """Return the most bytes that callers held at one time since the last reset."""
-    return _settled_peak(device, STAT_ALLOCATED_BYTES)
-
-
-def peak_requested_nbytes(int device):
-    """Return the most bytes that callers asked for at one time since the last reset."""
-    return _settled_peak(device, STAT_REQUESTED_BYTES)
-
-
-def peak_reserved_nbytes(int device):
-    """Return the most bytes of device memory held at one time since the last reset."""
-    cdef DeviceAllocator* a = allocator_find(device)
-    return 0 if a == NULL else gt_load(&a.stats[STAT_RESERVED_BYTES][0].peak)
+    return a.stats[row][0].peak
 
 
 cdef void _reset_peaks(Stat* stats, int count) noexcept nogil:
@@ -281,9 +272,3 @@ def collect_pinned(int device):
     segments, blocks = _arrays(&records)
     segments["is_large"] = 1
     return segments, blocks
-
-
-def page_pool_nbytes(int device):
-    """Return the bytes of pages that are reserved but back no segment."""
-    cdef DeviceAllocator* a = allocator_find(device)
-    return 0 if a == NULL else a.page_pool_nbytes

@@ -1,6 +1,6 @@
 """Snapshots in PyTorch's schema, so that ``_memory_viz.py`` and its web viewer read them.
 
-The core copies its segments and blocks into two arrays under its lock (snapshot.pxd); everything
+The core copies its segments and blocks into two arrays under its lock (report.pxi); everything
 here runs without it. Frame lists, pool pairs and the like are shared between the entries that have
 the same ones, which makes 100,000 events a matter of milliseconds, and the pickle small.
 
@@ -8,6 +8,32 @@ The viewers use `device` as an index into `device_traces`. So devices are number
 CUDA devices by their ordinal, host devices after them; `devices`, an addition of ours, names
 them.
 """
+
+cdef enum:
+    RECORD_INACTIVE = 0
+    RECORD_ALLOCATED = 1
+    RECORD_PENDING_FREE = 2      # freed by its owner, waits for a stream
+
+# One segment; of an expandable segment one record for each contiguous mapped range.
+cdef struct SegmentRecord:
+    uint64_t address
+    uint64_t nbytes
+    uint64_t stream
+    uint64_t pool_id            # private pool; 0: the default pool
+    uint32_t stack              # where it was made or grown; 0: unknown
+    uint32_t n_blocks           # its blocks follow those of the segments before
+    int32_t device
+    uint8_t is_large
+    uint8_t is_expandable
+    uint8_t reserved[2]
+
+cdef struct BlockRecord:
+    uint64_t address
+    uint64_t nbytes
+    uint64_t requested          # 0 for an inactive block
+    uint32_t stack              # where it was allocated; 0: unknown
+    uint8_t state               # RECORD_*
+    uint8_t reserved[3]
 
 SEGMENT_DTYPE = np.dtype(
     [
@@ -34,7 +60,7 @@ BLOCK_DTYPE = np.dtype(
     ]
 )
 if SEGMENT_DTYPE.itemsize != sizeof(SegmentRecord) or BLOCK_DTYPE.itemsize != sizeof(BlockRecord):
-    raise ImportError("the records of snapshot.pxd and their NumPy dtypes differ")
+    raise ImportError("the records of snapshots and their NumPy dtypes differ")
 
 STATES = ("inactive", "active_allocated", "active_pending_free")
 
@@ -50,8 +76,18 @@ cdef uintptr_t _records(object array, object dtype) except? 1:
     return array.__array_interface__["data"][0]
 
 
-cdef list _format_segments(object segment_array, object block_array, int number,
-                           StackFormatter stacks):
+def format_segments(segment_array, block_array, int number=0, StackFormatter stacks=None):
+    """Turn the core's records of one device into PyTorch's list of segments.
+
+    Parameters
+    ----------
+    segment_array, block_array : numpy.ndarray
+        Of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``.
+    number : int
+        What the entries call the device.
+    stacks : StackFormatter, optional
+        Shared between the parts of one snapshot.
+    """
     cdef const SegmentRecord* segments = <const SegmentRecord*>_records(
         segment_array, SEGMENT_DTYPE)
     cdef const BlockRecord* blocks = <const BlockRecord*>_records(block_array, BLOCK_DTYPE)
@@ -64,6 +100,7 @@ cdef list _format_segments(object segment_array, object block_array, int number,
     cdef size_t i, j, first = 0
     cdef uint64_t allocated, active, requested
     cdef dict pools = {}
+    stacks = stacks or StackFormatter()
     if segment_array["n_blocks"].sum() != len(block_array):
         raise ValueError(f"segments: got {len(block_array)} blocks; expected as many as the counts "
                          "of the segments say")
@@ -108,26 +145,25 @@ cdef list _format_segments(object segment_array, object block_array, int number,
     return formatted
 
 
+def device_name(int device):
+    """Return what a snapshot calls a device.
+
+    >>> device_name(1), device_name(-1), device_name(-2)
+    ('cuda:1', 'host', 'host:1')
+    """
+    if device >= 0:
+        return f"cuda:{device}"
+    return "host" if device == -1 else f"host:{-1 - device}"
+
+
 def device_names(devices):
     """Return the list that a snapshot numbers devices by, for open device numbers.
 
     >>> device_names([-1, 0]), device_names([1]), device_names([-2, -1])
     (['cuda:0', 'host'], ['cuda:0', 'cuda:1'], ['host', 'host:1'])
     """
-    last = max(devices, default=-1)
-    names = [f"cuda:{ordinal}" for ordinal in range(last + 1)]
-    for device in sorted((device for device in devices if device < 0), reverse=True):
-        names.append("host" if device == -1 else f"host:{-1 - device}")
-    return names
-
-
-cdef dict _numbering(object devices):
-    """Map open device numbers to their places in :func:`device_names`."""
-    cdef dict places = {device: device for device in devices if device >= 0}
-    first = max(places, default=-1) + 1
     hosts = sorted((device for device in devices if device < 0), reverse=True)
-    places.update({device: first + i for i, device in enumerate(hosts)})
-    return places
+    return [device_name(device) for device in (*range(max(devices, default=-1) + 1), *hosts)]
 
 
 def allocator_settings():
@@ -153,26 +189,11 @@ def allocator_settings():
     }
 
 
-def format_segments(segments, blocks, number=0, stacks=None):
-    """Turn the core's records of one device into PyTorch's list of segments.
-
-    Parameters
-    ----------
-    segments, blocks : numpy.ndarray
-        Of ``SEGMENT_DTYPE`` and ``BLOCK_DTYPE``.
-    number : int
-        What the entries call the device.
-    stacks : StackFormatter, optional
-        Shared between the parts of one snapshot.
-    """
-    return _format_segments(segments, blocks, number, stacks or StackFormatter())
-
-
 cdef object _format_devices(dict places, dict collected, StackFormatter stacks, list segments,
                             list traces, bint include_traces, bint is_pinned):
     for device, place in sorted(places.items(), key=lambda item: item[1]):
         segment_array, block_array = collected[device]
-        segments.extend(_format_segments(segment_array, block_array, place, stacks))
+        segments.extend(format_segments(segment_array, block_array, place, stacks))
         if include_traces:
             traces[place] = history_entries(device, stacks, is_pinned)
 
@@ -191,8 +212,8 @@ def format_snapshot(devices, collect, include_traces=True, collect_pinned=None):
     collect_pinned : callable, optional
         The same as `collect` for the devices' pinned host memory.
     """
-    cdef dict places = _numbering(devices)
     names = device_names(devices)
+    cdef dict places = {device: names.index(device_name(device)) for device in devices}
     for device in devices:
         history_record(device, HISTORY_SNAPSHOT, 0, 0, 0,
                        stack_capture_if(HISTORY_STACK_ALLOC), 0)

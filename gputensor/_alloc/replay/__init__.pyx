@@ -14,7 +14,7 @@ from gputensor._driver.table cimport Driver, status_t
 
 from gputensor._alloc.allocator import close_allocator, open_allocator
 from gputensor._alloc.observe import (
-    empty_cache, peak_requested_nbytes, peak_reserved_nbytes, reset_peak,
+    empty_cache, peak_nbytes, reset_peak,
 )
 from gputensor._driver.registry import counts, modelled_seconds, reset_counts
 from gputensor.errors import raise_for_status

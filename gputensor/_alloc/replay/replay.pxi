@@ -172,8 +172,8 @@ def replay_trace(op, id, size, stream, int device, thread=None):
             is_whole = replay.run_on_threads(thread)
         elapsed = time.perf_counter_ns() - start
         result = {
-            "peak_requested_bytes": peak_requested_nbytes(device),
-            "peak_reserved_bytes": peak_reserved_nbytes(device),
+            "peak_requested_bytes": peak_nbytes(device, "requested_bytes"),
+            "peak_reserved_bytes": peak_nbytes(device, "reserved_bytes"),
             "driver_calls": {name: n for name, n in counts(device).items() if n},
             "modelled_driver_seconds": modelled_seconds(device),
             "ns_per_event": elapsed / replay.count if replay.count else 0.0,
@@ -224,6 +224,6 @@ def replay_settings(tuple trace, int device, settings, limit_nbytes, double seco
                     f"replayed {replay.events.done} of {replay.count} events in {seconds:.1f} s")
             with nogil:
                 is_whole = replay.run(CHUNK)
-        return replay.events.done, peak_reserved_nbytes(device)
+        return replay.events.done, peak_nbytes(device, "reserved_bytes")
     finally:
         replay.clear()

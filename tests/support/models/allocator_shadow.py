@@ -196,7 +196,7 @@ class Shadow:
         assert blocks["nbytes"][mine | waiting].sum() == stats["active_bytes.all.current"]
         assert blocks["requested"].sum() == stats["requested_bytes.all.current"]
         reserved = stats["reserved_bytes.all.current"]
-        assert segments["nbytes"].sum() + report.page_pool_nbytes(self.device) == reserved
+        assert report.collect_segments(self.device, True)[0]["nbytes"].sum() == reserved
         spans = sorted((b.ptr, b.ptr + b.nbytes) for b in self.held)
         for before, after in zip(spans, spans[1:], strict=False):
             assert before[1] <= after[0], "two blocks overlap"
