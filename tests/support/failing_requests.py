@@ -41,7 +41,7 @@ def fail(device, nbytes, stream=0):
     assert (facts["free"], facts["total"]) == memory.mem_get_info(device)
     assert facts["total"] == total
     for name in ("requested", "allocated", "reserved", "free", "total", "largest_free_block"):
-        assert out_of_memory.in_units(facts[name]) in message
+        assert out_of_memory.amount(facts[name]) in message
     free_blocks = [
         block["size"]
         for segment in memory.memory_snapshot(device=device)

@@ -13,7 +13,7 @@ def format_processes(ordinal, processes):
 
     >>> print(format_processes(0, [(41, 3 << 30), (7, None)]))
     GPU:0
-    process         41 uses      3.0 GiB GPU memory
+    process         41 uses     3.00 GiB GPU memory
     process          7 uses      unknown GPU memory
     """
     if not processes:

@@ -12,8 +12,9 @@ from gputensor._alloc import history
 from gputensor._alloc.allocator import open_allocator
 from gputensor._alloc.config import fraction_of
 from gputensor._alloc.explain.advice import advise
-from gputensor._alloc.observe import device_names, failure_facts
+from gputensor._alloc.observe import device_name, failure_facts
 from gputensor._alloc.observe.call_sites import top_call_sites
+from gputensor._alloc.observe.summary import amount
 from gputensor.errors import DriverError, OutOfMemoryError, argument_error, status_text
 
 __all__ = ["attach_observer", "detach_observer", "raise_for", "reason_of"]
@@ -93,37 +94,23 @@ def is_over_limit(facts):
     return facts["limit"] is not None and facts["reserved"] + facts["growth"] > facts["limit"]
 
 
-def in_units(nbytes):
-    """Return bytes as text.
-
-    >>> in_units(512), in_units(20 * 2**20), in_units(3 * 2**30 // 2), in_units(2**50)
-    ('512 bytes', '20.0 MiB', '1.50 GiB', '1024.00 TiB')
-    """
-    if nbytes < 2**10:
-        return f"{nbytes} bytes"
-    for exponent, unit in ((40, "TiB"), (30, "GiB")):
-        if nbytes >= 2**exponent:
-            return f"{nbytes / 2**exponent:.2f} {unit}"
-    return f"{nbytes / 2**20:.1f} MiB" if nbytes >= 2**20 else f"{nbytes / 2**10:.1f} KiB"
-
-
 def explain(reason, facts):
     """Return the meaning of a class for these amounts, as part of a sentence."""
     room = room_to_grow(facts)
     if reason == "fragmented":
-        more = f" and {in_units(room)} could still be reserved" if room else ""
-        return f"{in_units(facts['cached'])} are free in the cache{more}, but not in one piece"
+        more = f" and {amount(room)} could still be reserved" if room else ""
+        return f"{amount(facts['cached'])} are free in the cache{more}, but not in one piece"
     if reason == "waiting on streams":
         why = "during a capture nothing is waited for" if facts["is_capturing"] else (
             "waiting for it failed")  # fmt: skip
-        return f"{in_units(facts['waiting'])} are freed but wait for work on streams, and {why}"
+        return f"{amount(facts['waiting'])} are freed but wait for work on streams, and {why}"
     if reason == "idle private pool":
         return (
-            f"{in_units(facts['private_idle'])} are free in private pools: release the graphs and "
+            f"{amount(facts['private_idle'])} are free in private pools: release the graphs and "
             "pools that are no longer used"
         )
     if reason == "limit":
-        over = f"at most {in_units(facts['limit'])} may be reserved on this device"
+        over = f"at most {amount(facts['limit'])} may be reserved on this device"
         if facts["is_rejected"]:
             over += (
                 ", and throw_on_cudamalloc_oom refuses at once what would pass that: nothing was "
@@ -132,7 +119,7 @@ def explain(reason, facts):
         return over
     if reason == "other processes":
         return (
-            f"{in_units(held_elsewhere(facts))} are held by others: other processes, or libraries "
+            f"{amount(held_elsewhere(facts))} are held by others: other processes, or libraries "
             "of this one that allocate for themselves"
         )
     if facts["rounded"] > facts["total"]:
@@ -140,24 +127,24 @@ def explain(reason, facts):
     short = max(facts["rounded"], facts["growth"]) - facts["cached"] - room
     if short <= 0:
         return "the driver refused, although its amounts suffice"
-    return f"the device is full: {in_units(short)} more would have to be free"
+    return f"the device is full: {amount(short)} more would have to be free"
 
 
 def message_of(device, facts, reason, option_sentence=None, sites=(), observer_errors=()):
     """Return the message of an OutOfMemoryError: one paragraph."""
-    limit = f", limit {in_units(facts['limit'])}" if facts["limit"] is not None else ""
+    limit = f", limit {amount(facts['limit'])}" if facts["limit"] is not None else ""
     parts = [
-        f"out of memory on {device_names([device])[-1]}: {in_units(facts['requested'])} requested; "
-        f"allocated {in_units(facts['allocated'])}, reserved {in_units(facts['reserved'])}, "
-        f"free on the device {in_units(facts['free'])} of {in_units(facts['total'])}{limit}, "
-        f"largest free block {in_units(facts['largest_free_block'])}",
+        f"out of memory on {device_name(device)}: {amount(facts['requested'])} requested; "
+        f"allocated {amount(facts['allocated'])}, reserved {amount(facts['reserved'])}, "
+        f"free on the device {amount(facts['free'])} of {amount(facts['total'])}{limit}, "
+        f"largest free block {amount(facts['largest_free_block'])}",
         f"reason: {reason} ({explain(reason, facts)})",
     ]
     if option_sentence:
         parts.append(option_sentence)
     if sites:
         held = (
-            f"{site.place} {in_units(site.nbytes)} in {site.n_blocks} "
+            f"{site.place} {amount(site.nbytes)} in {site.n_blocks} "
             f"block{'s' if site.n_blocks != 1 else ''}"
             for site in sites
         )

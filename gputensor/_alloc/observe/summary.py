@@ -15,15 +15,13 @@ RULE = "+" + "+".join("-" * (width + 2) for width in WIDTHS) + "+"
 def amount(nbytes):
     """Return bytes in the unit that leaves one to four digits before the point.
 
-    >>> amount(512), amount(20 << 20), amount(150 << 30)
-    ('512 B', '20.0 MiB', '150.0 GiB')
+    >>> amount(512), amount(20 << 20), amount(150 << 30), amount(2**50)
+    ('512 bytes', '20.0 MiB', '150.00 GiB', '1024.00 TiB')
     """
-    value = float(nbytes)
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if abs(value) < 1024 or unit == "TiB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    raise AssertionError("not reached: the last unit takes every value")
+    for exponent, digits, unit in ((40, 2, "TiB"), (30, 2, "GiB"), (20, 1, "MiB"), (10, 1, "KiB")):
+        if abs(nbytes) >= 2**exponent:
+            return f"{nbytes / 2**exponent:.{digits}f} {unit}"
+    return f"{nbytes} bytes"
 
 
 def count(value):

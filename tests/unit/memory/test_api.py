@@ -387,7 +387,7 @@ def test_processes_are_found_by_the_bus_of_the_device(monkeypatch):
     monkeypatch.setattr(gpu_processes, "device_info", lambda ordinal: {"pci": "0000:1b:00.0"})
     text = gpu_processes.list_processes(2)
     assert text.splitlines()[0] == "GPU:2"
-    assert "17" in text and "5.0 GiB" in text
+    assert "17" in text and "5.00 GiB" in text
     assert asked == ["0000:1b:00.0"]
 
     def fail():
