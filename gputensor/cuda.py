@@ -90,7 +90,7 @@ class MemoryPointer:
     ptr : int
         The address.
     size : int
-        Bytes that were asked for.
+        The requested bytes.
     device_id : int
     """
 
@@ -144,7 +144,7 @@ class MemoryPool:
         return sum(segment["total_size"] for segment in self._pool.snapshot(False))
 
     def free_bytes(self):
-        """Return the bytes that the pool holds and nobody uses."""
+        """Return the free bytes that the pool holds."""
         return sum(block["size"] for block in self._blocks() if block["state"] == "inactive")
 
     def n_free_blocks(self):

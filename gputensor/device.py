@@ -133,7 +133,7 @@ def is_available():
 
 
 def _count_by_nvml():
-    """What NVML says, or None when it is not to be asked, its package is missing, or it cannot."""
+    """The answer of NVML, or None if it is switched off, missing, or fails."""
     if not switch("GPUTENSOR_NVML_BASED_CUDA_CHECK"):
         return None
     try:
@@ -291,7 +291,7 @@ def can_device_access_peer(device, peer_device):
 
 
 def attach_listener(listener):
-    """Have a function told of what the library asks the devices' drivers.
+    """Call a function for each call that the library makes to the devices' drivers.
 
     Parameters
     ----------
@@ -326,12 +326,12 @@ def attach_listener(listener):
 
 
 def detach_listener(listener):
-    """Forget a listener, after it was told of all calls so far; ``ValueError`` for another one."""
+    """Remove a listener after it received all calls so far; ``ValueError`` for another one."""
     registry.detach_listener(listener)
 
 
 def deliver():
-    """Tell listeners and allocator trackers at once what they have not been told."""
+    """Deliver pending calls and events to listeners and allocator trackers now."""
     registry.deliver()
 
 

@@ -10,7 +10,7 @@ __all__ = ["may_overlap"]
 
 
 class _View:
-    """An array interface over addresses that nobody reads."""
+    """An array interface over addresses that are never read."""
 
     def __init__(self, ptr, itemsize, shape, strides):
         self.__array_interface__ = {

@@ -1,4 +1,4 @@
-"""Functions of the program that are told of driver calls.
+"""Listeners: functions of the program that receive driver calls.
 
 A call may be made with any lock held and without the GIL, so it is noted (layer.h), and the main
 thread tells the listeners soon after. Other rooms hand over what they have heard in the same way.
@@ -70,13 +70,13 @@ class Unraisable:
 
 
 def attach_listener(function):
-    """Have ``function(device, name, status, arguments)`` told of the calls of observed devices."""
+    """Call ``function(device, name, status, arguments)`` for each call of observed devices."""
     listeners.append(function)
     _listen(ask_delivery)
 
 
 def detach_listener(function):
-    """Forget a listener, after it was told what was recorded; ``ValueError`` for another one."""
+    """Remove a listener after it received the recorded calls; ``ValueError`` if there is none."""
     deliver()
     listeners.remove(function)
     if not listeners:

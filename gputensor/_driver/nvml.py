@@ -43,7 +43,7 @@ def nvml():
         finally:
             pynvml.nvmlShutdown()
     except pynvml.NVMLError as error:
-        raise DeviceError(f"NVML cannot be asked: {error}") from None
+        raise DeviceError(f"NVML cannot be queried: {error}") from None
 
 
 def count_visible():

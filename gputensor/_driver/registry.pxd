@@ -8,7 +8,7 @@ from gputensor._driver.table cimport (
     HOST_DEVICES, MAX_DEVICES, STATUS_INVALID_DEVICE, Driver, status_t,
 )
 
-# What is asked of a device once, when it opens. A host device has none of it: 0.
+# Facts of a device, queried once when it opens. On a host device they are 0.
 cdef struct DeviceFacts:
     int capability              # as one number: 90 for 9.0
     int can_cluster             # blocks of a cluster share memory: 9.0 and newer
@@ -31,7 +31,7 @@ cdef struct OpenDevice:
     DeviceFacts facts
     int generation              # rises when the device closes and in the child of a fork
     int first_generation        # of this process; above 0: it was forked
-    void* slots[MAX_SLOTS]      # zeroed memory of the size that each slot asked for
+    void* slots[MAX_SLOTS]      # zeroed memory of each slot's registered size
 
 # By device + HOST_DEVICES.
 cdef OpenDevice open_devices[MAX_DEVICES]

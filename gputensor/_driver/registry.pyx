@@ -3,7 +3,7 @@
 # Each device number has one record, `OpenDevice`. Host devices always have their layers (layer.h)
 # in front, so counts, injected failures, traces and modelled time work at any moment; a CUDA device
 # gets them from `observe`. Records change under the GIL only. Nothing is opened at import: the
-# first caller who needs a device opens it; who comes meanwhile waits. What a forked child finds is
+# first caller that needs a device opens it; others wait meanwhile. What a forked child finds is
 # in DESIGN.md (Forks).
 
 import os
@@ -112,7 +112,7 @@ cdef int open_one(int device) except -1:
     return 0
 
 
-# The record of a device that opens. The table comes last: who finds it finds the rest.
+# The record of a device that opens. The table comes last: a thread that finds it finds the rest.
 cdef int make_record(int device, Driver* table) except -1:
     cdef OpenDevice* record = &open_devices[device + HOST_DEVICES]
     cdef int index
@@ -385,7 +385,7 @@ def observe(int device):
     """Put the layers in front of an open or openable device: counts, failures, trace, cost.
 
     Host devices have them from the start. On a CUDA device, call this before anything else uses
-    it: those who already hold its table stay unobserved. ``GPUTENSOR_OBSERVE_DRIVER=1`` does it
+    it: holders of its former table stay unobserved. ``GPUTENSOR_OBSERVE_DRIVER=1`` does it
     when a device opens.
     """
     cdef Driver* table = driver_get(device)

@@ -4,7 +4,7 @@
 // Python code, a compilation or a driver call in between may let other threads in. Who has to wait
 // for the section gives up the GIL meanwhile. Sections nest: a finalizer that Python runs inside of
 // one is part of it. Nobody waits for device work inside, so the order of locks is: section, GIL,
-// then the locks of allocator, logs and devices, under which nobody waits for the former two.
+// then the locks of allocator, logs and devices, whose holders never wait for the former two.
 //
 // A host device queues the work that comes inside, and runs what it owes at the end, after the lock
 // is given back: a host function may need whatever other threads hold. Inside of a host function the

@@ -1,6 +1,6 @@
 """Programs of CUDA C++: a file of kernel text, what is defined in front of it, and its needs.
 
-The text lives in ``.cuh`` files below ``gputensor/`` and is read when a program is first asked for
+The text lives in ``.cuh`` files below ``gputensor/`` and is read at a program's first use
 its text, so an import reads none. `Program.text` puts the definitions in front and the included
 files in their places. NVRTC could take the headers as arguments instead; expanded, the text is one
 string that the disk cache hashes whole, so that no edit of a header is missed, and that tests give

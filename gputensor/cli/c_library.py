@@ -21,7 +21,7 @@ def register(subparsers):
 
 
 def run(options):
-    """Print what was asked for. Returns the exit code."""
+    """Print the requested facts. Returns the exit code."""
     flags = compiler_flags(options.cflags, options.libs)
     print(shlex.join(flags) if options.cflags or options.libs else folder())
     return 0

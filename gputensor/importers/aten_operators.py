@@ -446,5 +446,5 @@ def new_ones(x, shape, *, dtype=None, **_rest):
     return _like(x, 1, shape, dtype)
 
 
-#: Functions that have to be told the device.
+#: Functions that take the device as an argument.
 MAKERS = (arange, full, scalar_tensor, zeros, ones)

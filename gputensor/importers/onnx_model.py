@@ -282,7 +282,7 @@ def _result(value, device):
 
 
 def _needed(graph):
-    """Names whose values operators want to know: those, and what they are computed from."""
+    """Names whose values operators need: those, and what they are computed from."""
     needed = set()
     for step in reversed(graph.steps):
         known = step.row.known if step.row is not None else ()

@@ -93,7 +93,7 @@ def _run(x, weights, firsts, lengths, make_step, options):
 def _lengths(lengths):
     try:
         return ints(lengths)
-    except Exception:  # a trace: nobody knows them
+    except Exception:  # a trace: the values do not exist
         return [-1]
 
 

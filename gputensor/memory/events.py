@@ -160,7 +160,7 @@ def attach_out_of_memory_observer(observer):
 
 
 def attach_allocator_tracker(tracker):
-    """Have ``tracker(device, entry)`` told of each event of the history.
+    """Call ``tracker(device, entry)`` for each event of the history.
 
     Those are what :func:`record_memory_history` records. `entry` is a dict as in the
     ``device_traces`` of a :func:`snapshot`. The tracker is called with no lock held, by the main
@@ -186,7 +186,7 @@ def attach_allocator_tracker(tracker):
 
 
 def detach_allocator_tracker(tracker):
-    """Forget a tracker, after it was told of the events so far; ``ValueError`` for another one."""
+    """Remove a tracker after it received the events so far; ``ValueError`` for another one."""
     history.detach_tracker(tracker)
 
 

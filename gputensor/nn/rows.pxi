@@ -5,7 +5,7 @@ float32 (float64 for float64) and rounded once, to the dtype of the result. Work
 current stream and ordered like that of any operation.
 """
 
-cdef dict formulas = {}     # what was asked for -> RowFormula
+cdef dict formulas = {}     # request -> RowFormula
 
 
 cdef RowFormula kept_formula(tuple key):

@@ -217,7 +217,7 @@ def data_ahead(sources, targets, rounding):
 
 
 def check_targets(data, targets):
-    """ProgramError where a Target answers otherwise than the device that functions asked."""
+    """ProgramError where a Target answers otherwise than the device that functions queried."""
     for target in targets:
         with phantom_gpu(target) as number:
             for name, function in data.functions.items():

@@ -93,7 +93,7 @@ class Function:
     outputs: list = field(default_factory=list)  # of Argument
     states: dict = field(default_factory=dict)  # name -> (first version, last version)
     calls: list = field(default_factory=list)
-    facts: dict = field(default_factory=dict)  # what the traced function asked for -> answer
+    facts: dict = field(default_factory=dict)  # query of the traced function -> answer
     tree: Any = None
     result: Any = None
     at: dict = field(default_factory=dict)  # name of a dim -> the listed size that it was traced at

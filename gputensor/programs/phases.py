@@ -1,4 +1,4 @@
-"""Phases of compiling, for those who want to see what each of them leaves.
+"""Phases of compiling, for inspecting the result of each.
 
 A watcher is called with the name of a phase and the ProgramData that it leaves. It may raise: what
 follows is then not done.

@@ -3,7 +3,7 @@
 Tables of the process find the tensor that is there already: under the place in a file that it was
 copied from, and under its content, (device, SHA-256, dtype, shape). They do not keep it alive: a
 weight is freed with the last program that holds it. Elements of a file are hashed when another
-file, or memory, declares the same hash, or when it is asked for; nobody waits for a hash else.
+file, or memory, declares the same hash, or at a request; otherwise no call waits for a hash.
 Until then a hash is a claim, and a claim gives no other program a tensor: so no file can put other
 elements under the hash of another program's weight. The lock is held while weights load, and never
 inside a destructor.
@@ -219,7 +219,7 @@ def known(table, key):
 def check_memory(data, device):
     """Raise unless weights, states and each value of a program fit into the device's memory.
 
-    It is asked before anything is allocated. Sizes of values are those at the least dims.
+    It is checked before any allocation. Sizes of values are those at the least dims.
 
     Raises
     ------

@@ -2,7 +2,7 @@
 
 A method is the function of that name with the tensor as its first argument. Functions of compiled
 rooms are bound at import. The others stand for themselves as a `LateMethod`, which imports their
-module when it is first asked for and then binds the function in its own place.
+module at its first use and then binds the function in its own place.
 """
 
 import importlib

@@ -330,7 +330,7 @@ def unique(
     *,
     equal_nan=True,
 ):
-    """Return the different elements in ascending order, and what else is asked for, as NumPy does.
+    """Return the different elements in ascending order, with indices and counts as in NumPy.
 
     With `axis`, the different slices along it, in lexical order; NaN in slices are different.
 

@@ -1,8 +1,8 @@
 // The part of the CUDA driver's binary interface that the library calls, declared by us.
 //
 // No CUDA header is needed to build. Every signature is the one of CUDA 12.0 (ABI_VERSION), which
-// the driver keeps for ever: a CUDA 13 driver asked for the 12.0 form of a function gives exactly
-// that one. Handles are void*, device addresses uint64_t, enumerations int.
+// the driver keeps for ever: a CUDA 13 driver returns the 12.0 form of a function on request.
+// Handles are void*, device addresses uint64_t, enumerations int.
 //
 // Each line of the list: the name that cuGetProcAddress knows, the name that the library exports
 // for the same form (for drivers or tests without cuGetProcAddress), and the parameters.
@@ -155,7 +155,7 @@ static_assert(sizeof(MemAllocationProp) == 32 && sizeof(MemAccessDesc) == 12,
               "the layout of CUmemAllocationProp or CUmemAccessDesc is not the driver's");
 
 // CUDA_KERNEL_NODE_PARAMS_v2, CUDA_MEMCPY3D_v2, CUDA_MEMSET_NODE_PARAMS_v1, CUDA_HOST_NODE_PARAMS_v1
-// and CUgraphExecUpdateResultInfo_v1. Of a copy only the first words matter to who reads them.
+// and CUgraphExecUpdateResultInfo_v1. Of a copy, readers need only the first words.
 struct KernelParameters {
     void* function;  // null: `kernel` is launched
     uint32_t grid[3], block[3], shared_nbytes;

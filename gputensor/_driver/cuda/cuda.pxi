@@ -1,9 +1,9 @@
 # The CUDA driver library: finding it, its functions, and the devices it knows.
 #
-# Nothing happens at import. The first caller who needs CUDA loads the library and resolves every
-# function once (api.h); the first who needs a device initialises CUDA and retains the device's
+# Nothing happens at import. The first caller that needs CUDA loads the library and resolves every
+# function once (api.h); the first that needs a device initialises CUDA and retains the device's
 # primary context, the one that torch and CuPy use too. The context is kept until the process ends:
-# when interpreters shut down nobody knows who still uses it, and the driver frees it anyway.
+# at interpreter shutdown its users are unknown, and the driver frees it anyway.
 #
 # The library is loaded with RTLD_NOW, so that a broken installation fails here and not in a later
 # call, and RTLD_LOCAL: its functions are found through its handle, and other libraries that load

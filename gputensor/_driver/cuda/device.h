@@ -436,10 +436,10 @@ private:
     static constexpr int PEER_ACCESS_ALREADY_ENABLED = 704;
     static inline std::atomic<CudaDevice*> opened[MOST_DEVICES] = {};
 
-    std::atomic<bool> is_kept{false};    // the driver's pool was told to keep what is freed
+    std::atomic<bool> is_kept{false};    // whether the driver's pool keeps freed memory
     MemAllocationProp property{};
     std::mutex mapping;  // of the next two
-    std::vector<MemAccessDesc> access;   // who reads and writes pages: this device, then its peers
+    std::vector<MemAccessDesc> access;   // devices that access pages: this one, then its peers
     std::map<uint64_t, size_t> mapped;   // pages by address
     std::atomic<bool> reached_by[MOST_DEVICES] = {};
 };

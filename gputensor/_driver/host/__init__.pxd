@@ -23,13 +23,13 @@ cdef PhantomRecorder* phantom_recorder(Driver* table) noexcept nogil
 # Runs all pending work of a deferred device.
 cdef status_t host_run(Driver* table) noexcept nogil
 # Around a fork of the process. In the child every open host device is empty afterwards: its number,
-# capacity and table stay, and its memory is shared with nobody.
+# capacity and table stay, and its memory is private.
 cdef void host_before_fork() noexcept nogil
 cdef void host_after_fork(bint is_child) noexcept nogil
 # Name to count of what is live on the device.
 cdef dict host_live(Driver* table)
 # The section of a call that orders its uses of memory and queues its work, on any device
-# (section.h). Other threads that want one wait meanwhile, without the GIL. Sections nest.
+# (section.h). Other threads wait for it without the GIL. Sections nest.
 cdef void section_begin() noexcept nogil
 cdef bint section_entered() noexcept nogil
 # In a section that waits for other threads: runs what this one has queued in it so far.

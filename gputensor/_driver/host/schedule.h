@@ -482,7 +482,7 @@ private:
 
     HostMemory& memory;
     std::mt19937_64 random;
-    uint64_t salt;       // odd; chooses who starves
+    uint64_t salt;       // odd; chooses the stream that starves
     size_t waiting = 0;  // pieces in the streams' queues
     std::condition_variable changed;
 };

@@ -3,7 +3,7 @@
 // A layer is one policy: `before` may refuse a call (a status other than 0), `after` sees the
 // status and the arguments. Layer writes the forwarding functions for it. Stack holds the
 // layers of one device in their order, outermost first: trace, counting, fault, cost, device. So a
-// call that the fault layer refuses is traced and counted, but costs nothing and reaches nobody.
+// call that the fault layer refuses is traced and counted, but costs nothing and goes no further.
 #pragma once
 
 #include <atomic>

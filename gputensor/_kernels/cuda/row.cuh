@@ -8,7 +8,7 @@
 // `period` parts, each for the lanes of one row here.
 //
 // With AHEAD set, a block takes row after row, and copies the next one to shared memory before it
-// folds the one in its registers: a thread's own units, so that nobody else waits for them.
+// folds the one in its registers: a thread's own units, so no other thread waits for them.
 //
 // A fold goes in fixed steps, so its bits depend on neither timing nor other rows: a thread's
 // elements in order, then the lanes of a warp by exchange, then warps, then blocks. Exchange gives

@@ -86,11 +86,11 @@ cdef size_t scratch_nbytes(const Plan* plan, const Product* product) noexcept no
 # ---- planning
 
 cdef enum:
-    # The product as it is, by a library: nothing is compiled, and tuning is not asked. Such plans
-    # are kept apart from others by this bit of the preference in their keys.
+    # The product as it is, by a library: nothing is compiled, and tuning is not consulted. This bit
+    # of the preference in their keys keeps such plans apart from others.
     PLAN_PLAIN = 8
 
-# What a plan is asked for: wanted_init fills the first four, and plan_known the rest.
+# The request for a plan: wanted_init fills the first four fields, plan_known the rest.
 cdef struct Wanted:
     Product* product
     int preference              # a Library

@@ -4,7 +4,7 @@ The result of tuning decides, if there is one for the product; else what is know
 the product (measured_algorithms.py); else the result of tuning of a near product. Otherwise the
 first of our kernels that expects to win takes it, and what they leave goes to the libraries: padded
 by a cost model, with the algorithm that the library proposes. With tuning enabled, a product that
-nobody tuned is tuned here, before its first run, unless its stream is capturing.
+has no tuned result is tuned here, before its first run, unless its stream is capturing.
 """
 
 cdef str product_facts(const Product* product):
@@ -53,7 +53,7 @@ cdef void plan_drop(Plan* plan) noexcept nogil:
 
 cdef int build_by_libraries(const Product* product, const Wanted* wanted,
                             Plan* plan) except -1 nogil:
-    """Complete a plan by the first library that can; the status of the last one asked."""
+    """Complete a plan by the first library that can; the status of the last one tried."""
     cdef const Choice* choice = wanted.choice
     cdef bint wants_cublas = wanted.preference == LIBRARY_CUBLAS
     cdef int status = BLAS_NOT_SUPPORTED
@@ -107,7 +107,7 @@ cdef Plan* plan_build(const Wanted* wanted, Outcome* outcome) except? NULL nogil
 
 cdef Plan* plan_by(const Backend* row, const Wanted* wanted,
                    bint is_asked=False) except? NULL nogil:
-    """By one of our kernels where it can, and, unless it is asked for, expects to win."""
+    """By one of our kernels that can make it and, unless forced, is modelled as the fastest."""
     cdef Plan* plan
     cdef int status = BLAS_NOT_SUPPORTED
     if not row.can(wanted.product) or not (is_asked or row.wins(wanted.product)):

@@ -43,7 +43,7 @@ cdef extern from "gputensor/blas/kernels/padding/relayout.h" namespace "gputenso
 # The matrices of a product whose addresses, pitches or row lengths are not multiples of 16 bytes,
 # and those that share a size with one whose length is rounded up.
 cdef int odd_matrices(const Product* product) noexcept nogil
-# Whether the cost model decides, and nobody has chosen otherwise.
+# Whether the cost model decides: no setting overrides it.
 cdef bint padding_is_auto() noexcept nogil
 # Which matrices to pad for the shortest time, by the cost model of pad.pyx.
 cdef int pad_choose(const Product* product) noexcept nogil

@@ -201,7 +201,7 @@ cdef CublasTable* cublas_table() except NULL
 
 # ---- preference
 
-# Which library products go to, as the process wants it.
+# The library that the process prefers for products.
 
 cdef enum Library:
     LIBRARY_AUTO = 0
@@ -218,7 +218,7 @@ cdef bint preference_is_unread() noexcept nogil
 # Library handles: one cuBLASLt handle for each device (it has no state, so threads share it), one
 # cuBLAS handle for each (device, thread).
 
-# A cuBLAS handle with what it was last told. set_stream drops the workspace, so it comes first.
+# A cuBLAS handle with its last settings. set_stream drops the workspace, so it comes first.
 cdef struct CublasHandle:
     void* handle
     uint64_t stream

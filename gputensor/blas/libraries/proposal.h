@@ -1,4 +1,4 @@
-// What cuBLASLt is asked for when it proposes an algorithm; Python's plans (gemm/cublaslt.pxi) and
+// The request on which cuBLASLt proposes an algorithm; Python's plans (gemm/cublaslt.pxi) and
 // programs without Python (native_products.h) ask alike, so that both get the same bits.
 #pragma once
 

@@ -193,7 +193,7 @@ cdef Plan* plan_find(const PlanKey* key, uint64_t hash) noexcept nogil
 cdef uint64_t plan_hash(const PlanKey* key) noexcept nogil
 # False when the table is full (it holds 65,536 plans); the plan stays the caller's then.
 cdef bint plan_insert(Plan* plan) noexcept nogil
-# The key of a product. `preference` is the library that was asked for.
+# The key of a product. `preference` is the requested library.
 cdef void plan_key(const Product* product, int preference, PlanKey* key) noexcept nogil
 # The alignment in bytes (16 at least matters) of each matrix over all its repetitions.
 cdef void product_alignments(const Product* product, int* a, int* b, int* c,
@@ -227,5 +227,5 @@ cdef bint known_is_filled(int device) noexcept nogil
 cdef bint known_tuned(const Product* product, Choice* choice) noexcept nogil
 cdef bint known_near(const Product* product, Choice* choice) noexcept nogil
 cdef bint known_measured(const Product* product, Choice* choice) noexcept nogil
-# Whether `tunable.find` wants to see products without a result: to tune, to note, or to raise.
+# Whether `tunable.find` has to see products without a result: to tune, to note, or to raise.
 cdef bint tuning_asks() noexcept nogil

@@ -1,6 +1,6 @@
 // The process default of the precision flags, and the setters that may yet take their change back.
 //
-// A setter that is entered as a context takes its own change back, and nobody else's: the default is
+// A setter that is entered as a context takes back its own change and no other: the default is
 // what stays when its entry is left out,
 //   default == base, then the entries in the order of their calls, each changing the flags it names.
 // A setter that is dropped without having been entered stands. Its entry joins the base, or, behind

@@ -1,10 +1,10 @@
-"""Prepare: what a library is to be told about three views.
+"""Prepare: three views as a library describes them.
 
 A matrix view goes to the library as it lies when one of its two strides is 1 and the other is at
 least the length of the unit dimension; then it is row- or column-major with that leading dimension.
-A dimension of one element has no stride that matters. A library wants every matrix column-major, so
-a row-major matrix is its own transpose there, and a row-major result swaps the operands. Everything
-else is a copy (the `COPY_*` bits), which the caller makes before it asks again.
+The stride of a dimension of one element does not matter. A library takes every matrix as
+column-major, so a row-major matrix is its own transpose there, and a row-major result swaps the
+operands. Any other matrix is copied (the `COPY_*` bits) by the caller, which then calls again.
 
 Batch dimensions are merged as far as one stride for each operand describes them. When b is shared
 by the whole batch and the other two are stacked without a gap, the batch is folded into the rows:

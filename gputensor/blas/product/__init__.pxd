@@ -127,7 +127,7 @@ cdef int offsets_launch(int device, uint64_t stream, Operand* a, Operand* b, Ope
 # ---- fp8_copies
 
 # What is copied before a scaled product: fp8 matrices and their scales, brought to where and how
-# the library wants them, or to plain values.
+# the library takes them, or to plain values.
 #
 # A side is one operand of the product as `rows` lines of k terms each: a as it is, b transposed.
 # Its scales are a matrix too, with one line (shared), one for each line of the side or one for each

@@ -322,7 +322,8 @@ cdef int task_launch(Task* task) except -1 nogil:
     return finish(task)
 
 
-# The planned work alone, for who plans a product otherwise: by device, stream, plan and product.
+# The planned work alone, for callers that plan a product themselves: by device, stream, plan and
+# product.
 cdef int task_run_library(Task* task) except -1 nogil:
     cdef Work work
     cdef Outcome outcome

@@ -2,7 +2,7 @@
 
 Its fp8 kernels read both matrices with k contiguous (op_a transposed, op_b not), at addresses and
 in lines of 16 bytes, k a multiple of 16, and write lines of multiples of 16 bytes; the other size
-of the result is free, except that scales for each 128 terms of each line want a multiple of 4
+of the result is free, except that scales for each 128 terms of each line need a multiple of 4
 lines. What lies otherwise is copied first, with zeros up to the next multiple, and the result is
 written aside and copied out. Since the result may be row-major or column-major, either size can be
 the free one. Checked on an H200 with cuBLAS 13.1.
@@ -15,7 +15,7 @@ cdef enum:
     SCALED_LIBRARY_ALIGNMENT = 16
     MAX_REFUSED = 65536
 
-# Keys (their hashes) of products that the library has no kernel for, so that it is asked once.
+# Keys (their hashes) of products that the library has no kernel for, so that each is tried once.
 cdef set scaled_library_refused = set()
 
 

@@ -1,6 +1,6 @@
 """The settings of tuning: what the setters of tunable.py set, and before that the environment.
 
-The environment is read when a setting is first asked for, not by the import; a bad variable is an
+The environment is read at the first use of a setting, not by the import; a bad variable is an
 error each time until it is mended.
 """
 
@@ -64,7 +64,7 @@ def positive(name, value, most):
 
 
 class Given:
-    """The settings in force: the environment is read when the first one is asked for."""
+    """The settings in force: the environment is read at the first use."""
 
     def __getattr__(self, name):
         vars(self).update(vars(FromEnvironment(os.environ)) | vars(self))

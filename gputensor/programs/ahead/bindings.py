@@ -150,7 +150,7 @@ def _inside(region):
 
 
 def without_kernels(binding, setter):
-    """Have the control flow of a binding copy and count without kernels that nobody compiled.
+    """Have the control flow of a binding copy and count without kernels that were not compiled.
 
     `setter` is the handle of the program's kernel that sets conditions, or 0.
     """

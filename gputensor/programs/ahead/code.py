@@ -159,7 +159,7 @@ def image_for(kernel, capability):
 
 
 class DeviceCode:
-    """The kernels of a program on one device, loaded when they are first asked for."""
+    """The kernels of a program on one device, each loaded at its first use."""
 
     def __init__(self, kernels, device):
         self.kernels = kernels

@@ -1,8 +1,8 @@
 // JSON of a stranger, read into nodes that point into its text.
 //
 // The text stays where it is. Depth and the number of values are limited before memory is spent. A
-// node that is missing, or of another kind than was asked for, reads as nothing: the callers check
-// what they need. Escapes are kept until `text` is asked for.
+// node that is missing, or of another kind than expected, reads as empty: the callers check
+// what they need. Escapes are kept until `text` is called.
 #pragma once
 
 #include <cstdint>

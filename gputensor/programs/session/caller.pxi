@@ -1,4 +1,4 @@
-"""Caller: what a Program is to those who call it directly. Each call borrows a free session."""
+"""Caller: a Program that is called directly. Each call borrows a free session."""
 
 
 cdef class Caller:

@@ -192,7 +192,7 @@ cdef Graph graph_of(Bound bound, int device, uint64_t arena, vector[uint64_t]& m
 
 cdef Tensor place_spans(Bound bound, int device, vector[Span]& spans):
     """Two places for each input and output, moved by another distance each, in new memory. In
-    either capture they are apart, as calls want them."""
+    either capture they are apart, as calls need them."""
     cdef int i, count = bound.input_count + bound.output_count
     cdef int64_t offset = 0, size = 0
     cdef Span span

@@ -63,7 +63,7 @@ cdef status_t event_behind(int device, uint64_t stream, uint64_t* event) noexcep
 
 # ---- graph_streams
 
-# The streams that live graphs were captured on, and who uses the same memory.
+# The streams that live graphs were captured on, and the users of the same memory.
 
 cdef void graph_stream_release(int device, uint64_t stream) noexcept nogil
 # The streams that a replay on `stream` has to be ordered with on account of `member`: added to
@@ -100,8 +100,8 @@ cdef extern from "gputensor/streams/order/captured.h" namespace "gputensor" nogi
 # How many captures of this library are under way, on all devices.
 cdef int captures_active() noexcept nogil
 # The caller has called pool_begin for `stream`, and calls pool_end for it. `before`: an event
-# behind what the stream held when the capture began, taken over. `is_private`: nobody queues work
-# on the stream but captures.
+# behind what the stream held when the capture began, taken over. `is_private`: only captures queue
+# work on the stream.
 cdef int capture_started(int device, uint64_t capture_id, uint64_t pool_id, uint64_t stream,
                          uint64_t before, bint is_private) except -1
 # To call before and after `stream` is made to wait for something while captures are active. When

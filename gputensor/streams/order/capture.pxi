@@ -208,7 +208,7 @@ cdef status_t add_owed(Part* part, uint64_t stream, uint64_t event,
     return STATUS_OK
 
 
-# ---- bodies of conditions: captures of their own, on streams that nobody else uses ----
+# ---- bodies of conditions: captures of their own, on streams of their own ----
 
 cdef uint64_t capture_pool(int device, uint64_t stream, uint64_t* capture_id) noexcept nogil:
     cdef Capture* capture

@@ -4,7 +4,7 @@
 // A context that changes a setting when it is made, so that a plain call sets it, is interrupted
 // between the two like this: the frame drops the object while the exception is on its way. Any other
 // end of the object leaves the setting as it is. Cython's __dealloc__ puts the exception aside, so
-// the question is asked by the destructor of a member.
+// the destructor of a member asks the question.
 #ifndef GPUTENSOR_STREAMS_SETTING_UNDO_H
 #define GPUTENSOR_STREAMS_SETTING_UNDO_H
 

@@ -1,6 +1,6 @@
 """The tracer of a thread: while a function is traced, a phantom device stands for the real one.
 
-The tracer is an object of programs/trace_device.py. It is asked where an eager call of another
+The tracer is an object of programs/trace_device.py. It is consulted where an eager call of another
 thread pays one load at most, and otherwise only where that would raise an error.
 """
 

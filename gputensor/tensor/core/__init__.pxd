@@ -14,7 +14,7 @@ from gputensor.streams.order cimport UseLog
 
 cdef class Storage:
     cdef Block* block           # NULL: foreign memory, or no bytes at all
-    cdef UseLog uses            # who wrote and read it last, by stream
+    cdef UseLog uses            # the last write and reads, by stream
     cdef uint64_t ptr           # address of the first byte; 0 when nbytes is 0
     cdef size_t nbytes
     cdef int device             # device number (see _driver/table.pxd)

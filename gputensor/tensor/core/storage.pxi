@@ -1,4 +1,4 @@
-"""Storage: the memory behind tensors, and the record of who uses it.
+"""Storage: the memory behind tensors, and the record of its uses.
 
 A Storage owns either one Block of the allocator or a reference to a foreign owner, never both.
 Views share it. Freeing never waits. A block goes back to the allocator, which holds it until the

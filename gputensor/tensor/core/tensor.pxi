@@ -445,7 +445,7 @@ cdef bint is_operand(object value) noexcept:
 
 
 cdef object number_of(Tensor a, str name):
-    """The only element as a Python number; ValueError names the function that wants it."""
+    """The only element as a Python number; ValueError names the calling function."""
     if a.size_ != 1:
         raise argument_error(ValueError, name, Described(f"a tensor of shape {a.shape}"),
                              "one element")

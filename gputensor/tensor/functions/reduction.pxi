@@ -240,7 +240,7 @@ cdef object divisor(str name, object ddof, object correction):
     return value
 
 
-# The variance, or its root, in the dtype asked for. It is computed in float64 but for floats of up
+# The variance, or its root, in the requested dtype. It is computed in float64 but for floats of up
 # to 32 bits.
 cdef Tensor spread(str name, object x, object axis, int code, object out, object correction,
                    object keepdims):

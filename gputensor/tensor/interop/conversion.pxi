@@ -57,7 +57,7 @@ def asarray(obj, /, dtype=None, *, device=None, copy=None):
 
 
 cdef Tensor placed(Tensor source, object dtype, object device, object copy):
-    """`source` with the dtype and on the device that are asked for."""
+    """`source` with the requested dtype, on the requested device."""
     cdef int code = dtype_argument(dtype, source.dtype_code)
     cdef int target = source.storage.device if device is None else resolve_device(device)
     if copy is False and (code != source.dtype_code or target != source.storage.device):
@@ -118,7 +118,7 @@ cdef Tensor from_host(object obj, object dtype, object device):
 
 
 cdef tuple as_ndarray(object obj):
-    """A NumPy array of `obj`, whether its dtype was chosen by somebody, and who owns its memory.
+    """A NumPy array of `obj`, whether its dtype was chosen explicitly, and the owner of its memory.
 
     The owner of what was copied from sequences is a sequence of the same numbers.
     """

@@ -272,7 +272,7 @@ cdef class Imported:
 cdef object ask_for_capsule(object x, object stream, object copy):
     """The producer's capsule, versioned where it knows that form.
 
-    It is told when it must not copy; a copy that is wanted is made by us.
+    It learns when it must not copy; we make a requested copy ourselves.
     """
     if copy is False:
         try:
@@ -440,7 +440,7 @@ cdef int home_for(object wanted) except? -1000:
 
 
 cdef Tensor imported_to(Tensor x, object device, object copy):
-    """What was imported, on the device that was asked for."""
+    """The import, on the requested device."""
     cdef int target = x.storage.device if device is None else resolve_device(device)
     if target != x.storage.device:
         if copy is False:

@@ -162,7 +162,7 @@ cdef dict producer_tables = {}
 cdef DLPackExchangeAPI* table_of(object cls) except? NULL:
     """The table of a class that states one itself, of version 1; NULL where there is none.
 
-    A subclass may hold its memory in another way, so it is asked by its own ``__dlpack__``.
+    A subclass may hold its memory in another way, so its own ``__dlpack__`` is called.
     """
     cdef DLPackExchangeAPI* table = NULL
     cdef DLPackExchangeAPIHeader* header
@@ -184,9 +184,9 @@ cdef DLPackExchangeAPI* table_of(object cls) except? NULL:
 
 
 cdef Tensor taken(object x, DLPackExchangeAPI* table, object wanted):
-    """A tensor over the memory of `x` by its library's table; None where it has to be asked.
+    """A tensor over the memory of `x` by its library's table, or None: then call ``__dlpack__``.
 
-    Complex numbers are asked for by ``__dlpack__``: what is lazily conjugated looks like any other
+    Complex numbers go through ``__dlpack__``: what is lazily conjugated looks like any other
     there.
     """
     cdef DLManagedTensorVersioned* managed = NULL

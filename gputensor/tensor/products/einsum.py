@@ -229,7 +229,7 @@ def _without_repeats(tensor, labels):
 
 
 def _summed(pair, needed):
-    """Sum over the labels that nobody needs any more."""
+    """Sum over the labels that are no longer needed."""
     tensor, labels = pair
     axes = tuple(axis for axis, label in enumerate(labels) if label not in needed)
     if axes:

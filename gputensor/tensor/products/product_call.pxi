@@ -29,8 +29,8 @@ cdef int activation_code(str name, object activation, Tensor a, Tensor b) except
     return ACTIVATIONS[activation]
 
 
-# The checks and the result of one product, for who queues several: TypeError for types without a
-# product; `out` after its checks, or a new tensor of the shape of the product.
+# The checks and the result of one product, for callers that queue several: TypeError for types
+# without a product; `out` after its checks, or a new tensor of the shape of the product.
 cdef int check_element_types(str name, Tensor a, Tensor b) except -1:
     for tensor in (a, b):
         kind = dtype_kind((<Tensor>tensor).dtype_code)

@@ -15,7 +15,7 @@ cdef bint are_peers(int device, int other) noexcept:
     return device_kind(device) == device_kind(other)
 
 
-# A row-major copy of `source` on `device`, queued; nobody waits.
+# A row-major copy of `source` on `device`, queued; the host does not wait.
 cdef Tensor copied_to_peer(Tensor source, int device):
     cdef int origin = source.storage.device
     cdef uint64_t stream, target

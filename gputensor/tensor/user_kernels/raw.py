@@ -161,7 +161,7 @@ class RawModule:
     options : sequence of str
         Options of NVRTC.
     name_expressions : sequence of str, optional
-        The kernels that will be asked for, such as ``"scale<float>"``; None: any.
+        The kernels that will be used, such as ``"scale<float>"``; None: any.
     backend, translate_cucomplex, enable_cooperative_groups, jitify
         CuPy's. Only their defaults are supported.
 

@@ -91,7 +91,8 @@ extern "C" __global__ void __launch_bounds__(THREADS) kernel(const Parameters p)
     if (has_digit) counts[threadIdx.x] = threadIdx.x ? start : is_same;
 }
 #else
-// How many keys of this thread's digit the tiles before this one have; the tile has told its own.
+// How many keys of this thread's digit the tiles before this one have. The tile has published its
+// own count.
 __device__ __forceinline__ uint64 look_back(volatile STATE* states, int64 tile, uint32 own) {
     uint64 before = 0;
     if (tile == 0) return 0;

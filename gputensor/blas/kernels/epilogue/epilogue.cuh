@@ -3,7 +3,7 @@
 //     target = ((source * scale * scale2 + bias) -> activation) + residual) * result_scale
 //
 // Each operand but source and target may be absent (address 0), and all are broadcast to the
-// target's shape by strides of 0. Which are there is asked at run time, the same for all threads,
+// target's shape by strides of 0. Their presence is checked at run time, alike in all threads,
 // so that a few kernels serve every combination; only scales, which are rare, have kernels of their
 // own. A thread takes twice VECTOR neighbours along the innermost axis and loads all of them before
 // it computes. The arithmetic is float32 (float64 for a float64 result) and the result is rounded

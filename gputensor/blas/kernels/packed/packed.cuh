@@ -133,7 +133,7 @@ DEVICE void multiply(float* d, Ring& ring, int steps, int group, bool is_idle, i
     release(last, lane);
 }
 
-// Whether the sums are complete here; else they were left for the one who has the beginning.
+// Whether the sums are complete here; else they were left for the block that has the beginning.
 template <int N> DEVICE bool unite(const Parameters& p, float* d, const Walk& walk,
                                    const Work& work, u32 rank, int warp, int lane) {
     if (work.first > 0) {

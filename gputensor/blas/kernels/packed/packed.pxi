@@ -1,6 +1,6 @@
 """Large products of unaligned matrices: when they go to our own kernels, and their launches.
 
-The library's fast kernels want every size that is contiguous in some matrix to be a multiple of 16
+The library's fast kernels need every size that is contiguous in some matrix to be a multiple of 16
 bytes. Padding (pad.pyx) copies all three matrices for it, the result too, which costs most where K
 is short. Here A and B are copied just the same, but into the tiles that the tensor cores read, and
 the kernel writes the result in its place, whatever its alignment. Without a copy of C: an addend

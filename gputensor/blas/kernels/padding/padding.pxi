@@ -1,6 +1,6 @@
 """Padding: when it pays, and the copies that it takes.
 
-The fast kernels want more than aligned addresses and leading dimensions: every size that is the
+The fast kernels need more than aligned addresses and leading dimensions: every size that is the
 contiguous one of some matrix must be a multiple of 16 bytes too. On an H200, bf16 8191x8191x8191
 takes 8.05 ms with padded leading dimensions alone, no better than as it is, and 1.33 ms with padded
 sizes. So those sizes are rounded up and the copies of the inputs are filled with zeros: k takes A
@@ -69,7 +69,7 @@ cdef inline int64_t rounded(int64_t size, int64_t itemsize) noexcept nogil:
     return (size + step - 1) // step * step
 
 
-# The sizes of a product rounded up to what the fast kernels want.
+# The sizes of a product rounded up to multiples that the fast kernels take.
 cdef void padded_sizes(const Product* product, int64_t* m, int64_t* n, int64_t* k) noexcept nogil:
     cdef int64_t size_a = dtype_itemsize(product.type_a)
     cdef int64_t size_b = dtype_itemsize(product.type_b)

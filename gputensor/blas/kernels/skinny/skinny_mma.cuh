@@ -2,7 +2,7 @@
 //
 // m is 16 at most, x in 16-bit floats, the weights in the same type or as int8 or int4 with scales.
 // They are read once, so the kernel is a queue for memory: every lane keeps STAGES - 1 steps of
-// 16-byte asynchronous copies in flight, into slots of shared memory that nobody else reads; no
+// 16-byte asynchronous copies in flight, into slots of shared memory that no other warp reads; no
 // barrier stands between two steps. One block takes a whole multiprocessor, whose warps share its
 // outputs ("features") and, K_WARPS ways, its k; K is cut once more among the SPLITS blocks of a
 // cluster. All their sums meet in a fixed order in the shared memory of the block that owns the

@@ -227,7 +227,7 @@ kernel(const __grid_constant__ Parameters p) {
             const int quad = index % QUADS;
             lines[i] = slot < BN ? column + ReaderB::Map::line_of(slot) : p.n;
             starts[i] = row + MapA::line_of(quad * 4);
-            // What is read is used, so nobody leaves while it is on its way.
+            // Every load is used, so no thread leaves before its loads arrive.
             if (lines[i] < p.n && starts[i] < p.m)
 #pragma unroll
                 for (int other = 0; other < SPLIT; ++other)

@@ -7,7 +7,7 @@ from gputensor.blas.plan cimport Choice, Plan, Product
 
 # ---- scale_factor
 
-# alpha and beta in the type that the library wants for a compute type.
+# alpha and beta in the type that the library takes for a compute type.
 #
 # A factor is two doubles, the real and the imaginary part. Of a product of integers it is an
 # integer modulo 2**64, the sum of both: one double holds 53 bits.
@@ -27,7 +27,7 @@ cdef object factor_object(int dtype, double real, double imag)
 
 # ---- cublas
 
-# Products by cuBLAS, for what cuBLASLt does not do and for who prefers it. C and D are one matrix.
+# Products by cuBLAS, where cuBLASLt has no form or the user prefers cuBLAS. C and D are one matrix.
 
 # Loads the library; with the GIL, before anything else here.
 cdef int bind_cublas() except -1

@@ -105,7 +105,7 @@ cdef int cublas_run_pointers(const Product* product, int64_t total, uint64_t tab
 
 # ---- products of different geometries
 
-# What the library wants in arrays, one entry for each run of products of one geometry.
+# What the library takes in arrays, one entry for each run of products of one geometry.
 cdef struct Groups:
     int64_t count
     int* op_a

@@ -2,7 +2,7 @@
 //
 // A list is made by comparing two records of the same call, made on a phantom GPU with every span of
 // memory elsewhere: a word that moved by the distance of a span is an address in it, and any other
-// difference is a fault. It is never changed afterwards: who launches copies the parameters of a
+// difference is a fault. It is never changed afterwards: a launch copies the parameters of a
 // record and puts the addresses of the spans at hand into the copy. A list may come from a file, so
 // `check` looks at every number before anything is launched.
 #pragma once
