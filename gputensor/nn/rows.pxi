@@ -280,7 +280,8 @@ cdef dict TREES = {"softmax": _softmax_trees, "log_softmax": _log_softmax_trees,
 # The weight, bias, axis and epsilon of a norm whose arguments behind x are given by position: in
 # our order, or in PyTorch's, which begins with the extents of the last axes.
 cdef tuple norm_arguments(str name, Tensor a, tuple given, dict named, object axis, object eps):
-    cdef list names = list(named)
+    cdef list names = list(named), accepted = names
+    cdef int came = len(given)
     if given and isinstance(given[0], (int, tuple, list)):
         shape = (given[0],) if isinstance(given[0], int) else tuple(given[0])
         if not shape or a.shape[-len(shape):] != shape:
@@ -288,10 +289,11 @@ cdef tuple norm_arguments(str name, Tensor a, tuple given, dict named, object ax
                                  f"the last extents of x, whose shape is {a.shape}")
         axis = tuple(range(-len(shape), 0))
         names.append("eps")
+        accepted = ["normalized_shape", *names]
         given = given[1:]
-    if len(given) > len(names):
-        raise argument_error(TypeError, f"{name}: arguments", Described(f"{len(given)} behind x"),
-                             f"at most {len(names)}: {', '.join(names)}")
+    if came > len(accepted):
+        raise argument_error(TypeError, f"{name}: arguments", Described(f"{came} behind x"),
+                             f"at most {len(accepted)}: {', '.join(accepted)}")
     for label, value in zip(names, given):
         if label == "eps":
             eps = value

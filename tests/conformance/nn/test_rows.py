@@ -28,6 +28,31 @@ def test_widths(where, columns, dtype, rng):
     close(f"layer_norm of {columns}", nn.layer_norm(x), want, dtype, 400 * (1 + np.abs(want)))
 
 
+def test_norms_take_their_arguments_in_the_order_of_pytorch(where, rng):
+    a, w, b = (rng.standard_normal(shape).astype("f4") for shape in ((3, 4, 5), (4, 5), (4, 5)))
+    x, weight, bias = (gt.asarray(one, device=where) for one in (a, w, b))
+    exact = a.astype(np.float64)
+    away = exact - exact.mean(axis=(1, 2), keepdims=True)
+    want = away / np.sqrt((away**2).mean(axis=(1, 2), keepdims=True) + 1e-3)
+    for shape in ((4, 5), [4, 5]):
+        got = nn.layer_norm(x, shape, weight, bias, 1e-3)
+        np.testing.assert_allclose(got.numpy(), want * w + b, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(
+        nn.layer_norm(x, (4, 5), eps=1e-3).numpy(), want, rtol=1e-5, atol=1e-5
+    )
+    want = exact / np.sqrt((exact**2).mean(axis=2, keepdims=True) + 1e-2) * w[0]
+    for got in (nn.rms_norm(x, 5, weight[0], 1e-2), nn.rms_norm(x, weight[0], eps=1e-2)):
+        np.testing.assert_allclose(got.numpy(), want, rtol=1e-5, atol=1e-5)
+    for call, message in (
+        (lambda: nn.layer_norm(x, (5, 4)), "layer_norm: normalized_shape: got .*; expected the"),
+        (lambda: nn.layer_norm(x, ()), "layer_norm: normalized_shape: got"),
+        (lambda: nn.rms_norm(x, 5, weight[0], 1e-2, 3), "rms_norm: arguments: got 4 behind x"),
+        (lambda: nn.layer_norm(x, weight, weight=weight), "layer_norm: weight: got two values"),
+    ):
+        with pytest.raises((TypeError, ValueError), match=message):
+            call()
+
+
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
 @pytest.mark.parametrize("columns", [70000, 131072])
 def test_parts_of_wide_rows_without_elements(where, columns, dtype, rng):
