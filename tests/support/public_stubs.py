@@ -1,9 +1,12 @@
 """The stubs that follow from tables: of the package, and of the methods of Tensor.
 
-``python -m tests.support.public_stubs`` writes them; a test compares them with the tables.
+``python -m tests.support.public_stubs`` writes them, formatted by ruff; a test compares them with
+the tables.
 """
 
 import importlib
+import subprocess
+import sys
 from pathlib import Path
 
 import gputensor as gt
@@ -97,3 +100,5 @@ def method_stub():
 if __name__ == "__main__":
     PACKAGE.write_text(package_stub())
     METHODS.write_text(method_stub())
+    for command in (["check", "--fix-only"], ["format"]):
+        subprocess.run([sys.executable, "-m", "ruff", *command, "-q", PACKAGE, METHODS], check=True)
