@@ -22,6 +22,8 @@ from gputensor._alloc.model cimport (
 )
 from gputensor._alloc.pinned cimport pinned_pool_peek
 
+from gputensor._alloc.observe.statistics_names import TYPES
+
 include "tiles.pxi"
 include "counts.pxi"
 include "views.pxi"

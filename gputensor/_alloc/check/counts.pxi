@@ -4,17 +4,13 @@ The check settles nothing: it adds up the shards itself, so that it finds a budg
 before a peak is missed. The device lock is held and the caches are stopped.
 """
 
-cdef extern from *:
-    """
-    // In the order of StatType and of Flow (model.pxd).
-    static const char* const gt_type_names[] = {
-        "allocations", "active blocks", "segments", "inactive split blocks", "allocated bytes",
-        "active bytes", "requested bytes", "reserved bytes", "inactive split bytes"};
-    static const char* const gt_flow_names[] = {
-        "allocated bytes", "allocations", "requested bytes", "split bytes", "split blocks"};
-    """
-    const char** gt_type_names
-    const char** gt_flow_names
+# By StatType.
+cdef list encoded_names = [name.replace("_", " ").encode() for name in TYPES]
+cdef const char* type_names[9]
+cdef bytes encoded
+
+for place, encoded in enumerate(encoded_names):
+    type_names[place] = encoded
 
 
 cdef void _check_caches(DeviceAllocator* a, Walk* walk) noexcept nogil:
@@ -169,13 +165,13 @@ cdef void _check_column(DeviceAllocator* a, Walk* walk, int column, const int64_
     cdef int i
     for i in range(STAT_TYPES):
         if current[i] < 0 or (current[i] > a.stats[i][column].peak and not walk.is_settling):
-            gt_fault(walk.faults, "%s, column %d: now %ld, at most %ld", gt_type_names[i], column,
+            gt_fault(walk.faults, "%s, column %d: now %ld, at most %ld", type_names[i], column,
                      current[i], a.stats[i][column].peak)
     for i in range(FLOWS):
         room = _room(a, i, column, current)
         if budgets[i] > room:
             gt_fault(walk.faults, "%s, column %d: the budgets are %ld and the peak is %ld away",
-                     gt_flow_names[i], column, budgets[i], room)
+                     type_names[FED[i]], column, budgets[i], room)
 
 
 # The sums of the walk are the statistics, and no peak can be passed unseen: invariants 5 and 6.
@@ -187,7 +183,7 @@ cdef void statistics_check(DeviceAllocator* a, Walk* walk) noexcept nogil:
     for kind in range(2):
         _sum_up(a, kind, &current[2 - kind][0])
         for i in range(STAT_TYPES):
-            figures_check(walk, gt_type_names[i], walk.sums[kind][i], current[2 - kind][i])
+            figures_check(walk, type_names[i], walk.sums[kind][i], current[2 - kind][i])
         for i in range(FLOWS):
             budgets[2 - kind][i] = _budgets_of(a, walk, kind, i)
     for i in range(STAT_TYPES):
