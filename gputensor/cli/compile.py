@@ -1,7 +1,6 @@
 """``gputensor compile``: makes a program file of a model, or of a Python function."""
 
 import importlib
-import json
 import os
 import re
 import sys
@@ -12,7 +11,7 @@ import numpy as np
 
 from gputensor.atomic_file import write_whole
 from gputensor.cli.input_error import InputError
-from gputensor.cli.value_text import TYPES, described, type_of
+from gputensor.cli.value_text import TYPES, described
 from gputensor.errors import Described, ModelError, ProgramFileError, TraceError, argument_error
 
 __all__ = ["register"]
@@ -74,6 +73,8 @@ def register(subparsers):
     parser.add_argument("--dump_kernels_to", metavar="DIR", help=text)
     text = "time the ways of each product on the GPU at hand, and keep the quickest (30 seconds)"
     parser.add_argument("--tune", metavar="SECONDS", nargs="?", const="30", help=text)
+    parser.add_argument("--json", action="store_true", help="print one JSON object")
+    parser.add_argument("--quiet", action="store_true", help="no progress bar")
     parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
     parser.set_defaults(run=run)
 
@@ -81,6 +82,7 @@ def register(subparsers):
 def run(options):
     """Compile, write the file, and say what it holds. Returns the exit code."""
     from gputensor.blas import precision
+    from gputensor.cli.compile_results import images_shown, tell
     from gputensor.programs.phases import watching
 
     if options.list_targets:
@@ -99,7 +101,7 @@ def run(options):
     weights = weights_of(options)
     with precision(**flags_of(options)):
         try:
-            with watching(partial(watch, options)):
+            with watching(partial(watch, options)), images_shown(options):
                 program = maker(options, dims, shapes)
                 if targets and program.data.ahead is None:
                     program = for_targets(program, targets)
@@ -115,8 +117,7 @@ def run(options):
         if options.dump_kernels_to is not None:
             dump_kernels(program.data.ahead, options.dump_kernels_to)
         program.save(options.output, weights=weights)
-        tell(program, options)
-        tell_tuned(tuned, options)
+        tell(program, options, tuned)
     return 0
 
 
@@ -413,62 +414,3 @@ def tune_products(program, seconds):
     from gputensor.programs.ahead.tune import tune
 
     return tune(program.data, current_device(), seconds)
-
-
-def tell_tuned(tuned, options):
-    """Print a line for each product that another way than the models' makes quicker."""
-    for one in tuned:
-        if one.backend != "models":
-            us, before = one.seconds * 1e6, one.before * 1e6
-            text = f"{one.line}: {one.backend} takes {us:.2f} µs, {before:.2f} before"
-            print(f"{options.output}: {text}")
-    if tuned:
-        better = sum(one.backend != "models" for one in tuned)
-        print(f"{options.output}: {len(tuned)} products timed, {better} made otherwise")
-
-
-def tell(program, options):
-    """Print a line for each function, and one for the weights."""
-    for name, function in program.functions.items():
-        inputs = ", ".join(f"{one.path}: {argument_text(function, one)}" for one in function.inputs)
-        outputs = ", ".join(argument_text(function, one) for one in function.outputs)
-        print(f"{options.output}: {name}({inputs}) -> {outputs}")
-    nbytes = os.path.getsize(options.output)
-    weights = [name for name in program.data.weights if not name.startswith("state.")]
-    ahead = program.data.ahead
-    if ahead is not None:
-        names = ", ".join(map(str, ahead.lists))
-        print(f"{options.output}: {len(ahead.kernels)} kernels for {names}")
-    print(f"{options.output}: {len(weights)} weights, {nbytes} bytes")
-    if options.quantize:
-        tell_quantized(program.report(), options)
-
-
-def tell_quantized(report, options):
-    """Print what quantizing did, and write it to the file of --report."""
-    matrices = [one for told in report.values() for one in told["matrices"].values()]
-    kept, plain = (sum(one[key] for one in matrices) for key in ("bytes", "plain_bytes"))
-    worst = max((one["relative_error"] for one in matrices), default=0)
-    print(
-        f"{options.output}: {len(matrices)} quantized, {kept} bytes for {plain}, "
-        f"relative error at most {worst:.2g}"
-    )
-    for name, told in report.items():
-        for index, one in enumerate(told["results"]):
-            error, most = one["relative_error"], one["largest_error"]
-            print(f"{name}: result[{index}]: relative error {error:.2g}, largest {most:.2g}")
-    if options.report:
-        text = json.dumps(report, indent=1).encode()
-        write_whole(options.report, lambda file: file.write(text))
-
-
-def argument_text(function, argument):
-    """How an input or output is written: free extents by the names of their dims."""
-    operand = argument.operand
-    names = [
-        extent[1] if type(extent) is tuple and extent[0] == "dim" else extent
-        for extent in operand.shape
-    ]
-    plain = type_of(operand.dtype, ())
-    shown = [str(name) if not isinstance(name, tuple) else "?" for name in names]
-    return "x".join([*shown, plain])

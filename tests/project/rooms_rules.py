@@ -60,7 +60,7 @@ LATE = {
     "gputensor/blas/tuning/tunable.py": 1,
     "gputensor/cli/bench.py": 3,  # a command loads what it runs
     "gputensor/cli/blas.py": 2,
-    "gputensor/cli/compile.py": 12,
+    "gputensor/cli/compile.py": 13,
     "gputensor/cli/devices.py": 3,
     "gputensor/cli/inspect.py": 5,
     "gputensor/cli/main.py": 1,

@@ -9,6 +9,8 @@ from __future__ import annotations
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,7 +20,20 @@ from gputensor.errors import Described, DeviceError, ProgramFileError, argument_
 from gputensor.programs.ahead.launches import allow_shared, load_function
 from gputensor.programs.ahead.packed import unpacked
 
-__all__ = ["DeviceCode", "FileImage", "Image", "Kernel", "Kernels"]
+__all__ = ["DeviceCode", "FileImage", "Image", "Kernel", "Kernels", "watching_images"]
+
+
+_watcher = ContextVar("watcher", default=None)
+
+
+@contextmanager
+def watching_images(watcher):
+    """Call `watcher(done, total)` after each image that is compiled in the block."""
+    token = _watcher.set(watcher)
+    try:
+        yield
+    finally:
+        _watcher.reset(token)
 
 
 class Image:
@@ -133,10 +148,14 @@ class Kernels:
             kernel, target = one
             return Image(images.image_of(kernel.program, target))
 
+        watcher = _watcher.get()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
-            # In the order of what is wanted, so that files are the same each time.
-            for (kernel, target), image in zip(missing, pool.map(make, missing), strict=True):
+            # In the order of `wanted`, so that files are the same each time.
+            made = zip(missing, pool.map(make, missing), strict=True)
+            for done, ((kernel, target), image) in enumerate(made, 1):
                 kernel.images[target] = image
+                if watcher is not None:
+                    watcher(done, len(missing))
 
 
 def image_for(kernel, capability):

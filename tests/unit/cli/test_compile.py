@@ -3,6 +3,7 @@
 import json
 import re
 import sys
+import types
 
 import numpy as np
 import onnx
@@ -10,6 +11,7 @@ import pytest
 from onnx import helper, numpy_helper
 
 import gputensor as gt
+from gputensor._kernels.launch import images
 from gputensor.cli.main import main
 from tests.support.nvrtc_library import needs_nvrtc
 
@@ -65,6 +67,54 @@ def test_a_python_function(folder, capsys):
     assert "s.gtp: total(rows: nx3xf32) -> nxf32" in text
     with gt.load_program("s.gtp", device="host") as program:
         assert program.total(gt.ones((4, 3), device="host")).tolist() == [6, 6, 6, 6]
+
+
+def test_results_as_json(folder, capsys):
+    found = json.loads(made(capsys, "m.onnx", "-o", "m.gtp", "--dim=n=2", "--json"))
+    assert found["file"] == "m.gtp" and found["bytes"] == (folder / "m.gtp").stat().st_size
+    ((name, function),) = found["functions"].items()
+    lines = made(capsys, "m.onnx", "-o", "m.gtp", "--dim=n=2")
+    shown = ", ".join(f"{path}: {text}" for path, text in function["inputs"].items())
+    assert f"m.gtp: {name}({shown}) -> {', '.join(function['outputs'])}\n" in lines
+    assert f"m.gtp: {found['weights']} weights, {found['bytes']} bytes\n" in lines
+
+
+class Bar:
+    """A stand-in for tqdm's bar."""
+
+    made: list = []
+
+    def __init__(self, **options):
+        self.n, self.total, self.seen = 0, None, []
+        Bar.made.append(self)
+
+    def refresh(self):
+        self.seen.append((self.n, self.total))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.is_closed = True
+
+
+@pytest.mark.parametrize("words", [[], ["--quiet"]])
+def test_a_terminal_shows_a_bar_of_the_kernels(folder, capsys, monkeypatch, words):
+    module = types.ModuleType("tqdm")
+    module.tqdm, module.__spec__ = Bar, types.SimpleNamespace()
+    monkeypatch.setitem(sys.modules, "tqdm", module)
+    monkeypatch.setattr(Bar, "made", [])
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    monkeypatch.setattr(images, "image_of", lambda program, target: b"\x7fELF")
+    words = ["models_of_a_test:scaled", "-o", "s.gtp", "--input_shape=rows=4x3xf32", *words]
+    made(capsys, *words, "--target=a100,h200")
+    if "--quiet" in words:
+        assert not Bar.made
+        return
+    (bar,) = Bar.made
+    total = bar.total
+    assert total >= 2 and bar.is_closed
+    assert bar.seen == [(done, total) for done in range(1, total + 1)]
 
 
 def test_a_model_with_dims_and_precision(folder, capsys):
