@@ -73,6 +73,8 @@ def _library():
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "math.so"
         path.write_bytes(image[8:])
+        for library in kernel_compiler.LIBRARIES:
+            ctypes.CDLL(library, ctypes.RTLD_GLOBAL)
         return ctypes.CDLL(str(path))
 
 

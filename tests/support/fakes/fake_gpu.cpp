@@ -35,7 +35,7 @@ EXPORT int cuModuleLoadData(void** module, const void* image) {
         if (write(file, static_cast<const char*>(image) + 8, nbytes) != ssize_t(nbytes)) return 200;
         char path[64];
         snprintf(path, sizeof(path), "/proc/self/fd/%d", file);
-        // Kernels are linked without libraries, which takes a third less time: they find these two.
+        // Kernels are linked without libraries (LIBRARIES of kernel_compiler.py): they find these.
         static void* const found[] = {dlopen("libstdc++.so.6", RTLD_NOW | RTLD_GLOBAL),
                                       dlopen("libm.so.6", RTLD_NOW | RTLD_GLOBAL)};
         *module = found[0] && found[1] ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : nullptr;

@@ -167,7 +167,7 @@ def test_readings_ask_nvml_for_the_device_of_cuda(monkeypatch, name):
     with pytest.raises(DeviceError, match=f"^{name} needs the package nvidia-ml-py$"):
         getattr(gt_device, name)("cuda:1")
     monkeypatch.setitem(sys.modules, "pynvml", FakeNvml(None))
-    with pytest.raises(DeviceError, match="^NVML cannot be asked"):
+    with pytest.raises(DeviceError, match="^NVML cannot be queried"):
         getattr(gt_device, name)("cuda:1")
 
 
