@@ -49,7 +49,7 @@ endif
 help:
 	@echo "make demo         build, run the digits example, replay a recorded trace"
 	@echo "make test         build, run the tests (no GPU needed)"
-	@echo "make test-fast    the fast tests of tests/unit and tests/project, in under a minute"
+	@echo "make test-fast    the fast tests of tests/unit and tests/project, in about a minute"
 	@echo "make test-gpu     the tests that need a GPU; fails where there is none"
 	@echo "make bench        the benchmarks; JSON goes to benchmarks/results/"
 	@echo "make import-time  what 'import gputensor' costs beside 'import numpy'"
