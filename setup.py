@@ -74,6 +74,7 @@ HOT = (
     "blas.plan",
     "blas.product",
     "programs.c_library.src.library",
+    "programs.session",
     "streams.order",
     "streams.queue",
     "tensor.core",
