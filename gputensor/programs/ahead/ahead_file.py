@@ -18,7 +18,7 @@ import re
 
 from gputensor._arrays.safetensors_file import Part
 from gputensor._kernels.programs import condition
-from gputensor.errors import Described, ProgramFileError, argument_error
+from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs import dims
 from gputensor.programs.ahead.bindings import Ahead, bound_without_device
 from gputensor.programs.ahead.code import FileImage, Kernel, Kernels, source_of
@@ -94,7 +94,10 @@ def _steps(functions, lists):
     found, content, fixed = [], b"", {}
     for function in functions.values():
         for sizes in launch_sizes(function):
-            binding = bound_without_device(function, sizes, lists)
+            try:
+                binding = bound_without_device(function, sizes, lists)
+            except (ArithmeticError, ValueError) as error:  # numbers beyond their dtypes, for one
+                raise ProgramError(f"{function.name}: {error}") from None
             if binding is None:
                 continue
             made = steps_of(binding, lambda row: numbers[id(row.launches)])

@@ -10,6 +10,7 @@ from gputensor._kernels.launch import images
 from gputensor.errors import ProgramError, ProgramFileError
 from gputensor.programs import file, targets
 from gputensor.programs.ahead.packed import packed, unpacked
+from gputensor.programs.function import Number
 from tests.support.nvrtc_library import needs_nvrtc
 from tests.support.programs import ahead_models, hand_models
 
@@ -161,3 +162,17 @@ def test_what_another_library_computes_has_no_launches(monkeypatch, rng, tmp_pat
         with gt.load_program(tmp_path / "inverse.gtp") as opened:
             found = opened(gt.asarray(x, dtype="float32")).numpy()
     np.testing.assert_allclose(found, np.linalg.inv(2 * x) + 1, rtol=1e-4)
+
+
+def test_numbers_beyond_their_dtypes_are_one_line_when_saving(monkeypatch, tmp_path):
+    monkeypatch.setattr(images, "image_of", lambda program, target: b"\x7fELF")
+    with gt.Device("host"):
+        program = gt.compile(lambda x: gt.add(x, 7), gt.spec(3, "int32"), target="h200")
+    ((name, function),) = program.data.functions.items()
+    for call in function.calls:
+        call.reads = tuple(
+            one._replace(value=2**62) if isinstance(one, Number) else one for one in call.reads
+        )
+    with pytest.raises(ProgramError, match=rf"^{name}: [^\n]*out of bounds for int32$"):
+        program.save(tmp_path / "p.gtp")
+    assert not (tmp_path / "p.gtp").exists()
