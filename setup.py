@@ -62,6 +62,7 @@ HOT = (
     "_alloc.allocator",
     "_alloc.core",
     "_alloc.grow",
+    "_alloc.history",
     "_alloc.miss",
     "_alloc.order",
     "_alloc.pinned",

@@ -8,7 +8,7 @@ from contextlib import contextmanager
 
 from gputensor.atomic_file import write_whole
 from gputensor.cli.value_text import type_of
-from gputensor.programs.ahead.code import watching_images
+from gputensor.programs.ahead.code import images_made
 
 __all__ = ["images_shown", "tell"]
 
@@ -26,7 +26,7 @@ def images_shown(options):
             bar.total, bar.n = total, done
             bar.refresh()
 
-        with watching_images(watcher):
+        with images_made.watching(watcher):
             yield
 
 

@@ -6,12 +6,10 @@ follows is then not done.
 
 from __future__ import annotations
 
-from contextlib import contextmanager
-from contextvars import ContextVar
-
 from gputensor.programs import text
 from gputensor.programs.ahead.bindings import listed_calls
 from gputensor.programs.ahead.sizes import launch_sizes
+from gputensor.programs.ahead.watcher import Watcher
 from gputensor.programs.dims import ends
 from gputensor.programs.passes.plan import plan
 
@@ -19,24 +17,9 @@ __all__ = ["PHASES", "phase_text", "reached", "watching"]
 
 #: In order. With rounding="each" nothing is fused; a program without targets has nothing bound.
 PHASES = ("trace", "clean", "fused", "planned", "bound")
-_watcher = ContextVar("watcher", default=None)
-
-
-@contextmanager
-def watching(watcher):
-    """Have `watcher(phase, data)` called after each phase, in this thread, inside the block."""
-    token = _watcher.set(watcher)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
-
-
-def reached(phase, data):
-    """Tell the watcher of this thread, if there is one."""
-    watcher = _watcher.get()
-    if watcher is not None:
-        watcher(phase, data)
+#: Called with a phase and the ProgramData that it leaves, after each phase.
+reached = Watcher("phases")
+watching = reached.watching
 
 
 def phase_text(phase, data):

@@ -9,8 +9,6 @@ from __future__ import annotations
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -19,21 +17,13 @@ from gputensor._kernels.launch import images
 from gputensor.errors import Described, DeviceError, ProgramFileError, argument_error
 from gputensor.programs.ahead.launches import allow_shared, load_function
 from gputensor.programs.ahead.packed import unpacked
+from gputensor.programs.ahead.watcher import Watcher
 
-__all__ = ["DeviceCode", "FileImage", "Image", "Kernel", "Kernels", "watching_images"]
-
-
-_watcher = ContextVar("watcher", default=None)
+__all__ = ["DeviceCode", "FileImage", "Image", "Kernel", "Kernels", "images_made"]
 
 
-@contextmanager
-def watching_images(watcher):
-    """Call `watcher(done, total)` after each image that is compiled in the block."""
-    token = _watcher.set(watcher)
-    try:
-        yield
-    finally:
-        _watcher.reset(token)
+#: Called with the number of images compiled so far, and of all, after each.
+images_made = Watcher("images")
 
 
 class Image:
@@ -148,14 +138,12 @@ class Kernels:
             kernel, target = one
             return Image(images.image_of(kernel.program, target))
 
-        watcher = _watcher.get()
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             # In the order of `wanted`, so that files are the same each time.
             made = zip(missing, pool.map(make, missing), strict=True)
             for done, ((kernel, target), image) in enumerate(made, 1):
                 kernel.images[target] = image
-                if watcher is not None:
-                    watcher(done, len(missing))
+                images_made(done, len(missing))
 
 
 def image_for(kernel, capability):
