@@ -18,7 +18,7 @@ from gputensor._alloc.history cimport (
 )
 from gputensor._alloc.model cimport (
     BLOCK_ALLOCATED, BLOCK_FREE, BLOCK_HELD, BLOCK_MOVING, MIN_LARGE, POOL_LARGE, POOL_SMALL,
-    ROUND_LARGE, SMALL_SEGMENT, STAT_REQUESTED_BYTES, STAT_RESERVED_BYTES, Block, BlockPool,
+    ROUND_LARGE, SMALL_SEGMENT, STAT_RESERVED_BYTES, Block, BlockPool,
     DeviceAllocator, MemorySource, Page, PrivatePool, Segment, StreamBins, StreamState, View,
     chain_pop, chain_push, each, gt_load, link_remove, linked, row_pop, row_push, row_remove,
 )

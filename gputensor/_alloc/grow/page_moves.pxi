@@ -3,9 +3,8 @@
 Memory that is free in the small pool, in the default pool or in a private pool without holder
 serves any other pool: whole pages that the device is done with are unmapped there and mapped where
 they are wanted. (In the pool itself views do that, without unmapping.) It costs a little more than
-making a page and spares memory that never comes back. Nothing is moved while reserved bytes stay
-near the largest sum ever requested, as there is nothing to spare, nor while what is free elsewhere
-is little for what is reserved: pools in their stride have that for their own next request.
+making a page and spares memory that never comes back. At least LEAST bytes are moved: pools in
+their stride have a little free for their own next request.
 
 Two pools that take turns would move the same pages for ever. So the time that moving may cost is
 bounded: by SPARE_US, and SPEND times what making and mapping all pages has cost. Each page is moved
@@ -13,8 +12,7 @@ once or twice on average, whatever the program does; then the pools simply grow.
 """
 
 cdef enum:
-    LEAST = 8 << 20             # what has to be free elsewhere, and which part of what is reserved
-    PART = 16
+    LEAST = 4 << 20
 
 cdef double PAGE_MOVES_SPEND = 1.5
 cdef double PAGE_MOVES_SPARE_US = 500.0
@@ -29,26 +27,6 @@ cdef size_t _pooled(DeviceAllocator* a, size_t enough) noexcept nogil:
     return nbytes
 
 
-# What is free in a pair of pools, done or not, but for `skipped`.
-cdef size_t _free_in(BlockPool* pools, BlockPool* skipped) noexcept nogil:
-    cdef StreamBins* sb
-    cdef size_t nbytes = 0
-    cdef int i
-    for i in range(2):
-        for sb in each(pools[i].streams if &pools[i] != skipped else <StreamBins*>NULL):
-            nbytes += sb.free_nbytes
-    return nbytes
-
-
-cdef size_t _free_elsewhere(DeviceAllocator* a, BlockPool* pool) noexcept nogil:
-    cdef PrivatePool* private
-    cdef size_t nbytes = _free_in(a.pools, pool)
-    for private in each(a.private_pools):
-        if private.use_count == 0 and not private.capturing:
-            nbytes += _free_in(private.pools, pool)
-    return nbytes
-
-
 # How many pages may still be moved.
 cdef int64_t _page_moves_affordable(DeviceAllocator* a) noexcept nogil:
     cdef double left = PAGE_MOVES_SPARE_US + PAGE_MOVES_SPEND * a.making_us - a.moving_us
@@ -60,22 +38,25 @@ cdef void pages_bring(DeviceAllocator* a, Request* request) noexcept nogil:
     cdef size_t need = growth_need(a, request)
     cdef size_t pooled = _pooled(a, need)
     cdef size_t largest = SIZE_MAX
-    cdef double reserved = <double>_reserved(a)
+    cdef size_t nbytes = 0
+    cdef Block* tile
     cdef int64_t count = _page_moves_affordable(a)
     cdef int64_t left = count
     if pool_source(pool) != NULL:
         return
-    if (pooled >= need or count == 0
-            or reserved + need <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak):
-        return
-    nbytes = _free_elsewhere(a, pool)
-    if nbytes < LEAST or nbytes < reserved / PART:
+    if pooled >= need or count == 0:
         return
     if pool.kind == POOL_SMALL:
         # A larger page would be held by a few small blocks.
         largest = _page_nbytes(a, pool, need, BY_PAGES)
     detached = pages_detach(a, pool, need - pooled, largest, &left, False)
-    if detached != NULL:
+    for tile in linked(detached):
+        nbytes += tile.nbytes
+    if nbytes < LEAST:
+        while detached != NULL:
+            tile = chain_pop(&detached)
+            pool_insert(tile.pool, tile)
+    else:
         # Mapping them again is booked as growth: it has its own bound here.
         a.moving_us += (UNMAP_US + MAP_US) * (count - left)
         a.mapping_us = max(a.mapping_us - MAP_US * (count - left), 0.0)

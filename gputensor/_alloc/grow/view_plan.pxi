@@ -7,8 +7,7 @@ a view or to begin one: pages in the largest free tiles first, so that small hol
 requests.
 
 Mapping a page costs MAP_US whatever its size (measured: cuMemMap and cuMemSetAccess on an H200),
-and growing costs memory that never comes back. While reserved bytes stay within CLOSE of the
-largest sum ever requested, a pool simply grows. Beyond that a view is made when it spares a granule
+and growing costs memory that never comes back. So a view is made when it spares a granule
 and the mapping time so far stays within SPARE_US and SPEND times what filling the reserved bytes
 with 20 MiB pages would have cost. With smaller pages, which a user chooses to
 reserve less at the price of more driver calls, the yardstick is filling with those pages, SPEND is
@@ -270,10 +269,8 @@ cdef bint plan_view(DeviceAllocator* a, Request* request, int effort, bint may_b
             return True
     grow_need = growth_need(a, request)
     grow_us = STEP_US * (1 + grow_need // (64 << 20))
-    # What can be seen without a plan: growth is harmless, or a view too expensive.
-    if not forced and (<double>(_reserved(a) + grow_need)
-                       <= CLOSE * <double>a.stats[STAT_REQUESTED_BYTES][0].peak
-                       or not _view_plan_affordable(a, MAP_US, grow_us)):
+    # Seen without a plan: a view is too expensive.
+    if not forced and not _view_plan_affordable(a, MAP_US, grow_us):
         return False
     if plan.noted == NULL:
         plan.noted = _note_all(a, sb)

@@ -110,17 +110,15 @@ def test_free_pages_of_a_pool_that_lends_come_before_anything_is_moved_or_waited
 
 
 def test_a_full_device_makes_views_that_would_not_be_worth_it_otherwise():
-    with opened("page_size_mb:2", capacity=400 * MIB) as probe:
-        blocks = [probe.malloc(2 * MIB) for _ in range(200)]
-        probe.free_all([blocks[40], blocks[80]])
-        ptr = probe.malloc(4 * MIB)
-        assert probe.lies_in_a_view(ptr)
-        assert probe.reserved() == 400 * MIB
-        assert probe.stats()["num_alloc_retries"] == 0, "nothing that is cached was given back"
-    with opened("page_size_mb:2", capacity=800 * MIB) as probe:
-        blocks = [probe.malloc(2 * MIB) for _ in range(200)]
-        probe.free_all([blocks[40], blocks[80]])
-        assert not probe.lies_in_a_view(probe.malloc(4 * MIB)), "growing costs less"
+    """Making 200 pages of 2 MiB cost more than a program with pages of 40 MiB spends on views."""
+    for capacity, is_worth in ((400 * MIB, True), (800 * MIB, False)):
+        with opened("page_size_mb:2", capacity=capacity) as probe:
+            blocks = [probe.malloc(2 * MIB) for _ in range(200)]
+            probe.free_all([blocks[40], blocks[80]])
+            memory.set_allocator_settings("page_size_mb:40")
+            assert probe.lies_in_a_view(probe.malloc(4 * MIB)) == is_worth
+            assert (probe.reserved() == 400 * MIB) == is_worth
+            assert probe.stats()["num_alloc_retries"] == 0, "nothing that is cached was given back"
 
 
 @pytest.mark.parametrize("seed", range(5))
