@@ -185,9 +185,8 @@ OPTIONS = {
         Option("page_size_mb", 40, _page_size,
                "Largest page of virtual memory, the unit of growth of segments for large blocks; "
                "a device that holds less grows by less. Smaller ones reserve less, at the price of "
-               "more driver calls. From 20 on, what completes a view, or a block that is never "
-               "split, may come in larger pages, up to 1/16 of what is reserved and 1/64 of the "
-               "device."),
+               "more driver calls. A need of up to 2.4 pages is one page, if that is no more than "
+               "1/64 of the device."),
         Option("page_reuse", True, _boolean,
                "Free pages of any segment and stream back growth anywhere."),
         Option("thread_cache", True, _boolean,
