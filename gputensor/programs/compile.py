@@ -246,15 +246,23 @@ def ahead_of(data, targets):
                     fill_lists(lists, maker, binding)
                     if binding.has_conditions:
                         setters.add(made.kernels.number_of(condition()))
+        used = {number for one in lists.values() for number in one.kernels}
+        known = functools.partial(is_among, made.kernels, frozenset(used))
+        with Maker(target.facts, made.kernels, at_hand=known) as maker:
+            for function in data.functions.values():
                 for sizes in kernel_sizes(function):
                     fill_lists(others, maker, bind(function, sizes))
-        made_lists = [*lists.values(), *others.values()]
-        used = {number for one in made_lists for number in one.kernels}
+        used.update(number for one in others.values() for number in one.kernels)
         forms = ["sm", "compute"] if target.has_ptx else ["sm"]
         wanted += [(number, f"{form}_{target.capability}") for form in forms for number in used]
         wanted += [(number, f"sm_{target.capability}") for number in setters]
     made.kernels.compile(wanted)
     return made
+
+
+def is_among(kernels, numbers, program):
+    """Whether the kernel of a program has one of the numbers."""
+    return kernels.find(program) in numbers
 
 
 def target_of(target):

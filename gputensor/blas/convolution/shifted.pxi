@@ -42,8 +42,13 @@ cdef struct ShiftedChoice:      # the form of a convolution, remembered
     int is_known
     int fits
 
+cdef struct ShiftedCandidate:
+    double cost                 # of shifted_cost; negative: left out
+    ShiftedForm form
+
 cdef enum:
     REMEMBERED = 256
+    MOST_FORMS = 3 * 2 * 15 * 4     # sharing, outputs, columns, splits
 
 cdef ShiftedChoice[REMEMBERED] shifted_choices     # by hash; used with the GIL held
 cdef KernelTable shifted_kernels
@@ -183,14 +188,13 @@ cdef bint choose_rings(ShiftedForm* form, int64_t rows, int patches) noexcept no
     return shifted_nbytes(form, rows) <= SHIFTED_SHARED
 
 
-cdef bint choose_shifted(ShiftedForm* form, ShiftedParameters* s, int64_t images,
-                         int multiprocessors) noexcept nogil:
-    """The form of least cost, and what depends on it. Returns False where none fits."""
-    cdef ShiftedForm tried = form[0]
+cdef int list_shifted(ShiftedCandidate* found, const ShiftedForm* given, ShiftedParameters* s,
+                      int64_t images, int multiprocessors) noexcept nogil:
+    """Write all forms that fit, with their costs. Returns how many there are."""
+    cdef ShiftedForm tried = given[0]
     cdef ShiftedParameters plan
     cdef int64_t rows, tail
-    cdef double cost, least = -1
-    cdef int sharing, patches, columns
+    cdef int sharing, patches, columns, count = 0
     for sharing in range(3):
         if sharing and s.common.axes[1].kernel * s.common.axes[2].kernel == 1:
             break
@@ -214,11 +218,46 @@ cdef bint choose_shifted(ShiftedForm* form, ShiftedParameters* s, int64_t images
                     continue
                 while tried.splits <= 8 and columns // 8 % tried.splits == 0 and (
                         tried.splits <= plan.steps):
-                    cost = shifted_cost(&plan, &tried, rows, patches, multiprocessors)
-                    if least < 0 or cost < least:
-                        least, form[0] = cost, tried
+                    found[count].cost = shifted_cost(&plan, &tried, rows, patches, multiprocessors)
+                    found[count].form = tried
+                    count += 1
                     tried.splits *= 2
-    return least >= 0
+    return count
+
+
+cdef int cheapest_of(const ShiftedCandidate* found, int count) noexcept nogil:
+    """The place of the first one of least cost; -1 where all costs are negative."""
+    cdef int place, best = -1
+    for place in range(count):
+        if found[place].cost >= 0 and (best < 0 or found[place].cost < found[best].cost):
+            best = place
+    return best
+
+
+cdef bint choose_shifted(ShiftedForm* form, ShiftedParameters* s, int64_t images,
+                         int multiprocessors) noexcept nogil:
+    """The form of least cost. Returns False where none fits."""
+    cdef ShiftedCandidate[MOST_FORMS] found
+    cdef int best = cheapest_of(found, list_shifted(found, form, s, images, multiprocessors))
+    if best >= 0:
+        form[0] = found[best].form
+    return best >= 0
+
+
+cdef int take_form_at_hand(ShiftedForm* form, ShiftedParameters* s, int64_t images, int device,
+                           object has) except -1:
+    """The form of least cost whose program `has` accepts. Without one, `form` stays."""
+    cdef ShiftedCandidate[MOST_FORMS] found
+    cdef int best, count
+    count = list_shifted(found, form, s, images, max(1, device_facts(device).multiprocessors))
+    while True:
+        best = cheapest_of(found, count)
+        if best < 0:
+            return 0
+        if has(shifted_program(&found[best].form)):
+            form[0] = found[best].form
+            return 0
+        found[best].cost = -1
 
 
 cdef bint remembered_form(ShiftedForm* form, ShiftedParameters* s, int64_t images,
@@ -247,9 +286,15 @@ cdef bint remembered_form(ShiftedForm* form, ShiftedParameters* s, int64_t image
 cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
                        int multiprocessors) noexcept:
     """The form, and all parameters that follow from it. Returns False where none fits."""
-    cdef int64_t columns, tiles
     if not remembered_form(form, s, images, multiprocessors):
         return False
+    return shifted_follow(form, s, images)
+
+
+cdef bint shifted_follow(const ShiftedForm* form, ShiftedParameters* s,
+                         int64_t images) noexcept nogil:
+    """All parameters that follow from a form. Returns False where there are too many tiles."""
+    cdef int64_t columns, tiles
     fill_taps(s, form.sharing)
     s.positions = images * s.image
     s.steps = s.taps * ((s.common.channels + 63) // 64)
@@ -261,6 +306,31 @@ cdef bint shifted_plan(ShiftedForm* form, ShiftedParameters* s, int64_t images,
     tiles = (s.positions + columns - 1) // columns * s.common.column_tiles * s.common.groups
     s.tiles = <uint32_t>tiles
     return tiles * form.splits <= 0x7fffffff
+
+
+cdef bint shifted_plan_on(int device, ShiftedForm* form, ShiftedParameters* s,
+                          int64_t images) except -1:
+    """The same for a device, by forms at hand where it is a phantom GPU that asks for them."""
+    if not remembered_form(form, s, images, max(1, device_facts(device).multiprocessors)):
+        return False
+    if programs_at_hand and device in programs_at_hand:
+        take_form_at_hand(form, s, images, device, programs_at_hand[device])
+    return shifted_follow(form, s, images)
+
+
+# By the number of a phantom GPU: a function that says whether a program's kernel is at hand.
+cdef dict programs_at_hand = {}
+
+
+def plan_phantom_among(int device, has):
+    """Have a phantom GPU prefer kernels whose program `has` accepts; None: the cheapest ones.
+
+    It is asked where many forms of one kernel differ little.
+    """
+    if has is None:
+        programs_at_hand.pop(device, None)
+    else:
+        programs_at_hand[device] = has
 
 
 cdef int shifted_fits(const Convolution* given, int device) except -1:

@@ -272,8 +272,7 @@ cdef int tile_convolution(int device, uint64_t stream, const Convolution* given)
             shifted.common = p
             shifted_form.dtype, shifted_form.activation = form.dtype, form.activation
             shifted_form.is_vectored = form.is_vectored
-            if shifted_plan(&shifted_form, &shifted, given.x.shape[0],
-                            max(1, device_facts(device).multiprocessors)):
+            if shifted_plan_on(device, &shifted_form, &shifted, given.x.shape[0]):
                 return shifted_launch(device, stream, &shifted, &shifted_form)
         form.spatial = 3 if given.x.ndim == 5 else 2
         form.is_wide = reach_of(&p, given.x.shape[0]) >= 1 << 30

@@ -15,6 +15,7 @@ from gputensor._driver.registry import close_phantom_gpu, device_facts_of, open_
 from gputensor._kernels.launch import CallOperand, programs_by_function
 from gputensor._kernels.programs import condition
 from gputensor.blas.backends import plan_phantom_by
+from gputensor.blas.convolution import plan_phantom_among
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs.ahead.call_places import INPUT_ALIGNMENT, PIECE_ALIGNMENT, places_of
 from gputensor.programs.ahead.code import DeviceCode, Kernels, source_of
@@ -43,14 +44,18 @@ class Maker:
         Gets the kernels that the lists name.
     backend : int, optional
         The number of the backend that makes all products that it can; else as models say.
+    at_hand : callable, optional
+        From a program to whether its kernel is at hand. Where forms of a kernel differ little, the
+        lists have one that is.
     """
 
     _lock = threading.Lock()  # executors see one phantom GPU at a time
 
-    def __init__(self, facts, kernels, backend=None):
+    def __init__(self, facts, kernels, backend=None, at_hand=None):
         self.facts = facts
         self.kernels = kernels
         self.backend = backend
+        self.at_hand = at_hand
 
     def __enter__(self):
         self._lock.acquire()
@@ -59,6 +64,7 @@ class Maker:
             open_allocator(self.device)
             set_caching(self.device, False)
             plan_phantom_by(self.device, self.backend)
+            plan_phantom_among(self.device, self.at_hand)
         except BaseException:
             self._lock.release()
             raise
@@ -67,6 +73,7 @@ class Maker:
     def __exit__(self, kind, value, trace):
         try:
             plan_phantom_by(self.device, None)
+            plan_phantom_among(self.device, None)
             close_phantom_gpu(self.device)
         finally:
             self._lock.release()
@@ -254,7 +261,7 @@ class DeviceLists:
         missing = {places.key: (site, places) for site, places in sites}
         missing = {key: one for key, one in missing.items() if key not in self.lists}
         if missing:
-            with Maker(self.facts, self.kernels) as maker:
+            with Maker(self.facts, self.kernels, at_hand=self.code.has_program) as maker:
                 for key, (site, places) in missing.items():
                     self.lists[key] = maker.make(site.call, places)
                     self.checked.add(key)

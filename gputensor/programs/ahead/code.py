@@ -6,6 +6,7 @@ program's file later. A file that has no image for a device leaves it to NVRTC, 
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -90,6 +91,7 @@ class Kernel:
     images: dict = field(default_factory=dict)  # "sm_90" or "compute_90" -> Image or FileImage
 
 
+@functools.lru_cache(maxsize=4096)
 def source_of(program):
     """Return what a kernel is known by."""
     text = repr((program.entry, program.options, program.text()))
@@ -106,6 +108,11 @@ class Kernels:
 
     def __len__(self):
         return len(self.all)
+
+    def find(self, program):
+        """Return the number of a program's kernel; None where there is none."""
+        number = self.by_program.get(program)
+        return self.by_source.get(source_of(program)) if number is None else number
 
     def number_of(self, program):
         """Return the number of a program's kernel, which is added where it is new."""
@@ -185,6 +192,11 @@ class DeviceCode:
     def has_image(self, number):
         """Whether the program has a kernel as the device runs it."""
         return image_for(self.kernels.all[number], self.capability) is not None
+
+    def has_program(self, program):
+        """Whether the kernel of a program needs no compiler."""
+        number = self.kernels.find(program)
+        return number is not None and self.has_image(number)
 
     def _load(self, number):
         kernel = self.kernels.all[number]

@@ -3,7 +3,7 @@
 Launches are kept for powers of two and both ends of each dim. Another size is bound at its first
 call, from kernels that are there: kernels take sizes as parameters, and their variants depend on
 how large a size is, by powers of two, and on what divides it. So kernels are also made for sizes
-below each power of two that divide by 1, 2 and 4 only.
+below each power of two that divide by 1, 2 and 4 only, where those of the kept launches do not do.
 """
 
 from __future__ import annotations

@@ -9,10 +9,11 @@ import gputensor as gt
 from gputensor._kernels.calls import bound_row
 from gputensor._kernels.launch import CallOperand
 from gputensor.errors import ProgramError
-from gputensor.programs.ahead.bindings import Maker, sites_of
+from gputensor.programs.ahead.bindings import Maker, fill_lists, sites_of
 from gputensor.programs.ahead.call_places import places_of
 from gputensor.programs.ahead.code import Kernels
 from gputensor.programs.ahead.launches import LaunchList, LaunchRow, record
+from gputensor.programs.ahead.sizes import launch_sizes
 from gputensor.programs.bind import BoundCall, bind
 from gputensor.programs.compile import data_of, sources_of
 from tests.support.programs import ahead_models
@@ -55,6 +56,51 @@ def test_a_list_launches_what_the_call_launched(name, target, rng):
             found = relaunched(maker, again, places, call, (5 << 52, 7 << 52))
             # The same records and patches; the scratch is one argument of the row now.
             assert found.to_bytes()[HEADER:] == made.to_bytes()[HEADER:], call.row.name
+
+
+def convolutions(rng):
+    """Convolutions that a kernel with many forms makes on sm_90, as a function of a free batch."""
+    weights = {f"w{n}": rng.standard_normal((64, 64, 1, 1)) for n in range(2)}
+
+    def convolutions(x, *, weights):
+        for one in weights.values():
+            x = gt.conv2d(x, one)
+        return x
+
+    weights = {name: one.astype(np.float16) for name, one in weights.items()}
+    spec = gt.spec((gt.Dim("n", 1, 1024), 64, 14, 14), gt.float16)
+    source = sources_of(convolutions, (spec,), weights, None, {})
+    (function,) = data_of(source, -1, rounding="once").functions.values()
+    return function
+
+
+def test_other_sizes_take_kernels_that_are_at_hand(rng):
+    function, kernels, lists = convolutions(rng), Kernels(), {}
+    with Maker(FACTS["sm_90"], kernels) as maker:
+        for sizes in launch_sizes(function):
+            fill_lists(lists, maker, bind(function, sizes))
+    known = len(kernels)
+    between = [{"n": n} for n in (33, 47, 77, 100, 300, 513, 1000)]
+    for at_hand in (lambda program: kernels.find(program) is not None, None):
+        others = {}
+        with Maker(FACTS["sm_90"], kernels, at_hand=at_hand) as maker:
+            for sizes in between:
+                fill_lists(others, maker, bind(function, sizes))
+        assert (len(kernels) > known) == (at_hand is None)
+
+
+def test_a_size_takes_the_one_form_that_is_at_hand(rng):
+    """And where none is, the cheapest, as if it was free."""
+    function, kernels, found = convolutions(rng), Kernels(), {}
+    for columns in (48, 7, None):
+        limit = None if columns is None else (lambda p, c=columns: ("COLUMNS", c) in p.defines)
+        lists = {}
+        with Maker(FACTS["sm_90"], kernels, at_hand=limit) as maker:
+            fill_lists(lists, maker, bind(function, {"n": 77}))
+        used = [kernels.all[n].program for one in lists.values() for n in one.kernels]
+        found[columns] = {v for one in used for name, v in one.defines if name == "COLUMNS"}
+    assert found[48] == {48}
+    assert found[7] == found[None] != {48}
 
 
 def test_equal_calls_have_one_key_wherever_they_lie(rng):
