@@ -32,6 +32,7 @@ from gputensor._arrays.safetensors_file import (
 from gputensor.errors import Described, ProgramError, ProgramFileError, argument_error
 from gputensor.programs import function_json
 from gputensor.programs.ahead import ahead_file
+from gputensor.programs.ahead.packed import packed, unpacked
 from gputensor.programs.verify import verify_program
 from gputensor.programs.weights import host_bytes, with_hashes
 from gputensor.strict_json import loads, shown
@@ -60,7 +61,7 @@ def write(data, path, weights=None, compress=True):
         A safetensors file for the weights, relative to the folder of `path` and inside it. Weights
         that are mapped from that very file stay where they are, and the file is left as it is.
     compress : bool, optional
-        Whether kernels and launches are zlib streams.
+        Whether kernels and launches, and the JSON that names them, are zlib streams.
     """
     path = os.fspath(path)
     with_hashes(data.weights)
@@ -81,12 +82,14 @@ def write(data, path, weights=None, compress=True):
         tables = {weights: names}
     ahead, code = ahead_file.parts_of(data, compress)
     text = program_text(data, tables, ahead)
+    metadata = {"format": FORMAT, "version": VERSION}
+    # A program without code stays one that other tools read.
+    stream = packed(text) if compress and code else None
+    if stream is not None:
+        metadata["program_nbytes"] = str(len(text))
+        text = stream
+    metadata["program_sha256"] = hashlib.sha256(text).hexdigest()
     program = Part(PROGRAM, "U8", (len(text),), len(text), lambda: [text])
-    metadata = {
-        "format": FORMAT,
-        "version": VERSION,
-        "program_sha256": hashlib.sha256(text).hexdigest(),
-    }
     write_file(path, [program, *code, *parts.values()], metadata, ALIGNMENT)
 
 
@@ -245,6 +248,12 @@ def read_program(file):
         raise argument_error(
             ProgramFileError, "program", Described(f"SHA-256 {found}"), "that of the metadata"
         )
+    nbytes = file.metadata.get("program_nbytes")
+    if nbytes is not None:
+        if not re.fullmatch("[1-9][0-9]{0,7}", nbytes) or int(nbytes) > MOST_PROGRAM:
+            rule = f"1 to {MOST_PROGRAM}"
+            raise argument_error(ProgramFileError, "program_nbytes", described(nbytes), rule)
+        text = unpacked(PROGRAM, text, int(nbytes))
     try:
         plain = loads(text, MOST_VALUES, function_json.MAX_DEPTH)
     except ValueError as error:

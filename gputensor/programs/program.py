@@ -198,8 +198,8 @@ class Program(Caller):
             A safetensors file for the weights, relative to the folder of `path`. Weights that are
             mapped from this file (`map_safetensors`) stay where they are.
         compress : bool, optional
-            Whether kernels and launches are compressed, by zlib, which makes them four times
-            smaller. Without Python they are then read by the machine's ``libz.so.1``.
+            Whether kernels, launches and their JSON are compressed, by zlib, which makes them four
+            times smaller. Without Python they are then read by the machine's ``libz.so.1``.
         """
         file.write(self.data, path, weights=weights, compress=compress)
 

@@ -1,7 +1,8 @@
 """Kernels, launches and steps in a program's file: zlib streams where that makes them smaller.
 
 The JSON has the size of each as it was, under ``packed`` by the name of its entry; an entry that is
-not named there is stored as it is. Hashes are those of the plain bytes.
+not named there is stored as it is. Hashes are those of the plain bytes. The JSON of such a program
+is a stream itself; its size is in the metadata, and its hash that of the stream.
 """
 
 from __future__ import annotations

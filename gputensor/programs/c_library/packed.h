@@ -16,15 +16,16 @@ struct PlainEntry {
     static constexpr int64_t MOST_NBYTES = 1 << 28;
 
     PlainEntry() = default;
-    // `size`: what the file declares of a stream, of which no more is made.
     PlainEntry(const std::string& name, const FileEntry& entry, Json::Value size)
+        : PlainEntry(name, entry, size ? size.integer("packed", 1, MOST_NBYTES) : 0) {}
+    // `size`: what the file declares of a stream, of which no more is made; 0: it is no stream.
+    PlainEntry(const std::string& name, const FileEntry& entry, int64_t size)
         : bytes(entry.data, entry.nbytes) {
         if (!size) return;
         // No stream makes more than 1,032 bytes of one.
-        int64_t most = int64_t(std::min<uint64_t>(entry.nbytes, MOST_NBYTES / 1032)) * 1032;
-        unsigned long nbytes = (unsigned long)size.integer("packed", 1, most);
+        unsigned long wanted = (unsigned long)size, nbytes = wanted;
+        if (nbytes / 1032 > entry.nbytes) throw FileFault(name + ": got too few bytes for its size");
         made = std::make_unique<char[]>(nbytes);
-        unsigned long wanted = nbytes;
         int status = uncompress()(reinterpret_cast<unsigned char*>(made.get()), &nbytes,
                                   reinterpret_cast<const unsigned char*>(entry.data),
                                   (unsigned long)entry.nbytes);

@@ -71,6 +71,7 @@ struct NativeBinding {
 
 class NativeProgram {
     MappedFile file;
+    PlainEntry program_text;
     std::unique_ptr<Json> json;
 
 public:
@@ -178,7 +179,12 @@ private:
         const FileEntry& text = file.entry("program");
         need(text.type == "U8" && text.nbytes <= MOST_PROGRAM, "program");
         check_hash("program", {text.data, text.nbytes}, file.metadata["program_sha256"]);
-        return std::make_unique<Json>(text.data, text.nbytes, MOST_VALUES, 128);
+        const std::string& size = file.metadata["program_nbytes"];
+        need(size.size() <= 8 && size.find_first_not_of("0123456789") == size.npos, "program_nbytes");
+        program_text = PlainEntry("program", text, size.empty() ? 0 : std::stol(size));
+        need(program_text.bytes.size() <= MOST_PROGRAM, "program");
+        return std::make_unique<Json>(program_text.bytes.data(), program_text.bytes.size(),
+                                      MOST_VALUES, 128);
     }
 
     static void check_hash(const std::string& name, std::string_view bytes, const std::string& wanted) {

@@ -21,6 +21,7 @@ import struct
 import sys
 import tempfile
 import time
+import zlib
 from collections import Counter
 
 import numpy as np
@@ -94,12 +95,18 @@ class Pieces:
         first, last = self.header["program"]["data_offsets"]
         data = raw[8 + length :]
         self.text = data[first:last]
+        self.is_packed = self.header["__metadata__"].pop("program_nbytes", None) is not None
+        if self.is_packed:
+            self.text = zlib.decompress(self.text)
         self.before, self.after = data[:first], data[last:]
 
     def joined(self, program=None, header=None):
         """The bytes of the file, with the program's hash and place as they have to be."""
         body = self.text if program is None else program
         found = copy.deepcopy(self.header)
+        if self.is_packed:
+            found["__metadata__"]["program_nbytes"] = str(len(body))
+            body = zlib.compress(body)
         first, last = found["program"]["data_offsets"]
         grown = len(body) - (last - first)
         for name, entry in found.items():

@@ -1,5 +1,6 @@
 """Programs compiled for GPUs that are not there: all their kernels, facts, files."""
 
+import json
 import zlib
 
 import numpy as np
@@ -105,6 +106,11 @@ def test_files_are_compressed_unless_told_otherwise(rng, tmp_path):
         assert zlib.decompress(small.data(name)) == bytes(plain.data(name)), name
     counts = [sum(len(one.data(name)) for name in code) for one in (small, plain)]
     assert counts[0] * 3 < counts[1]
+    text = zlib.decompress(small.data("program"))
+    assert small.metadata["program_nbytes"] == str(len(text))
+    made = [json.loads(one) for one in (text, bytes(plain.data("program")))]
+    assert made[0]["ahead"].pop("packed")
+    assert made[0] == made[1]
 
 
 @pytest.mark.parametrize("change", ["shorter", "longer", "behind", "no stream"])

@@ -278,6 +278,9 @@ def assert_refused(tmp_path, raw, told):
         ({"version": "1"}, "version: got '1'"),
         ({"version": "1.99999"}, "version: got"),
         ({"program_sha256": "0" * 64}, "program: got .*SHA-256"),
+        ({"program_nbytes": "0"}, "program_nbytes: got '0'; expected 1 to"),
+        ({"program_nbytes": "9" * 9}, "program_nbytes: got '999999999'; expected 1 to"),
+        ({"program_nbytes": "100"}, "program: got other bytes; expected a zlib stream of 100"),
     ],
 )
 def test_metadata_that_is_not_ours_is_refused(tmp_path, whole, metadata, told):
