@@ -1,4 +1,4 @@
-"""Algorithms that other libraries have: NumPy's on the host device, CuPy's on CUDA devices.
+"""Algorithms of other libraries: NumPy's on the host device, CuPy's on CUDA devices.
 
-The only package that names CuPy, which it imports at the first call on a CUDA device.
+This is the only package that names CuPy, which it imports at the first call on a CUDA device.
 """

@@ -1,4 +1,4 @@
-"""Engines on CUDA: CuPy on our memory and our stream, with our allocator for what it needs itself.
+"""Engines on CUDA: CuPy works on our memory and stream, and allocates from our allocator.
 
 CuPy is imported at the first call. Its arrays are views of operands and own nothing. Memory that it
 allocates during a call comes from the pool of the stream that the call runs on, so that both
@@ -18,12 +18,12 @@ _NUMPY = {row.name: row.numpy for row in DTYPES}
 
 
 class MissingEngineError(GpuTensorError, ImportError):
-    """CuPy is needed on CUDA devices and cannot be imported."""
+    """A function needs CuPy on CUDA devices, and CuPy cannot be imported."""
 
 
 @functools.cache
 def library(name):
-    """Return CuPy; MissingEngineError names the function that needs it and how to install it."""
+    """Return CuPy; MissingEngineError says that function `name` needs it and how to install it."""
     try:
         return importlib.import_module("cupy")
     except ImportError as error:
@@ -55,7 +55,7 @@ def view(cupy, operand, device):
 
 
 def _allocator(cupy, stream):
-    """CuPy's allocations as ours, on `stream`."""
+    """Return an allocator for CuPy that takes memory from ours, on `stream`."""
 
     def malloc(nbytes, device):
         return raw_alloc(device, nbytes, stream)
@@ -67,7 +67,7 @@ def _allocator(cupy, stream):
 
 
 def run(engine, device, stream, attributes, operands):
-    """Queue an engine on a CUDA stream; CuPy waits where its algorithm does.
+    """Queue an engine on a CUDA stream; CuPy waits for the device where its algorithm has to.
 
     Parameters
     ----------
@@ -76,7 +76,7 @@ def run(engine, device, stream, attributes, operands):
         The number of the device and the handle of the stream.
     attributes : tuple
     operands : sequence of CallOperand or None
-        What is written, then what is read.
+        The operands that are written, then those that are read.
     """
     cupy = library(engine.title(attributes))
     errstate = importlib.import_module("cupyx").errstate

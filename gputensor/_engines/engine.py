@@ -2,7 +2,7 @@
 
 The function of an engine takes the module (NumPy or CuPy), the attributes, the arrays that it
 writes and those that it reads. Both modules have the same names, so one function serves both. It
-writes its results into arrays that are there, whose shapes and dtypes the caller knows beforehand.
+writes its results into existing arrays, whose shapes and dtypes the caller knows beforehand.
 """
 
 import functools
@@ -20,9 +20,9 @@ class Engine:
     name : str
     function : callable
     run : callable
-        The function with NumPy: what ``host_call`` queues on a host device.
+        The function bound to NumPy; ``host_call`` queues it on a host device.
     is_call : bool
-        Whether it is a call of the registry (_kernels/calls.py), which traces keep.
+        Whether it is a call of the registry (_kernels/calls.py), which traces record.
     """
 
     __slots__ = ("function", "is_call", "name", "run")
@@ -35,11 +35,11 @@ class Engine:
 
     @classmethod
     def of_call(cls, function):
-        """Make the engine of the call of that name; a decorator."""
+        """Return the engine of the registry's call with the function's name; a decorator."""
         return cls(function, True)
 
     def title(self, attributes):
-        """The public function's name, for messages: a call with several says which.
+        """Return the public function's name for messages; some calls serve several functions.
 
         >>> Engine.of_call(lambda module, what, out, x: None).title(("eigh_l",))
         'eigh'

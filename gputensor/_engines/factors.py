@@ -1,7 +1,7 @@
-"""Factors of LU decompositions, which NumPy lacks: halves of columns on the host, CuPy's on CUDA.
+"""LU decompositions, which NumPy lacks: a recursive algorithm on the host, CuPy's on CUDA.
 
-A decomposition is one matrix, U with the lower part of L below it, and pivots: row i was exchanged
-with row ``pivots[i]``, in order, as in LAPACK but counted from 0.
+A decomposition is one matrix, U with the strict lower part of L below it, and pivots: row i was
+exchanged with row ``pivots[i]``, in order, as in LAPACK but counted from 0.
 """
 
 import importlib
@@ -11,12 +11,12 @@ import numpy as np
 __all__ = ["lu", "lu_solve", "rows"]
 
 _SIDES = {"plain": 0, "transposed": 1, "adjoint": 2}
-#: Columns up to which they are eliminated one by one.
+#: Up to this many columns are eliminated one by one.
 _NARROW = 16
 
 
 def lu(module, x):
-    """Return the factors of stacked matrices in one, and the pivots.
+    """Return the factors of stacked matrices, both in one matrix, and the pivots.
 
     >>> factors, pivots = lu(np, np.array([[1.0, 2.0], [2.0, 1.0]]))
     >>> factors.tolist(), pivots.tolist()
@@ -36,8 +36,8 @@ def lu(module, x):
 def _eliminate(a, count):
     """Eliminate `count` columns of stacked matrices in place and return their pivots.
 
-    The left half of the columns first, then what they do to the right half, then that: most of the
-    work is products (Toledo 1997).
+    Eliminates the left half of the columns, updates the right half, and then eliminates that, so
+    that most of the work is products (Toledo 1997).
     """
     if count > _NARROW:
         half = count // 2
@@ -53,7 +53,7 @@ def _eliminate(a, count):
     pivots = np.empty((len(a), count), np.int64)
     for i in range(count):
         below = a[:, i:, i]
-        # Magnitudes of complex numbers as LAPACK compares them.
+        # LAPACK compares complex numbers by |re| + |im|.
         pivots[:, i] = place = np.argmax(np.abs(below.real) + np.abs(below.imag), -1) + i
         _exchange(a, place[:, None], i)
         pivot = a[:, i : i + 1, i]
@@ -64,7 +64,7 @@ def _eliminate(a, count):
 
 
 def _exchange(a, pivots, first=0, step=1):
-    """Exchange rows of stacked matrices in place; with a step of -1 from the last pivot back."""
+    """Exchange rows of stacked matrices in place; a step of -1 undoes it, last pivot first."""
     every = np.arange(len(a))
     for i in range(pivots.shape[-1])[::step]:
         place = pivots[:, i]
@@ -74,7 +74,7 @@ def _exchange(a, pivots, first=0, step=1):
 
 
 def rows(module, pivots, count):
-    """Return which of `count` rows each row of the exchanged matrices is.
+    """Return, for each row of the exchanged matrices, its number among the `count` original rows.
 
     >>> rows(np, np.array([[2, 2]]), 3).tolist()
     [[2, 0, 1]]

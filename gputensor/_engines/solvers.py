@@ -1,6 +1,6 @@
-"""Dense linear algebra: LAPACK by NumPy, cuSOLVER by CuPy. All take stacks of matrices.
+"""Dense linear algebra: LAPACK through NumPy, cuSOLVER through CuPy. All take stacks of matrices.
 
-Each is a call of the registry; the words of its first attribute are those of engine_rules.py.
+Each is a call of the registry; engine_rules.py lists the values of its first attribute.
 """
 
 from gputensor._engines import factors
@@ -10,7 +10,7 @@ __all__ = ["lu_solve", "matrix", "matrix_pair", "solve", "svd"]
 
 
 def _triangle(what):
-    """The name of a function, and the triangle that it reads as its second argument."""
+    """Split a value such as "eigh_l" into the function's name and a tuple of its UPLO argument."""
     name, _, triangle = what.partition("_")
     return name, (triangle.upper(),) if triangle in ("l", "u") else ()
 

@@ -1,4 +1,4 @@
-"""Orders of elements: sorted values, the positions that sort, places in what is sorted."""
+"""Sorting: sorted values, the positions that sort, and places of values in sorted ones."""
 
 from gputensor._engines.engine import Engine
 
@@ -13,7 +13,7 @@ def sort(module, axis, descending, out, x):
 
 @Engine
 def argsort(module, axis, descending, out, x):
-    """Equal elements keep their order, also where the greatest come first."""
+    """Equal elements keep their order, in descending order too."""
     if not descending:
         out[...] = module.argsort(x, axis=axis, kind="stable")
         return

@@ -1,4 +1,4 @@
-"""Discrete Fourier transforms: pocketfft by NumPy, cuFFT by CuPy."""
+"""Discrete Fourier transforms: pocketfft through NumPy, cuFFT through CuPy."""
 
 from gputensor._engines.engine import Engine
 
@@ -7,13 +7,13 @@ __all__ = ["transform"]
 
 @Engine.of_call
 def transform(module, name, lengths, axes, norm, out, x):
-    """`name` is a function of the module's ``fft``, `lengths` and `axes` one for each axis."""
+    """Call ``module.fft.<name>``; `lengths` and `axes` have one entry for each transformed axis."""
     transforms = module.fft
     if not name.endswith("n"):
         out[...] = getattr(transforms, name)(x, lengths[0], axes[0], norm)
         return
-    # One axis of a real transform is halved; CuPy takes lengths in the order of the axes' numbers,
-    # NumPy in that of `axes`. So that axis has a call of its own, and the others are in order.
+    # A real transform halves its last axis. CuPy takes lengths in ascending order of the axes,
+    # NumPy in the order of `axes`. So the halved axis gets its own call, and the others are sorted.
     is_real = name in ("rfftn", "irfftn")
     pairs = sorted(zip(axes[:-1] if is_real else axes, lengths, strict=False))
     rest, sizes = [axis for axis, _ in pairs], [n for _, n in pairs]

@@ -1,7 +1,7 @@
-"""Discrete Fourier transforms, with the array API standard's and NumPy's functions.
+"""Discrete Fourier transforms: the functions of the array API standard and of NumPy.
 
-pocketfft computes on the host device, cuFFT through CuPy on CUDA devices, in single precision for
-single-precision tensors; bool, integers and 16-bit floats become float32.
+pocketfft computes on the host device, and cuFFT, through CuPy, on CUDA devices. Tensors of single
+precision are transformed in single precision; bool, integers and 16-bit floats become float32.
 
 >>> import gputensor as gt
 >>> fft(gt.asarray([1.0, 0.0], device="host")).tolist()

@@ -19,7 +19,7 @@ def _count(n, name):
 
 
 def fftfreq(n, /, d=1.0, *, dtype=None, device=None):
-    """Return the frequencies of the values of a transform of `n` values that are `d` apart.
+    """Return the sample frequencies of a transform of `n` values with spacing `d`.
 
     >>> fftfreq(4, device="host").tolist()
     [0.0, 0.25, -0.5, -0.25]
@@ -33,7 +33,7 @@ def fftfreq(n, /, d=1.0, *, dtype=None, device=None):
 
 
 def rfftfreq(n, /, d=1.0, *, dtype=None, device=None):
-    """Return the frequencies of the values of :func:`rfft` of `n` values that are `d` apart.
+    """Return the sample frequencies of :func:`rfft` of `n` values with spacing `d`.
 
     >>> rfftfreq(4, device="host").tolist()
     [0.0, 0.25, 0.5]
@@ -51,7 +51,7 @@ def _axes(x, axes, name):
 
 
 def fftshift(x, /, *, axes=None):
-    """Return `x` with frequency 0 moved to the middle of `axes` (None: all).
+    """Return `x` with frequency 0 moved to the middle of `axes` (default: all).
 
     >>> import gputensor as gt
     >>> fftshift(gt.arange(3, device="host")).tolist()
@@ -62,7 +62,7 @@ def fftshift(x, /, *, axes=None):
 
 
 def ifftshift(x, /, *, axes=None):
-    """Return `x` with frequency 0 moved from the middle of `axes` to the front.
+    """Return `x` with frequency 0 moved from the middle of `axes` to the front (default: all).
 
     >>> import gputensor as gt
     >>> ifftshift(gt.asarray([2, 0, 1], device="host")).tolist()

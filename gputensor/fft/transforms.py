@@ -1,8 +1,8 @@
-"""The transforms: of one axis, of several, of real and of Hermitian signals.
+"""Transforms over one axis, two or several, of complex, real and Hermitian signals.
 
-`n`, or `s` for several axes, is the length that the signal is cut or padded with zeros to. `norm`
-says where the factor goes: behind the inverse ("backward"), the other ("forward"), half to each
-("ortho").
+The signal is cut, or padded with zeros, to the length `n` (`s` for several axes). `norm` names the
+transform that divides by the length: the inverse ("backward"), the other one ("forward"), or both,
+by its square root ("ortho").
 """
 
 import operator
@@ -21,7 +21,7 @@ __all__ = [
 ]  # fmt: skip
 
 NORMS = ("backward", "ortho", "forward")
-# Functions of real input, and of real output.
+# Functions with real input, and with real output.
 FROM_REAL = ("rfft", "rfftn", "ihfft")
 TO_REAL = ("irfft", "irfftn", "hfft")
 
@@ -39,7 +39,7 @@ def _input(x, name, norm):
 
 
 def _lengths(x, s, axes, name):
-    """The axes, and the length of the signal along each."""
+    """Return the length of the signal along each axis, and the axes."""
     if axes is None:
         axes = range(x.ndim) if s is None else range(x.ndim - len(s), x.ndim)
     axes = [axis_argument(axis, x.ndim, name) for axis in axes]
@@ -83,26 +83,45 @@ def _one_axis(name, doc):
             raise argument_error(ValueError, f"{name}: n", n, "1 or more")
         return _transformed(x, name, None if n is None else (n,), (axis,), norm)
 
-    return _named(function, name, doc)
+    return _named(function, name, doc, "n", "axis")
 
 
 def _several_axes(name, doc):
     def function(x, /, s=None, axes=None, norm="backward"):
         return _transformed(x, name, s, axes, norm)
 
-    return _named(function, name, doc)
+    return _named(function, name, doc, "s", "axes")
 
 
 def _two_axes(name, of):
     def function(x, /, s=None, axes=(-2, -1), norm="backward"):
         return _transformed(x, of, s, axes, norm)
 
-    return _named(function, name, f"the transform :func:`{of}` of two axes.")
+    return _named(function, name, f"the transform :func:`{of}` over two axes.", "s", "axes")
 
 
-def _named(function, name, doc):
+def _named(function, name, doc, length, axis):
+    is_one = axis == "axis"
+    source = "Real" if name.replace("2", "n") in FROM_REAL else "Real or complex"
+    made = "Real" if name.replace("2", "n") in TO_REAL else "Complex"
     function.__name__ = function.__qualname__ = name
     function.__doc__ = f"""Return {doc}
+
+    Parameters
+    ----------
+    x : Tensor
+        {source}; bool, integers and 16-bit floats become float32.
+    {length} : {"int" if is_one else "sequence of int"}, optional
+        The length of the signal along `{axis}`, 1 or more; the signal is cut or padded with zeros.
+    {axis} : {"int" if is_one else "sequence of int, optional"}
+    norm : {{"backward", "ortho", "forward"}}
+        The transform that is divided by the length: the inverse, both (by its square root), or the
+        other one.
+
+    Returns
+    -------
+    Tensor
+        {made}, in double precision for float64 and complex128.
 
     >>> import gputensor as gt
     >>> x = gt.ones((4, 4), device="host")
@@ -119,13 +138,13 @@ _SHAPES = {
 
 fft = _one_axis("fft", "the discrete Fourier transform along `axis`.")
 ifft = _one_axis("ifft", "the inverse of :func:`fft`.")
-rfft = _one_axis("rfft", "the first half of :func:`fft` of a real signal, and the middle.")
+rfft = _one_axis("rfft", "the first ``n // 2 + 1`` values of :func:`fft` of a real signal.")
 irfft = _one_axis("irfft", "the real signal of `n` values whose :func:`rfft` is x.")
-hfft = _one_axis("hfft", "the real transform of a Hermitian signal, of which x is the first half.")
+hfft = _one_axis("hfft", "the real transform of the Hermitian signal whose first half is x.")
 ihfft = _one_axis("ihfft", "the inverse of :func:`hfft`.")
-fftn = _several_axes("fftn", "the transform along `axes` (None: all).")
+fftn = _several_axes("fftn", "the transform over `axes` (default: all).")
 ifftn = _several_axes("ifftn", "the inverse of :func:`fftn`.")
-rfftn = _several_axes("rfftn", "the first half of :func:`fftn` of a real signal, by the last axis.")
+rfftn = _several_axes("rfftn", ":func:`fftn` of a real signal, half of it along the last axis.")
 irfftn = _several_axes("irfftn", "the real signal whose :func:`rfftn` is x.")
 fft2 = _two_axes("fft2", "fftn")
 ifft2 = _two_axes("ifft2", "ifftn")

@@ -1,9 +1,10 @@
-"""Linear algebra: the array API standard's ``linalg``, and what NumPy's has besides.
+"""Linear algebra: the array API standard's ``linalg``, and the further functions of NumPy's.
 
-Stacks of matrices are the last two axes of a tensor. LAPACK computes on the host device, cuSOLVER
-through CuPy on CUDA devices, in the dtype of the tensor; bool, integers and 16-bit floats are
-computed in float32, and 16-bit floats rounded to their dtype. A singular matrix, or one that is not
-positive definite, raises ``numpy.linalg.LinAlgError``.
+The last two axes of a tensor are matrices, the others a stack of them. LAPACK computes on the host
+device, and cuSOLVER, through CuPy, on CUDA devices, in the dtype of the tensor; bool, integers and
+16-bit floats are computed in float32, and results for 16-bit floats are rounded to that dtype.
+Singular matrices, and for :func:`cholesky` matrices that are not positive definite, raise
+``numpy.linalg.LinAlgError``.
 
 >>> import gputensor as gt
 >>> a = gt.asarray([[2.0, 0.0], [0.0, 4.0]], device="host")

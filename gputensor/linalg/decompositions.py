@@ -15,21 +15,21 @@ __all__ = ["cholesky", "eig", "eigh", "eigvals", "eigvalsh", "qr", "svd", "svdva
 
 
 class EigenDecomposition(NamedTuple):
-    """What :func:`eigh` and :func:`eig` return."""
+    """The result of :func:`eigh` and :func:`eig`."""
 
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
 class QR(NamedTuple):
-    """What :func:`qr` returns."""
+    """The result of :func:`qr`."""
 
     Q: Tensor
     R: Tensor
 
 
 class SVD(NamedTuple):
-    """What :func:`svd` returns."""
+    """The result of :func:`svd`."""
 
     U: Tensor
     S: Tensor
@@ -41,7 +41,14 @@ def _adjoint(x):
 
 
 def cholesky(x, /, *, upper=False):
-    """Return the lower triangle L with ``L @ L.mT`` equal to `x`, or its adjoint with `upper`.
+    """Return the lower triangular L with ``L @ conj(L.mT)`` equal to `x`, or its adjoint.
+
+    Parameters
+    ----------
+    x : Tensor
+        Symmetric positive definite matrices, or Hermitian ones when complex.
+    upper : bool
+        Return the adjoint of L, an upper triangular matrix.
 
     >>> import gputensor as gt
     >>> cholesky(gt.asarray([[4.0]], device="host")).tolist()
@@ -56,13 +63,13 @@ def cholesky(x, /, *, upper=False):
 
 
 def qr(x, /, mode="reduced"):
-    """Return Q with orthonormal columns and upper triangles R, whose product is `x`.
+    """Return Q with orthonormal columns and upper triangular R, whose product is `x`.
 
     Parameters
     ----------
     mode : {"reduced", "complete", "r"}
-        As many columns in Q as the shorter side of `x` has, or as many as rows; with "r" the
-        result is the first R alone.
+        Q has as many columns as the shorter side of `x` ("reduced") or as many as it has rows
+        ("complete"). With "r" the result is only the reduced R.
 
     >>> import gputensor as gt
     >>> q, r = qr(gt.asarray([[2.0]], device="host"))
@@ -84,7 +91,7 @@ def qr(x, /, mode="reduced"):
 
 
 def _word(UPLO, name):
-    """The word of the call for a function that reads one triangle."""
+    """Return the attribute of the call for a function that reads one triangle."""
     if UPLO not in ("L", "U"):
         raise argument_error(ValueError, f"{name}: UPLO", UPLO, "'L' or 'U'")
     return f"{name}_{UPLO.lower()}"
@@ -93,7 +100,7 @@ def _word(UPLO, name):
 def eigh(x, /, UPLO="L"):
     """Return the eigenvalues, in ascending order, and eigenvectors of symmetric matrices.
 
-    Complex matrices are Hermitian. `UPLO` says which triangle is read.
+    Complex matrices are taken as Hermitian. `UPLO` is the triangle that is read: "L" or "U".
 
     >>> import gputensor as gt
     >>> eigh(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).eigenvalues.tolist()
@@ -129,7 +136,7 @@ def _complex(dtype):
 
 
 def eig(x, /):
-    """Return the eigenvalues and eigenvectors of any square matrices, as complex numbers.
+    """Return the eigenvalues and eigenvectors of square matrices, as complex numbers.
 
     >>> import gputensor as gt
     >>> eig(gt.asarray([[2.0]], device="host")).eigenvalues.tolist()
@@ -144,7 +151,7 @@ def eig(x, /):
 
 
 def eigvals(x, /):
-    """Return the eigenvalues of any square matrices, as complex numbers.
+    """Return the eigenvalues of square matrices, as complex numbers.
 
     >>> import gputensor as gt
     >>> eigvals(gt.asarray([[2.0]], device="host")).tolist()
@@ -158,7 +165,14 @@ def eigvals(x, /):
 def svd(x, /, full_matrices=True, compute_uv=True):
     """Return U, the singular values S in descending order, and Vh: ``U @ diag(S) @ Vh`` is `x`.
 
-    Without `compute_uv` the result is S alone.
+    Parameters
+    ----------
+    x : Tensor
+        Matrices of any shape.
+    full_matrices : bool
+        U and Vh are square; otherwise they have as many columns and rows as S has values.
+    compute_uv : bool
+        Without it the result is S alone.
 
     >>> import gputensor as gt
     >>> svd(gt.asarray([[3.0]], device="host")).S.tolist()

@@ -1,4 +1,4 @@
-"""LU decompositions with partial pivoting, under the names of SciPy, CuPy and PyTorch."""
+"""LU decompositions with partial pivoting, named as in SciPy, CuPy and PyTorch."""
 
 from typing import NamedTuple
 
@@ -28,7 +28,7 @@ _SIDES = ("plain", "transposed", "adjoint")
 
 
 class LU(NamedTuple):
-    """What :func:`lu` returns."""
+    """The result of :func:`lu`."""
 
     P: Tensor
     L: Tensor
@@ -36,7 +36,7 @@ class LU(NamedTuple):
 
 
 class LUFactor(NamedTuple):
-    """What :func:`lu_factor` returns."""
+    """The result of :func:`lu_factor`."""
 
     lu: Tensor
     piv: Tensor
@@ -55,8 +55,8 @@ def lu_factor(a, /, overwrite_a=False, check_finite=True):
     Returns
     -------
     LUFactor
-        U, with the part of L below its diagonal of ones in the same matrix; and int32 pivots: row i
-        was exchanged with row ``piv[i]``, one after the other, counted from 0 as in SciPy.
+        U, and below its diagonal L without its diagonal of ones; and int32 pivots: row i was
+        exchanged with row ``piv[i]``, in order, counted from 0 as in SciPy.
 
     >>> import gputensor as gt
     >>> lu, piv = lu_factor(gt.asarray([[1.0, 2.0], [2.0, 1.0]], device="host"))
@@ -69,7 +69,7 @@ def lu_factor(a, /, overwrite_a=False, check_finite=True):
 
 
 def _factored(a, word, count):
-    """The decomposition, and `count` pivots or numbers of rows."""
+    """Return the decomposition, and `count` pivots or row numbers."""
     made, places = new(a, a.shape), new(a, (*a.shape[:-2], count), int32)
     if a.size:
         queue_engine(solvers.matrix_pair, (word,), [made, places], a)
@@ -79,7 +79,7 @@ def _factored(a, word, count):
 
 
 def lu(a, /, permute_l=False, overwrite_a=False, check_finite=True):
-    """Return P, L and U, whose product is `a`; with `permute_l` P @ L and U.
+    """Return P, L and U, whose product is `a`; with `permute_l`, P @ L and U.
 
     Parameters
     ----------
@@ -93,7 +93,8 @@ def lu(a, /, permute_l=False, overwrite_a=False, check_finite=True):
     Returns
     -------
     LU
-        A permutation, a lower triangle with ones on its diagonal, and an upper triangle.
+        A permutation matrix, a lower triangular matrix with ones on its diagonal, and an upper
+        triangular matrix.
 
     >>> import gputensor as gt
     >>> p, l, u = lu(gt.asarray([[1.0, 2.0], [2.0, 1.0]], device="host"))
@@ -113,13 +114,13 @@ def lu(a, /, permute_l=False, overwrite_a=False, check_finite=True):
 
 
 def lu_solve(lu_and_piv, b, /, trans=0, overwrite_b=False, check_finite=True):
-    """Return the solutions of ``a @ x == b`` by the factors of `a` from :func:`lu_factor`.
+    """Return the solutions of ``a @ x == b``, from the factors of `a` by :func:`lu_factor`.
 
     Parameters
     ----------
     lu_and_piv : LUFactor or (Tensor, Tensor)
     b : Tensor
-        Of one dimension: a vector.
+        A vector if it has one dimension, else matrices.
     trans : {0, 1, 2}
         Solve with `a`, with its transpose, or with its adjoint.
     overwrite_b, check_finite : bool
@@ -141,7 +142,7 @@ def lu_solve(lu_and_piv, b, /, trans=0, overwrite_b=False, check_finite=True):
         raise argument_error(ValueError, "lu_solve: piv", got, f"{a.shape[:-1]}, one for each row")
     if right.shape[-2] != a.shape[-1]:
         got = Described(f"shape {b.shape}")
-        raise argument_error(ValueError, "lu_solve: b", got, f"{a.shape[-1]} rows, as the factors")
+        raise argument_error(ValueError, "lu_solve: b", got, f"{a.shape[-1]} rows, as lu has")
     a, pivots, right = on_one_device("lu_solve", (a, pivots, right), None)
     dtype = compute_dtype(result_type(a, right))
     batch = broadcast_shapes(a.shape[:-2], right.shape[:-2])

@@ -1,4 +1,4 @@
-"""Polynomials by linear algebra: closest to points, by their roots, and the roots themselves."""
+"""Polynomials by linear algebra: fitted to points, made from their roots, and their roots."""
 
 from gputensor._arrays.dtypes import complex64, complex128
 from gputensor._arrays.promotion import result_type
@@ -16,7 +16,17 @@ __all__ = ["poly", "polyfit", "roots"]
 
 
 def polyfit(x, y, deg, /):
-    """Return the coefficients of the polynomial of degree `deg` closest to the points, by QR.
+    """Return the coefficients of the least-squares polynomial of degree `deg` through points.
+
+    Solved by a QR decomposition; the highest power comes first.
+
+    Parameters
+    ----------
+    x : Tensor
+        One dimension, n points.
+    y : Tensor
+        One dimension of n values, or two, with a column for each polynomial.
+    deg : int
 
     >>> import gputensor as gt
     >>> x = gt.asarray([0.0, 1.0, 2.0], device="host")
@@ -26,7 +36,7 @@ def polyfit(x, y, deg, /):
     tensor_argument(y, "polyfit")
     if tensor_argument(x, "polyfit").ndim != 1 or x.size == 0:
         got = Described(f"shape {x.shape}")
-        raise argument_error(ValueError, "polyfit: x", got, "1 dimension, 1 element at least")
+        raise argument_error(ValueError, "polyfit: x", got, "1 dimension and at least 1 element")
     dtype = result_type(x, y, 1.0)
     x, y = astype(x, dtype, copy=False), astype(y, dtype, copy=False)
     columns = vander(x, deg + 1)
@@ -39,7 +49,7 @@ def polyfit(x, y, deg, /):
 def poly(x, /):
     """Return the coefficients, the highest power first, of the polynomial with these roots.
 
-    Of a square matrix it is the characteristic polynomial, whose roots are the eigenvalues.
+    For a square matrix it is the characteristic polynomial, whose roots are the eigenvalues.
 
     >>> import gputensor as gt
     >>> poly(gt.asarray([1.0, 2.0], device="host")).tolist()
@@ -55,15 +65,15 @@ def poly(x, /):
     for i in range(x.size):
         below = concat([zeros(1, result.dtype, device=x.device), fn.multiply(result, x[i])])
         result = fn.subtract(concat([result, zeros(1, result.dtype, device=x.device)]), below)
-    # The eigenvalues of a real matrix come in pairs.
+    # Complex eigenvalues of a real matrix come in conjugate pairs.
     return fn.real(result) if was_real and result.dtype.kind == "c" else result
 
 
 def roots(p, /):
     """Return the roots of a polynomial with coefficients `p`, the highest power first.
 
-    They are the eigenvalues of its companion matrix, as complex numbers. Zeros at both ends of `p`
-    are waited for.
+    They are the eigenvalues of its companion matrix, as complex numbers. Waits for the device to
+    find zeros at both ends of `p`.
 
     >>> import gputensor as gt
     >>> found = roots(gt.asarray([1.0, -3.0, 2.0], device="host"))

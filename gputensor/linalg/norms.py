@@ -27,13 +27,13 @@ def _squares(x):
 
 
 def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
-    """Return the norm of vectors along `axis`; of all elements when it is None.
+    """Return the norm of vectors along `axis`; of all elements if it is None.
 
     Parameters
     ----------
     ord : int or float
-        ``inf`` and ``-inf`` are the greatest and the least magnitude, 0 the number of nonzero
-        elements, others the root of that order of the sum of magnitudes to that power.
+        ``inf`` and ``-inf`` give the greatest and the least magnitude, 0 the number of nonzero
+        elements, and others ``sum(abs(x) ** ord) ** (1 / ord)``.
 
     >>> import gputensor as gt
     >>> vector_norm(gt.asarray([3.0, 4.0], device="host")).item()
@@ -42,7 +42,7 @@ def vector_norm(x, /, *, axis=None, keepdims=False, ord=2):
     x = _floating(x, "vector_norm")
     if isinstance(ord, str):
         raise argument_error(TypeError, "vector_norm: ord", ord, "a number")
-    # Squares of 16-bit floats do not fit them.
+    # Squares of 16-bit floats can overflow their dtype.
     wide = astype(x, float32) if x.dtype.itemsize == 2 else x
     if ord == math.inf:
         result = fn.max(fn.abs(wide), axis, keepdims=keepdims)
@@ -66,8 +66,9 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
     Parameters
     ----------
     ord : {"fro", "nuc", inf, -inf, 1, -1, 2, -2}
-        The root of the sum of squares, the sum of singular values, the greatest and least sum of
-        magnitudes of a row and of a column, the greatest and least singular value.
+        "fro" is the root of the sum of squares, "nuc" the sum of the singular values, inf and -inf
+        the greatest and least sum of magnitudes of a row, 1 and -1 those of a column, and 2 and -2
+        the greatest and least singular value.
 
     >>> import gputensor as gt
     >>> matrix_norm(gt.ones((2, 2), device="host")).item()
@@ -94,9 +95,10 @@ def matrix_norm(x, /, *, keepdims=False, ord="fro"):
 
 
 def norm(x, /, ord=None, axis=None, keepdims=False):
-    """Return a norm as NumPy does: of vectors for one `axis`, of matrices for two.
+    """Return a norm, as NumPy does: of vectors for one `axis`, of matrices for two.
 
-    Without `axis` and `ord` it is that of all elements.
+    Without `axis` and `ord` it is the 2-norm of all elements. See :func:`vector_norm` and
+    :func:`matrix_norm` for the values of `ord`.
 
     >>> import gputensor as gt
     >>> norm(gt.asarray([3.0, 4.0], device="host")).item()
@@ -122,7 +124,9 @@ def norm(x, /, ord=None, axis=None, keepdims=False):
 
 
 def cond(x, /, p=None):
-    """Return the condition numbers of matrices: the norm of `x` times that of its inverse.
+    """Return the condition numbers of matrices: the norm of `x` times the norm of its inverse.
+
+    `p` is the `ord` of :func:`matrix_norm`; by default 2.
 
     >>> import gputensor as gt
     >>> cond(gt.asarray([[2.0, 0.0], [0.0, 1.0]], device="host")).item()

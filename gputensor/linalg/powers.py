@@ -1,4 +1,4 @@
-"""Products of several matrices, and sums along diagonals, in the standard's words."""
+"""Products of several matrices, and diagonals and their sums with the standard's arguments."""
 
 import math
 import operator
@@ -36,13 +36,13 @@ def trace(x, /, *, offset=0, dtype=None):
 
 
 def matrix_power(x, n, /):
-    """Return square matrices multiplied `n` times; a negative `n` takes their inverses.
+    """Return square matrices to the power `n`; a negative `n` takes powers of their inverses.
 
     >>> import gputensor as gt
     >>> matrix_power(gt.asarray([[1.0, 1.0], [0.0, 1.0]], device="host"), 3).tolist()
     [[1.0, 3.0], [0.0, 1.0]]
     """
-    a = square(x, "matrix_exp", "matrix_power")
+    a = square(x, "matrix_power")
     a = x if x.dtype.kind in "iu" or x.dtype.itemsize == 2 else a
     if not hasattr(n, "__index__"):
         raise argument_error(TypeError, "matrix_power: n", n, "an int")
@@ -60,8 +60,8 @@ def matrix_power(x, n, /):
     return copy(result) if result is a else result
 
 
-# The numerator of the diagonal Pade approximation of exp with 13 powers, and the 1-norm up to which
-# it has all digits of float64 (Higham, The scaling and squaring method revisited, 2005).
+# The numerator of the diagonal Pade approximant of exp of degree 13, and the 1-norm up to which it
+# is exact to float64's precision (Higham, The scaling and squaring method revisited, 2005).
 _NUMERATOR = [
     math.factorial(26 - j) * math.factorial(13) / (
         math.factorial(26) * math.factorial(j) * math.factorial(13 - j)
@@ -73,7 +73,7 @@ _REACH = 5.371920351148152
 def matrix_exp(x, /):
     """Return the exponentials of square matrices, by scaling and squaring.
 
-    The greatest sum of magnitudes of a column decides how often, and is waited for.
+    The number of squarings follows from the 1-norm, which waits for the device.
 
     >>> import gputensor as gt
     >>> matrix_exp(gt.zeros((2, 2), device="host")).tolist()
@@ -93,7 +93,7 @@ def matrix_exp(x, /):
     powers.append(matmul(powers[2], second))
 
     def total(first):
-        """Every second term from `first` on, as a polynomial of the square."""
+        """Return every second term, beginning with `first`, as a polynomial of the square."""
         low = _sum_of(_NUMERATOR[first:8:2], powers)
         high = _sum_of([0.0, *_NUMERATOR[first + 8 :: 2]], powers)
         return fn.add(low, matmul(powers[3], high))
@@ -106,7 +106,7 @@ def matrix_exp(x, /):
 
 
 def _sum_of(factors, matrices):
-    """The sum of some matrices, each by its factor."""
+    """Return the sum of matrices, each times its factor."""
     result = fn.multiply(matrices[0], factors[0])
     for factor, one in zip(factors[1:], matrices[1:], strict=False):
         result = fn.add(result, fn.multiply(one, factor))
@@ -114,7 +114,7 @@ def _sum_of(factors, matrices):
 
 
 def multi_dot(arrays, /):
-    """Return the product of two or more matrices, in the order that takes fewest multiplications.
+    """Return the product of two or more matrices, in the order with the fewest multiplications.
 
     The first and the last may be vectors.
 
@@ -133,7 +133,7 @@ def multi_dot(arrays, /):
 
 
 def _cuts(extents):
-    """Where the product of matrices i to j is cut last, for each i and j, at the least cost."""
+    """Return, for each i and j, where the cheapest product of matrices i to j is split last."""
     count = len(extents) - 1
     costs, cuts = {(i, i): 0 for i in range(count)}, {}
     for width in range(1, count):

@@ -1,4 +1,4 @@
-"""Equations and what decides them: inverses, determinants, ranks, least squares."""
+"""Linear equations: solutions, inverses, determinants, ranks and least squares."""
 
 import math
 import operator
@@ -43,7 +43,7 @@ def inv(x, /):
 
 
 def solve(x1, x2, /):
-    """Return the solutions of ``x1 @ x == x2``; x2 of one dimension is a vector.
+    """Return the solutions of ``x1 @ x == x2``; x2 is a vector if it has one dimension.
 
     >>> import gputensor as gt
     >>> x1 = gt.asarray([[2.0]], device="host")
@@ -84,7 +84,7 @@ def det(x, /):
 
 
 class SlogDet(NamedTuple):
-    """What :func:`slogdet` returns."""
+    """The result of :func:`slogdet`."""
 
     sign: Tensor
     logabsdet: Tensor
@@ -108,7 +108,7 @@ def slogdet(x, /):
 
 
 def _limit(s, shape, rtol):
-    """The singular values below which one counts as 0."""
+    """Return the limits below which singular values count as 0."""
     if rtol is None:
         rtol = max(shape[-2:]) * finfo(s.dtype).eps
     largest = fn.max(s, -1, keepdims=True) if s.shape[-1] else s
@@ -125,7 +125,7 @@ def matrix_rank(x, /, tol=None, *, rtol=None):
     a = matrices(x, "matrix_rank")
     if tol is not None and rtol is not None:
         got = Described("both tol and rtol")
-        raise argument_error(ValueError, "matrix_rank: tol", got, "one of them")
+        raise argument_error(ValueError, "matrix_rank: tol", got, "only one of them")
     s = svdvals(a)
     if tol is None:
         limit = _limit(s, a.shape, rtol)
@@ -137,7 +137,7 @@ def matrix_rank(x, /, tol=None, *, rtol=None):
 def pinv(x, /, rcond=None, *, rtol=None):
     """Return the pseudo-inverses; singular values up to `rtol` times the greatest count as 0.
 
-    `rcond` is NumPy's name of `rtol`.
+    `rcond` is NumPy's name for `rtol`. The default is the greater extent times the dtype's eps.
 
     >>> import gputensor as gt
     >>> pinv(gt.asarray([[2.0], [0.0]], device="host")).tolist()
@@ -155,7 +155,7 @@ def pinv(x, /, rcond=None, *, rtol=None):
 
 
 class LstSq(NamedTuple):
-    """What :func:`lstsq` returns."""
+    """The result of :func:`lstsq`."""
 
     solution: Tensor
     residuals: Tensor
@@ -164,18 +164,19 @@ class LstSq(NamedTuple):
 
 
 def lstsq(x1, x2, /, rcond=None):
-    """Return the least-squares solutions of ``x1 @ x == x2``, by singular values.
+    """Return the least-squares solutions of ``x1 @ x == x2``, by singular value decomposition.
 
     Parameters
     ----------
     rcond : float, optional
-        Singular values up to this times the greatest count as 0.
+        Singular values up to this times the greatest count as 0. Default: the greater extent times
+        the dtype's eps.
 
     Returns
     -------
     LstSq
-        The solutions, the sums of squared residuals of matrices with more rows than columns,
-        ranks, and singular values.
+        The solutions, the sums of squared residuals for each right side, the ranks of x1, and its
+        singular values.
 
     >>> import gputensor as gt
     >>> a, b = gt.ones((3, 1), device="host"), gt.asarray([1.0, 2.0, 3.0], device="host")
@@ -206,10 +207,10 @@ def tensorsolve(a, b, /, axes=None):
     Parameters
     ----------
     a : Tensor
-        The extents of `b`, then those of the result, whose product is the same.
+        Its shape is that of `b` followed by that of the result; both have as many elements.
     b : Tensor
     axes : sequence of int, optional
-        Axes of `a` to move to the end first.
+        Axes of `a` that are first moved to the end.
 
     >>> import gputensor as gt
     >>> a = gt.reshape(gt.eye(4, device="host"), (2, 2, 4)) * 2
@@ -223,7 +224,7 @@ def tensorsolve(a, b, /, axes=None):
     shape = a.shape[b.ndim :]
     if a.shape[: b.ndim] != b.shape or math.prod(shape) != b.size:
         got = Described(f"shapes {a.shape} and {b.shape}")
-        rule = "b's extents, then as many unknowns"
+        rule = "the shape of b, then the unknowns' shape with as many elements"
         raise argument_error(ValueError, "tensorsolve: a", got, rule)
     return reshape(solve(reshape(a, (b.size, b.size)), reshape(b, -1)), shape)
 
@@ -241,5 +242,6 @@ def tensorinv(a, /, ind=2):
     first, last = a.shape[:ind], a.shape[ind:]
     if math.prod(first) != math.prod(last):
         got = Described(f"shape {a.shape}")
-        raise argument_error(ValueError, "tensorinv: a", got, "as many elements on both sides")
+        rule = "as many elements in the first `ind` axes as in the others"
+        raise argument_error(ValueError, "tensorinv: a", got, rule)
     return reshape(inv(reshape(a, (math.prod(first), -1))), (*last, *first))

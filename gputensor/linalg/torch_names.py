@@ -1,4 +1,4 @@
-"""Functions of matrices that PyTorch has at its top level, with its arguments and results."""
+"""Matrix functions at PyTorch's top level, with its arguments and results."""
 
 from typing import NamedTuple
 
@@ -13,7 +13,7 @@ __all__ = ["pinverse", "svd"]
 
 
 class SVD(NamedTuple):
-    """What :func:`svd` returns."""
+    """The result of :func:`svd`."""
 
     U: Tensor
     S: Tensor
@@ -21,7 +21,7 @@ class SVD(NamedTuple):
 
 
 def pinverse(x, /, rcond=1e-15):
-    """Return the pseudo-inverses, with PyTorch's limit for singular values that count as 0.
+    """Return the pseudo-inverses, with PyTorch's default limit for singular values.
 
     >>> import gputensor as gt
     >>> pinverse(gt.asarray([[2.0]], device="host")).tolist()
@@ -31,16 +31,16 @@ def pinverse(x, /, rcond=1e-15):
 
 
 def svd(input, some=True, compute_uv=True):
-    """Return U, S and V, of which ``U @ diag(S) @ V.mH`` is the input: PyTorch's older function.
+    """Return U, S and V with ``U @ diag(S) @ V.mH`` equal to the input: PyTorch's older function.
 
     Parameters
     ----------
     input : Tensor
         Matrices of any shape.
     some : bool
-        As many columns in U and V as the shorter side has; otherwise both are square.
+        U and V have as many columns as the shorter side; otherwise both are square.
     compute_uv : bool
-        Whether U and V are computed; they are square and full of zeros otherwise.
+        Whether U and V are computed; otherwise they are square and filled with zeros.
 
     >>> import gputensor as gt
     >>> svd(gt.asarray([[3.0, 0.0]], device="host")).V.shape
