@@ -1,10 +1,10 @@
 """The public memory functions: amounts in use, events, and the allocator's settings.
 
-Names and meanings are those of ``torch.cuda.memory`` where PyTorch has the function; those that are
+Functions that PyTorch has too have their names and meanings of ``torch.cuda.memory``; some that are
 private there (``_record_memory_history``, ``_snapshot``, ``_dump_snapshot``) are public here. A
-`device` is None for the current device, or what names one: ``"cuda:1"``, ``"host"``, a Device, a
-number. Amounts are bytes, as ints. This package holds no lock and makes no decision: the
-allocator is in ``_alloc``.
+`device` argument is ``"cuda:1"``, ``"host"``, a Device or a number; None is the current device.
+Amounts are bytes, as ints. This package holds no lock and makes no decision: the allocator is in
+``_alloc``.
 """
 
 from gputensor.memory.amounts import (

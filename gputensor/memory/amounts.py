@@ -1,6 +1,6 @@
-"""How much memory is in use and held: amounts, statistics, and tables of them.
+"""Amounts of memory in use and reserved, statistics, and tables of them.
 
-Byte counts are ints. `device` is None for the current device, or what names one.
+Byte counts are ints. `device` is a device or its name; None is the current device.
 """
 
 import warnings
@@ -38,9 +38,9 @@ __all__ = [
 
 
 def memory_allocated(device=None):
-    """Return the bytes in use by callers, sizes rounded up to 512.
+    """Return the bytes in use by callers, with each size rounded up to 512.
 
-    One load for each thread that allocates.
+    It costs one load for each thread that allocates.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def max_memory_reserved(device=None):
 
 
 def mem_get_info(device=None):
-    """Return (free, total) bytes of the device as its driver says, other processes included."""
+    """Return (free, total) bytes of the device, as its driver reports for all processes."""
     return raw_memory.device_memory(device_number(device))
 
 
@@ -106,9 +106,9 @@ def memory_stats(device=None):
     ``large_pool``, ``small_pool``; the fields ``current``, ``peak``, ``allocated``, ``freed``. Then
     ``oversize_allocations.<field>``, ``oversize_segments.<field>``, ``num_alloc_retries``,
     ``num_ooms``, ``num_sync_all_streams``, ``num_device_alloc``, ``num_device_free``,
-    ``num_oom_rejections``, ``max_split_size`` (-1: no limit), and for each private pool that is
-    held or holds memory ``reserved_bytes_by_private_pools.<id>.<pool>.<field>``. All are of one
-    moment.
+    ``num_oom_rejections``, ``max_split_size`` (-1: no limit), and for each private pool that is in
+    use or has memory ``reserved_bytes_by_private_pools.<id>.<pool>.<field>``. All values are from
+    the same moment.
 
     Examples
     --------
@@ -136,17 +136,17 @@ def reset_peak_memory_stats(device=None):
 
 
 def reset_accumulated_memory_stats(device=None):
-    """Set what only grows to zero: ``allocated``, ``freed`` and the counts of events."""
+    """Set the values that only grow to zero: ``allocated``, ``freed`` and the event counts."""
     accounts.reset_accumulated(device_number(device))
 
 
 def host_memory_stats():
     """Return the statistics of pinned host memory as a flat dict, sorted by name.
 
-    ``allocations`` and ``allocated_bytes`` are the segments held, ``active_requests`` and
-    ``active_bytes`` the blocks with callers or waiting for a stream, each with the fields
-    ``current``, ``peak``, ``allocated``, ``freed``; ``num_host_alloc`` and ``num_host_free`` count
-    the driver's calls, ``host_alloc_time`` and ``host_free_time`` are their times in microseconds,
+    ``allocations`` and ``allocated_bytes`` describe the segments held, ``active_requests`` and
+    ``active_bytes`` the blocks that callers or pending streams use, each with the fields
+    ``current``, ``peak``, ``allocated``, ``freed``. ``num_host_alloc`` and ``num_host_free`` count
+    the driver calls; ``host_alloc_time`` and ``host_free_time`` are their times in microseconds,
     with the fields ``total``, ``max``, ``min``, ``count``, ``avg``.
     """
     return accounts.pinned_statistics()
@@ -163,19 +163,19 @@ def reset_peak_host_memory_stats():
 
 
 def reset_accumulated_host_memory_stats():
-    """Set what only grows to zero in the statistics of pinned host memory."""
+    """Set the statistics of pinned host memory that only grow to zero."""
     accounts.reset_accumulated_pinned()
 
 
 def memory_summary(device=None, abbreviated=False):
-    """Return the statistics of a device as a table of text, for people.
+    """Return the statistics of a device as a readable table of text.
 
     Parameters
     ----------
     device : optional
         Default: the current device.
     abbreviated : bool
-        Leave out the large and the small pool.
+        Leave out the rows of the large and the small pool.
     """
     number = device_number(device)
     free, total = raw_memory.device_memory(number)

@@ -1,4 +1,4 @@
-"""Control of the allocator: settings, limits, caching, and memory by address."""
+"""Control of the allocator: settings, limits, caching, and allocations by address."""
 
 import contextlib
 import operator
@@ -44,19 +44,19 @@ __all__ = [
 
 
 def empty_cache(device=None):
-    """Give cached memory back to the device, on one device or on all; waits for queued work."""
+    """Return cached memory to the driver, on one device or on all; waits for queued work."""
     numbers = device_allocator.open_devices() if device is None else [device_number(device)]
     for number in numbers:
         report.empty_cache(number)
 
 
 def empty_host_cache():
-    """Give cached pinned host memory back to the system."""
+    """Return cached pinned host memory to the system."""
     pinned_memory.empty_cache()
 
 
 def caching_allocator_alloc(size, device=None, stream=None):
-    """Allocate device memory and return its address, for callers that pass addresses on.
+    """Allocate device memory and return its address, for callers that work with addresses.
 
     Parameters
     ----------
@@ -75,42 +75,42 @@ def caching_allocator_alloc(size, device=None, stream=None):
     except TypeError:
         nbytes = -1
     if nbytes < 0:
-        raise argument_error(ValueError, "size", size, "an integer from 0")
+        raise argument_error(ValueError, "size", size, "an integer, 0 or more")
     number = device_number(device)
-    # More than any device has: the request fails as one for all of the address space does.
+    # 1 << 62 is more than any device has, so the request fails as an out-of-memory error.
     return raw_memory.raw_alloc(number, min(nbytes, 1 << 62), stream_handle(number, stream))
 
 
 def caching_allocator_delete(mem_ptr):
-    """Give back what :func:`caching_allocator_alloc` returned.
+    """Free an allocation of :func:`caching_allocator_alloc`.
 
     Raises
     ------
     TypeError
         The address is not an integer.
     ValueError
-        It was not given out here, or was given back since. A tensor's memory goes with the tensor.
+        The address is not in use by such an allocation. A tensor frees its memory itself.
     """
     raw_memory.raw_delete(mem_ptr)
 
 
 def record_stream(mem_ptr, stream, device=None):
-    """Say that foreign work queued on a stream uses the allocation at an address.
+    """Record that foreign work queued on a stream uses the allocation at an address.
 
-    The library's own operations do this themselves.
+    The library's own operations do not need it.
     """
     raw_memory.raw_record_stream(mem_ptr, stream_handle(device_number(device), stream))
 
 
 def caching_allocator_enable(value=True, device=None):
-    """Turn caching on or off for the requests to come; off, each is a call of the driver.
+    """Turn caching on or off for later requests; without it each request is a driver call.
 
     Parameters
     ----------
     value : bool
-        Blocks allocated before are freed as they were allocated.
+        Whether to cache. Existing blocks are freed in the way in which they were allocated.
     device : optional
-        Default: all devices, those too that are used for the first time later.
+        Default: all devices, including those that are first used later.
     """
     if device is None:
         device_allocator.set_caching_everywhere(bool(value))
@@ -119,9 +119,9 @@ def caching_allocator_enable(value=True, device=None):
 
 
 class caching_allocator_disabled(UncachedBlock, contextlib.ContextDecorator):  # noqa: N801
-    """Have caching off in a ``with`` block, on a device or, by default, on all.
+    """Turn caching off in a ``with`` block, on a device or, by default, on all.
 
-    Afterwards each device is as it was before.
+    The end of the block restores the former state of each device.
 
     Examples
     --------
@@ -132,7 +132,7 @@ class caching_allocator_disabled(UncachedBlock, contextlib.ContextDecorator):  #
 
 
 def _used_number(device):
-    """The number of a device, which has an allocator from now on."""
+    """Return the number of a device after opening its allocator."""
     number = device_number(device)
     device_allocator.open_allocator(number)
     return number
@@ -144,15 +144,15 @@ def set_per_process_memory_fraction(fraction, device=None):
     Parameters
     ----------
     fraction : float
-        From 0.0 to 1.0 (no limit). Memory held already stays. It holds until it is set again,
-        here or for all devices by :func:`set_allocator_settings`.
+        From 0.0 to 1.0 (no limit). Memory already held is kept. The limit applies until it is set
+        again, here or for all devices by :func:`set_allocator_settings`.
 
     Raises
     ------
     TypeError
         The fraction is not a float.
     ValueError
-        It is outside of [0, 1].
+        The fraction is outside [0, 1].
 
     Examples
     --------
@@ -164,7 +164,7 @@ def set_per_process_memory_fraction(fraction, device=None):
     if not isinstance(fraction, float):
         raise argument_error(TypeError, "fraction", fraction, "float")
     if not 0 <= fraction <= 1:
-        raise argument_error(ValueError, "fraction", fraction, "a value from 0 to 1")
+        raise argument_error(ValueError, "fraction", fraction, "0 to 1")
     config.set_fraction(device_number(device), fraction)
 
 
@@ -179,11 +179,11 @@ def get_allocator_backend():
 
 
 def get_allocator_settings(device=None):
-    """Return a dict from the name of every option to its (value, source) on a device.
+    """Return a dict from the name of each option to its (value, source) on a device.
 
-    The source is ``"default"``, ``"environment"`` or the function that set it last:
-    ``"set_allocator_settings"``, for all devices, or ``"set_per_process_memory_fraction"``, for one
-    device. Devices can only differ in ``per_process_memory_fraction``.
+    The source is ``"default"``, ``"environment"``, or the function that set the option last:
+    ``"set_allocator_settings"`` (for all devices) or ``"set_per_process_memory_fraction"`` (for one
+    device). Only ``per_process_memory_fraction`` can differ between devices.
 
     Examples
     --------
@@ -191,12 +191,12 @@ def get_allocator_settings(device=None):
     'native'
     """
     if device is None and not config.has_own_fractions():
-        return _settings.current().in_force()  # the same on all: no device has to be opened
+        return _settings.current().in_force()  # the same for all, so no device has to be opened
     return config.in_force_on(device_number(device))
 
 
 def set_allocator_settings(text):
-    """Change options at run time; those that `text` does not name stay as they are.
+    """Change options at run time; options that `text` does not name keep their values.
 
     Parameters
     ----------
@@ -206,7 +206,7 @@ def set_allocator_settings(text):
     Raises
     ------
     ValueError
-        For an unknown key or a bad value; then nothing is changed.
+        `text` has an unknown key or a bad value. Nothing has changed.
     """
     if not isinstance(text, str):
         raise argument_error(TypeError, "text", text, "str")
@@ -214,7 +214,7 @@ def set_allocator_settings(text):
 
 
 def pinned_buffer(nbytes, device=None):
-    """Return pinned host memory: an object with a buffer, for fast copies to and from a device.
+    """Return pinned host memory, an object with a buffer, for fast copies to and from a device.
 
     Examples
     --------
@@ -226,24 +226,24 @@ def pinned_buffer(nbytes, device=None):
 
 
 def register_pinned(buffer, device=None):
-    """Pin memory of the program's in place, and return the object that keeps it so.
+    """Pin existing host memory in place, and return the object that keeps it pinned.
 
-    A copy from it in a capture is a node of the graph that reads the memory at each replay, as from
-    a :func:`pinned_buffer`; the memory has to stay pinned as long as the graph is replayed. Outside
-    of captures an upload reads its source before it returns, pinned or not.
+    A copy from it in a capture becomes a node of the graph that reads the memory at each replay, as
+    with a :func:`pinned_buffer`; the memory has to stay pinned as long as the graph is replayed.
+    Outside of captures an upload reads its source before it returns, whether pinned or not.
 
     Parameters
     ----------
     buffer : object with a contiguous writable buffer
-        A NumPy array, a bytearray, ...; kept alive while it is pinned.
+        A NumPy array, a bytearray, ...; it is kept alive while it is pinned.
     device : optional
         Default: the current device.
 
     Returns
     -------
     PinnedRegion
-        With ``ptr`` and ``nbytes``. Its ``unregister()``, its end and the end of a ``with`` block
-        unpin the memory.
+        It has ``ptr`` and ``nbytes``. Its ``unregister()``, its destruction, or the end of its
+        ``with`` block unpins the memory.
 
     Examples
     --------
@@ -256,13 +256,13 @@ def register_pinned(buffer, device=None):
 
 
 def c_library():
-    """Return the path of the library whose C symbols other libraries may call.
+    """Return the path of the library whose C functions allocate for other libraries.
 
-    PyTorch's ``CUDAPluggableAllocator`` takes the names ``"gputensor_malloc_or_throw"`` and
-    ``"gputensor_free"``: it does not look at the pointer it is given, so the first throws a C++
-    exception when there is no memory. ``gputensor_malloc(size, device, stream)`` returns NULL then,
-    for callers in C; ``gputensor_record_stream(ptr, stream)`` goes with both. They need no GIL, and
-    are for processes that run Python: until ``gputensor.memory`` is imported there, they give no
-    memory.
+    For PyTorch's ``CUDAPluggableAllocator`` the names are ``"gputensor_malloc_or_throw"`` and
+    ``"gputensor_free"``: PyTorch does not check the pointer that it receives, so the first throws a
+    C++ exception if there is no memory. For callers in C,
+    ``gputensor_malloc(size, device, stream)`` returns NULL instead;
+    ``gputensor_record_stream(ptr, stream)`` works with both. The functions need no GIL. They
+    require a process that runs Python, and fail until it has imported ``gputensor.memory``.
     """
     return library_path()

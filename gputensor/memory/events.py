@@ -1,6 +1,6 @@
-"""What happened and what there is: history, snapshots, and observers of failures.
+"""The history of the allocator, snapshots of its state, and observers of failures.
 
-Snapshots have PyTorch's schema, so that its viewers read them.
+Snapshots have PyTorch's schema, so that its viewers can read them.
 """
 
 from gputensor._alloc import foreign as raw_memory
@@ -42,7 +42,7 @@ def _collect(number):
 
 
 def snapshot(device=None, include_traces=True):
-    """Return the state of the allocator in PyTorch's schema, of one device or of all in use.
+    """Return the state of the allocator in PyTorch's schema, for one device or all open ones.
 
     The allocator's lock is held while raw records are copied, not while they are formatted.
 
@@ -50,12 +50,11 @@ def snapshot(device=None, include_traces=True):
     -------
     dict
         ``segments`` (by address, each with its ``blocks``; the one at address 0 is the page pool,
-        which is held and mapped nowhere), ``device_traces`` (the events of
+        whose pages are held but not mapped), ``device_traces`` (the events of
         :func:`record_memory_history`, a list for each device), ``allocator_settings``,
-        ``external_annotations``, ``host_segments`` and ``host_traces`` (the same of the devices'
-        pinned host memory: its segments, and its events in a list for each device), and
-        ``devices``, which names the devices that the numbers in it stand for: CUDA devices by their
-        ordinal, host devices after them.
+        ``external_annotations``, ``host_segments`` and ``host_traces`` (the segments and events of
+        the devices' pinned host memory), and ``devices``, the names of the devices by the numbers
+        used here: CUDA devices have their ordinals, host devices the numbers after them.
 
     Examples
     --------
@@ -70,21 +69,21 @@ def snapshot(device=None, include_traces=True):
 def dump_snapshot(path="dump_snapshot.pickle", device=None):
     """Write :func:`snapshot` to a file that PyTorch's ``_memory_viz.py`` and web viewer read.
 
-    The file is replaced atomically; the old content of `path` stays until then. A pipe or a device
-    is written into, and a symbolic link stays.
+    The file is replaced atomically, so `path` always has either the old or the new content. A
+    symbolic link is followed; a pipe or a device is written to.
     """
     _snapshot.write_pickle(snapshot(device), path)
 
 
 def memory_snapshot(mempool_id=None, include_traces=True, device=None):
-    """Return the segments of :func:`snapshot`, of all pools or of one.
+    """Return the segments of :func:`snapshot`, from all pools or one.
 
     Parameters
     ----------
     mempool_id : tuple of two int, optional
         The ``id`` of a :class:`MemPool` or of a graph's pool.
     include_traces : bool
-        Accepted for PyTorch's callers; segments carry no events.
+        Accepted for compatibility with PyTorch; segments have no events.
     """
     is_pair = isinstance(mempool_id, (tuple, list)) and len(mempool_id) == 2
     if mempool_id is not None and not is_pair:
@@ -111,15 +110,15 @@ def where_allocated(ptr):
     Returns
     -------
     list of dict
-        ``filename``, ``line``, ``name``; empty when the history did not record stacks then.
+        ``filename``, ``line``, ``name``; empty if the history did not record stacks at that time.
     """
     return raw_memory.raw_traceback(ptr)
 
 
 def top_call_sites(device=None, count=5):
-    """Return the lines of the program that hold most memory of a device, largest first.
+    """Return the lines of the program that hold the most memory of a device, largest first.
 
-    Counts blocks allocated while :func:`record_memory_history` captured stacks.
+    Counts the blocks that were allocated while :func:`record_memory_history` recorded stacks.
 
     Parameters
     ----------
@@ -132,7 +131,7 @@ def top_call_sites(device=None, count=5):
     -------
     list of CallSite
         Tuples of ``nbytes``, ``n_blocks`` and ``place``, such as ``"train.py:7 in step"``:
-        the innermost line outside of this library.
+        the innermost line outside this library.
 
     Examples
     --------
@@ -144,27 +143,27 @@ def top_call_sites(device=None, count=5):
     >>> record_memory_history(None)
     """
     if isinstance(count, bool) or not isinstance(count, int) or count < 1:
-        raise argument_error(ValueError, "count", count, "an integer from 1")
+        raise argument_error(ValueError, "count", count, "an integer, 1 or more")
     return _call_sites.top_call_sites(device_number(device), count)
 
 
 def attach_out_of_memory_observer(observer):
     """Call ``observer(device, alloc_size, device_total_or_limit, device_free)`` at each failure.
 
-    It is called before the OutOfMemoryError is raised, with no lock held; it may free memory,
-    allocate, or take a snapshot. All are ints: the device's number and bytes. When it raises, the
-    OutOfMemoryError is still raised, mentions the exception, and has it as its context; requests
-    of its own that fail are not observed.
+    The arguments are ints: the device's number, and bytes. It is called before the
+    OutOfMemoryError is raised, with no lock held, and may free memory, allocate, or take a
+    snapshot. If it raises, the OutOfMemoryError mentions that exception and has it as its context.
+    Failures of requests that the observer makes are not observed.
     """
     out_of_memory.attach_observer(observer)
 
 
 def attach_allocator_tracker(tracker):
-    """Call ``tracker(device, entry)`` for each event of the history.
+    """Call ``tracker(device, entry)`` for each event that is recorded in the history.
 
-    Those are what :func:`record_memory_history` records. `entry` is a dict as in the
-    ``device_traces`` of a :func:`snapshot`. The tracker is called with no lock held, by the main
-    thread soon after the event; ``gputensor.device.deliver()`` does it at once.
+    :func:`record_memory_history` turns recording on. `entry` is a dict as in the
+    ``device_traces`` of a :func:`snapshot`. The main thread calls the tracker, with no lock held,
+    soon after the event; ``gputensor.device.deliver()`` delivers pending events at once.
 
     Examples
     --------
@@ -186,10 +185,10 @@ def attach_allocator_tracker(tracker):
 
 
 def detach_allocator_tracker(tracker):
-    """Remove a tracker after it received the events so far; ``ValueError`` for another one."""
+    """Remove a tracker after delivering the events so far; ``ValueError`` if it is not attached."""
     history.detach_tracker(tracker)
 
 
 def detach_out_of_memory_observer(observer):
-    """Forget an observer that was attached; ``ValueError`` when it was not."""
+    """Remove an observer; ``ValueError`` if it is not attached."""
     out_of_memory.detach_observer(observer)

@@ -1,4 +1,4 @@
-"""Private pools: memory set apart for some requests."""
+"""Private pools: memory that is reserved for some requests."""
 
 import contextlib
 import ctypes
@@ -22,29 +22,29 @@ __all__ = [
 
 
 class CUDAPluggableAllocator:
-    """Two C functions that give and take device memory, for a :class:`MemPool`.
+    """Two C functions that allocate and free device memory, for a :class:`MemPool`.
 
     Parameters
     ----------
     path_to_so_file : str
-        The library that has them.
+        The library that contains them.
     alloc_fn_name : str
-        ``void* alloc(size_t nbytes, int device, void* stream)``; NULL for no memory. The address is
-        a multiple of 512 at least.
+        ``void* alloc(size_t nbytes, int device, void* stream)``. It returns NULL if there is no
+        memory, and otherwise an address that is a multiple of 512.
     free_fn_name : str
-        ``void free(void* ptr, size_t nbytes, int device, void* stream)``; all work of the device is
-        done when it is called.
+        ``void free(void* ptr, size_t nbytes, int device, void* stream)``. It is called when all
+        work of the device is done.
 
     Raises
     ------
     OSError
         The library cannot be loaded.
     AttributeError
-        It lacks one of the functions.
+        The library lacks one of the functions.
 
     Notes
     -----
-    They are called from any thread, without the GIL, and must not use this library.
+    The functions are called from any thread, without the GIL, and must not use this library.
     """
 
     def __init__(self, path_to_so_file, alloc_fn_name, free_fn_name):
@@ -53,27 +53,27 @@ class CUDAPluggableAllocator:
         self.addresses = tuple(ctypes.cast(one, ctypes.c_void_p).value for one in functions)
 
     def allocator(self):
-        """Return the object itself, as PyTorch's callers ask for it."""
+        """Return the object itself, for code written for PyTorch."""
         return self
 
 
 class MemPool:
-    """A set of memory of its own: requests in :func:`use_mem_pool` are served from it.
+    """A private pool: requests inside :func:`use_mem_pool` are served from it.
 
-    Its free memory serves only this pool while the object lives.
+    While the object lives, the pool's free memory serves no other requests.
 
     Parameters
     ----------
     device : optional
-        Where it is first held; default: the current device.
+        The device on which it is held at first; default: the current device.
     use_on_oom : bool
-        Lend the pool's free blocks to requests outside of any pool that would fail otherwise. They
-        come back when those are freed.
+        Lend the pool's free blocks to requests outside of private pools that would otherwise fail.
+        The blocks return to the pool when they are freed.
     allocator : CUDAPluggableAllocator, optional
-        Where the pool's memory comes from; by default the driver. Its blocks are cached as others
-        are, in segments that go back to the allocator when the pool is given up.
+        The source of the pool's memory; default: the driver. Blocks are cached as in other pools;
+        the segments return to the allocator when the pool is given up.
     no_split : bool
-        Never cut a block of the pool, nor join two: a request takes a whole free block, or new
+        Never split a block of the pool or join two: a request takes a whole free block, or new
         memory of its size rounded up to the device's pages (with ``expandable_segments:False``, a
         whole segment).
 
@@ -99,13 +99,14 @@ class MemPool:
 
     @property
     def id(self):
-        """The pair that names the pool in snapshots."""
+        """The pair of ints that identifies the pool in snapshots."""
         return pool_pair(self._number)
 
     def use_count(self):
         """Return how many holders the pool has.
 
-        This object, blocks of :class:`use_mem_pool`, and graphs that captured inside of them.
+        Holders are this object, ``with`` blocks of :class:`use_mem_pool`, and graphs captured
+        inside them.
         """
         return max(
             (raw_memory.count_pool_uses(number, self._number) for number in self._devices),
@@ -117,12 +118,12 @@ class MemPool:
         return memory_snapshot(self.id, include_traces)
 
     def __reduce__(self):
-        # A copy would give back a hold that is not its own.
+        # A copy would release a hold that it does not have.
         raise TypeError("cannot copy or pickle a MemPool")
 
 
 class PoolCheckpoint(NamedTuple):
-    """Which blocks of a private pool were in use: what :func:`checkpoint_pool` returns."""
+    """The blocks of a private pool that were in use: the result of :func:`checkpoint_pool`."""
 
     device: int
     pool: int
@@ -130,7 +131,7 @@ class PoolCheckpoint(NamedTuple):
 
 
 def checkpoint_pool(pool, device=None):
-    """Return which blocks of a private pool are in use, for :func:`restore_pool`.
+    """Return the blocks of a private pool that are in use, for :func:`restore_pool`.
 
     Parameters
     ----------
@@ -146,23 +147,23 @@ def checkpoint_pool(pool, device=None):
 
 
 def restore_pool(checkpoint):
-    """Have the blocks of a checkpoint in use again, at their addresses.
+    """Allocate the blocks of a checkpoint again, at their old addresses.
 
-    Tensors that still hold theirs keep them. The others become allocations by address, as after
-    :func:`caching_allocator_alloc`: captures into the pool leave them alone until they are given
-    back. So what a replay left in memory that its capture had freed can be kept beside later
+    Blocks that tensors still hold stay with them. The others become allocations by address, like
+    those of :func:`caching_allocator_alloc`: captures into the pool do not use them until they are
+    freed. This protects values that a replay left in memory that its capture had freed from later
     captures.
 
     Returns
     -------
     list of int
-        The addresses that were allocated, each to be given to :func:`caching_allocator_delete`.
+        The addresses that were allocated. Free each with :func:`caching_allocator_delete`.
 
     Raises
     ------
     RuntimeError
-        A block in use was not in use at the checkpoint, or a block's place is not free, or not done
-        for its stream. Nothing has changed.
+        A block is in use that was not in use at the checkpoint, or the place of a block is not
+        free, or its stream may still use it. Nothing has changed.
 
     Examples
     --------
@@ -200,9 +201,9 @@ def restore_pool(checkpoint):
 class use_mem_pool(PoolBlock, contextlib.ContextDecorator):  # noqa: N801
     """Serve this thread's requests on a device from a :class:`MemPool` in a ``with`` block.
 
-    Should the block end in another thread, it ends for the one in which it began; in the child of a
-    fork inside of it, requests are served as outside. What a graph captures inside of the block has
-    memory of the pool that serves no other request as long as the graph exists.
+    If the block ends in another thread, it still ends for the thread in which it began. In the
+    child of a fork inside the block, requests are served as outside. A graph captured inside the
+    block uses memory of the pool, which serves no other request as long as the graph exists.
 
     Examples
     --------

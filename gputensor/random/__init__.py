@@ -1,8 +1,8 @@
 """Random numbers, the same on every GPU and on the host device.
 
-They come from Philox 4x32 with 10 rounds: a number follows from the seed, the generator's counter
-and the index of the element, so neither the device nor the size of a launch changes it. The names
-are those of NumPy's generators, and PyTorch's beside them.
+They come from Philox 4x32 with 10 rounds: a number depends only on the seed, the generator's
+counter and the index of the element, not on the device or the size of a launch. The names are those
+of NumPy's generators, and further ones of PyTorch.
 
 >>> import gputensor as gt
 >>> rng = gt.random.generator(seed=1, device="host")

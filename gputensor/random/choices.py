@@ -1,4 +1,4 @@
-"""Random orders and choices: of numbers, of elements along an axis, of categories."""
+"""Random orders and choices of numbers, of elements along an axis, and of categories."""
 
 import math
 import operator
@@ -29,7 +29,7 @@ def _order(count, name, device, generator):
 
 
 def permutation(x, axis=0, *, device=None, generator=None):
-    """Return 0 to x - 1 in a random order; of a tensor, a copy with an axis in a random order.
+    """Return 0 to x - 1 in a random order, or a copy of a tensor with an axis in a random order.
 
     Up to 1,024 elements are ranked by random keys of 64 bits, so every order is as likely. The
     orders of more come from a network of 16 rounds with random keys.
@@ -44,7 +44,7 @@ def permutation(x, axis=0, *, device=None, generator=None):
 
 
 def randperm(n, *, device=None, generator=None):
-    """Return 0 to n - 1 in a random order: PyTorch's name.
+    """Return 0 to n - 1 in a random order, as int64; PyTorch's name.
 
     >>> sorted(randperm(3, device="host").tolist())
     [0, 1, 2]
@@ -53,7 +53,7 @@ def randperm(n, *, device=None, generator=None):
 
 
 def shuffle(x, axis=0, *, generator=None):
-    """Bring an axis of a tensor into a random order, in place.
+    """Shuffle a tensor along an axis, in place.
 
     >>> import gputensor as gt
     >>> x = gt.arange(4, device="host")
@@ -66,17 +66,17 @@ def shuffle(x, axis=0, *, generator=None):
 
 
 def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator=None):
-    """Return elements along an axis of a tensor, or of 0 to a - 1, chosen at random.
+    """Return random elements of 0 to a - 1, or of a tensor along an axis.
 
     Parameters
     ----------
     a : int or Tensor
     size : int or sequence of int, optional
-        The shape of the choice; one element when not given.
+        The shape of the choice; default: one element.
     replace : bool
         Whether an element may be chosen more than once.
     p : Tensor, optional
-        The weight of each element; all are the same when not given. It need not sum to 1.
+        The weight of each element; default: all the same. The weights need not sum to 1.
     axis : int
     device, generator
         As in :func:`uniform`.
@@ -94,9 +94,9 @@ def choice(a, size=None, replace=True, p=None, axis=0, *, device=None, generator
     shape = () if size is None else tuple(size) if isinstance(size, (tuple, list)) else (size,)
     wanted = math.prod(operator.index(extent) for extent in shape)
     if count < 1 and wanted:
-        raise argument_error(ValueError, "choice: a", count, "one element at least")
+        raise argument_error(ValueError, "choice: a", count, "at least one element")
     if not replace and wanted > count:
-        raise argument_error(ValueError, "choice: size", wanted, f"{count} at most, all elements")
+        raise argument_error(ValueError, "choice: size", wanted, f"at most {count}, all elements")
     where = {"device": device, "generator": generator}
     if p is not None:
         places = _weighted(p, count, wanted, replace, where)
@@ -121,17 +121,17 @@ def _weighted(p, count, wanted, replace, where):
 
 
 def categorical(generator, logits, axis=-1, *, shape=None):
-    """Return the number of a category for each row of logits: log-probabilities, up to a constant.
+    """Return a random category for each row of logits: log-probabilities, up to a constant.
 
     Parameters
     ----------
     generator : Generator, state or None
-        As in JAX it comes first; a state of a program, too.
+        It comes first, as in JAX. It may also be the state of a generator in a program.
     logits : Tensor
     axis : int
-        Of the categories.
+        The axis of the categories.
     shape : sequence of int, optional
-        Of the result, to which the other axes of logits broadcast; these axes when not given.
+        The shape of the result, to which the other axes of logits broadcast; default: those axes.
 
     >>> import gputensor as gt
     >>> logits = gt.asarray([[0.0, -gt.inf], [-gt.inf, 0.0]], device="host")
@@ -141,13 +141,15 @@ def categorical(generator, logits, axis=-1, *, shape=None):
     axis = axis_argument(axis, tensor_argument(logits, "categorical").ndim, "categorical")
     if logits.dtype.kind not in "fV" or logits.shape[axis] == 0:
         got = Described(f"{logits.dtype.name} of shape {logits.shape}")
-        raise argument_error(TypeError, "categorical: logits", got, "real numbers, one category")
+        rule = "a floating-point dtype and at least one category"
+        raise argument_error(TypeError, "categorical: logits", got, rule)
     rows = moveaxis(logits, axis, -1)
     batch = rows.shape[:-1]
     shape = batch if shape is None else tuple(shape)
     if broadcast_shapes(shape, batch) != shape:
         got = Described(f"{shape}")
-        raise argument_error(ValueError, "categorical: shape", got, f"one to which {batch} fits")
+        rule = f"a shape to which {batch} broadcasts"
+        raise argument_error(ValueError, "categorical: shape", got, rule)
     dtype = float64 if logits.dtype == float64 else float32
     device = logits.device if generator is None else None
     target = Target((*shape, rows.shape[-1]), dtype, device, generator)
@@ -156,7 +158,7 @@ def categorical(generator, logits, axis=-1, *, shape=None):
 
 
 def multinomial(p, num_samples, replacement=False, *, generator=None):
-    """Return numbers of categories for each row of weights: PyTorch's function.
+    """Return random categories for each row of weights: PyTorch's function.
 
     >>> import gputensor as gt
     >>> p = gt.asarray([0.0, 1.0, 3.0], device="host")
@@ -165,7 +167,8 @@ def multinomial(p, num_samples, replacement=False, *, generator=None):
     """
     if tensor_argument(p, "multinomial").ndim not in (1, 2) or p.dtype.kind not in "fV":
         got = Described(f"{p.dtype.name} of {p.ndim} dimensions")
-        raise argument_error(TypeError, "multinomial: p", got, "real numbers, 1 or 2 dimensions")
+        rule = "a floating-point dtype and 1 or 2 dimensions"
+        raise argument_error(TypeError, "multinomial: p", got, rule)
     count = operator.index(num_samples)
     most = count if replacement else p.shape[-1]
     if not 1 <= count <= most:

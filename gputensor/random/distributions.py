@@ -1,6 +1,6 @@
-"""Random tensors of each distribution.
+"""Random tensors from several distributions.
 
-The numbers follow from the seed, the generator's counter and the index of the element: they are the
+The numbers depend on the seed, the generator's counter and the index of the element: they are the
 same on every GPU and on the host device, bit for bit. Each draw begins a new block of 128 bits.
 """
 
@@ -28,7 +28,7 @@ __all__ = [
 
 
 class Target(NamedTuple):
-    """Where a draw goes: the arguments that all functions share."""
+    """The target of a draw: the arguments that all functions share."""
 
     size: Any = None
     dtype: Any = None
@@ -37,7 +37,7 @@ class Target(NamedTuple):
 
 
 def draw(name, distribution, ends, target):
-    """Queue one draw; the numbers `ends` fit the distribution."""
+    """Queue one draw; `ends` are the two parameters of the distribution."""
     state = state_of(target.generator, target.device, name)
     shape = () if target.size is None else target.size
     out = empty(shape, dtype=target.dtype, device=state.device)
@@ -47,7 +47,7 @@ def draw(name, distribution, ends, target):
 
 
 def _element(dtype, default, kinds, name):
-    """The row of a dtype argument whose kind is one of those."""
+    """Return the row of a dtype argument, whose kind must be one of `kinds`."""
     row = DTYPES[dtype_code(default if dtype is None else dtype)]
     if row.kind not in kinds:
         rule = "a floating-point dtype" if "float" in kinds else "bool or an integer dtype"
@@ -64,7 +64,7 @@ def _finite(value, name, title, least=-math.inf):
 
 
 def _floats(name, distribution, pair, target):
-    """A draw with place and scale, either of which may be a tensor."""
+    """Draw with a location and a scale, either of which may be a tensor."""
     dtype = _element(target.dtype, float32, ("float",), name).numpy
     target = target._replace(dtype=dtype)
     tensors = [one for one in pair if type(one) is Tensor]
@@ -80,20 +80,21 @@ def _floats(name, distribution, pair, target):
 
 
 def uniform(low=0.0, high=1.0, size=None, *, dtype=None, device=None, generator=None):
-    """Return numbers of low to high, without high, every one as likely.
+    """Return uniformly distributed numbers from low to high, excluding high.
 
     Parameters
     ----------
     low, high : float or Tensor
     size : int or sequence of int, optional
-        The shape; one number when not given.
+        The shape; default: one number, or the broadcast shape of `low` and `high`.
     dtype : dtype, optional
-        float32 when not given, float64, float16 or bfloat16; a number has as many random bits as
-        the dtype has between 0.5 and 1.
+        float32 (default), float64, float16 or bfloat16. A number has as many random bits as the
+        dtype resolves between 0.5 and 1.
     device : optional
-        The generator's, or the current device.
+        Default: the device of the generator or of a tensor argument, or the current device.
     generator : Generator, optional
-        The default generator of the device when not given; a state of a program, too.
+        Default: the default generator of the device. It may also be the state of a generator in a
+        program.
 
     >>> import gputensor as gt
     >>> rng = gt.random.generator(seed=0, device="host")
@@ -106,12 +107,12 @@ def uniform(low=0.0, high=1.0, size=None, *, dtype=None, device=None, generator=
     low = _finite(low, "uniform", "low")
     high = _finite(high, "uniform", "high")
     if low > high:
-        raise argument_error(ValueError, "uniform: high", high, f"{low} or more, as low is")
+        raise argument_error(ValueError, "uniform: high", high, f"at least low, which is {low}")
     return _floats("uniform", "uniform", (low, high), target)
 
 
 def random(size=None, *, dtype=None, device=None, generator=None):
-    """Return uniform numbers of 0 to 1, without 1; see :func:`uniform`.
+    """Return uniform numbers from 0 to 1, excluding 1; see :func:`uniform`.
 
     >>> random((2, 3), device="host").shape
     (2, 3)
@@ -120,7 +121,7 @@ def random(size=None, *, dtype=None, device=None, generator=None):
 
 
 def rand(*size, dtype=None, device=None, generator=None):
-    """Return uniform numbers of 0 to 1; the extents are arguments, as in PyTorch.
+    """Return uniform numbers from 0 to 1, excluding 1; each extent is an argument, as in PyTorch.
 
     >>> rand(2, 3, device="host").shape
     (2, 3)
@@ -135,7 +136,7 @@ def _extents(size):
 
 
 def normal(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=None):
-    """Return numbers of the normal distribution with a mean and a standard deviation.
+    """Return normally distributed numbers with mean `loc` and standard deviation `scale`.
 
     Parameters
     ----------
@@ -161,7 +162,7 @@ def _scaled(name, distribution, pair, target):
 
 
 def standard_normal(size=None, *, dtype=None, device=None, generator=None):
-    """Return numbers of the normal distribution with mean 0 and deviation 1.
+    """Return normally distributed numbers with mean 0 and standard deviation 1.
 
     >>> standard_normal((2, 3), device="host").shape
     (2, 3)
@@ -171,7 +172,7 @@ def standard_normal(size=None, *, dtype=None, device=None, generator=None):
 
 
 def randn(*size, dtype=None, device=None, generator=None):
-    """Return normal numbers of mean 0 and deviation 1; the extents are arguments, as in PyTorch.
+    """Return numbers as :func:`standard_normal`; each extent is an argument, as in PyTorch.
 
     >>> randn(2, 3, device="host").shape
     (2, 3)
@@ -181,7 +182,7 @@ def randn(*size, dtype=None, device=None, generator=None):
 
 
 def exponential(scale=1.0, size=None, *, dtype=None, device=None, generator=None):
-    """Return numbers of the exponential distribution with a mean, `scale`.
+    """Return exponentially distributed numbers with mean `scale`.
 
     >>> bool((exponential(2.0, 100, device="host") >= 0).all())
     True
@@ -191,7 +192,7 @@ def exponential(scale=1.0, size=None, *, dtype=None, device=None, generator=None
 
 
 def gumbel(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=None):
-    """Return numbers of the Gumbel distribution, of the greatest of many.
+    """Return numbers of the Gumbel distribution with location `loc` and scale `scale`.
 
     >>> gumbel(size=(2, 3), device="host").shape
     (2, 3)
@@ -200,18 +201,18 @@ def gumbel(loc=0.0, scale=1.0, size=None, *, dtype=None, device=None, generator=
 
 
 def integers(low, high=None, size=None, *, dtype=None, endpoint=False, device=None, generator=None):
-    """Return integers of low to high, without high, every one exactly as likely.
+    """Return uniformly distributed integers from low to high, excluding high, without bias.
 
     Parameters
     ----------
     low, high : int
-        0 and `low` when `high` is not given.
+        Without `high`: 0 to `low`.
     size, device, generator
         As in :func:`uniform`.
     dtype : dtype, optional
-        int64 when not given, any other integer dtype, bool.
+        int64 (default), another integer dtype, or bool.
     endpoint : bool
-        Whether `high` is among them.
+        Whether to include `high`.
 
     >>> import gputensor as gt
     >>> integers(6, size=5, generator=gt.random.generator(seed=0, device="host")).tolist()
@@ -228,7 +229,7 @@ def _integers(name, ends, target):
     limits = (0, 1) if row.kind == "bool" else (np.iinfo(row.numpy).min, np.iinfo(row.numpy).max)
     if low > greatest:
         got = Described(f"{low} to {greatest}")
-        raise argument_error(ValueError, f"{name}: ends", got, "one integer at least")
+        raise argument_error(ValueError, f"{name}: ends", got, "at least one integer")
     for value in (low, greatest):
         if not limits[0] <= value <= limits[1]:
             rule = f"{limits[0]} to {limits[1]}, which {row.name} holds"
@@ -237,7 +238,7 @@ def _integers(name, ends, target):
 
 
 def randint(low, high=None, size=None, *, dtype=None, device=None, generator=None):
-    """Return integers of low to high, without high; ``randint(high, (2, 3))`` as in PyTorch, too.
+    """Return integers from low to high, excluding high, as NumPy; also ``randint(high, (2, 3))``.
 
     >>> randint(10, (2, 3), device="host").shape
     (2, 3)
@@ -257,7 +258,7 @@ def poisson(lam=1.0, size=None, *, dtype=None, device=None, generator=None):
     size, device, generator
         As in :func:`uniform`.
     dtype : dtype, optional
-        float32, or that of a floating-point tensor `lam`, when not given; any real dtype.
+        Any real dtype; default: float32, or the dtype of a floating-point tensor `lam`.
 
     >>> import gputensor as gt
     >>> rng = gt.random.generator(seed=0, device="host")
@@ -274,13 +275,13 @@ def poisson(lam=1.0, size=None, *, dtype=None, device=None, generator=None):
             dtype = lam.dtype if lam.dtype.kind in "fV" else float32
     else:
         lam = _finite(lam, "poisson", "lam", 0)
-    # In float64, whose shares have enough bits for the rare counts.
+    # float64, because rare counts need that many random bits.
     share = draw("poisson", "uniform", (0.0, 1.0), target)
     return astype(fn.poisson_quantile(share, lam), dtype or float32, copy=False)
 
 
 def bernoulli(p=0.5, size=None, *, dtype=None, device=None, generator=None):
-    """Return True with probability `p`, a number or a tensor of them.
+    """Return True with probability `p`, a number or a tensor, else False.
 
     Parameters
     ----------
@@ -288,7 +289,7 @@ def bernoulli(p=0.5, size=None, *, dtype=None, device=None, generator=None):
     size, device, generator
         As in :func:`uniform`.
     dtype : dtype, optional
-        Of 1 and 0 in the place of True and False.
+        bool (default), or the dtype of 1 and 0 instead of True and False.
 
     >>> bernoulli(1.0, 3, device="host").tolist()
     [True, True, True]
@@ -305,6 +306,6 @@ def bernoulli(p=0.5, size=None, *, dtype=None, device=None, generator=None):
     else:
         chance = float(p)
         if not 0 <= chance <= 1:
-            raise argument_error(ValueError, "bernoulli: p", p, "a probability of 0 to 1")
+            raise argument_error(ValueError, "bernoulli: p", p, "0 to 1")
         made = draw("bernoulli", "bernoulli", (chance, 0), target)
     return made if dtype is None else astype(made, dtype, copy=False)

@@ -1,4 +1,4 @@
-"""Dropout: elements that are 0 at random."""
+"""Dropout: random elements are set to 0."""
 
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
@@ -11,7 +11,7 @@ __all__ = ["dropout"]
 
 
 def dropout(x, p=0.5, training=True, *, generator=None):
-    """Return x with each element 0 with probability `p`, and the others divided by 1 - p.
+    """Return x with each element set to 0 with probability `p`, and the others divided by 1 - p.
 
     Parameters
     ----------
@@ -20,7 +20,7 @@ def dropout(x, p=0.5, training=True, *, generator=None):
     p : float
         0 to 1.
     training : bool
-        Otherwise x is returned as it is.
+        Without it, x itself is returned.
     generator : Generator, optional
         As in :func:`gputensor.random.uniform`.
 
@@ -30,7 +30,7 @@ def dropout(x, p=0.5, training=True, *, generator=None):
     """
     x = tensor_argument(x, "dropout")
     if isinstance(p, bool) or not isinstance(p, (int, float)) or not 0 <= p <= 1:
-        raise argument_error(ValueError, "dropout: p", p, "a number of 0 to 1")
+        raise argument_error(ValueError, "dropout: p", p, "0 to 1")
     if not isdtype(x.dtype, "real floating"):
         raise argument_error(TypeError, "dropout: dtype of x", x.dtype, "a floating-point dtype")
     if not training or p == 0:

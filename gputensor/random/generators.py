@@ -1,4 +1,4 @@
-"""Generators of random numbers: objects whose state is a tensor on the device."""
+"""Generators of random numbers; their state is a tensor on the device."""
 
 import functools
 import operator
@@ -29,22 +29,22 @@ def _method(function):
 
 
 class Generator:
-    """A source of random numbers with a seed and a counter, which are memory of its device.
+    """A source of random numbers; its seed and counter are in the memory of its device.
 
-    Its methods are the functions of ``gputensor.random``. A draw moves the counter on the device,
-    so a graph of draws gives other numbers at each replay, and the host waits for nothing.
+    Its methods are the functions of ``gputensor.random``. A draw advances the counter on the
+    device, so each replay of a graph gives new numbers, and the host never waits.
 
     Parameters
     ----------
     seed : int, optional
-        0 to 2**64 - 1; from the system when not given.
+        0 to 2**64 - 1; default: random bytes of the system.
     device : optional
-        The current device when not given.
+        Default: the current device.
 
     Attributes
     ----------
     state : Tensor
-        Four uint64: the seed, the counter (low and high half), and 0.
+        Four uint64: the seed, the counter (low and high half), and 0, which is reserved.
 
     >>> one = Generator(seed=7, device="host")
     >>> two = Generator(seed=7, device="host")
@@ -59,7 +59,7 @@ class Generator:
 
     @classmethod
     def from_state(cls, state):
-        """Return a generator over a state; a tensor is not copied.
+        """Return a generator with a given state; a tensor is used without a copy.
 
         >>> Generator.from_state(Generator(5, "host").get_state()).state.shape
         (4,)
@@ -83,7 +83,7 @@ class Generator:
         return self.state.numpy()
 
     def set_state(self, state):
-        """Go on from what `get_state` gave, or from the state tensor of another generator.
+        """Continue from a result of `get_state`, or from the state tensor of another generator.
 
         >>> rng = Generator(5, "host")
         >>> before = rng.get_state()
@@ -96,7 +96,7 @@ class Generator:
         self.state[...] = words if type(words) is Tensor else asarray(words, device=self.device)
 
     def manual_seed(self, seed):
-        """Begin again with a seed; returns the generator.
+        """Start again with a seed; returns the generator.
 
         >>> Generator(5, "host").manual_seed(6).get_state()[0]
         np.uint64(6)
@@ -105,7 +105,7 @@ class Generator:
         return self
 
     def spawn(self, n_children):
-        """Return new generators on the device, seeded by numbers of this one, without a wait.
+        """Return new generators on the device, seeded with numbers of this one, without waiting.
 
         >>> len(Generator(5, "host").spawn(3))
         3
@@ -163,7 +163,7 @@ def generator(seed=None, device=None):
 
 
 def default_rng(seed=None, device=None):
-    """Return a new generator, as NumPy's; one that is given is returned.
+    """Return a new generator, like NumPy's function; a generator as `seed` is returned itself.
 
     >>> rng = default_rng(1, "host")
     >>> default_rng(rng) is rng
@@ -173,7 +173,7 @@ def default_rng(seed=None, device=None):
 
 
 def manual_seed(value, /):
-    """Seed the default generators of all devices: PyTorch's name of :func:`seed`.
+    """Seed the default generators of all devices: PyTorch's name for :func:`seed`.
 
     >>> manual_seed(1)
     """
@@ -181,7 +181,7 @@ def manual_seed(value, /):
 
 
 def get_state(device=None):
-    """Return the state of a device's default generator, as four NumPy uint64; waits.
+    """Return the state of a device's default generator, four NumPy uint64; waits for the device.
 
     >>> get_state("host").shape
     (4,)
@@ -190,7 +190,7 @@ def get_state(device=None):
 
 
 def set_state(state, device=None):
-    """Have the default generator of a device go on from what :func:`get_state` gave.
+    """Make the default generator of a device continue from a result of :func:`get_state`.
 
     >>> set_state(get_state("host"), "host")
     """

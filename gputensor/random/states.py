@@ -1,7 +1,8 @@
-"""The states of generators: four uint64 on a device, and the states that are there by default.
+"""The states of generators, and the default states of the devices.
 
-A state is the seed, a counter of 128 bits (low half, high half), and a word that is the library's.
-A draw reads and moves it on the device, so a graph draws other numbers at each replay.
+A state is four uint64 on a device: the seed, a counter of 128 bits (low half, high half), and a
+reserved word. A draw reads and advances it on the device, so a graph draws new numbers at each
+replay.
 """
 
 import operator
@@ -22,11 +23,11 @@ __all__ = ["WORDS", "checked_words", "default_state", "new_state", "seed", "spec
 WORDS = 4
 _WAY_OUT = "pass the state of a generator: generator=state['random']"
 _defaults: dict[tuple[int, int], Tensor] = {}  # (number, generation) of a device -> state
-_seed = None  # of later default states; None: from the system
+_seed = None  # the seed of default states made later; None: from the system
 
 
 def seed_argument(value):
-    """A seed as an int; from the system for None."""
+    """Return a seed as an int; for None, one from the system."""
     if value is None:
         return int.from_bytes(os.urandom(8), "little")
     try:
@@ -50,7 +51,7 @@ def new_state(seed=None, device=None):
 
 
 def spec(seed=0):
-    """Return what the state of a program's generator is: a NumPy array of its first words.
+    """Return the initial state of a generator in a program, as a NumPy array.
 
     >>> spec(seed=5)
     array([5, 0, 0, 0], dtype=uint64)
@@ -59,7 +60,7 @@ def spec(seed=0):
 
 
 def default_state(device=None):
-    """Return the state that draws without a generator use on a device.
+    """Return the state of a device's default generator, which draws without a generator use.
 
     >>> default_state("host").shape
     (4,)
@@ -80,7 +81,7 @@ def default_state(device=None):
 
 
 def seed(value=None, /):
-    """Seed the default generators of all devices; None takes a seed from the system.
+    """Seed the default generators of all devices; None draws a seed from the system.
 
     >>> import gputensor as gt
     >>> seed(3)
@@ -95,25 +96,25 @@ def seed(value=None, /):
     for key, state in list(_defaults.items()):
         if device_generation(empty(0, device=state.device)) != key:
             del _defaults[key]
-        else:  # in place: graphs that were captured read this memory
+        else:  # in place, because captured graphs read this memory
             state[...] = asarray(spec(number), device=state.device)
 
 
 def checked_words(values):
-    """Return four words for a state, of what `get_state` gave or of a tensor."""
+    """Return the four words of a state, from a result of `get_state` or a tensor."""
     if type(values) is Tensor:
         return state_of(values, None, "state")
     words = np.asarray(values)
     if words.shape != (WORDS,) or words.dtype != np.uint64 or int(words[3]):
         got = Described(f"{words.dtype} of shape {words.shape}")
         raise argument_error(
-            ValueError, "state", got, "what get_state() gave: 4 uint64, the last 0"
+            ValueError, "state", got, "a result of get_state(): 4 uint64, the last 0"
         )
     return words
 
 
 def state_of(generator, device, name):
-    """Return the state tensor of a generator, of a state, or for None the device's default."""
+    """Return the state tensor of a generator or a state, or for None the device's default."""
     if generator is None:
         return default_state(device)
     state = getattr(generator, "state", generator)

@@ -40,7 +40,7 @@ def test_the_fraction_must_be_a_float(device, wrong):
 
 @pytest.mark.parametrize("wrong", [-0.1, 1.1, float("nan")])
 def test_the_fraction_must_lie_between_0_and_1(device, wrong):
-    with pytest.raises(ValueError, match="^fraction: got .*; expected a value from 0 to 1$"):
+    with pytest.raises(ValueError, match="^fraction: got .*; expected 0 to 1$"):
         memory.set_per_process_memory_fraction(wrong, device)
 
 
