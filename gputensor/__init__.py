@@ -1,9 +1,9 @@
 """gputensor: tensors on NVIDIA GPUs and on an embedded host device.
 
-The names of the array API standard, of NumPy and of PyTorch are here at the top level; what is not
-part of a compiled module, and ``gputensor.memory``, ``gputensor.blas``, ``gputensor.graphs`` and
-``gputensor.device``, is imported when it is first used. Importing the package makes no CUDA call: a
-device is opened by the first tensor on it.
+The names of the array API standard, NumPy and PyTorch are at the top level. Functions that are not
+part of a compiled module, and modules such as ``gputensor.memory`` and ``gputensor.blas``, are
+imported at their first use. Importing the package makes no CUDA call: the first tensor on a device
+opens it.
 
 >>> import gputensor as gt
 >>> x = gt.asarray([[1.0, 2.0], [3.0, 4.0]], device="host")
@@ -29,7 +29,7 @@ from gputensor.tensor.methods import LateMethod as _LateMethod
 __version__ = "0.1.0"
 newaxis = None
 
-# Names of modules that are loaded anyway. gputensor/__init__.pyi has the same names with types.
+# Names from modules that are always loaded. gputensor/__init__.pyi has the same names with types.
 _NAMES = {
     "gputensor._arrays.dtypes": (
         "bfloat16 bool_ complex64 complex128 finfo float8_e4m3 float8_e5m2 float16 float32 float64 "
@@ -60,7 +60,8 @@ _NAMES = {
         "vecdot"
     ),
 }
-# Names of modules that are imported at their first use: they cost time, and many programs use none.
+# Names from modules that are imported at first use: importing costs time, and many programs need
+# none of them.
 _LATE = {
     "gputensor.device": (
         "can_device_access_peer current_device device_count get_device_capability get_device_name "
@@ -191,7 +192,7 @@ _MODULES = (
     "random",
     "sharing",
 )
-# Further names of the functions above that no method has.
+# Further names for the functions above; there are no methods with these names.
 _SPELLINGS = _ALIASES | {
     "bool": "bool_", "cat": "concat", "concatenate": "concat", "identity": "eye",
     "as_tensor": "asarray", "asanyarray": "asarray", "ascontiguousarray": "asarray",

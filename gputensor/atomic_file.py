@@ -1,7 +1,7 @@
-"""Files that appear whole or not at all: written beside their place, then moved there.
+"""Files that appear whole or not at all: written under a temporary name, then renamed.
 
-What a name leads to is what is written: the file behind a symbolic link, and a device or a pipe,
-which cannot be replaced, as it is (a `/dev/null` that is replaced is one no more).
+A symbolic link is followed, and the file that it points to is replaced. A device or a pipe is
+opened and written to, because a `/dev/null` that was replaced would no longer be one.
 """
 
 import os
@@ -11,7 +11,7 @@ __all__ = ["write_whole"]
 
 
 def write_whole(path, write):
-    """Write a file so that `path` holds either what it held before or the whole new file.
+    """Write a file so that `path` holds either its old content or the whole new file.
 
     Parameters
     ----------
@@ -34,7 +34,7 @@ def write_whole(path, write):
             with open(target, "wb") as file:
                 write(file)
     except OSError as error:
-        # It may name the file beside, which its caller knows nothing of.
+        # The error may name the temporary file, which the caller does not know.
         raise OSError(error.errno, error.strerror, path) from None
 
 

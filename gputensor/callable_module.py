@@ -1,7 +1,7 @@
-"""Modules that are functions too: ``gt.tensor([1])`` and ``gt.device("host")``.
+"""Modules that can be called like functions: ``gt.tensor([1])`` and ``gt.device("host")``.
 
-The package of tensors and the module of devices have the names that users know from PyTorch for a
-function and for a class. Both meanings hold.
+PyTorch has a function `tensor` and a class `device`; here these names are also a package and a
+module. Calling such a module does what PyTorch's function or class does.
 """
 
 import sys
@@ -11,14 +11,14 @@ __all__ = ["make_callable"]
 
 
 class CallableModule(types.ModuleType):
-    """A module with a function that stands behind its own call."""
+    """A module whose call runs a function."""
 
     def __call__(self, *args, **kwargs):
         return self._called(*args, **kwargs)
 
 
 def make_callable(module, function):
-    """Let a loaded module, given by its name, be called as `function`.
+    """Make a loaded module, given by its name, callable as `function`.
 
     >>> make_callable("gputensor.callable_module", abs)
     >>> sys.modules["gputensor.callable_module"](-3)

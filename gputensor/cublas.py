@@ -1,4 +1,4 @@
-"""The product of ``cupy.cublas``, for programs that call it by its name."""
+"""The product of ``cupy.cublas``, for programs that use it."""
 
 from gputensor.errors import Described, argument_error
 from gputensor.tensor.core import Tensor, tensor_argument
@@ -11,16 +11,16 @@ _FORMS = {"N": "N", "T": "T", "H": "H", "C": "H", 0: "N", 1: "T", 2: "H"}
 
 
 def gemm(transa, transb, a, b, out=None, alpha=1.0, beta=0.0):  # noqa: PLR0917
-    """Return ``alpha * op(a) @ op(b) + beta * out``, written to `out` where it is given.
+    """Return ``alpha * op(a) @ op(b) + beta * out``, written to `out` if it is given.
 
     Parameters
     ----------
     transa, transb : {"N", "T", "H"} or {0, 1, 2}
-        A matrix as it is, its transpose, its adjoint.
+        Use the matrix as it is, its transpose, or its adjoint.
     a, b : Tensor
         Two axes each.
     out : Tensor, optional
-        A new tensor when not given, to which `beta` does not matter.
+        Default: a new tensor; then `beta` is ignored.
     alpha, beta : number
 
     >>> import gputensor as gt

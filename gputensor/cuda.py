@@ -1,7 +1,7 @@
-"""Names of ``cupy.cuda``, and the most used ones of ``torch.cuda``, for programs that have them.
+"""The names of ``cupy.cuda`` and the common ones of ``torch.cuda``, for programs that use them.
 
-What is here under its own name is only named again. `MemoryPool` and `set_allocator` put CuPy's
-arguments on private pools; host devices have all of it too, except what compiles CUDA C++.
+Most names refer to the library's own objects. `MemoryPool` and `set_allocator` implement CuPy's
+interface with private pools. Host devices support everything except the compilation of CUDA C++.
 """
 
 import threading
@@ -68,10 +68,10 @@ def get_device_id():
 
 
 class Graph(CUDAGraph):
-    """A graph with CuPy's call: ``with gt.graphs.graph(g): ...``, then ``g.launch()``."""
+    """A graph with CuPy's `launch`: ``with gt.graphs.graph(g): ...``, then ``g.launch()``."""
 
     def launch(self, stream=None):
-        """Queue a replay on a stream; by default the current one."""
+        """Queue a replay on a stream; default: the current one."""
         if stream is None:
             self.replay()
             return
@@ -83,7 +83,7 @@ _on = stream
 
 
 class MemoryPointer:
-    """Memory of a pool, which goes back to it with the last reference to this object.
+    """Memory of a pool; it returns to the pool with the last reference to this object.
 
     Attributes
     ----------
@@ -109,7 +109,7 @@ class MemoryPool:
     Parameters
     ----------
     allocator : CUDAPluggableAllocator, optional
-        Where its memory comes from; by default the driver.
+        The source of its memory; default: the driver.
 
     Examples
     --------
@@ -152,7 +152,7 @@ class MemoryPool:
         return sum(block["state"] == "inactive" for block in self._blocks())
 
     def free_all_blocks(self, stream=None):
-        """Give free memory back to the driver: that of the whole library."""
+        """Return free memory to the driver, not only of this pool but of the whole library."""
         empty_cache()
 
 
@@ -166,13 +166,13 @@ _chosen = _Chosen()
 
 
 def set_allocator(allocator=None):
-    """Serve this thread's requests on the current device from a pool, given by its `malloc`.
+    """Serve this thread's requests on the current device from the pool with this `malloc`.
 
     Parameters
     ----------
     allocator : bound method `malloc` of a MemoryPool, or None
-        None: the library's own pool, as at the start. Other functions are not called; a
-        :class:`gputensor.memory.CUDAPluggableAllocator` is an argument of the pool.
+        None restores the library's own pool. Other functions are refused with `TypeError`; pass a
+        :class:`gputensor.memory.CUDAPluggableAllocator` to the pool instead.
 
     Examples
     --------
@@ -201,7 +201,7 @@ def set_allocator(allocator=None):
 
 
 def get_allocator():
-    """Return what this thread gave to :func:`set_allocator`, or None."""
+    """Return the argument of this thread's last call of :func:`set_allocator`, or None."""
     return _chosen.allocator
 
 

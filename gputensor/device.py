@@ -1,7 +1,7 @@
-"""The public device functions: which devices there are, which is current, what they can do.
+"""The public device functions: available devices, the current device, and their properties.
 
-Names and meanings follow ``torch.cuda``. A device argument is whatever :class:`Device` takes; None
-is the current device. Asking a CUDA device for its facts does not open it.
+Names and meanings follow ``torch.cuda``. A device argument is anything that :class:`Device` takes;
+None is the current device. Querying the properties of a CUDA device does not open it.
 """
 
 import functools
@@ -55,12 +55,12 @@ make_callable(__name__, Device)  # and as torch.device: ``gt.device("cuda:1")``
 
 @dataclass(frozen=True)
 class DeviceProperties:
-    """The facts of a device.
+    """The properties of a device.
 
     Attributes
     ----------
     name, type : str
-        What the maker calls it; ``"cuda"`` or ``"host"``.
+        The maker's name for it; ``"cuda"`` or ``"host"``.
     major, minor : int
         The compute capability; 0, 0 for the host device.
     total_memory, L2_cache_size : int
@@ -70,7 +70,7 @@ class DeviceProperties:
     shared_memory_per_multiprocessor, shared_memory_per_block_optin : int
         Bytes; 0 for the host device.
     is_integrated : bool
-        Device memory is the host's.
+        Whether the device uses the host's memory.
     uuid, pci_bus_id : str
         Empty for the host device.
     """
@@ -91,26 +91,26 @@ class DeviceProperties:
 
 
 def _fact(function):
-    """Have a traced function get the answer of the device that it is traced for."""
+    """Answer for the device that a program is traced for, if one is being traced; a decorator."""
 
     @functools.wraps(function)
-    def asked(*arguments, **named):
+    def answered(*arguments, **named):
         trace = tracer()
         if trace is None:
             return function(*arguments, **named)
         device = named.get("device", arguments[0] if arguments else None)
         return trace.fact(function.__name__, device)
 
-    return asked
+    return answered
 
 
 @_fact
 def device_count():
     """Return the number of CUDA devices that this process sees; 0 when CUDA cannot be used.
 
-    Initialises CUDA, but makes no context. With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` it asks NVML
-    (package ``nvidia-ml-py``), which leaves CUDA alone, so that the process can still fork, and
-    reads ``CUDA_VISIBLE_DEVICES`` as the driver does.
+    Initialises CUDA, but creates no context. With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` it queries
+    NVML (package ``nvidia-ml-py``) instead, which does not initialise CUDA, so that the process can
+    still fork, and interprets ``CUDA_VISIBLE_DEVICES`` as the driver does.
 
     >>> device_count() >= 0
     True
@@ -121,9 +121,10 @@ def device_count():
 
 @_fact
 def is_available():
-    """Return whether there is a CUDA device. Never an error.
+    """Return whether there is a CUDA device; never raises.
 
-    With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` CUDA is left alone, as by :func:`device_count`.
+    With ``GPUTENSOR_NVML_BASED_CUDA_CHECK=1`` it does not initialise CUDA; see
+    :func:`device_count`.
 
     >>> is_available() == (device_count() > 0)
     True
@@ -133,15 +134,15 @@ def is_available():
 
 
 def _count_by_nvml():
-    """The answer of NVML, or None if it is switched off, missing, or fails."""
+    """Return NVML's count; None if NVML is not enabled or missing, and 0 if it fails."""
     if not switch("GPUTENSOR_NVML_BASED_CUDA_CHECK"):
         return None
     try:
         return count_visible()
     except ImportError:
         warnings.warn(
-            "GPUTENSOR_NVML_BASED_CUDA_CHECK=1 needs the package nvidia-ml-py; CUDA is asked "
-            "instead, and this process cannot fork CUDA work after that",
+            "GPUTENSOR_NVML_BASED_CUDA_CHECK=1 needs the package nvidia-ml-py; CUDA is used "
+            "instead, and this process cannot fork CUDA work afterwards",
             RuntimeWarning,
             stacklevel=4,
         )
@@ -199,7 +200,7 @@ def get_device_properties(device=None):
 
 
 def _processor_name():
-    """The name of the processor, for the host device."""
+    """Return the name of the processor, for the host device."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -211,7 +212,7 @@ def _processor_name():
 
 @_fact
 def get_device_name(device=None):
-    """Return what the maker calls a device.
+    """Return the maker's name for a device.
 
     >>> len(get_device_name("host")) > 0
     True
@@ -256,7 +257,7 @@ def is_tf32_supported(device=None):
 
 @_fact
 def mem_get_info(device=None):
-    """Return ``(free, total)`` bytes of a device as its driver says, other processes included.
+    """Return ``(free, total)`` bytes of a device, as its driver reports for all processes.
 
     >>> free, total = mem_get_info("host")
     >>> 0 <= free <= total
@@ -272,7 +273,7 @@ def can_device_access_peer(device, peer_device):
     Raises
     ------
     DeviceError
-        The question needs the package ``cuda-python``, which is missing, or a device is.
+        A device does not exist, or the package ``cuda-python``, which is needed, is missing.
     """
     one, other = Device(device).number, Device(peer_device).number
     if one == other or one < 0 or other < 0:
@@ -304,10 +305,10 @@ def attach_listener(listener):
 
     Notes
     -----
-    It is called with no lock held, in the order of the calls of each device, by the main thread
-    soon after they were made; :func:`deliver` does it at once. An error in it is reported as
-    unraisable. Attach it before a GPU is used: what holds the driver of an open one, such as
-    its allocator, is not heard. Calls inside of CUDA's libraries are not seen.
+    The main thread calls it, with no lock held, soon after the driver calls and in their order on
+    each device; :func:`deliver` delivers them at once. An exception in it is reported as
+    unraisable. Attach it before a GPU is used: objects that hold the driver of a GPU opened
+    earlier, such as its allocator, are not observed, and neither are calls inside CUDA's libraries.
 
     Examples
     --------
@@ -326,7 +327,13 @@ def attach_listener(listener):
 
 
 def detach_listener(listener):
-    """Remove a listener after it received all calls so far; ``ValueError`` for another one."""
+    """Remove a listener after delivering all calls so far to it.
+
+    Raises
+    ------
+    ValueError
+        The listener is not attached.
+    """
     registry.detach_listener(listener)
 
 
@@ -346,7 +353,7 @@ def _reading(name, device):
 def temperature(device=None):
     """Return the temperature of a GPU in degrees Celsius.
 
-    This and the next ones ask NVML (package ``nvidia-ml-py``).
+    This and the following functions query NVML (package ``nvidia-ml-py``).
 
     Raises
     ------
@@ -360,13 +367,13 @@ def temperature(device=None):
 
 @_fact
 def power_draw(device=None):
-    """Return the power that a GPU draws, in milliwatts; raises as :func:`temperature`."""
+    """Return the power that a GPU draws, in milliwatts; raises like :func:`temperature`."""
     return _reading("power_draw", device)
 
 
 @_fact
 def clock_rate(device=None):
-    """Return the clock of a GPU's multiprocessors in MHz; raises as :func:`temperature`."""
+    """Return the clock of a GPU's multiprocessors in MHz; raises like :func:`temperature`."""
     return _reading("clock_rate", device)
 
 

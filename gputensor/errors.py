@@ -1,8 +1,8 @@
-"""Every exception of the library, and the one place where a driver status becomes one.
+"""Every exception of the library, and the one place that turns a driver status into one.
 
-The core returns status numbers; :func:`raise_for_status` is called at the edge, with the name of
-the call and the facts that the caller knows. Nothing else in the library makes a
-:class:`DriverError`. :func:`argument_error` gives errors about arguments their one form.
+The core returns status numbers. At its edge, :func:`raise_for_status` is called with the name of
+the call and the facts that the caller knows; no other code makes a :class:`DriverError`.
+:func:`argument_error` gives all errors about arguments the same form.
 """
 
 __all__ = [
@@ -23,8 +23,8 @@ __all__ = [
     "status_text",
 ]
 
-# Names and texts of the CUDA driver's status numbers that the library can meet (CUresult in the
-# CUDA driver API reference); the host device uses the same numbers.
+# Names and texts of the CUDA driver's status numbers that can occur here (CUresult in the CUDA
+# driver API reference); the host device uses the same numbers.
 STATUS_TEXT = {
     0: ("CUDA_SUCCESS", "no error"),
     1: ("CUDA_ERROR_INVALID_VALUE", "invalid argument"),
@@ -88,11 +88,11 @@ STATUS_TEXT = {
 
 
 class GpuTensorError(Exception):
-    """Base class of the errors that are the library's own."""
+    """Base class of the library's own errors."""
 
 
 class DeviceError(GpuTensorError, RuntimeError):
-    """A device, its driver library or a symbol of it is missing or cannot be opened."""
+    """A device, its driver library or a symbol of that library is missing or cannot be opened."""
 
 
 class DriverError(GpuTensorError, RuntimeError):
@@ -101,7 +101,7 @@ class DriverError(GpuTensorError, RuntimeError):
     Attributes
     ----------
     call : str
-        The entry that failed, for example ``"page_create"``.
+        The entry of the driver table that failed, for example ``"page_create"``.
     status : int
         The CUDA status number (``CUresult``).
     """
@@ -113,13 +113,12 @@ class DriverError(GpuTensorError, RuntimeError):
 
 
 class UnorderedAccessError(GpuTensorError, RuntimeError):
-    """Under ``ordering("check")``: two uses of one memory that nothing puts in an order.
+    """Under ``ordering("check")``: two uses of the same memory are not ordered.
 
     Attributes
     ----------
     access, former : str
-        ``file:line in function`` of the use that raised, and of the one that it is not ordered
-        with.
+        ``file:line in function`` of the use that raised, and of the earlier use.
     """
 
     def __init__(self, message, access="", former=""):
@@ -146,7 +145,7 @@ class BlasError(GpuTensorError, RuntimeError):
 
 
 class OutOfMemoryError(GpuTensorError, MemoryError):
-    """The device has not enough memory for a request. Nothing was changed by the request.
+    """The device has not enough memory for a request. The request changed nothing.
 
     Attributes
     ----------
@@ -157,10 +156,10 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
         The amounts in bytes that the message names: ``requested``, ``allocated``, ``reserved``,
         ``free``, ``total``, ``largest_free_block``, ``limit``.
     option : str or None
-        The option with which the request would have succeeded, where one is known: by replaying
+        An option with which the request would have succeeded, if one is known: from a replay of
         the recorded events, or because the amounts prove it.
     call_sites : list of tuple
-        ``(nbytes, n_blocks, place)`` of the lines that hold most, when the history keeps stacks.
+        ``(nbytes, n_blocks, place)`` of the lines that hold most, if the history records stacks.
     """
 
     def __init__(self, message, reason="exhausted", facts=None, option=None, call_sites=()):
@@ -172,11 +171,11 @@ class OutOfMemoryError(GpuTensorError, MemoryError):
 
 
 class ModelError(GpuTensorError, ValueError):
-    """A model file is damaged, or needs what the library lacks; the message names the node."""
+    """A model file is damaged or needs a missing feature; the message names the node."""
 
 
 class ProgramError(GpuTensorError, ValueError):
-    """A traced function breaks a rule that all functions keep; the message names the call."""
+    """A traced function breaks a rule for programs; the message names the call."""
 
 
 class ProgramRunError(GpuTensorError, RuntimeError):
@@ -184,11 +183,11 @@ class ProgramRunError(GpuTensorError, RuntimeError):
 
 
 class ProgramFileError(ProgramError):
-    """A program file is damaged, or made to harm; nothing of it was used."""
+    """A program file is damaged or malicious; none of it was used."""
 
 
 class TraceError(GpuTensorError, RuntimeError):
-    """A function does something that a program cannot hold, or not for all sizes.
+    """A function does something that a program cannot contain, or not for all sizes.
 
     The message has one form: ``model.py:31: PROBLEM; WAY OUT``.
 
@@ -204,7 +203,7 @@ class TraceError(GpuTensorError, RuntimeError):
 
 
 class Described(str):
-    """A description that stands for a value in a message: ``got a closed device``."""
+    """A description that replaces a value in a message: ``got a closed device``."""
 
     __slots__ = ()
     __repr__ = str.__str__
@@ -216,7 +215,7 @@ def argument_error(kind, name, value, rule):
     Parameters
     ----------
     kind : type
-        The exception to make. A `TypeError` shows the type of the value, others its repr.
+        The exception to make. A `TypeError` shows the type of the value, other exceptions its repr.
     name : str
         The argument, option or environment variable as the user writes it.
     value : object
@@ -257,11 +256,11 @@ def raise_for_status(status, call, facts=""):
     Parameters
     ----------
     status : int
-        What the driver entry returned.
+        The status that the entry returned.
     call : str
-        The name of the entry.
+        The name of the driver entry.
     facts : str
-        What the caller knows: which object, how many bytes, what is in use.
+        What the caller knows: which object, how many bytes, how much is in use.
     """
     if status != 0:
         tail = f" {facts}" if facts else ""

@@ -1,7 +1,7 @@
 """CUDA graphs: capture work once, replay it with one call.
 
-The graph itself is in :mod:`gputensor.streams.capture`; here is its public name, and the function
-that turns a callable on tensors into one that replays.
+The graph itself is in :mod:`gputensor.streams.capture`; this module has its public name, and the
+function that turns a callable on tensors into one that replays.
 """
 
 from gputensor.errors import Described, argument_error
@@ -24,28 +24,28 @@ __all__ = [
 def make_graphed_callables(
     callables, sample_args, num_warmup_iters=3, pool=None, *, allow_unused_input=False
 ):
-    """Return callables that replay a captured graph instead of queueing the work anew.
+    """Return callables that replay a captured graph instead of queueing the work again.
 
     Parameters
     ----------
     callables : callable or tuple of callables
-        Take tensors as positional arguments and return a tensor, or a tuple, list or dict of
-        tensors. They are called `num_warmup_iters` times and then once in a capture.
+        They take tensors as positional arguments and return a tensor, or a tuple, list or dict of
+        tensors. Each is called `num_warmup_iters` times and then once in a capture.
     sample_args : tuple of tensors, or tuple of such tuples
-        Arguments of the shapes and dtypes that will be given later; one tuple for each callable
-        when `callables` is a tuple.
+        Arguments with the shapes and dtypes of later calls; one tuple for each callable if
+        `callables` is a tuple.
     num_warmup_iters : int
-        Calls before the capture, so that tuning and lazy loading are over when it begins.
+        Calls before the capture, which complete tuning and lazy loading.
     pool : pool id or CUDAGraph, optional
-        Memory pool for the captures; a new one, shared by all `callables`, by default.
+        Memory pool for the captures; default: a new one that all `callables` share.
     allow_unused_input : bool
-        Accept samples that a callable does not use; its replays ignore them.
+        Accept samples that a callable does not use; replays ignore them.
 
     Returns
     -------
     callable or tuple of callables
         Each copies its arguments into the captured inputs, replays, and returns the captured
-        outputs. The next call writes the same outputs again: copy what has to stay.
+        outputs. The next call overwrites these outputs: copy those that you keep.
 
     Raises
     ------
@@ -79,7 +79,7 @@ def make_graphed_callables(
 
 
 def _captured(function, inputs, num_warmup_iters, pool):
-    """The graph of one call, and what that call returned."""
+    """Return the graph of one call, and the call's outputs."""
     for _ in range(num_warmup_iters):
         function(*inputs)
     captured = CUDAGraph()
@@ -89,7 +89,7 @@ def _captured(function, inputs, num_warmup_iters, pool):
 
 
 def _replaying(captured, inputs, outputs):
-    """The function that copies its arguments into the inputs and replays."""
+    """Return a function that copies its arguments into the inputs and replays."""
 
     def replay(*arguments):
         _check_arguments(arguments, inputs)

@@ -1,11 +1,11 @@
-"""Tensors that several processes use at once, on one device.
+"""Tensors on one device that several processes share.
 
-A shared tensor has pages of its own, which live as long as any process maps them: no process waits
-for another to be done with it, and no allocator reuses it. What is sent is a handle, not the
-values: through a :mod:`multiprocessing` queue, pipe or argument, with any start method but
-``"fork"`` for CUDA. Processes order their work themselves, by what they send each other or with
-``Event(interprocess=True)``: the values that were queued when a tensor was sent are complete when
-it is received.
+A shared tensor has pages of its own, which live as long as any process maps them: no process has to
+wait for another one to drop the tensor, and no allocator reuses its memory. A
+:mod:`multiprocessing` queue, pipe or argument sends a handle, not the values; for CUDA any start
+method but ``"fork"`` works. Sending waits for the work queued so far, so the receiver sees its
+results. Processes order all later work themselves, with messages or with
+``Event(interprocess=True)``.
 """
 
 from multiprocessing.reduction import DupFd, ForkingPickler
@@ -22,7 +22,7 @@ __all__ = ["empty_shared", "is_shared", "share"]
 
 
 def empty_shared(shape, dtype="float32", device=None):
-    """Return a new tensor of undefined values in memory that other processes can use.
+    """Return a new tensor with undefined values in memory that other processes can use.
 
     Parameters
     ----------
@@ -44,7 +44,7 @@ def empty_shared(shape, dtype="float32", device=None):
 
 
 def share(x):
-    """Return `x` itself when its memory is shared, else a copy of it in shared memory.
+    """Return `x` itself if its memory is shared, otherwise a copy of it in shared memory.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def is_shared(x):
 
 
 def _model(shape, dtype, device):
-    """A tensor of the shape that costs no memory, for its size in bytes; checks the arguments."""
+    """Return a tensor of the shape without memory for its elements; checks the arguments."""
     return broadcast_to(empty((), dtype=dtype, device=device), shape)
 
 
@@ -82,14 +82,14 @@ def _reduce(x):
 
 
 def _opened(name, nbytes, descriptor, layout):
-    """The tensor of another process."""
+    """Return the tensor that another process sent."""
     place, shape, strides, dtype = layout
     pages = SharedPages(_number_of(name), nbytes, descriptor.detach())
     return over_memory(pages, pages.ptr + place, shape, strides, dtype)
 
 
 def _name_of(number):
-    """What names a device in every process: CUDA ordinals depend on CUDA_VISIBLE_DEVICES."""
+    """Return a device's name for all processes; CUDA ordinals depend on CUDA_VISIBLE_DEVICES."""
     return str(Device(number)) if number < 0 else device_info(number)["uuid"]
 
 

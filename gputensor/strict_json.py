@@ -1,7 +1,7 @@
-"""JSON from a stranger: every limit is checked before memory is spent on what the text holds.
+"""A JSON parser for untrusted text: limits are checked before memory is spent on the content.
 
-Besides what the standard forbids, a name that an object repeats, numbers that no 64-bit type holds,
-NaN and infinities, and strings that are no Unicode text are refused.
+Besides text that the standard forbids, it refuses repeated names in an object, integers of more
+than 20 digits, floats beyond float64, NaN, infinities, and strings that are not valid Unicode.
 """
 
 import json
@@ -10,7 +10,8 @@ import re
 __all__ = ["MOST_NESTED", "loads", "shown"]
 
 MOST_NESTED = 64
-# The end of the text ends a string, too: else every quote of a cut text would be tried as a start.
+# The end of the text also ends a string; otherwise the search in truncated text would try every
+# quote as a start.
 STRINGS = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*(?:"|\\?\Z)', re.DOTALL)
 BRACKETS = bytes.maketrans(b"{}", b"[]")
 NO_BRACKETS = bytes(sorted(set(range(256)) - set(b"[]{}")))
@@ -18,13 +19,13 @@ MOST_DIGITS = 20
 
 
 def loads(data, most_values, most_nested=MOST_NESTED):
-    """Return the value of UTF-8 JSON text; ValueError, in one line, when it breaks a rule.
+    """Return the value of UTF-8 JSON text; raises a one-line ValueError if it breaks a rule.
 
     Parameters
     ----------
     data : bytes
     most_values : int
-        How many values (numbers, strings, objects ...) the text may hold.
+        How many values (numbers, strings, objects ...) the text may contain.
     most_nested : int
         How deep they may be nested.
 
@@ -35,7 +36,7 @@ def loads(data, most_values, most_nested=MOST_NESTED):
     ...
     ValueError: the name 'a' comes twice in one object
     """
-    # Commas and colons inside strings count as well: an upper bound is all that is needed.
+    # This also counts commas and colons inside strings; an upper bound suffices.
     if data.count(b",") + data.count(b":") + data.count(b"[") + data.count(b"{") >= most_values:
         raise ValueError(f"got more than {most_values} values; expected fewer")
     if is_nested_deeper(data, most_nested):
@@ -68,8 +69,8 @@ def is_nested_deeper(data, levels):
         if len(fewer) == len(brackets):
             break
         brackets = fewer
-    # What is left is nested too deep, or unbalanced: then it is the parser that says so, unless
-    # it would have to go deeper than allowed to find out.
+    # The rest is nested too deep, or it is unbalanced. The parser reports unbalanced brackets,
+    # unless it would have to go deeper than allowed to find them.
     return b"[" * (levels + 1) in brackets or b"[]" in brackets
 
 
@@ -100,7 +101,7 @@ def refuse(text):
 
 
 def shown(value, most=60):
-    """Return `repr(value)`, cut to a length that a message can hold.
+    """Return `repr(value)`, cut to a length that fits a message.
 
     >>> shown("w" * 1000, 9)
     "'wwwww..."

@@ -1,6 +1,6 @@
-"""`gt.trace`: of a matrix the sum of its diagonal, of a function the calls that it makes.
+"""`gt.trace`: the sum of a matrix's diagonal, or the calls that a function makes.
 
-The array library and the programs both have a `trace`; what comes first says which one is meant.
+The array library and the programs both have a `trace`; the first argument selects between them.
 """
 
 from __future__ import annotations
@@ -35,10 +35,10 @@ def trace(
     **named: Any,
 ) -> Any: ...
 def trace(x: Any, /, *arguments: Any, **named: Any) -> Any:
-    """Return the sum over the diagonal of two axes, or a function as it is traced.
+    """Return the sum over the diagonal of two axes, or the trace of a function.
 
-    Of a tensor: ``trace(x, offset=0, axis1=0, axis2=1, dtype=None, out=None)``, as in NumPy; see
-    :func:`diagonal` and :func:`sum`. Of a callable: ``trace(fn, *specs, weights=None, state=None,
+    For a tensor: ``trace(x, offset=0, axis1=0, axis2=1, dtype=None, out=None)``, as in NumPy; see
+    :func:`diagonal` and :func:`sum`. For a callable: ``trace(fn, *specs, weights=None, state=None,
     target=None, **named)``, with the arguments of :func:`compile`; printing the result shows the
     calls of the function before any pass.
 

@@ -100,7 +100,7 @@ def code_of(value):
 
 
 class finfo_object(NamedTuple):
-    """What :func:`finfo` returns."""
+    """The result of :func:`finfo`."""
 
     bits: int
     eps: float
@@ -111,7 +111,7 @@ class finfo_object(NamedTuple):
 
 
 class iinfo_object(NamedTuple):
-    """What :func:`iinfo` returns."""
+    """The result of :func:`iinfo`."""
 
     bits: int
     max: int

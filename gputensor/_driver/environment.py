@@ -12,7 +12,7 @@ import warnings
 __all__ = ["DESCRIPTIONS", "KNOWN", "SWITCHES", "nearest", "report", "switch"]
 
 PREFIX = "GPUTENSOR_"
-VALUES = ("", "0", "1")  # of a switch; unset is as empty
+VALUES = ("", "0", "1")  # of a switch; unset counts as empty
 SWITCHES = frozenset(
     {
         "GPUTENSOR_CHECK_INDICES",
@@ -21,45 +21,45 @@ SWITCHES = frozenset(
         "GPUTENSOR_OBSERVE_DRIVER",
     }
 )
-#: Every variable and what it means (docs/environment.md), those of setup.py and the tests too: a
-#: shell that builds often imports as well.
+#: Every variable and its meaning (docs/environment.md). Those of setup.py and the tests are here
+#: too, because a shell that builds often also imports the library.
 DESCRIPTIONS = {
     "GPUTENSOR_ALLOC_CONF": "options of the allocator: `name:value,...`; see [memory](memory.md)",
-    "GPUTENSOR_BLAS_PREFER_CUBLASLT": "1: cuBLASLt before cuBLAS for products",
+    "GPUTENSOR_BLAS_PREFER_CUBLASLT": "1: prefer cuBLASLt to cuBLAS for products",
     "GPUTENSOR_CHECK_EVERY": (
-        "in a debug build: check the allocator's invariants at each n-th change"
+        "in a debug build: check the allocator's invariants at every n-th change"
     ),
     "GPUTENSOR_CHECK_INDICES": (
-        "switch: indices on CUDA devices are checked before use, which waits for them"
+        "switch: check indices on CUDA devices before use, which waits for the device"
     ),
     "GPUTENSOR_DEVICE": "the device that a process starts with: `cuda:1`, `host`",
     "GPUTENSOR_EARLY_START": (
-        "0: no kernel comes to a GPU before the work before it has ended; see [streams](streams.md)"
+        "0: no kernel is launched before the end of the work before it; see [streams](streams.md)"
     ),
-    "GPUTENSOR_HOST_DEVICES": "how many host devices there are: `host`, `host:1`, ...; 1 to 16",
-    "GPUTENSOR_HOST_MEMORY": "the capacity of the host device in bytes: `8G`",
-    "GPUTENSOR_KERNEL_CACHE": "the folder of compiled kernels; 0 turns the cache off",
+    "GPUTENSOR_HOST_DEVICES": "the number of host devices (`host`, `host:1`, ...): 1 to 16",
+    "GPUTENSOR_HOST_MEMORY": "the capacity of the host device in bytes, such as `8G`",
+    "GPUTENSOR_KERNEL_CACHE": "the folder of compiled kernels; 0 turns this cache off",
     "GPUTENSOR_LIBCUDA": "the path of the CUDA driver's library",
-    "GPUTENSOR_NO_MEMORY_CACHING": "switch: each request goes to the driver",
-    "GPUTENSOR_NVML_BASED_CUDA_CHECK": "switch: devices are counted by NVML, without opening CUDA",
-    "GPUTENSOR_OBSERVE_DRIVER": "switch: count the calls of the driver",
+    "GPUTENSOR_NO_MEMORY_CACHING": "switch: turn the allocator's caching off",
+    "GPUTENSOR_NVML_BASED_CUDA_CHECK": "switch: count devices by NVML, without initialising CUDA",
+    "GPUTENSOR_OBSERVE_DRIVER": "switch: count driver calls",
     "GPUTENSOR_OOM_REPLAY_SECONDS": (
-        "how long an `OutOfMemoryError` may look for an option that would have helped"
+        "the most seconds that an `OutOfMemoryError` takes to find an option that would have helped"
     ),
     "GPUTENSOR_TUNABLEOP_ENABLED": "1: use tuned algorithms for products; see [products](blas.md)",
     "GPUTENSOR_TUNABLEOP_FILENAME": "the file of tuned algorithms",
-    "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS": "the time to tune one product",
+    "GPUTENSOR_TUNABLEOP_MAX_TUNING_DURATION_MS": "the most milliseconds to tune one product",
     "GPUTENSOR_TUNABLEOP_MAX_TUNING_ITERATIONS": "the most runs of one algorithm",
-    "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK": "1: compare results of algorithms while tuning",
-    "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED": "1: note products that are not tuned",
+    "GPUTENSOR_TUNABLEOP_NUMERICAL_CHECK": "1: compare the results of algorithms while tuning",
+    "GPUTENSOR_TUNABLEOP_RECORD_UNTUNED": "1: record products that are not tuned",
     "GPUTENSOR_TUNABLEOP_ROTATING_BUFFER_SIZE": (
-        "MiB of operands to take turns with, so that caches stay cold"
+        "the MiB of operand copies to alternate between, so that caches stay cold"
     ),
-    "GPUTENSOR_TUNABLEOP_TUNING": "1: tune products that are not yet",
-    "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME": "the file of the noted products",
+    "GPUTENSOR_TUNABLEOP_TUNING": "1: tune products that are not tuned yet",
+    "GPUTENSOR_TUNABLEOP_UNTUNED_FILENAME": "the file of the recorded products",
     "GPUTENSOR_BUILD_DEBUG": "of `setup.py`: 1 builds an allocator that checks its invariants",
-    "GPUTENSOR_BUILD_JOBS": "of `setup.py`: how many compilers run at once",
-    "GPUTENSOR_BUILD_ONLY": "of `setup.py`: which extensions to build; `none` for none",
+    "GPUTENSOR_BUILD_JOBS": "of `setup.py`: the number of compilers that run at once",
+    "GPUTENSOR_BUILD_ONLY": "of `setup.py`: the extensions to build; `none` for none",
     "GPUTENSOR_COVERAGE": "of `setup.py`: 1 counts which lines of the allocator run",
     "GPUTENSOR_REQUIRE_GPU": "of the tests: 1 makes skipped GPU tests fail",
     "GPUTENSOR_SANITIZE": "of `setup.py`: `address` or `thread`",
@@ -69,7 +69,7 @@ _said: set[str] = set()
 
 
 def switch(name):
-    """Return whether a switch is on; a value that is neither on nor off is warned of and is off.
+    """Return whether a switch is on; any other value than 0, 1 or none causes a warning and is off.
 
     >>> switch("GPUTENSOR_NO_MEMORY_CACHING")
     False
@@ -81,12 +81,12 @@ def switch(name):
 
 
 def report():
-    """Warn of each unknown ``GPUTENSOR_`` variable, with the nearest known name, and bad switch."""
+    """Warn of unknown ``GPUTENSOR_`` variables, naming the nearest known one, and bad switches."""
     for name, text in sorted(os.environ.items()):
         if not name.startswith(PREFIX):
             continue
         if name not in KNOWN:
-            _say(name, f"{name}: no such variable, it has no effect; did you mean {nearest(name)}?")
+            _say(name, f"{name}: unknown variable without effect; did you mean {nearest(name)}?")
         elif name in SWITCHES and text not in VALUES:
             _say(name, _bad_switch(name, text))
 
@@ -97,7 +97,7 @@ def nearest(name):
     >>> nearest("GPUTENSOR_ALLOC_CONFIG")
     'GPUTENSOR_ALLOC_CONF'
     """
-    # Imported here: it costs time, and misspelt names are rare.
+    # Imported here because importing takes time and misspelt names are rare.
     from difflib import SequenceMatcher
 
     return max(sorted(KNOWN), key=lambda known: SequenceMatcher(None, name, known).ratio())
@@ -112,8 +112,8 @@ def _say(name, message):
         return
     _said.add(name)
     try:
-        # 4: the line that imports the package, behind this function, `report` and __init__.
+        # 4: the line that imports the package, beyond this function, `report` and __init__.
         warnings.warn(message, RuntimeWarning, stacklevel=4)
     except RuntimeWarning:
-        # The program makes errors of warnings; that must not stop the import.
+        # The program turns warnings into errors; that must not stop the import.
         print(f"gputensor: {message}", file=sys.stderr)

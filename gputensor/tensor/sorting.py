@@ -124,7 +124,7 @@ def argsort(x, /, axis=-1, *, descending=False, stable=True):
 
 
 class TopK(NamedTuple):
-    """What :func:`topk` returns."""
+    """The result of :func:`topk`."""
 
     values: Tensor
     indices: Tensor
@@ -216,7 +216,7 @@ def searchsorted(x, values, /, side="left", sorter=None):
 
 
 class UniqueAll(NamedTuple):
-    """What :func:`unique_all` returns."""
+    """The result of :func:`unique_all`."""
 
     values: Tensor
     indices: Tensor
@@ -225,14 +225,14 @@ class UniqueAll(NamedTuple):
 
 
 class UniqueCounts(NamedTuple):
-    """What :func:`unique_counts` returns."""
+    """The result of :func:`unique_counts`."""
 
     values: Tensor
     counts: Tensor
 
 
 class UniqueInverse(NamedTuple):
-    """What :func:`unique_inverse` returns."""
+    """The result of :func:`unique_inverse`."""
 
     values: Tensor
     inverse_indices: Tensor
