@@ -1,9 +1,9 @@
 """Write the tables of docs/performance.md from benchmarks/results/*.json.
 
     python benchmarks/tables.py            rewrite the part of the page between its two marks
-    python benchmarks/tables.py --check    exit with 1 when the page says something else
+    python benchmarks/tables.py --check    exit with 1 if the page differs from the results
 
-`make bench` ends with this, so the page never says what no file holds.
+`make bench` runs it at the end, so each figure of the page is in a file.
 """
 
 import argparse
@@ -20,128 +20,134 @@ RESULTS = ROOT / "benchmarks" / "results"
 PAGE = ROOT / "docs" / "performance.md"
 START, END = "<!-- tables: made by benchmarks/tables.py -->", "<!-- end of tables -->"
 
-#: Results in the order of the page: file, heading, what to know to read the table.
+#: Results in the order of the page: file, heading, and a note that explains the table.
 SECTIONS = [
     (
         "allocator_traces",
         "Recorded traces",
-        "The yardstick is 20 MiB pages without reuse; `ratio` "
-        "is modelled driver time over the yardstick's, the last columns are wall time on the GPU.",
+        "The yardstick uses 20 MiB pages without reuse. `ratio` is our modelled driver time over "
+        "the yardstick's; the last columns are wall times on the GPU.",
     ),
     (
         "allocator_traces_two_gpus",
         "Recorded traces, in a machine with two GPUs",
-        "The same on one of two GPUs of a machine.",
+        "The same traces on one of the two GPUs of a machine.",
     ),
-    ("allocator_pairs", "One free and one malloc in C, ns", "Cache hits, by threads."),
+    (
+        "allocator_pairs",
+        "One free and one malloc in C, ns",
+        "Cache hits, by the number of threads.",
+    ),
     ("allocator_live", "The same with live blocks, ns", ""),
     ("allocator_python_cuda", "From Python, on the GPU, ns", ""),
     ("allocator_python_host", "From Python, on the host device, ns", ""),
     (
         "against_checkout_cuda",
         "Calls: host time before and after, on the GPU, ns",
-        "`other` is the checkout before programs were added (27880e7).",
+        "`other` is the commit before programs were added (27880e7).",
     ),
     (
         "against_checkout_host",
         "The same on the host device, ns",
-        "`other` is the checkout before the library was divided into rooms (9cba6f9).",
+        "`other` is the commit before the library was divided into rooms (9cba6f9).",
     ),
     ("import_time", "Import, s", ""),
     (
         "programs",
         "Programs, microseconds",
-        "`host us` is the host's time of a call on an idle GPU, `us` that of many in a row; the "
-        "ratios are to torch's CUDA graph, which copies its inputs first.",
+        "`host us` is the host time of a call on an idle GPU, `us` the time of a call among many "
+        "in a row. The ratios are to torch's CUDA graph, which copies its inputs first.",
     ),
     (
         "models/program_start_cuda",
         "Programs: tracing, and loading weights",
-        "Weights lie in a mapped file, in the page cache; `ratio` is to copies from pinned memory.",
+        "Weights are in a mapped file in the page cache; `ratio` is to copies from pinned memory.",
     ),
     (
         "models/arenas",
         "Programs: arenas, bytes",
-        "Planned, not allocated. `lower bound` is the most that lives during one call, `sum` that "
-        "of all temporaries; `each` rounds as eager work does, `once` has joined calls. `ratio` is "
-        "the largest at the size of the row and both ends of a free dim.",
+        "Planned, not allocated. `lower bound` is the largest sum of live temporaries during one "
+        "call, `sum` the sum of all temporaries. `each` rounds every result as eager work does, "
+        "`once` is with joined calls. `ratio` is the largest over the size of the row and both "
+        "ends of a free dim.",
     ),
     (
         "decode",
         "Language models of Llama's shapes, random weights",
-        "`share` is weights and cache, read once, over the time, by the rate of a copy in the same "
-        "run; `host us` is the host's time of a token on an idle GPU.",
+        "`share` is the rate at which weights and cache are read, once each, over the rate of a "
+        "copy in the same run. `host us` is the host time of a token on an idle GPU.",
     ),
     (
         "networks",
-        "Networks of images, texts and sounds, milliseconds",
-        "Random weights, both sides in turn on the same GPU; `ratio` is our time over that of the "
-        "best of torch's ways: eager, as a CUDA graph, compiled and as a graph. MobileNet's "
-        "error is 1: with the statistics of new layers activations underflow in float16, on both "
-        "sides; since then the benchmark takes those of random images.",
+        "Networks for images, texts and sounds, milliseconds",
+        "Random weights, both sides alternating on the same GPU. `ratio` is our time over torch's "
+        "best time (eager, as a CUDA graph, compiled and as a graph). MobileNet's error is 1 "
+        "because activations underflow in float16 with the statistics of new layers, on both "
+        "sides; the benchmark has since used the statistics of random images.",
     ),
     (
         "convolution",
         "Convolutions of ResNet-50 and MobileNet v2",
-        "Both sides in CUDA graphs, channels last; `ratio` is torch's time (cuDNN) over ours. The "
-        "rows `all` are all convolutions of the network.",
+        "Both sides in CUDA graphs, channels last. `ratio` is torch's time (cuDNN) over ours; rows "
+        "`all` are sums over all convolutions of the network.",
     ),
     (
         "array_surface",
-        "Choices, statistics, layouts, orders and draws",
-        "Operands of 1 GiB, orders and draws of 2^26 elements. `ratio` is the better peer's time "
-        "over ours, `share` the bytes that have to be moved by the rate of a copy in the same run.",
+        "Selection, statistics, layouts, sorting and random numbers",
+        "Operands of 1 GiB; 2^26 elements for sorting and random numbers. `ratio` is the better "
+        "peer's time over ours, `share` the rate at which the necessary bytes are moved over the "
+        "rate of a copy in the same run.",
     ),
     (
         "product_sweep",
         "Products of random shapes, dtypes and layouts",
-        "The slowest of 300 against torch's better library, by graph replay.",
+        "The slowest of 300 products, against torch's better library, by graph replay.",
     ),
     (
         "attention",
         "Attention of many queries",
-        "TFLOP/s, beside torch's flash attention and its cuDNN on the same operands in turn.",
+        "TFLOP/s; torch's flash attention and cuDNN alternate with ours on the same operands.",
     ),
     (
         "rows",
         "Softmax and norms along rows",
-        "Shares are of the rate of a copy of as many bytes in the same run; the last rows are the "
-        "host's time for a call on a 64 x 64 tensor.",
+        "Shares are of the rate of a copy of as many bytes in the same run. The last rows are the "
+        "host time of a call on a 64 x 64 tensor.",
     ),
     (
         "rows_wide",
         "The same for wide rows, measured later",
-        "Rows of more than 32,768 elements are cut among the blocks of a cluster.",
+        "Rows of more than 32,768 elements are divided among the blocks of a cluster.",
     ),
     (
         "quantized_rows",
         "Products with quantized weights and some rows of x, µs",
-        "Groups of 128. `over bf16` is the time of the same product with plain weights over ours.",
+        "Groups of 128. `over bf16` is the time of the product with bf16 weights over ours.",
     ),
     ("matmul_host_time", "Host time of a product, ns", ""),
     (
         "matmul_shapes",
         "Products, GPU time by graph replay",
-        "`ratio` is the time of torch's better "
-        "library over ours, both on the same operands in turns.",
+        "`ratio` is the time of torch's better library over ours; both alternate on the same "
+        "operands.",
     ),
     (
         "matmul_shapes_tuned",
         "Friendly products, tuned",
-        "With `--set friendly --tuned`; `tuned ratio` is torch's time over that after tuning.",
+        "With `--set friendly --tuned`; `tuned ratio` is torch's time over ours after tuning.",
     ),
     (
         "matmul_tuning",
         "Tuning",
-        "`gain` is the first choice's time over the tuned one's; `of best` "
-        "the best algorithm's time over that of the product as it is.",
+        "`gain` is the time of the first choice over that of the tuned algorithm; `of best` is the "
+        "best algorithm's time over the time without tuning.",
     ),
     (
         "known_ways",
         "cuBLASLt's algorithms against its first choice",
-        "Products of the grid that gain; the last row is the geometric mean over all of it.",
+        "Products of the grid that gain; the last row is the geometric mean over the whole grid.",
     ),
-    ("known_ways_near", "Measured algorithms lent to other numbers of rows", ""),
+    ("known_ways_near", "Measured algorithms used for other numbers of rows", ""),
     ("small_m", "Few rows, and quantized weights", ""),
     ("kernels", "Kernels, TB/s of bytes read and written", ""),
 ]
@@ -149,7 +155,7 @@ SECTIONS = [
 
 #: Results of programs in the folder of models.
 MODELS = ("decode", "networks")
-#: Longer tables are cut to this many rows; the file has them all.
+#: Longer tables show fewer rows; the file has all of them.
 MOST_ROWS = 120
 ROWS_OF_LONG = 12
 
@@ -163,7 +169,7 @@ def cell(value):
 
 
 def summary(rows):
-    """Geometric means of the ratios by set, where rows have both."""
+    """Return lines with the geometric mean of the ratios of each set, for rows with a set."""
     lines = []
     for name in dict.fromkeys(row.get("set") for row in rows):
         for key, what in (("ratio", ""), ("tuned ratio", " tuned")):
@@ -178,14 +184,14 @@ def summary(rows):
 
 
 def program(name):
-    """The program that wrote the result `name`."""
+    """Return the program that wrote the result `name`."""
     for suffix in ("_cuda", "_host", "_tuned", "_two_gpus", "_wide"):
         name = name.removesuffix(suffix)
     return f"models/{name}" if name in MODELS else name
 
 
 def place(machine):
-    """The machine of a result in a line."""
+    """Return a line that describes the machine of a result."""
     device = machine.get("device") or {}
     packages = machine.get("packages", {})
     wanted = [name for name in ("torch", "numpy") if packages.get(name)]
@@ -218,10 +224,10 @@ def render(results=RESULTS):
         lines.append("|" + "---|" * len(columns))
         sums = [row for row in rows if row.get("layer") == "all"]
         if len(rows) > MOST_ROWS and sums:
-            lines[2] += f" The sums of {len(rows) - len(sums)} rows; the file has them all."
+            lines[2] += f" Only sums are shown; the file has all {len(rows) - len(sums)} rows."
             rows = sums
         if len(rows) > MOST_ROWS:
-            lines[2] += f" The first {ROWS_OF_LONG} rows of {len(rows)}, and the last."
+            lines[2] += f" Shown are the first {ROWS_OF_LONG} rows of {len(rows)}, and the last."
             rows = [*rows[:ROWS_OF_LONG], rows[-1]]
         for row in rows:
             values = [row.get(key) for key in columns]
@@ -232,7 +238,7 @@ def render(results=RESULTS):
 
 
 def page_with_tables(text, tables):
-    """Return the page with what stands between the marks replaced."""
+    """Return the page with the text between the marks replaced."""
     before, _, rest = text.partition(START)
     _, mark, after = rest.partition(END)
     if not mark:

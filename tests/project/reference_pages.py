@@ -1,6 +1,6 @@
-"""Pages of docs/ that follow from tables: ``python -m tests.project.reference_pages`` writes them.
+"""Pages of docs/ made from tables: ``python -m tests.project.reference_pages`` writes them.
 
-A test compares the files with what is made here.
+A test compares the files with the pages made here.
 """
 
 import importlib
@@ -55,12 +55,13 @@ def words(names):
 
 
 def peer_page(title, names):
-    """The page for those who come from another library."""
+    """The page for users of another library."""
     there = [name for name in names if find(name) is not None]
     missing = [name for name in names if find(name) is None]
     lines = [f"# Coming from {title}", "", NOTE, ""]
-    lines += ["Functions have the same names and positions where that is possible; see also"]
-    lines += ["[tensors](tensors.md) and the [reference](reference.md).", "", "## What differs", ""]
+    lines += ["Functions have the same names, and arguments the same positions, where possible;"]
+    lines += ["see also [tensors](tensors.md) and the [reference](reference.md).", ""]
+    lines += ["## What differs", ""]
     lines += [f"| {title} | here | what to know |", "|---|---|---|"]
     for theirs, ours, remark in peer_names.DIFFERENCES[title]:
         lines.append(f"| {theirs} | {ours or 'not there'} | {remark} |")
@@ -127,9 +128,9 @@ def reference_page():
 
 
 def numerics_page():
-    """The functions of the package whose names NumPy or PyTorch have and the standard has not."""
+    """The package's functions that NumPy or PyTorch have and the standard lacks."""
     lines = ["# Reference: further functions of `gputensor`", "", NOTE, ""]
-    lines += ["Names of NumPy and PyTorch beyond the array API standard, put together from other"]
+    lines += ["Functions of NumPy and PyTorch beyond the array API standard, composed of other"]
     lines += ["functions; see also [reference.md](reference.md).", ""]
     return "\n".join([*lines, *rows(gt, main_names(are_further=True)), ""])
 
@@ -147,8 +148,9 @@ def modules_page():
 def environment_page():
     """Every environment variable."""
     lines = ["# Environment variables", "", NOTE, ""]
-    lines += ["A `GPUTENSOR_` variable that the library does not know is one warning, with the"]
-    lines += ["nearest known name. Switches are on with `1`, and off with `0` or unset.", ""]
+    lines += ["An unknown variable whose name begins with `GPUTENSOR_` causes one warning, which"]
+    lines += ["suggests the nearest known name. A switch is on if it is `1`, and off if it is `0`"]
+    lines += ["or unset.", ""]
     lines += ["| variable | meaning |", "|---|---|"]
     lines += [f"| `{name}` | {text} |" for name, text in DESCRIPTIONS.items()]
     return "\n".join([*lines, ""])
