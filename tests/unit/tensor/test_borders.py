@@ -123,7 +123,7 @@ def test_an_unversioned_capsule_is_read_only():
 @pytest.mark.parametrize(
     ("name", "value", "message"),
     [
-        ("GPUTENSOR_NO_SUCH_THING", "1", "no such variable"),
+        ("GPUTENSOR_NO_SUCH_THING", "1", "unknown variable"),
         ("GPUTENSOR_NO_MEMORY_CACHING", "maybe", "got 'maybe'; expected 0 or 1"),
     ],
 )
