@@ -1,4 +1,5 @@
-# Functions of rows for networks, each one kernel: softmax and its relatives, norms.
+# Row functions of neural networks (softmax, norms), attention, and element-wise formulas. A row
+# function or a formula is one kernel.
 
 import numpy as np
 

@@ -1,4 +1,4 @@
-"""PyTorch's activations beyond those of the table of operations: each one kernel of its steps.
+"""PyTorch's activations that are not in the table of operations; each runs as one kernel.
 
 x may have any real dtype; bool and integers give float32. Values are computed in float32 (float64
 for float64) and rounded once.
@@ -38,7 +38,7 @@ def _one(name, tree, x, *further):
 
 
 def finished(activation, value):
-    """Return the tree of an activation of a convolution, by its name, of the tree of a value.
+    """Return the expression tree that applies a convolution's activation, by name, to a value.
 
     >>> finished("relu", ("load", 0))
     ('relu', ('load', 0))
@@ -52,7 +52,7 @@ def finished(activation, value):
 
 
 def relu6(x):
-    """Return x, raised to 0 and lowered to 6.
+    """Return x clipped to the range 0 to 6.
 
     >>> relu6(gt.asarray([-1.0, 9.0], device="host")).numpy()
     array([0., 6.], dtype=float32)
@@ -61,7 +61,7 @@ def relu6(x):
 
 
 def leaky_relu(x, negative_slope=0.01):
-    """Return x where it is positive, else negative_slope * x.
+    """Return x where it is positive, and negative_slope * x elsewhere.
 
     >>> leaky_relu(gt.asarray([-1.0, 9.0], device="host"), 0.5).numpy()
     array([-0.5,  9. ], dtype=float32)
@@ -71,13 +71,14 @@ def leaky_relu(x, negative_slope=0.01):
 
 
 def prelu(x, weight):
-    """Return x where it is positive, else weight * x.
+    """Return x where it is positive, and weight * x elsewhere.
 
     Parameters
     ----------
     x : Tensor
+        Channels are axis 1 of a tensor with two axes or more.
     weight : Tensor
-        Of one element, or of one for each channel, which are axis 1 of x.
+        One element, or one for each channel.
 
     >>> prelu(gt.asarray([-1.0, 9.0], device="host"), gt.asarray([2.0], device="host")).numpy()
     array([-2.,  9.], dtype=float32)
@@ -92,7 +93,7 @@ def prelu(x, weight):
 
 
 def elu(x, alpha=1.0):
-    """Return x where it is positive, else alpha * (exp(x) - 1).
+    """Return x where it is positive, and alpha * (exp(x) - 1) elsewhere.
 
     >>> elu(gt.asarray([0.0, 9.0], device="host")).numpy()
     array([0., 9.], dtype=float32)
@@ -102,7 +103,7 @@ def elu(x, alpha=1.0):
 
 
 def selu(x):
-    """Return the self-normalizing multiple of :func:`elu`.
+    """Return scale * elu(x, alpha) with the two constants of self-normalizing networks.
 
     >>> selu(gt.asarray([0.0], device="host")).numpy()
     array([0.], dtype=float32)
@@ -112,19 +113,19 @@ def selu(x):
 
 
 def celu(x, alpha=1.0):
-    """Return x where it is positive, else alpha * (exp(x / alpha) - 1).
+    """Return x where it is positive, and alpha * (exp(x / alpha) - 1) elsewhere.
 
     >>> celu(gt.asarray([0.0, 9.0], device="host"), 2.0).numpy()
     array([0., 9.], dtype=float32)
     """
     scale = _number("celu", "alpha", alpha)
     if alpha == 0:
-        raise argument_error(ValueError, "celu: alpha", alpha, "a number but 0")
+        raise argument_error(ValueError, "celu: alpha", alpha, "a number other than 0")
     return _one("celu", _positive(_X, _X, ("mul", scale, ("expm1", ("div", _X, scale)))), x)
 
 
 def hardtanh(x, min_val=-1.0, max_val=1.0):
-    """Return x, raised to `min_val` and lowered to `max_val`.
+    """Return x clipped to the range `min_val` to `max_val`.
 
     >>> hardtanh(gt.asarray([-3.0, 0.5], device="host")).numpy()
     array([-1. ,  0.5], dtype=float32)
@@ -137,7 +138,7 @@ _GATE = ("div", ("clip", ("add", _X, ("number", 3)), _ZERO, ("number", 6)), ("nu
 
 
 def hardsigmoid(x):
-    """Return (x + 3) / 6, raised to 0 and lowered to 1.
+    """Return (x + 3) / 6, clipped to the range 0 to 1.
 
     >>> hardsigmoid(gt.asarray([0.0, 9.0], device="host")).numpy()
     array([0.5, 1. ], dtype=float32)
@@ -155,14 +156,14 @@ def hardswish(x):
 
 
 def softplus(x, beta=1.0, threshold=20.0):
-    """Return log(1 + exp(beta * x)) / beta; x itself where beta * x is above `threshold`.
+    """Return log(1 + exp(beta * x)) / beta, or x itself where beta * x is above `threshold`.
 
     >>> softplus(gt.asarray([0.0, 30.0], device="host")).numpy()
     array([ 0.6931472, 30.       ], dtype=float32)
     """
     factor, end = _number("softplus", "beta", beta), _number("softplus", "threshold", threshold)
     if beta == 0:
-        raise argument_error(ValueError, "softplus: beta", beta, "a number but 0")
+        raise argument_error(ValueError, "softplus: beta", beta, "a number other than 0")
     scaled = ("mul", _X, factor)
     smooth = ("div", ("log1p", ("exp", scaled)), factor)
     return _one("softplus", ("where", ("gt", scaled, end), _X, smooth), x)
@@ -199,7 +200,7 @@ def logsigmoid(x):
 
 
 def threshold(x, threshold, value):
-    """Return x where it is above `threshold`, else `value`.
+    """Return x where it is above `threshold`, and `value` elsewhere.
 
     >>> threshold(gt.asarray([1.0, 3.0], device="host"), 2.0, 0.5).numpy()
     array([0.5, 3. ], dtype=float32)
@@ -209,7 +210,7 @@ def threshold(x, threshold, value):
 
 
 def hardshrink(x, lambd=0.5):
-    """Return x where its magnitude is above `lambd`, else 0.
+    """Return x where its magnitude is above `lambd`, and 0 elsewhere.
 
     >>> hardshrink(gt.asarray([0.25, 3.0], device="host")).numpy()
     array([0., 3.], dtype=float32)
@@ -219,7 +220,7 @@ def hardshrink(x, lambd=0.5):
 
 
 def softshrink(x, lambd=0.5):
-    """Return x brought nearer to 0 by `lambd`, but not across.
+    """Return x moved towards 0 by `lambd`; magnitudes up to `lambd` become 0.
 
     >>> softshrink(gt.asarray([0.25, 3.0], device="host")).numpy()
     array([0. , 2.5], dtype=float32)
@@ -248,7 +249,7 @@ def softmin(x, axis=-1):
 
 
 def glu(x, axis=-1):
-    """Return the first half of x along `axis` times the sigmoid of the second.
+    """Return the first half of x along `axis` times the sigmoid of the second half.
 
     >>> glu(gt.asarray([4.0, 0.0], device="host")).numpy()
     array([2.], dtype=float32)
@@ -256,7 +257,7 @@ def glu(x, axis=-1):
     x = tensor_argument(x, "glu")
     axis = axis_argument(axis, x.ndim, "glu")
     if x.shape[axis] % 2:
-        raise argument_error(ValueError, "glu: extent of x", x.shape[axis], "an even one")
+        raise argument_error(ValueError, "glu: extent of x", x.shape[axis], "an even number")
     half, before = x.shape[axis] // 2, (slice(None),) * axis
     first, second = x[before + (slice(None, half),)], x[before + (slice(half, None),)]
     return _one("glu", ("mul", _X, ("sigmoid", ("load", 1))), first, second)

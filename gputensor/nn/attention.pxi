@@ -1,10 +1,10 @@
-"""Scaled dot-product attention: one call, whatever the device makes of it (blas/attention)."""
+"""Scaled dot-product attention: checks arguments and makes one call (blas/attention)."""
 
 cdef int check_heads(str name, Tensor query, Tensor key, Tensor value) except -1:
     for title, one in (("query", query), ("key", key), ("value", value)):
         if one.ndim < 2:
             raise argument_error(ValueError, f"{name}: shape of {title}", one.shape,
-                                 "two axes or more")
+                                 "at least two axes")
         if (dtype_kind((<Tensor>one).dtype_code) != KIND_FLOAT
                 or (<Tensor>one).dtype_code != query.dtype_code):
             raise argument_error(ValueError, f"{name}: dtype of {title}",
@@ -29,7 +29,7 @@ cdef int check_heads(str name, Tensor query, Tensor key, Tensor value) except -1
 
 
 cdef Tensor of_four_axes(Tensor x):
-    """A view (a copy where the batch axes do not merge) of shape (batch, heads, rows, size)."""
+    """x as (batch, heads, rows, size): a view, or a copy where the batch axes do not merge."""
     if x.ndim_ == 4:
         return x
     cdef tuple shape = (1,) * max(0, 4 - x.ndim_) + x.shape
@@ -68,24 +68,36 @@ def scaled_dot_product_attention(
     Parameters
     ----------
     query : Tensor
-        Of shape (..., heads, queries, size).
+        Shape (..., heads, queries, size), of a floating-point dtype.
     key, value : Tensor
-        Of shape (..., kept heads, keys, size); kept heads divide the heads, and each serves as
-        many of them that follow each other. The size of value may differ.
+        Shape (..., kv_heads, keys, size), of the dtype of `query`. `kv_heads` must divide `heads`;
+        each of them serves heads / kv_heads consecutive heads. The last extent of `value` may
+        differ.
     attn_mask : Tensor, optional
-        Broadcasts to (..., heads, queries, keys). Of bool: True takes part. Of floats: added to
-        the scores. A query that sees no key gives 0.
+        Broadcasts to (..., heads, queries, keys). A bool mask is True for keys that take part; a
+        floating-point mask is added to the scores. A query that sees no key gives 0.
     is_causal : bool
-        A query sees the keys up to its own; the last query is at the last key.
+        A query sees the keys up to its own position; the last query is aligned with the last key.
     scale : float, optional
-        1 / sqrt(size) when not given.
+        1 / sqrt(size) by default.
     window : int, optional
-        A query sees this many keys, its own the last one; implies `is_causal`.
+        A query sees this many keys, the last of which is its own; implies `is_causal`.
     soft_cap : float, optional
-        Scores s become soft_cap * tanh(s / soft_cap) before the mask.
+        Scores s become soft_cap * tanh(s / soft_cap) before the mask is applied.
     kv_length : Tensor, optional
-        How many keys there are, read on the device when the work runs; an integer, or one for each
-        element of the batch axis. Keys beyond are not seen.
+        The number of valid keys, read on the device when the work runs: one integer, or one for
+        each element of the batch axes. Later keys are not seen.
+
+    Returns
+    -------
+    Tensor
+        Shape (..., heads, queries, last extent of `value`), of the dtype of `query`.
+
+    Raises
+    ------
+    ValueError
+        For shapes or dtypes that do not fit each other, and a `window` or `soft_cap` that is not
+        above 0. No work has been queued then.
 
     >>> x = gt.ones((1, 2, 4), device="host")
     >>> scaled_dot_product_attention(x, x, x, is_causal=True).numpy()[0, 0]

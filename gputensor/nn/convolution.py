@@ -1,4 +1,7 @@
-"""Convolutions: arguments as in PyTorch, and one call for each (blas/convolution)."""
+"""Convolutions with PyTorch's arguments; each is one call (blas/convolution).
+
+A transposed convolution is one call for each phase of its strides.
+"""
 
 import itertools
 import math
@@ -17,7 +20,7 @@ __all__ = ["conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d",
 
 
 class _Finish:
-    """Bias, addend and activation of a convolution, checked."""
+    """The checked bias, addend and activation of a convolution."""
 
     def __init__(self, name, outputs, bias, addend, activation):
         if activation not in CONVOLUTION_ACTIVATIONS:
@@ -33,7 +36,7 @@ class _Finish:
 
 
 def _checked(name, image, weight, groups, is_turned):
-    """Return the weight as a tensor whose dtype and channels fit x."""
+    """Return the weight as a tensor, after comparing its dtype and channels with those of x."""
     weight, x = tensor_argument(weight, name), image.x
     if weight.ndim != x.ndim:
         raise argument_error(ValueError, f"{name}: shape of weight", weight.shape, f"{x.ndim} axes")
@@ -51,12 +54,13 @@ def _checked(name, image, weight, groups, is_turned):
     if x.shape[1] != wanted:
         raise argument_error(ValueError, f"{name}: channels of x", x.shape[1], wanted)
     if 0 in weight.shape:
-        raise argument_error(ValueError, f"{name}: shape of weight", weight.shape, "elements")
+        rule = "extents above 0"
+        raise argument_error(ValueError, f"{name}: shape of weight", weight.shape, rule)
     return weight
 
 
 def _check_beside(name, image, finish, out):
-    """Bias and addend have the dtype of x; the addend has the result's shape."""
+    """Check that bias and addend have the dtype of x, and the addend the shape of the result."""
     for argument, one in (("bias", finish.bias), ("addend", finish.addend)):
         if one is not None and one.dtype != image.x.dtype:
             raise argument_error(TypeError, f"{name}: dtype of {argument}", one.dtype,
@@ -79,7 +83,7 @@ _plans = Plans()
 
 
 def _key_of(name, tensors, window, how):
-    """What a plan depends on, or None where there is none."""
+    """Return the key of a call's plan, or None for a call whose plan is not kept."""
     x, weight, bias = tensors
     if type(x) is not Tensor or type(weight) is not Tensor or how["addend"] is not None:
         return None
@@ -131,7 +135,7 @@ def conv1d(
 ):  # fmt: skip
     """Return the convolution along one axis; parameters are those of :func:`conv2d`.
 
-    `x` is (batch, channels, length), with `data_format` "NLC" (batch, length, channels).
+    `x` is (batch, channels, length), or (batch, length, channels) with `data_format` "NLC".
 
     >>> x = gt.ones((1, 1, 3), device="host")
     >>> conv1d(x, x, padding=1).numpy()
@@ -145,32 +149,39 @@ def conv2d(
     x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1, *, data_format=None,
     activation=None, addend=None,
 ):  # fmt: skip
-    """Return activation(the convolution of x with weight + bias + addend).
+    """Return activation(convolution(x, weight) + bias + addend).
 
-    As in PyTorch, the kernel is not turned: ``out[o, y, x]`` is the sum over channels and taps of
+    As in PyTorch, the kernel is not flipped: ``out[o, y, x]`` is the sum over channels and taps of
     ``weight[o, c, i, j] * x[c, y * stride + i * dilation - padding, ...]``, where x is 0 outside.
-    Sums of 16-bit floats are float32, rounded once. Where the channels of x are neighbours in
-    memory they are so in the result, whatever `data_format` is; 16-bit convolutions are quickest
-    so, with weights whose channels are neighbours too.
+    16-bit floats are summed in float32 and rounded once. If the channels of x are adjacent in
+    memory, those of the result are too, whatever `data_format` is; 16-bit convolutions are fastest
+    in that order, with weights whose channels are adjacent too.
 
     Parameters
     ----------
     x : Tensor
-        Of shape (batch, channels, height, width); the batch may be absent.
+        Shape (batch, channels, height, width), or without the batch; of a floating-point dtype.
     weight : Tensor
-        Of shape (outputs, channels / groups, height, width), for each `data_format`.
+        Shape (outputs, channels / groups, height, width) for either `data_format`, of x's dtype.
     bias : Tensor, optional
-        One element for each output.
+        One element for each output, of x's dtype.
     stride, dilation : int or (int, int)
     padding : int, (int, int), pair of (before, after) for each axis, "same" or "valid"
-        "same" gives extents / stride results, rounded up.
+        "same" gives extents / stride results, rounded up; "valid" is 0.
     groups : int
-        Outputs see the channels of their group alone.
+        An output sees only the channels of its group.
     data_format : {"NCHW", "NHWC"}
-        The order of the axes of `x`, `addend` and the result; "NCHW" when not given.
+        The order of the axes of `x`, `addend` and the result; "NCHW" by default.
     activation : {"relu", "gelu", "gelu_tanh", "silu", "relu6", "hardswish"}, optional
     addend : Tensor, optional
-        Of the result's shape.
+        Shape and dtype of the result.
+
+    Raises
+    ------
+    TypeError
+        For dtypes that are not one floating-point dtype.
+    ValueError
+        For other arguments that do not fit; the message names the argument.
 
     >>> x = gt.ones((1, 2, 3, 3), device="host")
     >>> conv2d(x, gt.ones((1, 2, 2, 2), device="host")).numpy()[0, 0]
@@ -187,7 +198,7 @@ def conv3d(
 ):  # fmt: skip
     """Return the convolution along three axes; parameters are those of :func:`conv2d`.
 
-    `x` is (batch, channels, depth, height, width), or with `data_format` "NDHWC" channels last.
+    `x` is (batch, channels, depth, height, width), or channels last with `data_format` "NDHWC".
 
     >>> x = gt.ones((1, 1, 2, 2, 2), device="host")
     >>> conv3d(x, x).item()
@@ -201,9 +212,9 @@ def conv3d(
 
 
 def _phases(extent, count, window, axis):
-    """The convolutions along one axis that a transposed one is made of.
+    """Yield the convolutions along one axis that make up a transposed convolution.
 
-    Results a stride apart are a convolution of x with the taps that reach them, turned round.
+    Results that are a stride apart are a convolution of x with the taps that reach them, reversed.
     Yields (slice of the results, slice of the taps or None, first element, padding, dilation).
     """
     stride, dilation = window.stride[axis], window.dilation[axis]
@@ -226,7 +237,7 @@ def _phases(extent, count, window, axis):
 
 
 def _transposed_weight(weight, groups):
-    """(channels, outputs / groups, ...) as (outputs, channels / groups, ...)."""
+    """Return a weight (channels, outputs / groups, ...) as (outputs, channels / groups, ...)."""
     channels, outputs = weight.shape[:2]
     apart = reshape(weight, (groups, channels // groups, *weight.shape[1:]))
     order = (0, 2, 1, *range(3, apart.ndim))
@@ -236,12 +247,12 @@ def _transposed_weight(weight, groups):
 
 
 def _without_taps(out, finish, part):
-    """Write results that no element reaches."""
+    """Write the results that no element of x reaches: bias and addend only."""
     bias = finish.bias
     given = [] if finish.addend is None else [finish.addend[part]]
     given += [] if bias is None else [reshape(bias, (-1, *(1,) * (out.ndim - 2)))]
     if not given:
-        out[part] = 0  # as is each activation of 0
+        out[part] = 0  # every activation maps 0 to 0
         return
     value = ("load", 0) if len(given) == 1 else ("add", ("load", 0), ("load", 1))
     tree = activations.finished(finish.activation, value)
@@ -263,7 +274,8 @@ def _transposed(name, x, weight, bias, window, how):
         )
     )
     if window.is_same or min(counts) < 1:
-        raise argument_error(ValueError, f"{name}: padding", padding, "less than x spreads to")
+        rule = "padding that leaves a result along each axis"
+        raise argument_error(ValueError, f"{name}: padding", padding, rule)
     outputs = weight.shape[1] * groups
     finish = _Finish(name, outputs, bias, how["addend"], how["activation"])
     out = image.result(outputs, counts)
@@ -314,19 +326,24 @@ def conv_transpose2d(
     Parameters
     ----------
     x : Tensor
-        Of shape (batch, channels, height, width); the batch may be absent.
+        Shape (batch, channels, height, width), or without the batch; of a floating-point dtype.
     weight : Tensor
-        Of shape (channels, outputs / groups, height, width).
+        Shape (channels, outputs / groups, height, width), of x's dtype.
     bias : Tensor, optional
-        One element for each output.
+        One element for each output, of x's dtype.
     stride, dilation : int or (int, int)
     padding : int, (int, int) or pair of (before, after) for each axis
-        What is cut off the result.
+        The number of elements cut off the result at each end.
     output_padding : int or (int, int)
-        What the result has more at the end of each axis.
+        The number of elements added at the end of each axis of the result.
     groups : int
     data_format, activation, addend
         As in :func:`conv2d`.
+
+    Raises
+    ------
+    TypeError, ValueError
+        As :func:`conv2d`; also for padding that leaves no result.
 
     >>> x = gt.ones((1, 1, 2, 2), device="host")
     >>> conv_transpose2d(x, x).numpy()[0, 0]

@@ -1,4 +1,4 @@
-"""Arguments of windows: kernels, strides, padding and layouts, for one to three axes."""
+"""Arguments of convolution and pooling (kernel, stride, padding, layout) for one to three axes."""
 
 from typing import NamedTuple
 
@@ -26,13 +26,13 @@ def each_axis(name, value, spatial, least):
     values = (value,) * spatial if _is_int(value) else value
     fits = isinstance(values, (tuple, list)) and len(values) == spatial
     if not fits or not all(_is_int(one) and least <= one < LIMIT for one in values):
-        rule = f"an int of {least} or more, or {spatial} of them"
+        rule = f"an int of {least} or more, or a sequence of {spatial}"
         raise argument_error(ValueError, name, value, rule)
     return tuple(values)
 
 
 def _pairs(name, value, spatial):
-    """Return padding as pairs of what comes before and after each axis."""
+    """Return padding as one pair (before, after) for each axis."""
     if isinstance(value, (tuple, list)) and any(isinstance(one, (tuple, list)) for one in value):
         if len(value) == spatial and all(isinstance(one, (tuple, list)) for one in value):
             return tuple(each_axis(name, one, 2, 0) for one in value)
@@ -41,21 +41,21 @@ def _pairs(name, value, spatial):
 
 
 class Window:
-    """Kernel, strides, padding and dilation of a function, checked.
+    """The checked kernel, strides, padding and dilation of a function.
 
     Parameters
     ----------
     name : str
-        Of the function, for messages.
+        The name of the function, for messages.
     kernel : tuple of int
     stride, padding, dilation
-        As the user gave them; padding may also be "same", "valid" or pairs.
+        As the caller gave them; padding may also be "same", "valid" or pairs.
 
     Attributes
     ----------
     kernel, stride, dilation : tuple of int
     before, after : tuple of int
-        Padding; known after `resolve`.
+        The padding; `resolve` computes that of "same".
     """
 
     def __init__(self, name, kernel, stride, padding, dilation):
@@ -72,11 +72,11 @@ class Window:
 
     @property
     def reach(self):
-        """The elements from the first to the last of a window, both counted."""
+        """The extent of a window in x: from its first to its last element, inclusive."""
         return tuple(d * (k - 1) + 1 for k, d in zip(self.kernel, self.dilation, strict=True))
 
     def resolve(self, extents):
-        """Know the padding of "same" for these extents: the results are a stride apart."""
+        """Compute the padding of "same" for these extents: extent / stride windows, rounded up."""
         if self.is_same:
             totals = [
                 max(0, (-(-n // s) - 1) * s + reach - n)
@@ -86,7 +86,7 @@ class Window:
             self.after = tuple(total - total // 2 for total in totals)
 
     def results(self, extents, is_up=False):
-        """Return how many windows there are along each axis; `is_up`: also one that sticks out."""
+        """Return the number of windows along each axis; `is_up` counts an incomplete last one."""
         self.resolve(extents)
         found = []
         for axis, n in enumerate(extents):
@@ -95,17 +95,17 @@ class Window:
             if room < 0:
                 raise argument_error(
                     ValueError, f"{self.name}: extent of x", n,
-                    f"{self.reach[axis]} or more with its padding, for a window",
+                    f"{self.reach[axis]} or more including padding, the extent of a window",
                 )  # fmt: skip
             count = (room + (stride - 1 if is_up else 0)) // stride + 1
-            # The last window begins inside of x or of the padding before it.
+            # The last window must begin in x or in the padding before it.
             count -= is_up and (count - 1) * stride >= n + self.before[axis]
             found.append(count)
         return tuple(found)
 
 
 class Image:
-    """x of a function as (batch, channels, axes), and how its result is laid out."""
+    """A function's x as (batch, channels, axes), and the layout of its result."""
 
     def __init__(self, name, x, spatial, data_format):
         x = tensor_argument(x, name)
@@ -130,22 +130,22 @@ class Image:
         return result_like(x, shape, is_last=self.is_last)
 
     def given_back(self, result):
-        """Return the result in the layout of what the user gave."""
+        """Return the result in the layout of the caller's x."""
         if self.is_last:
             result = moveaxis(result, 1, -1)
         return result[0] if self.is_single else result
 
 
 class Plan(NamedTuple):
-    """What a call is for arguments that were checked before."""
+    """The prepared call for arguments that were checked before."""
 
     attributes: tuple
-    order: tuple | None  # of the axes of x as (batch, channels, axes); None: as they are
+    order: tuple | None  # permutes the axes of x to (batch, channels, axes); None: no permutation
     shape: tuple  # of the result in memory
-    order_out: tuple | None  # the same of the result
+    order_out: tuple | None  # the same for the result
 
     def prepare(self, x):
-        """Return x and a new result as (batch, channels, axes), and the result to give back."""
+        """Return x and a new result as (batch, channels, axes), and the result for the caller."""
         out = empty(self.shape, dtype=x.dtype, device=x.device)
         view = out if self.order_out is None else permute_dims(out, self.order_out)
         if self.order is None:
@@ -154,7 +154,7 @@ class Plan(NamedTuple):
 
 
 class Plans:
-    """The plans of a function by its arguments: checks cost more than a small kernel."""
+    """The plans of a function by its arguments. They exist because checks outlast small kernels."""
 
     MOST = 4096
 
@@ -162,14 +162,14 @@ class Plans:
         self.known = {}
 
     def find(self, key):
-        """Return the plan of a key, or None; also where the key has lists."""
+        """Return the plan of a key, or None if there is none or the key contains lists."""
         try:
             return self.known.get(key)
         except TypeError:
             return None
 
     def keep(self, key, attributes, image, out):
-        """Keep the plan of a call that has been made; those without a batch have none."""
+        """Keep the plan of a call that has been made, unless x has no batch axis."""
         if image.is_single or not out.size:
             return
         last = (0, out.ndim - 1, *range(1, out.ndim - 1))
@@ -186,13 +186,13 @@ class Plans:
 
 
 def has_channels_last(x):
-    """Whether channels are neighbours in memory; of one pixel or channel both orders are."""
+    """Whether channels are adjacent in memory, where that differs from channels first."""
     is_apart = any(n > 1 for n in x.shape[2:]) and x.shape[1] > 1
     return is_apart and x.strides[1] == x.dtype.itemsize
 
 
 def result_like(x, shape, is_last=False):
-    """Return a new tensor whose channels are neighbours in memory where those of x are."""
+    """Return a new tensor; its channels are adjacent in memory if `is_last` or those of x are."""
     if is_last or has_channels_last(x):
         made = empty((shape[0], *shape[2:], shape[1]), dtype=x.dtype, device=x.device)
         return moveaxis(made, -1, 1)

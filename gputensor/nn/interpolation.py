@@ -1,4 +1,4 @@
-"""Interpolation: the elements of x at other places, nearest or between its neighbours."""
+"""Interpolation: x resampled at evenly spaced places, by nearest element or linearly."""
 
 import math
 
@@ -17,14 +17,15 @@ MODES = ("nearest", "nearest-exact", "linear", "bilinear", "trilinear")
 
 
 def _sizes(extents, size, scale_factor):
-    """Return the extents of the result, and what one of its steps is in x."""
+    """Return the extents of the result, and the length of one of its steps in elements of x."""
     name = "size" if size is not None else "scale_factor"
     given = size if size is not None else scale_factor
     kinds = int if size is not None else (int, float)
     values = given if isinstance(given, (tuple, list)) else (given,) * len(extents)
     if (size is None) == (scale_factor is None) or len(values) != len(extents):
-        rule = f"size or scale_factor, one or one for each of {len(extents)} axes"
-        raise argument_error(ValueError, "interpolate: size", (size, scale_factor), rule)
+        rule = f"one of the two, a number or one for each of {len(extents)} axes"
+        given = (size, scale_factor)
+        raise argument_error(ValueError, "interpolate: size, scale_factor", given, rule)
     for one in values:
         if isinstance(one, bool) or not isinstance(one, kinds) or not one > 0:
             raise argument_error(ValueError, f"interpolate: {name}", given, "numbers above 0")
@@ -32,17 +33,18 @@ def _sizes(extents, size, scale_factor):
         return tuple(values), [n / m for n, m in zip(extents, values, strict=True)]
     counts = tuple(math.floor(n * f) for n, f in zip(extents, values, strict=True))
     if 0 in counts:
-        raise argument_error(ValueError, "interpolate: scale_factor", given, "results of x")
+        rule = "factors that leave an element along each axis"
+        raise argument_error(ValueError, "interpolate: scale_factor", given, rule)
     return counts, [1 / f for f in values]
 
 
 def _nearest(x, counts, steps, is_exact):
-    """One gather of all axes that change."""
+    """Return the nearest elements: one gather, or a broadcast copy for integer factors."""
     spatial = len(counts)
     extents = x.shape[2:]
     if all(m % n == 0 and math.isclose(step, n / m)
            for n, m, step in zip(extents, counts, steps, strict=True)):  # fmt: skip
-        # Each element as a block: one copy of a broadcast view.
+        # Integer factors repeat each element as a block: one copy of a broadcast view.
         inner = [i for n in extents for i in (n, 1)]
         outer = [i for n, m in zip(extents, counts, strict=True) for i in (n, m // n)]
         blocks = broadcast_to(reshape(x, (*x.shape[:2], *inner)), (*x.shape[:2], *outer))
@@ -56,7 +58,7 @@ def _nearest(x, counts, steps, is_exact):
 
 
 def _linear(x, counts, steps, align_corners):
-    """Axis by axis; values of 16-bit floats stay float32 in between."""
+    """Interpolate axis by axis; 16-bit floats stay float32 between the axes."""
     dtype = x.dtype
     for axis, (m, step) in enumerate(zip(counts, steps, strict=True), 2):
         n = x.shape[axis]
@@ -82,24 +84,37 @@ def _linear(x, counts, steps, align_corners):
 def interpolate(
     x, size=None, scale_factor=None, mode="nearest", align_corners=False, *, data_format=None
 ):
-    """Return x with other extents: its elements at places that are evenly apart.
+    """Return x resampled to other extents, at evenly spaced places.
 
     Parameters
     ----------
     x : Tensor
-        Of shape (batch, channels, ...), one to three further axes.
+        Shape (batch, channels, ...), with one to three further axes.
     size : int or tuple of int, optional
         Extents of the result.
     scale_factor : float or tuple of float, optional
-        Instead of `size`: the extents of x times this, rounded down.
+        Instead of `size`: the result's extents are those of x times this, rounded down.
     mode : {"nearest", "nearest-exact", "linear", "bilinear", "trilinear"}
-        The last three are the same: between the two neighbours along each axis. "nearest" takes
-        the element at floor(i * step), "nearest-exact" at floor((i + 0.5) * step).
+        "nearest" takes the element at floor(i * step), "nearest-exact" at floor((i + 0.5) * step).
+        The other three are equal: linear between the two neighbours along each axis, and for
+        floating-point dtypes only.
     align_corners : bool
-        Linear only: whether the corners of x and of the result are the centres of their first and
-        last elements, or the outer edges of these.
+        For linear modes: if true, the centres of the first and last elements of x and of the
+        result coincide; if false, their outer edges do.
     data_format : str, optional
-        Ends with "C" where channels are the last axis.
+        A layout that ends with "C" if channels are the last axis.
+
+    Returns
+    -------
+    Tensor
+        Of the dtype of x.
+
+    Raises
+    ------
+    TypeError
+        For a linear mode with a dtype that is not floating-point.
+    ValueError
+        For other arguments that do not fit.
 
     >>> x = gt.asarray([[[1.0, 3.0]]], device="host")
     >>> interpolate(x, 4).tolist(), interpolate(x, 3, mode="linear", align_corners=True).tolist()

@@ -1,4 +1,4 @@
-"""Losses of classes: cross entropy."""
+"""Losses of classification: cross entropy and negative log-likelihood."""
 
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
@@ -30,7 +30,7 @@ def _checked(name, x, target, weight, reduction):
 
 
 def _by_class(name, powers, target, weight, ignore_index):
-    """Return the losses of class numbers, and the weight of each."""
+    """Return the losses for class numbers, the weight of each, and which of them count."""
     axis = 0 if powers.ndim == 1 else 1
     wanted = powers.shape[:axis] + powers.shape[axis + 1 :]
     if not isdtype(target.dtype, "integral") or target.shape != wanted:
@@ -54,9 +54,10 @@ def _reduced(losses, share, reduction):
 
 
 def nll_loss(x, target, weight=None, *, ignore_index=-100, reduction="mean"):
-    """Return the negative of the logarithms of probabilities that a target names.
+    """Return the negative log-likelihood of the classes in `target`.
 
-    Parameters are those of :func:`cross_entropy`, x being logarithms of probabilities already.
+    Parameters are those of :func:`cross_entropy`, but x holds logarithms of probabilities and
+    `target` must hold class numbers.
 
     >>> x = gt.asarray([[-1.0, -2.0]], device="host")
     >>> nll_loss(x, gt.asarray([1], device="host")).item()
@@ -75,18 +76,25 @@ def cross_entropy(
     Parameters
     ----------
     x : Tensor
-        Scores of the classes, which are axis 1 (axis 0 of a tensor with one axis).
+        Scores of a floating-point dtype. Classes are axis 1, or axis 0 of a tensor with one axis.
     target : Tensor
-        Class numbers, of the shape of x without that axis; or probabilities, of its shape.
+        Class numbers in the shape of x without the class axis, or probabilities in the shape of x.
     weight : Tensor, optional
         One factor for each class.
     ignore_index : int
-        A class number that does not count.
+        Elements with this class number do not count.
     reduction : {"mean", "sum", "none"}
-        "mean" divides by the weights of the class numbers; by how many there are where the target
-        has probabilities.
+        For class numbers, "mean" divides by the sum of their weights; for probabilities, by the
+        number of losses.
     label_smoothing : float
         The share of the target that is spread evenly over the classes, 0 to 1.
+
+    Raises
+    ------
+    TypeError
+        If x does not have a floating-point dtype, or has no axes.
+    ValueError
+        For other arguments that do not fit.
 
     >>> x = gt.asarray([[0.0, 0.0]], device="host")
     >>> cross_entropy(x, gt.asarray([1], device="host")).item()

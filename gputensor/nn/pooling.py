@@ -1,4 +1,4 @@
-"""Pooling: the largest element or the mean of windows, one kernel each (the call "window")."""
+"""Pooling: the maximum or the mean of each window, in one kernel (the call "window")."""
 
 from gputensor._arrays.dtypes import isdtype
 from gputensor.errors import argument_error
@@ -64,7 +64,8 @@ def _average(name, spatial, x, window, how):
     if divisor is None:
         return _pool(name, spatial, x, (kernel, stride, padding, 1), pooling, how)
     if not isinstance(divisor, (int, float)) or divisor == 0:
-        raise argument_error(ValueError, f"{name}: divisor_override", divisor, "a number but 0")
+        rule = "a number other than 0"
+        raise argument_error(ValueError, f"{name}: divisor_override", divisor, rule)
     return _pool(name, spatial, x, (kernel, stride, padding, 1), "sum", how) / divisor
 
 
@@ -76,7 +77,7 @@ def _adaptive(name, spatial, x, output_size, pooling, data_format):
         sizes = [n if n is not None else m for n, m in zip(sizes, image.x.shape[2:], strict=True)]
     sizes = each_axis(f"{name}: output_size", sizes, spatial, 1)
     if 0 in image.x.shape[2:]:
-        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "elements in each window")
+        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "extents above 0")
     window = Window(name, (0,) * spatial, 1, 0, 1)
     return _queue(image, sizes, pooling, window)
 
@@ -86,15 +87,16 @@ def _whole(name, x, data_format, function):
     if data_format not in (None, "NCHW", "NHWC"):
         raise argument_error(ValueError, f"{name}: data_format", data_format, "'NCHW' or 'NHWC'")
     if x.ndim < 3:
-        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "three axes or more")
+        raise argument_error(ValueError, f"{name}: shape of x", x.shape, "at least three axes")
     axes = tuple(range(1, x.ndim - 1) if data_format == "NHWC" else range(2, x.ndim))
     return function(x, axis=axes, keepdims=True)
 
 
 def global_avg_pool(x, *, data_format=None):
-    """Return the mean over all axes but the first and that of channels, with extent 1 along them.
+    """Return the mean over all axes except batch and channels; these axes get extent 1.
 
-    Channels are axis 1, with `data_format` "NHWC" the last axis, for any number of axes.
+    The batch is axis 0. Channels are axis 1, or the last axis with `data_format` "NHWC", for any
+    number of axes.
 
     >>> global_avg_pool(gt.asarray([[[1.0, 3.0]]], device="host")).numpy()
     array([[[2.]]], dtype=float32)
@@ -103,7 +105,9 @@ def global_avg_pool(x, *, data_format=None):
 
 
 def global_max_pool(x, *, data_format=None):
-    """Return the largest element over all axes but the first and that of channels.
+    """Return the maximum over all axes except batch and channels; these axes get extent 1.
+
+    Axes are those of :func:`global_avg_pool`.
 
     >>> global_max_pool(gt.asarray([[[1.0, 3.0]]], device="host")).numpy()
     array([[[3.]]], dtype=float32)
@@ -171,22 +175,29 @@ def adaptive_max_pool1d(x, output_size, *, data_format=None):
 def max_pool2d(
     x, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, *, data_format=None
 ):
-    """Return the largest element of each window; NaN wins.
+    """Return the maximum of each window; NaN if the window contains one.
 
     Parameters
     ----------
     x : Tensor
-        Of shape (batch, channels, height, width); the batch may be absent. Of a real dtype.
+        Shape (batch, channels, height, width), or without the batch; of a real dtype.
     kernel_size : int or (int, int)
     stride : int or (int, int), optional
-        The kernel's extents when not given.
+        By default `kernel_size`.
     padding : int, (int, int), pair of (before, after) for each axis, "same" or "valid"
-        Padding is never the largest.
+        Smaller than the window's extent. Padding is never the maximum.
     dilation : int or (int, int)
     ceil_mode : bool
-        Whether there is also a last window that sticks out.
+        Whether a last window that extends beyond x and its padding counts.
     data_format : {"NCHW", "NHWC"}
-        "NCHW" when not given.
+        "NCHW" by default.
+
+    Raises
+    ------
+    TypeError
+        For a dtype that is not real.
+    ValueError
+        For other arguments that do not fit.
 
     >>> x = gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host")
     >>> max_pool2d(x, (1, 2)).tolist()
@@ -206,11 +217,11 @@ def avg_pool2d(
     Parameters
     ----------
     x, kernel_size, stride, padding, ceil_mode, data_format
-        As in :func:`max_pool2d`, x of a floating-point dtype.
+        As in :func:`max_pool2d`, but x has a floating-point dtype.
     count_include_pad : bool
-        Whether padding counts, as zeros; what lies beyond it never does.
+        Whether padding counts, as zeros. Places beyond the padding never count.
     divisor_override : float, optional
-        What the sum of each window is divided by.
+        The divisor of each window's sum, in place of the number of elements that count.
 
     >>> x = gt.asarray([[[1.0, 2.0, 3.0, 4.0]]], device="host")
     >>> avg_pool2d(x, (1, 2)).tolist()

@@ -1,4 +1,4 @@
-"""Positions: rotary ones, and embeddings by index."""
+"""Rotary position embeddings, and embeddings by index."""
 
 import math
 
@@ -23,20 +23,27 @@ def _tensor(value, name):
 
 
 def rotary(x, positions, *, base=10000.0, interleaved=False):
-    """Return x with each pair of elements of the last axis turned by its position's angle.
+    """Return x with each pair of elements of the last axis rotated by its position's angle.
 
-    Pair j of position t is turned by t * base**(-2 j / size). Sources: Su and others, RoFormer,
-    2021, equation 34; the pairs are (j, j + size / 2) as in Llama's published weights, or
-    (2 j, 2 j + 1) when `interleaved`.
+    Pair j of position t is rotated by t * base**(-2 j / size) radians (Su and others, RoFormer,
+    2021, equation 34). The pairs are (j, j + size / 2) as in Llama's published weights, or
+    (2 j, 2 j + 1) if `interleaved`.
 
     Parameters
     ----------
     x : Tensor
-        Of shape (..., positions, size); size is even.
+        Shape (..., positions, size), with an even size.
     positions : Tensor
-        Integers; one for each element of the axis before the last.
+        Integers: one for each element of the axis before the last, or one for all.
     base : float
     interleaved : bool
+
+    Raises
+    ------
+    TypeError
+        If x or positions is not a Tensor.
+    ValueError
+        For shapes that do not fit.
 
     >>> x = gt.ones((1, 2), device="host")
     >>> rotary(x, gt.zeros(1, dtype=gt.int64, device="host")).numpy()
@@ -64,14 +71,21 @@ def rotary(x, positions, *, base=10000.0, interleaved=False):
 
 
 def embedding(indices, table):
-    """Return the rows of a table: ``table[indices]``.
+    """Return rows of a table: ``table[indices]``, of shape (*indices.shape, size).
 
     Parameters
     ----------
     indices : Tensor
-        Of an integer dtype.
+        Row numbers, of an integer dtype.
     table : Tensor
-        Of shape (rows, size).
+        Shape (rows, size), of any dtype.
+
+    Raises
+    ------
+    TypeError
+        If an argument is not a Tensor.
+    ValueError
+        If the table does not have two axes.
 
     >>> embedding(gt.asarray([1], device="host"), gt.asarray([[1.0], [2.0]], device="host")).numpy()
     array([[2.]], dtype=float32)

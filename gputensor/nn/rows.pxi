@@ -1,15 +1,15 @@
-"""Softmax and norms: formulas along rows, one kernel each that reads its input once.
+"""Softmax and norms: formulas along rows. Each is one kernel that reads its input once.
 
-The axes that a function works along are the columns, all others the rows. Values are computed in
-float32 (float64 for float64) and rounded once, to the dtype of the result. Work is queued on the
+The axes that a function reduces over are the columns, all other axes the rows. Values are computed
+in float32 (float64 for float64) and rounded once, to the dtype of the result. Work is queued on the
 current stream and ordered like that of any operation.
 """
 
-cdef dict formulas = {}     # request -> RowFormula
+cdef dict formulas = {}     # (name in TREES, arguments...) -> RowFormula
 
 
 cdef RowFormula kept_formula(tuple key):
-    """The formula of a function's variant: its key is a name in TREES, and what that takes."""
+    """The formula of a variant of a function; the key is a name in TREES and its arguments."""
     cdef object found = formulas.get(key)
     if found is None:
         found = formulas.setdefault(key, RowFormula(TREES[key[0]](*key[1:])))
@@ -19,15 +19,15 @@ cdef RowFormula kept_formula(tuple key):
 cdef int result_code(Tensor x, str name, object dtype) except -1:
     cdef int kind = dtype_kind(x.dtype_code)
     if kind == KIND_COMPLEX or kind == KIND_SMALL:
-        raise TypeError(f"{name}: x: got {DTYPES[x.dtype_code].name}; expected a real dtype that "
-                        "is computed with")
+        raise TypeError(f"{name}: x: got {DTYPES[x.dtype_code].name}; expected bool, integers, or "
+                        "floats of 16 bits or more")
     cdef int code = dtype_argument(dtype, x.dtype_code if kind == KIND_FLOAT else DT_FLOAT32)
     if dtype_kind(code) != KIND_FLOAT:
         raise TypeError(f"{name}: dtype: got {DTYPES[code].name}; expected a floating-point dtype")
     return code
 
 
-# Runs the formula on tensors that broadcast to the shape of the first; gives its results.
+# Runs the formula on tensors that broadcast to the shape of the first; returns its results.
 cdef list along_rows(str name, RowFormula formula, list tensors, int mask, int code,
                      bint keepdims):
     cdef Operand[12] operands
@@ -89,7 +89,7 @@ cdef inline int count_kept(int mask, int ndim) noexcept:
 
 
 cdef void columns_last(const Operand* plain, Operand* out, int mask) noexcept:
-    """The operand with the axes of the mask moved behind the others."""
+    """The operand with the axes of the mask moved after the others."""
     cdef int i, j = 0, turn
     out[0] = plain[0]
     for turn in range(2):
@@ -101,7 +101,7 @@ cdef void columns_last(const Operand* plain, Operand* out, int mask) noexcept:
 
 cdef void spread(Tensor result, Operand* out, int mask, int ndim, const int64_t* shape,
                  bint keepdims) noexcept:
-    """A result without columns, with extent 1 along them."""
+    """A result without columns as an operand with extent 1 along them."""
     cdef int i, j = 0
     result.fill_operand(out)
     out.ndim = ndim
@@ -116,7 +116,7 @@ cdef void spread(Tensor result, Operand* out, int mask, int ndim, const int64_t*
 
 
 cdef Tensor beside(Tensor x, object parameter, int mask, str name, str argument):
-    """A weight or bias as a view that broadcasts to x: its axes are those of the mask, in order."""
+    """A weight or bias as a view that broadcasts to x; its axes become those of the mask."""
     cdef Tensor weight = tensor_argument(parameter, name)
     cdef int64_t[16] shape
     cdef int64_t[16] strides
@@ -157,7 +157,7 @@ def _softmax_trees(scale, mask, power):
 
 
 def _masked_softmax(x, power):
-    """Where everything is masked all powers are 0, and so is the row."""
+    """Like the plain formula, but a row in which everything is masked gives 0 instead of NaN."""
     largest = ("fold", "max", x)
     shift = ("where", ("eq", largest, _number(-np.inf)), _number(0), largest)
     powers = (power, ("sub", x, shift))
@@ -167,19 +167,27 @@ def _masked_softmax(x, power):
 
 
 def softmax(x, axis=-1, *, scale=1.0, mask=None, dtype=None):
-    """Return exp(scale * x) over its sum along `axis`.
+    """Return exp(scale * x) divided by its sum along `axis`.
 
     Parameters
     ----------
     x : Tensor
+        Bool, integers, or floats of 16 bits or more.
     axis : int or tuple of int
     scale : float
         A factor of x.
     mask : Tensor, optional
-        Broadcasts to x. Of bool: which elements take part, the others give 0. Of floats: added to
-        scale * x. A row without elements that take part is 0.
+        Broadcasts to x. A bool mask is True for elements that take part; the others give 0. A
+        floating-point mask is added to scale * x. A row in which no element takes part is 0.
     dtype : dtype, optional
-        Of the result; that of x when not given, float32 for bool and integers.
+        The dtype of the result: by default that of x, or float32 for bool and integers.
+
+    Raises
+    ------
+    TypeError
+        For other dtypes of x, and a `dtype` that is not floating-point.
+    ValueError
+        For an axis that x does not have, and a mask that does not broadcast to x.
 
     >>> softmax(gt.asarray([[0.0, 0.0]], device="host")).numpy()
     array([[0.5, 0.5]], dtype=float32)
@@ -202,14 +210,14 @@ def _log_softmax_trees():
 
 
 def _logsumexp_trees():
-    # An infinite maximum is the result: infinity less infinity would be NaN.
+    # An infinite maximum is itself the result; subtracting it would give NaN.
     largest = ("fold", "max", X)
     shift = ("where", ("isfinite", largest), largest, _number(0))
     return [("add", ("log", ("fold", "sum", ("exp", ("sub", X, shift)))), shift)]
 
 
 def log_softmax(x, axis=-1, *, dtype=None):
-    """Return the logarithm of :func:`softmax`, exact also where that is tiny.
+    """Return the logarithm of :func:`softmax`, accurate even where the softmax underflows.
 
     >>> log_softmax(gt.asarray([[0.0, 0.0]], device="host")).numpy()
     array([[-0.6931472, -0.6931472]], dtype=float32)
@@ -221,7 +229,7 @@ def log_softmax(x, axis=-1, *, dtype=None):
 
 
 def logsumexp(x, axis=-1, *, keepdims=False):
-    """Return the logarithm of the sum of exp(x) along `axis`; -inf where there are no elements.
+    """Return the logarithm of the sum of exp(x) along `axis`; -inf for a sum of no elements.
 
     >>> logsumexp(gt.asarray([0.0, 0.0], device="host")).item()
     0.6931471824645996
@@ -239,7 +247,7 @@ def logsumexp(x, axis=-1, *, keepdims=False):
 # ---- norms
 
 def _norm_trees(kind, eps, weight, bias, residual):
-    """`weight`, `bias` and `residual` are the numbers of their operands, or 0."""
+    """`weight`, `bias` and `residual` are the indices of their operands, or 0 if absent."""
     x = ("add", X, ("load", residual)) if residual else X
     away = ("sub", x, ("fold", "mean", x)) if kind == "layer_norm" else x
     spread = ("fold", "mean", ("mul", away, away))
@@ -277,8 +285,8 @@ cdef dict TREES = {"softmax": _softmax_trees, "log_softmax": _log_softmax_trees,
                    "logsumexp": _logsumexp_trees, "norm": _norm_trees}
 
 
-# The weight, bias, axis and epsilon of a norm whose arguments behind x are given by position: in
-# our order, or in PyTorch's, which begins with the extents of the last axes.
+# The weight, bias, axis and epsilon of a norm whose arguments after x are positional: in our order,
+# or in PyTorch's, which begins with the extents of the last axes.
 cdef tuple norm_arguments(str name, Tensor a, tuple given, dict named, object axis, object eps):
     cdef list names = list(named), accepted = names
     cdef int came = len(given)
@@ -292,7 +300,7 @@ cdef tuple norm_arguments(str name, Tensor a, tuple given, dict named, object ax
         accepted = ["normalized_shape", *names]
         given = given[1:]
     if came > len(accepted):
-        raise argument_error(TypeError, f"{name}: arguments", Described(f"{came} behind x"),
+        raise argument_error(TypeError, f"{name}: arguments", Described(f"{came} after x"),
                              f"at most {len(accepted)}: {', '.join(accepted)}")
     for label, value in zip(names, given):
         if label == "eps":
@@ -310,15 +318,28 @@ def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residu
     Parameters
     ----------
     x : Tensor
+        Bool, integers, or floats of 16 bits or more.
     *parameters
-        Weight and bias; or as in PyTorch the extents of the last axes, which stand for `axis`,
-        then weight, bias and eps.
+        Weight and bias; or, as in PyTorch, the extents of the last axes in place of `axis`, then
+        weight, bias and eps.
     weight, bias : Tensor, optional
-        Of the extents of x along `axis`.
+        Their shape is the extents of x along `axis`.
     axis : int or tuple of int
     eps : float
     residual : Tensor, optional
-        Added to x first. The result is then a pair: the norm, and the sum.
+        Added to x first; its shape is that of x. The result is then a pair: the norm and the sum.
+
+    Returns
+    -------
+    Tensor or (Tensor, Tensor)
+        Of the dtype of x; float32 for bool and integers.
+
+    Raises
+    ------
+    TypeError
+        For other dtypes of x, too many arguments, and one that is given twice.
+    ValueError
+        For shapes that do not fit.
 
     >>> layer_norm(gt.asarray([[1.0, 3.0]], device="host"), eps=0.0).numpy()
     array([[-1.,  1.]], dtype=float32)
@@ -331,9 +352,9 @@ def layer_norm(x, *parameters, weight=None, bias=None, axis=-1, eps=1e-5, residu
 
 
 def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
-    """Return x / sqrt(mean(x**2) + eps) * weight, the mean along `axis`.
+    """Return x / sqrt(mean(x**2) + eps) * weight, with the mean along `axis`.
 
-    Parameters are those of :func:`layer_norm`.
+    Parameters are those of :func:`layer_norm` without bias.
 
     >>> rms_norm(gt.asarray([[2.0, 2.0]], device="host"), eps=0.0).numpy()
     array([[1., 1.]], dtype=float32)
@@ -346,14 +367,14 @@ def rms_norm(x, *parameters, weight=None, axis=-1, eps=1e-5, residual=None):
 
 
 def group_norm(x, groups, weight=None, bias=None, eps=1e-5):
-    """Return the :func:`layer_norm` of each group of channels, which are axis 1 of x.
+    """Return the :func:`layer_norm` of each group of channels; channels are axis 1 of x.
 
     Parameters
     ----------
     x : Tensor
-        Of shape (n, channels, ...).
+        Shape (n, channels, ...).
     groups : int
-        Divides the channels.
+        The number of groups, a divisor of the number of channels.
     weight, bias : Tensor, optional
         One element for each channel.
     eps : float

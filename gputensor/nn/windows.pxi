@@ -1,8 +1,9 @@
-"""Calls of the registry on tensors: convolution and pooling, whose arguments Python checks."""
+"""Calls of the registry on tensors (convolution and pooling, whose arguments Python has checked),
+norms with given statistics, and element-wise formulas."""
 
 
 def queue_views(str name, tuple attributes, list writes, list reads):
-    """Queue a call on views of tensors of one device, ordered like any operation.
+    """Queue a call on views of tensors of one device, in stream order like any operation.
 
     A view is (tensor, shape, strides in elements, offset in bytes).
     """
@@ -29,7 +30,7 @@ def queue_views(str name, tuple attributes, list writes, list reads):
 
 
 def on_device_of(str name, tuple tensors):
-    """The tensors, all on one device, or ValueError; None stays."""
+    """The tensors on one device, with None kept; ValueError if they cannot be brought together."""
     cdef Tensor first = tensors[0], one
     cdef bint is_one = True
     for given in tensors:
@@ -48,16 +49,24 @@ def current_precision():
 
 
 def batch_norm(x, running_mean, running_var, weight=None, bias=None, *, eps=1e-5):
-    """Return (x - mean) / sqrt(variance + eps) * weight + bias with statistics that are given.
+    """Return (x - running_mean) / sqrt(running_var + eps) * weight + bias, for each channel.
 
     Parameters
     ----------
     x : Tensor
-        Of shape (n, channels, ...).
+        Shape (n, channels, ...).
     running_mean, running_var : Tensor
-        One element for each channel, as `weight` and `bias`.
+        One element for each channel.
     weight, bias : Tensor, optional
+        One element for each channel.
     eps : float
+
+    Raises
+    ------
+    TypeError
+        If running_mean or running_var is None.
+    ValueError
+        For shapes that do not fit.
 
     >>> one = gt.ones(1, device="host")
     >>> batch_norm(gt.asarray([[3.0]], device="host"), one, one, eps=0.0).numpy()
@@ -94,9 +103,9 @@ def _batch_norm_trees(eps, mean, variance, weight, bias):
 
 
 def instance_norm(x, weight=None, bias=None, *, eps=1e-5):
-    """Return the :func:`layer_norm` of each channel of each element of axis 0.
+    """Return the :func:`layer_norm` of each channel of each sample, over all further axes.
 
-    Parameters are those of :func:`group_norm`.
+    Parameters are those of :func:`group_norm`; x has at least three axes.
 
     >>> instance_norm(gt.asarray([[[1.0, 3.0]]], device="host"), eps=0.0).numpy()
     array([[[-1.,  1.]]], dtype=float32)
@@ -111,9 +120,10 @@ def instance_norm(x, weight=None, bias=None, *, eps=1e-5):
 # ---- activations
 
 def activated(str name, tuple trees, tuple tensors):
-    """One kernel of element-wise steps on tensors that broadcast to the first.
+    """Compute an element-wise formula of tensors that broadcast to the first, in one kernel.
 
-    `trees` has one tree; a result of a dtype that is no float's becomes float32.
+    `trees` contains one tree. The result has the dtype of the first tensor, or float32 if that is
+    bool or integer.
     """
     cdef Tensor x = tensor_argument(tensors[0], name)
     cdef list operands = [tensor_argument(one, name) for one in tensors]

@@ -198,11 +198,11 @@ def test_dropout(where, rng):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (lambda x: gt.interpolate(x), "interpolate: size: got"),
+        (lambda x: gt.interpolate(x), "interpolate: size, scale_factor: got"),
         (lambda x: gt.interpolate(x, 4, mode="cubic"), "interpolate: mode: got 'cubic'"),
         (lambda x: gt.batch_norm(x, x, x), "batch_norm: shape of running_mean: got"),
         (lambda x: gt.dropout(x, 2), "dropout: p: got 2; expected 0 to 1"),
-        (lambda x: gt.glu(x), "glu: extent of x: got 5; expected an even one"),
+        (lambda x: gt.glu(x), "glu: extent of x: got 5; expected an even number"),
         (lambda x: gt.cross_entropy(x, gt.zeros(9, dtype=gt.int64, device="host")),
          "cross_entropy: target: got"),
         (lambda x: gt.prelu(x, gt.ones(9, device="host")), "prelu: shape of weight: got"),

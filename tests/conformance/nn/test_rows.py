@@ -46,7 +46,7 @@ def test_norms_take_their_arguments_in_the_order_of_pytorch(where, rng):
     for call, message in (
         (lambda: nn.layer_norm(x, (5, 4)), "layer_norm: normalized_shape: got .*; expected the"),
         (lambda: nn.layer_norm(x, ()), "layer_norm: normalized_shape: got"),
-        (lambda: nn.rms_norm(x, 5, weight[0], 1e-2, 3), "rms_norm: arguments: got 4 behind x"),
+        (lambda: nn.rms_norm(x, 5, weight[0], 1e-2, 3), "rms_norm: arguments: got 4 after x"),
         (lambda: nn.layer_norm(x, weight, weight=weight), "layer_norm: weight: got two values"),
     ):
         with pytest.raises((TypeError, ValueError), match=message):
