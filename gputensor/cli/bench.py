@@ -1,4 +1,4 @@
-"""``gputensor bench``: how long a function of a program takes, as a whole and call by call."""
+"""``gputensor bench``: times a function of a program, as a whole and call by call."""
 
 import json
 import statistics
@@ -16,7 +16,7 @@ __all__ = ["register"]
 
 MODES = ("graph", "stream")
 MOST_THREADS = 256
-COPIED = 1 << 28  # bytes that the copy rate is measured with; on a host device a 16th
+COPIED = 1 << 28  # bytes of the copy that measures the copy rate; a 16th on a host device
 
 
 def register(subparsers):
@@ -24,34 +24,36 @@ def register(subparsers):
     parser = subparsers.add_parser(
         "bench",
         help="time a function of a program",
-        description="Times a function of a program: runs in rounds, and host time beside. Values "
-        "are those of gputensor run; without --input all are zeros of the largest size.",
+        description="Times a function of a program in rounds of runs, and the host time to queue "
+        "a run. Values are written as for gputensor run; without --input, all arguments are zeros "
+        "of the largest size.",
         allow_abbrev=False,
     )
     parser.add_argument("--module", metavar="FILE", help="the program, a .gtp file")
-    parser.add_argument("--function", metavar="NAME", help="not needed where there is only one")
+    parser.add_argument("--function", metavar="NAME", help="optional if there is only one")
     parser.add_argument("--device", metavar="URI", help="cuda, cuda://1, cuda://GPU-UUID or host")
     parser.add_argument("--weights", metavar="FILE", help="weights that are not in the program")
     parser.add_argument("--verify", action="store_true", help="compare weights with their hashes")
     repeats = {"action": "append", "default": [], "metavar": "VALUE"}
-    parser.add_argument("--input", **repeats, help="an argument; once for each, in order")
-    text = "for all rounds together (default: 1s), as 1s, 200ms or 0.5"
+    parser.add_argument("--input", **repeats, help="an argument; repeat it for each, in order")
+    text = "least time of all rounds together, as 1s, 200ms or 0.5 (default: 1s)"
     parser.add_argument("--min_time", default="1s", metavar="TIME", help=text)
     parser.add_argument("--repetitions", default="5", metavar="N", help="rounds (default: 5)")
-    parser.add_argument("--warmup", default="3", metavar="N", help="runs before (default: 3)")
-    text = "graph: a run is one launch where it can be; stream: all calls are launched"
+    text = "runs before the first round (default: 3)"
+    parser.add_argument("--warmup", default="3", metavar="N", help=text)
+    text = "graph: one launch for each run where possible; stream: one launch for each call"
     parser.add_argument("--mode", choices=MODES, default="graph", help=text)
-    text = "threads, each with a session and a stream (default: 1)"
+    text = "threads, each with its own session and stream (default: 1)"
     parser.add_argument("--concurrency", default="1", metavar="N", help=text)
-    text = "time, bytes and share of the copy rate of each call, too"
+    text = "also show the time, bytes and share of the copy rate of each call"
     parser.add_argument("--per_call", action="store_true", help=text)
-    parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
+    parser.add_argument("--flagfile", metavar="FILE", help="read more options, one per line")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(options):
-    """Time the function and print what was found. Returns the exit code."""
+    """Time the function and print the results. Returns the exit code."""
     if options.module is None:
         raise argument_error(InputError, "--module", None, "a .gtp file")
     limits = {
@@ -77,16 +79,16 @@ def run(options):
 
 
 def number_of(options, name, least, most):
-    """The number of an option."""
+    """Return the value of an option as a number."""
     text = getattr(options, name)
     if not text.isascii() or not text.isdecimal() or not least <= int(text[:9]) <= most:
-        rule = f"a number from {least} to {most}"
+        rule = f"an integer from {least} to {most}"
         raise argument_error(InputError, f"--{name}", described(text), rule)
     return int(text)
 
 
 def seconds_of(text):
-    """The seconds of 1s, 200ms or 0.5."""
+    """Return the seconds of a text such as 1s, 200ms or 0.5."""
     units = {"ms": 1e-3, "us": 1e-6, "s": 1.0, "": 1.0}
     unit = next(name for name in units if text.endswith(name))
     try:
@@ -94,13 +96,13 @@ def seconds_of(text):
     except ValueError:
         seconds = -1.0
     if not 0 <= seconds <= 3600:
-        rule = "seconds up to 3600, as 1s, 200ms or 0.5"
+        rule = "at most 3600 seconds, as 1s, 200ms or 0.5"
         raise argument_error(InputError, "--min_time", described(text), rule)
     return seconds
 
 
 def zeros_of(functions):
-    """Values of the largest sizes of a function, all zero, as options."""
+    """Return the texts of --input for a function: zeros of its largest sizes."""
     found = []
     for dtype, shape in input_types(functions):
         sizes = tuple(part[-1] if isinstance(part, range) else part for part in shape)
@@ -109,7 +111,7 @@ def zeros_of(functions):
 
 
 def timed(program, name, arguments, limits, seconds):
-    """Time runs in rounds; return what was found, in seconds."""
+    """Time runs in rounds; return the results, with times in seconds."""
     rounds = limits["repetitions"]
     threads = [Runner(program, name, arguments) for _ in range(limits["concurrency"])]
     for one in threads:
@@ -138,7 +140,7 @@ def timed(program, name, arguments, limits, seconds):
 
 
 class Runner:
-    """One caller: a session and a stream of its own."""
+    """A caller with its own session and stream."""
 
     def __init__(self, program, name, arguments):
         from gputensor.streams import Stream
@@ -150,7 +152,7 @@ class Runner:
         self.error = None
 
     def runs(self, count):
-        """Run the function, wait, and keep how long queueing took."""
+        """Run the function `count` times and wait; keep the time that queueing took."""
         from gputensor.streams import stream
 
         try:
@@ -165,7 +167,7 @@ class Runner:
 
 
 def round_of(runners, count):
-    """Have all run at once; return the time of all, and how long queueing took a caller."""
+    """Run all at once; return the time until the last ended, and the mean queueing time of one."""
     threads = [threading.Thread(target=one.runs, args=(count,)) for one in runners[1:]]
     start = time.perf_counter()
     for thread in threads:
@@ -181,7 +183,7 @@ def round_of(runners, count):
 
 
 def copy_rate(device):
-    """Return the bytes read and written in a second by a copy of a large tensor."""
+    """Return the bytes that a copy of a large tensor reads and writes in a second."""
     from gputensor.streams import current_stream
     from gputensor.tensor.manipulation import empty
 
@@ -200,7 +202,7 @@ def copy_rate(device):
 
 
 def calls_of(program, name, arguments, rate):
-    """Time each call of the function; return what was found of each."""
+    """Time each call of the function; return a dict for each."""
     from gputensor.programs.running.call_times import call_times
     from gputensor.streams import Stream, synchronize
     from gputensor.tensor.manipulation import empty
@@ -232,7 +234,7 @@ def calls_of(program, name, arguments, rate):
 
 
 def as_text(found):
-    """Return the lines that a person reads."""
+    """Return the results as lines for a person."""
     lines = [
         f"@{found['function']} on {found['device']}: {found['runs']:,} runs"
         + (f" of {found['threads']} threads" if found["threads"] > 1 else ""),
@@ -254,7 +256,7 @@ def as_text(found):
 
 
 def microseconds(seconds):
-    """Microseconds with three digits or more.
+    """Return seconds as microseconds with at least three digits.
 
     >>> microseconds(1.2345e-6), microseconds(0.25)
     ('1.23', '250,000')

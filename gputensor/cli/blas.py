@@ -16,8 +16,8 @@ def register(subparsers):
     verbs = parser.add_subparsers(dest="verb", metavar="VERB", required=True)
     tune = verbs.add_parser(
         "tune",
-        help="measure the ways to compute recorded products",
-        description="Tunes the products that gt.blas.tunable recorded, and writes what won.",
+        help="measure the algorithms for recorded products",
+        description="Tunes the products that gt.blas.tunable recorded, and writes the results.",
     )
     tune.add_argument(
         "--shapes",
@@ -25,27 +25,29 @@ def register(subparsers):
         metavar="FILE",
         help="recorded products, or lines like 16x4096x8192 bf16 NT",
     )
-    tune.add_argument("--output", metavar="FILE", help="the file of results to add to")
-    tune.add_argument("--device", type=int, default=0, help="the CUDA device (default 0)")
-    tune.add_argument("--seconds", type=float, default=60.0, help="budget for all (default 60)")
-    tune.add_argument("--exhaustive", action="store_true", help="measure every algorithm that fits")
+    tune.add_argument("--output", metavar="FILE", help="the file of results to extend")
+    tune.add_argument("--device", type=int, default=0, help="the CUDA device (default: 0)")
+    text = "time limit for all products together (default: 60)"
+    tune.add_argument("--seconds", type=float, default=60.0, help=text)
+    text = "measure every algorithm that can compute a product"
+    tune.add_argument("--exhaustive", action="store_true", help=text)
     tune.add_argument("--quiet", action="store_true", help="no progress bar")
     tune.set_defaults(run=run_tune)
 
 
 def run_tune(options):
-    """Tune, print one line for each product, write the results."""
+    """Tune, print one line for each product, and write the results. Returns the exit code."""
     from gputensor._driver.registry import cuda_device_count
     from gputensor.blas.tuning import tunable
 
-    # Functions of os.path: those of Path raise for some names that no file can have.
+    # os.path, because the methods of Path raise for names that no file can have.
     if not os.path.isfile(options.shapes):
-        raise argument_error(InputError, "--shapes", options.shapes, "a file that exists")
+        raise argument_error(InputError, "--shapes", options.shapes, "an existing file")
     if not options.seconds > 0:
         raise argument_error(InputError, "--seconds", options.seconds, "a number above 0")
     try:
         output = Path(options.output or tunable.get_filename())
-    except ValueError as error:  # of a variable of the environment
+    except ValueError as error:  # from an environment variable
         raise InputError(error) from None
     folder = os.path.dirname(os.path.realpath(output))
     if not os.access(folder, os.W_OK) or os.path.isdir(output):
@@ -69,7 +71,7 @@ def run_tune(options):
                 show=None if options.quiet else sys.stderr,
             )
         finally:
-            # Also the results from before an interrupt or a device error.
+            # Results from before an interrupt or a device error are kept too.
             if tunable.get_results():
                 tunable.write_file(output)
     except ValueError as error:
@@ -80,7 +82,7 @@ def run_tune(options):
 
 
 def tell(results, output):
-    """Print one line for each product; 1 when one of them could not be measured."""
+    """Print one line for each product. Returns 1 if one could not be measured, otherwise 0."""
     code = 0
     for result in results:
         if "error" in result:
@@ -91,7 +93,7 @@ def tell(results, output):
         gain = result["default_us"] / result["us"]
         print(
             f"{result['us']:10.2f} us  was {result['default_us']:10.2f} us  ({gain:.2f}x of "
-            f"{result['measured']} ways)  {result['product']}"
+            f"{result['measured']} algorithms)  {result['product']}"
         )
     if any("error" not in result for result in results):
         print(f"-> {output}")

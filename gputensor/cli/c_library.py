@@ -1,4 +1,4 @@
-"""``gputensor c_library``: how a C program links the library that runs programs without Python."""
+"""``gputensor c_library``: says how C programs link the library that runs programs."""
 
 import os
 import shlex
@@ -10,13 +10,14 @@ def register(subparsers):
     """Add ``c_library`` to the command line."""
     parser = subparsers.add_parser(
         "c_library",
-        help="how to link libgputensor_program.so",
+        help="show how to link libgputensor_program.so",
         description="Prints the folder of libgputensor_program.so, of its files for CMake "
-        "(-Dgputensor_program_DIR=FOLDER) and for pkg-config (PKG_CONFIG_PATH=FOLDER); or flags.",
+        "(-Dgputensor_program_DIR=FOLDER) and for pkg-config (PKG_CONFIG_PATH=FOLDER); or the "
+        "requested flags.",
         allow_abbrev=False,
     )
-    parser.add_argument("--cflags", action="store_true", help="flags that find the header")
-    parser.add_argument("--libs", action="store_true", help="flags that link the library")
+    parser.add_argument("--cflags", action="store_true", help="print flags that find the header")
+    parser.add_argument("--libs", action="store_true", help="print flags that link the library")
     parser.set_defaults(run=run)
 
 

@@ -1,4 +1,4 @@
-"""``gputensor compile``: makes a program file of a model, or of a Python function."""
+"""``gputensor compile``: makes a program file from a model or a Python function."""
 
 import importlib
 import os
@@ -23,7 +23,7 @@ PRECISION = (
     "allow_bf16_reduced_precision_reduction", "deterministic",
 )  # fmt: skip
 FLOATS = ("f16", "bf16", "f32", "f64")
-#: As programs/phases.py has them.
+#: The names in programs/phases.py, which is imported only when the command runs.
 PHASES = ("trace", "clean", "fused", "planned", "bound")
 
 
@@ -31,9 +31,9 @@ def register(subparsers):
     """Add ``compile`` to the command line."""
     parser = subparsers.add_parser(
         "compile",
-        help="make a program of a model",
-        description="Makes a program of an ONNX file, of a torch.export file, of a Python function "
-        "(package.module:function), or of another program.",
+        help="make a program from a model",
+        description="Makes a program from an ONNX file, a torch.export file, a Python function "
+        "(package.module:function), or another program.",
         allow_abbrev=False,
     )
     parser.add_argument(
@@ -41,46 +41,49 @@ def register(subparsers):
     )
     parser.add_argument("-o", "--output", metavar="FILE", help="the .gtp file")
     parser.add_argument("--input_type", choices=KINDS, default="auto")
-    parser.add_argument("--function", metavar="NAME", help="what the program calls it")
+    parser.add_argument("--function", metavar="NAME", help="the function's name in the program")
     parser.add_argument(
         "--target",
         metavar="LIST",
-        help="GPUs that get kernels and launches, as h200,a100+ptx; native: the one at hand; host: "
-        "traced for the host device. Without it kernels are made where the program runs",
+        help="GPUs to make kernels and launches for, as h200,a100+ptx; native: this machine's GPU; "
+        "host: trace for the host device. Without it, kernels are made when the program runs",
     )
-    parser.add_argument("--list_targets", action="store_true", help="names of GPUs")
-    parser.add_argument("--dtype", choices=FLOATS, help="in the place of float32")
+    parser.add_argument("--list_targets", action="store_true", help="list the names of GPUs")
+    parser.add_argument("--dtype", choices=FLOATS, help="use this dtype in place of float32")
     repeats = {"action": "append", "default": [], "metavar": "NAME=VALUE"}
     parser.add_argument("--dim", **repeats, help="MIN:MAX, MIN:MAX:MULTIPLE, or a number")
     parser.add_argument("--at", **repeats, help="the only sizes of a dim, for example 16,64")
     parser.add_argument("--input_shape", **repeats, help="for example x=1x3x224x224, x=nx784xf16")
     parser.add_argument("--precision", default="", metavar="FLAGS", help=", ".join(PRECISION))
-    parser.add_argument("--deterministic", action="store_true", help="products that repeat exactly")
-    parser.add_argument(
-        "--weights", default="inside", metavar="WHERE", help="inside, apart, a path"
-    )
+    text = "use products that repeat exactly"
+    parser.add_argument("--deterministic", action="store_true", help=text)
+    text = "where to store weights: inside, apart, or a path"
+    parser.add_argument("--weights", default="inside", metavar="WHERE", help=text)
     scheme = {"action": "append", "default": [], "metavar": "PATTERN=SCHEME"}
     parser.add_argument("--quantize", **scheme, help="matrices of weights, as layers.*=int4:128")
-    parser.add_argument("--calibrate", metavar="FILE.npz", help="inputs to find the errors with")
-    parser.add_argument("--report", metavar="FILE", help="write what quantizing did, as JSON")
-    text = "once: calls may become one, as attention does; each: the bits of eager work"
+    text = "sample inputs, used to round the matrices well and to measure the errors"
+    parser.add_argument("--calibrate", metavar="FILE.npz", help=text)
+    text = "write savings and errors of quantizing as JSON"
+    parser.add_argument("--report", metavar="FILE", help=text)
+    text = "once: calls may be fused into one, such as attention; each: the bits of eager execution"
     parser.add_argument("--rounding", choices=("once", "each"), default="once", help=text)
-    text = "stop after this phase, and write its text to the file of -o"
+    text = "stop after this phase and write its text to the file of -o"
     parser.add_argument("--compile_to", choices=PHASES, help=text)
     text = "write the text of each phase into this folder"
     parser.add_argument("--dump_phases_to", metavar="DIR", help=text)
     text = "write sources and device code of all kernels into this folder"
     parser.add_argument("--dump_kernels_to", metavar="DIR", help=text)
-    text = "time the ways of each product on the GPU at hand, and keep the quickest (30 seconds)"
+    text = "time the algorithms of each product on this machine's GPU, for 30 seconds by default, "
+    text += "and keep the fastest"
     parser.add_argument("--tune", metavar="SECONDS", nargs="?", const="30", help=text)
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--quiet", action="store_true", help="no progress bar")
-    parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
+    parser.add_argument("--flagfile", metavar="FILE", help="read more options, one per line")
     parser.set_defaults(run=run)
 
 
 def run(options):
-    """Compile, write the file, and say what it holds. Returns the exit code."""
+    """Compile, write the file, and describe it. Returns the exit code."""
     from gputensor.blas import precision
     from gputensor.cli.compile_results import images_shown, tell
     from gputensor.programs.phases import watching
@@ -111,7 +114,7 @@ def run(options):
         except (TraceError, ModelError, ProgramFileError, TypeError, ValueError) as error:
             raise InputError(error) from None
     if options.compile_to is not None:
-        rule = "--target beside bound, and no --rounding=each beside fused"
+        rule = "a phase that is reached: bound needs --target, fused needs --rounding=once"
         raise argument_error(InputError, "--compile_to", options.compile_to, rule)
     with program:
         if options.dump_kernels_to is not None:
@@ -126,7 +129,7 @@ class Stopped(Exception):
 
 
 def watch(options, phase, data):
-    """Write what a phase leaves, where options ask for it."""
+    """Write the program after a phase, if the options request it."""
     from gputensor.programs.phases import phase_text
 
     if options.dump_phases_to is None and options.compile_to != phase:
@@ -143,10 +146,10 @@ def watch(options, phase, data):
 
 
 def dump_kernels(ahead, folder):
-    """Write the sources and images of kernels, each under its number and entry."""
+    """Write the sources and images of kernels to files named by number and entry point."""
     if ahead is None:
-        got = Described("a program whose kernels are made where it runs")
-        raise argument_error(InputError, "--dump_kernels_to", got, "--target beside it")
+        got = Described("a program whose kernels are made when it runs")
+        raise argument_error(InputError, "--dump_kernels_to", got, "--target as well")
     os.makedirs(folder, exist_ok=True)
     for number, kernel in enumerate(ahead.kernels.all):
         name = os.path.join(folder, f"{number}.{kernel.entry}")
@@ -158,7 +161,7 @@ def dump_kernels(ahead, folder):
 
 
 def kind_of(options):
-    """What the model is, by its name unless the options say so."""
+    """Return the kind of the model: that of --input_type, or the one its name implies."""
     if options.input_type != "auto":
         return options.input_type
     kind = ENDINGS.get(os.path.splitext(options.model)[1].lower())
@@ -171,7 +174,7 @@ def kind_of(options):
 
 
 def named(option, text):
-    """The two parts of NAME=VALUE."""
+    """Return the two parts of NAME=VALUE."""
     name, equals, value = text.partition("=")
     if not name or not equals or not value:
         raise argument_error(InputError, option, described(text), "NAME=VALUE")
@@ -179,7 +182,7 @@ def named(option, text):
 
 
 def dim_of(text):
-    """(name, int or Dim) of a --dim."""
+    """Return (name, int or Dim) for a --dim."""
     from gputensor.programs.dims import Dim
 
     name, value = named("--dim", text)
@@ -197,7 +200,7 @@ def dim_of(text):
 
 
 def sizes_of(texts):
-    """The sizes of each --at by names of dims."""
+    """Return the sizes of each --at by the name of its dim."""
     found = {}
     for text in texts:
         name, value = named("--at", text)
@@ -208,7 +211,7 @@ def sizes_of(texts):
 
 
 def shape_of(text, dims):
-    """(name, (shape, dtype or None)) of an --input_shape."""
+    """Return (name, (shape, dtype or None)) for an --input_shape."""
     name, value = named("--input_shape", text)
     words, dtype = value.split("x"), None
     if words[-1] in TYPES:
@@ -220,25 +223,25 @@ def shape_of(text, dims):
         elif word in dims:
             shape.append(dims[word])
         else:
-            rule = "extents with x between them: numbers, or names that --dim has"
+            rule = "extents separated by x: numbers, or names given by --dim"
             raise argument_error(InputError, "--input_shape", described(text), rule)
     return name, (tuple(shape), dtype)
 
 
 def flags_of(options):
-    """The arguments of `gt.blas.precision`."""
+    """Return the arguments of `gt.blas.precision`."""
     names = [name for name in options.precision.split(",") if name]
     if options.deterministic:
         names.append("deterministic")
     for name in names:
         if name not in PRECISION:
-            rule = f"names from {', '.join(PRECISION)}, with commas between them"
+            rule = f"names from {', '.join(PRECISION)}, separated by commas"
             raise argument_error(InputError, "--precision", described(name), rule)
     return dict.fromkeys(names, True)
 
 
 def weights_of(options):
-    """The file of the weights, or None where they are inside."""
+    """Return the file of the weights, or None if they are stored inside the program."""
     if options.weights == "inside":
         return None
     if options.weights == "apart":
@@ -247,7 +250,7 @@ def weights_of(options):
 
 
 def targets_of(options):
-    """The GPUs to compile for: Targets, none for a program whose kernels are made elsewhere."""
+    """Return the Targets to compile for; an empty list if kernels are made when it runs."""
     from gputensor.programs.targets import parse
     from gputensor.streams.queue import device_number
 
@@ -258,12 +261,12 @@ def targets_of(options):
     except (TypeError, ValueError) as error:
         raise InputError(f"--{error}") from None
     if device_number() < 0 and "native" in options.target.lower():
-        print(f"native: there is no GPU here, so {', '.join(map(str, found))}")
+        print(f"native: there is no GPU here; compiling for {', '.join(map(str, found))}")
     return found
 
 
 def where(options):
-    """The arguments of `compile` that all kinds of models share."""
+    """Return the arguments of `compile` that all kinds of models share."""
     names = options.target if options.target in (None, "host") else [options.target]
     found = {"target": names, "at": sizes_of(options.at)}
     found["rounding"] = options.rounding
@@ -272,12 +275,12 @@ def where(options):
     elif options.calibrate or options.report:
         name = "--calibrate" if options.calibrate else "--report"
         got = Described("an option of quantized programs")
-        raise argument_error(InputError, name, got, "--quantize beside it")
+        raise argument_error(InputError, name, got, "--quantize as well")
     return found
 
 
 def samples_of(options):
-    """The inputs that --calibrate names, by their names; None without it."""
+    """Return the inputs in the file of --calibrate by name, or None without the option."""
     if options.calibrate is None:
         return None
     try:
@@ -288,7 +291,7 @@ def samples_of(options):
 
 
 def for_targets(program, targets):
-    """A program of a file with kernels and launches for GPUs."""
+    """Return the program of a file with kernels and launches for GPUs."""
     from gputensor.programs.compile import bind_ahead, check_targets
     from gputensor.programs.phases import reached
     from gputensor.programs.program import Program
@@ -300,13 +303,14 @@ def for_targets(program, targets):
 
 
 def from_onnx(options, dims, shapes):
-    """The program of an ONNX file."""
+    """Return the program of an ONNX file."""
     from gputensor.importers.onnx_model import load_onnx
 
     for name, (_shape, dtype) in shapes.items():
         if dtype is not None:
             got = Described(f"a type for {name}")
-            raise argument_error(InputError, "--input_shape", got, "--dtype, or no type")
+            rule = "no type (--dtype changes that of the model)"
+            raise argument_error(InputError, "--input_shape", got, rule)
     only = {name: shape for name, (shape, _dtype) in shapes.items()}
     dtype = TYPES[options.dtype] if options.dtype else None
     inside = {name: dim for name, dim in dims.items() if not is_used(dim, only)}
@@ -315,20 +319,20 @@ def from_onnx(options, dims, shapes):
 
 
 def is_used(dim, shapes):
-    """Whether an --input_shape has the dim, which the model's own extents need not have then."""
+    """Whether an --input_shape uses the dim; the model's own extents need not use it then."""
     return type(dim) is not int and any(
         extent is dim for shape in shapes.values() for extent in shape
     )
 
 
 def from_torch(options, dims, shapes):
-    """The program of a file that torch.export.save wrote."""
+    """Return the program of a file that torch.export.save wrote."""
     refuse(options, dims, shapes, ("dtype", "dim", "input_shape"))
     try:
         torch = importlib.import_module("torch")
     except ImportError as error:
-        got = Described(f"a file of torch.export, and no torch ({error})")
-        raise argument_error(InputError, "MODEL", got, "torch where .pt2 files are read") from None
+        got = Described(f"a torch.export file without torch ({error})")
+        raise argument_error(InputError, "MODEL", got, "torch to be installed") from None
     from gputensor.importers.torch_export import from_exported
 
     model = from_exported(torch.export.load(options.model))
@@ -336,7 +340,7 @@ def from_torch(options, dims, shapes):
 
 
 def from_python(options, dims, shapes):
-    """The program of a function in a module; the current folder is looked through first."""
+    """Return the program of a function in a module; the current folder is searched first."""
     from gputensor.programs.compile import compile
     from gputensor.programs.tracing import spec
 
@@ -362,7 +366,7 @@ def from_python(options, dims, shapes):
 
 
 def from_program(options, dims, shapes):
-    """Another program, written anew."""
+    """Return the program of another program file."""
     from gputensor.programs.program import load_program
 
     names = ("dtype", "dim", "input_shape", "function", "at", "quantize", "calibrate", "report")
@@ -372,7 +376,7 @@ def from_program(options, dims, shapes):
 
 
 def refuse(options, dims, shapes, names):
-    """InputError for options that this kind of model has no use for."""
+    """Raise InputError for options that do not apply to this kind of model."""
     given = {
         "dtype": options.dtype,
         "dim": dims,
@@ -385,8 +389,8 @@ def refuse(options, dims, shapes, names):
     }
     for name in names:
         if given[name]:
-            got = Described(f"an option that {options.model} has no use for")
-            raise argument_error(InputError, f"--{name}", got, "it to be left out")
+            got = Described(f"an option that does not apply to {options.model}")
+            raise argument_error(InputError, f"--{name}", got, "no such option")
 
 
 MAKERS = {
@@ -398,18 +402,18 @@ MAKERS = {
 
 
 def seconds_of(text):
-    """The time of --tune."""
+    """Return the time limit of --tune."""
     try:
         found = float(text)
     except ValueError:
         found = 0
     if not 0 < found <= 86400:
-        raise argument_error(InputError, "--tune", text, "a number of seconds")
+        raise argument_error(InputError, "--tune", text, "seconds, above 0 and at most 86400")
     return found
 
 
 def tune_products(program, seconds):
-    """Time the products of a program on the GPU at hand."""
+    """Time the products of a program on the current device."""
     from gputensor.device import current_device
     from gputensor.programs.ahead.tune import tune
 

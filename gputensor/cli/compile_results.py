@@ -1,4 +1,4 @@
-"""What ``gputensor compile`` says: a bar of the kernels, then lines or JSON about the program."""
+"""The output of ``gputensor compile``: a progress bar, then lines or JSON about the program."""
 
 import importlib.util
 import json
@@ -15,7 +15,7 @@ __all__ = ["images_shown", "tell"]
 
 @contextmanager
 def images_shown(options):
-    """Show a bar of tqdm, if it is installed, while kernels are compiled in front of a terminal."""
+    """Show a progress bar on a terminal while kernels are compiled, if tqdm is installed."""
     if options.quiet or not sys.stderr.isatty() or importlib.util.find_spec("tqdm") is None:
         yield
         return
@@ -31,7 +31,7 @@ def images_shown(options):
 
 
 def tell(program, options, tuned):
-    """Print what the file holds and what tuning found; write the file of --report."""
+    """Print the contents of the file and the results of tuning; write the file of --report."""
     found = facts_of(program, options, tuned)
     if options.quantize and options.report:
         text = json.dumps(found["quantized"], indent=1).encode()
@@ -43,7 +43,7 @@ def tell(program, options, tuned):
 
 
 def facts_of(program, options, tuned):
-    """The facts of a program and its file, as JSON has them."""
+    """Return the facts about a program and its file as a dict for JSON."""
     ahead = program.data.ahead
     weights = [name for name in program.data.weights if not name.startswith("state.")]
     found = {
@@ -85,17 +85,17 @@ def lines_of(found):
         text = f"{one['line']}: {one['backend']} takes {us:.2f} µs, {before:.2f} before"
         yield f"{found['file']}: {text}"
     if tuned:
-        yield f"{found['file']}: {len(tuned)} products timed, {len(better)} made otherwise"
+        yield f"{found['file']}: {len(tuned)} products timed, {len(better)} with another algorithm"
 
 
 def lines_of_quantized(found):
-    """Yield how much quantizing saved, and the errors it made."""
+    """Yield lines with the bytes that quantizing saved and the errors that it made."""
     report = found["quantized"]
     matrices = [one for function in report.values() for one in function["matrices"].values()]
     kept, plain = (sum(one[key] for one in matrices) for key in ("bytes", "plain_bytes"))
     worst = max((one["relative_error"] for one in matrices), default=0)
     yield (
-        f"{found['file']}: {len(matrices)} quantized, {kept} bytes for {plain}, "
+        f"{found['file']}: {len(matrices)} quantized, {kept} bytes instead of {plain}, "
         f"relative error at most {worst:.2g}"
     )
     for name, function in report.items():
@@ -105,7 +105,7 @@ def lines_of_quantized(found):
 
 
 def argument_text(argument):
-    """How an input or output is written: free extents by the names of their dims."""
+    """Return an input or output as text, with the names of dims for free extents."""
     operand = argument.operand
     names = [
         extent[1] if type(extent) is tuple and extent[0] == "dim" else extent

@@ -1,7 +1,7 @@
-"""`gputensor devices`: the CUDA devices of this machine, and the host device.
+"""`gputensor devices`: lists the CUDA devices of this machine, and the host device.
 
 It queries devices without opening them, so it creates no context and allocates no memory.
-Where CUDA cannot be used the listing says why and still succeeds: the host device is always there.
+If CUDA cannot be used, the listing says why and still succeeds: the host device is always there.
 """
 
 import json
@@ -12,7 +12,7 @@ from gputensor.cli.input_error import InputError
 
 __all__ = ["register"]
 
-# The version of the loaded kernel module; the CUDA driver interface has only the CUDA version.
+# The version of the loaded kernel module. The CUDA driver API reports only the CUDA version.
 MODULE_VERSION = Path("/sys/module/nvidia/version")
 
 
@@ -31,7 +31,7 @@ def run_devices(options):
 
 
 def all_devices():
-    """Return a dict: ``devices``, a list of dicts, and ``cuda``, the facts of the driver."""
+    """Return a dict: ``devices``, a list of dicts, and ``cuda``, facts about the driver."""
     from gputensor._driver.registry import cuda_device_count, device_info, driver_version
     from gputensor._driver.settings import host_capacity, host_count
     from gputensor.errors import DeviceError
@@ -68,7 +68,7 @@ def all_devices():
 
 
 def module_version():
-    """The version of the NVIDIA kernel module, or None where none is loaded."""
+    """Return the version of the NVIDIA kernel module, or None if it is not loaded."""
     try:
         return MODULE_VERSION.read_text().strip()
     except OSError:
@@ -76,7 +76,7 @@ def module_version():
 
 
 def host_name():
-    """The name of the processor."""
+    """Return the name of the processor."""
     try:
         for line in Path("/proc/cpuinfo").read_text().splitlines():
             if line.startswith("model name"):
@@ -87,7 +87,7 @@ def host_name():
 
 
 def as_text(found):
-    """Return the devices as the lines that a person reads.
+    """Return the devices as lines for a person.
 
     >>> host = {"device": "host", "type": "host", "name": "a processor", "total_bytes": 2**34}
     >>> print(as_text({"devices": [host], "cuda": {"error": "no CUDA: no driver library"}}))

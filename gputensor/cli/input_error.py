@@ -1,4 +1,4 @@
-"""InputError: what a command raises when its arguments or files cannot be used (exit code 2)."""
+"""InputError: raised by a command when its arguments or files cannot be used (exit code 2)."""
 
 __all__ = ["InputError"]
 

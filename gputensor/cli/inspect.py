@@ -1,4 +1,7 @@
-"""``gputensor inspect``: what a program file holds. It opens no device and reads no weights."""
+"""``gputensor inspect``: shows the contents of a program file.
+
+It opens no device and reads no weights.
+"""
 
 import difflib
 import json
@@ -16,23 +19,23 @@ def register(subparsers):
     """Add ``inspect`` to the command line."""
     parser = subparsers.add_parser(
         "inspect",
-        help="show what a program file holds",
-        description="Shows what a program file holds.",
+        help="show the contents of a program file",
+        description="Shows the contents of a program file.",
         allow_abbrev=False,
     )
     parser.add_argument("file", metavar="FILE", help="a .gtp file")
     parser.add_argument("--output", choices=("all", *SECTIONS), default="all")
-    parser.add_argument("--function", metavar="NAME", help="of this function only")
+    parser.add_argument("--function", metavar="NAME", help="show only this function")
     parser.add_argument(
-        "--diff", metavar="OTHER", help="how the file differs from this one; exit code 1 if it does"
+        "--diff", metavar="OTHER", help="show the difference to this file; exit code 1 if any"
     )
-    parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
+    parser.add_argument("--flagfile", metavar="FILE", help="read more options, one per line")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(options):
-    """Print the file, or the difference of two. Returns the exit code."""
+    """Print the file, or the difference of two files. Returns the exit code."""
     found = facts_of(options.file, options)
     if options.diff is None:
         print(json.dumps(found) if options.json else as_text(found))
@@ -47,7 +50,7 @@ def run(options):
 
 
 def facts_of(path, options):
-    """Return the wanted sections of a file, by name."""
+    """Return the requested sections of a file by name."""
     from gputensor.programs.file import describe
 
     try:
@@ -83,7 +86,7 @@ def calls_of(functions, states):
 
 
 def plans_of(function):
-    """Return the arena of a function at both ends of its dims."""
+    """Return the arena of a function at the least and the largest sizes of its dims."""
     from gputensor.programs.dims import ends
     from gputensor.programs.passes.plan import plan
 
@@ -102,7 +105,7 @@ def plans_of(function):
 
 
 def weights_of(functions, data, is_chosen):
-    """Return the weights, or those that the chosen functions read."""
+    """Return all weights, or only those that the functions read if one is chosen."""
     from gputensor.programs.file import names_of
 
     kept = names_of(functions.values(), ("weight", "constant")) if is_chosen else data.weights
@@ -114,7 +117,7 @@ def weights_of(functions, data, is_chosen):
 
 
 def kernels_of(ahead):
-    """Return the targets of a program with their launches, and its kernels with their code."""
+    """Return the targets of a program with their launches, and its kernels with image sizes."""
     if ahead is None:
         return {}
     targets = {
@@ -140,7 +143,7 @@ def plain_metadata(data):
 
 
 def quantization_of(functions, data):
-    """Return what is said of the quantized matrices that functions read, and of their results."""
+    """Return the facts about the quantized matrices that functions read, and their results."""
     from gputensor.programs.quantization.report import matrices_of, results_of
 
     return {
@@ -150,7 +153,7 @@ def quantization_of(functions, data):
 
 
 def as_text(found):
-    """Return the sections as the lines that a person reads."""
+    """Return the sections as lines for a person."""
     parts = []
     for section, facts in found.items():
         lines = [f"{section}:"]
@@ -161,7 +164,7 @@ def as_text(found):
         elif section == "weights":
             lines += [weight_line(name, weight) for name, weight in facts.items()] or ["  none"]
         elif section == "quantization":
-            lines += [line for name, told in facts.items() for line in quantized_lines(name, told)]
+            lines += [line for name, one in facts.items() for line in quantized_lines(name, one)]
         elif section == "kernels":
             lines = kernel_lines(facts)
         else:
@@ -172,7 +175,7 @@ def as_text(found):
 
 def kernel_lines(found):
     if not found:
-        return ["kernels: none, they are compiled for the device when the program runs"]
+        return ["kernels: none; they are compiled when the program runs"]
     lines = ["kernels:"]
     for target, facts in found["targets"].items():
         lines.append(f"  {target}: launches of {facts['calls']} calls, {facts['launches']} in all")
@@ -195,10 +198,10 @@ def weight_line(name, weight):
     return f"  {name}: {type_of(weight['dtype'], weight['shape'])}  {weight['sha256'][:16]}"
 
 
-def quantized_lines(name, told):
-    """A line for each matrix and each result of a function; the file may say anything."""
-    parts = list(told["matrices"].items())
-    parts += [(f"result[{index}]", one) for index, one in enumerate(told["results"])]
+def quantized_lines(name, quantized):
+    """Return a line for each matrix and each result of a function; facts may have any form."""
+    parts = list(quantized["matrices"].items())
+    parts += [(f"result[{index}]", one) for index, one in enumerate(quantized["results"])]
     return [f"  @{name}: {part}: {facts_text(facts)}" for part, facts in parts]
 
 

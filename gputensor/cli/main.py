@@ -1,15 +1,15 @@
-"""The `gputensor` command: builds the argument parser and hands over to one module for each verb.
+"""The `gputensor` command: builds the argument parser and calls one module for each command.
 
-Every other module of this package but NOT_COMMANDS is one command. It has
-``register(subparsers)``, which adds its parser and sets ``run``: a function of the parsed arguments
-that returns the exit code. Modules import the rest of the library inside ``run``, so that
-``gputensor --help`` and argument errors touch no device.
+Every other module of this package except NOT_COMMANDS is one command. Its
+``register(subparsers)`` adds its parser and sets ``run``: a function of the parsed arguments that
+returns the exit code. Modules import the rest of the library inside ``run``, so
+``gputensor --help`` and argument errors open no device.
 
-`-` and `_` are alike in the names of options. ``--flagfile=FILE`` stands for the options in a file,
-one a line; `#` begins a comment.
+`-` and `_` are equivalent in the names of options. ``--flagfile=FILE`` is replaced by the options
+in a file, one per line; `#` begins a comment.
 
-Exit codes: 0 done; 1 a well-formed request that could not be carried out; 2 bad arguments or bad
-input. Errors are one line on standard error, starting with the command's name.
+Exit codes: 0 success; 1 a well-formed request that failed; 2 bad arguments or bad input. An error
+is one line on standard error that begins with the command's name.
 """
 
 import argparse
@@ -52,7 +52,7 @@ def main(arguments=None):
     Parameters
     ----------
     arguments : list of str, optional
-        The words after the command's name; by default those of the process.
+        The words after the command's name; those of the process by default.
 
     >>> import contextlib, io
     >>> with contextlib.redirect_stderr(io.StringIO()) as errors:
@@ -67,7 +67,7 @@ def main(arguments=None):
     except InputError as error:
         return fail(error, 2)
     if arguments is None and hasattr(sys.stdout, "reconfigure"):
-        sys.stdout.reconfigure(errors="backslashreplace")  # names of files are any bytes
+        sys.stdout.reconfigure(errors="backslashreplace")  # file names may be any bytes
     try:
         code = options.run(options)
         flush_output()  # here, where errors can still be reported
@@ -77,7 +77,7 @@ def main(arguments=None):
     except GpuTensorError as error:
         return fail(error, 1)
     except BrokenPipeError:
-        # The reader of the output is gone; an error message would have no reader.
+        # The process that reads the output has ended, so an error message would be noise.
         drop_output()
         return 1
     except OSError as error:
@@ -86,7 +86,7 @@ def main(arguments=None):
 
 
 def plain_words(words):
-    """Return the words with underscores in option names, and with the options of flag files.
+    """Return the words with underscores in option names, and flag files replaced by their options.
 
     >>> plain_words(["run", "--list-devices", "--input=--a-b", "-"])
     ['run', '--list_devices', '--input=--a-b', '-']
@@ -123,7 +123,7 @@ def flush_output():
 
 
 def drop_output():
-    """Have what cannot be written go nowhere: the interpreter would try it again when it ends."""
+    """Discard output that cannot be written: the interpreter would try again when it exits."""
     try:
         flush_output()
     except OSError:

@@ -1,9 +1,9 @@
-"""`gputensor memory replay`: the memory that the allocator would reserve for a recorded trace.
+"""`gputensor memory replay`: shows the memory that the allocator reserves for a recorded trace.
 
 The trace runs through the allocator's own code: on a phantom host device of any capacity (addresses
-with no memory behind them, driver calls charged with the times measured on a GPU), or on a real
-GPU. The reader of traces and the engine are in _alloc/replay; this module holds the arguments and
-the two forms of the answer.
+with no memory behind them, driver calls charged with times measured on a GPU), or on a real GPU.
+_alloc/replay reads traces and replays them; this module has the arguments and the two forms of the
+output.
 """
 
 import json
@@ -15,7 +15,7 @@ from gputensor.errors import argument_error
 
 __all__ = ["register"]
 
-# A phantom device has no memory to run out of; this leaves the trace unlimited in practice.
+# A phantom device uses no memory, so in practice this capacity does not limit a trace.
 DEFAULT_CAPACITY = 2**40
 
 
@@ -37,20 +37,20 @@ def register(subparsers):
         "--capacity",
         type=parse_capacity,
         metavar="BYTES",
-        help="memory of the phantom device; K, M, G and T may follow (default: 1T)",
+        help="memory of the phantom device; units K, M, G and T are accepted (default: 1T)",
     )
     replay.add_argument(
         "--device",
         choices=("host", "cuda"),
         default="host",
-        help="host: a phantom device with modelled driver times (default); cuda: for real",
+        help="host: a phantom device with modelled driver times (default); cuda: a GPU",
     )
     replay.add_argument("--json", action="store_true", help="print one JSON object")
     replay.set_defaults(run=run_replay)
 
 
 def parse_capacity(text):
-    """Return the bytes that a text such as ``80G`` names.
+    """Return the number of bytes in a text such as ``80G``.
 
     >>> parse_capacity("80G"), parse_capacity("85899345920")
     (85899345920, 85899345920)
@@ -72,7 +72,7 @@ def run_replay(options):
 
     if options.capacity is not None and options.device == "cuda":
         raise argument_error(
-            InputError, "--capacity", options.capacity, "no capacity with --device cuda"
+            InputError, "--capacity", options.capacity, "no such option with --device cuda"
         )
     try:
         trace = read_trace(options.trace)
@@ -88,7 +88,7 @@ def run_replay(options):
 
 
 def configure(conf):
-    """Put the options of ``--conf`` in force on top of those of the environment."""
+    """Apply the options of ``--conf`` on top of those of the environment."""
     from gputensor._alloc.config import settings
 
     try:
@@ -98,14 +98,14 @@ def configure(conf):
             os.environ[settings.VARIABLE] = f"{before},{conf}".strip(",")
         settings.current()
         if conf is not None:
-            # The environment had been read already; this states the same options again.
+            # The environment may have been read before; this applies the same options again.
             settings.change(conf)
     except ValueError as error:
         raise InputError(error) from None
 
 
 def replay(trace, options):
-    """Run the trace on the chosen device and return the answer as one flat dict."""
+    """Run the trace on the chosen device and return the results as one flat dict."""
     from gputensor._alloc.replay import replay_trace
     from gputensor._driver.registry import close_host, cuda_device_count, observe, open_host
 
@@ -113,7 +113,7 @@ def replay(trace, options):
     if options.device == "cuda":
         if not cuda_device_count():
             raise argument_error(InputError, "--device", "cuda", "a machine with a CUDA device")
-        # Before the allocator holds the driver's table: afterwards its calls could not be counted.
+        # Counting must begin before the allocator takes the driver's table.
         observe(0)
         result = replay_trace(*arrays, 0, trace.thread)
     else:
@@ -129,7 +129,7 @@ def replay(trace, options):
 
 
 def as_text(name, trace, result):
-    """Return the answer as the lines that a person reads."""
+    """Return the results as lines for a person."""
     calls = ", ".join(f"{call} {count}" for call, count in result["driver_calls"].items() if count)
     lines = [
         ("trace", f"{name}: {trace.events} events"),
@@ -143,7 +143,7 @@ def as_text(name, trace, result):
         lines.append(("when recorded", f"{in_mebibytes(reserved)} reserved, ratio {ratio:.4f}"))
     lines.append(("driver calls", calls or "none"))
     lines.append(("driver time", f"{result['modelled_driver_seconds']:.4f} s, modelled"))
-    lines.append(("host time", f"{result['ns_per_event']:.0f} ns an event"))
+    lines.append(("host time", f"{result['ns_per_event']:.0f} ns per event"))
     return "\n".join(f"{label + ':':<16} {text}" for label, text in lines)
 
 

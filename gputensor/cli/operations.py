@@ -1,6 +1,6 @@
-"""`gputensor operations`: the element-wise functions and reductions, as a table in Markdown.
+"""`gputensor operations`: prints the element-wise functions and reductions as a Markdown table.
 
-The lines are the rows of the table of operations, so the listing is that of the library at hand.
+The lines are made from the rows of the table of operations.
 """
 
 __all__ = ["register", "table"]

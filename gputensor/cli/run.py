@@ -1,8 +1,8 @@
 """``gputensor run``: runs a function of a program on values from the command line.
 
 The options and the grammar of values (value_text.py) are those of IREE's ``iree-run-module``.
-Results are printed unless an --output or --expected_output says otherwise. The exit code is 1 when
-a result is not the expected one.
+Results are printed unless --output or --expected_output is given. The exit code is 1 if a result is
+not the expected one.
 """
 
 import json
@@ -20,7 +20,7 @@ __all__ = ["register"]
 
 DRIVERS = ("cuda", "host")
 IGNORED = "(ignored)"
-#: How far a result may be off, besides the relative tolerance.
+#: Absolute tolerance of results, in addition to the relative tolerance.
 THRESHOLDS = {"f16": 1e-3, "bf16": 1e-2, "f32": 1e-4, "f64": 1e-4}
 THRESHOLD_OF = {
     "float16": "f16",
@@ -38,23 +38,24 @@ def register(subparsers):
         "run",
         help="run a function of a program",
         description="Runs a function of a program. Values: 3.5, 2x2xi32=1 2 3 4, 8x3xf32=0, "
-        "@array.npy, 2x2xi32=@raw.bin, @list.txt (one value a line).",
+        "@array.npy, 2x2xi32=@raw.bin, @list.txt (one value per line).",
         allow_abbrev=False,
     )
     parser.add_argument("--module", metavar="FILE", help="the program, a .gtp file")
-    parser.add_argument("--function", metavar="NAME", help="not needed where there is only one")
+    parser.add_argument("--function", metavar="NAME", help="optional if there is only one")
     parser.add_argument("--device", metavar="URI", help="cuda, cuda://1, cuda://GPU-UUID or host")
     parser.add_argument("--weights", metavar="FILE", help="weights that are not in the program")
     repeats = {"action": "append", "default": [], "metavar": "VALUE"}
     parser.add_argument("--verify", action="store_true", help="compare weights with their hashes")
-    parser.add_argument("--input", **repeats, help="an argument; once for each, in order")
+    parser.add_argument("--input", **repeats, help="an argument; repeat it for each, in order")
     parser.add_argument(
         "--output",
         **repeats,
-        help="for each result: -, @FILE.npy, @FILE.bin, + to append, or empty",
+        help="for each result: - (print), @FILE.npy, @FILE.bin, + in place of @ to append, or "
+        "empty (drop)",
     )
     parser.add_argument(
-        "--expected_output", **repeats, help=f"what each result should be, or {IGNORED}"
+        "--expected_output", **repeats, help=f"the expected value of each result, or {IGNORED}"
     )
     parser.add_argument("--equality_mode", choices=("approximate", "exact"), default="approximate")
     parser.add_argument("--expected_rtol", type=float, default=1e-5, metavar="NUMBER")
@@ -62,23 +63,30 @@ def register(subparsers):
         option = f"--expected_{name}_threshold"
         parser.add_argument(option, type=float, default=value, metavar="NUMBER")
     parser.add_argument(
-        "--output_max_element_count", type=int, default=1024, metavar="N", help="printed of each"
+        "--output_max_element_count",
+        type=int,
+        default=1024,
+        metavar="N",
+        help="elements to print of each result (default: 1024)",
     )
-    parser.add_argument("--print_statistics", action="store_true", help="of memory, at the end")
-    text = "leave the kernels of the file aside and make them anew"
+    text = "print memory statistics at the end"
+    parser.add_argument("--print_statistics", action="store_true", help=text)
+    text = "ignore the kernels of the file and compile them again"
     parser.add_argument("--rebuild", action="store_true", help=text)
-    text = "call by call; stop at the first that fails or makes a NaN, with the user's line"
+    text = "run call by call; stop at the first that fails or makes a NaN, and show its source line"
     parser.add_argument("--check", action="store_true", help=text)
-    parser.add_argument("--list_drivers", action="store_true")
-    parser.add_argument("--list_devices", nargs="?", const="", metavar="DRIVER")
-    parser.add_argument("--dump_devices", action="store_true", help="all facts of the devices")
-    parser.add_argument("--flagfile", metavar="FILE", help="more options, one a line")
+    parser.add_argument("--list_drivers", action="store_true", help="list cuda and host")
+    text = "list the devices of this machine, or those of one driver"
+    parser.add_argument("--list_devices", nargs="?", const="", metavar="DRIVER", help=text)
+    text = "print all facts about the devices"
+    parser.add_argument("--dump_devices", action="store_true", help=text)
+    parser.add_argument("--flagfile", metavar="FILE", help="read more options, one per line")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.set_defaults(run=run)
 
 
 def run(options):
-    """Run the function, or list what there is. Returns the exit code."""
+    """Run the function, or list drivers or devices. Returns the exit code."""
     if options.list_drivers or options.list_devices is not None or options.dump_devices:
         return list_devices(options)
     if options.module is None:
@@ -104,7 +112,7 @@ def opened(options, rebuild=False):
 
 
 def device_named(text):
-    """Return the argument for Device that a URI names; None is the current device."""
+    """Return the Device argument for a URI; None stands for the current device."""
     from gputensor._driver.registry import cuda_device_count, device_info
 
     if text is None:
@@ -161,7 +169,7 @@ def function_named(functions, name):
 
 
 def arguments_of(program, name, given):
-    """Return the arguments of a function, by the names of its parameters."""
+    """Return the arguments of a function by parameter name."""
     from gputensor.programs import tree
     from gputensor.tensor.interop import asarray
 
@@ -182,7 +190,7 @@ def arguments_of(program, name, given):
 
 
 def extents(function, shape):
-    """Return a shape with a range in the place of each extent that is not fixed."""
+    """Return a shape with a range in place of each extent that is not fixed."""
     found = []
     for extent in shape:
         if type(extent) is tuple:
@@ -194,7 +202,7 @@ def extents(function, shape):
 
 
 def input_types(functions):
-    """(dtype, shape) of each input of a function; where listed sizes differ, their range."""
+    """Return (dtype, shape) for each input; extents that differ between variants are ranges."""
     first, found = functions[0], []
     for number, argument in enumerate(first.inputs):
         shapes = [extents(one, one.inputs[number].operand.shape) for one in functions]
@@ -216,7 +224,7 @@ def arrays_of(result):
 
 
 def expected_arrays(given, arrays):
-    """Return the expected array of each result, None where it is ignored."""
+    """Return the expected array of each result, or None for a result that is ignored."""
     reader = Reader("--expected_output")
     texts = reader.texts(given)
     if not texts:
@@ -232,7 +240,7 @@ def expected_arrays(given, arrays):
 
 
 def differences(index, found, wanted, options):
-    """Return one line when a result is not as expected, else none."""
+    """Return a list with one line if a result is not as expected, otherwise an empty list."""
     kind = THRESHOLD_OF.get(dtype_name(found.dtype))
     same = (found == wanted) | ((found != found) & (wanted != wanted))
     if kind is not None and options.equality_mode == "approximate":
@@ -253,7 +261,7 @@ def differences(index, found, wanted, options):
 
 
 def tell(name, arrays, faults, options):
-    """Print what ran, the results, and how they compare."""
+    """Print the function's name, the results, and their differences from the expected ones."""
     print(f"EXEC @{name}")
     outputs = options.output or ["" if options.expected_output else "-"] * len(arrays)
     writer = Writer(options.output_max_element_count)
@@ -266,7 +274,7 @@ def tell(name, arrays, faults, options):
 
 
 def tell_json(name, arrays, faults, options):
-    """Print one object; files are written all the same."""
+    """Print one JSON object; files of --output are written too."""
     writer = Writer(options.output_max_element_count)
     for index, (text, array) in enumerate(zip(options.output, arrays, strict=False)):
         writer.write("" if text == "-" else text, index, array)
@@ -280,7 +288,7 @@ def tell_json(name, arrays, faults, options):
 
 
 def print_statistics(program):
-    """Print the memory that running took, to standard error."""
+    """Print the memory that the run used to standard error."""
     from gputensor.memory import max_memory_allocated, max_memory_reserved
 
     peak, reserved = (f(program.device) for f in (max_memory_allocated, max_memory_reserved))
@@ -291,7 +299,7 @@ def print_statistics(program):
 
 
 def list_devices(options):
-    """Print the drivers, or the devices as --device takes them. Returns the exit code."""
+    """Print the drivers, or the devices as URIs for --device. Returns the exit code."""
     from gputensor.cli.devices import all_devices
 
     driver = options.list_devices or ""

@@ -2,13 +2,13 @@
 
     3.5                         a number, of the type that the program expects
     2x2xi32=1 2 3 4             a shape, a type and elements; brackets may group them: [1 2][3 4]
-    1x224x224x3xf32=0           one element fills all
-    @array.npy  +array.npy      the array of a NumPy file; `+` reads the next one of that file
+    1x224x224x3xf32=0           one element fills the array
+    @array.npy  +array.npy      the array of a NumPy file; `+` reads the next array of that file
     2x2xi32=@raw.bin            the bytes of a file
-    @list.txt                   one value a line; `#` begins a comment
+    @list.txt                   one value per line; `#` begins a comment
 
-Types: i, si and ui of 8 to 64 bits, i1, f16, bf16, f32, f64, f8E4M3FN, f8E5M2, cf64, cf128. What is
-printed can be read again. Nothing is filled or read before its size is known to be wanted.
+Types: i, si and ui of 8 to 64 bits, i1, f16, bf16, f32, f64, f8E4M3FN, f8E5M2, cf64, cf128. Printed
+values can be read again. Sizes are compared with the expected ones before memory is filled or read.
 """
 
 import os
@@ -28,7 +28,7 @@ __all__ = ["Reader", "Writer", "described", "text_of", "type_of"]
 
 _NUMPY = {row.name: row.numpy for row in DTYPES}
 _OURS = {row.numpy: row.name for row in DTYPES}
-#: Text of a type -> our name. The first text of a name is the one that is printed.
+#: Text of a type -> our name. The first text of each name is used for printing.
 TYPES = {
     "i1": "bool",
     **{f"i{bits}": f"int{bits}" for bits in (8, 16, 32, 64)},
@@ -44,7 +44,7 @@ TYPES = {
     "cf128": "complex128",
 }
 TEXT_OF = {name: text for text, name in reversed(TYPES.items())}
-# Digits after which a value is read back as the same: 1 + ceil(bits of the fraction * log10(2)).
+# Digits with which a value is read back unchanged: 1 + ceil(bits of the fraction * log10(2)).
 DIGITS = {"bfloat16": 4, "float8_e4m3": 3, "float8_e5m2": 2}
 TYPED = re.compile(
     r"((?:[0-9]{1,19}x){0,16})([a-z]{1,2}[0-9]{1,3}(?:E[0-9]M[0-9](?:FN)?)?)=(.*)", re.S
@@ -55,7 +55,7 @@ MOST_LINES = 10_000
 
 
 def type_of(dtype, shape):
-    """Return how a dtype and shape are written; `?` stands for an extent that is a range.
+    """Return a dtype and shape as text; `?` stands for an extent that is a range.
 
     >>> type_of("float16", (1, 1000)), type_of("bool", ())
     ('1x1000xf16', 'i1')
@@ -65,12 +65,12 @@ def type_of(dtype, shape):
 
 
 def described(text):
-    """Return what was given as a message shows it, which is not long."""
+    """Return a given text as messages show it, cut at 80 characters."""
     return Described(shown(text, 80))
 
 
 def text_of(array, most=1024):
-    """Return an array as text that can be read again, or its first `most` elements and dots.
+    """Return an array as text that can be read again; dots follow the first `most` elements.
 
     >>> text_of(np.float32([[1, 2.5], [3, np.inf]]))
     '2x2xf32=[1 2.5][3 inf]'
@@ -113,7 +113,7 @@ def element_text(element, name):
 
 
 def parse_element(text, dtype):
-    """Return one element as a Python number; ValueError when it is none, or out of range."""
+    """Return one element as a Python number; ValueError if it is not one, or out of range."""
     if dtype.kind == "b":
         return {"0": False, "1": True, "false": False, "true": True}[text.lower()]
     if "_" in text or len(text) > 400 or not text.isascii():
@@ -147,7 +147,7 @@ def is_element(word, dtype):
 
 
 class Reader:
-    """Reads the values of one option: files that are read in parts keep their place.
+    """Reads the values of one option, and keeps its position in files that are read in parts.
 
     Parameters
     ----------
@@ -163,7 +163,7 @@ class Reader:
         return argument_error(InputError, self.option, described(text), rule)
 
     def texts(self, given):
-        """Return the texts of the option, with those of list files in their places."""
+        """Return the texts of the option, with list files replaced by their lines."""
         found = []
         for text in given:
             if text.startswith("@") and text.endswith(".txt"):
@@ -185,9 +185,9 @@ class Reader:
         ----------
         text : str
         dtype : str
-            The name of the dtype that is wanted.
+            The name of the expected dtype.
         shape : tuple
-            The shape that is wanted; a range for an extent that may be any of it.
+            The expected shape; a range stands for an extent that may be any number in it.
         """
         text = text.strip()
         if text[:1] in ("@", "+") and text.endswith(".npy"):
@@ -234,7 +234,7 @@ class Reader:
             raise self.refuse(text, "a value that fits into memory") from None
 
     def words(self, body, shape, text):
-        """Return the elements' texts; brackets, where there are any, nest as the shape does."""
+        """Return the texts of the elements; brackets may nest at most as deep as the shape."""
         tokens = re.findall(r"[\[\]]|[^\s,\[\]]+", body)
         depth = deepest = 0
         for token in tokens:
@@ -254,13 +254,13 @@ class Reader:
             try:
                 array = read_npy(file)
             except Exception as error:
-                # NumPy raises a dozen types for headers that are none.
+                # NumPy raises a dozen types of errors for invalid headers.
                 raise self.refuse(text, f"the array of a NumPy file: {error}") from None
             self.places[path] = file.tell()
         return array
 
     def content(self, path, text, most):
-        """Return the bytes of a file, one more than `most` at the most."""
+        """Return the bytes of a file, at most `most` + 1."""
         with self.opened(path, text) as file:
             try:
                 return file.read(most + 1)
@@ -301,7 +301,7 @@ class Reader:
 
 
 def read_npy(file):
-    """Return the array of a NumPy file; nothing is allocated before its size is compared."""
+    """Return the array of a NumPy file; its size is compared before memory is allocated."""
     version = np.lib.format.read_magic(file)
     readers = {
         (1, 0): np.lib.format.read_array_header_1_0,
@@ -312,7 +312,7 @@ def read_npy(file):
     shape, is_fortran, dtype = readers[version](file, max_header_size=4096)
     if dtype.hasobject or min(shape, default=0) < 0:
         raise argument_error(
-            ValueError, "shape", shape, f"extents from 0 on, of numbers, not {dtype}"
+            ValueError, "shape and dtype", (shape, str(dtype)), "extents of at least 0, and numbers"
         )
     nbytes = prod(shape) * dtype.itemsize
     left = os.fstat(file.fileno()).st_size - file.tell()
@@ -323,16 +323,16 @@ def read_npy(file):
 
 
 class Writer:
-    """Does with a result what an --output says: print it, write it to a file, or drop it."""
+    """Carries out an --output for a result: prints it, writes it to a file, or drops it."""
 
     def __init__(self, most_elements):
         self.most_elements = most_elements
 
     def check(self, text):
-        """Raise for a text that is no output."""
+        """Raise InputError for a text that is not a valid output."""
         is_file = text[:1] in ("@", "+") and text.endswith((".npy", ".bin"))
         if not is_file and text not in ("", "-"):
-            rule = "nothing, -, or a file: @FILE.npy, @FILE.bin, +FILE.npy, +FILE.bin"
+            rule = "an empty text, -, or a file: @FILE.npy, @FILE.bin, +FILE.npy, +FILE.bin"
             raise argument_error(InputError, "--output", described(text), rule)
 
     def write(self, text, index, array):

@@ -53,9 +53,9 @@ def test_times_are_read_with_their_units():
 @pytest.mark.parametrize(
     ("words", "text"),
     [
-        (["--min_time=soon"], "--min_time: got 'soon'; expected seconds"),
-        (["--repetitions=0"], "--repetitions: got '0'; expected a number from 1"),
-        (["--concurrency=1000"], "--concurrency: got '1000'; expected a number from 1 to 256"),
+        (["--min_time=soon"], "--min_time: got 'soon'; expected at most 3600 seconds"),
+        (["--repetitions=0"], "--repetitions: got '0'; expected an integer from 1"),
+        (["--concurrency=1000"], "--concurrency: got '1000'; expected an integer from 1 to 256"),
         (["--function=no"], "--function: got 'no'; expected one of norms, count"),
         (["--function=norms", "--input=1"], "--input: "),
         (["--function=norms", "--input=1x64xf32=0", "--input=3"], "--input: got 2 values"),

@@ -196,7 +196,7 @@ def test_a_trace_may_have_any_name_that_a_file_can_have(small_trace):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (["--shapes", "x" * 5000], "; expected a file that exists"),
+        (["--shapes", "x" * 5000], "; expected an existing file"),
         (["--shapes", __file__, "--seconds", "nan"], "--seconds: got nan; expected"),
         (["--shapes", __file__, "--output", os.sep], "; expected a file in a writable folder"),
     ],

@@ -190,7 +190,7 @@ def test_extent_that_may_vary_takes_what_is_in_its_range():
 
 @pytest.mark.parametrize("text", ["x", "@", "@a", "@a.txt", "+", "a.npy", "@a.npz"])
 def test_output_that_is_none_is_refused(text):
-    with pytest.raises(InputError, match="--output: got '.*'; expected nothing, -, or a file"):
+    with pytest.raises(InputError, match="--output: got '.*'; expected an empty text, -, or"):
         Writer(1).check(text)
 
 
