@@ -1,4 +1,4 @@
-"""Importers: models that others wrote, as functions of tensors. DESIGN.md has words and invariants.
+"""Importers: models of other libraries as functions of tensors (see DESIGN.md).
 
-Each module is loaded when it is used: ``gputensor.load_onnx``, ``gputensor.from_exported``.
+A module is loaded when it is first used: ``gputensor.load_onnx``, ``gputensor.from_exported``.
 """

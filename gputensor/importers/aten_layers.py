@@ -1,4 +1,4 @@
-"""ATen operators that reduce, multiply, normalise, and are layers of networks."""
+"""ATen operators for reductions, matrix products, norms and network layers."""
 
 from gputensor.errors import Described, ModelError, argument_error
 from gputensor.importers.aten_operators import aten, dtype_of
@@ -174,7 +174,7 @@ def conv(x, weight, bias=None, stride=1, padding=0, dilation=1, groups=1):
 
 
 def _sizes(value):
-    """One number for all axes, or a tuple of them."""
+    """Return one number for all axes, or a tuple with one for each."""
     if isinstance(value, (list, tuple)):
         return value[0] if len(value) == 1 else tuple(value)
     return value

@@ -1,7 +1,7 @@
 """The table of ATen operators that torch.export writes: a function of tensors for each name.
 
-Functions take PyTorch's arguments in PyTorch's order. Overloads of one name share a function; an
-in-place form, whose name ends in `_`, writes the result of the plain one.
+Functions take PyTorch's arguments in PyTorch's order. The overloads of a name share one function.
+An in-place form, whose name ends in `_`, writes the result of the plain form.
 """
 
 import builtins
@@ -16,7 +16,7 @@ _TABLE: dict = {}
 
 
 def aten(names):
-    """Register a function for names with spaces between them."""
+    """Register a function for one or more names, separated by spaces."""
 
     def register(function):
         for name in names.split():
@@ -42,7 +42,7 @@ def find(name):
 
 
 def dtype_of(dtype):
-    """Return the library's name of a torch dtype, which prints as `torch.float16`."""
+    """Return the library's name for a torch dtype, which prints as `torch.float16`."""
     name = str(dtype).rpartition(".")[2]
     return {"bool": "bool", "float8_e4m3fn": "float8_e4m3"}.get(name, name)
 
@@ -51,7 +51,7 @@ def _tensor(x, like):
     return x if isinstance(x, gt.Tensor) else gt.asarray(x, device=like.device)
 
 
-# Functions with the same arguments under a name of the library.
+# Functions of the library that take the same arguments, by ATen name.
 _SAME = {
     "abs": "abs", "acos": "acos", "asin": "asin", "atan": "atan", "atan2": "atan2",
     "bitwise_and": "bitwise_and", "bitwise_not": "bitwise_invert", "bitwise_or": "bitwise_or",
@@ -258,7 +258,7 @@ def select(x, dim, index):
 
 @aten("cat concat concatenate")
 def cat(tensors, dim=0):
-    # Lists of one dimension without elements stand for nothing in PyTorch.
+    # PyTorch ignores empty tensors of one dimension here.
     found = [one for one in tensors if one.shape != (0,)] or tensors
     return gt.concat(found, axis=dim)
 
@@ -351,7 +351,7 @@ def index(x, indices):
 @aten("index_put")
 def index_put(x, indices, values, accumulate=False):
     if accumulate:
-        raise argument_error(ModelError, "index_put", Described("accumulate"), "plain writes")
+        raise argument_error(ModelError, "index_put", Described("accumulate"), "accumulate=False")
     result = gt.copy(x)
     result[tuple(builtins.slice(None) if one is None else one for one in indices)] = values
     return result

@@ -1,4 +1,4 @@
-"""ONNX operators with graphs inside (If, Loop, Scan), sequences and optional values."""
+"""ONNX operators with subgraphs (If, Loop, Scan), sequences and optional values."""
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from gputensor.programs.trace_device import active
 
 __all__ = []
 
-#: Turns of a loop that a trace writes out; above this a loop has to keep its shapes.
+#: A trace unrolls loops of at most this many iterations; longer loops must keep their shapes.
 MOST_TURNS = 64
 
 
@@ -52,8 +52,8 @@ def loop(count=None, condition=None, *carried, body, context):
         ends = np.array(True) if condition is None else np.asarray(keeps)
         results = context.run(body, [np.array(turn, np.int64), ends, *carried])
         if not is_known(results[0]) and active() is not None:
-            got = Described("a condition that is computed on the device, with outputs of each turn")
-            raise argument_error(Missing, "Loop", got, "a fixed number of turns")
+            got = Described("a condition computed on the device, with outputs for each iteration")
+            raise argument_error(Missing, "Loop", got, "a fixed number of iterations")
         keeps = bool(number(results[0]))
         carried, rows = results[1 : 1 + n_carried], results[1 + n_carried :]
         columns = columns or [[] for _row in rows]
@@ -66,16 +66,19 @@ def loop(count=None, condition=None, *carried, body, context):
 
 
 def _is_short(most, condition):
-    """Whether a loop is written out in a trace."""
+    """Whether a trace unrolls a loop."""
     is_fixed = condition is None or is_known(condition)
     return isinstance(most, int) and most <= MOST_TURNS and is_fixed
 
 
 def _traced_loop(most, condition, carried, body, context):
-    """A loop of a program: what is carried keeps its shape, and no turn has outputs of its own."""
+    """Return the results of a loop in a program: carried values keep their shapes.
+
+    An iteration has no outputs apart from them.
+    """
     if len(body.outputs) != 1 + len(carried):
-        got = Described("outputs of each turn, of a number that is not fixed")
-        raise argument_error(Missing, "Loop", got, f"at most {MOST_TURNS} turns")
+        got = Described("outputs for each iteration, and no fixed number of iterations")
+        raise argument_error(Missing, "Loop", got, f"at most {MOST_TURNS} iterations")
     device = context.device
     start = gt.full((), 0, "int64", device=device)
     goes = gt.reshape(tensor(np.array(True) if condition is None else condition, device), ())
@@ -131,7 +134,7 @@ def scan(
     return (*carried, *rows)
 
 
-# ---- sequences are lists; an optional value is itself, or None
+# ---- sequences are lists; an optional value is the value or None
 
 
 @operator("SequenceEmpty")

@@ -1,4 +1,4 @@
-"""ONNX operators of windows: convolution, pooling, and their places."""
+"""ONNX operators with windows: convolution, pooling and unpooling."""
 
 import itertools
 import math
@@ -18,8 +18,8 @@ EXPANDED.add(("", "CausalConvWithState"))
 
 def _named(name, ndim):
     if not 1 <= ndim <= 3:
-        got = Described(f"{ndim} axes of windows")
-        raise argument_error(Missing, name, got, "1, 2 or 3")
+        got = Described(f"windows with {ndim} axes")
+        raise argument_error(Missing, name, got, "1, 2 or 3 axes")
     return getattr(gt, f"{name}{ndim}d")
 
 
@@ -47,17 +47,17 @@ class Windows:
 
     @property
     def padding(self):
-        """Pairs for each axis."""
+        """A pair (before, after) for each axis."""
         return tuple(zip(self.before, self.after, strict=True))
 
     @property
     def is_plain(self):
-        """Whether no window lies in the padding alone, which pooling functions refuse."""
+        """Whether padding is at most half a window; beyond that a window may be all padding."""
         reaches = [(k - 1) * d + 1 for k, d in zip(self.kernel, self.dilation, strict=True)]
         return all(2 * max(pair) <= k for pair, k in zip(self.padding, reaches, strict=True))
 
     def counts(self, extents, ceil_mode):
-        """How many windows each axis has."""
+        """Return the number of windows along each axis."""
         found = []
         for i, extent in enumerate(extents):
             room = extent + self.before[i] + self.after[i]
@@ -100,7 +100,7 @@ def conv_transpose(
             less = total // 2
             windows.before[i] = less if auto_pad == "SAME_UPPER" else total - less
             windows.after[i] = total - windows.before[i]
-    # All of the result is made, then cut to size; what is beyond it is the bias alone.
+    # The whole result is computed, then cut to size; places beyond it are the bias alone.
     function = _named("conv_transpose", ndim)
     y = function(x, w, None, windows.stride, 0, 0, group, dilation=windows.dilation)
     key, grown = [slice(None), slice(None)], [(0, 0), (0, 0)]
@@ -141,7 +141,7 @@ def _root(x, p):
 
 
 def _taps(x, windows, ceil_mode, fill):
-    """The elements of each window, one tensor for each place in it, and the counts of windows."""
+    """Return one tensor of elements for each place in a window, and the numbers of windows."""
     extents = x.shape[2:]
     counts = windows.counts(extents, ceil_mode)
     widths = [(0, 0), (0, 0)]
@@ -209,7 +209,7 @@ def max_pool(
 
 
 def _flat_places(x, first, windows, counts, by_columns):
-    """Where the greatest elements lie in the flattened input."""
+    """Return the positions of the maxima in the flattened input."""
     extents = x.shape[2:]
     ndim = len(extents)
     kernel = np.array(list(itertools.product(*map(range, windows.kernel))), np.int64)
@@ -266,7 +266,7 @@ def conv_integer(
 
 
 def _integer_conv(x, w, x_zero, w_zero, how):
-    """Products of bytes and their sums, which float64 holds exactly."""
+    """Return a convolution of integers, computed in float64, which represents the sums exactly."""
     windows, group = how
     x, w = x.astype("float64"), w.astype("float64")
     if x_zero is not None:

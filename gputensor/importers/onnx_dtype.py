@@ -1,4 +1,4 @@
-"""A model in another floating-point type than its file has: `load_onnx(path, dtype="float16")`."""
+"""Converts a model to another floating-point type: `load_onnx(path, dtype="float16")`."""
 
 import numpy as np
 
@@ -18,9 +18,9 @@ _TYPED = {
 
 
 def narrow(graph, dtype, needed):
-    """Put `dtype` in the place of float32 in a graph, but for values that operators ask for.
+    """Replace float32 by `dtype` in a graph, except for values that operators read.
 
-    Single numbers stay as they are: beside a tensor they take its type.
+    Single numbers are not converted: next to a tensor they take its type.
     """
     number = element_type(dtype)
     for name, array in graph.constants.items():
@@ -42,7 +42,7 @@ def narrow(graph, dtype, needed):
 
 
 def narrowed(name, array, dtype, needed):
-    """An array of the file in the model's type."""
+    """Return an array of the file in the model's type."""
     if array is None or array.dtype != np.float32 or array.size <= 1 or name in needed:
         return array
     return array.astype(dtype)

@@ -1,7 +1,7 @@
-"""Reads an ONNX file that a stranger may have written: bytes, external data, and what must hold.
+"""Reads an untrusted ONNX file: its bytes, external data, and the checks of both.
 
-Nothing in the file is believed: lengths are compared before memory is taken, and external data lies
-inside the folder of the model. Each fault is a ModelError of one line.
+Lengths are checked before memory is allocated, and external data must be inside the folder of the
+model. Each fault raises a ModelError of one line.
 """
 
 import math
@@ -46,7 +46,7 @@ def read_model(path):
     try:
         model.ParseFromString(data)
     except (DecodeError, ValueError, RuntimeError):
-        got = Described("bytes that are no ONNX model")
+        got = Described("bytes that are not an ONNX model")
         raise argument_error(ModelError, name, got, "an ONNX file") from None
     if not model.HasField("graph") or not model.opset_import:
         got = Described("a file without a graph or without operator sets")
@@ -59,7 +59,8 @@ def array_of(proto, folder=None):
     name = proto.name or "constant"
     dtype, shape = numpy_dtype(proto.data_type), tuple(proto.dims)
     if any(extent < 0 for extent in shape) or math.prod(shape) > MOST_ELEMENTS:
-        raise argument_error(ModelError, name, shape, "extents of a tensor that can exist")
+        rule = "extents of at least 0, and at most 2**40 elements"
+        raise argument_error(ModelError, name, shape, rule)
     count = math.prod(shape)
     nbytes = -(-count // _PACKED[dtype.name]) if dtype.name in _PACKED else count * dtype.itemsize
     if proto.data_location == _EXTERNAL:
@@ -97,7 +98,7 @@ def _external(proto, name, dtype, shape, nbytes, folder):
     try:
         offset, length = int(facts.get("offset", 0)), int(facts.get("length", nbytes))
     except ValueError:
-        got = Described("an offset or a length that is no number")
+        got = Described("an offset or a length that is not a number")
         raise argument_error(ModelError, name, got, "external data") from None
     size = path.stat().st_size
     if length != nbytes or offset < 0 or offset + nbytes > size:
@@ -112,11 +113,11 @@ def _external(proto, name, dtype, shape, nbytes, folder):
 
 
 def _inside(name, location, folder):
-    """The file of external data; it lies inside the folder of the model, links resolved."""
+    """Return the file of external data, which must be inside the model's folder, links resolved."""
     rule = "a file inside the folder of the model"
     if folder is None or not location or os.path.isabs(location) or "\0" in location:
         raise argument_error(ModelError, name, location, rule)
     path = (Path(folder) / location).resolve()
-    if Path(folder) not in path.parents or not os.path.isfile(path):  # False for too long a name
+    if Path(folder) not in path.parents or not os.path.isfile(path):  # False for a too long name
         raise argument_error(ModelError, name, location, rule)
     return path

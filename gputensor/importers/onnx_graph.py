@@ -1,7 +1,7 @@
-"""Graphs as they are run: nodes checked and resolved once, then interpreted over values.
+"""Graphs: nodes are checked and resolved once, then interpreted over values.
 
-`Builder` turns the messages of a file into a `Graph` of `Step`s and notes what the library lacks;
-`run_graph` walks it. A value is dropped after the last step that reads it.
+`Builder` turns the messages of a file into a `Graph` of `Step`s and lists missing operators;
+`run_graph` runs it. A value is dropped after the last step that reads it.
 """
 
 import copy
@@ -20,13 +20,13 @@ from gputensor.importers.onnx_values import known, tensor
 __all__ = ["Builder", "Context", "Graph", "Step", "run_graph"]
 
 MAX_DEPTH = 24
-MOST_NODES = 1 << 20  # with functions written out
+MOST_NODES = 1 << 20  # with functions expanded
 _PLAIN = {"": "", "ai.onnx": ""}
 
 
 @dataclass
 class Step:
-    """A node: what it calls, the names that it reads and writes, and those that end with it."""
+    """A node: its operator, the names that it reads and writes, and those whose last use it is."""
 
     label: str
     key: tuple  # (domain, operator)
@@ -43,7 +43,7 @@ class Step:
 
 @dataclass
 class Graph:
-    """Steps in order, with the names that come in from the caller and from outside."""
+    """Steps in order, with the names of the inputs and of captured outer values."""
 
     name: str
     inputs: list
@@ -54,7 +54,7 @@ class Graph:
 
 
 class Builder:
-    """Builds graphs of one file; `lacks` collects what the library has no function for."""
+    """Builds the graphs of one file; `lacks` collects operators that the library lacks."""
 
     def __init__(self, opsets, functions=None, folder=None):
         self.opsets = opsets
@@ -65,16 +65,16 @@ class Builder:
         self.numbers = itertools.count(1)  # of nodes
 
     def deeper(self, opsets=None):
-        """A builder for what is inside a node."""
+        """Return a builder for the graph or function inside a node."""
         if self.depth == MAX_DEPTH:
-            got = Described("graphs or functions inside each other")
+            got = Described("nested graphs or functions")
             raise argument_error(ModelError, "nodes", got, f"at most {MAX_DEPTH} levels")
         builder = copy.copy(self)
         builder.opsets, builder.depth = opsets or self.opsets, self.depth + 1
         return builder
 
     def graph(self, proto, outside=(), bound=None):
-        """Build a GraphProto; `outside` has the names that it may capture.
+        """Build a GraphProto; `outside` contains the names that it may capture.
 
         `bound` maps attributes of the function around it to their messages.
         """
@@ -110,12 +110,12 @@ class Builder:
                     captures[name] = None
                     continue
                 problem = (
-                    "which a later node makes: a cycle, or nodes that are not in order"
+                    "made by a later node (a cycle, or nodes out of order)"
                     if name in later
-                    else "which nothing makes"
+                    else "made by no node"
                 )
                 got = Described(f"the input {name!r}, {problem}")
-                raise argument_error(ModelError, shown(step), got, "values made by earlier nodes")
+                raise argument_error(ModelError, shown(step), got, "inputs made by earlier nodes")
             for name in step.outputs:
                 if name and name in defined:
                     got = Described(f"the output {name!r} a second time")
@@ -126,10 +126,10 @@ class Builder:
             if name not in defined:
                 if name not in outside:
                     if bound is not None and not hasattr(proto, "initializer"):
-                        constants[name] = None  # an output that this form of a function leaves out
+                        constants[name] = None  # an output that this form of a function omits
                         continue
-                    got = Described(f"the output {name!r}, which nothing makes")
-                    raise argument_error(ModelError, proto.name, got, "outputs that nodes make")
+                    got = Described(f"the output {name!r}, made by no node")
+                    raise argument_error(ModelError, proto.name, got, "outputs made by nodes")
                 captures[name] = None
         _mark_ends(steps, outputs)
         return Graph(proto.name, inputs, outputs, constants, steps, list(captures))
@@ -137,7 +137,7 @@ class Builder:
     def step(self, node, label, visible, bound):
         """Resolve one node."""
         if next(self.numbers) > MOST_NODES:
-            got = Described(f"more than {MOST_NODES} nodes, with functions written out")
+            got = Described(f"more than {MOST_NODES} nodes, with functions expanded")
             raise argument_error(ModelError, "nodes", got, f"at most {MOST_NODES}")
         domain = _PLAIN.get(node.domain, node.domain)
         key = domain, node.op_type
@@ -181,7 +181,7 @@ class Builder:
 
 
 def _text(value):
-    """An attribute's value with strings in the place of bytes."""
+    """Return an attribute's value with strings in place of bytes."""
     if isinstance(value, bytes):
         return value.decode("utf-8", "replace")
     if isinstance(value, (str, int, float)):
@@ -205,7 +205,8 @@ def dense(proto, folder):
     values, places = array_of(proto.values, folder), array_of(proto.indices, folder)
     shape = tuple(proto.dims)
     if any(extent < 0 for extent in shape) or np.prod(shape, dtype=float) > 1 << 28:
-        raise argument_error(ModelError, "sparse tensor", shape, "a size that fits memory")
+        rule = "extents of at least 0, and at most 2**28 elements"
+        raise argument_error(ModelError, "sparse tensor", shape, rule)
     result = np.zeros(shape, values.dtype)
     if places.ndim == 1:
         places = np.stack(np.unravel_index(places, shape), -1)
@@ -230,7 +231,7 @@ def _with_defaults(row, schema, values):
 
 
 def reads(step):
-    """The names that a step reads, those that its graphs capture included."""
+    """Return the names that a step reads, including those that its graphs capture."""
     found = list(step.inputs)
     for value in step.attributes.values():
         if isinstance(value, Graph):
@@ -255,18 +256,18 @@ def shown(step):
 
 @dataclass
 class Context:
-    """What an operator may ask about its node.
+    """Facts about a node for the function of its operator.
 
     Attributes
     ----------
     device : int
         The device of the run.
     version : int
-        Of the operator set.
+        The version of the operator set.
     n_outputs : int
-        How many outputs the node names.
+        The number of outputs that the node names.
     values : dict
-        The values at hand, which graphs inside the node may capture.
+        The current values, which graphs inside the node may capture.
     """
 
     device: Any
@@ -318,7 +319,9 @@ def run_step(step, given, device, values):
         raise _named(step, error) from error
     found = found if isinstance(found, (tuple, _Results)) else (found,)
     if len(found) < len(step.outputs) and any(step.outputs[len(found) :]):
-        raise ModelError(f"{shown(step)}: the output {step.outputs[-1]!r} is not computed")
+        got = Described(f"the output {step.outputs[-1]!r}")
+        rule = f"outputs that are computed, the first {len(found)}"
+        raise argument_error(ModelError, shown(step), got, rule)
     return found
 
 
@@ -326,7 +329,7 @@ _Results = list
 
 
 def _named(step, error):
-    """The error with the node that it came from."""
+    """Return an error as a ModelError that begins with the node that raised it."""
     kind = type(error) if isinstance(error, ModelError) else ModelError
     named = kind(f"{shown(step)}: {error}")
     named.has_node = True  # type: ignore[attr-defined]
@@ -334,7 +337,7 @@ def _named(step, error):
 
 
 def _traced(step, error):
-    """A TraceError with the node that it came from."""
+    """Return a TraceError that names the node that raised it."""
     if getattr(error, "has_node", False):
         return error
     text = str(error).removeprefix(f"{error.line}: ")
@@ -366,7 +369,7 @@ def _tensor(value, device):
 
 
 def expansion(step, given):
-    """The graph of the function by which the standard defines a node, for inputs of these types."""
+    """Return the graph of the standard's function for a node, for inputs of these types."""
     types = [type_of(value) for value in given]
     key = tuple(one.SerializeToString(deterministic=True) for one in types)
     if key not in step.expansions:
@@ -389,12 +392,13 @@ def expansion(step, given):
         if builder.lacks:
             names = ", ".join(sorted({name for _domain, name, _version, _label in builder.lacks}))
             builder.lacks.clear()
-            raise argument_error(ModelError, "operators", Described(names), "ones that are known")
+            rule = "operators in docs/onnx.md"
+            raise argument_error(ModelError, "operators", Described(names), rule)
     return step.expansions[key]
 
 
 def standard_function(step, node, version, types):
-    """The FunctionProto by which the standard defines an operator."""
+    """Return the FunctionProto by which the standard defines an operator."""
     schema = schema_of(*step.key, version)
     made = onnx.FunctionProto()
     if schema is not None and schema.has_context_dependent_function:

@@ -1,4 +1,4 @@
-"""ONNX operators that pick elements by position, write to positions, or find positions."""
+"""ONNX operators that select elements by position, write to positions, or find positions."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ __all__ = []
 
 
 def _on(x, indices):
-    """Both on one device; indices as int64, negative ones from the end untouched."""
+    """Return both as tensors on one device; negative indices are kept."""
     device = x.device if not is_known(x) else getattr(indices, "device", None)
     return tensor(x, device), tensor(indices, device)
 
@@ -32,7 +32,7 @@ def gather(x, indices, *, axis):
 
 
 def _wrapped(indices, extent):
-    """Indices from 0 on."""
+    """Return the indices with negative ones counted from the end."""
     return gt.where(gt.less(indices, 0), indices + extent, indices)
 
 
@@ -47,7 +47,7 @@ def gather_nd(x, indices, *, batch_dims=0):
 
 
 def _places(x, indices, batch_dims=0):
-    """A key of index tensors for rows of positions."""
+    """Return the index tensors, one for each axis, for rows of positions."""
     count = indices.shape[-1]
     key = []
     for i in range(batch_dims):
@@ -87,7 +87,7 @@ def scatter_nd(x, indices, updates, *, reduction="none"):
 
 
 def _combined(x, key, shape, updates, reduction):
-    """Write updates one position after the other, since positions may be equal."""
+    """Combine updates into a copy one position at a time, because positions may repeat."""
     function, result = _COMBINED[reduction], gt.copy(x)
     count = int(np.prod(shape))
     if count > 4096:

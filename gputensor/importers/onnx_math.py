@@ -23,7 +23,7 @@ from gputensor.importers.public_functions import gt
 
 __all__ = []
 
-# Operators that are a function of the same meaning, under these names in NumPy and in the library.
+# Operators that equal a function with this name in both NumPy and the library.
 _ELEMENTWISE = {
     "Abs": "abs", "Acos": "arccos", "Acosh": "arccosh", "Add": "add", "And": "logical_and",
     "Asin": "arcsin", "Asinh": "arcsinh", "Atan": "arctan", "Atanh": "arctanh",
@@ -35,7 +35,7 @@ _ELEMENTWISE = {
     "Sin": "sin", "Sinh": "sinh", "Sqrt": "sqrt", "Sub": "subtract", "Tan": "tan", "Tanh": "tanh",
     "Xor": "logical_xor",
 }  # fmt: skip
-# Activations of no attributes; each of one tensor.
+# Activations of one tensor, without attributes.
 _ACTIVATIONS = {"Erf": "erf", "Relu": "relu", "Sigmoid": "sigmoid"}
 
 
@@ -51,7 +51,7 @@ def _elementwise(name):
 
 
 def _aligned(values):
-    """Tensors and numbers; at least one is a tensor."""
+    """Return values as tensors and numbers, at least one of which is a tensor."""
     found = operands(values)
     if not any(isinstance(one, gt.Tensor) for one in found):
         found[0] = tensor(values[0])
@@ -80,7 +80,7 @@ def div(x, y):
     quotient = gt.floor_divide(x, y)
     if getattr(x, "dtype", getattr(y, "dtype", None)).kind == "u":
         return quotient
-    # Integers are divided towards zero.
+    # ONNX rounds the quotient of integers towards zero.
     remains = gt.not_equal(gt.multiply(quotient, y), x)
     return quotient + gt.logical_and(gt.less(quotient, 0), remains).astype(quotient.dtype)
 
@@ -197,7 +197,7 @@ def cast_like(x, target, *, saturate=1, round_mode="up"):
 
 
 def converted(x, dtype, saturate=1, round_mode="up"):
-    """Return a value in another element type, as ONNX's Cast does it."""
+    """Return a value converted to another element type by the rules of ONNX's Cast."""
     if dtype == x.dtype:
         return x
     if not is_known(x):
@@ -242,7 +242,7 @@ def _text_cast(x, dtype):
 
 
 def _powers_of_two(x, dtype, saturate, round_mode):
-    """float8_e8m0: the exponents of floats, rounded as `round_mode` says."""
+    """Return floats as float8_e8m0: their exponents, rounded according to `round_mode`."""
     bits = np.ascontiguousarray(x).view(np.uint32)
     exponent = (bits >> 23 & 0xFF).astype(np.int64)
     fraction = bits & 0x7FFFFF
@@ -347,5 +347,5 @@ def bit_cast(x, *, to):
     dtype = numpy_dtype(to)
     if dtype.itemsize != x.dtype.itemsize:
         got = Described(f"{describe(x)} as {dtype.name}")
-        raise argument_error(Missing, "BitCast", got, "a dtype of as many bytes")
+        raise argument_error(Missing, "BitCast", got, "a dtype of the same size")
     return known(x).view(dtype)

@@ -1,4 +1,4 @@
-"""`load_onnx`: a file in, a Model out, whose `run` is a function of tensors like any other."""
+"""`load_onnx`: reads a file into a Model, whose `run` is an ordinary function of tensors."""
 
 import inspect
 import keyword
@@ -33,29 +33,37 @@ __all__ = ["Model", "load_onnx", "model_of"]
 
 OLDEST, NEWEST = 7, onnx.defs.onnx_opset_version()
 MOST_OF_A_DIM = 1024
-#: Initializers of no more elements than this are constants where their element type is no float;
-#: masks of several axes are weights where extents are free.
+#: Bool and integer initializers of at most this many elements are constants, except masks of
+#: several axes in a model with free extents, which are weights.
 MOST_CONSTANT = 4096
 
 
 def load_onnx(path, *, dims=None, input_shapes=None, dtype=None):
-    """Read an ONNX file; return the :class:`Model` that it holds.
+    """Read an ONNX file and return its :class:`Model`.
 
     Parameters
     ----------
     path : str or path-like
     dims : dict, optional
-        From names of the model's free extents to an int, or a `Dim`. One that is not named is a
-        `Dim` from 1 to 1024.
+        Maps the names of the model's free extents to an int or a `Dim`. The default is a `Dim` from
+        1 to 1024.
     input_shapes : dict, optional
-        From names of inputs to shapes, which replace those in the file.
+        Maps the names of inputs to shapes that replace those in the file.
     dtype : dtype, optional
-        A floating-point type in the place of float32: of inputs, weights and constants.
+        A floating-point dtype that replaces float32 in inputs, weights and constants.
+
+    Returns
+    -------
+    Model
 
     Raises
     ------
+    ImportError
+        If the package onnx is not installed.
     ModelError
-        The file is damaged, or needs operators that the library lacks: all are named.
+        If the file is damaged, or needs operators that the library lacks; the message names all.
+    TypeError, ValueError
+        For `dims`, `input_shapes` or a `dtype` that do not fit the model.
 
     Examples
     --------
@@ -77,7 +85,7 @@ def load_onnx(path, *, dims=None, input_shapes=None, dtype=None):
 
 
 def model_of(proto, folder=None, *, dims=None, input_shapes=None, dtype=None):
-    """Return the Model of a ModelProto whose external data lies in `folder`."""
+    """Return the Model of a ModelProto whose external data is in `folder`."""
     opsets = opsets_of(proto.opset_import)
     version = opsets.get("", NEWEST)
     if not OLDEST <= version <= NEWEST:
@@ -92,7 +100,7 @@ def model_of(proto, folder=None, *, dims=None, input_shapes=None, dtype=None):
 
 
 def _dtype(dtype):
-    """The dtype in the place of float32."""
+    """Return the dtype that replaces float32."""
     found = np.dtype(np.float32) if dtype is None else gt.empty(0, dtype=dtype, device="host").dtype
     if not gt.isdtype(found, "real floating") or found.itemsize < 2:
         raise argument_error(ValueError, "dtype", dtype, "float16, bfloat16, float32 or float64")
@@ -103,7 +111,7 @@ _KNOWN = "operators that the library has (docs/onnx.md)"
 
 
 def _lacking(lacks):
-    """What is missing, in one line: operators with the labels of their nodes."""
+    """Return the missing operators in one line, with the labels of their nodes."""
     found = {}
     for domain, name, version, label in lacks:
         prefix = f"{domain}." if domain else ""
@@ -116,22 +124,22 @@ def _lacking(lacks):
 
 
 class Model:
-    """A model that was imported.
+    """An imported model.
 
     Attributes
     ----------
     run : callable
-        Takes the inputs in order or by name, and `weights` as a keyword, which are those of the
-        model by default. It returns the output, or a named tuple of several.
+        Takes the inputs in order or by name, and the keyword `weights`, which replaces the model's
+        own weights. It returns the output, or a named tuple of several.
     specs : tuple of Spec
-        What the inputs are, for `gt.compile(model.run, *model.specs, weights=model.weights)`.
+        The specs of the inputs, for `gt.compile(model.run, *model.specs, weights=model.weights)`.
     weights : dict
         NumPy arrays by their names in the file.
     inputs, outputs : tuple of str
-        Names, as parameters and fields have them.
+        Names of the parameters of `run`, and of the fields of its result.
     known_inputs : tuple of str
-        The inputs that are shapes, axes or the like. `run` reads them, so a program cannot have
-        them as inputs: compile a function that calls `run` with arrays in their place.
+        The inputs whose values `run` reads on the host, such as shapes and axes. A program cannot
+        have them as inputs: compile a function that calls `run` with arrays for them.
     """
 
     def __init__(self, proto, graph, dims, input_shapes, dtype):
@@ -178,9 +186,9 @@ class Model:
         name : str, optional
             Of the program's function; the name of the graph by default.
         calibrate : tuple or dict, optional
-            Inputs in order or by name, for the errors of a quantized model's results.
+            Sample inputs of a quantized model, in order or by name, as for `gt.compile`.
         **options
-            ``target``, ``at`` and ``quantize`` of `gt.compile`.
+            Further options of `gt.compile`, such as ``target``, ``at`` and ``quantize``.
         """
         entry = (self.run, *self.specs)
         name = name or self.name
@@ -189,7 +197,7 @@ class Model:
         return gt.compile({name: entry}, weights=self.weights, **options)
 
     def _is_free(self):
-        """Whether an extent of an input is not fixed."""
+        """Whether any extent of an input is free."""
         for name, proto in zip(self.inputs, self._protos, strict=True):
             shape = self._shapes.get(name)
             if shape is None:
@@ -225,7 +233,7 @@ class Model:
 
 
 class Run:
-    """A model as a function: what `Model.run` is, with a parameter for each input."""
+    """The function `Model.run`, with a parameter for each input."""
 
     def __init__(self, model, graph):
         self.__name__ = self.__qualname__ = model.name
@@ -255,7 +263,7 @@ class Run:
         return results[0] if self._result is None else self._result(*results)
 
     def _weights(self, device):
-        """The model's own weights on a device; in a trace they become its constants."""
+        """Return the model's own weights on a device; a trace makes constants of them."""
         if active() is not None:
             return self._own
         key = str(device)
@@ -272,7 +280,7 @@ def _device(values, weights):
 
 
 def _result(value, device):
-    """An output: a tensor, where its element type has tensors."""
+    """Return an output as a tensor if tensors support its element type."""
     if isinstance(value, np.ndarray):
         try:
             return tensor(value, device)
@@ -282,7 +290,7 @@ def _result(value, device):
 
 
 def _needed(graph):
-    """Names whose values operators need: those, and what they are computed from."""
+    """Return the names whose values operators read, and all names these are computed from."""
     needed = set()
     for step in reversed(graph.steps):
         known = step.row.known if step.row is not None else ()
@@ -306,12 +314,12 @@ def _is_constant(name, array, needed, is_free):
     if name in needed or array.size <= 1 or array.dtype.kind == "O":
         return True
     if array.dtype.kind == "b" and array.ndim > 1 and is_free:
-        return False  # a mask, of which free extents take a part
+        return False  # a mask that free extents slice
     return array.dtype.kind in "biu" and array.size <= MOST_CONSTANT
 
 
 def _identifier(name, taken):
-    """A name as a parameter of Python has it, and no other."""
+    """Return a name as a unique Python identifier."""
     found = re.sub(r"\W", "_", name, flags=re.ASCII).lstrip("_") or "value"
     if found[0].isdigit() or keyword.iskeyword(found):
         found = f"x_{found}"
@@ -324,7 +332,7 @@ def _identifier(name, taken):
 
 
 def _by_parameter(option, given, names):
-    """A dict by names of the file or of parameters, by parameters."""
+    """Return a dict keyed by names of the file or of parameters, keyed by parameters."""
     found = {}
     for name, value in given.items():
         parameter = names.get(name, name)
@@ -344,7 +352,7 @@ def _check_dims(dims, protos):
                 known |= {name, _identifier(name, set())}
     for name, value in dims.items():
         if name not in known:
-            rule = f"one of {', '.join(sorted(known))}" if known else "none, as all are fixed"
+            rule = f"one of {', '.join(sorted(known))}" if known else "no name: all are fixed"
             raise argument_error(ValueError, "dims", name, rule)
         if type(value) is not int and not isinstance(value, gt.Dim):
             raise argument_error(TypeError, f"dims[{name!r}]", value, "an int or a Dim")

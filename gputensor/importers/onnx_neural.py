@@ -10,7 +10,7 @@ from gputensor.importers.public_functions import gt
 
 __all__ = []
 
-# Operators that the standard defines by others, and for which that is good enough.
+# Operators that are run by the standard's definition in terms of other operators.
 EXPANDED |= {
     ("", name)
     for name in (
@@ -23,7 +23,7 @@ EXPANDED.add(("ai.onnx.preview", "FlexAttention"))
 
 
 def _of_rows(function, x, axis):
-    """A function of rows as operator sets below 13 mean it: all axes from `axis` on are one row."""
+    """Apply a row function as in operator sets below 13: all axes from `axis` on form one row."""
     axis = axis % max(x.ndim, 1)
     rows = gt.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     return gt.reshape(function(rows, 1), x.shape)
@@ -88,7 +88,7 @@ def simplified_layer_normalization(x, weight, *, axis=-1, epsilon=1e-5, stash_ty
 
 @operator("GroupNormalization", 18)
 def group_normalization_18(x, weight, bias, *, epsilon, num_groups):
-    """One scale and bias for each group."""
+    """Operator sets below 21 have one scale and bias for each group."""
     repeats = x.shape[1] // num_groups
     weight, bias = (gt.repeat(one, repeats) for one in (weight, bias))
     return gt.group_norm(x, num_groups, weight, bias, eps=epsilon)
@@ -184,7 +184,7 @@ def rotary_embedding(
 
 
 def _heads(x, count):
-    """(batch, length, count * size) as (batch, count, length, size)."""
+    """Return (batch, length, count * size) as (batch, count, length, size)."""
     if x.ndim == 4:
         return x
     batch, length, width = x.shape
@@ -220,7 +220,7 @@ def attention(
         and left_window_size < 0
         and right_window_size < 0
     )
-    # Here as there, the last of the new queries is at the last key.
+    # With as many new queries as new keys, ONNX too aligns the last query with the last key.
     is_aligned = q.shape[2] == k.shape[2] and lengths is None
     n_keys = k.shape[2] + (0 if past_key is None else past_key.shape[2])
     if not is_plain or is_causal and not is_aligned:

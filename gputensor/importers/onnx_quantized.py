@@ -18,7 +18,7 @@ _RANGES = {
 
 
 def _spread(value, shape, axis, block):
-    """Scales or zero points, broadcast to the elements that they are for."""
+    """Return scales or zero points broadcast to the elements that they belong to."""
     if value.ndim == 0 or value.size == 1 and not block:
         return gt.reshape(value, ())
     axis = axis % len(shape)
@@ -29,7 +29,7 @@ def _spread(value, shape, axis, block):
 
 
 def _plain(value, device):
-    """Quantized integers as a tensor; those below a byte have int8 or uint8."""
+    """Return quantized integers as a tensor; int8 or uint8 for types of less than a byte."""
     if value is None or isinstance(value, gt.Tensor):
         return value
     if value.dtype.name in _RANGES and not has_code(value.dtype):
@@ -76,7 +76,7 @@ def dequantize_linear(x, scale, zero=None, *, axis=1, block_size=0, output_dtype
 
 
 def requantized(y, scale, zero):
-    """Integers as they are stored, of a product in the scale of its operands together."""
+    """Return a product of quantized integers, rescaled and rounded to the type of `zero`."""
     low, high = _RANGES[zero.dtype.name]
     y = gt.round(y * scale) + zero.astype("float32")
     return gt.clip(y, low, high).astype(zero.dtype)

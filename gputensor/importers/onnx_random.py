@@ -1,6 +1,6 @@
 """ONNX operators that draw random numbers, from `gt.random`.
 
-With a seed a node begins anew in each run; without one it goes on from the device's generator.
+A node with a seed draws the same numbers in each run; one without continues the device's generator.
 """
 
 import math
@@ -28,10 +28,10 @@ def dropout(x, ratio=None, training=None, *, seed, context):
 
 
 def generator_of(seed, device):
-    """The generator of a node; None is the device's own."""
+    """Return the generator of a node, or None for the device's own."""
     if seed is None:
         return None
-    # The standard's seed is a float; its whole part and its fraction both count.
+    # The standard's seed is a float; both its integral part and its fraction are used.
     fraction, whole = math.modf(abs(float(seed)))
     return gt.random.generator(int(whole) * 2**24 + int(fraction * 2**24), device)
 
@@ -41,7 +41,7 @@ def _floats(dtype):
 
 
 def _drawn(function, pair, shape, dtype, where):
-    """Numbers of a shape; types that nothing is drawn in are converted to."""
+    """Return random numbers; dtypes that cannot be drawn directly are converted to."""
     generator, device = where
     named = {"device": device} if generator is None else {"generator": generator}
     found = function(*pair, shape, dtype=dtype if _floats(dtype) else None, **named)

@@ -1,4 +1,4 @@
-"""ONNX's recurrent layers, written out step by step: RNN, GRU, LSTM."""
+"""ONNX's recurrent layers, unrolled over time: RNN, GRU, LSTM."""
 
 from gputensor.errors import Described, argument_error
 from gputensor.importers.onnx_math import softplus
@@ -10,7 +10,7 @@ __all__ = []
 
 
 def _function(name, alpha, beta):
-    """An activation by ONNX's name of it."""
+    """Return an activation by its ONNX name."""
     functions = {
         "affine": lambda x: x * (1.0 if alpha is None else alpha) + (beta or 0.0),
         "elu": lambda x: gt.where(x < 0, gt.expm1(x) * (1.0 if alpha is None else alpha), x),
@@ -32,7 +32,7 @@ def _function(name, alpha, beta):
 
 
 def _functions(names, alphas, betas, defaults, direction):
-    """The activations of one direction."""
+    """Return the activations of one direction."""
     count = len(defaults)
     names = list(names or defaults * (direction + 1))
     part = slice(direction * count, (direction + 1) * count)
@@ -44,8 +44,8 @@ def _functions(names, alphas, betas, defaults, direction):
 def _layer(x, states, lengths, step, is_backward):
     """Run steps over time; return outputs (time, batch, size) and the last states.
 
-    Sequences that ended keep their states, and have zeros as outputs. Backwards each begins with
-    its own last element.
+    After its end, a sequence keeps its states and its outputs are zeros. Backwards, each sequence
+    begins with its own last element.
     """
     n_times, outputs = x.shape[0], {}
     order = range(n_times)[::-1] if is_backward else range(n_times)
@@ -62,7 +62,7 @@ def _layer(x, states, lengths, step, is_backward):
 
 
 def _run(x, weights, firsts, lengths, make_step, options):
-    """All directions: outputs (time, directions, batch, size), and the last states of each."""
+    """Run all directions; return outputs (time, directions, batch, size) and the last states."""
     layout, direction, size = options
     x = gt.moveaxis(x, 0, 1) if layout else x
     batch, dtype = x.shape[1], x.dtype
@@ -93,7 +93,7 @@ def _run(x, weights, firsts, lengths, make_step, options):
 def _lengths(lengths):
     try:
         return ints(lengths)
-    except Exception:  # a trace: the values do not exist
+    except Exception:  # a trace, which has no values
         return [-1]
 
 
@@ -102,7 +102,7 @@ def _limited(clip):
 
 
 def _bias(b, size, count):
-    """(of the input, of the state): each for `count` gates."""
+    """Return the biases (of the input, of the state), each for `count` gates."""
     return (0, 0) if b is None else (b[: count * size], b[count * size :])
 
 

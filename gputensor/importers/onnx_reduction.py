@@ -1,4 +1,4 @@
-"""ONNX operators over axes: reductions, positions of extremes, running sums, sorting, products."""
+"""ONNX operators along axes: reductions, ArgMax, cumulative sums, TopK, matrix products."""
 
 import math
 
@@ -27,7 +27,7 @@ def _extreme(name):
 
 
 def _of_nothing(x, axes, keepdims, name):
-    """Extremes of no elements: the least or greatest element of the type."""
+    """Return the maxima or minima of no elements: the least or greatest value of the type."""
     axes = {axis % x.ndim for axis in (range(x.ndim) if axes is None else axes)}
     extents = [1 if i in axes else extent for i, extent in enumerate(x.shape)]
     if not keepdims:
@@ -64,9 +64,9 @@ _REDUCTIONS = {
     "ReduceLogSum": lambda x, axes, keep: gt.log(_sum(x, axes, keep)),
     "ReduceLogSumExp": _log_sum_exp,
 }
-# The same on known values, for shape arithmetic.
+# The same for known values, in shape arithmetic.
 _KNOWN = {"ReduceSum": np.sum, "ReduceProd": np.prod, "ReduceMax": np.max, "ReduceMin": np.min}
-# The steps on each element, which are left when no axis is reduced.
+# The element-wise part of a reduction, which remains when no axis is reduced.
 _ELEMENTS = {"ReduceL1": gt.abs, "ReduceL2": gt.abs, "ReduceSumSquare": gt.square,
              "ReduceLogSum": gt.log}  # fmt: skip
 
@@ -98,7 +98,7 @@ for _name, _function in _REDUCTIONS.items():
 
 def _position(name):
     def run(x, *, axis, keepdims, select_last_index=0):
-        # The last of equals is the first of the turned around.
+        # The last of equal elements is the first one of the flipped axis.
         found = getattr(gt, name)(
             gt.flip(x, axis=axis) if select_last_index else x, axis=axis, keepdims=bool(keepdims)
         )
@@ -112,7 +112,7 @@ operator("ArgMin")(_position("argmin"))
 
 
 def _running(x, axis, exclusive, reverse, first, function):
-    """A running sum or product, of the elements before each one, or from behind."""
+    """Return a cumulative sum or product; `exclusive` leaves out the element itself."""
     axis = axis % x.ndim
     x = gt.flip(x, axis=axis) if reverse else x
     found = function(x, axis=axis, dtype=x.dtype)
@@ -174,7 +174,7 @@ def mat_mul_integer(a, b, a_zero=None, b_zero=None):
 
 
 def centred(x, zero, axis):
-    """Integers less their zero points, as int32. `axis`: of rows (0) or columns (1) of points."""
+    """Return integers minus their zero points, as int32, for each row (axis 0) or column (1)."""
     x = x.astype("int32")
     if zero is None:
         return x

@@ -1,8 +1,8 @@
 """The table of ONNX operators: a function for each, and for each version that changed it.
 
-A function takes the inputs of a node in order, and its attributes as keyword parameters. What a
-node does not say is the default of the operator's schema in the `onnx` package, else the default in
-the function's signature, else None.
+A function takes the inputs of a node in order, and its attributes as keyword parameters. An omitted
+attribute has the default of the operator's schema in the `onnx` package, otherwise the default in
+the function's signature, otherwise None.
 """
 
 import inspect
@@ -12,7 +12,7 @@ from typing import Any
 __all__ = ["EXPANDED", "Operator", "find", "operator", "registered"]
 
 _TABLE: dict = {}
-#: Operators that the standard defines by a function of other operators, and that are run so.
+#: Operators that are run by the standard's definition as a function of other operators.
 EXPANDED: set = set()
 
 
@@ -23,18 +23,19 @@ class Operator:
     Attributes
     ----------
     function : callable
-        Of the inputs, and of the attributes by name. It returns the output, or a tuple of several.
-        `NotImplemented` stands for the function by which the standard defines the operator.
+        Takes the inputs in order and the attributes by name; returns the output, or a tuple of
+        several. `NotImplemented` requests the function by which the standard defines the operator.
     since : int
-        The first version of the operator set in which the operator means this.
+        The first version of the operator set in which the operator has this meaning.
     known : frozenset of int
-        The inputs that arrive as NumPy arrays. -1: all of them.
+        The inputs that are passed as NumPy arrays; -1 stands for all.
     folds : bool
-        Whether the function takes NumPy arrays; else all inputs but the known ones are tensors.
+        Whether the function accepts NumPy arrays. Otherwise all inputs that are not in `known` are
+        passed as tensors.
     parameters : dict
-        Attribute names, with the default where the schema has none.
+        Attribute names, with the default for those without one in the schema.
     has_context : bool
-        Whether it takes `context` (onnx_graph.Context).
+        Whether the function takes `context` (onnx_graph.Context).
     """
 
     function: Any
@@ -46,7 +47,7 @@ class Operator:
 
 
 def operator(name, since=1, *, domain="", known=(), folds=False):
-    """Register a function for an operator; `name` may be several names with spaces between."""
+    """Register a function for an operator; `name` may be several names, separated by spaces."""
 
     def register(function):
         parameters = {

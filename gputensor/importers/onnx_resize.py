@@ -1,4 +1,4 @@
-"""ONNX operators that sample between elements: Resize, Upsample, GridSample, RoiAlign."""
+"""ONNX operators that sample between elements: Resize, Upsample, GridSample."""
 
 import functools
 
@@ -13,10 +13,10 @@ __all__ = []
 
 
 def _places(n_in, n_out, scale, mode, roi):
-    """Where the elements of an axis of the output lie in the input."""
+    """Return the positions in the input of the elements along an axis of the output."""
     x = np.arange(n_out, dtype=np.float64)
     if mode == "align_corners":
-        length = scale * n_in  # the output's, before it was rounded
+        length = scale * n_in  # of the output, before rounding
         return np.zeros(n_out) if length == 1 else x * (n_in - 1) / (length - 1)
     if mode == "asymmetric":
         return x / scale
@@ -32,7 +32,8 @@ def _places(n_in, n_out, scale, mode, roi):
         return n_in / 2 * (1 - adjusted) + (x + 0.5) / scale - 0.5
     if mode in ("half_pixel", "pytorch_half_pixel"):
         return (x + 0.5) / scale - 0.5
-    raise argument_error(Missing, "coordinate_transformation_mode", mode, "one that is known")
+    rule = "a mode of operator set 19"
+    raise argument_error(Missing, "coordinate_transformation_mode", mode, rule)
 
 
 def _nearest(places, n_in, mode):
@@ -57,7 +58,7 @@ def _linear(distance):
 
 
 def _weights(places, n_in, scale, options):
-    """The matrix (outputs, inputs) of the weights of an axis."""
+    """Return the matrix (outputs, inputs) of interpolation weights along an axis."""
     is_cubic, coefficient, antialias, exclude_outside = options
     kernel = functools.partial(_cubic, a=coefficient) if is_cubic else _linear
     stretch = min(scale, 1.0) if antialias else 1.0
@@ -107,7 +108,7 @@ def resize(
 
 
 def _extents(x, scales, sizes, axes, policy):
-    """[(axis, extent, scale)] of the output."""
+    """Return a list of (axis, extent, scale) of the output."""
     axes = range(x.ndim) if axes is None else [axis % x.ndim for axis in axes]
     if sizes is None or not np.size(sizes):
         scales = [float(one) for one in np.asarray(scales).reshape(-1)]
@@ -151,7 +152,7 @@ def _resized(x, scales, sizes, axes, options):
 
 
 def _along(x, axis, places, scale, options):
-    """Sample one axis at places between its elements."""
+    """Sample one axis at fractional positions."""
     n_in, mode = x.shape[axis], options["mode"]
     if mode == "nearest":
         rule = options.get("nearest", "floor")
@@ -167,7 +168,7 @@ def _along(x, axis, places, scale, options):
     return gt.moveaxis(gt.matmul(gt.moveaxis(x, axis, -1), matrix.T), -1, axis)
 
 
-# ---- places that are tensors
+# ---- positions that are tensors
 
 
 @operator("GridSample")
@@ -218,7 +219,7 @@ def _tap(distance, mode):
 
 
 def _inside(at, extent, mode, align_corners):
-    """Places moved into an axis, as border and reflection do it."""
+    """Return positions moved into an axis by clipping (border) or reflection."""
     if mode == "reflection":
         low, high = (0, extent - 1) if align_corners else (-0.5, extent - 0.5)
         span = high - low
@@ -233,7 +234,7 @@ def _inside(at, extent, mode, align_corners):
 
 
 def _picked(x, places, mode, align_corners):
-    """Elements (batch, channels, ...) at whole places, with zeros outside if `mode` says so."""
+    """Return elements (batch, channels, ...) at integral positions; mode "zeros": 0 outside."""
     extents = x.shape[2:]
     valid = None
     batch = gt.arange(x.shape[0], dtype="int64", device=x.device)

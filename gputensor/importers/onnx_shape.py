@@ -1,4 +1,4 @@
-"""ONNX operators that move elements, or make tensors: shapes, joining, padding, filling."""
+"""ONNX operators that move elements or make tensors: shapes, concatenation, padding, filling."""
 
 import math
 
@@ -42,7 +42,7 @@ def constant(
     ):  # fmt: skip
         if given is not None:
             return np.array(given, dtype)
-    raise argument_error(Missing, "Constant", Described("no value"), "one")
+    raise argument_error(Missing, "Constant", Described("no value"), "a value attribute")
 
 
 @operator("Identity", folds=True)
@@ -61,7 +61,7 @@ def size(x):
 
 
 def _like(x):
-    """A value for functions of `namespace(x)`: an array that is not folded becomes a tensor."""
+    """Return a value for functions of `namespace(x)`: a tensor for an array that is not folded."""
     return x if namespace(x) is np else tensor(x)
 
 
@@ -144,7 +144,7 @@ def split(x, split=None, *, axis, num_outputs=None, context):
 
 
 def _even(extent, count):
-    """Equal parts; the last one is smaller."""
+    """Return the sizes of equal parts, of which the last may be smaller."""
     step = -(-extent // count)
     sizes = [min(step, max(extent - i * step, 0)) for i in range(count)]
     return sizes
@@ -152,7 +152,7 @@ def _even(extent, count):
 
 def _parts(x, axis, sizes):
     if sum(sizes) != x.shape[axis]:
-        rule = f"parts of {x.shape[axis]} elements together"
+        rule = f"sizes with the sum {x.shape[axis]}"
         raise argument_error(ValueError, "split", sizes, rule)
     ends = np.cumsum(sizes)
     axis = axis % x.ndim
@@ -207,7 +207,8 @@ def constant_of_shape(shape, *, value):
     value = np.zeros(1, np.float32) if value is None else np.asarray(value)
     extents = tuple(ints(shape))
     if any(extent < 0 for extent in extents) or math.prod(extents) > 1 << 40:
-        raise argument_error(ValueError, "shape", extents, "extents of a tensor that can exist")
+        rule = "extents of at least 0, and at most 2**40 elements"
+        raise argument_error(ValueError, "shape", extents, rule)
     return np.broadcast_to(value.reshape(()), extents)
 
 
@@ -250,7 +251,7 @@ def _padded(x, pads, axes, mode, value):
     widths = [(0, 0)] * x.ndim
     for i, axis in enumerate(axes):
         widths[axis] = (pads[i], pads[i + len(axes)])
-    # Negative widths cut.
+    # Negative widths remove elements.
     x = x[
         tuple(
             slice(max(-low, 0), extent - max(-high, 0))

@@ -1,6 +1,6 @@
-"""ONNX's Fourier transforms, DFT and STFT, as products with the matrices of sines and cosines.
+"""ONNX's Fourier transforms, DFT and STFT, as products with matrices of sines and cosines.
 
-So a program can hold them, and any length will do; the cost is that of a product. Complex numbers
+Thus a program can contain them, for any length, at the cost of a matrix product. Complex numbers
 are pairs along the last axis.
 """
 
@@ -14,23 +14,23 @@ __all__ = []
 
 
 def _angles(n, rows, columns):
-    """2 pi j k / n, where the product is taken modulo n first, so that large ones stay exact."""
+    """Return 2 pi j k / n, with j k reduced modulo n first so that large products stay exact."""
     return 2 * np.pi * (np.outer(np.arange(rows), np.arange(columns)) % n) / n
 
 
 def _matrices(n_in, n, is_onesided, dtype, device):
-    """Cosines and sines (inputs, outputs) of a transform of length n."""
+    """Return the cosines and sines (inputs, outputs) of a transform of length n."""
     angles = _angles(n, n_in, n // 2 + 1 if is_onesided else n)
     return (gt.asarray(f(angles).astype(dtype), device=device) for f in (np.cos, np.sin))
 
 
 def _parts(x):
-    """Real and imaginary parts; the second is None for real numbers."""
+    """Return the real and imaginary parts; the latter is None for real numbers."""
     return x[..., 0], x[..., 1] if x.shape[-1] == 2 else None
 
 
 def transform(x, n, is_onesided, inverse):
-    """The transform along the axis before the pairs, of an input cut or filled up to n elements."""
+    """Return the transform along the last axis but one, of an input cut or padded to n elements."""
     x = x[..., :n, :]
     if inverse and is_onesided:
         return _real_inverse(x, n)
@@ -45,7 +45,7 @@ def transform(x, n, is_onesided, inverse):
 
 
 def _real_inverse(x, n):
-    """Real numbers of which x is the first half of the transform."""
+    """Return the real numbers whose transform begins with x, its first half."""
     x = x[..., : n // 2 + 1, :]
     real, imaginary = _parts(x)
     count = x.shape[-2]

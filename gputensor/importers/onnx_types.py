@@ -1,4 +1,4 @@
-"""ONNX's messages for the types of values."""
+"""ONNX's TypeProto messages for values."""
 
 import numpy as np
 
@@ -11,7 +11,7 @@ _NUMBER_OF = {np.dtype(dtype): number for number, dtype in _DTYPES.items() if dt
 
 
 def element_type(dtype):
-    """Return ONNX's number of a NumPy dtype.
+    """Return ONNX's number for a NumPy dtype.
 
     >>> element_type(np.dtype("float32"))
     1
@@ -20,7 +20,7 @@ def element_type(dtype):
 
 
 def type_of(value):
-    """Return the TypeProto of a value; it is empty for an input that is left out."""
+    """Return the TypeProto of a value; it is empty for an omitted input."""
     made = onnx.TypeProto()
     if value is None:
         return made

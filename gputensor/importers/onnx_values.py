@@ -1,8 +1,8 @@
-"""The values that flow through an ONNX graph: tensors on a device, and arrays that are known.
+"""The values in an ONNX graph: tensors on a device, and known values as NumPy arrays.
 
-A known value is an initializer, a constant, a shape, or what was computed from these alone: a NumPy
-array. `namespace` lets one function serve both. `known` asks for a value, and waits where it is on
-a device.
+A known value is an initializer, a constant, a shape, or a result computed from these alone. With
+`namespace` one function serves both. `known` returns a value as an array; for a tensor, it waits
+for the device.
 """
 
 import ml_dtypes
@@ -17,7 +17,7 @@ __all__ = [
     "numpy_dtype", "operands", "tensor",
 ]  # fmt: skip
 
-#: Known arrays above this size are computed on the device like any tensor.
+#: Known arrays of more elements are computed on the device like tensors.
 MOST_FOLDED = 1 << 22
 
 # TensorProto.DataType, by number. Strings are NumPy arrays of objects.
@@ -33,7 +33,7 @@ _DTYPES = {
 
 
 class Missing(ModelError):
-    """An operator or a form of it that the library lacks."""
+    """Raised for an operator, or a form of it, that the library lacks."""
 
 
 def numpy_dtype(number):
@@ -44,12 +44,13 @@ def numpy_dtype(number):
     """
     dtype = _DTYPES.get(number)
     if dtype is None:
-        raise argument_error(ModelError, "element type", number, "one that this NumPy knows")
+        rule = "a TensorProto.DataType that the installed ml_dtypes supports"
+        raise argument_error(ModelError, "element type", number, rule)
     return np.dtype(dtype)
 
 
 def has_code(dtype):
-    """Whether tensors of this dtype exist."""
+    """Whether tensors support this dtype."""
     try:
         dtype_code(dtype)
     except TypeError:
@@ -62,7 +63,7 @@ def is_known(value):
 
 
 def namespace(*values):
-    """Return the module whose functions take these values: `numpy`, or `gputensor`.
+    """Return the module whose functions take these values: `numpy` or `gputensor`.
 
     >>> namespace(np.ones(3)).__name__
     'numpy'
@@ -76,7 +77,7 @@ def namespace(*values):
 
 
 def known(value):
-    """Return a value as a NumPy array; that of a tensor is waited for, and refused in a trace."""
+    """Return a value as a NumPy array; waits for a tensor's device, and raises in a trace."""
     return value.numpy() if isinstance(value, gt.Tensor) else value
 
 
@@ -93,13 +94,13 @@ def number(value):
 def tensor(value, device=None):
     """Return a value as a tensor on a device.
 
-    An array that repeats one element becomes a fill, so that it is no constant of a program.
+    An array that repeats one element becomes a fill, so that a program does not store it.
     """
     if value is None or isinstance(value, gt.Tensor):
         return value
     if not isinstance(value, np.ndarray) or not has_code(value.dtype):
         got = Described(describe(value))
-        raise argument_error(Missing, "value", got, "an element type that tensors have")
+        raise argument_error(Missing, "value", got, "an element type that tensors support")
     if value.size > 1 and not any(value.strides):
         one = value.reshape(-1)[0] if value.flags.c_contiguous else value[(0,) * value.ndim]
         fill = one.item() if value.dtype.kind in "biufc" else float(one)
@@ -108,9 +109,9 @@ def tensor(value, device=None):
 
 
 def operands(values, device=None):
-    """Return the values of an element-wise call: tensors, or Python numbers where that is the same.
+    """Return the values of an element-wise call as tensors or Python numbers.
 
-    An array of one element, next to a tensor of as many dimensions or more, is a number.
+    An array of one element becomes a number if a tensor has at least as many dimensions.
     """
     ndim = max((value.ndim for value in values if isinstance(value, gt.Tensor)), default=-1)
     found = []
@@ -124,7 +125,7 @@ def operands(values, device=None):
 
 
 def describe(value):
-    """Return a value's type in a few words: `float32[2, 3]`."""
+    """Return a short text for a value's type, such as `float32[2, 3]`."""
     if isinstance(value, (gt.Tensor, np.ndarray)):
         return f"{value.dtype.name}{list(value.shape)}"
     return type(value).__name__

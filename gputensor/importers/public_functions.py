@@ -1,4 +1,4 @@
-"""The library's public functions as `gt`: an importer calls what users call, by the same names."""
+"""The library's public functions as `gt`: importers call the same functions as users."""
 
 import gputensor as gt
 

@@ -1,7 +1,7 @@
-"""`from_exported`: a program of torch.export as a function of tensors, by attribute names alone.
+"""`from_exported`: a program of torch.export as a function of tensors.
 
-PyTorch is not imported: an ExportedProgram is read as `graph.nodes`, `graph_signature`,
-`state_dict`, `constants` and `range_constraints` say what it is, and each node calls the function
+PyTorch is not imported: an ExportedProgram is read through its attributes `graph.nodes`,
+`graph_signature`, `state_dict`, `constants` and `range_constraints`. Each node calls the function
 of its target in aten_operators.py.
 """
 
@@ -22,12 +22,12 @@ __all__ = ["Exported", "from_exported"]
 MOST_OF_A_DIM = 1024
 MAX_DEPTH = 24
 _OWN_INPUTS = ("PARAMETER", "BUFFER", "CONSTANT_TENSOR")
-# Checks and notes that have no effect on values.
+# Checks and annotations that do not affect values.
 _SILENT = (
     "_assert_scalar", "_assert_tensor_metadata", "_assert_async", "sym_constrain_range",
     "sym_constrain_range_for_size", "_set_grad_enabled", "_enter_autocast", "_exit_autocast",
 )  # fmt: skip
-# Calls of a graph inside: what stands before it, and it, among the arguments.
+# Calls of a nested graph -> the position of the graph among the arguments.
 _WRAPPERS = {"wrap_with_set_grad_enabled": 1, "wrap_with_autocast": 4}
 _PLAIN_MODULES = ("_operator", "operator", "math", "builtins")
 
@@ -38,20 +38,22 @@ def from_exported(program, *, dims=None):
     Parameters
     ----------
     program : ExportedProgram
-        Of a module in evaluation mode, exported with its dynamic shapes.
+        The export of a module in evaluation mode, with its dynamic shapes.
     dims : dict, optional
-        From names of free extents to an int or a `Dim`. One that is not named has the range that
-        it was exported with, and 1024 at most where that has no end.
+        Maps the names of free extents to an int or a `Dim`. The default is the range of the export,
+        up to 1024.
 
     Returns
     -------
     Exported
-        With `run`, `specs`, `weights` and `compile`, as a model of :func:`load_onnx`.
+        It has `run`, `specs`, `weights` and `compile`, like a model of :func:`load_onnx`.
 
     Raises
     ------
+    TypeError
+        If `program` is not an ExportedProgram.
     ModelError
-        The program needs operators that the library lacks: all are named.
+        If the program needs operators that the library lacks; the message names all.
     """
     for name in ("graph", "graph_signature", "state_dict"):
         if not hasattr(program, name):
@@ -60,7 +62,7 @@ def from_exported(program, *, dims=None):
 
 
 class Step(NamedTuple):
-    """A node: what it calls, with references to other nodes in its arguments."""
+    """A node: its function, and arguments that may contain references to other nodes."""
 
     name: str
     kind: str
@@ -76,9 +78,9 @@ class Ref(NamedTuple):
 
 
 def _steps(graph, owner, lacks, depth=0):
-    """The steps of a torch.fx graph; what is lacking goes to `lacks`."""
+    """Return the steps of a torch.fx graph; missing operators are added to `lacks`."""
     if depth > MAX_DEPTH:
-        got = Described("graphs inside each other")
+        got = Described("nested graphs")
         raise argument_error(ModelError, "program", got, f"at most {MAX_DEPTH} levels")
     found = []
     for node in graph.nodes:
@@ -97,7 +99,7 @@ def _steps(graph, owner, lacks, depth=0):
 
 
 def _references(value):
-    """Arguments with a Ref in the place of each node."""
+    """Return arguments with a Ref in place of each node."""
     if isinstance(value, (list, tuple)):
         return [_references(one) for one in value]
     if isinstance(value, dict):
@@ -109,7 +111,7 @@ def _references(value):
 
 
 def _callable(node, lacks):
-    """The function for a node's target."""
+    """Return the function for a node's target."""
     target, module = node.target, getattr(node.target, "__module__", "")
     if callable(target) and module in _PLAIN_MODULES:
         return target
@@ -150,7 +152,7 @@ def _attribute(owner, path):
 
 
 def _array(tensor):
-    """A torch tensor as a NumPy array; NumPy arrays are themselves."""
+    """Return a torch tensor as a NumPy array; a NumPy array is returned unchanged."""
     if isinstance(tensor, np.ndarray):
         return tensor
     tensor = tensor.detach().cpu().contiguous()
@@ -169,8 +171,8 @@ class Exported:
     Attributes
     ----------
     run : callable
-        Takes the inputs in order or by name, and `weights` as a keyword. It returns what the
-        module returns: a tensor, or a list of them.
+        Takes the inputs in order or by name, and the keyword `weights`. It returns the results of
+        the module: a tensor, or a list of several.
     specs : tuple of Spec
     weights : dict
         NumPy arrays by the names of the module's parameters and buffers.
@@ -195,7 +197,7 @@ class Exported:
         self.run = self._run_function()
 
     def _sort_inputs(self, program):
-        """Which placeholders are weights, and which are inputs."""
+        """Divide the placeholders into weights and inputs."""
         constants = getattr(program, "constants", None) or {}
         for spec in program.graph_signature.input_specs:
             kind, name = _kind(spec), spec.arg.name
@@ -210,12 +212,12 @@ class Exported:
             self.weights[spec.target] = _array(held[spec.target])
 
     def _user_outputs(self, signature):
-        """Which outputs of the graph the module returns; others are what it wrote to buffers."""
+        """Return the indices of the outputs; ModelError for a graph that writes to buffers."""
         kinds = [_kind(spec) for spec in signature.output_specs]
         found = [i for i, kind in enumerate(kinds) if kind == "USER_OUTPUT"]
         wrong = next((kind for kind in kinds if kind != "USER_OUTPUT"), None)
         if wrong is not None:
-            rule = "a module in evaluation mode that writes to none of its buffers"
+            rule = "a module in evaluation mode that does not write to its buffers"
             raise argument_error(ModelError, "program", Described(wrong), rule)
         return found
 
@@ -294,7 +296,7 @@ def _bound(value, default):
 
 
 def _run(steps, values, device):
-    """Make the calls of steps; return the outputs as a list."""
+    """Run the steps; return the outputs as a list."""
     for step in steps:
         if step.kind == "placeholder":
             continue
@@ -330,7 +332,7 @@ def _made(step, args, values, device):
 
 
 def _filled(value, values):
-    """Arguments with the values of other nodes."""
+    """Return arguments with the values of nodes in place of references."""
     if type(value) is Ref:
         return values[value.name]
     if isinstance(value, list):

@@ -197,10 +197,10 @@ def test_what_is_missing_is_named_at_once(tmp_path):
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
-        ([node("Relu", "missing", "y")], "the input 'missing', which nothing makes"),
+        ([node("Relu", "missing", "y")], "the input 'missing', made by no node"),
         ([node("Add", "x b", "a"), node("Relu", "a", "b"), node("Relu", "b", "y")], "a cycle"),
         ([node("Relu", "x", "y"), node("Neg", "x", "y")], "the output 'y' a second time"),
-        ([node("Relu", "x", "z")], "the output 'y', which nothing makes"),
+        ([node("Relu", "x", "z")], "the output 'y', made by no node"),
     ],
 )
 def test_graphs_that_are_none(tmp_path, nodes, words):
@@ -243,8 +243,8 @@ def with_weight(tmp_path, proto):
     ("proto", "words"),
     [
         (weight(raw_data=b"123"), "3 bytes; expected 8 for float32"),
-        (weight(dims=[1 << 40, 1 << 40]), "expected extents of a tensor that can exist"),
-        (weight(dims=[-2]), "expected extents of a tensor that can exist"),
+        (weight(dims=[1 << 40, 1 << 40]), "expected extents of at least 0"),
+        (weight(dims=[-2]), "expected extents of at least 0"),
         (weight(dims=[1 << 38]), f"0 elements; expected {1 << 38}"),
         (weight(data_type=99, raw_data=b"12345678"), "element type: got 99"),
     ],
