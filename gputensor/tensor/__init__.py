@@ -1,1 +1,1 @@
-"""Tensors and their functions; called, ``gt.tensor(data)``, it makes one of `data`."""
+"""Tensors and their functions. The package can be called: ``gt.tensor(data)`` makes a tensor."""

@@ -1,11 +1,11 @@
-"""Tensors in NumPy's files: ``.npy`` with one array, ``.npz`` with several by name.
+"""Tensors in NumPy's files: ``.npy`` with one array, ``.npz`` with several named arrays.
 
-A ``.npy`` file is mapped, and its bytes go to the device through pinned buffers, so host memory is
-needed for a few MiB at a time. Pickled objects are neither read nor written.
+A ``.npy`` file is mapped, and its bytes go to the device through pinned buffers, so only a few MiB
+of host memory are needed at a time. Pickled objects are neither read nor written.
 
-NumPy's format has no name for bfloat16 and float8. They are written as records of one field, an
-unsigned integer with their bits, whose name is that of the dtype: ``np.load(path)["bfloat16"]``
-reads the bits without any other library, and `load` makes them a tensor of that dtype again.
+NumPy's format has no names for bfloat16 and float8. They are written as records with one field, an
+unsigned integer with the bits, which is named after the dtype: ``np.load(path)["bfloat16"]`` reads
+the bits without any other library, and `load` returns a tensor of the original dtype.
 """
 
 import os
@@ -32,16 +32,16 @@ def _path(file, name):
 
 
 def _record(dtype):
-    """The record that stands for a dtype which NumPy's files do not have."""
+    """Return the record dtype that represents a dtype which NumPy's files lack."""
     return np.dtype([(dtype_name(dtype), f"<u{dtype.itemsize}")])
 
 
-#: Record -> the dtype it stands for.
+#: Record -> the dtype that it represents.
 _RECORDS = {_record(row.numpy): row.numpy for row in DTYPES if row.numpy.isbuiltin != 1}
 
 
 def _array(x, name):
-    """The values of a tensor, in a dtype that NumPy's files have."""
+    """Return the values of a tensor, in a dtype that NumPy's files have."""
     array = numpy(tensor_argument(x, name))
     return array.view(_record(array.dtype)) if array.dtype.isbuiltin != 1 else array
 
@@ -50,7 +50,7 @@ def save(file, x, /):
     """Write a tensor to a ``.npy`` file, whole or not at all; waits for its values.
 
     PyTorch's ``save`` takes its arguments in the other order. NumPy reads bfloat16 and float8 as
-    records with one field of bits, since it has no such types.
+    records with one field of bits, because it has no such types.
 
     Parameters
     ----------
@@ -72,7 +72,7 @@ def save(file, x, /):
 
 
 def savez(file, /, *tensors, **named):
-    """Write tensors to a ``.npz`` file by name; those without one are ``arr_0``, ``arr_1`` ….
+    """Write tensors to a ``.npz`` file by name; unnamed ones become ``arr_0``, ``arr_1`` ….
 
     >>> import os, tempfile
     >>> import gputensor as gt
@@ -109,20 +109,20 @@ def _save_several(file, tensors, named, write, name):
 
 
 def load(file, /, *, device=None):
-    """Return the tensor of a ``.npy`` file, or a dict of name to Tensor of a ``.npz`` file.
+    """Return the tensor of a ``.npy`` file, or a dict from names to tensors of a ``.npz`` file.
 
     Parameters
     ----------
     file : str or os.PathLike
     device : str, int or Device, optional
-        The current device when not given.
+        Default: the current device.
 
     Raises
     ------
     ValueError
-        The file is none of NumPy's, or holds pickled objects.
+        The file is not a NumPy file, or it contains pickled objects.
     TypeError
-        The file holds an element type that has no counterpart here.
+        The file contains an element type that this library lacks.
     """
     path = _path(file, "load")
     with open(path, "rb") as opened:

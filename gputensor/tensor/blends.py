@@ -1,4 +1,4 @@
-"""Short formulas that NumPy and PyTorch have names for: blends, shares, and values in two parts."""
+"""Named short formulas of NumPy and PyTorch: blends, logits, and pairs of statistics."""
 
 import math
 
@@ -50,7 +50,7 @@ def addcdiv(x, first, second, /, *, value=1):
 
 
 def frac(x, /):
-    """Return what is behind the point, with the sign of x.
+    """Return the fractional part, with the sign of x.
 
     >>> import gputensor as gt
     >>> frac(gt.asarray([1.5, -2.25], device="host")).tolist()
@@ -72,7 +72,7 @@ def xlogy(x, y, /):
 
 
 def logit(x, /, eps=None):
-    """Return ``log(x / (1 - x))``, after a clip to `eps` and ``1 - eps`` where that is given.
+    """Return ``log(x / (1 - x))``; if `eps` is given, x is first clipped to `eps` and ``1 - eps``.
 
     >>> import gputensor as gt
     >>> logit(gt.asarray([0.5], device="host")).tolist()
@@ -92,7 +92,7 @@ def logaddexp2(x1, x2, /):
     [4.0]
     """
     large, distance = log_distance(x1, x2, "logaddexp2")
-    # The factors are exact enough: the logarithm is 1 at most.
+    # The factors are exact enough because the logarithm is at most 1.
     return large + fn.log1p(fn.exp(distance * _LOG2)) / _LOG2
 
 
@@ -129,7 +129,7 @@ def numel(x, /):
 
 
 def narrow(x, axis, start, length, /):
-    """Return the view of `length` slices along `axis` from `start` on.
+    """Return a view of `length` slices along `axis`, beginning at `start`.
 
     >>> import gputensor as gt
     >>> narrow(gt.arange(5, device="host"), 0, 1, 3).tolist()
@@ -140,12 +140,13 @@ def narrow(x, axis, start, length, /):
     start = int(start) + extent if start < 0 else int(start)
     if not 0 <= start <= start + length <= extent:
         got = Described(f"{start} and {length}")
-        raise argument_error(ValueError, "narrow: start, length", got, f"a part of 0 to {extent}")
+        rule = f"a range within the extent {extent}"
+        raise argument_error(ValueError, "narrow: start, length", got, rule)
     return x[(slice(None),) * axis + (slice(start, start + length),)]
 
 
 def unflatten(x, axis, sizes, /):
-    """Return `x` with one axis divided into several; one of their extents may be -1.
+    """Return `x` with one axis split into several; one of their extents may be -1.
 
     >>> import gputensor as gt
     >>> unflatten(gt.ones((2, 6), device="host"), 1, (3, -1)).shape
@@ -157,5 +158,6 @@ def unflatten(x, axis, sizes, /):
         known = -math.prod(sizes)
         sizes[sizes.index(-1)] = extent // known if known else 0
     if math.prod(sizes) != extent or min(sizes, default=0) < 0:
-        raise argument_error(ValueError, "unflatten: sizes", sizes, f"extents of {extent} together")
+        rule = f"extents whose product is {extent}"
+        raise argument_error(ValueError, "unflatten: sizes", sizes, rule)
     return reshape(x, (*x.shape[:axis], *sizes, *x.shape[axis + 1 :]))

@@ -1,4 +1,4 @@
-"""Tensors as chunks of Dask arrays: what Dask looks up by the type of a chunk.
+"""Tensors as chunks of Dask arrays: the functions that Dask looks up by a chunk's type.
 
 Everything else goes through ``__array_function__`` and ``__array_ufunc__``. ``import_hooks`` calls
 `register` when a program has imported ``dask.array``.
@@ -17,7 +17,7 @@ __all__ = ["register"]
 
 
 def number_of_elements(x, axis=None, keepdims=False, dtype=None, **_):
-    """Return how many elements each sum over `axis` has, in the shape of such sums.
+    """Return the number of elements in each sum over `axis`, in the shape of such sums.
 
     >>> import gputensor as gt
     >>> number_of_elements(gt.ones((2, 3), device="host"), axis=1).tolist()
@@ -32,13 +32,13 @@ def number_of_elements(x, axis=None, keepdims=False, dtype=None, **_):
 
 
 def number_of_numbers(x, **options):
-    """Return how many elements of each sum are no NaN."""
+    """Return the number of elements in each sum that are not NaN."""
     options.pop("dtype", None)
     return fn.sum(astype(fn.logical_not(fn.isnan(x)), "float64"), **options)
 
 
 def quotient(a, b, out=None, dtype=None):
-    """Return a / b, also for counts that Dask keeps in arrays on the host."""
+    """Return a / b; one of them may be counts that Dask keeps in arrays on the host."""
     place = next(one.device for one in (a, b) if isinstance(one, Tensor))
     a, b = (asarray(one, device=place) if isinstance(one, np.ndarray) else one for one in (a, b))
     result = fn.divide(a, b)
@@ -46,12 +46,12 @@ def quotient(a, b, out=None, dtype=None):
 
 
 def picked(x, indices, axis=None):
-    """Return the slices of `x` along `axis`; indices may be an array on the host."""
+    """Return slices of `x` along `axis`; the indices may be an array on the host."""
     return take(x, asarray(indices, device=x.device), axis=axis)
 
 
 def register(module):
-    """Have Dask know tensors.
+    """Register tensors with Dask.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""Tensors in einops: the backend that einops finds among the subclasses of its own class.
+"""Tensors in einops: a backend, which einops finds among the subclasses of its backend class.
 
 ``import_hooks`` calls `register` when a program has imported einops.
 """
@@ -14,7 +14,7 @@ __all__ = ["register"]
 
 
 def make_backend(module):
-    """Return the class by which einops handles tensors."""
+    """Return the backend class with which einops handles tensors."""
 
     class TensorBackend(module.AbstractBackend):
         framework_name = "gputensor"
@@ -56,7 +56,7 @@ def make_backend(module):
 
 
 def register(module):
-    """Have einops know tensors.
+    """Register tensors with einops.
 
     Parameters
     ----------

@@ -27,7 +27,7 @@ __all__ = [
 
 
 def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, device=None):
-    """Return `num` values from ``base**start`` to ``base**stop``, each the same factor apart.
+    """Return `num` values from ``base**start`` to ``base**stop`` with a constant ratio.
 
     >>> logspace(0, 2, 3, device="host").tolist()
     [1.0, 10.0, 100.0]
@@ -37,7 +37,7 @@ def logspace(start, stop, num=50, endpoint=True, base=10.0, *, dtype=None, devic
 
 
 def geomspace(start, stop, num=50, endpoint=True, *, dtype=None, device=None):
-    """Return `num` values from `start` to `stop`, both above 0, each the same factor apart.
+    """Return `num` values from `start` to `stop`, both above 0, with a constant ratio.
 
     >>> geomspace(1, 8, 4, device="host").tolist()
     [1.0, 2.0, 4.0, 8.0]
@@ -73,7 +73,7 @@ def indices(dimensions, dtype=int64, *, device=None):
 
 
 def ix_(*vectors):
-    """Return the vectors of indices, or masks, in shapes that select their grid together.
+    """Return index vectors, or masks, reshaped so that together they select a grid.
 
     >>> import gputensor as gt
     >>> x = gt.reshape(gt.arange(9, device="host"), (3, 3))
@@ -94,7 +94,7 @@ def ix_(*vectors):
 
 
 def tril_indices(n, k=0, m=None, *, device=None):
-    """Return where the lower triangle of an ``(n, m)`` matrix is, as rows and columns.
+    """Return the row and column indices of the lower triangle of an ``(n, m)`` matrix.
 
     >>> [one.tolist() for one in tril_indices(2, device="host")]
     [[0, 1, 1], [0, 0, 1]]
@@ -103,7 +103,7 @@ def tril_indices(n, k=0, m=None, *, device=None):
 
 
 def triu_indices(n, k=0, m=None, *, device=None):
-    """Return where the upper triangle of an ``(n, m)`` matrix is, as rows and columns.
+    """Return the row and column indices of the upper triangle of an ``(n, m)`` matrix.
 
     >>> [one.tolist() for one in triu_indices(2, device="host")]
     [[0, 0, 1], [0, 1, 1]]
@@ -112,7 +112,7 @@ def triu_indices(n, k=0, m=None, *, device=None):
 
 
 def diag_indices(n, ndim=2, *, device=None):
-    """Return where the main diagonal of an array of `ndim` axes of extent `n` is.
+    """Return the indices of the main diagonal of an array with `ndim` axes of extent `n`.
 
     >>> [one.tolist() for one in diag_indices(2, device="host")]
     [[0, 1], [0, 1]]
@@ -121,7 +121,7 @@ def diag_indices(n, ndim=2, *, device=None):
 
 
 def unravel_index(index, shape, /):
-    """Return the position along each axis of `shape` of places in row-major order.
+    """Return the index along each axis of `shape` for flat indices in row-major order.
 
     >>> import gputensor as gt
     >>> [one.tolist() for one in unravel_index(gt.asarray([5], device="host"), (2, 3))]
@@ -136,7 +136,7 @@ def unravel_index(index, shape, /):
 
 
 def ravel_multi_index(positions, shape, /):
-    """Return the places in row-major order of positions along each axis of `shape`.
+    """Return the flat row-major indices for indices along each axis of `shape`.
 
     >>> import gputensor as gt
     >>> rows, columns = gt.asarray([1], device="host"), gt.asarray([2], device="host")

@@ -1,4 +1,4 @@
-"""Counts of elements by value: of small integers, of ranges."""
+"""Counts of elements by value: of small integers, and by range."""
 
 import builtins
 import math
@@ -21,9 +21,9 @@ __all__ = [
 
 
 def bincount(x, /, weights=None, minlength=0):
-    """Return how often each of 0, 1, ... is in the vector `x`; with `weights`, their sums.
+    """Return how often 0, 1, ... occur in the vector `x`, or with `weights` the sums of those.
 
-    The greatest element, which is waited for, decides the length.
+    The greatest element determines the length; the call waits for it.
 
     >>> import gputensor as gt
     >>> bincount(gt.asarray([1, 3, 1], device="host")).tolist()
@@ -31,7 +31,7 @@ def bincount(x, /, weights=None, minlength=0):
     """
     if tensor_argument(x, "bincount").ndim != 1 or x.dtype.kind not in "iu":
         got = Described(f"{x.dtype.name} of {x.ndim} dimensions")
-        raise argument_error(TypeError, "bincount: x", got, "integers of 1 dimension")
+        raise argument_error(TypeError, "bincount: x", got, "an integer dtype and 1 dimension")
     length = operator.index(minlength)
     if length < 0:
         raise argument_error(ValueError, "bincount: minlength", length, "0 or more")
@@ -60,7 +60,7 @@ def _counted(x, weights, length):
 
 
 def digitize(x, bins, /, right=False):
-    """Return the number of the range that each element of `x` is in, between ascending `bins`.
+    """Return the number of the range between ascending `bins` that contains each element of `x`.
 
     >>> import gputensor as gt
     >>> x, bins = gt.asarray([0.5, 2.5], device="host"), gt.asarray([1.0, 2.0], device="host")
@@ -96,7 +96,7 @@ def _edges(x, bins, range):
 
 
 def _between(x, edges, is_even):
-    """How many elements lie between edges, compared in the dtype of both."""
+    """Return how many elements lie between the edges, compared in their common dtype."""
     counts = zeros(max(0, edges.shape[0] - 1), int64, device=x.device)
     if counts.size and x.size:
         dtype = result_type(x, edges)
@@ -109,10 +109,10 @@ def _between(x, edges, is_even):
 
 
 def _weights_between(x, edges, weights):
-    """The sums of the weights of elements between edges."""
+    """Return the sums of the weights of the elements between the edges."""
     count = edges.shape[0] - 1
     place = searchsorted(edges, x, "right")
-    # The last range has its upper edge; what is outside goes to a range before or behind all.
+    # The last range includes its upper edge. Elements outside go to extra ranges at both ends.
     place = fn.where(fn.equal(x, edges[-1]), count, place)
     return _counted(place, weights, count + 2)[1:-1]
 
@@ -123,13 +123,14 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
     Parameters
     ----------
     bins : int, sequence or Tensor
-        The number of ranges of one width, or the ascending edges.
+        The number of equally wide ranges, or the ascending edges.
     range : pair of float, optional
-        The first and the last edge; those of the elements, which are waited for, when not given.
+        The first and the last edge. Default: the least and the greatest element, which waits for
+        the device.
     density : bool
         Return the share of each range divided by its width.
     weights : Tensor, optional
-        What each element counts.
+        The weight of each element.
 
     >>> import gputensor as gt
     >>> counts, edges = histogram(gt.asarray([1.0, 2.0, 2.5], device="host"), 2, (1, 3))
@@ -154,7 +155,7 @@ def histogram(x, /, bins=10, range=None, density=False, weights=None):
 
 
 def histogram_bin_edges(x, /, bins=10, range=None, weights=None):
-    """Return the edges that :func:`histogram` counts between.
+    """Return the edges of the ranges in which :func:`histogram` counts.
 
     >>> import gputensor as gt
     >>> histogram_bin_edges(gt.asarray([1.0, 3.0], device="host"), 2).tolist()
@@ -169,15 +170,15 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
     Parameters
     ----------
     sample : Tensor or sequence of Tensor
-        Rows of coordinates, or a vector of each coordinate.
+        A matrix with a row for each point, or a vector for each coordinate.
     bins : int, or sequence of int, sequence or Tensor
-        For all axes, or for each: the number of ranges, or the edges.
+        The number of ranges or the edges, for all axes or for each one.
     range : sequence of pairs of float, optional
         The first and last edge along each axis.
     density : bool
         Return the share of each box divided by its volume.
     weights : Tensor, optional
-        What each point counts.
+        The weight of each point.
 
     >>> import gputensor as gt
     >>> points = gt.asarray([[0.0, 0.0], [1.0, 1.0], [1.0, 0.0]], device="host")
@@ -187,7 +188,8 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
     if isinstance(sample, Tensor):
         if sample.ndim != 2:
             got = Described(f"{sample.ndim} dimensions")
-            raise argument_error(ValueError, "histogramdd: sample", got, "2: points, coordinates")
+            rule = "2, points and coordinates"
+            raise argument_error(ValueError, "histogramdd: sample", got, rule)
         columns = [sample[:, i] for i in builtins.range(sample.shape[1])]
     else:
         columns = [reshape(tensor_argument(one, "histogramdd"), -1) for one in sample]
@@ -197,9 +199,10 @@ def histogramdd(sample, /, bins=10, range=None, density=False, weights=None):
     ranges = [None] * ndim if range is None else list(range)
     if len(bins) != ndim or len(ranges) != ndim:
         got = Described(f"{len(bins)} of bins, {len(ranges)} of range")
-        raise argument_error(ValueError, "histogramdd: bins, range", got, f"{ndim}, one an axis")
+        rule = f"{ndim}, one for each axis"
+        raise argument_error(ValueError, "histogramdd: bins, range", got, rule)
     edges = [_edges(*three) for three in zip(columns, bins, ranges, strict=True)]
-    counts = [one.shape[0] + 1 for one in edges]  # with a range before and behind all
+    counts = [one.shape[0] + 1 for one in edges]  # with an extra range at both ends
     place = 0
     for column, edge, count in zip(columns, edges, counts, strict=True):
         along = searchsorted(edge, column, "right")

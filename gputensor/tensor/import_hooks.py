@@ -1,7 +1,7 @@
-"""Runs a function right after the import of another library, which is never imported from here.
+"""Runs a function right after the program imports another library; never imports it itself.
 
-einops and Dask look up how to handle an array in tables of their own, which exist only once they
-are imported. A finder that finds nothing waits for them; it costs a lookup for each import.
+einops and Dask look up array types in tables of their own, which exist only after their import. A
+finder that finds nothing itself watches for these imports; it costs one lookup for each import.
 """
 
 import importlib.util
@@ -9,7 +9,7 @@ import sys
 
 __all__ = ["HOOKS", "watch"]
 
-#: A module of another library -> the module here whose `register` takes it.
+#: A module of another library -> our module whose `register` is called with it.
 HOOKS = {
     "einops._backends": "gputensor.tensor.einops_backend",
     "dask.array.backends": "gputensor.tensor.dask_chunks",
@@ -22,7 +22,7 @@ def registered(name):
 
 
 class Watcher:
-    """The finder: it hands the search on to the others, and registers after the import."""
+    """The finder: it delegates the search to the other finders, and registers after the import."""
 
     def __init__(self):
         self.busy = False
@@ -47,7 +47,7 @@ class Watcher:
 
 
 def watch():
-    """Register with what is imported already, and wait for the others."""
+    """Register with libraries that are already imported, and watch for the others."""
     for name in HOOKS:
         if name in sys.modules:
             registered(name)

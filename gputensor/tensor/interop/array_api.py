@@ -1,6 +1,6 @@
-"""The array API standard: which version is spoken, and what ``__array_namespace__`` gives.
+"""The array API standard: the supported versions, and the result of ``__array_namespace__``.
 
-The namespace is the package itself. `Info` answers the standard's inspection questions.
+The namespace is the package itself. `Info` implements the standard's inspection functions.
 """
 
 import importlib
@@ -14,7 +14,7 @@ __all__ = ["Info", "VERSION", "namespace"]
 
 VERSION = "2025.12"
 KNOWN_VERSIONS = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")
-#: The dtypes that the standard knows; bfloat16, float16 and float8 are beyond it.
+#: The dtypes of the standard; it lacks bfloat16, float16 and float8.
 STANDARD = frozenset(
     "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64 float32 float64 complex64 "
     "complex128".split()
@@ -22,7 +22,7 @@ STANDARD = frozenset(
 
 
 def namespace(api_version=None):
-    """Return the package; ValueError for a version of the standard that it does not speak.
+    """Return the package; ValueError for a version of the standard that it does not support.
 
     >>> namespace().__name__
     'gputensor'
@@ -35,10 +35,10 @@ def namespace(api_version=None):
 
 
 class Info:
-    """What ``__array_namespace_info__()`` returns."""
+    """The result of ``__array_namespace_info__()``."""
 
     def capabilities(self):
-        """Return what the standard leaves optional.
+        """Return the support of optional features of the standard.
 
         >>> Info().capabilities()["boolean indexing"]
         True
@@ -50,7 +50,7 @@ class Info:
         return Device()
 
     def default_dtypes(self, *, device=None):
-        """Return the dtypes that creation functions choose, by kind."""
+        """Return the default dtypes of creation functions, by kind."""
         return {
             "real floating": DTYPES[DEFAULT_FLOAT].numpy,
             "complex floating": DTYPES[DEFAULT_COMPLEX].numpy,
@@ -59,7 +59,7 @@ class Info:
         }
 
     def dtypes(self, *, device=None, kind=None):
-        """Return the standard's dtypes of a kind (all when None), by name."""
+        """Return the standard's dtypes of a kind (default: all), by name."""
         return {
             row.name: row.numpy
             for row in DTYPES
@@ -67,5 +67,5 @@ class Info:
         }
 
     def devices(self):
-        """Return every device: the host device, and the CUDA devices that there are."""
+        """Return all devices: the host device, and every CUDA device."""
         return [Device("host"), *(Device("cuda", i) for i in range(cuda_device_count()))]

@@ -1,4 +1,4 @@
-"""Tensors with memory of their own, in the words of NumPy and PyTorch."""
+"""Tensors with memory of their own, under the names of NumPy and PyTorch."""
 
 from gputensor.tensor.interop import asarray
 
@@ -8,7 +8,7 @@ __all__ = ["array", "tensor"]
 def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
     """Return a new tensor with the values of `obj`: :func:`asarray` with ``copy=True``.
 
-    Axes of extent 1 come first until there are `ndmin`.
+    Axes of extent 1 are added in front until there are `ndmin`.
 
     >>> array([1, 2], "float32", device="host").tolist()
     [1.0, 2.0]
@@ -18,7 +18,7 @@ def array(obj, /, dtype=None, *, device=None, copy=True, ndmin=0):
 
 
 def tensor(data, /, *, dtype=None, device=None):
-    """Return a new tensor with the values of `data`; see :func:`asarray` for what that may be.
+    """Return a new tensor with the values of `data`; see :func:`asarray` for accepted objects.
 
     >>> tensor([1, 2], device="host").tolist()
     [1, 2]

@@ -24,12 +24,12 @@ from gputensor.tensor.transfer import numpy
 __all__ = ["load_safetensors", "map_safetensors", "save_safetensors"]
 
 
-#: Files from this size on show a bar in a terminal.
+#: Files of at least this size show a progress bar in a terminal.
 LARGE_NBYTES = 256 << 20
 
 
 def progress_bar(nbytes, title, wanted):
-    """Return a bar of tqdm for a file, or None where none is wanted or tqdm is not installed."""
+    """Return tqdm's progress bar for a file; None if it is not wanted or tqdm is missing."""
     if wanted is False or importlib.util.find_spec("tqdm") is None:
         return None
     if wanted is None and (nbytes < LARGE_NBYTES or not sys.stderr.isatty()):
@@ -39,23 +39,23 @@ def progress_bar(nbytes, title, wanted):
 
 
 def load_safetensors(path, *, device=None, progress=None):
-    """Return the tensors of a safetensors file, as a dict of name to Tensor.
+    """Return the tensors of a safetensors file, as a dict from names to tensors.
 
-    The file is mapped, so host memory is needed for a few MiB at a time only.
+    The file is mapped, so only a few MiB of host memory are needed at a time.
 
     Parameters
     ----------
     path : str or os.PathLike
     device : str, int or Device, optional
-        The current device when not given.
+        Default: the current device.
     progress : bool, optional
-        Whether to show a bar of tqdm. None: when tqdm is installed, for files from 256 MiB on, in
-        a terminal.
+        Whether to show tqdm's progress bar. Default: in a terminal, for files of 256 MiB and more,
+        if tqdm is installed.
 
     Raises
     ------
     ValueError
-        The file is no safetensors file, or holds an element type that has no counterpart here.
+        The file is not a safetensors file, or contains an element type that this library lacks.
     """
     file = open_file(path)
     arrays = {name: entry_array(file, name) for name in file.entries}
@@ -70,11 +70,11 @@ def load_safetensors(path, *, device=None, progress=None):
 
 
 def map_safetensors(path):
-    """Return the arrays of a safetensors file as a tree by their dotted names, unread.
+    """Return the arrays of a safetensors file as a tree by their dotted names, without reading.
 
-    ``layers.0.q`` is ``tree["layers"][0]["q"]``: parts that count from 0 on make lists. The leaves
-    are read-only NumPy arrays over the mapped file, whose bytes are read when they are needed. The
-    file must not change as long as they live.
+    ``layers.0.q`` is ``tree["layers"][0]["q"]``: names that count from 0 make lists. The leaves are
+    read-only NumPy arrays over the mapped file, whose bytes are read on demand. The file must not
+    change while they live.
 
     Parameters
     ----------
@@ -83,7 +83,7 @@ def map_safetensors(path):
     Raises
     ------
     ValueError
-        As `load_safetensors` does, and when a name is the beginning of another.
+        As in :func:`load_safetensors`, or a name is the beginning of another.
 
     Examples
     --------
@@ -113,7 +113,7 @@ def map_safetensors(path):
 
 
 def with_lists(tree):
-    """Return the tree with a list in the place of each dict whose names count from 0 on."""
+    """Return the tree with a list in place of each dict whose names count from 0."""
     if not isinstance(tree, dict):
         return tree
     parts = {name: with_lists(part) for name, part in tree.items()}
@@ -131,9 +131,9 @@ def save_safetensors(tensors, path, *, metadata=None, progress=None):
     tensors : dict of str to Tensor
     path : str or os.PathLike
     metadata : dict of str to str, optional
-        Free text that goes into the file's header.
+        Free text for the file's header.
     progress : bool, optional
-        As for :func:`load_safetensors`.
+        As in :func:`load_safetensors`.
     """
     for name, tensor in tensors.items():
         if not isinstance(tensor, Tensor):
@@ -142,7 +142,8 @@ def save_safetensors(tensors, path, *, metadata=None, progress=None):
             )
         if dtype_name(tensor.dtype) not in TYPE_OF:
             raise ValueError(
-                f"{name}: got dtype {tensor.dtype}; expected one of {', '.join(TYPE_OF)}"
+                f"save_safetensors: {name!r}: got dtype {tensor.dtype}; expected one of "
+                f"{', '.join(TYPE_OF)}"
             )
     # The widest elements first, so that each tensor is aligned to its elements.
     names = sorted(tensors, key=lambda name: (-tensors[name].dtype.itemsize, name))

@@ -1,6 +1,6 @@
-"""Element-wise functions that are put together from those of the table of operations.
+"""Element-wise functions composed of those of the table of operations.
 
-Each is a few kernels. `out` takes the result as in the functions of the table.
+Each launches a few kernels. `out` has the same meaning as in the functions of the table.
 """
 
 import builtins
@@ -78,7 +78,7 @@ def exp2(x, /, out=None):
 
 
 def float_power(x1, x2, /):
-    """Return x1 to the power x2, computed in float64 or complex128 at least.
+    """Return x1 to the power x2, computed in float64 or complex128.
 
     >>> import gputensor as gt
     >>> float_power(gt.asarray([2], device="host"), -1).tolist()
@@ -101,7 +101,7 @@ def fmod(x1, x2, /, out=None):
         rest = remainder(x1, x2)
         differs = logical_and(not_equal(rest, 0), not_equal(less(rest, 0), _is_minus(x1)))
         return where(differs, subtract(rest, x2), rest, out=out)
-    # Of two positive numbers the remainder is exact and the same in both ways.
+    # For two positive numbers the remainder is exact, and the same by both definitions.
     rest = remainder(_magnitude(x1), _magnitude(x2))
     return where(_is_minus(x1), negative(rest), rest, out=out)
 
@@ -115,7 +115,7 @@ def _is_minus(x):
 
 
 def modf(x, /):
-    """Return the fraction and the whole part of x, both with its sign.
+    """Return the fractional and the whole part of x, both with its sign.
 
     >>> import gputensor as gt
     >>> [part.tolist() for part in modf(gt.asarray([1.5, -2.25], device="host"))]
@@ -128,9 +128,9 @@ def modf(x, /):
 
 
 def round(x, /, decimals=0, out=None):
-    """Return x rounded to `decimals` places after the point; halves go to the even neighbour.
+    """Return x rounded to `decimals` decimal places; halves go to the even neighbour.
 
-    Negative `decimals` round in front of the point.
+    Negative `decimals` round to tens, hundreds and so on.
 
     >>> import gputensor as gt
     >>> round(gt.asarray([2.5, 1.26], device="host"), 1).tolist()
@@ -144,7 +144,7 @@ def round(x, /, decimals=0, out=None):
         return rint(x, out=out)
     scale = 10.0 ** builtins.abs(places)
     if kind in "iu":
-        # Multiples of a power of ten that int64 lacks are all 0.
+        # Rounding to a power of ten beyond int64 always gives 0.
         scale = 10 ** builtins.min(-places, 18)
         wide = x if x.dtype == uint64 else astype(x, int64, copy=False)
         low = floor_divide(wide, scale)
@@ -161,14 +161,14 @@ def round(x, /, decimals=0, out=None):
 
 
 def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, out=None):
-    """Return x with numbers in place of NaN and infinities.
+    """Return x with NaN and infinities replaced by numbers.
 
     Parameters
     ----------
     copy : bool
         False writes to `x` itself.
     nan, posinf, neginf : float
-        What stands for each; None is the greatest or least finite number of the dtype.
+        The replacement of each; None means the greatest or least finite number of the dtype.
 
     >>> import gputensor as gt
     >>> nan_to_num(gt.asarray([float("nan"), 1.0], device="host")).tolist()
@@ -193,7 +193,7 @@ def nan_to_num(x, /, copy=True, nan=0.0, posinf=None, neginf=None, out=None):
 
 def _ignoring_nan(choose, x1, x2, out):
     if type(x1) is not Tensor:
-        x1, x2 = x2, x1  # they are alike
+        x1, x2 = x2, x1  # the order does not matter
     if type(x2) is Tensor:
         result = where(isnan(x2), x1, choose(x1, x2))
         return where(isnan(x1), x2, result, out=out)
@@ -201,7 +201,7 @@ def _ignoring_nan(choose, x1, x2, out):
 
 
 def fmax(x1, x2, /, out=None):
-    """Return the greater of x1 and x2; a number wins over NaN.
+    """Return the greater of x1 and x2; if only one is NaN, return the other.
 
     >>> import gputensor as gt
     >>> fmax(gt.asarray([1.0, float("nan")], device="host"), 0.5).tolist()
@@ -211,7 +211,7 @@ def fmax(x1, x2, /, out=None):
 
 
 def fmin(x1, x2, /, out=None):
-    """Return the lesser of x1 and x2; a number wins over NaN.
+    """Return the lesser of x1 and x2; if only one is NaN, return the other.
 
     >>> import gputensor as gt
     >>> fmin(gt.asarray([1.0, float("nan")], device="host"), 0.5).tolist()
@@ -221,7 +221,7 @@ def fmin(x1, x2, /, out=None):
 
 
 def fabs(x, /, out=None):
-    """Return the magnitude of real x, a float also for integers.
+    """Return the magnitude of real x, as a float even for integers.
 
     >>> import gputensor as gt
     >>> fabs(gt.asarray([-2], device="host")).tolist()
@@ -271,7 +271,7 @@ def rad2deg(x, /, out=None):
 
 
 def heaviside(x1, x2, /, out=None):
-    """Return 0 where x1 < 0, x2 where x1 is 0, 1 where it is above; NaN stays.
+    """Return 0 where x1 < 0, x2 where x1 == 0, 1 where x1 > 0, and NaN where x1 is NaN.
 
     >>> import gputensor as gt
     >>> heaviside(gt.asarray([-1.0, 0.0, 2.0], device="host"), 0.5).tolist()
@@ -283,7 +283,7 @@ def heaviside(x1, x2, /, out=None):
 
 
 def ldexp(x1, x2, /, out=None):
-    """Return x1 times 2 to the power x2, rounded once where x2 is an integer.
+    """Return x1 times 2 to the power x2, rounded once if x2 is an integer.
 
     >>> import gputensor as gt
     >>> ldexp(gt.asarray([1.5], device="host"), 4).tolist()
@@ -296,8 +296,8 @@ def ldexp(x1, x2, /, out=None):
             return multiply(x1, pow(2.0, x2), out=out)
         x2 = astype(minimum(x2, 2**20) if x2.dtype == uint64 else x2, int64)
     elif type(x1) is Tensor and x1.dtype == float16:
-        dtype = float16  # which holds the numbers beside it too
-    # What one power of 2 does not hold comes first: those steps are exact, or decide the result.
+        dtype = float16  # the results are float16 too
+    # The part beyond one power of 2 is applied first: those steps are exact, or decide the result.
     first, *more = _exponents(x2, dtype)
     for part in more[::-1]:
         if type(part) is Tensor or part:
@@ -306,7 +306,7 @@ def ldexp(x1, x2, /, out=None):
 
 
 def _exponents(exponent, dtype):
-    """Three exponents of normal numbers; their sum is `exponent`, or as good as it."""
+    """Return three exponents of normal numbers whose sum is `exponent`, or has the same effect."""
     most = _FORMATS[dtype.itemsize][0]
     parts = []
     for _ in range(3):
@@ -320,7 +320,7 @@ def _exponents(exponent, dtype):
 
 
 def _power_of_two(exponent, dtype):
-    """2 to integers from the least exponent of normal numbers to the greatest, by its bits."""
+    """Return 2 to the power of integers within the exponents of normal numbers, made from bits."""
     if type(exponent) is not Tensor:
         return 2.0**exponent
     most, digits = _FORMATS[dtype.itemsize]
@@ -329,7 +329,7 @@ def _power_of_two(exponent, dtype):
 
 
 def isposinf(x, /):
-    """Return where real x is positive infinity.
+    """Return, element by element, whether real x is positive infinity.
 
     >>> import gputensor as gt
     >>> isposinf(gt.asarray([1.0, float("inf")], device="host")).tolist()
@@ -339,7 +339,7 @@ def isposinf(x, /):
 
 
 def isneginf(x, /):
-    """Return where real x is negative infinity.
+    """Return, element by element, whether real x is negative infinity.
 
     >>> import gputensor as gt
     >>> isneginf(gt.asarray([1.0, -float("inf")], device="host")).tolist()
@@ -349,7 +349,7 @@ def isneginf(x, /):
 
 
 def isreal(x, /):
-    """Return where the imaginary part of x is zero.
+    """Return, element by element, whether the imaginary part of x is zero.
 
     >>> import gputensor as gt
     >>> isreal(gt.asarray([1 + 0j, 1j], device="host")).tolist()
@@ -361,7 +361,7 @@ def isreal(x, /):
 
 
 def iscomplex(x, /):
-    """Return where the imaginary part of x is not zero.
+    """Return, element by element, whether the imaginary part of x is not zero.
 
     >>> import gputensor as gt
     >>> iscomplex(gt.asarray([1 + 0j, 1j], device="host")).tolist()
@@ -373,7 +373,7 @@ def iscomplex(x, /):
 
 
 def nextafter(x1, x2, /):
-    """Return the next number after x1 in the direction of x2, in their floating-point dtype.
+    """Return the next floating-point number after x1 towards x2, in their common dtype.
 
     >>> import gputensor as gt
     >>> nextafter(gt.asarray([0.0, 1.0], device="host"), 1.0).tolist()
@@ -386,7 +386,7 @@ def nextafter(x1, x2, /):
         raise argument_error(TypeError, "nextafter: x1", got, "a floating-point dtype")
     first, second = (multiply(x, _one(dtype, tensors[0])) for x in (x1, x2))
     bits = reinterpreted(first, _BITS[dtype.itemsize])
-    # The bits of floats are ordered like integers, away from zero on both sides.
+    # Read as integers, the bits of floats grow with the magnitude, for both signs.
     is_away = equal(less(first, second), greater(first, 0))
     step = astype(where(is_away, 1, -1), bits.dtype)
     stepped = reinterpreted(add(bits, step), dtype)
@@ -396,9 +396,9 @@ def nextafter(x1, x2, /):
     return where(logical_or(isnan(first), isnan(second)), math.nan, result)
 
 
-# The greatest exponent of each float, and the bits of its fraction.
+# By size in bytes: the greatest exponent of a float, and the number of bits of its fraction.
 _FORMATS = {2: (15, 10), 4: (127, 23), 8: (1023, 52)}
-# Integers of the size of each float, and the least of them: the bits of -0.0.
+# By size in bytes: the integer dtype of that size, and its least value, the bits of -0.0.
 _BITS = {2: int16, 4: int32, 8: int64}
 _LOWEST = {2: -(2**15), 4: -(2**31), 8: -(2**63)}
 

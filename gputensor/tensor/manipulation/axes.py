@@ -1,4 +1,4 @@
-"""Views with their axes in another order or number, in NumPy's and PyTorch's spellings."""
+"""Views with axes in another order or number, under NumPy's and PyTorch's names."""
 
 import operator
 
@@ -13,7 +13,7 @@ __all__ = [
 
 
 def transpose(x, /, axes=None):
-    """Return a view with the axes in the order `axes`; without it, in reverse order.
+    """Return a view with the axes in the order `axes`; default: in reverse order.
 
     PyTorch's ``transpose(x, 0, 1)`` is :func:`swapaxes`.
 
@@ -40,7 +40,7 @@ def swapaxes(x, axis1, axis2, /):
 
 
 def ravel(x, /):
-    """Return the elements in one dimension: a view where strides allow it, else a copy.
+    """Return the elements in one dimension: a view if the strides allow it, otherwise a copy.
 
     >>> import gputensor as gt
     >>> ravel(gt.zeros((2, 3), device="host")).shape
@@ -50,7 +50,7 @@ def ravel(x, /):
 
 
 def flatten(x, /, start_axis=0, end_axis=-1):
-    """Return a copy with the axes from `start_axis` to `end_axis`, both included, made one.
+    """Return a copy with the axes from `start_axis` through `end_axis` merged into one.
 
     >>> import gputensor as gt
     >>> flatten(gt.zeros((2, 3, 4), device="host"), 1).shape
@@ -69,7 +69,7 @@ def flatten(x, /, start_axis=0, end_axis=-1):
 
 
 def unsqueeze(x, axis, /):
-    """Return a view with an axis of extent 1 put at `axis` of the result.
+    """Return a view with a new axis of extent 1, which is `axis` of the result.
 
     >>> import gputensor as gt
     >>> unsqueeze(gt.zeros(3, device="host"), -1).shape
@@ -79,7 +79,7 @@ def unsqueeze(x, axis, /):
 
 
 def expand(x, /, *shape):
-    """Return a view broadcast to a shape, given as ints or a tuple; -1 keeps an extent.
+    """Return a view broadcast to a shape, given as ints or a tuple; -1 keeps an extent of x.
 
     >>> import gputensor as gt
     >>> expand(gt.zeros((3, 1), device="host"), -1, 4).shape
@@ -89,7 +89,7 @@ def expand(x, /, *shape):
     shape = tuple(shape[0] if len(shape) == 1 and hasattr(shape[0], "__iter__") else shape)
     shift = len(shape) - x.ndim
     if any(one == -1 and i < shift for i, one in enumerate(shape)):
-        raise argument_error(ValueError, "expand: shape", shape, "-1 for axes that x has only")
+        raise argument_error(ValueError, "expand: shape", shape, "-1 only for axes that x has")
     return broadcast_to(x, [x.shape[i - shift] if n == -1 else n for i, n in enumerate(shape)])
 
 
@@ -114,7 +114,7 @@ def fliplr(x, /):
 
 
 def rot90(x, /, k=1, axes=(0, 1)):
-    """Return a view turned `k` times by 90 degrees, from the first axis of `axes` to the second.
+    """Return a view rotated `k` times by 90 degrees, from the first of `axes` to the second.
 
     >>> import gputensor as gt
     >>> rot90(gt.asarray([[1, 2], [3, 4]], device="host")).tolist()
@@ -148,7 +148,7 @@ def _one_or_all(arrays, name, shape_of):
 
 
 def atleast_1d(*arrays):
-    """Return views with one dimension at least: one view for one argument, else a list.
+    """Return views with at least one dimension: one view for one argument, otherwise a list.
 
     >>> import gputensor as gt
     >>> atleast_1d(gt.zeros((), device="host")).shape
@@ -158,7 +158,7 @@ def atleast_1d(*arrays):
 
 
 def atleast_2d(*arrays):
-    """Return views with two dimensions at least; a vector becomes a row.
+    """Return views with at least two dimensions; a vector becomes a row.
 
     >>> import gputensor as gt
     >>> atleast_2d(gt.zeros(3, device="host")).shape
@@ -170,7 +170,7 @@ def atleast_2d(*arrays):
 
 
 def atleast_3d(*arrays):
-    """Return views with three dimensions at least, as NumPy places them: a vector in the middle.
+    """Return views with at least three dimensions; a vector becomes the middle axis, as in NumPy.
 
     >>> import gputensor as gt
     >>> atleast_3d(gt.zeros(3, device="host")).shape
@@ -197,7 +197,8 @@ def broadcast_shapes(*shapes):
         except TypeError:
             raise argument_error(TypeError, "broadcast_shapes: shape", shape, "ints") from None
         if any(extent < 0 for extent in shape):
-            raise argument_error(ValueError, "broadcast_shapes: shape", shape, "0 or more each")
+            rule = "extents of 0 or more"
+            raise argument_error(ValueError, "broadcast_shapes: shape", shape, rule)
         result = [1] * (len(shape) - len(result)) + result
         for i, extent in enumerate(shape, len(result) - len(shape)):
             if result[i] != 1 and extent not in (1, result[i]):

@@ -1,4 +1,4 @@
-"""Functions of axes as methods, where the axes may come one by one."""
+"""Methods that reorder axes, which may be given as separate arguments."""
 
 from gputensor.errors import argument_error
 from gputensor.tensor.manipulation import permute_dims
@@ -11,7 +11,7 @@ def _order(axes):
 
 
 def permute(x, /, *axes):
-    """Return a view with the axes in another order, given as ints or as one sequence.
+    """Return a view with the axes in another order, given as ints or one sequence.
 
     >>> import gputensor as gt
     >>> gt.zeros((2, 3, 4), device="host").permute(2, 0, 1).shape
@@ -21,7 +21,7 @@ def permute(x, /, *axes):
 
 
 def transpose(x, /, *axes):
-    """Return a view with the axes in reverse order, or in the order given, as in NumPy.
+    """Return a view with the axes in the given order, by default reversed, as in NumPy.
 
     PyTorch's ``x.transpose(0, 1)`` is ``x.swapaxes(0, 1)``.
 

@@ -1,4 +1,4 @@
-"""Comparisons of whole tensors, with and without tolerance."""
+"""Comparisons of tensors with a tolerance, and of whole tensors."""
 
 import builtins
 
@@ -22,7 +22,7 @@ __all__ = ["allclose", "array_equal", "array_equiv", "isclose"]
 
 
 def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
-    """Return where ``abs(x1 - x2) <= atol + rtol * abs(x2)``, or the two are equal.
+    """Return where ``abs(x1 - x2) <= atol + rtol * abs(x2)`` or the two are equal.
 
     With `equal_nan`, NaN is close to NaN. Integers are compared in float64.
 
@@ -36,7 +36,7 @@ def isclose(x1, x2, /, rtol=1e-5, atol=1e-8, equal_nan=False):
     size = builtins.abs(x2) if type(x2) is not Tensor else abs(x2)
     distance = abs(subtract(x1, x2))
     near = less_equal(distance, atol + rtol * size)
-    # Infinities are close to themselves only: their distance is NaN, or below an infinite limit.
+    # Infinities are close only to themselves: the distance is NaN, or the limit is infinite too.
     near = logical_or(logical_and(near, isfinite(distance)), equal(x1, x2))
     if not equal_nan:
         return near

@@ -1,4 +1,4 @@
-"""Diagonals of matrices: as views, as matrices, their sums."""
+"""Diagonals of matrices: views, sums, and matrices with a given diagonal."""
 
 import operator
 
@@ -33,10 +33,10 @@ def _diagonal(x, offset, axis1, axis2, name):
         )
     first, second = (axis_argument(axis, x.ndim, name) for axis in (axis1, axis2))
     if first == second:
-        raise argument_error(ValueError, f"{name}: axis2", axis2, "another axis than axis1")
+        raise argument_error(ValueError, f"{name}: axis2", axis2, "an axis other than axis1")
     offset = _whole(offset, f"{name}: offset")
     rows, columns = x.shape[first], x.shape[second]
-    # As many rows as columns are left, from the first element of the diagonal on.
+    # A square block remains, beginning with the first element of the diagonal.
     row, column = min(max(-offset, 0), rows), min(max(offset, 0), columns)
     length = min(rows - row, columns - column)
     key = [slice(None)] * x.ndim
@@ -46,9 +46,9 @@ def _diagonal(x, offset, axis1, axis2, name):
 
 
 def diagonal(x, /, offset=0, axis1=0, axis2=1):
-    """Return the diagonal of two axes as a view; it is the last axis of the result.
+    """Return a view of the diagonal of two axes, which becomes the last axis of the result.
 
-    `offset` > 0 is above the main diagonal. Unlike NumPy's, the view takes writes.
+    `offset` > 0 is above the main diagonal. Unlike NumPy's, the view is writable.
 
     >>> import gputensor as gt
     >>> diagonal(gt.asarray([[1, 2], [3, 4]], device="host")).tolist()
@@ -68,7 +68,7 @@ def trace(x, /, offset=0, axis1=0, axis2=1, dtype=None, out=None):
 
 
 def diag(x, /, k=0):
-    """Return the matrix with the vector `x` on diagonal `k`, or a copy of diagonal `k` of a matrix.
+    """Return a matrix with the vector `x` on diagonal `k`, or a copy of diagonal `k` of a matrix.
 
     >>> import gputensor as gt
     >>> diag(gt.asarray([1, 2], device="host")).tolist()
@@ -88,7 +88,7 @@ def diag(x, /, k=0):
 
 
 def diagflat(x, /, k=0):
-    """Return the matrix with the flattened elements of `x` on diagonal `k`.
+    """Return a matrix with the flattened elements of `x` on diagonal `k`.
 
     >>> import gputensor as gt
     >>> diagflat(gt.asarray([[1], [2]], device="host")).tolist()
@@ -100,8 +100,8 @@ def diagflat(x, /, k=0):
 def fill_diagonal(x, value, /, wrap=False):
     """Write a number or the values of a tensor to the main diagonal of `x`, in place.
 
-    The diagonal of more than two axes, which must have one extent, is that of equal indices. With
-    `wrap` that of a tall matrix begins again below its end.
+    More than two axes must have equal extents; their diagonal has equal indices. With `wrap`, the
+    diagonal of a tall matrix starts again below its end.
 
     >>> import gputensor as gt
     >>> x = gt.zeros((2, 2), device="host")

@@ -1,4 +1,4 @@
-"""Differences of neighbours, slopes and areas along an axis."""
+"""Differences of neighbours, gradients and integrals along an axis."""
 
 import operator
 
@@ -20,7 +20,7 @@ def _along(axis, *key):
 
 
 def _edge(value, x, axis, name):
-    """What is put before or behind `x`: a tensor, or a number as one slice."""
+    """Return the list of what to put before or after `x`: a tensor, or a number as one slice."""
     if value is None:
         return []
     if type(value) is not Tensor:
@@ -36,7 +36,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
     Parameters
     ----------
     prepend, append : Tensor or number, optional
-        Put before and behind `x` first.
+        First put before and after `x`.
 
     >>> import gputensor as gt
     >>> diff(gt.asarray([1, 4, 9], device="host")).tolist()
@@ -55,7 +55,7 @@ def diff(x, /, n=1, axis=-1, prepend=None, append=None):
 
 
 def ediff1d(x, /, to_end=None, to_begin=None):
-    """Return the differences of neighbours of the flattened `x`, with tensors at the ends.
+    """Return the differences of neighbours of the flattened `x`, with optional values at the ends.
 
     >>> import gputensor as gt
     >>> ediff1d(gt.asarray([1, 4, 9], device="host")).tolist()
@@ -67,7 +67,7 @@ def ediff1d(x, /, to_end=None, to_begin=None):
 
 
 def _slope(x, axis, spacing, edge_order):
-    """Second-order differences inside, those of `edge_order` at both ends."""
+    """Return slopes: second-order differences inside, differences of `edge_order` at both ends."""
     extent = x.shape[axis]
     if extent <= edge_order:
         got = Described(f"extent {extent} in axis {axis}")
@@ -98,7 +98,7 @@ def _slope(x, axis, spacing, edge_order):
     first = divide(subtract(at(1, 2), at(0, 1)), steps[0][0])
     last = divide(subtract(at(-1, None), at(-2, -1)), steps[1][0])
     if edge_order == 2:
-        # The slope beside an end and the next one extend to the end in a straight line.
+        # Extrapolates the slopes of the last two gaps linearly to the end.
         first = _at_end(first, divide(subtract(at(2, 3), at(1, 2)), steps[0][1]), *steps[0])
         inner = divide(subtract(at(-2, -1), at(-3, -2)), steps[1][1])
         last = _at_end(last, inner, *steps[1])
@@ -108,16 +108,16 @@ def _slope(x, axis, spacing, edge_order):
 
 
 def _at_end(outer, inner, gap, next_gap):
-    """The slope at an end, from those over the gap beside it and over the next one."""
+    """Return the slope at an end, from the slopes over the last gap and over the next one."""
     share = divide(gap, add(gap, next_gap)) if isinstance(gap, Tensor) else 0.5
     return add(outer, multiply(subtract(outer, inner), share))
 
 
 def gradient(x, /, *spacing, axis=None, edge_order=1):
-    """Return the slope along each of `axis` (None: all): one tensor for one axis, else a tuple.
+    """Return the slopes along `axis` (default: all): a tensor for one axis, otherwise a tuple.
 
-    `spacing` is nothing, one number for all axes, or for each axis a number or the tensor of its
-    coordinates. The slopes at both ends come from two elements, from three with ``edge_order=2``.
+    `spacing` is omitted, one number for all axes, or for each axis a number or a tensor of its
+    coordinates. The slopes at both ends use two elements, or three with ``edge_order=2``.
 
     >>> import gputensor as gt
     >>> gradient(gt.asarray([1.0, 2.0, 4.0], device="host")).tolist()
@@ -125,7 +125,7 @@ def gradient(x, /, *spacing, axis=None, edge_order=1):
     """
     tensor_argument(x, "gradient")
     dtype = float32 if x.dtype.kind in "biu" else x.dtype
-    # Differences of integers could wrap.
+    # Differences of integers could overflow.
     x = astype(x, float64) if x.dtype.kind in "biu" else x
     axes = range(x.ndim) if axis is None else axis if isinstance(axis, (tuple, list)) else (axis,)
     axes = [axis_argument(one, x.ndim, "gradient") for one in axes]
@@ -153,7 +153,7 @@ def trapezoid(y, /, x=None, dx=1.0, axis=-1):
     Parameters
     ----------
     x : Tensor, optional
-        The coordinates, of one dimension or of the shape of `y`; `dx` apart when not given.
+        The coordinates, with one dimension or the shape of `y`; default: `dx` apart.
 
     >>> import gputensor as gt
     >>> trapezoid(gt.asarray([1.0, 2.0, 4.0], device="host")).item()
